@@ -1,0 +1,45 @@
+"""One NDCG definition, chosen once as a ``Flavor``, and the same number from it everywhere.
+
+The functions here work on NumPy arrays. The adapters are rooms of their own, imported when first used:
+``ndcg_ml.sklearn``, ``ndcg_ml.torch``, ``ndcg_ml.lightgbm``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ndcg_ml.evaluation import Evaluation, PerQuery
+from ndcg_ml.flavor import PRESETS, Flavor
+from ndcg_ml.prepare import Prepared, prepare
+from ndcg_ml.score import dcg_score, evaluate, evaluate_ranked, ndcg_score
+
+if TYPE_CHECKING:
+    from ndcg_ml import lightgbm, sklearn, torch
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "PRESETS",
+    "Evaluation",
+    "Flavor",
+    "PerQuery",
+    "Prepared",
+    "dcg_score",
+    "evaluate",
+    "evaluate_ranked",
+    "ndcg_score",
+    "prepare",
+]
+
+_ROOMS = ("lightgbm", "sklearn", "torch")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"ndcg_ml.{name}")
+    raise AttributeError(f"module 'ndcg_ml' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ROOMS})

@@ -1,0 +1,119 @@
+"""Gains and discounts as numbers: the only home of their formulas in NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.groups import Groups, IntArray
+
+__all__ = ["discounts", "gain_of_grade", "relative_gains"]
+
+FloatArray = NDArray[np.float64]
+
+# Gains within these bounds can be summed and multiplied in float64 as they are.
+_LARGE, _SMALL = 2.0**500, 2.0**-500
+
+
+def discounts(flavor: Flavor, depth: int) -> FloatArray:
+    """D(1), ..., D(depth), before any cut-off."""
+    ranks = np.arange(1, depth + 1, dtype=np.float64)
+    if callable(flavor.discount):
+        values = [_number(flavor.discount, rank, "discount") for rank in range(1, depth + 1)]
+        return np.array(values, dtype=np.float64)
+    if flavor.discount == "log2":
+        return 1.0 / np.log2(ranks + 1.0)
+    if flavor.discount == "ln":
+        return 1.0 / np.log(ranks + 1.0)
+    if flavor.discount == "reciprocal":
+        return 1.0 / ranks
+    if flavor.discount == "jarvelin":
+        base = flavor.discount_base
+        logs = np.log2(ranks) if base == 2.0 else np.log(ranks) / math.log(base)
+        return np.where(ranks < base, 1.0, 1.0 / np.maximum(logs, np.finfo(np.float64).tiny))
+    return np.ones(depth)
+
+
+def relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[FloatArray, IntArray | None]:
+    """The gain of every row divided by 2^e, and the exponent e of each query.
+
+    NDCG is a ratio, so a common factor of a query's gains cancels; dividing by a power of two keeps an exponential
+    gain of grade 1000 (and a linear one of 1e308) finite without a rounding error. The exponents are None where
+    every gain is of ordinary size and nothing was divided. Labels are finite; rows that gain nothing whatever
+    the formula says are the caller's business.
+    """
+    if flavor.gain == "exponential":
+        top = max(float(labels.max(initial=0.0)), flavor.max_grade or 0.0)
+        if top < 500:
+            return _power_of_two_minus_one(labels), None
+        exponent = groups.per_query(np.maximum, labels, 0.0)
+        if flavor.max_grade is not None:
+            exponent = np.maximum(exponent, flavor.max_grade)
+        exponent = np.floor(exponent)
+        shift = _by_row(groups, exponent)
+        return np.exp2(labels - shift) - np.exp2(-shift), exponent.astype(np.int64)
+    if isinstance(flavor.gain, tuple):
+        gains = np.asarray(flavor.gain)[labels.astype(np.intp)]
+    elif callable(flavor.gain):
+        grades, at = np.unique(labels, return_inverse=True)
+        gains = np.array([_number(flavor.gain, grade, "gain") for grade in grades.tolist()])[at.reshape(-1)]
+    elif flavor.gain == "binary":
+        return (labels > 0).astype(np.float64), None
+    else:
+        gains = labels
+    size = np.abs(gains)
+    ceiling = abs(gain_of_grade(flavor, flavor.max_grade)) if flavor.ideal == "max" else 0.0
+    if max(float(size.max(initial=0.0)), ceiling) < _LARGE and (
+        (smallest := size.min(initial=1.0, where=size > 0)) >= _SMALL or smallest == 0.0
+    ):
+        return gains, None
+    largest = np.maximum(groups.per_query(np.maximum, size, 0.0), ceiling)
+    exponent = np.frexp(largest)[1].astype(np.int64)
+    return np.ldexp(gains, -_by_row(groups, exponent)), exponent
+
+
+def gain_of_grade(flavor: Flavor, grade: float | None, exponent: IntArray | None = None) -> Any:
+    """The gain of one grade, divided by 2^e for each exponent e where exponents are given."""
+    assert grade is not None
+    if flavor.gain == "exponential" and exponent is not None:
+        return np.exp2(grade - exponent.astype(np.float64)) - np.exp2(-exponent.astype(np.float64))
+    if isinstance(flavor.gain, tuple):
+        gain = flavor.gain[int(grade)]
+    elif callable(flavor.gain):
+        gain = _number(flavor.gain, grade, "gain")
+    elif flavor.gain == "binary":
+        gain = float(grade > 0)
+    elif flavor.gain == "exponential":
+        gain = float(_power_of_two_minus_one(np.array([grade]))[0])
+    else:
+        gain = grade
+    return gain if exponent is None else np.ldexp(gain, -exponent)
+
+
+def _power_of_two_minus_one(grades: FloatArray) -> FloatArray:
+    # exp2 is exact for integers; expm1 keeps the digits of a small fraction.
+    return np.where(np.abs(grades) < 1, np.expm1(grades * math.log(2)), np.exp2(grades) - 1)
+
+
+def _by_row(groups: Groups, values: NDArray[Any]) -> NDArray[Any]:
+    out = np.zeros(groups.n_rows, dtype=values.dtype)
+    out[slice(None) if groups.order is None else groups.order] = values[groups.codes()]
+    return out
+
+
+def _number(function: Callable[[Any], Any], argument: Any, what: str) -> float:
+    try:
+        value = float(function(argument))
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"Flavor.{what} as a callable must take one number and return one number; "
+            f"{what}({argument!r}) failed: {error}"
+        ) from error
+    if not math.isfinite(value):
+        raise ValueError(f"Flavor.{what} as a callable must return a finite number; {what}({argument!r}) is {value}.")
+    return value

@@ -1,0 +1,151 @@
+"""The result of an evaluation: one value, and the table of queries behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml.flavor import Flavor
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Evaluation", "PerQuery"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class PerQuery:
+    """One entry a query, as arrays of the same length. ``per_query["ndcg"]`` is ``per_query.ndcg``.
+
+    Attributes
+    ----------
+    qid : ndarray
+        The query's id; its position, where the caller gave no ids.
+    ndcg, dcg, idcg : ndarray of float64
+        NDCG (nan for an empty query that the mean skips), DCG and ideal DCG; with several cut-offs one column each.
+        A DCG too large for float64 is inf; NDCG is still exact.
+    empty : ndarray of bool
+        Whether the ideal DCG is 0; with several cut-offs one column each.
+    n_docs : ndarray of int
+        Documents that were ranked.
+    n_judged : ndarray of int
+        Documents that have a label, retrieved or not.
+    n_relevant : ndarray of int
+        Judged documents whose gain is above 0.
+    tied : ndarray of int
+        Ranked documents that share their score with another one of the query.
+    weight : ndarray of float64
+        The query's weight.
+    """
+
+    qid: NDArray[Any]
+    ndcg: NDArray[np.float64]
+    dcg: NDArray[np.float64]
+    idcg: NDArray[np.float64]
+    empty: NDArray[np.bool_]
+    n_docs: NDArray[np.int64]
+    n_judged: NDArray[np.int64]
+    n_relevant: NDArray[np.int64]
+    tied: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+    def keys(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(field.name for field in fields(self))
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self.keys():
+            raise KeyError(f"{name!r} is not a column of per_query; the columns are {', '.join(self.keys())}.")
+        column: NDArray[Any] = getattr(self, name)
+        return column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.qid)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Evaluation:
+    """NDCG of a set of queries, with what it is made of.
+
+    Attributes
+    ----------
+    value : float, or dict of float by cut-off
+        The aggregated NDCG.
+    flavor : Flavor
+        The flavor it was computed under.
+    k : int, None, or tuple of them
+        The cut-off, or the cut-offs.
+    n_queries : int
+        Number of queries.
+    n_empty : int, or dict of int by cut-off
+        Number of queries whose ideal DCG is 0; ``flavor.empty`` says what they scored.
+    per_query : PerQuery
+        The table of queries, as arrays.
+
+    Examples
+    --------
+    >>> from ndcg_ml import evaluate
+    >>> result = evaluate([3, 0, 1, 0, 0], [.9, .1, .3, .2, .8], group=[3, 2], flavor="lightgbm", k=10)
+    >>> result.value, result.n_queries, result.n_empty
+    (1.0, 2, 1)
+    >>> result.per_query.n_relevant
+    array([2, 0])
+    """
+
+    value: float | dict[int | None, float]
+    flavor: Flavor
+    k: int | None | tuple[int | None, ...]
+    n_queries: int
+    n_empty: int | dict[int | None, int]
+    per_query: PerQuery
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table of queries as a pandas DataFrame, one row a query.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With several cut-offs the columns of each are named like ``ndcg@10``.
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("Evaluation.to_frame needs pandas. Install it with: pip install pandas") from error
+        columns: dict[str, NDArray[Any]] = {}
+        for name in self.per_query:
+            table = self.per_query[name]
+            if table.ndim == 1:
+                columns[name] = table
+            else:
+                assert isinstance(self.k, tuple)
+                columns.update({f"{name}{_at(k)}": table[:, i] for i, k in enumerate(self.k)})
+        return pd.DataFrame(columns)
+
+    def __str__(self) -> str:
+        values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
+        empties = self.n_empty if isinstance(self.n_empty, dict) else {self.flavor.k: self.n_empty}
+        lines = [f"ndcg{_at(k)} = {value:.6f}" for k, value in values.items()]
+        n_empty = sorted(set(empties.values()))
+        rule = {"skip": "left out of the mean", "raise": "refused"}.get(
+            str(self.flavor.empty), f"scored {self.flavor.empty:g}" if isinstance(self.flavor.empty, float) else ""
+        )
+        shown = "-".join(str(n) for n in dict.fromkeys((n_empty[0], n_empty[-1])))
+        lines.append(f"{self.n_queries} queries, {shown} empty ({rule}); {int(self.per_query.n_docs.sum())} documents")
+        lines.append(str(self.flavor))
+        return "\n".join(lines)
+
+
+def _at(k: int | None) -> str:
+    return "" if k is None else f"@{k}"

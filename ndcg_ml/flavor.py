@@ -1,0 +1,642 @@
+"""The flavor: one frozen value that says which NDCG is meant, and its one-line text."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from functools import lru_cache
+from types import EllipsisType, MappingProxyType
+from typing import Any, TypeAlias
+
+from ndcg_ml.presets import MIRRORS
+
+__all__ = ["PRESETS", "Flavor", "Gain", "KSpec", "as_flavor", "cutoffs"]
+
+Gain: TypeAlias = "str | tuple[float, ...] | Callable[[float], float]"
+Discount: TypeAlias = "str | Callable[[int], float]"
+KSpec: TypeAlias = "int | None | Sequence[int | None] | EllipsisType"
+"""A cut-off as callers write it: ``...`` is the flavor's own, ``None`` no cut, a sequence several."""
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "gain": ("linear", "exponential", "binary"),
+    "discount": ("log2", "jarvelin", "reciprocal", "ln", "none"),
+    "ideal": ("global", "recall", "local", "max"),
+    "ideal_depth": ("k", "all"),
+    "ties": ("average", "first", "last", "best", "worst", "docid"),
+    "empty": ("skip", "raise"),
+    "aggregate": ("macro", "micro"),
+    "negative": ("raise", "zero", "drop", "allow"),
+    "unjudged": ("raise", "zero", "condense"),
+    "score_dtype": ("float64", "float32"),
+}
+
+# Words that other libraries use for the same thing: only ever offered as a suggestion.
+_ELSEWHERE = {
+    "exp": "exponential",
+    "exp2": "exponential",
+    "burges": "exponential",
+    "lin": "linear",
+    "identity": "linear",
+    "log": "ln",
+    "mean": "average",
+    "stable": "first",
+    "input": "first",
+    "reverse": "last",
+    "zero": "0.0",
+    "one": "1.0",
+    "neg": "0.0",
+    "pos": "1.0",
+    "error": "raise",
+    "condensed": "condense",
+    "clip": "zero",
+    "double": "float64",
+    "single": "float32",
+}
+
+_WORDS: Mapping[str, Mapping[str, str]] = {
+    "ties": {
+        "average": "every order of the tied documents counts the same (their mean discount)",
+        "first": "tied documents keep their input order",
+        "last": "tied documents take the reverse of their input order",
+        "best": "tied documents are put highest gain first",
+        "worst": "tied documents are put lowest gain first",
+        "docid": "tied documents are put in descending order of document id",
+    },
+    "negative": {
+        "raise": "a negative label is an error",
+        "zero": "a negative label gains 0",
+        "drop": "a document with a negative label is removed before ranking",
+        "allow": "a negative label goes through the gain formula; an ideal DCG <= 0 counts as empty",
+    },
+    "unjudged": {
+        "raise": "a document without a label (NaN) is an error",
+        "zero": "a document without a label (NaN) keeps its rank and gains 0",
+        "condense": "a document without a label (NaN) is removed before ranking",
+    },
+    "score_dtype": {
+        "float64": "scores are compared in float64",
+        "float32": "scores are compared in float32: what float32 cannot tell apart is tied",
+    },
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+class Flavor:
+    r"""Which NDCG is meant: gain, discount, ideal, ties, empty queries, cut-off, chosen once.
+
+    .. math::  NDCG@k = \frac{DCG@k}{IDCG@k}, \qquad DCG@k = \sum_d gain(y_d)\, w_d
+
+    where :math:`w_d` is the expected discount of document *d*: :math:`D(rank)` where its score is unique, and
+    what the tie rule says where it is not; :math:`D(r) = 0` for :math:`r > k`.
+
+    A flavor is frozen, hashable, picklable and compared by value. ``str(flavor)`` is one line without
+    spaces and ``Flavor.parse`` reads it back.
+
+    Parameters
+    ----------
+    gain : {"linear", "exponential", "binary"}, sequence of float, or callable, default "linear"
+        ``linear`` y, ``exponential`` 2^y - 1, ``binary`` 1 where y > 0; a sequence is a table indexed by integer
+        grade; a callable takes one grade and returns its gain (it is called once per distinct grade).
+    discount : {"log2", "jarvelin", "reciprocal", "ln", "none"} or callable, default "log2"
+        ``log2`` 1/log2(r + 1), ``jarvelin`` 1 for r < b else 1/log_b(r), ``reciprocal`` 1/r, ``ln`` 1/ln(r + 1),
+        ``none`` 1 (cumulated gain); a callable takes one rank (1, 2, ...) and returns its discount.
+    discount_base : float, default 2.0
+        The base b of ``jarvelin``; greater than 1.
+    ideal : {"global", "recall", "local", "max"}, default "global"
+        What divides. ``global``: all judged documents of the query, retrieved or not, best first. ``recall``: the
+        retrieved ones, best first. ``local``: the expected gains at ranks 1..k, re-sorted. ``max``: gain(max_grade)
+        at every rank 1..k (with no cut-off, at as many ranks as documents were retrieved).
+    ideal_depth : {"k", "all"}, default "k"
+        ``all`` leaves the ideal uncut while the ranking is cut at k.
+    recall_depth : int or None, default None
+        Only with ``ideal="recall"``: the ideal uses the first ``recall_depth`` retrieved documents. Where a tied run
+        crosses that depth and ties are averaged, its places inside the depth hold the run's mean gain.
+    max_grade : float or None, default None
+        The top of the grade scale. A label above it is an error; ``ideal="max"`` needs it.
+    k : int or None, default None
+        Cut-off: ranks beyond k do not count. None is no cut-off.
+    ties : {"average", "first", "last", "best", "worst", "docid"}, default "average"
+        How documents with equal scores are ordered. ``docid`` is descending document id and needs ids.
+    empty : {0.0, 1.0, nan, "skip", "raise"}, default 0.0
+        The NDCG of a query whose ideal DCG is 0 (no relevant document, or no document at all).
+    aggregate : {"macro", "micro"}, default "macro"
+        ``macro``: weighted mean of the queries' NDCG. ``micro``: sum of DCG over sum of IDCG.
+    negative : {"raise", "zero", "drop", "allow"}, default "raise"
+        What a negative label means.
+    unjudged : {"raise", "zero", "condense"}, default "raise"
+        What a document without a label (NaN) means.
+    score_dtype : {"float64", "float32"}, default "float64"
+        The precision in which scores count as equal.
+
+    Raises
+    ------
+    TypeError
+        A field has the wrong type.
+    ValueError
+        A field has a value that is not allowed, or fields contradict each other.
+
+    See Also
+    --------
+    Flavor.preset : the flavors of other libraries.
+    ndcg_ml.ndcg_score : the metric.
+
+    Notes
+    -----
+    The vocabulary of ideals follows the four normalisations in use (Järvelin and Kekäläinen 2002; Burges et al.
+    2005; and the local and maximal variants found in practice). Tie averaging is McSherry and Najork 2008.
+
+    Examples
+    --------
+    >>> flavor = Flavor(gain="exponential", k=10, ties="average")
+    >>> str(flavor)
+    'ndcg@10[gain=exponential,discount=log2,ideal=global,ties=average,empty=0]'
+    >>> Flavor.parse(str(flavor)) == flavor
+    True
+    >>> flavor.replace(k=5).k
+    5
+    """
+
+    gain: Gain = "linear"
+    discount: Discount = "log2"
+    discount_base: float = 2.0
+    ideal: str = "global"
+    ideal_depth: str = "k"
+    recall_depth: int | None = None
+    max_grade: float | None = None
+    k: int | None = None
+    ties: str = "average"
+    empty: float | str = 0.0
+    aggregate: str = "macro"
+    negative: str = "raise"
+    unjudged: str = "raise"
+    score_dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("gain", _check_gain(self.gain))
+        if not callable(self.discount):
+            _check_choice("discount", self.discount, "or a callable of one rank")
+        for name in ("ideal", "ideal_depth", "ties", "aggregate", "negative", "unjudged", "score_dtype"):
+            _check_choice(name, getattr(self, name))
+        put("empty", _check_empty(self.empty))
+        put("k", check_k(self.k, "Flavor.k"))
+        put("recall_depth", check_k(self.recall_depth, "Flavor.recall_depth"))
+        put("discount_base", _check_number("discount_base", self.discount_base))
+        if self.discount_base <= 1:
+            raise ValueError(
+                f"Flavor.discount_base must be greater than 1, the base of a logarithm; got {self.discount_base!r}."
+            )
+        if self.discount_base != 2 and self.discount != "jarvelin":
+            raise ValueError(
+                f"Flavor.discount_base only has a meaning with discount='jarvelin'; got discount_base="
+                f"{self.discount_base!r} with discount={self.discount!r}. Leave it out, or use discount='jarvelin'."
+            )
+        if self.recall_depth is not None and self.ideal != "recall":
+            raise ValueError(
+                f"Flavor.recall_depth only has a meaning with ideal='recall'; got recall_depth={self.recall_depth} "
+                f"with ideal={self.ideal!r}. Leave it out, or use ideal='recall'."
+            )
+        if self.max_grade is not None:
+            put("max_grade", _check_number("max_grade", self.max_grade))
+        elif self.ideal == "max":
+            raise ValueError(
+                "Flavor.max_grade must be given with ideal='max', which places gain(max_grade) at every rank; "
+                "got None. Pass the top of your grade scale, for example max_grade=4."
+            )
+        if self.ideal == "max" and isinstance(self.gain, tuple):
+            grade = self.max_grade
+            if grade != int(grade or 0) or not 0 <= int(grade or 0) < len(self.gain):
+                raise ValueError(
+                    f"Flavor.max_grade must be a grade of the gain table, an integer from 0 to {len(self.gain) - 1}; "
+                    f"got {grade!r}."
+                )
+
+    # -- value semantics; nan is one value here, so the generated methods would not do -------------------------
+
+    def _key(self) -> tuple[object, ...]:
+        values = (getattr(self, field.name) for field in fields(self))
+        return tuple("nan" if isinstance(v, float) and math.isnan(v) else v for v in values)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Flavor):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    # -- text ----------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        always = ("gain", "discount", "ideal", "ties", "empty")
+        rest = [f.name for f in fields(self) if f.name not in (*always, "k")]
+        shown = [*always, *(name for name in rest if getattr(self, name) != getattr(_DEFAULT, name))]
+        switches = ",".join(f"{name}={_to_text(getattr(self, name))}" for name in shown)
+        return f"ndcg{'' if self.k is None else f'@{self.k}'}[{switches}]"
+
+    def __repr__(self) -> str:
+        changed = (f for f in fields(self) if self._differs_from_default(f.name))
+        return f"Flavor({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in changed)})"
+
+    def _differs_from_default(self, name: str) -> bool:
+        return bool(getattr(self, name) != getattr(_DEFAULT, name))
+
+    @classmethod
+    def parse(cls, text: str) -> Flavor:
+        """Read the one-line text of a flavor.
+
+        Parameters
+        ----------
+        text : str
+            ``NAME``, ``NAME@K`` or ``NAME@K[switch=value,...]``, where NAME is ``ndcg`` (the default flavor) or the
+            name of a preset, and the switches change single fields. A gain table is written ``gain=0|1|3|7``.
+
+        Returns
+        -------
+        Flavor
+
+        Raises
+        ------
+        TypeError
+            `text` is not a string.
+        ValueError
+            The text is not of that form, or a name, switch or value in it is not known.
+
+        Examples
+        --------
+        >>> Flavor.parse("lightgbm@10[ties=average]").ties
+        'average'
+        """
+        return _parse(text)
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Flavor:
+        """The flavor that mirrors a library or a paper, with single fields changed.
+
+        Parameters
+        ----------
+        name : str
+            A key of ``ndcg_ml.PRESETS``.
+        **changes
+            Fields of the flavor to change, such as ``k=10``.
+
+        Returns
+        -------
+        Flavor
+
+        Raises
+        ------
+        ValueError
+            The name is not that of a preset; or as for ``Flavor``.
+
+        Examples
+        --------
+        >>> Flavor.preset("lightgbm", k=10).gain
+        'exponential'
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"name must be the name of a preset (a str); got {name!r} of type {type(name).__name__}.")
+        if name not in PRESETS:
+            raise ValueError(
+                f"name must be the name of a preset, one of {_listed(PRESETS)}; got {name!r}.{_did_you_mean(name, PRESETS)}"
+            )
+        return PRESETS[name].replace(**changes)
+
+    def replace(self, **changes: Any) -> Flavor:
+        """A copy with the given fields changed, validated like a new flavor.
+
+        Parameters
+        ----------
+        **changes
+            Fields of the flavor.
+
+        Returns
+        -------
+        Flavor
+
+        Raises
+        ------
+        TypeError
+            A name is not a field of the flavor; or as for ``Flavor``.
+        ValueError
+            As for ``Flavor``.
+
+        Examples
+        --------
+        >>> Flavor.preset("sklearn").replace(empty="skip").empty
+        'skip'
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name in changes:
+            if name not in values:
+                raise TypeError(
+                    f"{name!r} is not a field of Flavor; the fields are {_listed(values)}.{_did_you_mean(name, values)}"
+                )
+        return Flavor(**{**values, **changes})
+
+    @property
+    def preset_name(self) -> str | None:
+        """Name of the preset that this flavor equals, its cut-off aside; None where there is none."""
+        mine = self.replace(k=None)
+        return next((name for name, flavor in PRESETS.items() if flavor.replace(k=None) == mine), None)
+
+    @property
+    def metric_name(self) -> str:
+        """Short name for logs, the same in every process: ``ndcg_<preset>``, else ``ndcg_<digest of the text>``.
+
+        It has no space and no ``:``, starts with ``ndcg`` (by which XGBoost knows to maximise), and is never the name
+        of a library's own metric. The cut-off is not part of it; adapters append ``@k``.
+        """
+        name = self.preset_name
+        if name is None:
+            name = hashlib.sha256(str(self.replace(k=None)).encode()).hexdigest()[:8]
+        return f"ndcg_{name}"
+
+    def describe(self) -> str:
+        """The formula and every switch, in words.
+
+        Returns
+        -------
+        str
+            Several lines of text.
+
+        Examples
+        --------
+        >>> print(Flavor(k=10).describe())  # doctest: +ELLIPSIS
+        NDCG@10 = DCG@10 / IDCG@10, DCG@10 = sum over documents of gain(y) * D(rank)
+        ...
+        """
+        return _describe(self)
+
+
+# -- validation -----------------------------------------------------------------------------------------------------
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def _did_you_mean(got: object, names: Any) -> str:
+    if not isinstance(got, str):
+        return ""
+    near = _ELSEWHERE.get(got.lower()) or next(iter(get_close_matches(got.lower(), list(names), n=1, cutoff=0.5)), None)
+    return f" Did you mean {near!r}?" if near else ""
+
+
+def _check_choice(name: str, value: object, alternative: str = "") -> None:
+    allowed = _CHOICES[name]
+    if isinstance(value, str) and value in allowed:
+        return
+    kind = ValueError if isinstance(value, str) else TypeError
+    also = f", {alternative}" if alternative else ""
+    raise kind(f"Flavor.{name} must be one of {_listed(allowed)}{also}; got {value!r}.{_did_you_mean(value, allowed)}")
+
+
+def _check_gain(value: object) -> Gain:
+    if callable(value):
+        return value
+    if isinstance(value, str):
+        _check_choice("gain", value, "a table (gains indexed by integer grade) or a callable of one grade")
+        return value
+    if isinstance(value, Sequence) or _is_vector(value):
+        table = tuple(_check_number("gain", entry) for entry in value)  # type: ignore[union-attr]
+        if not table:
+            raise ValueError("Flavor.gain as a table must hold a gain for grade 0 at least; got an empty table.")
+        return table
+    raise TypeError(
+        f"Flavor.gain must be one of {_listed(_CHOICES['gain'])}, a table (a tuple of gains indexed by integer grade) "
+        f"or a callable of one grade; got {value!r} of type {type(value).__name__}."
+    )
+
+
+def _check_number(name: str, value: object) -> float:
+    if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
+        raise TypeError(f"Flavor.{name} must be a finite number; got {value!r} of type {type(value).__name__}.")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"Flavor.{name} must be a finite number; got {value!r}.")
+    return number + 0.0  # -0.0 and 0.0 are one value, and print as one
+
+
+def _check_empty(value: object) -> float | str:
+    if isinstance(value, str):
+        if value in _CHOICES["empty"]:
+            return value
+        if value == "nan":
+            return math.nan
+    elif not isinstance(value, (bool, bytes)) and hasattr(value, "__float__"):
+        number = float(value)
+        if math.isnan(number):
+            return math.nan
+        if number in (0.0, 1.0):
+            return number + 0.0
+    kind = ValueError if isinstance(value, (str, int, float)) and not isinstance(value, bool) else TypeError
+    raise kind(
+        f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {value!r}."
+        f"{_did_you_mean(value, _CHOICES['empty'])}"
+    )
+
+
+def check_k(value: object, name: str) -> int | None:
+    """A cut-off or depth as an int >= 1, or None."""
+    if value is None:
+        return None
+    if isinstance(value, (bool, float, str)) or not hasattr(value, "__index__"):
+        raise TypeError(
+            f"{name} must be an integer >= 1, or None for no cut-off; got {value!r} of type {type(value).__name__}."
+        )
+    number = operator.index(value)
+    if number < 1:
+        raise ValueError(f"{name} must be an integer >= 1, or None for no cut-off; got {number}.")
+    return number
+
+
+def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
+    """The cut-offs that a caller asked for, and whether they asked for several (a sequence).
+
+    Raises
+    ------
+    TypeError, ValueError
+        A cut-off is not an integer >= 1 or None, one is repeated, or the sequence is empty.
+    """
+    if isinstance(k, EllipsisType):
+        return (flavor.k,), False
+    if isinstance(k, str) or not isinstance(k, Sequence) and not _is_vector(k):
+        return (check_k(k, "k"),), False
+    several = tuple(check_k(entry, "k") for entry in k)  # type: ignore[union-attr]
+    if not several:
+        raise ValueError("k must hold at least one cut-off; got an empty sequence.")
+    if len(set(several)) != len(several):
+        raise ValueError(f"k must not repeat a cut-off; got {several}.")
+    return several, True
+
+
+def _is_vector(value: object) -> bool:
+    # NumPy arrays, pandas Index and the like; zero-dimensional ones are numbers.
+    return getattr(value, "ndim", 0) == 1 or isinstance(value, (set, frozenset, range))
+
+
+# -- text -----------------------------------------------------------------------------------------------------------
+
+_FORM = re.compile(r"(?P<name>[A-Za-z0-9_]+)(?:@(?P<k>[^\[\]@]*))?(?:\[(?P<switches>[^\[\]]*)\])?", re.ASCII)
+_SHAPE = "'ndcg', 'ndcg@10', 'ndcg@10[gain=exponential,ties=average]', or a preset's name in place of 'ndcg'"
+
+
+def _to_text(value: object) -> str:
+    if isinstance(value, tuple):
+        return "|".join(_to_text(entry) for entry in value)
+    if isinstance(value, float):
+        return str(int(value)) if value == value and abs(value) < 1e15 and value == int(value) else repr(value)
+    if callable(value):
+        return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>".replace(" ", "_")
+    return str(value)
+
+
+def _from_text(name: str, text: str) -> object:
+    if text.startswith("<"):
+        raise ValueError(
+            f"a flavor with a callable cannot be read back from text; got {name}={text}. "
+            "Keep the Flavor object itself, or write a gain as a table."
+        )
+    if name in ("k", "recall_depth"):
+        return None if text == "None" else _int_from_text(name, text)
+    if name == "max_grade" and text == "None":
+        return None
+    if name in ("max_grade", "discount_base"):
+        return _float_from_text(name, text)
+    if name == "gain" and text not in _CHOICES["gain"] and not text[:1].isalpha():
+        return tuple(_float_from_text(name, entry) for entry in text.split("|"))
+    if name == "empty" and text[:1].isdigit():
+        return _float_from_text(name, text)
+    return text
+
+
+def _int_from_text(name: str, text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,4000}", text):  # longer ones Python itself refuses to read
+        raise ValueError(f"{name} must be an integer >= 1; got {text!r} in the text of a flavor.")
+    return int(text)
+
+
+def _float_from_text(name: str, text: str) -> float:
+    if not re.fullmatch(r"-?[0-9.]+(?:[eE][-+]?[0-9]+)?", text) or text.count(".") > 1 or not text.strip("-."):
+        raise ValueError(f"{name} must be a number; got {text!r} in the text of a flavor.")
+    return float(text)
+
+
+def _parse(text: str) -> Flavor:
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a str such as {_SHAPE}; got {text!r} of type {type(text).__name__}.")
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise ValueError(f"a flavor's text must have the form {_SHAPE}; got {text!r}.")
+    name = match["name"]
+    if name != "ndcg" and name not in PRESETS:
+        known = ["ndcg", *PRESETS]
+        raise ValueError(
+            f"a flavor's text must start with one of {_listed(known)}; got {name!r} in {text!r}.{_did_you_mean(name, known)}"
+        )
+    changes: dict[str, object] = {}
+    if match["k"] is not None:
+        changes["k"] = _from_text("k", match["k"])
+    known = [f.name for f in fields(Flavor)]
+    for part in (match["switches"] or "").split(",") if match["switches"] else ():
+        switch, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError(f"a switch in a flavor's text must have the form name=value; got {part!r} in {text!r}.")
+        if switch not in known:
+            raise ValueError(
+                f"a switch in a flavor's text must be one of {_listed(known)}; got {switch!r} in {text!r}."
+                f"{_did_you_mean(switch, known)}"
+            )
+        if switch in changes:
+            raise ValueError(f"a flavor's text must set {switch!r} once; got it twice in {text!r}.")
+        changes[switch] = _from_text(switch, value)
+    start = _DEFAULT if name == "ndcg" else PRESETS[name]
+    return start.replace(**changes)
+
+
+def _describe(flavor: Flavor) -> str:
+    at = "" if flavor.k is None else f"@{flavor.k}"
+    where = "every rank" if flavor.k is None else f"ranks 1..{flavor.k}"
+    gain = {
+        "linear": "gain(y) = y",
+        "exponential": "gain(y) = 2^y - 1",
+        "binary": "gain(y) = 1 if y > 0 else 0",
+    }.get(flavor.gain if isinstance(flavor.gain, str) else "", f"gain(y) = table {_to_text(flavor.gain)}, by grade")
+    if callable(flavor.gain):
+        gain = f"gain(y) = {_to_text(flavor.gain)}(y), a callable"
+    base = _to_text(flavor.discount_base)
+    discount = {
+        "log2": "D(r) = 1 / log2(r + 1)",
+        "jarvelin": f"D(r) = 1 for r < {base}, else 1 / log_{base}(r)",
+        "reciprocal": "D(r) = 1 / r",
+        "ln": "D(r) = 1 / ln(r + 1)",
+        "none": "D(r) = 1",
+    }.get(flavor.discount if isinstance(flavor.discount, str) else "", f"D(r) = {_to_text(flavor.discount)}(r), a callable")
+    ideal = {
+        "global": "all judged documents of the query, retrieved or not, best first",
+        "recall": "the retrieved documents"
+        + ("" if flavor.recall_depth is None else f" among the first {flavor.recall_depth}")
+        + ", best first",
+        "local": f"the expected gains at {where}, re-sorted",
+        "max": f"gain({_to_text(flavor.max_grade)}) at {'as many ranks as documents were retrieved' if flavor.k is None else where}",
+    }[flavor.ideal]
+    if flavor.ideal_depth == "all":
+        ideal += "; not cut at k"
+    empty = {"skip": "is left out of the mean", "raise": "is an error"}.get(
+        flavor.empty if isinstance(flavor.empty, str) else "", f"scores {_to_text(flavor.empty)}"
+    )
+    scale = "" if flavor.max_grade is None else f"; a label above {_to_text(flavor.max_grade)} is an error"
+    rows = [
+        ("gain", gain + scale),
+        ("discount", discount + (f"; D(r) = 0 for r > {flavor.k}" if flavor.k is not None else "")),
+        ("ties", _WORDS["ties"][flavor.ties]),
+        ("ideal", ideal),
+        ("empty", f"a query whose ideal DCG is 0 {empty}"),
+        (
+            "aggregate",
+            "weighted mean of the queries' NDCG" if flavor.aggregate == "macro" else "sum of DCG over sum of IDCG",
+        ),
+        ("negative", _WORDS["negative"][flavor.negative]),
+        ("unjudged", _WORDS["unjudged"][flavor.unjudged]),
+        ("scores", _WORDS["score_dtype"][flavor.score_dtype]),
+    ]
+    lines = [f"NDCG{at} = DCG{at} / IDCG{at}, DCG{at} = sum over documents of gain(y) * D(rank)"]
+    lines += [f"  {name:<10} {words}" for name, words in rows]
+    mirror = flavor.preset_name
+    if mirror is not None:
+        lines += [f"  {'preset':<10} {mirror}: {MIRRORS[mirror].library}", f"  {'note':<10} {MIRRORS[mirror].unusual}"]
+    lines.append(f"  {'text':<10} {flavor}")
+    return "\n".join(lines)
+
+
+_DEFAULT = Flavor()
+
+PRESETS: Mapping[str, Flavor] = MappingProxyType(
+    {name: Flavor(**mirror.switches) for name, mirror in MIRRORS.items()}
+)
+"""Every preset by name. ``ndcg_ml.presets.MIRRORS`` says what each mirrors and how that was verified."""
+
+
+@lru_cache(maxsize=256)
+def _named(text: str) -> Flavor:
+    return _parse(text)
+
+
+def as_flavor(flavor: object) -> Flavor:
+    """The flavor that a caller named: a Flavor, the name of a preset, or a flavor's text."""
+    if isinstance(flavor, Flavor):
+        return flavor
+    if isinstance(flavor, str):
+        return _named(flavor)
+    raise TypeError(
+        f"flavor must be a Flavor, the name of a preset or a flavor's text (a str); "
+        f"got {flavor!r} of type {type(flavor).__name__}."
+    )

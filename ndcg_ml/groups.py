@@ -1,0 +1,245 @@
+"""Which rows belong to which query: ids, sizes or a mask become one ragged layout and its padded blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Block", "Groups", "IntArray"]
+
+IntArray: TypeAlias = NDArray[np.int64]
+
+# Queries whose lengths are within this factor share a block: the padding costs a few per cent of the rows.
+_SPREAD = 1.15
+# Slots in a block: few enough that a block's working arrays stay in the processor's cache.
+_BLOCK_SLOTS = 1 << 17
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Some queries of similar length, one a row, padded to one width.
+
+    Attributes
+    ----------
+    queries : ndarray of int, shape (n_block,)
+        Which queries these are.
+    rows : ndarray of int, shape (n_block, width), or slice
+        The caller's row behind every slot; in a padded slot, some valid row. A slice where the rows are the
+        consecutive rows of the caller's arrays.
+    padding : ndarray of int or None
+        Flat positions of the padded slots. They are the last slots of a query.
+    shape : tuple of int
+        (n_block, width).
+    """
+
+    queries: IntArray
+    rows: IntArray | slice
+    padding: IntArray | None
+    shape: tuple[int, int]
+
+    def gather(self, values: NDArray[Any], fill: float) -> NDArray[Any]:
+        """The values of the block's rows, as a new array with `fill` in the padded slots."""
+        out: NDArray[Any]
+        if isinstance(self.rows, slice):
+            out = values[self.rows].reshape(self.shape).copy()
+        else:
+            out = values.take(self.rows)
+        if self.padding is not None:
+            out.reshape(-1)[self.padding] = fill
+        return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Ragged layout: the rows of every query, in the order of the queries.
+
+    Attributes
+    ----------
+    sizes : ndarray of int, shape (n_queries,)
+        Number of rows of each query; 0 is a query without documents.
+    starts : ndarray of int, shape (n_queries,)
+        Where each query begins in `order`.
+    order : ndarray of int or None
+        The caller's rows, query after query; None where they stand so already.
+    n_rows : int
+        Number of the caller's rows. Rows that no query lists do not take part.
+    ids : ndarray or None
+        The id of each query, where the caller gave ids.
+    """
+
+    sizes: IntArray
+    starts: IntArray
+    order: IntArray | None
+    n_rows: int
+    ids: NDArray[Any] | None = None
+
+    @property
+    def n_queries(self) -> int:
+        return int(self.sizes.size)
+
+    # -- the three ways in ---------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_sizes(cls, group: Any, n_rows: int) -> Groups:
+        """From the number of rows of each query, in order (LightGBM's convention)."""
+        sizes = np.asarray(group)
+        if sizes.ndim != 1:
+            raise ValueError(f"group must be one-dimensional, a size for each query; got shape {sizes.shape}.")
+        if sizes.size == 0:
+            raise ValueError("group must hold at least one query size; got none. There is nothing to evaluate.")
+        if sizes.dtype.kind not in "iu":
+            raise TypeError(
+                f"group must hold integers, the number of rows of each query; got dtype {sizes.dtype}. "
+                "If these are ids, one a row, pass them as qid=."
+            )
+        sizes = sizes.astype(np.int64)
+        if sizes.min() < 0:
+            raise ValueError(f"group must hold sizes >= 0; got {sizes.min()}.")
+        if sizes.sum() != n_rows:
+            hint = " It has one entry a row: if these are ids, pass them as qid=." if sizes.size == n_rows else ""
+            raise ValueError(f"group must sum to the number of rows, {n_rows}; got a sum of {sizes.sum()}.{hint}")
+        return cls(sizes=sizes, starts=_starts(sizes), order=None, n_rows=n_rows)
+
+    @classmethod
+    def from_ids(cls, qid: Any, n_rows: int) -> Groups:
+        """From one id a row, of any dtype and in any order; queries stand in order of first appearance."""
+        ids = _one_id_a_row(qid)
+        if ids.size != n_rows:
+            hint = ""
+            if ids.dtype.kind in "iu" and ids.size < n_rows and ids.size and int(ids.sum()) == n_rows:
+                hint = " They sum to the number of rows: if these are sizes, pass them as group=."
+            raise ValueError(f"qid must have one id a row, {n_rows}; got {ids.size}.{hint}")
+        if ids.size == 0:
+            raise ValueError("qid must hold at least one row; got none. There is nothing to evaluate.")
+        if ids.dtype == object:
+            return cls._from_codes(*_hash_codes(ids))
+        new = np.empty(ids.size, dtype=bool)
+        new[0] = True
+        np.not_equal(ids[1:], ids[:-1], out=new[1:])
+        first = np.flatnonzero(new)
+        heads = ids[first]
+        if np.unique(heads).size == heads.size:  # every id stands in one piece
+            sizes = np.diff(np.append(first, ids.size))
+            return cls(sizes=sizes, starts=first, order=None, n_rows=n_rows, ids=heads)
+        unique, seen, codes = np.unique(ids, return_index=True, return_inverse=True)
+        by_appearance = np.argsort(seen, kind="stable")
+        rank = np.empty_like(by_appearance)
+        rank[by_appearance] = np.arange(unique.size)
+        return cls._from_codes(rank[codes.reshape(-1)], unique[by_appearance])
+
+    @classmethod
+    def _from_codes(cls, codes: IntArray, ids: NDArray[Any]) -> Groups:
+        sizes = np.bincount(codes, minlength=ids.size)
+        order = None if (codes[1:] >= codes[:-1]).all() else np.argsort(codes, kind="stable")
+        return cls(sizes=sizes, starts=_starts(sizes), order=order, n_rows=codes.size, ids=ids)
+
+    @classmethod
+    def from_shape(cls, shape: tuple[int, int]) -> Groups:
+        """One query a row of a two-dimensional array."""
+        n_queries, width = shape
+        if n_queries == 0:
+            raise ValueError(f"y_true must hold at least one query; got shape {shape}. There is nothing to evaluate.")
+        sizes = np.full(n_queries, width, dtype=np.int64)
+        return cls(sizes=sizes, starts=_starts(sizes), order=None, n_rows=n_queries * width)
+
+    # -- derived layouts ---------------------------------------------------------------------------------------------
+
+    def codes(self) -> IntArray:
+        """The query of every listed row, in the order of `order`."""
+        return np.repeat(np.arange(self.n_queries), self.sizes)
+
+    def keep(self, flags: NDArray[np.bool_]) -> Groups:
+        """The same queries with only the flagged rows; `flags` has one entry for each of the caller's rows."""
+        kept = flags if self.order is None else flags[self.order]
+        order = np.flatnonzero(kept) if self.order is None else self.order[kept]
+        sizes = np.bincount(self.codes()[kept], minlength=self.n_queries)
+        return Groups(sizes=sizes, starts=_starts(sizes), order=order, n_rows=self.n_rows, ids=self.ids)
+
+    def arranged(self, key: NDArray[Any]) -> Groups:
+        """The same queries with their rows sorted by a key (one a row of the caller), equal keys in input order."""
+        order = np.arange(self.n_rows) if self.order is None else self.order
+        order = order[np.lexsort((key[order], self.codes()))]
+        return Groups(sizes=self.sizes, starts=self.starts, order=order, n_rows=self.n_rows, ids=self.ids)
+
+    def per_query(self, ufunc: np.ufunc, values: NDArray[Any], start: float) -> NDArray[Any]:
+        """Reduce the values of each query's rows with a ufunc; `start` is the result for a query without rows."""
+        listed = values if self.order is None else values[self.order]
+        out = np.full(self.n_queries, start, dtype=np.float64)
+        filled = np.flatnonzero(self.sizes)
+        if filled.size:
+            out[filled] = ufunc.reduceat(listed, self.starts[filled])
+        return out
+
+    def blocks(self) -> Iterator[Block]:
+        """The queries that have rows, as padded blocks of similar length."""
+        by_size = np.argsort(self.sizes, kind="stable")
+        sizes = self.sizes[by_size]
+        at = int(np.searchsorted(sizes, 1))
+        while at < sizes.size:
+            within = int(np.searchsorted(sizes, int(sizes[at] * _SPREAD), side="right"))
+            stop = min(within, at + max(1, _BLOCK_SLOTS // int(sizes[within - 1])))
+            yield self._block(by_size[at:stop], sizes[at:stop])
+            at = stop
+
+    def _block(self, queries: IntArray, sizes: IntArray) -> Block:
+        width = int(sizes[-1])
+        shape = (queries.size, width)
+        padded = int(sizes[0]) != width
+        if self.order is None and not padded and queries[-1] - queries[0] == queries.size - 1:
+            first = int(self.starts[queries[0]])
+            if (np.diff(queries) == 1).all():
+                return Block(queries, slice(first, first + queries.size * width), None, shape)
+        slot = np.arange(width)
+        rows = self.starts[queries][:, None] + slot
+        padding = None
+        if padded:
+            padding = np.flatnonzero(slot >= sizes[:, None])
+            rows.reshape(-1)[padding] = self.starts[queries[-1]]
+        if self.order is not None:
+            rows = self.order[rows]
+        return Block(queries, rows, padding, shape)
+
+
+def _starts(sizes: IntArray) -> IntArray:
+    starts = np.zeros(sizes.size, dtype=np.int64)
+    np.cumsum(sizes[:-1], out=starts[1:])
+    return starts
+
+
+def _one_id_a_row(qid: Any) -> NDArray[Any]:
+    if type(qid).__module__.split(".")[0] == "torch":
+        raise TypeError("qid is a torch tensor; pass qid.cpu().numpy(), or use ndcg_ml.torch for tensors.")
+    ids = np.asarray(qid)
+    if ids.ndim != 1:
+        raise ValueError(f"qid must be one-dimensional, one id a row; got shape {ids.shape}.")
+    if ids.dtype.kind == "T":  # NumPy's variable-width strings have no unique() before 2.3
+        ids = ids.astype(object)
+    missing = False
+    if ids.dtype.kind == "f":
+        missing = bool(np.isnan(ids).any())
+    elif ids.dtype.kind in "mM":
+        missing = bool(np.isnat(ids).any())
+    if missing:
+        raise ValueError("qid must have an id for every row; got a missing value (NaN or NaT).")
+    return ids
+
+
+def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
+    seen: dict[Any, int] = {}
+    codes = np.empty(ids.size, dtype=np.int64)
+    for row, value in enumerate(ids.tolist()):
+        try:
+            present = value is not None and bool(value == value)
+            if present:
+                codes[row] = seen.setdefault(value, len(seen))
+        except TypeError as error:  # unhashable, or pandas' NA, which refuses bool()
+            raise TypeError(f"qid must hold hashable ids; got {value!r} of type {type(value).__name__}.") from error
+        if not present:
+            raise ValueError(f"qid must have an id for every row; got a missing value at row {row}.")
+    unique = np.empty(len(seen), dtype=object)
+    unique[:] = list(seen)
+    return codes, unique

@@ -1,0 +1,441 @@
+"""Labels, layout and flavor worked out once: what every evaluation of new scores shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml import _aggregate, _numpy
+from ndcg_ml._arrays import flag_array, real_array
+from ndcg_ml._tables import discounts, gain_of_grade, relative_gains
+from ndcg_ml.evaluation import Evaluation, PerQuery
+from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
+from ndcg_ml.groups import Block, Groups, IntArray
+
+__all__ = ["Prepared", "prepare"]
+
+FloatArray = NDArray[np.float64]
+
+
+def prepare(
+    y_true: Any,
+    *,
+    flavor: Flavor | str = "sklearn",
+    k: KSpec = ...,
+    qid: Any = None,
+    group: Any = None,
+    mask: Any = None,
+    retrieved: Any = None,
+    doc_id: Any = None,
+    query_weight: Any = None,
+) -> Prepared:
+    """Work out everything that depends on the labels alone, to score many predictions of the same documents.
+
+    The layout of the queries, the gains and (unless it depends on the ranking) the ideal DCG are computed here, once.
+
+    Parameters
+    ----------
+    y_true, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
+        As for ``ndcg_score``.
+
+    Returns
+    -------
+    Prepared
+        Call it on scores for the value; its ``evaluate`` gives the per-query table.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ndcg_score``, without what concerns the scores.
+
+    Examples
+    --------
+    >>> ndcg = prepare([3, 0, 1, 1, 0], group=[3, 2], flavor="sklearn", k=2)
+    >>> round(ndcg([0.9, 0.1, 0.3, 0.2, 0.8]), 6), ndcg([3, 0, 1, 1, 0])
+    (0.815465, 1.0)
+    """
+    flavor = as_flavor(flavor)
+    ks, several = cutoffs(k, flavor)
+    labels = real_array(y_true, "y_true")
+    groups = _layout(labels, qid, group, mask)
+    retrieved = None if retrieved is None else flag_array(retrieved, "retrieved", labels.shape).reshape(-1)
+    ids = None if doc_id is None else _doc_codes(doc_id, labels.shape)
+    if ids is not None:
+        _unique_within_queries(ids, groups, doc_id)
+    weight = None if query_weight is None else _query_weight(query_weight, groups.n_queries)
+    return Prepared(flavor, ks, several, groups, labels, retrieved, ids, weight)
+
+
+class Prepared:
+    """Queries with their gains and ideals, ready to score rankings. Made by ``prepare``.
+
+    Attributes
+    ----------
+    flavor : Flavor
+    ks : tuple of int or None
+        The cut-offs.
+    """
+
+    def __init__(
+        self,
+        flavor: Flavor,
+        ks: tuple[int | None, ...],
+        several: bool,
+        groups: Groups,
+        labels: NDArray[Any],
+        retrieved: NDArray[np.bool_] | None,
+        doc_id: IntArray | None,
+        query_weight: FloatArray | None,
+    ) -> None:
+        self.flavor = flavor
+        self.ks = ks
+        self._several = several
+        self._shape = labels.shape
+        self._weight = query_weight
+        flat = labels.reshape(-1).astype(np.float64, copy=False)
+        gains, exponent, groups, judged = _judge(flavor, flat, groups)
+        self._exponent = exponent
+        self.groups = groups
+        ranked = groups
+        if retrieved is not None:
+            ranked = ranked.keep(retrieved)
+        if flavor.unjudged == "condense" and judged is not None:
+            ranked = ranked.keep(judged)
+        pool = groups if judged is None else groups.keep(judged)
+        self._n_docs = ranked.sizes
+        self._n_judged = pool.sizes
+        self._n_relevant = pool.per_query(np.add, (gains > 0).astype(np.float64), 0.0).astype(np.int64)
+        self._ranked = _in_tie_order(ranked, flavor, gains, doc_id)
+        longest = int(groups.sizes.max())
+        if flavor.ideal == "max":
+            longest = max(longest, *(k or 0 for k in ks))
+        self._discounts = discounts(flavor, longest)
+        # An uncut ideal is one number a query, whatever the cut-offs of the ranking.
+        self._ideal_ks: tuple[int | None, ...] = (None,) * len(ks) if flavor.ideal_depth == "all" else ks
+        self._idcg: FloatArray | None = None
+        if flavor.ideal == "max":
+            self._idcg = self._max_ideal()
+        elif flavor.ideal == "global" or (flavor.ideal == "recall" and flavor.recall_depth is None):
+            self._idcg = self._sorted_ideal(pool if flavor.ideal == "global" else ranked, gains)
+        self._blocks = [(block, block.gather(gains, 0.0)) for block in self._ranked.blocks()]
+
+    def __call__(self, y_score: Any) -> float | dict[int | None, float]:
+        """The value for these scores.
+
+        Parameters
+        ----------
+        y_score : array-like, shape of y_true
+            One score a document, higher is better.
+
+        Returns
+        -------
+        float, or dict of float by cut-off where several were asked for
+
+        Raises
+        ------
+        TypeError, ValueError
+            The scores have another shape than the labels, are not real numbers, or hold NaN.
+        """
+        return self._shaped(self._overall(*self._rank(self._scores(y_score))))
+
+    def dcg(self, y_score: Any) -> float | dict[int | None, float]:
+        """The (weighted) mean over queries of DCG for these scores; see ``__call__``."""
+        dcg, _ = self._rank(self._scores(y_score))
+        return self._shaped(_aggregate.mean_dcg(self._unscaled(dcg), self._weight))
+
+    def evaluate(self, y_score: Any) -> Evaluation:
+        """The value for these scores with the table of queries behind it; see ``__call__``."""
+        scores = self._scores(y_score)
+        dcg, idcg = self._rank(scores)
+        ids = self._ids()
+        ndcg, empty = _aggregate.per_query_ndcg(dcg, idcg, self.flavor, ids)
+        values = _aggregate.overall(ndcg, empty, dcg, idcg, self._exponent, self._weight, self.flavor)
+
+        def columns(table: NDArray[Any]) -> NDArray[Any]:
+            return table if self._several else table[:, 0]
+
+        n_empty = dict(zip(self.ks, empty.sum(axis=0).tolist(), strict=True))
+        return Evaluation(
+            value=self._shaped(values),
+            flavor=self.flavor if self._several else self.flavor.replace(k=self.ks[0]),
+            k=self.ks if self._several else self.ks[0],
+            n_queries=self.groups.n_queries,
+            n_empty=n_empty if self._several else n_empty[self.ks[0]],
+            per_query=PerQuery(
+                qid=ids,
+                ndcg=columns(ndcg),
+                dcg=columns(self._unscaled(dcg)),
+                idcg=columns(self._unscaled(idcg)),
+                empty=columns(empty),
+                n_docs=self._n_docs,
+                n_judged=self._n_judged,
+                n_relevant=self._n_relevant,
+                tied=self._tied(scores),
+                weight=np.ones(self.groups.n_queries) if self._weight is None else self._weight,
+            ),
+        )
+
+    # -- from scores to DCG ------------------------------------------------------------------------------------------
+
+    def _scores(self, y_score: Any) -> NDArray[Any]:
+        scores = real_array(y_score, "y_score")
+        if scores.shape != self._shape:
+            raise ValueError(f"y_score must have the shape of y_true, {self._shape}; got {scores.shape}.")
+        scores = scores.reshape(-1)
+        order = self._ranked.order
+        ranked = scores if order is None else scores[order]
+        if ranked.size and np.isnan(ranked.min()):
+            bad = np.flatnonzero(np.isnan(ranked))
+            at = int(bad[0] if order is None else order[bad].min())
+            raise ValueError(
+                f"y_score must not hold NaN, which has no place in a ranking; got {bad.size} of {ranked.size}, "
+                f"the first at row {at}. Find out why the model produced them; -inf ranks last."
+            )
+        if self.flavor.score_dtype == "float32" and scores.dtype != np.float32:
+            with np.errstate(over="ignore"):
+                scores = scores.astype(np.float32)
+        return scores
+
+    def _rank(self, scores: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        """DCG and ideal DCG of each query at each cut-off, both divided by the query's power of two."""
+        flavor = self.flavor
+        average = flavor.ties == "average"
+        dcg = np.zeros((self.groups.n_queries, len(self.ks)))
+        idcg = np.zeros_like(dcg) if self._idcg is None else self._idcg
+        for block, gains in self._blocks:
+            keys = _numpy.ranking_keys(block.gather(scores, -np.inf), block.padding)
+            depth = _depth(self.ks, block.shape[1])
+            at_rank = _numpy.expected_gains(keys, gains, depth, average)
+            dcg[block.queries] = _numpy.dcg(at_rank, self._discounts, self.ks)
+            if self._idcg is None:
+                idcg[block.queries] = self._ranked_ideal(block, keys, gains, at_rank)
+        return dcg, idcg
+
+    def _overall(self, dcg: FloatArray, idcg: FloatArray) -> list[float]:
+        ndcg, empty = _aggregate.per_query_ndcg(dcg, idcg, self.flavor, self._ids())
+        return _aggregate.overall(ndcg, empty, dcg, idcg, self._exponent, self._weight, self.flavor)
+
+    def _tied(self, scores: NDArray[Any]) -> NDArray[np.int64]:
+        tied = np.zeros(self.groups.n_queries, dtype=np.int64)
+        for block, _ in self._blocks:
+            keys = _numpy.ranking_keys(block.gather(scores, -np.inf), block.padding)
+            tied[block.queries] = _numpy.tied_documents(keys)
+        return tied
+
+    # -- the four ideals ---------------------------------------------------------------------------------------------
+
+    def _sorted_ideal(self, pool: Groups, gains: FloatArray) -> FloatArray:
+        """``global`` and ``recall``: the pool's gains, best first."""
+        idcg = np.zeros((pool.n_queries, len(self.ks)))
+        for block in pool.blocks():
+            best = _numpy.best_first(block.gather(gains, -np.inf), _depth(self._ideal_ks, block.shape[1]))
+            idcg[block.queries] = _numpy.dcg(best, self._discounts, self._ideal_ks)
+        return idcg
+
+    def _max_ideal(self) -> FloatArray:
+        """``max``: the top grade at every rank; a query without any document has no ideal."""
+        to_rank = np.append(0.0, np.cumsum(self._discounts))
+        depths = [self._n_docs if k is None else np.full(self.groups.n_queries, k) for k in self._ideal_ks]
+        top = gain_of_grade(self.flavor, self.flavor.max_grade, self._exponent)
+        idcg: FloatArray = to_rank[np.stack(depths, axis=1)] * np.reshape(top, (-1, 1))
+        idcg[self.groups.sizes == 0] = 0.0
+        return idcg
+
+    def _ranked_ideal(self, block: Block, keys: NDArray[Any], gains: FloatArray, at_rank: FloatArray) -> FloatArray:
+        """``local`` and ``recall`` to a depth: what was ranked first, re-sorted."""
+        width = block.shape[1]
+        lengths = self._ranked.sizes[block.queries]
+        average = self.flavor.ties == "average"
+        if self.flavor.ideal == "local":
+            idcg = np.empty((block.queries.size, len(self.ks)))
+            depth = _depth(self._ideal_ks, width)
+            if depth > at_rank.shape[1]:
+                at_rank = _numpy.expected_gains(keys, gains, depth, average)
+            for column, k in enumerate(self._ideal_ks):
+                cut = _absent_beyond(at_rank[:, : _depth((k,), width)], lengths)
+                idcg[:, column] = _numpy.dcg(_numpy.best_first(cut, cut.shape[1]), self._discounts, (None,))[:, 0]
+            return idcg
+        first = _numpy.whole_runs(keys, gains, min(self.flavor.recall_depth or width, width), average)
+        best = _numpy.best_first(_absent_beyond(first, lengths), first.shape[1])
+        return _numpy.dcg(best, self._discounts, self._ideal_ks)
+
+    # -- small shapes ------------------------------------------------------------------------------------------------
+
+    def _ids(self) -> NDArray[Any]:
+        return np.arange(self.groups.n_queries) if self.groups.ids is None else self.groups.ids
+
+    def _unscaled(self, values: FloatArray) -> FloatArray:
+        if self._exponent is None:
+            return values
+        with np.errstate(over="ignore"):
+            out: FloatArray = np.ldexp(values, self._exponent[:, None])
+        return out
+
+    def _shaped(self, values: Sequence[float]) -> float | dict[int | None, float]:
+        return dict(zip(self.ks, values, strict=True)) if self._several else values[0]
+
+
+def _depth(ks: Sequence[int | None], width: int) -> int:
+    return max(width if k is None else min(k, width) for k in ks)
+
+
+def _absent_beyond(at_rank: FloatArray, lengths: NDArray[np.int64]) -> FloatArray:
+    """The gains with the places beyond a query's last document marked as absent."""
+    return np.where(np.arange(at_rank.shape[1]) < lengths[:, None], at_rank, -np.inf)
+
+
+def _layout(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
+    if qid is not None and group is not None:
+        raise ValueError("qid and group are two ways to say the same thing: pass one of them; got both.")
+    if labels.ndim == 2:
+        if qid is not None or group is not None:
+            name = "qid" if qid is not None else "group"
+            raise ValueError(
+                f"{name} is for 1-D input; y_true is 2-D (shape {labels.shape}), where each row is one query. "
+                f"Leave {name} out, or flatten y_true and y_score."
+            )
+        groups = Groups.from_shape((labels.shape[0], labels.shape[1]))
+        return groups if mask is None else groups.keep(flag_array(mask, "mask", labels.shape).reshape(-1))
+    if labels.ndim != 1:
+        raise ValueError(f"y_true must be one- or two-dimensional; got shape {labels.shape}.")
+    if mask is not None:
+        raise ValueError("mask is for 2-D input, where rows are padded to one length; y_true is 1-D. Leave mask out.")
+    if qid is not None:
+        return Groups.from_ids(qid, labels.size)
+    if group is not None:
+        return Groups.from_sizes(group, labels.size)
+    raise ValueError(
+        "qid or group must be given with 1-D input: which rows belong to one query is never guessed. Pass qid= (one id "
+        "a row, any dtype, any order) or group= (sizes of consecutive queries). For a single query, group=[len(y_true)]."
+    )
+
+
+def _judge(
+    flavor: Flavor, labels: FloatArray, groups: Groups
+) -> tuple[FloatArray, NDArray[np.int64] | None, Groups, NDArray[np.bool_] | None]:
+    """Gains of every row, their exponents, the layout without dropped rows, and which rows are judged (None: all)."""
+    listed = labels if groups.order is None else labels[groups.order]
+    lowest, highest = (float(listed.min()), float(listed.max())) if listed.size else (0.0, 0.0)
+    judged = None
+    gainless = np.zeros(0, dtype=bool)
+    if np.isnan(lowest):
+        unjudged = np.isnan(labels)
+        if flavor.unjudged == "raise":
+            raise ValueError(
+                f"y_true must not hold NaN (an unjudged document) under unjudged='raise'; got "
+                f"{int(np.isnan(listed).sum())} of {listed.size}. Remove them, or choose unjudged='zero' or 'condense'."
+            )
+        judged = ~unjudged
+        gainless = unjudged
+        labels = np.where(unjudged, 0.0, labels)
+        listed = labels if groups.order is None else labels[groups.order]
+        lowest, highest = float(listed.min()), float(listed.max())
+    if not (np.isfinite(lowest) and np.isfinite(highest)):
+        raise ValueError(f"y_true must be finite; got labels from {lowest} to {highest}.")
+    if lowest < 0 and flavor.negative != "allow":
+        negative = labels < 0
+        if flavor.negative == "raise":
+            raise ValueError(
+                f"y_true must be >= 0 under negative='raise'; got {int((listed < 0).sum())} negative labels, the lowest "
+                f"{lowest}. Shift the grades, or choose negative='zero', 'drop' or 'allow'."
+            )
+        if flavor.negative == "drop":
+            groups = groups.keep(~negative)
+        else:
+            gainless = negative if gainless.size == 0 else gainless | negative
+        labels = np.where(negative, 0.0, labels)
+    if groups.order is not None:  # rows that take no part may hold anything
+        plain = np.zeros_like(labels)
+        plain[groups.order] = labels[groups.order]
+        labels = plain
+    _check_grades(flavor, labels)
+    gains, exponent = relative_gains(flavor, labels, groups)
+    if gainless.size:
+        gains = np.where(gainless, 0.0, gains)
+    return gains, exponent, groups, judged
+
+
+def _check_grades(flavor: Flavor, labels: FloatArray) -> None:
+    if flavor.max_grade is not None and labels.size and labels.max() > flavor.max_grade:
+        raise ValueError(
+            f"y_true must not exceed Flavor.max_grade={flavor.max_grade:g}; got {labels.max():g}. "
+            "Raise max_grade to the top of the grade scale."
+        )
+    if isinstance(flavor.gain, tuple):
+        wrong = (labels != np.floor(labels)) | (labels < 0) | (labels >= len(flavor.gain))
+        if wrong.any():
+            raise ValueError(
+                f"y_true must hold integer grades from 0 to {len(flavor.gain) - 1} for a gain table of "
+                f"{len(flavor.gain)} entries; got {labels[wrong][0]:g}. Extend the table, or use gain='linear' or "
+                "'exponential', which take any label."
+            )
+
+
+def _in_tie_order(
+    ranked: Groups, flavor: Flavor, gains: FloatArray, doc_id: IntArray | None
+) -> Groups:
+    """The layout with rows arranged so that, where ties are not averaged, tied rows rank in the order they stand."""
+    if flavor.ties == "last":
+        return ranked.arranged(-np.arange(ranked.n_rows))
+    if flavor.ties == "best":
+        return ranked.arranged(-gains)
+    if flavor.ties == "worst":
+        return ranked.arranged(gains)
+    if flavor.ties == "docid":
+        if doc_id is None:
+            raise ValueError(
+                "doc_id must be given under ties='docid', which orders tied documents by descending id; got None. "
+                "Pass doc_id= (one id a document), or choose another rule, such as ties='average'."
+            )
+        return ranked.arranged(-doc_id)
+    return ranked
+
+
+def _unique_within_queries(doc_id: IntArray, groups: Groups, doc_ids: Any) -> None:
+    by_id = groups.arranged(doc_id)
+    assert by_id.order is not None
+    ordered, query = doc_id[by_id.order], by_id.codes()
+    twice = np.flatnonzero((ordered[1:] == ordered[:-1]) & (query[1:] == query[:-1]))
+    if twice.size:
+        name = np.asarray(doc_ids).reshape(-1)[by_id.order[twice[0]]]
+        raise ValueError(
+            f"doc_id must not repeat within a query; got {name!r} more than once in a query ({twice.size} repeats in "
+            "all). Remove the duplicate documents."
+        )
+
+
+def _doc_codes(doc_id: Any, shape: tuple[int, ...]) -> IntArray:
+    """Document ids as integers of the same order."""
+    ids = np.asarray(doc_id)
+    if ids.dtype.kind == "T":  # NumPy's variable-width strings have no unique() before 2.3
+        ids = ids.astype(object)
+    if ids.shape != shape:
+        raise ValueError(f"doc_id must have the shape of y_true, {shape}; got {ids.shape}.")
+    if ids.dtype.kind == "f" and np.isnan(ids).any():
+        raise ValueError("doc_id must have an id for every document; got NaN.")
+    if ids.dtype == object:
+        kinds = {type(value) for value in ids.reshape(-1).tolist()}
+        if len(kinds) > 1:
+            names = sorted(kind.__name__ for kind in kinds)
+            raise TypeError(f"doc_id must hold ids of one type, which can be put in order; got {', '.join(names)}.")
+    codes: IntArray = np.unique(ids, return_inverse=True)[1].reshape(-1)
+    return codes
+
+
+def _query_weight(query_weight: Any, n_queries: int) -> FloatArray:
+    if isinstance(query_weight, Mapping):
+        raise TypeError("query_weight must be an array, one weight a query in the order of the queries; got a mapping.")
+    weight = real_array(query_weight, "query_weight").astype(np.float64)
+    if weight.shape != (n_queries,):
+        raise ValueError(
+            f"query_weight must have one weight a query, shape ({n_queries},); got {weight.shape}. "
+            "Queries are in the order of group or of the rows, or of the first appearance of their qid."
+        )
+    if not np.isfinite(weight).all() or weight.min() < 0 or not weight.sum() > 0:
+        raise ValueError("query_weight must be finite and >= 0, with at least one weight above 0.")
+    return weight
+
+

@@ -1,0 +1,334 @@
+"""The public functions: arrays in, NDCG out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from types import EllipsisType
+from typing import Any, overload
+
+import numpy as np
+
+from ndcg_ml._arrays import real_array
+from ndcg_ml.evaluation import Evaluation
+from ndcg_ml.flavor import Flavor, KSpec, as_flavor
+from ndcg_ml.prepare import prepare
+
+__all__ = ["dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"]
+
+
+# fmt: off
+@overload
+def ndcg_score(
+    y_true: Any, y_score: Any, *, flavor: Flavor | str = ..., k: int | None | EllipsisType = ..., qid: Any = ...,
+    group: Any = ..., mask: Any = ..., retrieved: Any = ..., doc_id: Any = ..., query_weight: Any = ...,
+) -> float: ...
+@overload
+def ndcg_score(
+    y_true: Any, y_score: Any, *, flavor: Flavor | str = ..., k: Sequence[int | None], qid: Any = ...,
+    group: Any = ..., mask: Any = ..., retrieved: Any = ..., doc_id: Any = ..., query_weight: Any = ...,
+) -> dict[int | None, float]: ...
+# fmt: on
+def ndcg_score(
+    y_true: Any,
+    y_score: Any,
+    *,
+    flavor: Flavor | str = "sklearn",
+    k: KSpec = ...,
+    qid: Any = None,
+    group: Any = None,
+    mask: Any = None,
+    retrieved: Any = None,
+    doc_id: Any = None,
+    query_weight: Any = None,
+) -> Any:
+    r"""Normalised discounted cumulative gain of scores against graded labels, averaged over queries.
+
+    .. math::  NDCG@k = \frac{\sum_d gain(y_d)\, w_d}{IDCG@k}
+
+    with :math:`w_d` the expected discount of document *d* under the scores, and every part as the flavor says
+    (``flavor.describe()`` prints it).
+
+    Parameters
+    ----------
+    y_true : array-like of float, shape (n_documents,) or (n_queries, n_documents)
+        Graded labels. NaN is an unjudged document.
+    y_score : array-like of float, shape of `y_true`
+        Scores, higher is better. -inf ranks last.
+    flavor : Flavor or str, default "sklearn"
+        Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
+    k : int, None or sequence of them, optional
+        Cut-off in ranks; None is no cut-off; a sequence computes several from one ranking. Default: the flavor's own.
+    qid : array-like, shape (n_documents,), optional
+        With 1-D input: the query of each row, of any dtype, in any order.
+    group : array-like of int, shape (n_queries,), optional
+        With 1-D input: sizes of consecutive queries (LightGBM's convention). A size of 0 is an empty query.
+    mask : array of bool, shape of `y_true`, optional
+        With 2-D input: True where the slot holds a document; the others are padding and may hold anything.
+    retrieved : array of bool, shape of `y_true`, optional
+        True where the document was ranked; the others only enter the ``global`` ideal. Default: all.
+    doc_id : array-like, shape of `y_true`, optional
+        Document ids, unique within a query, needed by ``ties="docid"``.
+    query_weight : array-like of float, shape (n_queries,), optional
+        Weight of each query, in the order of `group` or of the rows, or of first appearance in `qid`.
+
+    Returns
+    -------
+    float, or dict of float by cut-off where `k` is a sequence
+        Between 0 and 1 for non-negative gains and an ideal that the ranking cannot beat.
+
+    Raises
+    ------
+    TypeError
+        An argument has the wrong type: not real numbers, a torch tensor, a mask that is not boolean.
+    ValueError
+        1-D input without `qid` or `group`, or with both; shapes that do not agree; sizes that do not sum to the number
+        of rows; NaN scores; labels that the flavor refuses (unjudged, negative, outside the gain table, above
+        ``max_grade``); ``ties="docid"`` without ids, or ids that repeat; nothing to evaluate.
+
+    See Also
+    --------
+    evaluate : the same with the table of queries.
+    prepare : many predictions of the same documents.
+
+    Notes
+    -----
+    ``flavor="sklearn"`` equals ``sklearn.metrics.ndcg_score`` (1.9.1), ``"lightgbm"`` the value that LightGBM prints
+    (4.7.0); ``ndcg_ml.PRESETS`` lists the rest. Sums are in float64, relative to the largest gain of the query where
+    that would overflow.
+
+    References
+    ----------
+    K. Järvelin and J. Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002.
+    C. Burges et al., Learning to rank using gradient descent, ICML 2005.
+    F. McSherry and M. Najork, Computing information retrieval performance measures efficiently in the presence of
+    tied scores, ECIR 2008.
+
+    Examples
+    --------
+    >>> y_true, y_score, qid = [3, 0, 1, 1, 0], [0.9, 0.1, 0.3, 0.2, 0.8], ["a", "a", "a", "b", "b"]
+    >>> round(ndcg_score(y_true, y_score, qid=qid, flavor="lightgbm", k=10), 6)
+    0.815465
+    >>> ndcg_score([[3, 0, 1]], [[0.9, 0.1, 0.3]], k=(1, 3))
+    {1: 1.0, 3: 1.0}
+    """
+    prepared = prepare(
+        y_true,
+        flavor=flavor,
+        k=k,
+        qid=qid,
+        group=group,
+        mask=mask,
+        retrieved=retrieved,
+        doc_id=doc_id,
+        query_weight=query_weight,
+    )
+    return prepared(y_score)
+
+
+# fmt: off
+@overload
+def dcg_score(
+    y_true: Any, y_score: Any, *, flavor: Flavor | str = ..., k: int | None | EllipsisType = ..., qid: Any = ...,
+    group: Any = ..., mask: Any = ..., retrieved: Any = ..., doc_id: Any = ..., query_weight: Any = ...,
+) -> float: ...
+@overload
+def dcg_score(
+    y_true: Any, y_score: Any, *, flavor: Flavor | str = ..., k: Sequence[int | None], qid: Any = ...,
+    group: Any = ..., mask: Any = ..., retrieved: Any = ..., doc_id: Any = ..., query_weight: Any = ...,
+) -> dict[int | None, float]: ...
+# fmt: on
+def dcg_score(
+    y_true: Any,
+    y_score: Any,
+    *,
+    flavor: Flavor | str = "sklearn",
+    k: KSpec = ...,
+    qid: Any = None,
+    group: Any = None,
+    mask: Any = None,
+    retrieved: Any = None,
+    doc_id: Any = None,
+    query_weight: Any = None,
+) -> Any:
+    r"""Discounted cumulative gain, not normalised: the (weighted) mean over queries of DCG@k.
+
+    .. math::  DCG@k = \sum_d gain(y_d)\, w_d
+
+    Parameters
+    ----------
+    y_true, y_score, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
+        As for ``ndcg_score``. The ideal, ``empty`` and ``aggregate`` of the flavor play no part.
+
+    Returns
+    -------
+    float, or dict of float by cut-off where `k` is a sequence
+        In units of gain.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ndcg_score``; and ValueError where a gain such as 2^5000 makes a DCG too large for float64.
+
+    Notes
+    -----
+    ``flavor="sklearn"`` equals ``sklearn.metrics.dcg_score`` (1.9.1).
+
+    Examples
+    --------
+    >>> round(dcg_score([[3, 0, 1]], [[0.9, 0.1, 0.3]], flavor="sklearn"), 6)
+    3.63093
+    """
+    prepared = prepare(
+        y_true,
+        flavor=flavor,
+        k=k,
+        qid=qid,
+        group=group,
+        mask=mask,
+        retrieved=retrieved,
+        doc_id=doc_id,
+        query_weight=query_weight,
+    )
+    return prepared.dcg(y_score)
+
+
+def evaluate(
+    y_true: Any,
+    y_score: Any,
+    *,
+    flavor: Flavor | str = "sklearn",
+    k: KSpec = ...,
+    qid: Any = None,
+    group: Any = None,
+    mask: Any = None,
+    retrieved: Any = None,
+    doc_id: Any = None,
+    query_weight: Any = None,
+) -> Evaluation:
+    """NDCG with the table of queries behind it.
+
+    Parameters
+    ----------
+    y_true, y_score, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
+        As for ``ndcg_score``.
+
+    Returns
+    -------
+    Evaluation
+        ``.value`` is what ``ndcg_score`` returns; ``.per_query`` holds NDCG, DCG, IDCG, sizes, ties, ids as arrays;
+        ``.n_empty`` the number of queries without a relevant document.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ndcg_score``.
+
+    Examples
+    --------
+    >>> print(evaluate([3, 0, 1, 0, 0], [.9, .1, .3, .2, .8], qid=list("aaabb"), flavor="lightgbm", k=10))
+    ndcg@10 = 1.000000
+    2 queries, 1 empty (scored 1); 5 documents
+    ndcg@10[gain=exponential,discount=log2,ideal=recall,ties=first,empty=1]
+    """
+    prepared = prepare(
+        y_true,
+        flavor=flavor,
+        k=k,
+        qid=qid,
+        group=group,
+        mask=mask,
+        retrieved=retrieved,
+        doc_id=doc_id,
+        query_weight=query_weight,
+    )
+    return prepared.evaluate(y_score)
+
+
+def evaluate_ranked(
+    grades: Iterable[Iterable[float]],
+    *,
+    judged: Iterable[Iterable[float]] | None = None,
+    flavor: Flavor | str = "sklearn",
+    k: KSpec = ...,
+) -> Evaluation:
+    """NDCG of lists that are ranked already: the form of the textbooks.
+
+    Parameters
+    ----------
+    grades : iterable of iterables of float
+        For each query, the grades of its retrieved documents in rank order; NaN is an unjudged document.
+    judged : iterable of iterables of float, optional
+        For each query, the grades of all its judged documents, retrieved or not, in any order: what the ``global``
+        ideal is made of. Default: nothing was judged but what was retrieved.
+    flavor : Flavor or str, default "sklearn"
+        As for ``ndcg_score``. The order is given, so no tie rule applies.
+    k : int, None or sequence of them, optional
+        As for ``ndcg_score``.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    TypeError
+        `grades` is one list of numbers rather than a list for each query.
+    ValueError
+        `judged` has another number of queries than `grades`, or lacks a relevant grade that was retrieved; nothing to
+        evaluate; or as for ``ndcg_score``.
+
+    Examples
+    --------
+    >>> burges = Flavor.preset("burges2005").replace(ideal="global")
+    >>> round(evaluate_ranked([[3, 0, 3, 0, 3]], judged=[[3, 3, 3, 2, 2]], flavor=burges).value, 6)
+    0.760429
+    """
+    flavor = as_flavor(flavor).replace(ties="first")
+    ranked = [_one_list(row, f"grades[{i}]") for i, row in enumerate(grades)]
+    if judged is None:
+        unretrieved: list[list[float]] = [[] for _ in ranked]
+    else:
+        pools = [_one_list(row, f"judged[{i}]") for i, row in enumerate(judged)]
+        if len(pools) != len(ranked):
+            raise ValueError(
+                f"judged must have one list for each query of grades, {len(ranked)}; got {len(pools)}."
+            )
+        unretrieved = [_not_retrieved(row, pool, i) for i, (row, pool) in enumerate(zip(ranked, pools, strict=True))]
+    sizes = [len(row) + len(rest) for row, rest in zip(ranked, unretrieved, strict=True)]
+    labels = [grade for row, rest in zip(ranked, unretrieved, strict=True) for grade in (*row, *rest)]
+    position = [-rank for size in sizes for rank in range(size)]
+    retrieved = [at < len(row) for row, size in zip(ranked, sizes, strict=True) for at in range(size)]
+    return evaluate(
+        np.array(labels, dtype=np.float64),
+        np.array(position, dtype=np.float64),
+        flavor=flavor,
+        k=k,
+        group=np.array(sizes, dtype=np.int64),
+        retrieved=np.array(retrieved, dtype=bool),
+    )
+
+
+def _one_list(row: Any, name: str) -> list[float]:
+    if np.ndim(row) == 0:
+        raise TypeError(
+            f"{name} must be a list of grades, one list for each query; got {row!r}. "
+            "For a single query, wrap its list: [[3, 0, 1]]."
+        )
+    values = real_array(row, name)
+    if values.ndim != 1:
+        raise ValueError(f"{name} must be one list of grades; got shape {values.shape}.")
+    grades: list[float] = values.astype(np.float64).tolist()
+    return grades
+
+
+def _not_retrieved(row: list[float], pool: list[float], query: int) -> list[float]:
+    rest = Counter(pool)
+    rest.subtract(grade for grade in row if grade == grade)
+    missing = [grade for grade, count in rest.items() if count < 0 and grade > 0]
+    if missing:
+        raise ValueError(
+            f"judged[{query}] must hold every relevant grade of grades[{query}], which are judged too; "
+            f"grade {missing[0]:g} was retrieved more often than it was judged."
+        )
+    return [grade for grade, count in rest.items() for _ in range(count)]
