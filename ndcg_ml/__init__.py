@@ -15,7 +15,9 @@ from ndcg_ml.prepare import Prepared, prepare
 from ndcg_ml.score import dcg_score, evaluate, evaluate_ranked, ndcg_score
 
 if TYPE_CHECKING:
-    from ndcg_ml import lightgbm, sklearn, torch
+    from ndcg_ml import lightgbm as lightgbm
+    from ndcg_ml import sklearn as sklearn
+    from ndcg_ml import torch as torch
 
 __version__ = "0.1.0"
 

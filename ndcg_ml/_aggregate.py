@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 
 from ndcg_ml.flavor import Flavor
 
-__all__ = ["mean_dcg", "overall", "per_query_ndcg"]
+__all__ = ["EmptyQueryError", "mean_dcg", "overall", "per_query_ndcg"]
 
 FloatArray = NDArray[np.float64]
 
 # A perfect ranking may come out as 1 + a few rounding errors; that is 1.
 _ROUNDING = 1e-12
+
+
+class EmptyQueryError(ValueError):
+    """Queries without a relevant document leave nothing to report, or are refused by the flavor."""
 
 
 def per_query_ndcg(
@@ -25,7 +29,7 @@ def per_query_ndcg(
     empty = ~(idcg > 0)
     if flavor.empty == "raise" and empty.any():
         which = np.flatnonzero(empty.any(axis=1))
-        raise ValueError(
+        raise EmptyQueryError(
             f"every query must have a relevant document under empty='raise'; {which.size} of {len(dcg)} have an ideal "
             f"DCG of 0, the first is query {ids[which[0]]!r}. Remove them, or choose empty=0, 1, nan or 'skip'."
         )
@@ -50,7 +54,7 @@ def overall(
     for column in range(ndcg.shape[1]):
         counted = ~empty[:, column]
         if flavor.empty == "skip" and not weight[counted].sum() > 0:
-            raise ValueError(
+            raise EmptyQueryError(
                 "every query is empty (ideal DCG 0) or has weight 0, and empty='skip' leaves nothing to average. "
                 "Check the labels, or choose empty=0, 1 or nan."
             )

@@ -106,7 +106,8 @@ def _select(keys: Keys, gains: FloatArray, depth: int, average: bool) -> tuple[K
 
 def _tied(ordered: Keys) -> NDArray[np.bool_]:
     """Whether each rank's slot is tied with the next one; padded slots are not."""
-    return (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] < np.inf)
+    tied: NDArray[np.bool_] = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] < np.inf)
+    return tied
 
 
 def _runs(ordered: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -166,4 +167,5 @@ def tied_documents(keys: Keys) -> NDArray[np.int64]:
     shares = np.zeros(keys.shape, dtype=bool)
     shares[:, 1:] = tied
     shares[:, :-1] |= tied
-    return np.count_nonzero(shares, axis=1)
+    counts: NDArray[np.int64] = np.count_nonzero(shares, axis=1)
+    return counts

@@ -39,7 +39,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 _ELSEWHERE = {
     "exp": "exponential",
     "exp2": "exponential",
-    "burges": "exponential",
     "lin": "linear",
     "identity": "linear",
     "log": "ln",
@@ -56,9 +55,26 @@ _ELSEWHERE = {
     "clip": "zero",
     "double": "float64",
     "single": "float32",
+    "scikit-learn": "sklearn",
+    "scikit": "sklearn",
+    "lgb": "lightgbm",
+    "lgbm": "lightgbm",
+    "xgb": "xgboost",
+    "trec": "trec_eval",
+    "pytrec_eval": "trec_eval",
+    "burges": "burges2005",
 }
 
 _WORDS: Mapping[str, Mapping[str, str]] = {
+    "gain": {"linear": "y", "exponential": "2^y - 1", "binary": "1 if y > 0 else 0"},
+    "discount": {
+        "log2": "1 / log2(r + 1)",
+        "jarvelin": "1 for r < {base}, else 1 / log_{base}(r)",
+        "reciprocal": "1 / r",
+        "ln": "1 / ln(r + 1)",
+        "none": "1",
+    },
+    "aggregate": {"macro": "weighted mean of the queries' NDCG", "micro": "sum of DCG over sum of IDCG"},
     "ties": {
         "average": "every order of the tied documents counts the same (their mean discount)",
         "first": "tied documents keep their input order",
@@ -305,7 +321,8 @@ class Flavor:
             raise TypeError(f"name must be the name of a preset (a str); got {name!r} of type {type(name).__name__}.")
         if name not in PRESETS:
             raise ValueError(
-                f"name must be the name of a preset, one of {_listed(PRESETS)}; got {name!r}.{_did_you_mean(name, PRESETS)}"
+                f"name must be the name of a preset, one of {_listed(PRESETS)}; got {name!r}."
+                f"{_did_you_mean(name, PRESETS)}"
             )
         return PRESETS[name].replace(**changes)
 
@@ -406,7 +423,8 @@ def _check_gain(value: object) -> Gain:
         _check_choice("gain", value, "a table (gains indexed by integer grade) or a callable of one grade")
         return value
     if isinstance(value, Sequence) or _is_vector(value):
-        table = tuple(_check_number("gain", entry) for entry in value)  # type: ignore[union-attr]
+        entries: Any = value
+        table = tuple(_check_number("gain", entry) for entry in entries)
         if not table:
             raise ValueError("Flavor.gain as a table must hold a gain for grade 0 at least; got an empty table.")
         return table
@@ -439,8 +457,7 @@ def _check_empty(value: object) -> float | str:
             return number + 0.0
     kind = ValueError if isinstance(value, (str, int, float)) and not isinstance(value, bool) else TypeError
     raise kind(
-        f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {value!r}."
-        f"{_did_you_mean(value, _CHOICES['empty'])}"
+        f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {value!r}.{_did_you_mean(value, _CHOICES['empty'])}"
     )
 
 
@@ -468,9 +485,10 @@ def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
     """
     if isinstance(k, EllipsisType):
         return (flavor.k,), False
-    if isinstance(k, str) or not isinstance(k, Sequence) and not _is_vector(k):
+    if isinstance(k, str) or not (isinstance(k, Sequence) or _is_vector(k)):
         return (check_k(k, "k"),), False
-    several = tuple(check_k(entry, "k") for entry in k)  # type: ignore[union-attr]
+    entries: Any = k
+    several = tuple(check_k(entry, "k") for entry in entries)
     if not several:
         raise ValueError("k must hold at least one cut-off; got an empty sequence.")
     if len(set(several)) != len(several):
@@ -485,7 +503,7 @@ def _is_vector(value: object) -> bool:
 
 # -- text -----------------------------------------------------------------------------------------------------------
 
-_FORM = re.compile(r"(?P<name>[A-Za-z0-9_]+)(?:@(?P<k>[^\[\]@]*))?(?:\[(?P<switches>[^\[\]]*)\])?", re.ASCII)
+_FORM = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(?:@(?P<k>[^\[\]@]*))?(?:\[(?P<switches>[^\[\]]*)\])?", re.ASCII)
 _SHAPE = "'ndcg', 'ndcg@10', 'ndcg@10[gain=exponential,ties=average]', or a preset's name in place of 'ndcg'"
 
 
@@ -540,7 +558,8 @@ def _parse(text: str) -> Flavor:
     if name != "ndcg" and name not in PRESETS:
         known = ["ndcg", *PRESETS]
         raise ValueError(
-            f"a flavor's text must start with one of {_listed(known)}; got {name!r} in {text!r}.{_did_you_mean(name, known)}"
+            f"a flavor's text must start with one of {_listed(known)}; got {name!r} in {text!r}."
+            f"{_did_you_mean(name, known)}"
         )
     changes: dict[str, object] = {}
     if match["k"] is not None:
@@ -564,64 +583,68 @@ def _parse(text: str) -> Flavor:
 
 def _describe(flavor: Flavor) -> str:
     at = "" if flavor.k is None else f"@{flavor.k}"
-    where = "every rank" if flavor.k is None else f"ranks 1..{flavor.k}"
-    gain = {
-        "linear": "gain(y) = y",
-        "exponential": "gain(y) = 2^y - 1",
-        "binary": "gain(y) = 1 if y > 0 else 0",
-    }.get(flavor.gain if isinstance(flavor.gain, str) else "", f"gain(y) = table {_to_text(flavor.gain)}, by grade")
-    if callable(flavor.gain):
-        gain = f"gain(y) = {_to_text(flavor.gain)}(y), a callable"
-    base = _to_text(flavor.discount_base)
-    discount = {
-        "log2": "D(r) = 1 / log2(r + 1)",
-        "jarvelin": f"D(r) = 1 for r < {base}, else 1 / log_{base}(r)",
-        "reciprocal": "D(r) = 1 / r",
-        "ln": "D(r) = 1 / ln(r + 1)",
-        "none": "D(r) = 1",
-    }.get(flavor.discount if isinstance(flavor.discount, str) else "", f"D(r) = {_to_text(flavor.discount)}(r), a callable")
-    ideal = {
-        "global": "all judged documents of the query, retrieved or not, best first",
-        "recall": "the retrieved documents"
-        + ("" if flavor.recall_depth is None else f" among the first {flavor.recall_depth}")
-        + ", best first",
-        "local": f"the expected gains at {where}, re-sorted",
-        "max": f"gain({_to_text(flavor.max_grade)}) at {'as many ranks as documents were retrieved' if flavor.k is None else where}",
-    }[flavor.ideal]
-    if flavor.ideal_depth == "all":
-        ideal += "; not cut at k"
-    empty = {"skip": "is left out of the mean", "raise": "is an error"}.get(
-        flavor.empty if isinstance(flavor.empty, str) else "", f"scores {_to_text(flavor.empty)}"
-    )
-    scale = "" if flavor.max_grade is None else f"; a label above {_to_text(flavor.max_grade)} is an error"
     rows = [
-        ("gain", gain + scale),
-        ("discount", discount + (f"; D(r) = 0 for r > {flavor.k}" if flavor.k is not None else "")),
+        ("gain", _gain_in_words(flavor)),
+        ("discount", _discount_in_words(flavor)),
         ("ties", _WORDS["ties"][flavor.ties]),
-        ("ideal", ideal),
-        ("empty", f"a query whose ideal DCG is 0 {empty}"),
-        (
-            "aggregate",
-            "weighted mean of the queries' NDCG" if flavor.aggregate == "macro" else "sum of DCG over sum of IDCG",
-        ),
+        ("ideal", _ideal_in_words(flavor)),
+        ("empty", f"a query whose ideal DCG is 0 {_empty_in_words(flavor)}"),
+        ("aggregate", _WORDS["aggregate"][flavor.aggregate]),
         ("negative", _WORDS["negative"][flavor.negative]),
         ("unjudged", _WORDS["unjudged"][flavor.unjudged]),
         ("scores", _WORDS["score_dtype"][flavor.score_dtype]),
     ]
-    lines = [f"NDCG{at} = DCG{at} / IDCG{at}, DCG{at} = sum over documents of gain(y) * D(rank)"]
-    lines += [f"  {name:<10} {words}" for name, words in rows]
-    mirror = flavor.preset_name
+    mirror = MIRRORS.get(flavor.preset_name or "")
     if mirror is not None:
-        lines += [f"  {'preset':<10} {mirror}: {MIRRORS[mirror].library}", f"  {'note':<10} {MIRRORS[mirror].unusual}"]
-    lines.append(f"  {'text':<10} {flavor}")
-    return "\n".join(lines)
+        rows += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual)]
+    rows.append(("text", str(flavor)))
+    formula = f"NDCG{at} = DCG{at} / IDCG{at}, DCG{at} = sum over documents of gain(y) * D(rank)"
+    return "\n".join([formula, *(f"  {name:<10} {words}" for name, words in rows)])
+
+
+def _gain_in_words(flavor: Flavor) -> str:
+    if callable(flavor.gain):
+        words = f"gain(y) = {_to_text(flavor.gain)}(y), a callable"
+    elif isinstance(flavor.gain, tuple):
+        words = f"gain(y) = table {_to_text(flavor.gain)}, by grade"
+    else:
+        words = f"gain(y) = {_WORDS['gain'][flavor.gain]}"
+    return words if flavor.max_grade is None else f"{words}; a label above {_to_text(flavor.max_grade)} is an error"
+
+
+def _discount_in_words(flavor: Flavor) -> str:
+    if callable(flavor.discount):
+        words = f"D(r) = {_to_text(flavor.discount)}(r), a callable"
+    else:
+        words = f"D(r) = {_WORDS['discount'][flavor.discount].format(base=_to_text(flavor.discount_base))}"
+    return words if flavor.k is None else f"{words}; D(r) = 0 for r > {flavor.k}"
+
+
+def _ideal_in_words(flavor: Flavor) -> str:
+    k = None if flavor.ideal_depth == "all" else flavor.k
+    ranks = "every rank" if k is None else f"ranks 1..{k}"
+    if flavor.ideal == "recall":
+        first = "" if flavor.recall_depth is None else f" among the first {flavor.recall_depth}"
+        words = f"the retrieved documents{first}, best first"
+    elif flavor.ideal == "local":
+        words = f"the expected gains at {ranks}, re-sorted"
+    elif flavor.ideal == "max":
+        where = "as many ranks as documents were retrieved" if k is None else ranks
+        words = f"gain({_to_text(flavor.max_grade)}) at {where}"
+    else:
+        words = "all judged documents of the query, retrieved or not, best first"
+    return words if k == flavor.k else f"{words}; not cut at {flavor.k}"
+
+
+def _empty_in_words(flavor: Flavor) -> str:
+    if isinstance(flavor.empty, str):
+        return {"skip": "is left out of the mean", "raise": "is an error"}[flavor.empty]
+    return f"scores {_to_text(flavor.empty)}"
 
 
 _DEFAULT = Flavor()
 
-PRESETS: Mapping[str, Flavor] = MappingProxyType(
-    {name: Flavor(**mirror.switches) for name, mirror in MIRRORS.items()}
-)
+PRESETS: Mapping[str, Flavor] = MappingProxyType({name: Flavor(**mirror.switches) for name, mirror in MIRRORS.items()})
 """Every preset by name. ``ndcg_ml.presets.MIRRORS`` says what each mirrors and how that was verified."""
 
 

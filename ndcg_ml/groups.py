@@ -79,6 +79,7 @@ class Groups:
 
     @property
     def n_queries(self) -> int:
+        """Number of queries, those without rows included."""
         return int(self.sizes.size)
 
     # -- the three ways in ---------------------------------------------------------------------------------------

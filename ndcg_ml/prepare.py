@@ -308,8 +308,8 @@ def _layout(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
     if group is not None:
         return Groups.from_sizes(group, labels.size)
     raise ValueError(
-        "qid or group must be given with 1-D input: which rows belong to one query is never guessed. Pass qid= (one id "
-        "a row, any dtype, any order) or group= (sizes of consecutive queries). For a single query, group=[len(y_true)]."
+        "qid or group must be given with 1-D input: which rows belong to one query is never guessed. Pass qid= (one "
+        "id a row, any dtype, any order) or group= (sizes of consecutive queries). For one query, group=[len(y_true)]."
     )
 
 
@@ -339,8 +339,8 @@ def _judge(
         negative = labels < 0
         if flavor.negative == "raise":
             raise ValueError(
-                f"y_true must be >= 0 under negative='raise'; got {int((listed < 0).sum())} negative labels, the lowest "
-                f"{lowest}. Shift the grades, or choose negative='zero', 'drop' or 'allow'."
+                f"y_true must be >= 0 under negative='raise'; got {int((listed < 0).sum())} negative labels, the "
+                f"lowest {lowest}. Shift the grades, or choose negative='zero', 'drop' or 'allow'."
             )
         if flavor.negative == "drop":
             groups = groups.keep(~negative)
@@ -374,9 +374,7 @@ def _check_grades(flavor: Flavor, labels: FloatArray) -> None:
             )
 
 
-def _in_tie_order(
-    ranked: Groups, flavor: Flavor, gains: FloatArray, doc_id: IntArray | None
-) -> Groups:
+def _in_tie_order(ranked: Groups, flavor: Flavor, gains: FloatArray, doc_id: IntArray | None) -> Groups:
     """The layout with rows arranged so that, where ties are not averaged, tied rows rank in the order they stand."""
     if flavor.ties == "last":
         return ranked.arranged(-np.arange(ranked.n_rows))
@@ -437,5 +435,3 @@ def _query_weight(query_weight: Any, n_queries: int) -> FloatArray:
     if not np.isfinite(weight).all() or weight.min() < 0 or not weight.sum() > 0:
         raise ValueError("query_weight must be finite and >= 0, with at least one weight above 0.")
     return weight
-
-

@@ -291,9 +291,7 @@ def evaluate_ranked(
     else:
         pools = [_one_list(row, f"judged[{i}]") for i, row in enumerate(judged)]
         if len(pools) != len(ranked):
-            raise ValueError(
-                f"judged must have one list for each query of grades, {len(ranked)}; got {len(pools)}."
-            )
+            raise ValueError(f"judged must have one list for each query of grades, {len(ranked)}; got {len(pools)}.")
         unretrieved = [_not_retrieved(row, pool, i) for i, (row, pool) in enumerate(zip(ranked, pools, strict=True))]
     sizes = [len(row) + len(rest) for row, rest in zip(ranked, unretrieved, strict=True)]
     labels = [grade for row, rest in zip(ranked, unretrieved, strict=True) for grade in (*row, *rest)]

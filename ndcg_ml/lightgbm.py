@@ -1,0 +1,162 @@
+"""LightGBM: one object that is the evaluation function of both of its interfaces."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
+from ndcg_ml.prepare import Prepared, prepare
+
+__all__ = ["NDCGEval"]
+
+# Data sets whose layout is kept between rounds: every fold and set of a cross-validation, with room to spare.
+_SLOTS = 32
+_DEFAULT_K = 10
+
+
+class _Slot(NamedTuple):
+    """A data set seen before. Compared by content: LightGBM reuses addresses, and callers reuse arrays."""
+
+    group: NDArray[Any]
+    labels: NDArray[Any]
+    weight: NDArray[Any] | None
+    prepared: Prepared
+
+    def holds(self, group: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> bool:
+        if (weight is None) != (self.weight is None):
+            return False
+        return (
+            np.array_equal(self.group, group)
+            and np.array_equal(self.labels, labels)
+            and (weight is None or np.array_equal(self.weight, weight))  # type: ignore[arg-type]
+        )
+
+
+class NDCGEval:
+    """NDCG of any flavor as LightGBM's evaluation function.
+
+    The same object works as ``lgb.train(feval=)``, ``lgb.cv(feval=)`` and ``LGBMRanker.fit(eval_metric=)``.
+
+    Parameters
+    ----------
+    flavor : Flavor or str
+        Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
+    k : int, None or sequence of them, optional
+        Cut-offs, each reported as a metric of its own in this order. LightGBM monitors the first one when stopping
+        early with ``first_metric_only``. Default: the flavor's own cut-off, or 10 where the flavor has none; for no
+        cut-off pass ``None``.
+
+    Attributes
+    ----------
+    flavor : Flavor
+    ks : tuple of int or None
+    names : tuple of str
+        What LightGBM logs: ``flavor.metric_name`` with ``@k``, never the name of a built-in metric.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The flavor or a cut-off is not valid, or the flavor is one that cannot be honoured: ``ties="docid"`` (LightGBM
+        holds no document ids), ``empty=nan`` (a nan in the first round freezes LightGBM's early stopping). When called:
+        no groups, scores that are NaN or not one a row, labels that the flavor refuses.
+
+    Notes
+    -----
+    Row weights become query weights as in LightGBM 4.7: the mean of the query's rows. Layout, gains and ideal of each
+    data set are kept between rounds. LightGBM computes its built-in metrics as well, and first, unless
+    ``metric="None"`` is among the parameters.
+
+    Examples
+    --------
+    >>> ndcg = NDCGEval("lightgbm", k=(10, 5))
+    >>> ndcg.names
+    ('ndcg_lightgbm@10', 'ndcg_lightgbm@5')
+    >>> import numpy as np
+    >>> ndcg(np.array([1.0, 0.0, 2.0, 0.0]), np.array([0.5, 0.4, 0.9, 0.1]), None, np.array([2, 2]))[0]
+    ('ndcg_lightgbm@10', 1.0, True)
+    """
+
+    def __init__(self, flavor: Flavor | str, k: KSpec = ...) -> None:
+        self.flavor = as_flavor(flavor)
+        if k is ... and self.flavor.k is None:
+            k = (_DEFAULT_K,)
+        self.ks, _ = cutoffs(k, self.flavor)
+        if self.flavor.ties == "docid":
+            raise ValueError(
+                "NDCGEval cannot honour ties='docid', for LightGBM holds no document ids. "
+                "Choose another rule: flavor.replace(ties='average')."
+            )
+        if self.flavor.empty != self.flavor.empty:
+            raise ValueError(
+                "NDCGEval cannot honour empty=nan, for a nan in the first round freezes LightGBM's early stopping. "
+                "Choose empty='skip' to leave empty queries out, or 0 or 1."
+            )
+        base = self.flavor.metric_name
+        self.names = tuple(base if k is None else f"{base}@{k}" for k in self.ks)
+        self._slots: tuple[_Slot, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"NDCGEval({str(self.flavor)!r}, k={self.ks})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_slots": ()}
+
+    # LightGBM counts the parameters of this signature, and only 2, 3 or 4 of them will do.
+    def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
+        """Evaluate, called by LightGBM.
+
+        Parameters
+        ----------
+        a, b
+            ``(preds, dataset)`` from ``lgb.train`` and ``lgb.cv``; ``(y_true, y_pred)`` from ``LGBMRanker``.
+        weight : ndarray of float or None
+            Row weights, from ``LGBMRanker``.
+        group : ndarray of int
+            Sizes of the queries, from ``LGBMRanker``.
+
+        Returns
+        -------
+        list of (name, value, is_higher_better)
+        """
+        if hasattr(b, "get_label"):
+            scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
+        else:
+            labels, scores = a, b
+        if group is None:
+            raise ValueError(
+                "NDCGEval needs the sizes of the queries, and this data set has none. Pass group= to lgb.Dataset, "
+                "or group= and eval_group= to LGBMRanker.fit."
+            )
+        if np.ndim(scores) != 1:
+            raise ValueError(
+                f"NDCGEval needs one score a row; got predictions of shape {np.shape(scores)}. "
+                "Use an objective with a single output, such as lambdarank."
+            )
+        values = self._prepared(np.asarray(group), np.asarray(labels), weight)(scores)
+        assert isinstance(values, dict)
+        return [(name, values[k], True) for name, k in zip(self.names, self.ks, strict=True)]
+
+    def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> Prepared:
+        weight = None if weight is None else np.asarray(weight)
+        for slot in self._slots:
+            if slot.holds(group, labels, weight):
+                return slot.prepared
+        query_weight = None if weight is None else _mean_row_weight(weight, group)
+        prepared = prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight)
+        kept = None if weight is None else weight.copy()
+        # One assignment, so that threads that share this object see either tuple whole.
+        self._slots = (_Slot(group.copy(), labels.copy(), kept, prepared), *self._slots[: _SLOTS - 1])
+        return prepared
+
+
+def _mean_row_weight(weight: NDArray[Any], group: NDArray[Any]) -> NDArray[np.float64]:
+    """Mean weight of each query's rows; 0 for a query without rows, which has none."""
+    if weight.size != group.sum():
+        raise ValueError(f"weight must have one entry a row, {group.sum()}; got {weight.size}.")
+    query = np.repeat(np.arange(group.size), group)
+    total = np.bincount(query, weights=weight, minlength=group.size)
+    mean: NDArray[np.float64] = total / np.maximum(group, 1)
+    return mean
