@@ -4,8 +4,7 @@ A document's expected discount is the mean of D over the ranks its tied run cove
 run that is the run's mean gain at each of those ranks. The kernel works in this second form: one array of expected
 gains serves every cut-off, and the local ideal.
 
-Keys are negated scores, so that ascending order is best first and +inf is last. Padded slots hold key +inf and gain 0;
-``ranking_keys`` makes sure that no document does.
+Padded slots hold score -inf and gain 0; ``room_for_padding`` makes sure that no document scores -inf.
 """
 
 from __future__ import annotations
@@ -16,101 +15,182 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["best_first", "dcg", "expected_gains", "ranking_keys", "tied_documents", "whole_runs"]
+__all__ = [
+    "Workspace",
+    "best_first",
+    "dcg",
+    "expected_gains",
+    "room_for_padding",
+    "tied_documents",
+    "whole_runs",
+]
 
 FloatArray = NDArray[np.float64]
-Keys = NDArray[np.floating[Any]]
+Scores = NDArray[np.floating[Any]]
 
 # Selecting the top of a row beats sorting the row when at most one slot in this many is needed.
 _SELECT_BELOW = 3
+# Rows this short are sorted by insertion, which is stable and no slower.
+_SHORT = 16
 
 
-def ranking_keys(scores: Keys, padding: NDArray[np.int64] | None) -> Keys:
-    """Keys that sort best first, with the padded slots, and only those, at +inf. Overwrites `scores`."""
-    keys = np.negative(scores, out=scores)
-    flat = keys.reshape(-1)
-    n_padded = 0
+class Workspace:
+    """Arrays that the blocks of one call share: fresh memory would cost more than the arithmetic on it."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, NDArray[Any]] = {}
+
+    def array(self, name: str, shape: tuple[int, int], dtype: Any) -> NDArray[Any]:
+        """An array of this shape, overwriting the last one of this name; its contents are arbitrary."""
+        size = shape[0] * shape[1]
+        held = self._arrays.get(name)
+        if held is None or held.size < size or held.dtype != dtype:
+            held = self._arrays[name] = np.empty(size, dtype=dtype)
+        return held[:size].reshape(shape)
+
+
+def room_for_padding(scores: Scores, padding: NDArray[np.int64] | None) -> Scores:
+    """Scores of the same order in which no document scores -inf; padded slots, and only those, do."""
+    ranks = np.unique(scores, return_inverse=True)[1].reshape(scores.shape).astype(np.float64)
     if padding is not None:
-        flat[padding] = np.inf
-        n_padded = padding.size
-    if np.count_nonzero(flat == np.inf) != n_padded:  # some document scores -inf: make room above it
-        ranks = np.unique(flat, return_inverse=True)[1].reshape(keys.shape).astype(np.float64)
-        if padding is not None:
-            ranks.reshape(-1)[padding] = np.inf
-        return ranks
-    return keys
+        ranks.reshape(-1)[padding] = -np.inf
+    return ranks
 
 
-def expected_gains(keys: Keys, gains: FloatArray, depth: int, average: bool) -> FloatArray:
+def expected_gains(scores: Scores, gains: FloatArray, depth: int, average: bool, space: Workspace) -> FloatArray:
     """The expected gain at ranks 1..depth of each row.
 
     Parameters
     ----------
-    keys, gains : ndarray, shape (n_rows, width)
-        From ``ranking_keys``, and the gains of the same slots.
+    scores, gains : ndarray, shape (n_rows, width)
+        Padded slots score -inf.
     depth : int
         At most the width.
     average : bool
         Whether tied slots share their mean gain; otherwise they keep their order.
+    space : Workspace
 
     Returns
     -------
     ndarray of float64, shape (n_rows, depth)
     """
-    if depth * _SELECT_BELOW < keys.shape[1]:
-        keys, gains = _select(keys, gains, depth, average)
-    return _sort(keys, gains, average)[:, :depth]
+    if depth * _SELECT_BELOW < scores.shape[1]:
+        scores, gains = _select(scores, gains, depth, average, space)
+    return _sort(scores, gains, average)[:, :depth]
 
 
-def _sort(keys: Keys, gains: FloatArray, average: bool) -> FloatArray:
-    order = np.argsort(keys, axis=1)
-    ordered = np.take_along_axis(keys, order, axis=1)
-    at_rank = np.take_along_axis(gains, order, axis=1)
-    tied = np.flatnonzero(_tied(ordered).any(axis=1))
-    if not tied.size:
+def _sort(scores: Scores, gains: FloatArray, average: bool) -> FloatArray:
+    keys = -scores
+    stable = keys.shape[1] <= _SHORT
+    order = np.argsort(keys, axis=1, kind="stable" if stable else None)
+    order += np.arange(0, keys.size, keys.shape[1])[:, None]
+    at_rank = gains.reshape(-1).take(order)
+    if stable and not average:
         return at_rank
+    ordered = keys.reshape(-1).take(order)
+    tied = _tied(ordered)
+    if not tied.any():
+        return at_rank
+    rows = np.flatnonzero(tied.any(axis=1))
     if average:
-        at_rank[tied] = _run_means(ordered[tied], at_rank[tied])
+        at_rank[rows] = _run_means(ordered[rows], at_rank[rows])
     else:
-        order = np.argsort(keys[tied], axis=1, kind="stable")
-        at_rank[tied] = np.take_along_axis(gains[tied], order, axis=1)
+        order = np.argsort(keys[rows], axis=1, kind="stable")
+        at_rank[rows] = np.take_along_axis(gains[rows], order, axis=1)
     return at_rank
 
 
-def _select(keys: Keys, gains: FloatArray, depth: int, average: bool) -> tuple[Keys, FloatArray]:
-    """The first `depth` slots of each row in the order of their keys, in the order of their slots.
+def _select(
+    scores: Scores, gains: FloatArray, depth: int, average: bool, space: Workspace
+) -> tuple[Scores, FloatArray]:
+    """The `depth` best slots of each row, in the order of the slots.
 
     Where a tied run crosses the cut, its places are taken by its first slots; if ties are averaged they hold the
     mean gain of the whole run.
+
+    Rounding to float32 keeps the order of any two scores that it does not make equal, and float32 is selected in half
+    the time: rows in which float32 leaves exactly `depth` slots at or above the cut are done, the others (tied at the
+    cut, or nearly) are selected again as they are.
     """
-    cut = np.partition(keys, depth - 1, axis=1)[:, depth - 1 : depth]
-    taken = keys <= cut
-    crossing = np.flatnonzero((np.count_nonzero(taken, axis=1) > depth) & (cut[:, 0] < np.inf))
-    padded = np.flatnonzero(cut[:, 0] == np.inf)
-    means = None
-    for rows in (crossing, padded):
-        if rows.size:
-            run = keys[rows] == cut[rows]
-            better = taken[rows] ^ run
-            room = depth - np.count_nonzero(better, axis=1)
-            taken[rows] = better | (run & (np.cumsum(run, axis=1) <= room[:, None]))
-            if average and rows is crossing:
-                means = np.einsum("ij,ij->i", gains[rows], run) / np.count_nonzero(run, axis=1)
+    shape = scores.shape
+    coarse = scores
+    if scores.dtype != np.float32:
+        coarse = space.array("coarse", shape, np.float32)
+        with np.errstate(over="ignore"):
+            np.copyto(coarse, scores, casting="same_kind")
+    parted = space.array("parted", shape, np.float32)
+    np.copyto(parted, coarse)
+    parted.partition(shape[1] - depth, axis=1)
+    cut = parted[:, shape[1] - depth, None]
+    taken = np.greater_equal(coarse, cut, out=space.array("taken", shape, np.bool_))
     slots = np.flatnonzero(taken)
-    top = keys.reshape(-1)[slots].reshape(-1, depth)
-    top_gains = gains.reshape(-1)[slots].reshape(-1, depth)
-    if means is not None:
-        top_gains[crossing] = np.where(top[crossing] == cut[crossing], means[:, None], top_gains[crossing])
+    if slots.size == shape[0] * depth:
+        return _at(slots, scores, depth), _at(slots, gains, depth)
+    excess = np.count_nonzero(taken, axis=1) - depth
+    unclear = np.flatnonzero(excess)
+    cut, means = _settle(unclear, excess[unclear], coarse, cut, scores, gains, taken, depth)
+    slots = np.flatnonzero(taken)
+    top, top_gains = _at(slots, scores, depth), _at(slots, gains, depth)
+    if average:
+        top_gains[unclear] = np.where(top[unclear] == cut[:, None], means[:, None], top_gains[unclear])
     return top, top_gains
 
 
-def _tied(ordered: Keys) -> NDArray[np.bool_]:
-    """Whether each rank's slot is tied with the next one; padded slots are not."""
-    tied: NDArray[np.bool_] = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] < np.inf)
+def _at(slots: NDArray[np.int64], values: NDArray[Any], depth: int) -> NDArray[Any]:
+    return values.reshape(-1).take(slots).reshape(-1, depth)
+
+
+def _settle(
+    rows: NDArray[np.int64],
+    excess: NDArray[np.int64],
+    coarse: Scores,
+    cut: Scores,
+    scores: Scores,
+    gains: FloatArray,
+    taken: NDArray[np.bool_],
+    depth: int,
+) -> tuple[Scores, FloatArray]:
+    """Leave `depth` slots taken in rows that have an excess of them.
+
+    Returns the score at the cut, and the mean gain of the run there, of each row.
+    """
+    width = scores.shape[1]
+    run = coarse[rows] == cut[rows]
+    lengths = np.count_nonzero(run, axis=1)
+    starts = np.cumsum(lengths) - lengths
+    row = np.repeat(np.arange(rows.size), lengths)
+    slots = np.flatnonzero(run) + (rows[row] - row) * width
+    values = scores.reshape(-1).take(slots)
+    at_cut = np.maximum.reduceat(values, starts)
+    beyond = np.arange(slots.size) >= (starts + lengths - excess)[row]
+    taken.reshape(-1)[slots[beyond]] = False
+    means = np.add.reduceat(gains.reshape(-1).take(slots), starts) / lengths
+    close = np.flatnonzero(np.minimum.reduceat(values, starts) != at_cut)  # equal in float32 alone
+    if close.size:
+        taken[rows[close]], at_cut[close], means[close] = _select_exactly(
+            scores[rows[close]], gains[rows[close]], depth
+        )
+    return at_cut, means
+
+
+def _select_exactly(scores: Scores, gains: FloatArray, depth: int) -> tuple[NDArray[np.bool_], Scores, FloatArray]:
+    """Which slots are taken, the score at the cut, and the mean gain of the run at the cut, of each row."""
+    cut = np.partition(scores, scores.shape[1] - depth, axis=1)[:, scores.shape[1] - depth, None]
+    run = scores == cut
+    better = scores > cut
+    room = depth - np.count_nonzero(better, axis=1)
+    means = np.einsum("ij,ij->i", gains, run) / np.count_nonzero(run, axis=1)
+    return better | (run & (np.cumsum(run, axis=1) <= room[:, None])), cut[:, 0], means
+
+
+def _tied(ordered: Scores) -> NDArray[np.bool_]:
+    """Whether each rank's slot is tied with the next one, in ascending keys; padded slots (+inf) are not."""
+    tied: NDArray[np.bool_] = ordered[:, 1:] == ordered[:, :-1]
+    tied &= ordered[:, 1:] < np.inf
     return tied
 
 
-def _runs(ordered: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _runs(ordered: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Start and length of each tied run, as flat positions over all rows."""
     new = np.ones(ordered.shape, dtype=bool)
     np.not_equal(ordered[:, 1:], ordered[:, :-1], out=new[:, 1:])
@@ -118,21 +198,22 @@ def _runs(ordered: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return starts, np.diff(np.append(starts, ordered.size))
 
 
-def _run_means(ordered: Keys, at_rank: FloatArray) -> FloatArray:
+def _run_means(ordered: Scores, at_rank: FloatArray) -> FloatArray:
     starts, lengths = _runs(ordered)
     means = np.add.reduceat(at_rank.reshape(-1), starts) / lengths
     return np.repeat(means, lengths).reshape(ordered.shape)
 
 
-def whole_runs(keys: Keys, gains: FloatArray, depth: int, average: bool) -> FloatArray:
+def whole_runs(scores: Scores, gains: FloatArray, depth: int, average: bool, space: Workspace) -> FloatArray:
     """The gains of the documents in the first `depth` ranks, in no particular order.
 
     As ``expected_gains``, but a tied run that lies wholly within the depth keeps its documents' own gains: which
     documents are in is certain there, only their order is not.
     """
-    expected = expected_gains(keys, gains, depth, average)
+    expected = expected_gains(scores, gains, depth, average, space)
     if not average:
         return expected
+    keys = -scores
     order = np.argsort(keys, axis=1)
     ordered = np.take_along_axis(keys, order, axis=1)
     starts, lengths = _runs(ordered)
@@ -144,12 +225,11 @@ def whole_runs(keys: Keys, gains: FloatArray, depth: int, average: bool) -> Floa
 
 def best_first(gains: FloatArray, depth: int) -> FloatArray:
     """The `depth` largest gains of each row, largest first; slots at -inf count as absent and become 0."""
-    worst_first = -gains
+    top = gains
     if depth < gains.shape[1]:
-        worst_first = np.partition(worst_first, depth - 1, axis=1)[:, :depth]
-    top = -np.sort(worst_first, axis=1)
-    top[top == -np.inf] = 0.0
-    return top
+        top = np.partition(gains, gains.shape[1] - depth, axis=1)[:, gains.shape[1] - depth :]
+    top = np.sort(top, axis=1)[:, ::-1]
+    return np.where(top == -np.inf, 0.0, top)
 
 
 def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) -> FloatArray:
@@ -161,10 +241,10 @@ def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) ->
     return out
 
 
-def tied_documents(keys: Keys) -> NDArray[np.int64]:
+def tied_documents(scores: Scores) -> NDArray[np.int64]:
     """How many documents of each row share their score with another document of the row."""
-    tied = _tied(np.sort(keys, axis=1))
-    shares = np.zeros(keys.shape, dtype=bool)
+    tied = _tied(np.sort(-scores, axis=1))
+    shares = np.zeros(scores.shape, dtype=bool)
     shares[:, 1:] = tied
     shares[:, :-1] |= tied
     counts: NDArray[np.int64] = np.count_nonzero(shares, axis=1)

@@ -50,6 +50,9 @@ def relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[
     if flavor.gain == "exponential":
         top = max(float(labels.max(initial=0.0)), flavor.max_grade or 0.0)
         if top < 500:
+            grades = labels.astype(np.uint16) if labels.min(initial=0.0) >= 0 else None
+            if grades is not None and (grades == labels).all():  # whole grades: look the few values up
+                return _power_of_two_minus_one(np.arange(int(top) + 1.0)).take(grades), None
             return _power_of_two_minus_one(labels), None
         exponent = groups.per_query(np.maximum, labels, 0.0)
         if flavor.max_grade is not None:

@@ -16,7 +16,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 # Queries whose lengths are within this factor share a block: the padding costs a few per cent of the rows.
 _SPREAD = 1.15
 # Slots in a block: few enough that a block's working arrays stay in the processor's cache.
-_BLOCK_SLOTS = 1 << 17
+_BLOCK_SLOTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,13 +41,12 @@ class Block:
     padding: IntArray | None
     shape: tuple[int, int]
 
-    def gather(self, values: NDArray[Any], fill: float) -> NDArray[Any]:
-        """The values of the block's rows, as a new array with `fill` in the padded slots."""
-        out: NDArray[Any]
+    def gather(self, values: NDArray[Any], fill: float, out: NDArray[Any]) -> NDArray[Any]:
+        """Copy the values of the block's rows to `out`, with `fill` in the padded slots."""
         if isinstance(self.rows, slice):
-            out = values[self.rows].reshape(self.shape).copy()
+            np.copyto(out, values[self.rows].reshape(self.shape))
         else:
-            out = values.take(self.rows)
+            values.take(self.rows, out=out, mode="clip")  # any other mode would go through a buffer
         if self.padding is not None:
             out.reshape(-1)[self.padding] = fill
         return out

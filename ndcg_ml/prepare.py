@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ndcg_ml import _aggregate, _numpy
 from ndcg_ml._arrays import flag_array, real_array
 from ndcg_ml._tables import discounts, gain_of_grade, relative_gains
+from ndcg_ml._threads import in_threads, thread_count
 from ndcg_ml.evaluation import Evaluation, PerQuery
-from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
+from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
 from ndcg_ml.groups import Block, Groups, IntArray
 
 __all__ = ["Prepared", "prepare"]
@@ -31,6 +32,7 @@ def prepare(
     retrieved: Any = None,
     doc_id: Any = None,
     query_weight: Any = None,
+    threads: int | None = None,
 ) -> Prepared:
     """Work out everything that depends on the labels alone, to score many predictions of the same documents.
 
@@ -40,6 +42,9 @@ def prepare(
     ----------
     y_true, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
         As for ``ndcg_score``.
+    threads : int, optional
+        Threads that a call may use. Default: the environment variable NDCG_ML_THREADS; else OMP_NUM_THREADS or the
+        processors at hand, and one in a call from a thread that is not the main one. Small inputs use one.
 
     Returns
     -------
@@ -66,7 +71,7 @@ def prepare(
     if ids is not None:
         _unique_within_queries(ids, groups, doc_id)
     weight = None if query_weight is None else _query_weight(query_weight, groups.n_queries)
-    return Prepared(flavor, ks, several, groups, labels, retrieved, ids, weight)
+    return Prepared(flavor, ks, several, groups, labels, retrieved, ids, weight, check_k(threads, "threads"))
 
 
 class Prepared:
@@ -89,12 +94,14 @@ class Prepared:
         retrieved: NDArray[np.bool_] | None,
         doc_id: IntArray | None,
         query_weight: FloatArray | None,
+        threads: int | None,
     ) -> None:
         self.flavor = flavor
         self.ks = ks
         self._several = several
         self._shape = labels.shape
         self._weight = query_weight
+        self._threads = threads
         flat = labels.reshape(-1).astype(np.float64, copy=False)
         gains, exponent, groups, judged = _judge(flavor, flat, groups)
         self._exponent = exponent
@@ -115,12 +122,17 @@ class Prepared:
         self._discounts = discounts(flavor, longest)
         # An uncut ideal is one number a query, whatever the cut-offs of the ranking.
         self._ideal_ks: tuple[int | None, ...] = (None,) * len(ks) if flavor.ideal_depth == "all" else ks
+        self._blocks = [(block, _gains(block, gains, 0.0)) for block in self._ranked.blocks()]
         self._idcg: FloatArray | None = None
         if flavor.ideal == "max":
             self._idcg = self._max_ideal()
+        elif flavor.ideal == "global" and pool is not ranked:
+            self._idcg = self._sorted_ideal((block, _gains(block, gains, -np.inf)) for block in pool.blocks())
         elif flavor.ideal == "global" or (flavor.ideal == "recall" and flavor.recall_depth is None):
-            self._idcg = self._sorted_ideal(pool if flavor.ideal == "global" else ranked, gains)
-        self._blocks = [(block, block.gather(gains, 0.0)) for block in self._ranked.blocks()]
+            if flavor.negative == "allow":
+                self._idcg = self._sorted_ideal((block, _gains(block, gains, -np.inf)) for block in ranked.blocks())
+            else:  # where no gain is negative, padding with gain 0 is as good as absent
+                self._idcg = self._sorted_ideal(self._blocks)
 
     def __call__(self, y_score: Any) -> float | dict[int | None, float]:
         """The value for these scores.
@@ -205,13 +217,16 @@ class Prepared:
         average = flavor.ties == "average"
         dcg = np.zeros((self.groups.n_queries, len(self.ks)))
         idcg = np.zeros_like(dcg) if self._idcg is None else self._idcg
-        for block, gains in self._blocks:
-            keys = _numpy.ranking_keys(block.gather(scores, -np.inf), block.padding)
-            depth = _depth(self.ks, block.shape[1])
-            at_rank = _numpy.expected_gains(keys, gains, depth, average)
-            dcg[block.queries] = _numpy.dcg(at_rank, self._discounts, self.ks)
-            if self._idcg is None:
-                idcg[block.queries] = self._ranked_ideal(block, keys, gains, at_rank)
+
+        def work(blocks: Sequence[tuple[Block, FloatArray]]) -> None:
+            space = _numpy.Workspace()
+            for block, gains, ranked in _gathered(blocks, scores, space):
+                at_rank = _numpy.expected_gains(ranked, gains, _depth(self.ks, block.shape[1]), average, space)
+                dcg[block.queries] = _numpy.dcg(at_rank, self._discounts, self.ks)
+                if self._idcg is None:
+                    idcg[block.queries] = self._ranked_ideal(block, ranked, gains, at_rank, space)
+
+        in_threads(work, self._blocks, thread_count(self._threads, scores.size))
         return dcg, idcg
 
     def _overall(self, dcg: FloatArray, idcg: FloatArray) -> list[float]:
@@ -220,18 +235,17 @@ class Prepared:
 
     def _tied(self, scores: NDArray[Any]) -> NDArray[np.int64]:
         tied = np.zeros(self.groups.n_queries, dtype=np.int64)
-        for block, _ in self._blocks:
-            keys = _numpy.ranking_keys(block.gather(scores, -np.inf), block.padding)
-            tied[block.queries] = _numpy.tied_documents(keys)
+        for block, _, ranked in _gathered(self._blocks, scores, _numpy.Workspace()):
+            tied[block.queries] = _numpy.tied_documents(ranked)
         return tied
 
     # -- the four ideals ---------------------------------------------------------------------------------------------
 
-    def _sorted_ideal(self, pool: Groups, gains: FloatArray) -> FloatArray:
+    def _sorted_ideal(self, pool: Iterable[tuple[Block, FloatArray]]) -> FloatArray:
         """``global`` and ``recall``: the pool's gains, best first."""
-        idcg = np.zeros((pool.n_queries, len(self.ks)))
-        for block in pool.blocks():
-            best = _numpy.best_first(block.gather(gains, -np.inf), _depth(self._ideal_ks, block.shape[1]))
+        idcg = np.zeros((self.groups.n_queries, len(self.ks)))
+        for block, gains in pool:
+            best = _numpy.best_first(gains, _depth(self._ideal_ks, block.shape[1]))
             idcg[block.queries] = _numpy.dcg(best, self._discounts, self._ideal_ks)
         return idcg
 
@@ -244,7 +258,9 @@ class Prepared:
         idcg[self.groups.sizes == 0] = 0.0
         return idcg
 
-    def _ranked_ideal(self, block: Block, keys: NDArray[Any], gains: FloatArray, at_rank: FloatArray) -> FloatArray:
+    def _ranked_ideal(
+        self, block: Block, scores: NDArray[Any], gains: FloatArray, at_rank: FloatArray, space: _numpy.Workspace
+    ) -> FloatArray:
         """``local`` and ``recall`` to a depth: what was ranked first, re-sorted."""
         width = block.shape[1]
         lengths = self._ranked.sizes[block.queries]
@@ -253,12 +269,12 @@ class Prepared:
             idcg = np.empty((block.queries.size, len(self.ks)))
             depth = _depth(self._ideal_ks, width)
             if depth > at_rank.shape[1]:
-                at_rank = _numpy.expected_gains(keys, gains, depth, average)
+                at_rank = _numpy.expected_gains(scores, gains, depth, average, space)
             for column, k in enumerate(self._ideal_ks):
                 cut = _absent_beyond(at_rank[:, : _depth((k,), width)], lengths)
                 idcg[:, column] = _numpy.dcg(_numpy.best_first(cut, cut.shape[1]), self._discounts, (None,))[:, 0]
             return idcg
-        first = _numpy.whole_runs(keys, gains, min(self.flavor.recall_depth or width, width), average)
+        first = _numpy.whole_runs(scores, gains, min(self.flavor.recall_depth or width, width), average, space)
         best = _numpy.best_first(_absent_beyond(first, lengths), first.shape[1])
         return _numpy.dcg(best, self._discounts, self._ideal_ks)
 
@@ -276,6 +292,20 @@ class Prepared:
 
     def _shaped(self, values: Sequence[float]) -> float | dict[int | None, float]:
         return dict(zip(self.ks, values, strict=True)) if self._several else values[0]
+
+
+def _gathered(
+    blocks: Sequence[tuple[Block, FloatArray]], scores: NDArray[Any], space: _numpy.Workspace
+) -> Iterator[tuple[Block, FloatArray, NDArray[Any]]]:
+    """Each block with its gains and its scores, padded slots below every document."""
+    bottom = scores.size > 0 and scores.min() == -np.inf
+    for block, gains in blocks:
+        ranked = block.gather(scores, -np.inf, space.array("scores", block.shape, scores.dtype))
+        yield block, gains, _numpy.room_for_padding(ranked, block.padding) if bottom else ranked
+
+
+def _gains(block: Block, gains: FloatArray, padding: float) -> FloatArray:
+    return block.gather(gains, padding, np.empty(block.shape))
 
 
 def _depth(ks: Sequence[int | None], width: int) -> int:
