@@ -15,6 +15,8 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 # Queries whose lengths are within this factor share a block: the padding costs a few per cent of the rows.
 _SPREAD = 1.15
+# So few padded slots cost less than one more block.
+_CHEAP_PADDING = 1 << 12
 # Slots in a block: few enough that a block's working arrays stay in the processor's cache.
 _BLOCK_SLOTS = 1 << 16
 
@@ -180,8 +182,11 @@ class Groups:
         sizes = self.sizes[by_size]
         at = int(np.searchsorted(sizes, 1))
         while at < sizes.size:
-            within = int(np.searchsorted(sizes, int(sizes[at] * _SPREAD), side="right"))
-            stop = min(within, at + max(1, _BLOCK_SLOTS // int(sizes[within - 1])))
+            window = sizes[at : at + max(1, _BLOCK_SLOTS // int(sizes[at]))]
+            slots = np.arange(1, window.size + 1) * window
+            similar = (window <= int(sizes[at] * _SPREAD)) | (slots - np.cumsum(window) <= _CHEAP_PADDING)
+            beyond = np.flatnonzero(~similar | (slots > _BLOCK_SLOTS))
+            stop = at + max(1, int(beyond[0]) if beyond.size else window.size)
             yield self._block(by_size[at:stop], sizes[at:stop])
             at = stop
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
+from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
 from ndcg_ml.prepare import Prepared, prepare
 
 __all__ = ["NDCGEval"]
@@ -48,6 +48,8 @@ class NDCGEval:
         Cut-offs, each reported as a metric of its own in this order. LightGBM monitors the first one when stopping
         early with ``first_metric_only``. Default: the flavor's own cut-off, or 10 where the flavor has none; for no
         cut-off pass ``None``.
+    threads : int, optional
+        As for ``prepare``.
 
     Attributes
     ----------
@@ -79,7 +81,8 @@ class NDCGEval:
     ('ndcg_lightgbm@10', 1.0, True)
     """
 
-    def __init__(self, flavor: Flavor | str, k: KSpec = ...) -> None:
+    def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, threads: int | None = None) -> None:
+        self.threads = check_k(threads, "threads")
         self.flavor = as_flavor(flavor)
         if k is ... and self.flavor.k is None:
             k = (_DEFAULT_K,)
@@ -145,7 +148,9 @@ class NDCGEval:
             if slot.holds(group, labels, weight):
                 return slot.prepared
         query_weight = None if weight is None else _mean_row_weight(weight, group)
-        prepared = prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight)
+        prepared = prepare(
+            labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=self.threads
+        )
         kept = None if weight is None else weight.copy()
         # One assignment, so that threads that share this object see either tuple whole.
         self._slots = (_Slot(group.copy(), labels.copy(), kept, prepared), *self._slots[: _SLOTS - 1])

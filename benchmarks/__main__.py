@@ -1,0 +1,78 @@
+"""Run the comparisons and write one JSON and one Markdown file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+# Pools are sized when a library is first loaded, so this comes before everything else.
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+from benchmarks.cases import CASES
+from benchmarks.report import markdown
+
+LIBRARIES = (
+    *("numpy", "scikit-learn", "lightgbm", "xgboost", "torch", "torchmetrics"),
+    *("ranx", "pytrec_eval-terrier", "ir_measures", "rax", "jax"),
+)
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = {line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")}
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    simd = next((name for name in ("avx512f", "avx2") if name in flags), "no AVX2")
+    return f"{' / '.join(sorted(names)) or platform.processor()} ({simd})"
+
+
+def main() -> None:
+    """Parse the command line, run, write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), help="comparisons to run")
+    parser.add_argument("--scale", type=float, default=1.0, help="size of the inputs, as a fraction of the full ones")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results", help="folder to write to")
+    arguments = parser.parse_args()
+    report = {
+        "date": date.today().isoformat(),
+        "machine": {
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "system": f"{platform.system()} {platform.machine()}",
+            "accelerator": "none",
+        },
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in LIBRARIES},
+        "scale": arguments.scale,
+        "results": {},
+    }
+    for name in arguments.only:
+        print(f"== {name}", flush=True)
+        rows = report["results"][name] = []
+        for result in CASES[name](arguments.scale):
+            rows.append(result.as_dict())
+            print(
+                result.title,
+                *(f"   {t.name}: {t.median_ms:.2f} ms, x{t.ratio:.2f}" for t in result.timings),
+                sep="\n",
+                flush=True,
+            )
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "speed.json").write_text(json.dumps(report, indent=1) + "\n")
+    (arguments.out / "speed.md").write_text(markdown(report))
+
+
+if __name__ == "__main__":
+    main()

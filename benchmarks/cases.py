@@ -1,0 +1,145 @@
+"""What is compared with what, and what was promised."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from benchmarks import peers, workloads
+from benchmarks.measure import Contender, Result, compare
+from ndcg_ml import ndcg_score, prepare
+
+
+def _optional(make: Callable[..., Contender], *arguments: object) -> list[Contender]:
+    """The contender, or none where its library is not installed."""
+    try:
+        return [make(*arguments)]
+    except ImportError as error:
+        print(f"left out: {error}", file=sys.stderr)
+        return []
+
+
+def lightgbm(scale: float) -> Iterator[Result]:
+    """A boosting round's evaluation beside LightGBM's own metric."""
+    model = workloads.of_a_model(workloads.ragged(scale), 20)
+    for threads, target in ((1, 2.5), (2, 2.0)):
+        for work in (model, workloads.ragged(scale), workloads.tied(workloads.ragged(scale))):
+            yield compare(
+                f"LightGBM evaluation of one round, k=10, {threads} thread{'s' * (threads > 1)}; {work.name}",
+                [
+                    peers.ours_in_lightgbm(work, 10, threads),
+                    peers.lightgbm_metric(work, 10, threads),
+                    *_optional(peers.xgboost_metric, work, 10, threads),
+                ],
+                target=target if work is model else None,
+            )
+
+
+def dense(scale: float) -> Iterator[Result]:
+    """The sklearn flavor beside scikit-learn, on its own dense form."""
+    work = workloads.dense(scale)
+    for data, target in ((work, 20.0), (workloads.tied(work), 10.0), (workloads.constant(work), None)):
+        for k in (10, None):
+            untied = data is work
+            yield compare(
+                f"ndcg_score, sklearn flavor, k={k}; {data.name}",
+                [
+                    peers.ours_dense(data, "sklearn", k),
+                    peers.sklearn_dense(data, k),
+                    peers.sklearn_dense(data, k, True),
+                    *(_optional(peers.rax, data, k) if untied else []),
+                ],
+                target=target,
+            )
+
+
+def ragged(scale: float) -> Iterator[Result]:
+    """Ragged queries beside everything that takes them."""
+    work = workloads.ragged(scale)
+    yield compare(
+        f"ndcg_score, sklearn flavor, k=10; {work.name}",
+        [peers.ours(work, "sklearn", 10, None), peers.sklearn_loop(work, 10)],
+        target=250.0,
+    )
+    yield compare(
+        f"ndcg_score, sklearn flavor, k=10; {work.name}",
+        [peers.ours(work, "sklearn", 10, None), peers.torchmetrics(work, 10)],
+        target=80.0,
+    )
+    yield compare(
+        f"prepared, sklearn flavor, k=10; {work.name}; native input of each prebuilt",
+        [
+            peers.ours_prepared(work, "sklearn", 10, 2),
+            *_optional(peers.ranx, work, 10),
+            *_optional(peers.pytrec_eval, work, 10),
+            *_optional(peers.ir_measures, work, 10),
+        ],
+        target=20.0,
+    )
+
+
+def shapes(scale: float) -> Iterator[Result]:
+    """How the cost moves with shape, ties, precision and cut-off."""
+    works = [workloads.ragged(scale), workloads.tiny(scale), workloads.huge(scale), workloads.trec(scale)]
+    for work in filter(None, works):
+        for k in (1, 10, 100, None):
+            yield compare(
+                f"shape: {work.name}, k={k}",
+                [
+                    peers.ours_prepared(work, "sklearn", k),
+                    peers.ours(work, "sklearn", k),
+                    peers.one_pass(work),
+                ],
+            )
+    work = workloads.ragged(scale)
+    for data in (workloads.tied(work), workloads.constant(work), work.with_scores("float32", np.float32(work.scores))):
+        yield compare(f"shape: {data.name}, k=10", [peers.ours_prepared(data, "sklearn", 10), peers.one_pass(data)])
+
+
+def limits(scale: float) -> Iterator[Result]:
+    """Against the machine: one pass over the data; five cut-offs against one; ids against sizes."""
+    work = workloads.ragged(scale)
+    yield compare(
+        f"one pass is the floor: prepared, untied, k=10, 1 thread; {work.name}",
+        [peers.ours_prepared(work, "sklearn", 10), peers.one_pass(work)],
+        target=-12.0,
+    )
+    several = prepare(work.labels, group=work.sizes, flavor="sklearn", k=(1, 3, 5, 10, 20), threads=1)
+    yield compare(
+        f"five cut-offs together against the largest alone; {work.name}",
+        [
+            Contender("ndcg_ml.prepare, k=(1, 3, 5, 10, 20), 1 thread", lambda: several(work.scores)[20], 0.0),
+            dataclasses.replace(peers.ours_prepared(work, "sklearn", 20), name="k=20 alone", within=1e-12),
+        ],
+        target=-1.3,
+    )
+    order = np.random.default_rng(0).permutation(work.rows)
+    qid = work.qid
+    names = np.array([f"query-{i}" for i in qid])[order]
+    labels, scores = work.labels[order], work.scores[order]
+    yield compare(
+        f"ids: sizes, contiguous integers, shuffled integers, shuffled strings; {work.name}",
+        [
+            peers.ours(work, "sklearn", 10),
+            Contender("qid: contiguous integers", lambda: ndcg_score(work.labels, work.scores, qid=qid, k=10), 1e-12),
+            Contender("qid: shuffled integers", lambda: ndcg_score(labels, scores, qid=qid[order], k=10), 1e-12),
+            Contender("qid: shuffled strings", lambda: ndcg_score(labels, scores, qid=names, k=10), 1e-12),
+        ],
+    )
+
+
+def imports(scale: float) -> Iterator[Result]:
+    """What importing the package adds to importing NumPy."""
+
+    def fresh(module: str) -> Contender:
+        command = [sys.executable, "-c", f"import {module}"]
+        return Contender(f"import {module}", lambda: float(subprocess.run(command, check=True).returncode), 0.0)
+
+    yield compare("import, in a new interpreter", [fresh("ndcg_ml"), fresh("numpy")], budget_s=12.0)
+
+
+CASES = {case.__name__: case for case in (lightgbm, dense, ragged, limits, shapes, imports)}

@@ -1,0 +1,183 @@
+"""Peers, each with its own native input prebuilt: a function here returns the contender to be timed.
+
+What a library computes besides the one number (per-query tables, other measures) cannot be switched off everywhere;
+where that is so the note says it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.measure import Contender
+from benchmarks.workloads import Workload
+from ndcg_ml import ndcg_score, prepare
+from ndcg_ml.lightgbm import NDCGEval
+
+
+def ours(work: Workload, flavor: str, k: int | None, threads: int | None = 1) -> Contender:
+    """The whole of ``ndcg_score``: validation, layout, ideal and ranking, from group sizes."""
+    prepared = prepare  # ndcg_score takes its threads from the environment; prepare takes them as an argument
+
+    def call() -> float:
+        return prepared(work.labels, group=work.sizes, flavor=flavor, k=k, threads=threads)(work.scores)
+
+    return Contender("ndcg_ml.ndcg_score", call, 0.0)
+
+
+def ours_dense(work: Workload, flavor: str, k: int | None) -> Contender:
+    labels, scores = work.dense
+    return Contender("ndcg_ml.ndcg_score", lambda: ndcg_score(labels, scores, flavor=flavor, k=k), 0.0)
+
+
+def ours_prepared(work: Workload, flavor: str, k: int | None, threads: int = 1) -> Contender:
+    prepared = prepare(work.labels, group=work.sizes, flavor=flavor, k=k, threads=threads)
+    return Contender(f"ndcg_ml.prepare, {threads} thread{'s' * (threads > 1)}", lambda: prepared(work.scores), 0.0)
+
+
+def sklearn_dense(work: Workload, k: int | None, ignore_ties: bool = False) -> Contender:
+    from sklearn.metrics import ndcg_score as sklearn_ndcg
+
+    labels, scores = work.dense
+    untied = all(np.unique(row).size == row.size for row in scores[:50])
+    return Contender(
+        f"sklearn.metrics.ndcg_score{', ignore_ties' * ignore_ties}",
+        lambda: sklearn_ndcg(labels, scores, k=k, ignore_ties=ignore_ties),
+        1e-9 if untied or not ignore_ties else None,
+        "" if untied or not ignore_ties else "undefined order of ties",
+    )
+
+
+def sklearn_loop(work: Workload, k: int | None) -> Contender:
+    """What users write: a loop over queries. One-document queries, which it refuses, are left out by the workload."""
+    from sklearn.metrics import ndcg_score as sklearn_ndcg
+
+    cuts = np.cumsum(work.sizes)[:-1]
+    labels = [part[None] for part in np.split(work.labels, cuts)]
+    scores = [part[None] for part in np.split(work.scores, cuts)]
+
+    def call() -> float:
+        return float(np.mean([sklearn_ndcg(y, s, k=k) for y, s in zip(labels, scores, strict=True)]))
+
+    return Contender("sklearn.metrics.ndcg_score, loop over queries", call, 1e-9)
+
+
+def torchmetrics(work: Workload, k: int | None) -> Contender:
+    import torch
+    from torchmetrics.retrieval import RetrievalNormalizedDCG
+
+    labels, scores = torch.tensor(work.labels).long(), torch.tensor(work.scores).float()
+    indexes = torch.tensor(work.qid)
+
+    def call() -> float:
+        metric = RetrievalNormalizedDCG(top_k=k)
+        metric.update(scores, labels, indexes=indexes)
+        return float(metric.compute())
+
+    return Contender("torchmetrics RetrievalNormalizedDCG", call, 1e-4, "float32")
+
+
+def lightgbm_metric(work: Workload, k: int, threads: int) -> Contender:
+    """LightGBM's own C++ metric over the scores, with no tree in the way."""
+    import lightgbm as lgb
+
+    data = lgb.Dataset(
+        np.zeros((work.rows, 1)),
+        work.labels,
+        group=work.sizes,
+        init_score=work.scores,
+        params={"verbosity": -1, "num_threads": threads},
+    )
+    booster = lgb.Booster(
+        {"objective": "lambdarank", "metric": "ndcg", "eval_at": [k], "verbosity": -1, "num_threads": threads}, data
+    )
+    return Contender(
+        f"LightGBM ndcg@{k}, {threads} thread{'s' * (threads > 1)}", lambda: booster.eval_train()[0][2], 1e-9
+    )
+
+
+def ours_in_lightgbm(work: Workload, k: int, threads: int) -> Contender:
+    """What LightGBM calls each round: the evaluation function with a constructed data set."""
+    import lightgbm as lgb
+
+    data = lgb.Dataset(np.zeros((work.rows, 1)), work.labels, group=work.sizes, params={"verbosity": -1}).construct()
+    evaluation = NDCGEval("lightgbm", k=(k,), threads=threads)
+    return Contender(
+        f"ndcg_ml.lightgbm.NDCGEval, {threads} thread{'s' * (threads > 1)}",
+        lambda: evaluation(work.scores, data)[0][1],
+        0.0,
+    )
+
+
+def xgboost_metric(work: Workload, k: int, threads: int) -> Contender:
+    import xgboost as xgb
+
+    data = xgb.DMatrix(np.zeros((work.rows, 1)), work.labels, base_margin=work.scores, nthread=threads)
+    data.set_group(work.sizes)
+    booster = xgb.Booster(
+        {"objective": "rank:ndcg", "eval_metric": f"ndcg@{k}", "nthread": threads, "base_score": 0.0}, [data]
+    )
+
+    def call() -> float:
+        return float(booster.eval(data).rsplit(":", 1)[1])
+
+    return Contender(
+        f"XGBoost ndcg@{k}, {threads} thread{'s' * (threads > 1)}", call, 1e-4, "float32; includes an empty prediction"
+    )
+
+
+def _trec(work: Workload) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
+    ends = np.cumsum(work.sizes)
+    qrels, run = {}, {}
+    for query, (end, size) in enumerate(zip(ends, work.sizes, strict=True)):
+        names = [f"d{i:07d}" for i in range(size)]
+        qrels[f"q{query}"] = dict(zip(names, work.labels[end - size : end].astype(int).tolist(), strict=True))
+        run[f"q{query}"] = dict(zip(names, work.scores[end - size : end].tolist(), strict=True))
+    return qrels, run
+
+
+def pytrec_eval(work: Workload, k: int) -> Contender:
+    import pytrec_eval as library
+
+    qrels, run = _trec(work)
+    evaluator = library.RelevanceEvaluator(qrels, {f"ndcg_cut.{k}"})
+
+    def call() -> float:
+        return float(np.mean([query[f"ndcg_cut_{k}"] for query in evaluator.evaluate(run).values()]))
+
+    return Contender("pytrec_eval", call, 1e-5, "qrels prebuilt; reads the run's dict each time; float32 scores")
+
+
+def ranx(work: Workload, k: int) -> Contender:
+    from ranx import Qrels, Run, evaluate
+
+    qrels_dict, run_dict = _trec(work)
+    qrels, run = Qrels(qrels_dict), Run(run_dict)
+    evaluate(qrels, run, f"ndcg@{k}")
+    return Contender(
+        "ranx", lambda: float(evaluate(qrels, run, f"ndcg@{k}", save_results_in_run=False)), 1e-9, "compiled beforehand"
+    )
+
+
+def ir_measures(work: Workload, k: int) -> Contender:
+    import ir_measures as library
+
+    qrels, run = _trec(work)
+    measure = library.nDCG @ k
+    evaluator = library.evaluator([measure], qrels)
+    return Contender("ir_measures", lambda: float(evaluator.calc_aggregate(run)[measure]), 1e-5, "as pytrec_eval")
+
+
+def rax(work: Workload, k: int | None) -> Contender:
+    """Compiled by jax for the dense shape; float32."""
+    import jax
+    import jax.numpy as jnp
+    import rax as library
+
+    labels, scores = (jnp.asarray(a, dtype=jnp.float32) for a in work.dense)
+    metric = jax.jit(lambda s, y: library.ndcg_metric(s, y, topn=k, gain_fn=lambda label: label))
+    return Contender("rax, jit", lambda: float(metric(scores, labels)), 1e-4, "float32; ties in input order")
+
+
+def one_pass(work: Workload) -> Contender:
+    """Reading the scores and the labels once: the floor under any metric."""
+    return Contender("one pass over scores and labels", lambda: float(work.scores.sum() + work.labels.sum()), None)

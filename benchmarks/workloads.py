@@ -1,0 +1,99 @@
+"""The inputs: made from a seed, or loaded from the data folder where it is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+DATA = Path(os.environ.get("NDCG_ML_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Queries in order, with sizes; dense where all sizes are equal."""
+
+    name: str
+    labels: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+
+    @property
+    def rows(self) -> int:
+        return self.labels.size
+
+    @property
+    def qid(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(self.sizes.size), self.sizes)
+
+    @property
+    def dense(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        shape = (self.sizes.size, int(self.sizes[0]))
+        return self.labels.reshape(shape), self.scores.reshape(shape)
+
+    def with_scores(self, name: str, scores: NDArray[np.float64]) -> Workload:
+        return Workload(f"{self.name}, {name}", self.labels, scores, self.sizes)
+
+
+def _grades(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
+    return rng.choice(5, size=n, p=[0.52, 0.23, 0.19, 0.04, 0.02]).astype(np.float64)  # about MSLR-WEB's shares
+
+
+def _made(name: str, sizes: NDArray[np.int64], seed: int) -> Workload:
+    rng = np.random.default_rng(seed)
+    labels = _grades(rng, int(sizes.sum()))
+    return Workload(name, labels, labels + 2 * rng.standard_normal(labels.size), sizes)
+
+
+def ragged(scale: float = 1.0) -> Workload:
+    """MSLR-like: 10 000 queries of lognormal length about 120, 1.2 M rows."""
+    sizes = np.random.default_rng(1).lognormal(np.log(105), 0.53, int(10_000 * scale))
+    return _made("ragged 10 000 queries of about 120", np.clip(sizes.astype(np.int64), 2, 803), 2)
+
+
+def dense(scale: float = 1.0) -> Workload:
+    return _made("dense 10 000 x 100", np.full(int(10_000 * scale), 100), 3)
+
+
+def tiny(scale: float = 1.0) -> Workload:
+    return _made("many tiny 1 000 000 x 3", np.full(int(1_000_000 * scale), 3), 4)
+
+
+def huge(scale: float = 1.0) -> Workload:
+    return _made("few huge 10 x 1 000 000", np.full(10, int(1_000_000 * scale)), 5)
+
+
+def trec(scale: float = 1.0) -> Workload | None:
+    """Real sizes and grades of 43 qrels, 2 M rows, with drawn scores; None where the data is not at hand."""
+    path = DATA / "trec_labels" / "bundle.npz"
+    if not path.exists():
+        return None
+    with np.load(path) as bundle:
+        labels, sizes = bundle["label"].astype(np.float64), bundle["group_size"].astype(np.int64)
+    keep = max(1, int(sizes.size * scale))
+    sizes = sizes[:keep]
+    labels = np.maximum(labels[: sizes.sum()], 0)
+    scores = labels + 2 * np.random.default_rng(6).standard_normal(labels.size)
+    return Workload("trec_labels (real sizes and grades)", labels, scores, sizes)
+
+
+def tied(work: Workload, digits: int = 1) -> Workload:
+    return work.with_scores(f"scores rounded to {digits} digit", np.round(work.scores, digits))
+
+
+def constant(work: Workload) -> Workload:
+    return work.with_scores("constant scores", np.zeros_like(work.scores))
+
+
+def of_a_model(work: Workload, rounds: int) -> Workload:
+    """The scores, ties included, of a LightGBM ranker after some rounds."""
+    import lightgbm as lgb
+
+    rng = np.random.default_rng(7)
+    X = (work.labels[:, None] + rng.standard_normal((work.rows, 8)) * 3).astype(np.float32)
+    params = {"objective": "lambdarank", "verbosity": -1, "num_leaves": 31, "num_threads": 2, "metric": "None"}
+    booster = lgb.train(params, lgb.Dataset(X, work.labels, group=work.sizes), rounds)
+    return work.with_scores(f"scores of a model of {rounds} trees", booster.predict(X, raw_score=True))
