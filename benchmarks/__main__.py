@@ -51,7 +51,7 @@ def main() -> None:
             "processor": _processor(),
             "cores": os.cpu_count(),
             "system": f"{platform.system()} {platform.machine()}",
-            "accelerator": "none",
+            "accelerator": "no",
         },
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in LIBRARIES},

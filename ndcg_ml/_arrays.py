@@ -24,7 +24,7 @@ def real_array(value: Any, name: str) -> NDArray[Any]:
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}.")
     dtype = np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64
-    return np.ascontiguousarray(array, dtype=dtype)
+    return np.asarray(array, dtype=dtype, order="C")
 
 
 def flag_array(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:

@@ -18,6 +18,7 @@ FloatArray = NDArray[np.float64]
 
 # Gains within these bounds can be summed and multiplied in float64 as they are.
 _LARGE, _SMALL = 2.0**500, 2.0**-500
+_TINIEST = 2.0**-1074
 
 
 def discounts(flavor: Flavor, depth: int) -> FloatArray:
@@ -48,18 +49,19 @@ def relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[
     the formula says are the caller's business.
     """
     if flavor.gain == "exponential":
-        top = max(float(labels.max(initial=0.0)), flavor.max_grade or 0.0)
+        ceiling = flavor.max_grade or 0.0 if flavor.ideal == "max" else 0.0
+        top = max(float(labels.max(initial=0.0)), ceiling)
         if top < 500:
             grades = labels.astype(np.uint16) if labels.min(initial=0.0) >= 0 else None
             if grades is not None and (grades == labels).all():  # whole grades: look the few values up
                 return _power_of_two_minus_one(np.arange(int(top) + 1.0)).take(grades), None
             return _power_of_two_minus_one(labels), None
-        exponent = groups.per_query(np.maximum, labels, 0.0)
-        if flavor.max_grade is not None:
-            exponent = np.maximum(exponent, flavor.max_grade)
-        exponent = np.floor(exponent)
-        shift = _by_row(groups, exponent)
-        return np.exp2(labels - shift) - np.exp2(-shift), exponent.astype(np.int64)
+        whole = np.floor(np.maximum(groups.per_query(np.maximum, labels, 0.0), ceiling))
+        exponent = np.minimum(whole, 2.0**62).astype(np.int64)  # of a grade that large any exponent is as good
+        small = labels < 500
+        gains = _shrunk(_power_of_two_minus_one(np.where(small, labels, 0.0)), _by_row(groups, exponent))
+        large = np.exp2(np.where(small, 0.0, labels - _by_row(groups, whole)))
+        return np.where(small, gains, np.maximum(large, _TINIEST)), exponent
     if isinstance(flavor.gain, tuple):
         gains = np.asarray(flavor.gain)[labels.astype(np.intp)]
     elif callable(flavor.gain):
@@ -77,14 +79,14 @@ def relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[
         return gains, None
     largest = np.maximum(groups.per_query(np.maximum, size, 0.0), ceiling)
     exponent = np.frexp(largest)[1].astype(np.int64)
-    return np.ldexp(gains, -_by_row(groups, exponent)), exponent
+    return _shrunk(gains, _by_row(groups, exponent)), exponent
 
 
 def gain_of_grade(flavor: Flavor, grade: float | None, exponent: IntArray | None = None) -> Any:
     """The gain of one grade, divided by 2^e for each exponent e where exponents are given."""
     assert grade is not None
     if flavor.gain == "exponential" and exponent is not None:
-        return np.exp2(grade - exponent.astype(np.float64)) - np.exp2(-exponent.astype(np.float64))
+        return np.full(exponent.shape, np.exp2(grade - math.floor(grade)))  # max_grade, the largest: see relative_gains
     if isinstance(flavor.gain, tuple):
         gain = flavor.gain[int(grade)]
     elif callable(flavor.gain):
@@ -101,6 +103,12 @@ def gain_of_grade(flavor: Flavor, grade: float | None, exponent: IntArray | None
 def _power_of_two_minus_one(grades: FloatArray) -> FloatArray:
     # exp2 is exact for integers; expm1 keeps the digits of a small fraction.
     return np.where(np.abs(grades) < 1, np.expm1(grades * math.log(2)), np.exp2(grades) - 1)
+
+
+def _shrunk(gains: FloatArray, exponent: IntArray) -> FloatArray:
+    """Gains over 2^e; one that is lost beside the largest of its query stays above (or below) 0 all the same."""
+    shrunk: FloatArray = np.ldexp(gains, -exponent)
+    return np.where((shrunk == 0) & (gains != 0), np.copysign(_TINIEST, gains), shrunk)
 
 
 def _by_row(groups: Groups, values: NDArray[Any]) -> NDArray[Any]:

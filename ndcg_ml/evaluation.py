@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "PerQuery"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class PerQuery:
     """One entry a query, as arrays of the same length. ``per_query["ndcg"]`` is ``per_query.ndcg``.
 
@@ -68,6 +68,9 @@ class PerQuery:
 
     def __len__(self) -> int:
         return len(self.qid)
+
+    def __repr__(self) -> str:
+        return f"<PerQuery of {len(self)} queries: {', '.join(self.keys())}>"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -129,7 +129,7 @@ class Prepared:
         elif flavor.ideal == "global" and pool is not ranked:
             self._idcg = self._sorted_ideal((block, _gains(block, gains, -np.inf)) for block in pool.blocks())
         elif flavor.ideal == "global" or (flavor.ideal == "recall" and flavor.recall_depth is None):
-            if flavor.negative == "allow":
+            if gains.min(initial=0.0) < 0:
                 self._idcg = self._sorted_ideal((block, _gains(block, gains, -np.inf)) for block in ranked.blocks())
             else:  # where no gain is negative, padding with gain 0 is as good as absent
                 self._idcg = self._sorted_ideal(self._blocks)
@@ -287,7 +287,8 @@ class Prepared:
         if self._exponent is None:
             return values
         with np.errstate(over="ignore"):
-            out: FloatArray = np.ldexp(values, self._exponent[:, None])
+            lost = np.abs(values) < np.finfo(np.float64).tiny  # beside the largest gain of the query
+            out: FloatArray = np.ldexp(np.where(lost, 0.0, values), self._exponent[:, None])
         return out
 
     def _shaped(self, values: Sequence[float]) -> float | dict[int | None, float]:

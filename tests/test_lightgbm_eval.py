@@ -95,9 +95,8 @@ def test_early_stopping_follows_the_first_cutoff():
 def test_cross_validation_evaluates_whole_queries():
     X, y, group = make(6, 40)
     ndcg = NDCGEval("lightgbm", k=10)
-    result = lgb.cv(
-        {**PARAMS, "metric": "ndcg", "eval_at": [10]}, dataset(X, y, group), 5, nfold=4, feval=ndcg, eval_train_metric=True
-    )
+    params = {**PARAMS, "metric": "ndcg", "eval_at": [10]}
+    result = lgb.cv(params, dataset(X, y, group), 5, nfold=4, feval=ndcg, eval_train_metric=True)
     for part in ("train", "valid"):
         ours, theirs = result[f"{part} ndcg_lightgbm@10-mean"], result[f"{part} ndcg@10-mean"]
         assert ours == pytest.approx(theirs, abs=1e-12)
@@ -183,9 +182,8 @@ def test_threads_may_share_one_object():
     wrong = []
 
     def work(X, y, group):
-        for _ in range(30):
-            if call(ndcg, y, X[:, 1], group) != ndcg_score(y, X[:, 1], group=group, flavor="lightgbm", k=10):
-                wrong.append(group)
+        expected = ndcg_score(y, X[:, 1], group=group, flavor="lightgbm", k=10)
+        wrong.extend(group for _ in range(30) if call(ndcg, y, X[:, 1], group) != expected)
 
     threads = [threading.Thread(target=work, args=p) for p in problems]
     for thread in threads:
@@ -212,7 +210,7 @@ def test_what_cannot_be_evaluated_is_refused(arguments, message):
 
 
 def test_a_data_set_without_groups_is_refused():
-    X, y, group = make(9)
+    X, y, _ = make(9)
     train = lgb.Dataset(X, y, params={"verbosity": -1})
     with pytest.raises(ValueError, match=r"needs the sizes of the queries.*lgb\.Dataset"):
         lgb.train(

@@ -1,0 +1,138 @@
+"""From labels to gains, each query's divided by a power of two of its own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ndcg_ml._tables import gain_of_grade
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.torch._layout import Layout
+
+__all__ = ["Gains", "Judgements", "gains_of", "judge"]
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """Labels as the flavor reads them, one entry a slot."""
+
+    grade: Tensor
+    """The label; 0 where there is none, or one that does not count."""
+    listed: Tensor
+    """Which slots hold a document that takes part."""
+    judged: Tensor
+    """Which documents have a label."""
+    gainless: Tensor
+    """Which documents gain 0 whatever the formula says of their grade."""
+    faults: dict[str, Tensor]
+    """Which slots hold a label that the flavor refuses, by kind of fault."""
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Gains divided by 2^exponent, and so is the top of the scale."""
+
+    gain: Tensor
+    exponent: Tensor
+    """Per query."""
+    top: Tensor | None
+    """Per query, the gain of ``max_grade`` under ``ideal="max"``."""
+
+
+def judge(flavor: Flavor, labels: Tensor, listed: Tensor) -> Judgements:
+    """Read the labels of the listed slots; what stands in the others is never looked at."""
+    unjudged = labels.isnan() & listed
+    infinite = labels.isinf() & listed
+    negative = (labels < 0) & listed
+    faults = {"infinite": infinite}
+    grade = torch.where(listed & ~unjudged & ~infinite, labels, 0.0)
+    gainless = unjudged
+    if flavor.unjudged == "raise":
+        faults["unjudged"] = unjudged
+    if flavor.negative != "allow":
+        grade = torch.where(negative, 0.0, grade)
+        if flavor.negative == "raise":
+            faults["negative"] = negative
+        elif flavor.negative == "drop":
+            listed = listed & ~negative
+        else:
+            gainless = gainless | negative
+    plain = listed & ~gainless
+    if flavor.max_grade is not None:
+        faults["above_scale"] = plain & (grade > flavor.max_grade)
+    if isinstance(flavor.gain, tuple):
+        wrong = plain & ((grade != grade.floor()) | (grade < 0) | (grade >= len(flavor.gain)))
+        faults["off_table"] = wrong
+        grade = torch.where(wrong, 0.0, grade)
+    return Judgements(grade, listed, listed & ~unjudged, gainless, faults)
+
+
+def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: Layout) -> Gains:
+    """The gains of the counted documents; every other slot gains 0.
+
+    NDCG is a ratio, so a common factor of a query's gains cancels. With the largest of them brought near 1, grades of
+    1000 do not overflow an exponential gain, nor labels of 1e308 a linear one; dividing by a power of two rounds
+    nothing. The factor is the query's, not the batch's: one huge grade must not cost another query its digits.
+    """
+    counted = counted & ~judgements.gainless
+    grade = torch.where(counted, judgements.grade, 0.0)
+    if flavor.gain == "exponential":
+        exponent = layout.largest(grade)
+        if flavor.max_grade is not None:
+            exponent = exponent.clamp(min=flavor.max_grade)
+        exponent = exponent.floor()
+        gain = _exponential(grade, layout.per_slot(exponent))
+        top = None
+        if flavor.ideal == "max":
+            top = _exponential(torch.full_like(exponent, _top_grade(flavor)), exponent)
+        return Gains(torch.where(counted, gain, 0.0), exponent, top)
+    if isinstance(flavor.gain, tuple):
+        gain = torch.tensor(flavor.gain, dtype=grade.dtype, device=grade.device)[grade.long()]
+    elif callable(flavor.gain):
+        gain = _called(flavor, grade, counted)
+    elif flavor.gain == "binary":
+        gain = (grade > 0).to(grade.dtype)
+    else:
+        gain = grade
+    gain = torch.where(counted, gain, 0.0)
+    largest = layout.largest(gain.abs())
+    highest = None
+    if flavor.ideal == "max":
+        highest = float(gain_of_grade(flavor, flavor.max_grade))
+        largest = largest.clamp(min=abs(highest))
+    exponent = torch.frexp(largest).exponent.to(grade.dtype)
+    top = None if highest is None else times_power_of_two(torch.full_like(exponent, highest), -exponent)
+    return Gains(times_power_of_two(gain, -layout.per_slot(exponent)), exponent, top)
+
+
+def times_power_of_two(values: Tensor, exponent: Tensor) -> Tensor:
+    """The values times 2^exponent, in two steps: 2^1074, which lifts the smallest float64 to 1, is itself infinite."""
+    half = (exponent / 2).floor()
+    scaled = values * torch.exp2(half) * torch.exp2(exponent - half)
+    return torch.where(values == 0, 0.0, scaled)  # 0 * infinity
+
+
+def _exponential(grade: Tensor, exponent: Tensor) -> Tensor:
+    """(2^grade - 1) / 2^exponent."""
+    scale = torch.exp2(-exponent)
+    # expm1 keeps the digits of a small fraction; exp2 is exact for whole grades.
+    fraction = torch.where(grade.abs() < 1, grade, 0.0)
+    return torch.where(
+        grade.abs() < 1, torch.expm1(fraction * math.log(2.0)) * scale, torch.exp2(grade - exponent) - scale
+    )
+
+
+def _top_grade(flavor: Flavor) -> float:
+    assert flavor.max_grade is not None  # the flavor's own check under ideal="max"
+    return flavor.max_grade
+
+
+def _called(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
+    distinct, at = torch.unique(grade[counted], return_inverse=True)
+    values = [gain_of_grade(flavor, value) for value in distinct.tolist()]
+    gain = torch.zeros_like(grade)
+    gain[counted] = torch.tensor(values, dtype=grade.dtype, device=grade.device)[at]
+    return gain

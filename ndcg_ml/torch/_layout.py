@@ -1,0 +1,111 @@
+"""Which slots of a tensor belong to one query: rows of a padded tensor, or stretches of a flat one.
+
+Both layouts keep the documents along the last dimension, so the kernel is written once. A flat tensor is never
+padded: a query of 10 000 documents beside ten thousand queries of one costs 20 000 slots.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+__all__ = ["Flat", "Layout", "Padded"]
+
+
+class Layout(Protocol):
+    """What the kernel asks of a layout. "Within" means: never across two queries."""
+
+    starts: Tensor
+    """True at the first slot of each query."""
+    position: Tensor
+    """1, 2, ... within each query."""
+    exists: Tensor
+    """Which entries of a per-query tensor are queries."""
+    width: int
+    """No query has more slots than this."""
+
+    def order_by(self, key: Tensor) -> Tensor:
+        """The slots sorted by a key within each query, largest first, equal keys in their present order."""
+
+    def take(self, values: Tensor, order: Tensor) -> Tensor:
+        """The values in that order."""
+
+    def per_query(self, values: Tensor) -> Tensor:
+        """The sum within each query."""
+
+    def largest(self, values: Tensor) -> Tensor:
+        """The largest value within each query, or 0 if none is above it."""
+
+    def per_slot(self, values: Tensor) -> Tensor:
+        """Each slot's own query's entry (or what broadcasts to that)."""
+
+    def at_first(self, values: Tensor) -> Tensor:
+        """For each slot, the value at the first slot of its query (or what broadcasts to that)."""
+
+
+class Padded:
+    """One query a row, all of one width; which slots hold a document is the kernel's business."""
+
+    def __init__(self, n_queries: int, width: int, device: torch.device) -> None:
+        self.width = width
+        self.position = torch.arange(1, width + 1, device=device)
+        self.starts = self.position == 1
+        self.exists = torch.ones(n_queries, dtype=torch.bool, device=device)
+
+    def order_by(self, key: Tensor) -> Tensor:
+        return torch.sort(key, dim=-1, descending=True, stable=True).indices
+
+    def take(self, values: Tensor, order: Tensor) -> Tensor:
+        return values.gather(-1, order)
+
+    def per_query(self, values: Tensor) -> Tensor:
+        return values.sum(-1)
+
+    def largest(self, values: Tensor) -> Tensor:
+        return values.amax(-1).clamp(min=0)
+
+    def per_slot(self, values: Tensor) -> Tensor:
+        return values.unsqueeze(-1)
+
+    def at_first(self, values: Tensor) -> Tensor:
+        return values[..., :1]
+
+
+class Flat:
+    """The slots of one query after those of another, from ids that stand in that order.
+
+    The number of queries is only known on the device, and asking for it would make the host wait. Per-query tensors
+    therefore have one entry a slot, of which the first ``exists.sum()`` are queries.
+    """
+
+    def __init__(self, ids: Tensor) -> None:
+        n_slots = ids.numel()
+        slot = torch.arange(n_slots, device=ids.device)
+        self.width = n_slots
+        self.starts = torch.ones_like(ids, dtype=torch.bool)
+        self.starts[1:] = ids[1:] != ids[:-1]
+        self.query = self.starts.cumsum(0) - 1
+        self._first = torch.where(self.starts, slot, 0).cummax(0).values
+        self.position = slot - self._first + 1
+        self.exists = slot <= self.query[-1]
+
+    def order_by(self, key: Tensor) -> Tensor:
+        by_key = torch.sort(key, descending=True, stable=True).indices
+        return by_key[torch.sort(self.query[by_key], stable=True).indices]
+
+    def take(self, values: Tensor, order: Tensor) -> Tensor:
+        return values[order]
+
+    def per_query(self, values: Tensor) -> Tensor:
+        return torch.zeros_like(values).index_add(0, self.query, values)
+
+    def largest(self, values: Tensor) -> Tensor:
+        return torch.zeros_like(values).scatter_reduce(0, self.query, values, "amax")
+
+    def per_slot(self, values: Tensor) -> Tensor:
+        return values[self.query]
+
+    def at_first(self, values: Tensor) -> Tensor:
+        return values[self._first]

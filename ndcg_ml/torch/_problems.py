@@ -1,0 +1,60 @@
+"""What may be wrong with the data: counted on the device, said on the host.
+
+Looking at data makes the host wait for the device. The kernel therefore counts each kind of fault and computes on
+without it; the caller decides when to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ndcg_ml.flavor import Flavor
+
+__all__ = ["PROBLEMS", "refusal"]
+
+PROBLEMS = (
+    "unjudged",
+    "infinite",
+    "negative",
+    "above_scale",
+    "off_table",
+    "repeated_ids",
+    "nan_scores",
+    "empty",
+)
+"""The kinds of fault, in the order in which the kernel counts them and they are reported."""
+
+
+def refusal(flavor: Flavor, counts: Sequence[int], labels: str = "labels", scores: str = "scores") -> str | None:
+    """What to say about the first kind of fault that was counted; None if there is none.
+
+    Parameters
+    ----------
+    flavor : Flavor
+    counts : sequence of int
+        How often each of ``PROBLEMS`` occurred.
+    labels, scores : str
+        What the caller's parameters are called.
+    """
+    found = next((name for name, count in zip(PROBLEMS, counts, strict=True) if count), None)
+    if found is None:
+        return None
+    n = counts[PROBLEMS.index(found)]
+    table = len(flavor.gain) if isinstance(flavor.gain, tuple) else 0
+    return {
+        "unjudged": f"{labels} must not hold NaN (an unjudged document) under unjudged='raise'; got {n}. "
+        "Remove them, or choose unjudged='zero' or 'condense'.",
+        "infinite": f"{labels} must be finite; got {n} infinite ones. Remove them, or give them a grade.",
+        "negative": f"{labels} must be >= 0 under negative='raise'; got {n} negative ones. If they mark padding, pass "
+        "mask=; otherwise shift the grades, or choose negative='zero', 'drop' or 'allow'.",
+        "above_scale": f"{labels} must not exceed Flavor.max_grade={flavor.max_grade}; got {n} that do. "
+        "Raise max_grade to the top of the grade scale.",
+        "off_table": f"{labels} must hold integer grades from 0 to {table - 1} for a gain table of {table} entries; "
+        f"got {n} others. Extend the table, or use gain='linear' or 'exponential', which take any label.",
+        "repeated_ids": f"doc_id must not repeat within a query; got {n} documents whose id is not their own. "
+        "Remove the duplicate documents.",
+        "nan_scores": f"{scores} must not hold NaN, which has no place in a ranking; got {n}. "
+        "Find out why the model produced them; -inf ranks last.",
+        "empty": f"every query must have a relevant document under empty='raise'; got {n} with an ideal DCG of 0. "
+        "Remove them, or choose empty=0, 1, nan or 'skip'.",
+    }[found]

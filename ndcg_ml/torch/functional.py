@@ -1,0 +1,119 @@
+"""``ndcg``: the metric as a function of tensors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
+from ndcg_ml.torch._inputs import Batch, read_batch
+from ndcg_ml.torch._kernel import evaluate
+from ndcg_ml.torch._layout import Flat
+from ndcg_ml.torch._problems import refusal
+
+__all__ = ["ndcg"]
+
+
+def ndcg(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    flavor: Flavor | str = "sklearn",
+    k: KSpec = ...,
+    mask: Tensor | None = None,
+    indexes: Tensor | None = None,
+    retrieved: Tensor | None = None,
+    doc_id: Tensor | None = None,
+) -> Tensor | dict[int | None, Tensor]:
+    r"""NDCG of each query.
+
+    .. math::  NDCG@k = DCG@k / IDCG@k, \qquad DCG@k = \sum_d gain(y_d)\, w_d
+
+    where :math:`w_d` is the expected discount of document *d* under the flavor's tie rule.
+
+    Parameters
+    ----------
+    scores : Tensor
+        One score a document, higher is better, of any real dtype. Padded: shape (..., n_documents), one query a row.
+        Flat: shape (n_rows,), with `indexes`. Also a jagged nested tensor, shape (n_queries, j). Compared in its own
+        precision (half precision ties often), or in float32 if the flavor says so. -inf ranks last.
+    labels : Tensor
+        Grades, shape of `scores`, of any real dtype. NaN is an unjudged document.
+    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
+        Which NDCG.
+    k : int, None, or sequence of these, default the flavor's own
+        Cut-off; None is no cut. A sequence gives a dict.
+    mask : Tensor of bool, optional
+        Padded form only: True where the slot holds a document. What stands in the other slots is never looked at.
+    indexes : Tensor of int, shape (n_rows,), optional
+        Flat form only: one query id a row, any values, in any order. Nothing is padded.
+    retrieved : Tensor of bool, shape of `scores`, optional
+        Which documents were retrieved; the others are judged only, and their scores are not looked at. Default all.
+    doc_id : Tensor of int, shape of `scores`, optional
+        Document ids, for ``ties="docid"``.
+
+    Returns
+    -------
+    Tensor of float64, or dict of such by cut-off
+        One value a query, on the device of `scores`, without a gradient (see ``ApproxNDCGLoss``). Padded: the leading
+        shape of `scores`. Flat: one entry a query, in the order in which the queries first appear. An empty query has
+        the value that ``flavor.empty`` says; nan if that is "skip". On devices without float64 (mps), float32.
+
+    Raises
+    ------
+    TypeError
+        An argument is not a tensor, or of a dtype that makes no sense; or as for ``Flavor``.
+    ValueError
+        Shapes that do not go together, 1-D input without `indexes`, NaN scores, labels that the flavor refuses,
+        empty queries under ``empty="raise"``, or no query at all.
+
+    See Also
+    --------
+    ndcg_ml.ndcg_score : the same number from NumPy arrays.
+    NDCG : the mean over batches, as a torchmetrics metric.
+
+    Notes
+    -----
+    The padded form can be compiled: ``torch.compile(ndcg, fullgraph=True)``, unless the gain or the discount is a
+    callable, which is evaluated on the host. Compiled code cannot raise, so there the value of an invalid query
+    (NaN score, refused label) and of an empty one under ``empty="raise"`` is nan. Eager code waits once for the
+    device to find such queries.
+
+    Tie averaging is McSherry and Najork 2008.
+
+    Examples
+    --------
+    >>> import torch
+    >>> scores = torch.tensor([[0.9, 0.1, 0.3], [0.5, 0.2, 0.0]])
+    >>> labels = torch.tensor([[3, 1, 0], [0, 1, 0]])
+    >>> mask = torch.tensor([[True, True, True], [True, True, False]])
+    >>> [round(value, 6) for value in ndcg(scores, labels, flavor="sklearn", k=2, mask=mask).tolist()]
+    [0.826235, 0.63093]
+    >>> ids = torch.tensor([7, 7, 4])
+    >>> ndcg(torch.tensor([0.2, 0.8, 0.1]), torch.tensor([0, 1, 1]), indexes=ids).tolist()
+    [1.0, 1.0]
+    """
+    flavor = as_flavor(flavor)
+    ks, several = cutoffs(k, flavor)
+    batch = read_batch(flavor, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
+    if batch is None:
+        raise ValueError(
+            f"scores must hold at least one query; got shape {tuple(scores.shape)}. There is nothing to evaluate."
+        )
+    result = evaluate(flavor, ks, batch.layout, batch.scores, batch.labels, batch.listed, batch.retrieved, batch.doc_id)
+    if not torch.compiler.is_compiling():
+        refused = refusal(flavor, result.problems.tolist())
+        if refused is not None:
+            raise ValueError(refused)
+    values = _in_the_order_of_the_caller(result.ndcg, batch)
+    if several:
+        return {cut: values[..., column] for column, cut in enumerate(ks)}
+    return values[..., 0]
+
+
+def _in_the_order_of_the_caller(values: Tensor, batch: Batch) -> Tensor:
+    if batch.rows is None:
+        return values.reshape(*batch.shape, values.shape[-1])
+    assert isinstance(batch.layout, Flat)
+    first_rows = batch.rows[batch.layout.starts]  # one a query, which fixes their number
+    return values[: first_rows.numel()][first_rows.argsort()]

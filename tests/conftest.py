@@ -1,0 +1,56 @@
+"""Where the data is, how hypothesis draws, and how much of the golden file came out."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The same draws in every run, so that what passes here passes there; NDCG_ML_EXPLORE=1 draws anew each time.
+settings.register_profile(
+    "ndcg_ml",
+    deadline=None,
+    derandomize=not os.environ.get("NDCG_ML_EXPLORE"),
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+settings.load_profile("ndcg_ml")
+
+_DATA = Path(os.environ.get("NDCG_ML_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data sets, which are not part of the project."""
+    if not _DATA.is_dir():
+        pytest.skip(f"no data at {_DATA} (NDCG_ML_DATA names another folder)")
+    return _DATA
+
+
+@pytest.fixture(scope="session")
+def parity_dir() -> Path:
+    """The folder of golden values, next to the data."""
+    folder = _DATA.parent / "parity"
+    if not folder.is_dir():
+        pytest.skip(f"no data at {folder} (NDCG_ML_DATA names another data folder, next to which it must stand)")
+    return folder
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    counts: Counter[str] = Counter()
+    declared: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            if name == "golden":
+                library, reproduced, divergent = value
+                counts[library] += reproduced
+                declared[library] += divergent
+    if counts:
+        terminalreporter.section("golden values reproduced")
+        for library in counts:
+            terminalreporter.line(f"{library:<18} {counts[library]:>5}   declared divergences {declared[library]:>4}")
+        terminalreporter.line(f"{'total':<18} {counts.total():>5}   declared divergences {declared.total():>4}")

@@ -1,0 +1,266 @@
+"""NDCG by its definition, in plain Python: one query, one document, one order of the ties at a time.
+
+Nothing here is shared with the package but the ``Flavor`` that says what is meant. Tied documents are put in every
+order they can stand in and the results averaged, and all sums are exact rational numbers, so that a grade of 1000
+under an exponential gain is just a large integer. Slow on purpose: keep queries to seven documents or so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import EllipsisType
+
+from ndcg_ml import Flavor
+
+__all__ = ["Answer", "Document", "NothingToAverageError", "oracle", "oracle_overall"]
+
+
+class NothingToAverageError(Exception):
+    """The flavor refuses these queries: an empty one under ``raise``, or nothing but empty ones under ``skip``."""
+
+
+@dataclass(frozen=True)
+class Document:
+    grade: float
+    score: float
+    retrieved: bool = True
+    doc_id: str = ""
+
+    @property
+    def judged(self) -> bool:
+        return not math.isnan(self.grade)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One query. `size` is what DCG and IDCG could at most be: the yardstick of a rounding error."""
+
+    ndcg: float | str  # for an empty query, what the flavor's `empty` says: a number, "skip" or "raise"
+    exact_dcg: Fraction
+    exact_idcg: Fraction
+    size: Fraction
+    cancels: bool  # some gain is below 0
+    n_docs: int
+    n_judged: int
+    n_relevant: int
+    tied: int
+
+    @property
+    def dcg(self) -> float:
+        return _float(self.exact_dcg)
+
+    @property
+    def idcg(self) -> float:
+        return _float(self.exact_idcg)
+
+    @property
+    def empty(self) -> bool:
+        return self.exact_idcg <= 0
+
+    def __iter__(self) -> Iterator[float | str]:
+        return iter((self.ndcg, self.dcg, self.idcg))
+
+
+def oracle(flavor: Flavor, documents: Sequence[Document], k: int | None | EllipsisType = ...) -> Answer:
+    """NDCG, DCG and IDCG of one query; `k` is the flavor's own unless it is given."""
+    k = flavor.k if isinstance(k, EllipsisType) else k
+    documents = [d for d in documents if not (flavor.negative == "drop" and d.grade < 0)]
+    ranked = [d for d in documents if d.retrieved and not (flavor.unjudged == "condense" and not d.judged)]
+    judged = [d for d in documents if d.judged]
+    runs = _runs(flavor, ranked)
+    gains = [_gain(flavor, d) for run in runs for d in run]
+    orders = _orders(flavor, runs)
+    dcg = _mean_dcg(flavor, gains, orders, k)
+
+    ideal_k = None if flavor.ideal_depth == "all" else k
+    if flavor.ideal == "global":
+        ideal = sorted((_gain(flavor, d) for d in judged), reverse=True)
+    elif flavor.ideal == "recall":
+        ideal = sorted(_first(runs, gains, orders, flavor.recall_depth), reverse=True)
+    elif flavor.ideal == "local":
+        ideal = sorted(_expected(gains, orders)[:ideal_k], reverse=True)
+    else:
+        top = _gain_of_grade(flavor, flavor.max_grade)
+        ideal = [top] * (len(ranked) if ideal_k is None else ideal_k) if documents else []
+    idcg = _dcg(flavor, ideal, ideal_k)
+
+    sizes = [abs(_gain(flavor, d)) for d in documents if d.judged]
+    if flavor.ideal == "max" and documents:
+        sizes += [abs(_gain_of_grade(flavor, flavor.max_grade))] * len(ideal)
+    return Answer(
+        ndcg=_float(dcg / idcg) if idcg > 0 else flavor.empty,
+        exact_dcg=dcg,
+        exact_idcg=idcg,
+        size=_dcg(flavor, sorted(sizes, reverse=True), None),
+        cancels=any(_gain(flavor, d) < 0 for d in documents),
+        n_docs=len(ranked),
+        n_judged=len(judged),
+        n_relevant=sum(_gain(flavor, d) > 0 for d in judged),
+        tied=sum(len(run) for run in runs if len(run) > 1),
+    )
+
+
+def oracle_overall(flavor: Flavor, answers: Sequence[Answer], weights: Sequence[float] | None = None) -> float:
+    """The one number over all queries."""
+    weights = [1.0] * len(answers) if weights is None else weights
+    full = [(a, w) for a, w in zip(answers, weights, strict=True) if not a.empty]
+    if flavor.empty == "raise" and len(full) < len(answers):
+        raise NothingToAverageError
+    if flavor.empty == "skip" and not sum(w for _, w in full) > 0:
+        raise NothingToAverageError
+    if flavor.aggregate == "micro":
+        if not sum(w for _, w in full) > 0:
+            assert isinstance(flavor.empty, float)
+            return flavor.empty
+        total = sum(Fraction(w) * a.exact_dcg for a, w in full)
+        return _float(total / sum(Fraction(w) * a.exact_idcg for a, w in full))
+    counted = full if flavor.empty == "skip" else list(zip(answers, weights, strict=True))
+    return math.fsum(w * float(a.ndcg) for a, w in counted) / math.fsum(w for _, w in counted)
+
+
+# -- gain and discount ----------------------------------------------------------------------------------------------
+
+
+def _gain(flavor: Flavor, document: Document) -> Fraction:
+    if not document.judged:
+        assert flavor.unjudged != "raise"
+        return Fraction(0)
+    if document.grade < 0:
+        assert flavor.negative != "raise"
+        if flavor.negative == "zero":
+            return Fraction(0)
+    return _gain_of_grade(flavor, document.grade)
+
+
+def _gain_of_grade(flavor: Flavor, grade: float | None) -> Fraction:
+    assert grade is not None
+    assert flavor.max_grade is None or grade <= flavor.max_grade
+    if callable(flavor.gain):
+        return Fraction(flavor.gain(grade))
+    if isinstance(flavor.gain, tuple):
+        assert grade == int(grade) >= 0
+        return Fraction(flavor.gain[int(grade)])
+    if flavor.gain == "binary":
+        return Fraction(1 if grade > 0 else 0)
+    if flavor.gain == "linear":
+        return Fraction(grade)
+    assert flavor.gain == "exponential"
+    if abs(grade) < 1:
+        return Fraction(math.expm1(grade * math.log(2)))
+    whole = math.floor(grade)
+    return Fraction(2) ** whole * Fraction(2.0 ** (grade - whole)) - 1
+
+
+def _discount(flavor: Flavor, rank: int) -> float:
+    if callable(flavor.discount):
+        return flavor.discount(rank)
+    if flavor.discount == "jarvelin":
+        base = flavor.discount_base
+        if rank < base:
+            return 1.0
+        return 1 / math.log2(rank) if base == 2 else math.log(base) / math.log(rank)
+    return {
+        "log2": lambda: 1 / math.log2(rank + 1),
+        "ln": lambda: 1 / math.log(rank + 1),
+        "reciprocal": lambda: 1 / rank,
+        "none": lambda: 1.0,
+    }[flavor.discount]()
+
+
+def _dcg(flavor: Flavor, gains: Sequence[Fraction], k: int | None) -> Fraction:
+    """The DCG of gains that stand in rank order."""
+    return _mean_dcg(flavor, gains, [range(len(gains))], k)
+
+
+def _mean_dcg(flavor: Flavor, gains: Sequence[Fraction], orders: Sequence[Sequence[int]], k: int | None) -> Fraction:
+    """The DCG of every order, averaged; exact, as integers over a common power of two."""
+    depth = len(gains) if k is None else min(k, len(gains))
+    discounts, under = _integers([Fraction(_discount(flavor, rank)) for rank in range(1, depth + 1)])
+    numerators, over = _integers(gains)
+    total = 0
+    for order in orders:
+        total += sum(numerators[at] * discount for at, discount in zip(order, discounts, strict=False))
+    return Fraction(total, under * over * len(orders))
+
+
+def _integers(values: Sequence[Fraction]) -> tuple[list[int], int]:
+    """The numerators over a common denominator, and that denominator."""
+    common = math.lcm(*(value.denominator for value in values))
+    return [value.numerator * (common // value.denominator) for value in values], common
+
+
+# -- order ----------------------------------------------------------------------------------------------------------
+
+
+def _runs(flavor: Flavor, ranked: Sequence[Document]) -> list[list[Document]]:
+    """The tied runs, best first; within a run in the order of the tie rule (for ``average``, any)."""
+
+    def score(document: Document) -> float:
+        assert not math.isnan(document.score)
+        return _as_float32(document.score) if flavor.score_dtype == "float32" else document.score
+
+    by_score = sorted(ranked, key=score, reverse=True)
+    return [_in_rule_order(flavor, list(run), ranked) for _, run in itertools.groupby(by_score, key=score)]
+
+
+def _in_rule_order(flavor: Flavor, run: list[Document], ranked: Sequence[Document]) -> list[Document]:
+    place = {id(d): at for at, d in enumerate(ranked)}
+    run = sorted(run, key=lambda d: place[id(d)])
+    if flavor.ties == "last":
+        return run[::-1]
+    if flavor.ties == "best":
+        return sorted(run, key=lambda d: _gain(flavor, d), reverse=True)
+    if flavor.ties == "worst":
+        return sorted(run, key=lambda d: _gain(flavor, d))
+    if flavor.ties == "docid":
+        return sorted(run, key=lambda d: d.doc_id, reverse=True)
+    assert flavor.ties in ("first", "average")
+    return run
+
+
+def _orders(flavor: Flavor, runs: Sequence[Sequence[Document]]) -> list[list[int]]:
+    """Which document stands at each rank, for every order that the tie rule allows."""
+    numbers = iter(range(sum(len(run) for run in runs)))
+    numbered = [[next(numbers) for _ in run] for run in runs]
+    if flavor.ties != "average":
+        return [list(itertools.chain(*numbered))]
+    choices = itertools.product(*(list(itertools.permutations(run)) for run in numbered))
+    return [list(itertools.chain(*choice)) for choice in choices]
+
+
+def _expected(gains: Sequence[Fraction], orders: Sequence[Sequence[int]]) -> list[Fraction]:
+    """The mean gain at each rank."""
+    numerators, over = _integers(gains)
+    return [Fraction(sum(numerators[at] for at in rank), over * len(orders)) for rank in zip(*orders, strict=True)]
+
+
+def _first(
+    runs: Sequence[Sequence[Document]], gains: Sequence[Fraction], orders: Sequence[Sequence[int]], depth: int | None
+) -> list[Fraction]:
+    """The gains of the retrieved documents, or of the first `depth`: a run that crosses the depth counts its mean."""
+    depth = len(gains) if depth is None else depth
+    whole = 0
+    for run in runs:
+        if whole + len(run) > depth:
+            break
+        whole += len(run)
+    return [*gains[:whole], *_expected(gains, orders)[whole:depth]]
+
+
+def _as_float32(value: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _float(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

@@ -1,0 +1,219 @@
+"""What hypothesis may draw: a flavor with every switch, and ragged queries that the flavor admits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from oracle import Document
+
+from ndcg_ml import Flavor
+
+__all__ = ["Problem", "flavors", "half_power", "problems", "slow_decay", "square_root"]
+
+
+def square_root(grade: float) -> float:
+    """A gain as a callable."""
+    return math.copysign(abs(grade) ** 0.5, grade)
+
+
+def slow_decay(rank: int) -> float:
+    """A discount as a callable."""
+    return 1.0 / rank**0.3
+
+
+def half_power(rank: int) -> float:
+    """Another one: the rank-biased discount."""
+    return 0.5 ** (rank - 1)
+
+
+GAIN_FUNCTIONS: list[Callable[[float], float]] = [square_root]
+DISCOUNT_FUNCTIONS: list[Callable[[int], float]] = [slow_decay, half_power]
+TIES = ("average", "first", "last", "best", "worst", "docid")
+
+# Scores that tie, nearly tie (1e-9 apart: one value in float32), or sit at the ends of the line.
+SCORES = [0.0, -0.0, 1.0, 2.0, -1.5, 1.0 + 1e-9, 1.0 - 1e-9, 1e-30, 3e38, 1e300, math.inf, -math.inf]
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[float, ...]:
+    """Gain tables: any order, with entries of 0, and now and then below 0."""
+    entry = st.sampled_from([0.0, 1.0, 3.0, 7.0, 0.5, 0.1, 1e200]) | st.integers(0, 20).map(float)
+    if draw(st.integers(0, 5)) == 0:
+        entry = entry | st.sampled_from([-1.0, -0.25])
+    return tuple(draw(st.lists(entry, min_size=1, max_size=6)))
+
+
+@st.composite
+def flavors(
+    draw: st.DrawFn,
+    *,
+    callables: bool = True,
+    gains: tuple[str, ...] = ("linear", "exponential", "binary", "table", "callable"),
+    ideals: tuple[str, ...] = ("global", "recall", "local", "max"),
+    **fixed: Any,
+) -> Flavor:
+    """Every switch of a flavor. `fixed` switches take the value given."""
+    gain: Any = draw(st.sampled_from([g for g in gains if callables or g != "callable"]))
+    if gain == "table":
+        gain = draw(tables())
+    elif gain == "callable":
+        gain = draw(st.sampled_from(GAIN_FUNCTIONS))
+    discount: Any = draw(st.sampled_from(["log2", "jarvelin", "reciprocal", "ln", "none", "callable"][: 5 + callables]))
+    base = 2.0
+    if discount == "jarvelin":
+        base = draw(st.sampled_from([2.0, 3.0, 1.5, 10.0, math.e, 4.0]))
+    elif discount == "callable":
+        discount = draw(st.sampled_from(DISCOUNT_FUNCTIONS))
+    ideal = fixed.get("ideal", draw(st.sampled_from(ideals)))
+    top = (
+        float(len(gain) - 1) if isinstance(gain, tuple) else draw(st.sampled_from([0.0, 1.0, 2.5, 4.0, 1000.0, 5000.0]))
+    )
+    switches: dict[str, Any] = {
+        "gain": gain,
+        "discount": discount,
+        "discount_base": base,
+        "ideal": ideal,
+        "ideal_depth": draw(st.sampled_from(["k", "all"])),
+        "recall_depth": draw(st.none() | st.integers(1, 8)) if ideal == "recall" else None,
+        "max_grade": top if ideal == "max" or draw(st.integers(0, 7)) == 0 else None,
+        "k": draw(st.none() | st.integers(1, 9)),
+        "ties": draw(st.sampled_from(TIES)),
+        "empty": draw(st.sampled_from([0.0, 1.0, math.nan, "skip", "raise"])),
+        "aggregate": draw(st.sampled_from(["macro", "micro"])),
+        "negative": draw(st.sampled_from(["raise", "zero", "drop", "allow"])),
+        "unjudged": draw(st.sampled_from(["raise", "zero", "condense"])),
+        "score_dtype": draw(st.sampled_from(["float64", "float32"])),
+    }
+    return Flavor(**{**switches, **fixed})
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Queries, and the weight of each."""
+
+    queries: tuple[tuple[Document, ...], ...]
+    weights: tuple[float, ...] | None = None
+
+    @property
+    def documents(self) -> list[Document]:
+        return [d for query in self.queries for d in query]
+
+    @property
+    def group(self) -> list[int]:
+        return [len(query) for query in self.queries]
+
+    def flat(self, flavor: Flavor | None = None) -> dict[str, Any]:
+        """The arguments of ``ndcg_score``, one row a document with the sizes of the queries."""
+        documents = self.documents
+        arguments: dict[str, Any] = {
+            "y_true": np.array([d.grade for d in documents], dtype=np.float64),
+            "y_score": np.array([d.score for d in documents], dtype=np.float64),
+            "group": np.array(self.group, dtype=np.int64),
+        }
+        if not all(d.retrieved for d in documents):
+            arguments["retrieved"] = np.array([d.retrieved for d in documents], dtype=bool)
+        if flavor is None or flavor.ties == "docid":
+            arguments["doc_id"] = np.array([d.doc_id for d in documents], dtype=str)
+        if self.weights is not None:
+            arguments["query_weight"] = np.array(self.weights, dtype=np.float64)
+        return arguments
+
+    def padded(self, flavor: Flavor | None = None, garbage: float = math.nan, extra: int = 1) -> dict[str, Any]:
+        """The same as one row a query, padded to one width with garbage under a mask."""
+        width = max((len(query) for query in self.queries), default=0) + extra
+        shape = (len(self.queries), width)
+        flat = self.flat(flavor)
+        mask = np.arange(width) < np.array(self.group, dtype=np.int64)[:, None]
+        y_true, y_score = np.full(shape, garbage), np.full(shape, garbage)
+        y_true[mask], y_score[mask] = flat["y_true"], flat["y_score"]
+        arguments: dict[str, Any] = {"y_true": y_true, "y_score": y_score, "mask": mask}
+        if "retrieved" in flat:
+            arguments["retrieved"] = np.ones(shape, dtype=bool)
+            arguments["retrieved"][mask] = flat["retrieved"]
+        if "doc_id" in flat:
+            ids = np.array([[f"padding-{slot}" for slot in range(width)] for _ in self.queries], dtype=object)
+            ids[mask] = flat["doc_id"]
+            arguments["doc_id"] = ids.astype(str)
+        if "query_weight" in flat:
+            arguments["query_weight"] = flat["query_weight"]
+        return arguments
+
+
+@st.composite
+def problems(
+    draw: st.DrawFn,
+    flavor: Flavor,
+    *,
+    max_docs: int = 7,
+    min_queries: int = 1,
+    max_queries: int = 5,
+    retrieved: bool = True,
+    weighted: bool = True,
+    scores: st.SearchStrategy[float] | None = None,
+    finite: bool = False,
+) -> Problem:
+    """Ragged queries of 0..`max_docs` documents with the labels, scores and flags that `flavor` admits.
+
+    With ``retrieved=False`` everything is retrieved; with ``finite`` no score is infinite.
+    """
+    if scores is None:
+        some = [s for s in SCORES if not (finite and math.isinf(s))]
+        pool = draw(st.lists(st.sampled_from(some), min_size=1, max_size=4))  # few values: ties
+        plain = st.floats(-1e6, 1e6, allow_nan=False)
+        scores = st.sampled_from(pool) | st.sampled_from(some) | plain
+        if draw(st.integers(0, 3)) == 0:
+            scores = plain  # as good as no ties
+    labels = _labels(draw, flavor)
+    n_queries = draw(st.integers(min_queries, max_queries))
+    queries = []
+    for _ in range(n_queries):
+        size = draw(st.integers(0, max_docs))
+        ids = draw(st.permutations([f"d{i}" for i in range(size)]))
+        flag = st.just(True)
+        if retrieved and draw(st.integers(0, 2)) == 0:
+            flag = st.booleans()
+        some_labels = labels
+        if draw(st.integers(0, 4)) == 0:
+            some_labels = st.sampled_from([0.0, draw(labels)])  # a query without a relevant document, or nearly so
+        queries.append(
+            tuple(
+                Document(grade=draw(some_labels), score=draw(scores), retrieved=draw(flag), doc_id=doc_id)
+                for doc_id in ids
+            )
+        )
+    weights = None
+    if weighted and draw(st.booleans()):
+        weight = st.sampled_from([0.0, 1.0, 2.0, 0.25, 3.7])
+        weights = tuple(draw(st.lists(weight, min_size=n_queries, max_size=n_queries)))
+        if not sum(weights) > 0:
+            weights = (1.0, *weights[1:])
+    return Problem(tuple(queries), weights)
+
+
+def _labels(draw: st.DrawFn, flavor: Flavor) -> st.SearchStrategy[float]:
+    if isinstance(flavor.gain, tuple):
+        values = [float(grade) for grade in range(len(flavor.gain))]
+    else:
+        values = [0.0, 1.0, 2.0, 3.0, 4.0]
+        kind = draw(st.integers(0, 5))
+        if kind == 1:
+            values += [0.25, 0.1, 1e-9, 2.5, 3.9]
+        elif kind == 2:
+            values += [1000.0, 1001.0, 998.5, 1e-9, 3e-9, 0.25]
+        elif kind == 3 and flavor.gain != "exponential":
+            values += [1e300, 3e299, 1e308]
+        elif kind == 4 and flavor.gain != "exponential":
+            values += [1e-300, 5e-310]
+    if flavor.max_grade is not None:
+        values = [v for v in values if v <= flavor.max_grade]
+    negatives = [-1.0, -2.0, -0.5]
+    if flavor.negative in ("zero", "drop") or (flavor.negative == "allow" and not isinstance(flavor.gain, tuple)):
+        values += negatives if draw(st.booleans()) else []
+    if flavor.unjudged != "raise" and draw(st.booleans()):
+        values += [math.nan] * 2
+    return st.sampled_from(values)

@@ -1,0 +1,85 @@
+"""Importing the package loads NumPy and nothing heavier; a missing framework names its extra."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ndcg_ml
+
+HEAVY = ("torch", "torchmetrics", "sklearn", "scipy", "lightgbm", "xgboost", "pandas", "matplotlib", "click", "rich")
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=120)
+
+
+def loaded_by(statement: str, folder: Path | None = None) -> set[str]:
+    """Which heavy packages a statement loads, in a new interpreter."""
+    path = f"sys.path.insert(0, {str(folder)!r}); " if folder else ""
+    done = python(f"import sys; {path}{statement}; print(*[name for name in {HEAVY} if name in sys.modules])")
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import ndcg_ml",
+        "from ndcg_ml import *",
+        "import ndcg_ml; ndcg_ml.ndcg_score([[1, 0]], [[1, 0]]); dir(ndcg_ml)",
+        "import ndcg_ml.lightgbm",
+        "import ndcg_ml.cli",
+    ],
+)
+def test_nothing_heavy_is_loaded(statement):
+    assert loaded_by(statement) <= ({"click", "rich"} if "cli" in statement else set())
+
+
+def test_the_test_sees_a_heavy_import(tmp_path):
+    (tmp_path / "probe.py").write_text("import ndcg_ml\ndef late():\n    import scipy\nlate()\n")
+    assert loaded_by("import probe", tmp_path) == {"scipy"}
+
+
+def test_the_rooms_are_listed_and_loaded_when_asked_for():
+    assert {"torch", "sklearn", "lightgbm", "ndcg_score", "Flavor"} <= set(dir(ndcg_ml))
+    assert "sklearn" in loaded_by("import ndcg_ml; ndcg_ml.sklearn.ndcg_scorer")
+    with pytest.raises(AttributeError, match="module 'ndcg_ml' has no attribute 'tensorflow'"):
+        _ = ndcg_ml.tensorflow
+
+
+@pytest.mark.parametrize(
+    ("room", "missing", "message"),
+    [
+        (
+            "torch",
+            "torch",
+            "ndcg_ml.torch needs PyTorch and torchmetrics. Install them with: pip install 'ndcg_ml[torch]'",
+        ),
+        ("torch", "torchmetrics", "ndcg_ml.torch needs PyTorch and torchmetrics."),
+        ("sklearn", "sklearn", "ndcg_ml.sklearn needs scikit-learn. Install it with: pip install 'ndcg_ml[sklearn]'"),
+    ],
+)
+def test_a_missing_framework_names_its_extra(room, missing, message):
+    done = python(f"import sys; sys.modules[{missing!r}] = None; import ndcg_ml; ndcg_ml.{room}")
+    assert done.returncode == 1
+    assert f"ImportError: {message}" in done.stderr
+    assert "The above exception was the direct cause" in done.stderr
+
+
+@pytest.mark.parametrize("missing", ["click", "rich"])
+def test_the_command_says_what_it_needs(missing):
+    done = python(f"import sys; sys.modules[{missing!r}] = None; from ndcg_ml.cli import main; main()")
+    assert done.returncode == 1
+    assert "pip install 'ndcg_ml[demo]'" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_to_frame_without_pandas_says_what_to_install():
+    done = python(
+        "import sys; sys.modules['pandas'] = None; import ndcg_ml; ndcg_ml.evaluate([[1, 0]], [[1, 0]]).to_frame()"
+    )
+    assert "ImportError: Evaluation.to_frame needs pandas. Install it with: pip install pandas" in done.stderr

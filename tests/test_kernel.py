@@ -1,0 +1,248 @@
+"""The NumPy kernel against the enumerating oracle, along every path inside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, reject, settings
+from hypothesis import strategies as st
+from oracle import Answer, Document, NothingToAverageError, oracle, oracle_overall
+from strategies import Problem, flavors, problems
+
+import ndcg_ml._numpy
+import ndcg_ml.groups
+from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score, prepare
+from ndcg_ml._aggregate import EmptyQueryError
+
+# Relative to the largest sum that the gains of the query could make.
+TOLERANCE = 1e-12
+
+# Where the kernel selects, sorts, pads and cuts into blocks, forced one way and the other.
+SELECT, SORT = {"_SELECT_BELOW": 1e-9}, {"_SELECT_BELOW": 1e9}
+UNSTABLE = {"_SHORT": 0}
+ONE_BLOCK = {"_SPREAD": 1e9, "_CHEAP_PADDING": 1 << 30}
+TINY_BLOCKS = {"_SPREAD": 1e9, "_BLOCK_SLOTS": 9}
+ONE_QUERY_A_BLOCK = {"_SPREAD": 1.0, "_CHEAP_PADDING": 0, "_BLOCK_SLOTS": 1}
+PATHS = {
+    "select": SELECT,
+    "sort": SORT,
+    "sort without insertion": {**SORT, **UNSTABLE},
+    "select, then sort without insertion": {**SELECT, **UNSTABLE},
+    "select in one padded block": {**SELECT, **ONE_BLOCK, **UNSTABLE},
+    "sort in one padded block": {**SORT, **ONE_BLOCK},
+    "select in tiny blocks": {**SELECT, **TINY_BLOCKS},
+    "sort, one query a block": {**SORT, **ONE_QUERY_A_BLOCK},
+}
+
+
+@contextmanager
+def forced(constants: dict[str, float]) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in constants.items():
+            patch.setattr(ndcg_ml._numpy if hasattr(ndcg_ml._numpy, name) else ndcg_ml.groups, name, value)
+        yield
+
+
+def close(got: float, exact: Fraction, size: Fraction) -> bool:
+    """Whether a float is an exact sum, up to rounding of terms that could sum to `size`."""
+    if not math.isfinite(got):
+        try:
+            return got == math.inf and float(exact) > 1.7e308
+        except OverflowError:
+            return (got > 0) == (exact > 0)
+    return abs(Fraction(got) - exact) <= Fraction(TOLERANCE) * size + Fraction(1e-320)
+
+
+def well_conditioned(answer: Answer) -> bool:
+    """Whether an ideal DCG of either sign is told from rounding errors: only gains below 0 can cancel."""
+    return not answer.cancels or abs(answer.exact_idcg) > Fraction(1e-3) * answer.size
+
+
+def check(flavor: Flavor, problem: Problem, k: Any = ...) -> None:
+    answers = [oracle(flavor, query, k) for query in problem.queries]
+    if any(not well_conditioned(a) for a in answers):
+        reject()
+    arguments = problem.flat(flavor)
+    try:
+        expected = oracle_overall(flavor, answers, problem.weights)
+    except NothingToAverageError:
+        with pytest.raises(EmptyQueryError):
+            evaluate(flavor=flavor, k=k, **arguments)
+        return
+    result = evaluate(flavor=flavor, k=k, **arguments)
+    table = result.per_query
+    for row, answer in enumerate(answers):
+        assert close(table.dcg[row], answer.exact_dcg, answer.size), (row, table.dcg[row], answer)
+        assert close(table.idcg[row], answer.exact_idcg, answer.size), (row, table.idcg[row], answer)
+        assert table.empty[row] == answer.empty
+        ndcg = math.nan if isinstance(answer.ndcg, str) else answer.ndcg
+        # a sum that cancels keeps fewer digits of NDCG
+        error = TOLERANCE * (float(answer.size / answer.exact_idcg) if not answer.empty else 1)
+        assert table.ndcg[row] == pytest.approx(ndcg, abs=error, rel=0, nan_ok=True), (row, answer)
+        assert (table.n_docs[row], table.n_judged[row]) == (answer.n_docs, answer.n_judged)
+        assert (table.n_relevant[row], table.tied[row]) == (answer.n_relevant, answer.tied)
+    assert result.n_empty == sum(a.empty for a in answers)
+    assert result.n_queries == len(answers)
+    assert result.value == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True)
+    score = ndcg_score(flavor=flavor, k=k, **arguments)
+    assert score == result.value or (math.isnan(score) and math.isnan(result.value))
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_every_flavor_equals_the_oracle(data: st.DataObject) -> None:
+    flavor = data.draw(flavors())
+    check(flavor, data.draw(problems(flavor)))
+
+
+@settings(max_examples=50)
+@pytest.mark.parametrize("name", PATHS)
+@given(st.data())
+def test_every_path_inside_equals_the_oracle(name: str, data: st.DataObject) -> None:
+    flavor = data.draw(flavors())
+    with forced(PATHS[name]):
+        check(flavor, data.draw(problems(flavor, min_queries=2)))
+
+
+@settings(max_examples=120)
+@pytest.mark.parametrize(
+    "fixed",
+    [
+        {"ideal": "recall", "ties": "average", "recall_depth": 2, "empty": 0.0},
+        {"ideal": "recall", "ties": "average", "recall_depth": 3, "empty": 0.0, "k": None},
+        {"ideal": "local", "negative": "allow", "empty": 0.0},
+        {"ideal": "recall", "recall_depth": None, "negative": "allow", "k": None, "empty": 0.0},
+    ],
+)
+@given(st.data())
+def test_the_ideals_that_depend_on_the_ranking_or_on_negative_gains(fixed: dict[str, Any], data: st.DataObject) -> None:
+    flavor = data.draw(flavors(gains=("linear",) if fixed.get("negative") == "allow" else ("linear", "table"), **fixed))
+    few = st.integers(0, 2).map(float)
+    check(flavor, data.draw(problems(flavor, scores=few, retrieved=False, weighted=False, min_queries=3)))
+
+
+def one(*documents: tuple[float, float], **flags: Any) -> tuple[Document, ...]:
+    return tuple(Document(grade, score, doc_id=f"d{at}", **flags) for at, (grade, score) in enumerate(documents))
+
+
+# Found by hypothesis or thought of beside it; each was wrong at some time or survived a broken kernel.
+CASES = {
+    "small grade, large one in another query": (
+        Flavor(gain="exponential", ideal="recall"),
+        (one((1e-9, 2), (3e-9, 1)), one((1000, 1))),
+    ),
+    "small grade beside a large one": (
+        Flavor(gain="exponential", ideal="local", k=2),
+        (one((5000, 0), (1, 2), (0, 1)), one((3, 1))),
+    ),
+    "a limit on grades far above them": (Flavor(gain="exponential", max_grade=5000), (one((4, 0), (0, 1)),)),
+    "a table with a negative gain, padded": (
+        Flavor(gain=(-1.0, 3.0), ideal="recall"),
+        (one((0, 1), (1, 0)), one((1, 1)), one((0, 3), (1, 3), (1, 2))),
+    ),
+    "a run within the depth keeps its gains": (
+        Flavor(ideal="recall", recall_depth=3),
+        (one((3, 1), (0, 1), (1, 0)), one((3, 1), (0, 1), (1, 0), (2, 0)), one((1, 1))),
+    ),
+    "a run across the depth is averaged": (Flavor(ideal="recall", recall_depth=1), (one((3, 1), (0, 1), (1, 0)),)),
+    "absent ranks stand behind negative gains": (
+        Flavor(ideal="local", negative="allow", k=5),
+        (one((3, 1), (-1, 0)), one((3, 1), (-1, 0), (1, 2), (0, 0))),
+    ),
+    "-inf ties with -inf, and beats padding": (
+        Flavor(ties="average"),
+        (one((3, -math.inf), (0, -math.inf), (1, 0)), one((1, -math.inf)), one(*[(1, -math.inf)] * 3, (2, 1))),
+    ),
+    "equal in float32 only": (
+        Flavor(score_dtype="float32"),
+        (one((0, 1.0), (1, 1 - 1e-9), (2, 1 - 2e-9)), one((0, 1e300), (1, 2e300))),
+    ),
+    "not equal in float64": (Flavor(), (one((0, 1.0), (1, 1 - 1e-9), (2, 1 - 2e-9)), one((0, 1e300), (1, 2e300)))),
+    "zeros of both signs": (Flavor(), (one((0, 0.0), (1, -0.0)),)),
+    "max counts ranks that no document holds": (
+        Flavor(ideal="max", max_grade=2, k=4),
+        (one((2, 1)), (), one((1, 1), (0, 2))),
+    ),
+    "sums beyond float64": (Flavor(), (one((1e308, 1), (1e308, 2), (1.5e308, 0)), one((1, 1)))),
+    "below the least normal number": (Flavor(k=1), (one((5e-324, 1), (1e-323, 0)),)),
+    "binary": (Flavor(gain="binary", negative="allow", unjudged="zero"), (one((-2, 4), (0.25, 3), (math.nan, 5)),)),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("name", CASES)
+def test_known_hard_cases(name: str, path: str) -> None:
+    flavor, queries = CASES[name]
+    with forced(PATHS[path]):
+        check(flavor, Problem(queries))
+
+
+def test_an_exponential_gain_too_large_for_any_float() -> None:
+    assert ndcg_score([1e300, 0], [0, 1], group=[2], flavor=Flavor(gain="exponential")) == oracle_of_one_hit_at(2)
+    flavor = Flavor(gain="exponential", ideal="max", max_grade=1e300, k=2)
+    assert ndcg_score([4, 1e300], [0, 1], group=[2], flavor=flavor) == pytest.approx(1 / (1 + oracle_of_one_hit_at(2)))
+
+
+@pytest.mark.parametrize("small", [(1e-9, 3e-9), (1.0, 2.0), (0.25, 4.0)])
+def test_small_grades_keep_their_digits_beside_a_large_one(small: tuple[float, float]) -> None:
+    flavor = Flavor(gain="exponential", ideal="local", k=2)
+    alone = oracle(flavor, one((small[0], 2), (small[1], 1))).ndcg
+    assert ndcg_score([[*small, 990.0]], [[2, 1, 0]], flavor=flavor) == pytest.approx(alone, rel=1e-12)
+    lost = evaluate([[*small, 5000.0]], [[2, 1, 0]], flavor=flavor)
+    assert (lost.n_empty, lost.per_query.n_relevant.tolist()) == (0, [3])
+
+
+def oracle_of_one_hit_at(rank: int) -> float:
+    return float(oracle(Flavor(), [Document(float(at == rank), -at) for at in range(1, rank + 1)]).ndcg)
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_dcg_equals_the_oracle(data: st.DataObject) -> None:
+    flavor = data.draw(flavors(empty=0.0, gains=("linear", "binary", "callable"), negative="zero"))
+    problem = data.draw(problems(flavor, min_queries=1))
+    answers = [oracle(flavor, query) for query in problem.queries]
+    weights = problem.weights or (1.0,) * len(answers)
+    assume(all(a.size < 1e300 for a in answers))
+    expected = math.fsum(w * a.dcg for w, a in zip(weights, answers, strict=True)) / math.fsum(weights)
+    scale = float(max(a.size for a in answers))
+    assert dcg_score(flavor=flavor, **problem.flat(flavor)) == pytest.approx(expected, rel=0, abs=TOLERANCE * scale)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_prepared_object_scores_any_ranking(data: st.DataObject) -> None:
+    flavor = data.draw(flavors(empty=0.0))
+    problem = data.draw(problems(flavor))
+    arguments = problem.flat(flavor)
+    scores = arguments.pop("y_score")
+    prepared = prepare(flavor=flavor, **arguments)
+    for each in (scores, -scores, np.zeros_like(scores), scores):
+        assert prepared(each) == ndcg_score(y_score=each, flavor=flavor, **arguments)
+
+
+@pytest.mark.parametrize("distinct", [2, 5, 40, 10**6], ids="{} score values".format)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_selecting_and_sorting_agree_on_large_problems(distinct: int, dtype: type) -> None:
+    rng = np.random.default_rng(distinct)
+    sizes = np.concatenate([rng.integers(0, 60, 300), rng.integers(100, 700, 20), [0, 1, 1, 2500]])
+    y = rng.integers(0, 5, sizes.sum()).astype(float)
+    scores = (rng.integers(0, distinct, y.size) / distinct).astype(dtype)
+    scores[rng.random(y.size) < 0.01] = -np.inf
+    for ties in ("average", "first", "worst"):
+        for ideal in ("recall", "local"):
+            flavor = Flavor(ties=ties, gain="exponential", ideal=ideal, empty=math.nan)
+            tables = []
+            for constants in PATHS.values():
+                with forced({**constants, "_BLOCK_SLOTS": max(constants.get("_BLOCK_SLOTS", 1 << 16), 1 << 12)}):
+                    tables.append(evaluate(y, scores, group=sizes, flavor=flavor, k=(1, 3, 10, 100, None)).per_query)
+            for table in tables[1:]:
+                np.testing.assert_allclose(table.dcg, tables[0].dcg, rtol=1e-12, atol=0)
+                np.testing.assert_allclose(table.ndcg, tables[0].ndcg, rtol=1e-12, atol=0)
+                assert (table.tied == tables[0].tied).all()

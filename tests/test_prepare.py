@@ -1,0 +1,121 @@
+"""The prepared object: the same numbers as the functions, whatever the threads, blocks and precision of selection."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+from ndcg_ml import Flavor, _numpy, dcg_score, evaluate, ndcg_score, prepare
+from ndcg_ml import _threads as threads_module
+from ndcg_ml._threads import in_threads, thread_count
+
+
+def problem(seed=0, n_queries=3000):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, 220, n_queries)
+    y = rng.integers(0, 5, sizes.sum()).astype(float)
+    return y, rng.normal(size=y.size) + y, sizes
+
+
+@pytest.mark.parametrize("flavor", ["sklearn@10", "lightgbm@10", "ndcg@20[ideal=local,empty=skip]", "catboost"])
+def test_prepared_equals_the_functions(flavor):
+    y, s, group = problem(1, 400)
+    prepared = prepare(y, group=group, flavor=flavor)
+    for scores in (s, s.round(0), np.zeros_like(s)):
+        assert prepared(scores) == ndcg_score(y, scores, group=group, flavor=flavor)
+        assert prepared.dcg(scores) == dcg_score(y, scores, group=group, flavor=flavor)
+        assert prepared.evaluate(scores).value == evaluate(y, scores, group=group, flavor=flavor).value
+
+
+def test_threads_change_nothing():
+    y, s, group = problem()
+    one = prepare(y, group=group, flavor="sklearn", k=(1, 10, None), threads=1)
+    four = prepare(y, group=group, flavor="sklearn", k=(1, 10, None), threads=4)
+    for scores in (s, s.round(1)):
+        assert one(scores) == four(scores)
+        assert np.array_equal(one.evaluate(scores).per_query.ndcg, four.evaluate(scores).per_query.ndcg)
+
+
+def test_one_object_may_be_called_from_many_threads():
+    y, s, group = problem(2, 300)
+    prepared = prepare(y, group=group, flavor="sklearn", k=10, threads=2)
+    expected = {i: prepared(s * i) for i in (-1, 1)}
+    wrong = []
+
+    def work(sign):
+        wrong.extend(sign for _ in range(20) if prepared(s * sign) != expected[sign])
+
+    workers = [threading.Thread(target=work, args=(sign,)) for sign in (1, -1) * 4]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_it_pickles():
+    y, s, group = problem(3, 50)
+    prepared = prepare(y, group=group, flavor="lightgbm@5")
+    assert pickle.loads(pickle.dumps(prepared))(s) == prepared(s)
+
+
+@pytest.mark.parametrize("ties", ["average", "first", "last", "best", "worst"])
+@pytest.mark.parametrize("gap", [0.0, 1e-12, 1e-9, 1e-3])
+def test_selection_agrees_with_sorting_where_float32_cannot_tell_scores_apart(monkeypatch, ties, gap):
+    rng = np.random.default_rng(4)
+    s = rng.integers(0, 6, (200, 90)) + gap * rng.integers(0, 4, (200, 90))
+    y = rng.integers(0, 4, (200, 90)).astype(float)
+    flavor = Flavor(ties=ties, gain="exponential")
+    selected = evaluate(y, s, flavor=flavor, k=(1, 5, 20)).per_query.ndcg
+    monkeypatch.setattr(_numpy, "_SELECT_BELOW", 1000)
+    assert np.abs(evaluate(y, s, flavor=flavor, k=(1, 5, 20)).per_query.ndcg - selected).max() < 1e-14
+    if 0 < gap < 1e-6:  # the rounding must have mattered for this to be a test
+        rounded = evaluate(y, np.float32(s), flavor=flavor, k=(1, 5, 20)).per_query.ndcg
+        assert np.abs(rounded - selected).max() > 1e-3
+
+
+def test_scores_beyond_float32_are_not_tied():
+    y, s = [[0.0, 1, 2] + [0.0] * 30], [[1e300, 2e300, 3e300] + [-1e300] * 30]
+    assert ndcg_score(y, s, flavor="sklearn", k=2) == 1.0
+    assert ndcg_score(y, s, flavor=Flavor(score_dtype="float32"), k=2) < 1.0
+
+
+def test_the_number_of_threads(monkeypatch):
+    plenty = 100 << 17
+    monkeypatch.setattr(threads_module, "_processors", lambda: 8)
+    monkeypatch.delenv("NDCG_ML_THREADS", raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert thread_count(None, plenty) == 8
+    assert thread_count(None, 1000) == 1
+    assert thread_count(3, plenty) == 3
+    monkeypatch.setenv("OMP_NUM_THREADS", "2,1")
+    assert thread_count(None, plenty) == 2
+    monkeypatch.setenv("NDCG_ML_THREADS", "5")
+    assert thread_count(None, plenty) == 5
+    monkeypatch.delenv("NDCG_ML_THREADS")
+    seen = []
+    worker = threading.Thread(target=lambda: seen.append((thread_count(None, plenty), thread_count(3, plenty))))
+    worker.start()
+    worker.join()
+    assert seen == [(1, 3)]
+
+
+@pytest.mark.parametrize("value", ["0", "many", "2.5", ""])
+def test_a_wrong_number_of_threads_is_refused(monkeypatch, value):
+    monkeypatch.setenv("NDCG_ML_THREADS", value)
+    with pytest.raises(ValueError, match="NDCG_ML_THREADS must be an integer >= 1"):
+        ndcg_score([1, 0], [1, 0], group=[2])
+    with pytest.raises(ValueError, match="threads must be an integer >= 1"):
+        prepare([1, 0], group=[2], threads=0)
+
+
+def test_an_exception_in_a_thread_is_raised():
+    def work(items):
+        if 3 in items:
+            raise RuntimeError("three")
+
+    with pytest.raises(RuntimeError, match="three"):
+        in_threads(work, [1, 2, 3, 4], 2)
