@@ -299,7 +299,7 @@ def _gathered(
     blocks: Sequence[tuple[Block, FloatArray]], scores: NDArray[Any], space: _numpy.Workspace
 ) -> Iterator[tuple[Block, FloatArray, NDArray[Any]]]:
     """Each block with its gains and its scores, padded slots below every document."""
-    bottom = scores.size > 0 and scores.min() == -np.inf
+    bottom = scores.size > 0 and np.fmin.reduce(scores) == -np.inf  # rows that take no part may be NaN
     for block, gains in blocks:
         ranked = block.gather(scores, -np.inf, space.array("scores", block.shape, scores.dtype))
         yield block, gains, _numpy.room_for_padding(ranked, block.padding) if bottom else ranked

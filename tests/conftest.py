@@ -41,16 +41,18 @@ def parity_dir() -> Path:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    counts: Counter[str] = Counter()
-    declared: Counter[str] = Counter()
+    """Say how many golden values of each library came out (see test_parity_golden.py)."""
+    libraries: dict[str, Counter[str]] = {}
     for report in terminalreporter.stats.get("passed", []):
         for name, value in report.user_properties:
             if name == "golden":
-                library, reproduced, divergent = value
-                counts[library] += reproduced
-                declared[library] += divergent
-    if counts:
+                library, counts = value
+                libraries.setdefault(library, Counter()).update(counts)
+    if libraries:
+        libraries["total"] = sum(libraries.values(), Counter())
         terminalreporter.section("golden values reproduced")
-        for library in counts:
-            terminalreporter.line(f"{library:<18} {counts[library]:>5}   declared divergences {declared[library]:>4}")
-        terminalreporter.line(f"{'total':<18} {counts.total():>5}   declared divergences {declared.total():>4}")
+        for library, counts in libraries.items():
+            terminalreporter.line(
+                f"{library:<16} {counts['values']:>5} values, {counts['refusals']:>3} refused by both, "
+                f"{counts['divergent']:>3} declared divergences"
+            )

@@ -18,7 +18,7 @@ from ndcg_ml.cli.group import ndcg_ml
 from ndcg_ml.cli.letor import DataFileError, letor_problem
 
 DATA = Path(os.environ.get("NDCG_ML_DATA", Path(__file__).parents[2] / "shared" / "data")) / "lightgbm_lambdarank"
-MODELS = {"scikit-learn", "PyTorch", "LightGBM", "all scores equal"}
+MODELS = {"scikit-learn", "PyTorch", "LightGBM", "no model"}
 SMALL = ("--epochs", "2", "--rounds", "5")
 
 
@@ -58,7 +58,7 @@ class TestEmbeddedData:
         assert result.exit_code == 0, result.output
         document = json.loads(result.stdout)
         assert_agrees(document)
-        assert {model["model"] for model in document["models"]} == MODELS - {"all scores equal"}
+        assert {model["model"] for model in document["models"]} == MODELS - {"no model"}
         assert set(document["presets"]) == {"this flavor", *PRESETS}
         assert document["presets"]["this flavor"] == document["presets"]["lightgbm"]
         for model in document["models"]:
@@ -104,7 +104,7 @@ class TestFiles:
         picture = tmp_path / "curves.png"
         result = invoke(
             "--train", train, "--valid", valid, "--test", test, *SMALL, "--json", "--picture", picture,
-            "--flavor", "ndcg@5[gain=0|1|3|7,ties=worst,empty=skip,aggregate=micro]",
+            "--flavor", "catboost@5[gain=0|1|3|7,empty=skip,aggregate=micro]",
         )  # fmt: skip
         assert result.exit_code == 0, result.output
         assert_agrees(json.loads(result.stdout))
@@ -214,7 +214,7 @@ class TestBadInput:
             (("--flavor", "sklearn@0"), "must be an integer >= 1"),
             (("--flavor", "trec_eval@10"), "docid"),
             (("--flavor", "sklearn[empty=nan]"), "empty=nan"),
-            (("--flavor", "sklearn[negative=allow]"), "negative='allow'"),
+            (("--flavor", "ndcg@10[gain=-1|0|1]"), "must not be negative in a loss"),
             (("--flavor", "sklearn[gain=0|1]"), "gain table"),
             (("--flavor", "sklearn[empty=raise]"), "empty='raise'"),
             (("--picture", "nowhere/curves.png"), "does not exist"),

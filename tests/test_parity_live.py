@@ -44,7 +44,7 @@ def ragged(seed, *, ties=True, empties=True, singles=True, top=5):
     return y, s, sizes
 
 
-# -- scikit-learn ---------------------------------------------------------------------------------------------------------
+# -- scikit-learn
 
 
 @pytest.mark.parametrize("digits", [0, 1, 12])

@@ -95,14 +95,14 @@ def both(flavor, problem, ks):
     return torch.stack([got[k] for k in ks], dim=-1).numpy(), want
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=300)
 @given(cases())
 def test_padded_form_is_the_numpy_kernel(case):
     got, want = both(*case)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=300)
 @given(cases(), st.randoms(use_true_random=False))
 def test_flat_form_is_the_numpy_kernel(case, random):
     flavor, p, ks = case
@@ -194,6 +194,18 @@ def test_a_small_gain_beside_a_huge_one_of_another_query_keeps_its_digits():
     assert ndcg(scores, labels, flavor=flavor)[0].item() == pytest.approx(want, rel=1e-14)
 
 
+def test_a_gain_that_is_nothing_beside_the_largest_is_still_a_gain():
+    # The ideal looks at the first rank only, where a grade of 1 stands; another one of 5000 sets the scale.
+    labels = torch.tensor([[1.0, 5000.0]])
+    assert ndcg(torch.tensor([[2.0, 1.0]]), labels, flavor=Flavor(gain="exponential", ideal="local", k=1)).item() == 1.0
+
+
+def test_the_top_of_the_scale_only_sets_the_scale_of_the_max_ideal():
+    scores, labels = torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[2.0, 0.0, 1.0]])
+    want = ndcg(scores, labels, flavor=Flavor(gain="exponential"))
+    assert ndcg(scores, labels, flavor=Flavor(gain="exponential", max_grade=5000)).item() == want.item()
+
+
 @pytest.mark.parametrize("ideal", ["recall", "local"])
 def test_a_huge_grade_that_was_not_retrieved_costs_the_retrieved_ones_nothing(ideal):
     flavor = Flavor(gain="exponential", ideal=ideal)
@@ -252,6 +264,9 @@ def test_jagged_tensors():
         for n, s, y, r in zip(lengths, scores, labels, kept, strict=True)
     ]
     assert got.tolist() == pytest.approx(want, rel=1e-14)
+    whole = ndcg(scores[2][None], labels[2][None]).item()
+    assert ndcg(jagged[0], jagged[1]).tolist()[2] == pytest.approx(whole, rel=1e-14)
+    assert ndcg(jagged[0], jagged[1]).tolist()[0] == pytest.approx(ndcg(scores[0][None], labels[0][None]).item())
     with pytest.raises(ValueError, match="other lengths"):
         ndcg(jagged[0], torch.nested.nested_tensor([*labels[:2], labels[2][:4]], layout=torch.jagged))
     with pytest.raises(ValueError, match="Convert all of them"):

@@ -81,14 +81,14 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: La
     grade = torch.where(counted, judgements.grade, 0.0)
     if flavor.gain == "exponential":
         exponent = layout.largest(grade)
-        if flavor.max_grade is not None:
-            exponent = exponent.clamp(min=flavor.max_grade)
-        exponent = exponent.floor()
-        gain = _exponential(grade, layout.per_slot(exponent))
         top = None
         if flavor.ideal == "max":
-            top = _exponential(torch.full_like(exponent, _top_grade(flavor)), exponent)
-        return Gains(torch.where(counted, gain, 0.0), exponent, top)
+            assert flavor.max_grade is not None  # the flavor's own check
+            top = torch.full_like(exponent, flavor.max_grade)
+            exponent = torch.maximum(exponent, top)
+        exponent = exponent.floor()
+        gain = _not_lost(_exponential(grade, layout.per_slot(exponent)), grade)
+        return Gains(torch.where(counted, gain, 0.0), exponent, None if top is None else _exponential(top, exponent))
     if isinstance(flavor.gain, tuple):
         gain = torch.tensor(flavor.gain, dtype=grade.dtype, device=grade.device)[grade.long()]
     elif callable(flavor.gain):
@@ -103,9 +103,10 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: La
     if flavor.ideal == "max":
         highest = float(gain_of_grade(flavor, flavor.max_grade))
         largest = largest.clamp(min=abs(highest))
-    exponent = torch.frexp(largest).exponent.to(grade.dtype)
+    # Not frexp, whose exponent the C++ that torch 2.13 compiles to cannot convert; which power it is hardly matters.
+    exponent = torch.log2(torch.where(largest > 0, largest, 1.0)).ceil()
     top = None if highest is None else times_power_of_two(torch.full_like(exponent, highest), -exponent)
-    return Gains(times_power_of_two(gain, -layout.per_slot(exponent)), exponent, top)
+    return Gains(_not_lost(times_power_of_two(gain, -layout.per_slot(exponent)), gain), exponent, top)
 
 
 def times_power_of_two(values: Tensor, exponent: Tensor) -> Tensor:
@@ -125,9 +126,13 @@ def _exponential(grade: Tensor, exponent: Tensor) -> Tensor:
     )
 
 
-def _top_grade(flavor: Flavor) -> float:
-    assert flavor.max_grade is not None  # the flavor's own check under ideal="max"
-    return flavor.max_grade
+def _not_lost(scaled: Tensor, gain: Tensor) -> Tensor:
+    """The scaled gains, where one that is nothing beside the largest of its query stays above (or below) 0.
+
+    Where a cut-off leaves only such documents in, the query is not an empty one.
+    """
+    least = torch.full_like(scaled, torch.finfo(scaled.dtype).tiny * 2.0**20)  # its discounted value is above 0 too
+    return torch.where((scaled.abs() < least) & (gain != 0), torch.copysign(least, gain), scaled)
 
 
 def _called(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:

@@ -146,9 +146,8 @@ def rank(
     flavor: Flavor, layout: Layout, scores: Tensor, ranked: Tensor, gain: Tensor, doc_id: Tensor | None
 ) -> Ranking:
     """Sort by score, tied documents by the tie rule."""
-    key = _comparable(flavor, scores)
     # Slots that have no rank may stand anywhere, among tied documents too, since only ranked slots are counted.
-    key = torch.where(key.isnan(), -math.inf, key)
+    key = _comparable(flavor, scores)
     key = torch.where(key == 0, 0.0, key)  # -0.0 ties with 0.0, for a radix sort too
     second = None
     if flavor.ties == "last":

@@ -1,0 +1,212 @@
+"""``ndcg-ml demo``: one flavor chooses three models in three frameworks, and the numbers are compared."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from ndcg_ml import Flavor, evaluate
+
+if TYPE_CHECKING:
+    from ndcg_ml.cli.models import Adapters, Trained
+    from ndcg_ml.cli.problem import Problem, Split
+
+__all__ = ["demo"]
+
+_FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
+_UNTRAINED = "no model"
+_MOST_QUERIES = 300
+
+
+@click.command()
+@click.option(
+    "--flavor",
+    "flavor_text",
+    default="lightgbm@10",
+    show_default=True,
+    help="Any flavor's text, such as 'sklearn@5' or 'ndcg@10[gain=exponential,empty=skip]'.",
+)
+@click.option(
+    "--train",
+    type=_FILE,
+    help="LETOR/SVMlight file with qid:, or with a FILE.query of sizes beside it. "
+    "Default: embedded data made of scikit-learn's handwritten digits.",
+)
+@click.option("--valid", type=_FILE, help="File of the same form; without it, training queries are held out.")
+@click.option("--test", type=_FILE, help="File of the same form; needed with --train.")
+@click.option(
+    "--picture",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    default=Path("ndcg-ml-demo.png"),
+    show_default=True,
+    help="Where to save the training curves.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    default=0,
+    show_default=True,
+    help="Draws the data and starts the trainings.",
+)
+@click.option(
+    "--queries",
+    type=click.IntRange(20, _MOST_QUERIES),
+    default=None,
+    help=f"Training queries of the embedded data.  [default: {_MOST_QUERIES}]",
+)
+@click.option("--epochs", type=click.IntRange(1), default=60, show_default=True, help="Most epochs of the network.")
+@click.option("--rounds", type=click.IntRange(1), default=300, show_default=True, help="Most rounds of boosting.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+def demo(
+    flavor_text: str,
+    train: Path | None,
+    valid: Path | None,
+    test: Path | None,
+    picture: Path,
+    seed: int,
+    queries: int | None,
+    epochs: int,
+    rounds: int,
+    as_json: bool,
+) -> None:
+    """Choose three models by one NDCG flavor, then score them by everyone's.
+
+    A scikit-learn grid search, a PyTorch network that stops early and LightGBM that stops early are all guided by
+    --flavor. Then: their test NDCG; the same predictions under every preset; how far this library is from
+    scikit-learn's, LightGBM's and torchmetrics' own numbers; and a picture of the training curves.
+    """
+    try:
+        flavor = Flavor.parse(flavor_text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--flavor") from error
+    log = Console(stderr=True)
+    with log.status("loading scikit-learn, PyTorch and LightGBM"):
+        try:
+            from ndcg_ml.cli import comparison, models, report
+            from ndcg_ml.cli import picture as pictures
+        except ImportError as error:
+            raise click.ClickException(f"{error}\nThe demo needs: pip install 'ndcg_ml[demo]'") from error
+    _check_picture(picture)
+    try:
+        adapters = models.Adapters(flavor)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--flavor") from error
+    problem = _problem(train, valid, test, queries, seed)
+    try:
+        adapters.check(problem)
+    except ValueError as error:
+        raise click.BadParameter(f"the data cannot be scored under it: {error}", param_hint="--flavor") from error
+
+    out = Console()
+    if not as_json:
+        _introduce(out, problem, flavor)
+    with models.one_thread():
+        trained = _train(problem, adapters, epochs, rounds, seed, log)
+        predictions = {model.framework: model.scores for model in trained}
+        predictions[_UNTRAINED] = trained[0].scores * 0
+        results = {
+            model: evaluate(problem.test.labels, scores, flavor=flavor, group=problem.test.sizes)
+            for model, scores in predictions.items()
+        }
+        presets = comparison.under_every_preset(flavor, problem.test, predictions)
+        agreements = comparison.agreements(flavor, problem.test, predictions)
+    pictures.draw(trained, f"{problem.name}, guided by {flavor}", report.at(flavor), picture)
+    if as_json:
+        document = report.as_json(flavor, trained, results, presets, agreements)
+        click.echo(json.dumps({**document, "data": problem.name, "picture": str(picture)}, indent=2))
+        return
+    for table in (
+        report.models_table(trained, results, flavor),
+        report.presets_table(presets, flavor),
+        report.agreement_table(agreements, len(predictions)),
+    ):
+        out.print()
+        out.print(table)
+    out.print()
+    out.print(Text.assemble("Training curves: ", (str(picture), "bold")), soft_wrap=True)
+
+
+def _check_picture(picture: Path) -> None:
+    from ndcg_ml.cli.picture import can_save
+
+    if not picture.parent.is_dir():
+        raise click.BadParameter(f"the folder {picture.parent} does not exist.", param_hint="--picture")
+    if not os.access(picture.parent, os.W_OK):
+        raise click.BadParameter(f"the folder {picture.parent} cannot be written to.", param_hint="--picture")
+    possible, endings = can_save(picture)
+    if not possible:
+        raise click.BadParameter(f"must end in one of {endings}; got {picture.name!r}.", param_hint="--picture")
+
+
+def _problem(train: Path | None, valid: Path | None, test: Path | None, queries: int | None, seed: int) -> Problem:
+    if train is None:
+        given = [name for name, path in (("--valid", valid), ("--test", test)) if path is not None]
+        if given:
+            raise click.UsageError(f"{given[0]} needs --train as well.")
+        from ndcg_ml.cli.digits import digits_problem
+
+        return digits_problem(seed, _MOST_QUERIES if queries is None else queries)
+    if test is None:
+        raise click.UsageError("--train needs --test as well: the numbers are of queries that chose nothing.")
+    if queries is not None:
+        raise click.UsageError("--queries is for the embedded data; leave it out with --train.")
+    from ndcg_ml.cli.letor import DataFileError, letor_problem
+
+    try:
+        return letor_problem(train, test, valid, seed=seed)
+    except DataFileError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _introduce(out: Console, problem: Problem, flavor: Flavor) -> None:
+    def size(part: Split) -> str:
+        return f"{part.sizes.size} queries / {part.labels.size:,} documents"
+
+    parts = "; ".join(f"{name} {size(getattr(problem, name))}" for name in ("train", "valid", "test"))
+    lines = [("data", f"{problem.name}, {problem.train.features.shape[1]} features"), ("", parts)]
+    lines += [("note", note) for note in problem.notes]
+    lines.append(("flavor", str(flavor)))
+    for name, words in lines:
+        out.print(Text.assemble((f"{name:<8}", "bold"), words), soft_wrap=True)
+    out.print()
+
+
+def _train(problem: Problem, adapters: Adapters, epochs: int, rounds: int, seed: int, log: Console) -> list[Trained]:
+    from ndcg_ml.cli import models
+
+    columns = (
+        TextColumn("{task.description:<34}"),
+        BarColumn(28),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[says]}"),
+    )
+    with Progress(*columns, console=log) as progress:
+        # Within GridSearchCV there is nothing to count from outside, so this bar only moves.
+        search = progress.add_task("scikit-learn: grid search by query", total=None, says="")
+        network = progress.add_task("PyTorch: MLP, ApproxNDCG loss", total=epochs, start=False, says="")
+        trees = progress.add_task("LightGBM: lambdarank", total=rounds, start=False, says="")
+
+        grid = models.search_grid(problem, adapters)
+        progress.update(search, total=1, completed=1, says=f"{grid.validation:.4f}")
+
+        def epoch(number: int, value: float) -> None:
+            progress.update(network, completed=number, says=f"{value:.4f}")
+
+        progress.start_task(network)
+        mlp = models.train_network(problem, adapters, epochs=epochs, seed=seed, step=epoch)
+        progress.update(network, total=len(mlp.history), says=f"{mlp.validation:.4f}")
+
+        def boosted(number: int, value: float) -> None:
+            progress.update(trees, completed=number, says=f"{value:.4f}")
+
+        progress.start_task(trees)
+        gbm = models.boost_trees(problem, adapters, rounds=rounds, seed=seed, step=boosted)
+        progress.update(trees, total=len(gbm.history), says=f"{gbm.validation:.4f}")
+    return [grid, mlp, gbm]

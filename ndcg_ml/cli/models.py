@@ -1,0 +1,293 @@
+"""The three trainings, guided by one flavor: a grid search, a network and boosting, which stop early."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import lightgbm
+import numpy as np
+import sklearn
+import torch
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from ndcg_ml import ndcg_score
+from ndcg_ml.cli.problem import Problem, Split
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.lightgbm import NDCGEval
+from ndcg_ml.sklearn import ndcg_scorer
+from ndcg_ml.torch import NDCG, ApproxNDCGLoss
+
+__all__ = ["FOLDS", "GRID", "Adapters", "Step", "Trained", "boost_trees", "one_thread", "search_grid", "train_network"]
+
+Step = Callable[[int, float], None]
+"""Called after each epoch or round with its number (1, 2, ...) and the validation NDCG."""
+
+FOLDS = 4
+
+GRID: list[dict[str, list[Any]]] = [
+    {"regressor": [Ridge()], "regressor__alpha": [1.0, 100.0, 10_000.0]},
+    {
+        "regressor": [HistGradientBoostingRegressor(max_iter=40, min_samples_leaf=10, random_state=0)],
+        "regressor__max_leaf_nodes": [7, 31],
+        "regressor__learning_rate": [0.05, 0.15],
+    },
+]
+
+_NETWORK_PATIENCE = 12
+_BOOSTING_PATIENCE = 25
+_QUERIES_A_BATCH = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A chosen model's predictions for the test part, and the way there.
+
+    Attributes
+    ----------
+    framework : str
+    scores : ndarray of float64, shape (n_test_rows,)
+    history : tuple of float
+        Validation NDCG of each candidate, epoch or round, in order.
+    best : int
+        Position in `history` of the one that was kept.
+    chosen : str
+        What was kept, in words.
+    stopped : bool
+        Whether training ended early.
+    seconds : float
+    spread : tuple of float
+        Standard deviation over the folds, of each candidate of a grid search.
+    labels : tuple of str
+        The candidates of a grid search, in words.
+    """
+
+    framework: str
+    scores: NDArray[np.float64]
+    history: tuple[float, ...]
+    best: int
+    chosen: str
+    stopped: bool
+    seconds: float
+    spread: tuple[float, ...] = field(default=())
+    labels: tuple[str, ...] = field(default=())
+
+    @property
+    def validation(self) -> float:
+        """NDCG of what was kept, on the data that chose it."""
+        return self.history[self.best]
+
+
+class Adapters:
+    """One flavor handed to every framework. Making them is what finds out whether each can honour it.
+
+    Parameters
+    ----------
+    flavor : Flavor
+
+    Raises
+    ------
+    ValueError
+        An adapter cannot honour the flavor.
+    """
+
+    def __init__(self, flavor: Flavor) -> None:
+        self.flavor = flavor
+        self.scorer = ndcg_scorer(flavor)
+        self.feval = NDCGEval(flavor, k=flavor.k)
+        self.metric = NDCG(flavor)
+        # The loss sees the whole list: with a cut-off, documents far below it would have no gradient to rise by. It is
+        # a mean over the lists of a batch, whatever the flavor's own mean. And it has no rule for negative labels,
+        # which the data of this command cannot have.
+        negative = "raise" if flavor.negative == "allow" else flavor.negative
+        self.loss = ApproxNDCGLoss(flavor.replace(k=None, aggregate="macro", negative=negative), temperature=0.5)
+
+    def check(self, problem: Problem) -> None:
+        """Find out before anything is trained whether every part, and every fold, can be scored under the flavor.
+
+        Raises
+        ------
+        ValueError
+            It cannot: the flavor refuses a label, or an empty query, or leaves nothing to average.
+        """
+        train = problem.train
+        for n, (_, rows) in enumerate(GroupKFold(FOLDS).split(train.features, groups=train.qid), start=1):
+            self._check_part(f"fold {n} of the training part", train.labels[rows], train.qid[rows])
+        self._check_part("the validation part", problem.valid.labels, problem.valid.qid)
+        self._check_part("the test part", problem.test.labels, problem.test.qid)
+
+    def _check_part(self, name: str, labels: NDArray[np.int64], qid: NDArray[np.int64]) -> None:
+        try:
+            ndcg_score(labels, np.zeros(labels.size), flavor=self.flavor, qid=qid)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+
+
+def search_grid(problem: Problem, adapters: Adapters) -> Trained:
+    """(a) scikit-learn: ``GridSearchCV`` over a pipeline, cross-validated by query."""
+    began = perf_counter()
+    pipeline = Pipeline([("scale", StandardScaler()), ("regressor", Ridge())])
+    train = problem.train
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(pipeline, GRID, scoring=adapters.scorer, cv=GroupKFold(FOLDS), n_jobs=2)
+        search.fit(train.features, train.labels, groups=train.qid)
+    results = search.cv_results_
+    labels = tuple(_in_words(params) for params in results["params"])
+    return Trained(
+        framework="scikit-learn",
+        scores=search.predict(problem.test.features).astype(np.float64),
+        history=tuple(results["mean_test_score"].tolist()),
+        best=int(search.best_index_),
+        chosen=labels[search.best_index_],
+        stopped=False,
+        seconds=perf_counter() - began,
+        spread=tuple(results["std_test_score"].tolist()),
+        labels=labels,
+    )
+
+
+def train_network(problem: Problem, adapters: Adapters, *, epochs: int, seed: int, step: Step) -> Trained:
+    """(b) PyTorch: an MLP trained by ``ApproxNDCGLoss``, stopped early by the ``NDCG`` metric."""
+    began = perf_counter()
+    scale = StandardScaler().fit(problem.train.features)
+
+    def tensors(split: Split) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        features = scale.transform(split.features).astype(np.float32)
+        arrays = split.padded(features), split.padded(split.labels), split.mask
+        features_, labels_, mask_ = (torch.from_numpy(array) for array in arrays)
+        return features_, labels_, mask_
+
+    features, labels, mask = tensors(problem.train)
+    valid_features, valid_labels, valid_mask = tensors(problem.valid)
+    metric, history = adapters.metric, []
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = torch.nn.Sequential(
+            torch.nn.Linear(features.shape[-1], 64),
+            torch.nn.ReLU(),
+            torch.nn.Dropout(0.2),
+            torch.nn.Linear(64, 32),
+            torch.nn.ReLU(),
+            torch.nn.Linear(32, 1),
+        )
+        optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=1e-2)
+        best, best_weights = -1, copy.deepcopy(network.state_dict())
+        for epoch in range(epochs):
+            network.train()
+            for batch in torch.split(torch.randperm(len(features)), _QUERIES_A_BATCH):
+                optimizer.zero_grad()
+                loss = adapters.loss(network(features[batch]).squeeze(-1), labels[batch], mask=mask[batch])
+                loss.backward()
+                optimizer.step()
+            network.eval()
+            with torch.no_grad():
+                metric.reset()
+                metric.update(network(valid_features).squeeze(-1), valid_labels, mask=valid_mask)
+                history.append(_value(metric))
+            step(epoch + 1, history[-1])
+            if best < 0 or history[-1] > history[best]:
+                best, best_weights = epoch, copy.deepcopy(network.state_dict())
+            elif epoch - best >= _NETWORK_PATIENCE:
+                break
+        network.load_state_dict(best_weights)
+        with torch.no_grad():
+            test = torch.from_numpy(scale.transform(problem.test.features).astype(np.float32))
+            scores = network(test).squeeze(-1).double().numpy()
+    metric.reset()
+    return Trained(
+        framework="PyTorch",
+        scores=scores,
+        history=tuple(history),
+        best=best,
+        chosen=f"MLP, epoch {best + 1} of {len(history)}",
+        stopped=len(history) < epochs,
+        seconds=perf_counter() - began,
+    )
+
+
+def boost_trees(problem: Problem, adapters: Adapters, *, rounds: int, seed: int, step: Step) -> Trained:
+    """(c) LightGBM: lambdarank, stopped early by ``NDCGEval``."""
+    began = perf_counter()
+    parameters = {
+        "objective": "lambdarank",
+        "metric": "None",
+        "learning_rate": 0.1,
+        "num_leaves": 15,
+        "min_data_in_leaf": 50,
+        "num_threads": 1,
+        "seed": seed,
+        "deterministic": True,
+        "force_row_wise": True,
+        "verbosity": -1,
+    }
+    train = lightgbm.Dataset(problem.train.features, problem.train.labels, group=problem.train.sizes)
+    valid = train.create_valid(problem.valid.features, problem.valid.labels, group=problem.valid.sizes)
+    name = adapters.feval.names[0]
+    recorded: dict[str, dict[str, list[float]]] = {}
+
+    def report(environment: Any) -> None:
+        step(environment.iteration + 1, recorded["valid"][name][-1])
+
+    report.order = 25  # type: ignore[attr-defined]  # after record_evaluation (20), before early_stopping (30) raises
+    booster = lightgbm.train(
+        parameters,
+        train,
+        num_boost_round=rounds,
+        valid_sets=[valid],
+        valid_names=["valid"],
+        feval=adapters.feval,
+        callbacks=[
+            lightgbm.record_evaluation(recorded),
+            report,
+            lightgbm.early_stopping(_BOOSTING_PATIENCE, first_metric_only=True, verbose=False),
+        ],
+    )
+    history = recorded["valid"][name]
+    best = booster.best_iteration
+    return Trained(
+        framework="LightGBM",
+        scores=booster.predict(problem.test.features, num_iteration=best),
+        history=tuple(history),
+        best=best - 1,
+        chosen=f"lambdarank, round {best} of {len(history)}",
+        stopped=len(history) < rounds,
+        seconds=perf_counter() - began,
+    )
+
+
+def _value(metric: NDCG) -> float:
+    value = metric.compute()
+    assert isinstance(value, torch.Tensor)  # one cut-off
+    return value.item()
+
+
+def _in_words(params: dict[str, Any]) -> str:
+    short = {"Ridge": "Ridge", "HistGradientBoostingRegressor": "HistGB"}[type(params["regressor"]).__name__]
+    rest = (f"{name.removeprefix('regressor__')}={value:g}" for name, value in params.items() if name != "regressor")
+    return f"{short}, {', '.join(sorted(rest, reverse=True))}"
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep OpenMP and torch to one thread for a while.
+
+    On problems of this size threads cost more than they save, ten times more where they have to share their cores; and
+    sums come out the same on every number of cores.
+    """
+    before = torch.get_num_threads()
+    with threadpool_limits(limits=1):
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)

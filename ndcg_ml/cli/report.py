@@ -1,0 +1,146 @@
+"""What the demo says: three tables for people, one JSON document for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from ndcg_ml import PRESETS, Evaluation, Flavor
+
+if TYPE_CHECKING:
+    from ndcg_ml.cli.comparison import Agreement
+    from ndcg_ml.cli.models import Trained
+
+__all__ = ["agreement_table", "as_json", "at", "models_table", "presets_table"]
+
+
+def at(flavor: Flavor) -> str:
+    """NDCG with its cut-off, for headings."""
+    return "NDCG" if flavor.k is None else f"NDCG@{flavor.k}"
+
+
+def models_table(trained: Sequence[Trained], results: Mapping[str, Evaluation], flavor: Flavor) -> Table:
+    """Table 1: the models under the chosen flavor."""
+    table = _table(f"1. Three models, one flavor: {at(flavor)} on the test queries")
+    for heading in ("model", "what was kept"):
+        table.add_column(heading)
+    for heading in ("validation", "test", "seconds"):
+        table.add_column(heading, justify="right")
+    for model in trained:
+        value = results[model.framework].value
+        table.add_row(
+            model.framework, model.chosen, f"{model.validation:.4f}", f"[bold]{value:.4f}[/]", f"{model.seconds:.1f}"
+        )
+    for name, result in results.items():
+        if name not in {model.framework for model in trained}:
+            table.add_row(name, "all scores equal", "", f"{result.value:.4f}", "", style="dim")
+    first = next(iter(results.values()))
+    treated = f"scored {flavor.empty:g}" if isinstance(flavor.empty, float) else "left out of the mean"
+    table.caption = (
+        f"{first.n_queries} test queries, {first.n_empty} of them without a relevant document"
+        + (f" ({treated})" if first.n_empty else "")
+        + ". Validation: mean of the folds for the grid search, the validation queries for the others."
+    )
+    return table
+
+
+def presets_table(values: Mapping[str, Mapping[str, float]], flavor: Flavor) -> Table:
+    """Table 2: the same predictions under every preset."""
+    table = _table(f"2. The same predictions, {at(flavor)} under every preset")
+    for heading in ("preset", "gain", "ties", "empty"):
+        table.add_column(heading, no_wrap=True)
+    models = list(next(iter(values.values())))
+    for model in models:
+        table.add_column(model, justify="right", no_wrap=True)
+    for name, row in values.items():
+        used = PRESETS.get(name, flavor)
+        switches = [_short(used.gain), used.ties, _short(used.empty)]
+        style = "bold" if name not in PRESETS else ""
+        table.add_row(name, *switches, *(f"{row[model]:.4f}" for model in models), style=style)
+        if name not in PRESETS:
+            table.add_section()
+    table.add_section()
+    columns = ([row[model] for row in values.values()] for model in models)
+    spread = [max(column) - min(column) for column in columns]
+    table.add_row("max - min", "", "", "", *(f"{value:.4f}" for value in spread), style="bold yellow")
+    table.caption = (
+        "Nothing was trained again: only the definition changes (jarvelin2002 also has another discount). "
+        "No model means that all scores are equal, so that the tie rule decides."
+    )
+    return table
+
+
+def agreement_table(agreements: Sequence[Agreement], n_models: int) -> Table:
+    """Table 3: the same number from everywhere."""
+    table = _table("3. The same flavor, computed by others: largest difference seen")
+    table.add_column("compared")
+    table.add_column("flavor")
+    table.add_column("queries", justify="right")
+    table.add_column("difference", justify="right")
+    table.add_column("note", style="dim")
+    for entry in agreements:
+        table.add_row(entry.who, entry.flavor, str(entry.n_queries), f"[bold]{entry.difference:.1e}[/]", entry.note)
+    table.caption = f"Over the {n_models} sets of predictions of table 2."
+    return table
+
+
+def as_json(
+    flavor: Flavor,
+    trained: Sequence[Trained],
+    results: Mapping[str, Evaluation],
+    presets: Mapping[str, Mapping[str, float]],
+    agreements: Sequence[Agreement],
+) -> dict[str, Any]:
+    """The three tables as one document."""
+    first = next(iter(results.values()))
+    return {
+        "flavor": str(flavor),
+        "test": {"queries": first.n_queries, "empty": first.n_empty},
+        "models": [
+            {
+                "model": model.framework,
+                "kept": model.chosen,
+                "validation": model.validation,
+                "test": results[model.framework].value,
+                "history": list(model.history),
+                "best": model.best,
+                "stopped_early": model.stopped,
+            }
+            for model in trained
+        ],
+        "presets": {name: dict(row) for name, row in presets.items()},
+        "agreement": [
+            {
+                "compared": entry.who,
+                "flavor": entry.flavor,
+                "queries": entry.n_queries,
+                "difference": entry.difference,
+                "note": entry.note,
+            }
+            for entry in agreements
+        ],
+    }
+
+
+def _table(title: str) -> Table:
+    return Table(
+        title=Text(title, style="bold"),
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="bold cyan",
+    )
+
+
+def _short(value: object) -> str:
+    if isinstance(value, tuple):
+        return "table"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return {"linear": "y", "exponential": "2^y-1"}.get(str(value), str(value))
