@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,13 +42,21 @@ def discounts(flavor: Flavor, depth: int) -> FloatArray:
 
 
 def relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[FloatArray, IntArray | None]:
-    """The gain of every row divided by 2^e, and the exponent e of each query.
+    """The gain of every row divided by 2^e, and the exponent e of each query; 0 for rows that no query lists.
 
     NDCG is a ratio, so a common factor of a query's gains cancels; dividing by a power of two keeps an exponential
     gain of grade 1000 (and a linear one of 1e308) finite without a rounding error. The exponents are None where
-    every gain is of ordinary size and nothing was divided. Labels are finite; rows that gain nothing whatever
-    the formula says are the caller's business.
+    every gain is of ordinary size and nothing was divided. The labels of listed rows are finite.
     """
+    if groups.order is None:
+        return _relative_gains(flavor, labels, groups)
+    listed = labels[groups.order]
+    gains = np.zeros(labels.size)
+    gains[groups.order], exponent = _relative_gains(flavor, listed, replace(groups, order=None, n_rows=listed.size))
+    return gains, exponent
+
+
+def _relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[FloatArray, IntArray | None]:
     if flavor.gain == "exponential":
         ceiling = flavor.max_grade or 0.0 if flavor.ideal == "max" else 0.0
         top = max(float(labels.max(initial=0.0)), ceiling)
@@ -59,27 +68,31 @@ def relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[
         whole = np.floor(np.maximum(groups.per_query(np.maximum, labels, 0.0), ceiling))
         exponent = np.minimum(whole, 2.0**62).astype(np.int64)  # of a grade that large any exponent is as good
         small = labels < 500
-        gains = _shrunk(_power_of_two_minus_one(np.where(small, labels, 0.0)), _by_row(groups, exponent))
-        large = np.exp2(np.where(small, 0.0, labels - _by_row(groups, whole)))
+        gains = _shrunk(_power_of_two_minus_one(np.where(small, labels, 0.0)), exponent[groups.codes()])
+        large = np.exp2(np.where(small, 0.0, labels - whole[groups.codes()]))
         return np.where(small, gains, np.maximum(large, _TINIEST)), exponent
+    if flavor.gain == "binary":
+        return (labels > 0).astype(np.float64), None
     if isinstance(flavor.gain, tuple):
         gains = np.asarray(flavor.gain)[labels.astype(np.intp)]
     elif callable(flavor.gain):
         grades, at = np.unique(labels, return_inverse=True)
         gains = np.array([_number(flavor.gain, grade, "gain") for grade in grades.tolist()])[at.reshape(-1)]
-    elif flavor.gain == "binary":
-        return (labels > 0).astype(np.float64), None
     else:
         gains = labels
-    size = np.abs(gains)
     ceiling = abs(gain_of_grade(flavor, flavor.max_grade)) if flavor.ideal == "max" else 0.0
-    if max(float(size.max(initial=0.0)), ceiling) < _LARGE and (
-        (smallest := size.min(initial=1.0, where=size > 0)) >= _SMALL or smallest == 0.0
-    ):
+    if max(-float(gains.min(initial=0.0)), float(gains.max(initial=0.0)), ceiling) < _LARGE and _none_tiny(gains):
         return gains, None
-    largest = np.maximum(groups.per_query(np.maximum, size, 0.0), ceiling)
+    largest = np.maximum(groups.per_query(np.maximum, np.abs(gains), 0.0), ceiling)
     exponent = np.frexp(largest)[1].astype(np.int64)
-    return _shrunk(gains, _by_row(groups, exponent)), exponent
+    return _shrunk(gains, exponent[groups.codes()]), exponent
+
+
+def _none_tiny(gains: FloatArray) -> bool:
+    if (gains == np.rint(gains)).all():
+        return True
+    size = np.abs(gains)
+    return bool(size.min(initial=1.0, where=size > 0) >= _SMALL)
 
 
 def gain_of_grade(flavor: Flavor, grade: float | None, exponent: IntArray | None = None) -> Any:
@@ -109,12 +122,6 @@ def _shrunk(gains: FloatArray, exponent: IntArray) -> FloatArray:
     """Gains over 2^e; one that is lost beside the largest of its query stays above (or below) 0 all the same."""
     shrunk: FloatArray = np.ldexp(gains, -exponent)
     return np.where((shrunk == 0) & (gains != 0), np.copysign(_TINIEST, gains), shrunk)
-
-
-def _by_row(groups: Groups, values: NDArray[Any]) -> NDArray[Any]:
-    out = np.zeros(groups.n_rows, dtype=values.dtype)
-    out[slice(None) if groups.order is None else groups.order] = values[groups.codes()]
-    return out
 
 
 def _number(function: Callable[[Any], Any], argument: Any, what: str) -> float:

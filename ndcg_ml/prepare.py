@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml import _aggregate, _numpy
 from ndcg_ml._arrays import flag_array, real_array
+from ndcg_ml._labels import judge
 from ndcg_ml._tables import discounts, gain_of_grade, relative_gains
 from ndcg_ml._threads import in_threads, thread_count
 from ndcg_ml.evaluation import Evaluation, PerQuery
@@ -103,18 +104,19 @@ class Prepared:
         self._weight = query_weight
         self._threads = threads
         flat = labels.reshape(-1).astype(np.float64, copy=False)
-        gains, exponent, groups, judged = _judge(flavor, flat, groups)
-        self._exponent = exponent
-        self.groups = groups
-        ranked = groups
+        judgements = judge(flavor, flat, groups)
+        self.groups = groups = judgements.documents
+        pool, graded = judgements.judged, judgements.graded
+        ranked = pool if flavor.unjudged == "condense" else groups
+        gains, self._exponent = relative_gains(flavor, flat, graded)
+        relevant = (gains > 0).astype(np.float64)
         if retrieved is not None:
             ranked = ranked.keep(retrieved)
-        if flavor.unjudged == "condense" and judged is not None:
-            ranked = ranked.keep(judged)
-        pool = groups if judged is None else groups.keep(judged)
+            if flavor.ideal in ("recall", "local"):  # a gain that does not take part must not set the scale either
+                gains, self._exponent = relative_gains(flavor, flat, graded.keep(retrieved))
         self._n_docs = ranked.sizes
         self._n_judged = pool.sizes
-        self._n_relevant = pool.per_query(np.add, (gains > 0).astype(np.float64), 0.0).astype(np.int64)
+        self._n_relevant = pool.per_query(np.add, relevant, 0.0).astype(np.int64)
         self._ranked = _in_tie_order(ranked, flavor, gains, doc_id)
         longest = int(groups.sizes.max())
         if flavor.ideal == "max":
@@ -342,67 +344,6 @@ def _layout(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
         "qid or group must be given with 1-D input: which rows belong to one query is never guessed. Pass qid= (one "
         "id a row, any dtype, any order) or group= (sizes of consecutive queries). For one query, group=[len(y_true)]."
     )
-
-
-def _judge(
-    flavor: Flavor, labels: FloatArray, groups: Groups
-) -> tuple[FloatArray, NDArray[np.int64] | None, Groups, NDArray[np.bool_] | None]:
-    """Gains of every row, their exponents, the layout without dropped rows, and which rows are judged (None: all)."""
-    listed = labels if groups.order is None else labels[groups.order]
-    lowest, highest = (float(listed.min()), float(listed.max())) if listed.size else (0.0, 0.0)
-    judged = None
-    gainless = np.zeros(0, dtype=bool)
-    if np.isnan(lowest):
-        unjudged = np.isnan(labels)
-        if flavor.unjudged == "raise":
-            raise ValueError(
-                f"y_true must not hold NaN (an unjudged document) under unjudged='raise'; got "
-                f"{int(np.isnan(listed).sum())} of {listed.size}. Remove them, or choose unjudged='zero' or 'condense'."
-            )
-        judged = ~unjudged
-        gainless = unjudged
-        labels = np.where(unjudged, 0.0, labels)
-        listed = labels if groups.order is None else labels[groups.order]
-        lowest, highest = float(listed.min()), float(listed.max())
-    if not (np.isfinite(lowest) and np.isfinite(highest)):
-        raise ValueError(f"y_true must be finite; got labels from {lowest} to {highest}.")
-    if lowest < 0 and flavor.negative != "allow":
-        negative = labels < 0
-        if flavor.negative == "raise":
-            raise ValueError(
-                f"y_true must be >= 0 under negative='raise'; got {int((listed < 0).sum())} negative labels, the "
-                f"lowest {lowest}. Shift the grades, or choose negative='zero', 'drop' or 'allow'."
-            )
-        if flavor.negative == "drop":
-            groups = groups.keep(~negative)
-        else:
-            gainless = negative if gainless.size == 0 else gainless | negative
-        labels = np.where(negative, 0.0, labels)
-    if groups.order is not None:  # rows that take no part may hold anything
-        plain = np.zeros_like(labels)
-        plain[groups.order] = labels[groups.order]
-        labels = plain
-    _check_grades(flavor, labels)
-    gains, exponent = relative_gains(flavor, labels, groups)
-    if gainless.size:
-        gains = np.where(gainless, 0.0, gains)
-    return gains, exponent, groups, judged
-
-
-def _check_grades(flavor: Flavor, labels: FloatArray) -> None:
-    if flavor.max_grade is not None and labels.size and labels.max() > flavor.max_grade:
-        raise ValueError(
-            f"y_true must not exceed Flavor.max_grade={flavor.max_grade:g}; got {labels.max():g}. "
-            "Raise max_grade to the top of the grade scale."
-        )
-    if isinstance(flavor.gain, tuple):
-        wrong = (labels != np.floor(labels)) | (labels < 0) | (labels >= len(flavor.gain))
-        if wrong.any():
-            raise ValueError(
-                f"y_true must hold integer grades from 0 to {len(flavor.gain) - 1} for a gain table of "
-                f"{len(flavor.gain)} entries; got {labels[wrong][0]:g}. Extend the table, or use gain='linear' or "
-                "'exponential', which take any label."
-            )
 
 
 def _in_tie_order(ranked: Groups, flavor: Flavor, gains: FloatArray, doc_id: IntArray | None) -> Groups:

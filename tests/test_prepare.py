@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import threading
 
@@ -119,3 +120,33 @@ def test_an_exception_in_a_thread_is_raised():
 
     with pytest.raises(RuntimeError, match="three"):
         in_threads(work, [1, 2, 3, 4], 2)
+
+
+def test_a_gain_that_takes_no_part_does_not_set_the_scale():
+    flavor = Flavor(gain="exponential", ideal="recall")
+    kept = np.array([True, True, False])
+    expected = ndcg_score([1, 2], [3, 2], group=[2], flavor=flavor)
+    result = evaluate([1, 2, 5000], [3, 2, 1], group=[3], retrieved=kept, flavor=flavor)
+    assert result.value == expected < 1
+    assert result.per_query.n_relevant.tolist() == [3]
+    assert (
+        evaluate([1, 2, 5000], [3, 2, 1], group=[3], retrieved=kept, flavor=flavor.replace(ideal="global")).value == 0
+    )
+
+
+def test_a_callable_is_asked_about_grades_that_occur_alone():
+    asked = []
+
+    def gain(grade):
+        asked.append(grade)
+        return 1 + np.log(grade)
+
+    y, mask = [[1, math.nan, 2, 0]], np.array([[True, True, True, False]])
+    flavor = Flavor(gain=gain, unjudged="zero")
+    assert ndcg_score(y, [[3, 2, 1, 0]], mask=mask, flavor=flavor) < 1
+    assert sorted(asked) == [1.0, 2.0]
+
+
+def test_rows_that_take_no_part_are_not_held_against_the_scale():
+    flavor = Flavor(max_grade=-1.0, negative="allow")
+    assert evaluate([[-2, 5]], [[1, 2]], mask=np.array([[True, False]]), flavor=flavor).n_empty == 1
