@@ -15,7 +15,8 @@ def markdown(report: dict[str, Any]) -> str:
     lines = [
         "# Speed, measured",
         "",
-        f"{report['date']}; {where}; Python {report['python']}; {versions}. Inputs at {report['scale']:g} of full size.",
+        f"{report['date']}; {where}; Python {report['python']}; {versions}.",
+        f"Inputs at {report['scale']:g} of full size.",
         "",
         "Written by `python -m benchmarks`. All rows of one comparison ran in turn in one process on the same arrays,",
         "after their values were seen to agree. Ratio: time over that of the first row.",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ndcg_ml.evaluation import Evaluation, PerQuery
 from ndcg_ml.flavor import PRESETS, Flavor
-from ndcg_ml.prepare import Prepared, prepare
+from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.score import dcg_score, evaluate, evaluate_ranked, ndcg_score
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
-from ndcg_ml.prepare import Prepared, prepare
+from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGEval"]
 

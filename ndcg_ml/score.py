@@ -12,7 +12,7 @@ import numpy as np
 from ndcg_ml._arrays import real_array
 from ndcg_ml.evaluation import Evaluation
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor
-from ndcg_ml.prepare import prepare
+from ndcg_ml.prepared import prepare
 
 __all__ = ["dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._aggregate import EmptyQueryError
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
-from ndcg_ml.prepare import prepare
+from ndcg_ml.prepared import prepare
 
 try:
     from sklearn.base import is_classifier
