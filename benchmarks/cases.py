@@ -82,6 +82,21 @@ def ragged(scale: float) -> Iterator[Result]:
     )
 
 
+def torch_cpu(scale: float) -> Iterator[Result]:
+    """CPU tensors, one id a row."""
+    for work in (workloads.ragged(scale), workloads.tiny(scale)):
+        yield compare(
+            f"torch on the CPU, sklearn flavor, k=10; {work.name}",
+            [
+                peers.ours_in_torch(work, "sklearn", 10, "metric"),
+                peers.ours_by_ids(work, "sklearn", 10),
+                peers.ours_in_torch(work, "sklearn", 10, "function"),
+                *([peers.torchmetrics(work, 10)] if work.sizes.size < 100_000 else []),
+            ],
+            target=-1.5,
+        )
+
+
 def shapes(scale: float) -> Iterator[Result]:
     """How the cost moves with shape, ties, precision and cut-off."""
     works = [workloads.ragged(scale), workloads.tiny(scale), workloads.huge(scale), workloads.trec(scale)]
@@ -142,4 +157,4 @@ def imports(scale: float) -> Iterator[Result]:
     yield compare("import, in a new interpreter", [fresh("ndcg_ml"), fresh("numpy")], budget_s=12.0)
 
 
-CASES = {case.__name__: case for case in (lightgbm, dense, ragged, limits, shapes, imports)}
+CASES = {case.__name__: case for case in (lightgbm, dense, ragged, limits, torch_cpu, shapes, imports)}

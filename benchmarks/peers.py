@@ -61,6 +61,35 @@ def sklearn_loop(work: Workload, k: int | None) -> Contender:
     return Contender("sklearn.metrics.ndcg_score, loop over queries", call, 1e-9)
 
 
+def ours_in_torch(work: Workload, flavor: str, k: int | None, kernel: str) -> Contender:
+    """The metric on CPU tensors, flat with one id a row; or the torch kernel that serves devices, on the CPU."""
+    import torch
+
+    from ndcg_ml.torch import NDCG, ndcg
+
+    scores, labels, indexes = torch.tensor(work.scores), torch.tensor(work.labels), torch.tensor(work.qid)
+
+    def metric() -> float:
+        metric = NDCG(flavor, k=k)
+        metric.update(scores, labels, indexes=indexes)
+        return float(metric.compute())
+
+    def function() -> float:
+        return float(ndcg(scores, labels, flavor=flavor, k=k, indexes=indexes).mean())
+
+    if kernel == "metric":
+        return Contender("ndcg_ml.torch.NDCG, update and compute", metric, 1e-9)
+    return Contender("ndcg_ml.torch.ndcg, the kernel for devices, on the CPU", function, 1e-9)
+
+
+def ours_by_ids(work: Workload, flavor: str, k: int | None) -> Contender:
+    """``ndcg_score`` from one contiguous id a row, with the default number of threads."""
+    qid = work.qid
+    return Contender(
+        "ndcg_ml.ndcg_score, qid=", lambda: ndcg_score(work.labels, work.scores, qid=qid, flavor=flavor, k=k), 1e-9
+    )
+
+
 def torchmetrics(work: Workload, k: int | None) -> Contender:
     import torch
     from torchmetrics.retrieval import RetrievalNormalizedDCG

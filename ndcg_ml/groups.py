@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 __all__ = ["Block", "Groups", "IntArray"]
@@ -29,9 +30,10 @@ class Block:
     ----------
     queries : ndarray of int, shape (n_block,)
         Which queries these are.
-    rows : ndarray of int, shape (n_block, width), or slice
-        The caller's row behind every slot; in a padded slot, some valid row. A slice where the rows are the
-        consecutive rows of the caller's arrays.
+    starts : ndarray of int, shape (n_block,)
+        Where each query begins, in `order` or in the caller's rows.
+    order : ndarray of int or None
+        That of the layout.
     padding : ndarray of int or None
         Flat positions of the padded slots. They are the last slots of a query.
     shape : tuple of int
@@ -39,19 +41,33 @@ class Block:
     """
 
     queries: IntArray
-    rows: IntArray | slice
+    starts: IntArray
+    order: IntArray | None
     padding: IntArray | None
     shape: tuple[int, int]
 
     def gather(self, values: NDArray[Any], fill: float, out: NDArray[Any]) -> NDArray[Any]:
         """Copy the values of the block's rows to `out`, with `fill` in the padded slots."""
-        if isinstance(self.rows, slice):
-            np.copyto(out, values[self.rows].reshape(self.shape))
+        if self.order is None:
+            self._copy(values, out)
         else:
-            values.take(self.rows, out=out, mode="clip")  # any other mode would go through a buffer
+            rows = np.zeros(self.shape, dtype=self.order.dtype)
+            self._copy(self.order, rows)
+            values.take(rows, out=out, mode="clip")  # any other mode would go through a buffer
         if self.padding is not None:
             out.reshape(-1)[self.padding] = fill
         return out
+
+    def _copy(self, values: NDArray[Any], out: NDArray[Any]) -> None:
+        """From each start on, as many values as the block is wide, or as there are."""
+        width = self.shape[1]
+        last = values.size - width
+        # A view of every stretch of that width: indexing it copies whole stretches, not single values.
+        stretches = as_strided(values, (last + 1, width), (values.itemsize, values.itemsize), writeable=False)
+        out[...] = stretches[np.minimum(self.starts, last)]
+        for row in np.flatnonzero(self.starts > last):
+            start = self.starts[row]
+            out[row, : values.size - start] = values[start:]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,22 +207,11 @@ class Groups:
             at = stop
 
     def _block(self, queries: IntArray, sizes: IntArray) -> Block:
-        width = int(sizes[-1])
-        shape = (queries.size, width)
-        padded = int(sizes[0]) != width
-        if self.order is None and not padded and queries[-1] - queries[0] == queries.size - 1:
-            first = int(self.starts[queries[0]])
-            if (np.diff(queries) == 1).all():
-                return Block(queries, slice(first, first + queries.size * width), None, shape)
-        slot = np.arange(width)
-        rows = self.starts[queries][:, None] + slot
+        shape = (queries.size, int(sizes[-1]))
         padding = None
-        if padded:
-            padding = np.flatnonzero(slot >= sizes[:, None])
-            rows.reshape(-1)[padding] = self.starts[queries[-1]]
-        if self.order is not None:
-            rows = self.order[rows]
-        return Block(queries, rows, padding, shape)
+        if sizes[0] != sizes[-1]:
+            padding = np.flatnonzero(np.arange(shape[1]) >= sizes[:, None])
+        return Block(queries, self.starts[queries], self.order, padding, shape)
 
 
 def _starts(sizes: IntArray) -> IntArray:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._recent import Recent
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
 from ndcg_ml.prepared import Prepared, prepare
 
@@ -15,24 +16,6 @@ __all__ = ["NDCGEval"]
 # Data sets whose layout is kept between rounds: every fold and set of a cross-validation, with room to spare.
 _SLOTS = 32
 _DEFAULT_K = 10
-
-
-class _Slot(NamedTuple):
-    """A data set seen before. Compared by content: LightGBM reuses addresses, and callers reuse arrays."""
-
-    group: NDArray[Any]
-    labels: NDArray[Any]
-    weight: NDArray[Any] | None
-    prepared: Prepared
-
-    def holds(self, group: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> bool:
-        if (weight is None) != (self.weight is None):
-            return False
-        return (
-            np.array_equal(self.group, group)
-            and np.array_equal(self.labels, labels)
-            and (weight is None or np.array_equal(self.weight, weight))  # type: ignore[arg-type]
-        )
 
 
 class NDCGEval:
@@ -99,13 +82,10 @@ class NDCGEval:
             )
         base = self.flavor.metric_name
         self.names = tuple(base if k is None else f"{base}@{k}" for k in self.ks)
-        self._slots: tuple[_Slot, ...] = ()
+        self._recent = Recent(_SLOTS)
 
     def __repr__(self) -> str:
         return f"NDCGEval({str(self.flavor)!r}, k={self.ks})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_slots": ()}
 
     # LightGBM counts the parameters of this signature, and only 2, 3 or 4 of them will do.
     def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
@@ -142,19 +122,16 @@ class NDCGEval:
         assert isinstance(values, dict)
         return [(name, values[k], True) for name, k in zip(self.names, self.ks, strict=True)]
 
-    def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> Prepared:
+    def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Prepared:
         weight = None if weight is None else np.asarray(weight)
-        for slot in self._slots:
-            if slot.holds(group, labels, weight):
-                return slot.prepared
-        query_weight = None if weight is None else _mean_row_weight(weight, group)
-        prepared = prepare(
-            labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=self.threads
-        )
-        kept = None if weight is None else weight.copy()
-        # One assignment, so that threads that share this object see either tuple whole.
-        self._slots = (_Slot(group.copy(), labels.copy(), kept, prepared), *self._slots[: _SLOTS - 1])
-        return prepared
+
+        def make() -> Prepared:
+            query_weight = None if weight is None else _mean_row_weight(weight, group)
+            return prepare(
+                labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=self.threads
+            )
+
+        return self._recent.prepared((group, labels, weight), make)
 
 
 def _mean_row_weight(weight: NDArray[Any], group: NDArray[Any]) -> NDArray[np.float64]:

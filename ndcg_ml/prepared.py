@@ -192,6 +192,15 @@ class Prepared:
             ),
         )
 
+    def per_query(self, y_score: Any) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.bool_]]:
+        """NDCG, DCG, ideal DCG, and whether the query is empty: each of shape (n_queries, n_cutoffs).
+
+        What ``evaluate`` tabulates, without the diagnostics; an empty query that the mean skips is nan.
+        """
+        dcg, idcg = self._rank(self._scores(y_score))
+        ndcg, empty = _aggregate.per_query_ndcg(dcg, idcg, self.flavor, self._ids())
+        return ndcg, self._unscaled(dcg), self._unscaled(idcg), empty
+
     # -- from scores to DCG ------------------------------------------------------------------------------------------
 
     def _scores(self, y_score: Any) -> NDArray[Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._aggregate import EmptyQueryError
+from ndcg_ml._recent import Recent
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
 from ndcg_ml.prepared import prepare
 
@@ -29,6 +30,9 @@ _HOW_TO_PASS_IDS = (
 # What scikit-learn does with an exception of a scorer: these two modules turn it into the score nan, after which a
 # search "finds" its first candidate. A result that is not a number they do refuse, whatever error_score says.
 _WHERE_ERRORS_BECOME_NAN = ("sklearn.model_selection._validation", "sklearn.metrics._scorer")
+
+
+_SLOTS = 16
 
 
 def ndcg_scorer(flavor: Flavor | str, k: KSpec = ...) -> NDCGScorer:
@@ -110,6 +114,7 @@ class NDCGScorer:
                 "Choose empty='skip' to leave empty queries out, or 0 or 1."
             )
         self.flavor = flavor
+        self._recent = Recent(_SLOTS)  # every candidate of a search is scored on the same folds
 
     def __repr__(self) -> str:
         return f"ndcg_scorer({str(self.flavor)!r})"
@@ -153,7 +158,8 @@ class NDCGScorer:
                     f"query ids must be one a row, shape {labels.shape}; got {np.shape(qid)} "
                     f"(sizes of queries are not ids). {_HOW_TO_PASS_IDS}"
                 )
-            prepared = prepare(y_true, flavor=self.flavor, qid=qid)
+            qid = np.asarray(qid)
+            prepared = self._recent.prepared((labels, qid), lambda: prepare(y_true, flavor=self.flavor, qid=qid))
         else:
             prepared = prepare(y_true, flavor=self.flavor)
         scores = _expected_grades(estimator, X, labels.shape)

@@ -100,7 +100,7 @@ def test_cross_validation_evaluates_whole_queries():
     for part in ("train", "valid"):
         ours, theirs = result[f"{part} ndcg_lightgbm@10-mean"], result[f"{part} ndcg@10-mean"]
         assert ours == pytest.approx(theirs, abs=1e-12)
-    assert len(ndcg._slots) == 8
+    assert len(ndcg._recent) == 8
 
 
 def test_row_weights_become_query_weights_as_in_lightgbm():
@@ -147,7 +147,7 @@ def test_the_cache_sees_changed_labels_groups_and_weights():
     assert call(ndcg, y, s, [4]) == ndcg_score(y, s, group=[4])
     weighted = call(ndcg, y, s, group, np.array([1.0, 1, 3, 3]))
     assert weighted == ndcg_score(y, s, group=group, query_weight=[1, 3])
-    assert len(ndcg._slots) == 4
+    assert len(ndcg._recent) == 4
 
 
 def test_scores_in_a_reused_buffer_are_neither_kept_nor_changed():
@@ -164,14 +164,14 @@ def test_more_data_sets_than_slots():
     for n in range(2, _SLOTS + 10):
         y, s = np.arange(float(n)), -np.arange(float(n))
         assert call(ndcg, y, s, [n]) == ndcg_score(y, s, group=[n])
-    assert len(ndcg._slots) == _SLOTS
+    assert len(ndcg._recent) == _SLOTS
 
 
 def test_pickle_and_copy_leave_the_cache_behind():
     ndcg = NDCGEval("sklearn@5")
     call(ndcg, [1, 0], [0, 1], [2])
     for again in (pickle.loads(pickle.dumps(ndcg)), copy.deepcopy(ndcg)):
-        assert again._slots == ()
+        assert len(again._recent) == 0
         assert again.names == ndcg.names
         assert call(again, [1, 0], [0, 1], [2]) == call(ndcg, [1, 0], [0, 1], [2])
 

@@ -20,6 +20,15 @@ from ndcg_ml.torch import NDCG
 GENERATOR = torch.Generator().manual_seed(5)
 
 
+@pytest.fixture(autouse=True, scope="module", params=["host", "device"])
+def kernel(request):
+    """Both ways to the sums: the NumPy kernel that serves CPU tensors, and the torch kernel that serves devices."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "device":
+            patch.setattr("ndcg_ml.torch.metric.host_sums", lambda *_: None)
+        yield request.param
+
+
 def batches(n_batches, size=4, width=6):
     """Scores with ties, labels with empty queries, and masks."""
     for _ in range(n_batches):
@@ -331,3 +340,42 @@ def test_a_metric_has_no_document_ids():
 def test_refusals_name_the_parameters_of_update(arguments, error, words):
     with pytest.raises(error, match=words):
         NDCG().update(*arguments)
+
+
+def test_cpu_tensors_of_any_kind_take_the_short_way_or_the_right_one(kernel):
+    labels = torch.tensor([[3, 0, 1], [0, 2, 1]])
+    mask = torch.tensor([[True, True, False], [True, True, True]])
+    scores = torch.tensor([[0.5, 0.25, 9.0], [0.75, 0.5, 0.25]])
+    ids = torch.arange(2).repeat_interleave(3)[mask.flatten()]
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        for grades in (labels, labels.to(torch.uint8), labels.float(), labels.bfloat16()):
+            padded, flat = NDCG("lightgbm", k=2), NDCG("lightgbm", k=2)
+            padded.update(scores.to(dtype).clone().requires_grad_(), grades, mask=mask)
+            flat.update(scores[mask].to(dtype), grades[mask], indexes=ids.int())
+            assert (
+                padded.compute()
+                == flat.compute()
+                == 0.5 + 0.5 * evaluate([[0, 2, 1]], [[3, 2, 1]], flavor="lightgbm", k=2).value
+            )
+    deep = NDCG("lightgbm", k=2)
+    deep.update(scores[None, :, :2].transpose(1, 2), labels[None, :, :2].transpose(1, 2))
+    expected = evaluate(labels[:, :2].T.numpy(), scores[:, :2].T.numpy(), flavor="lightgbm", k=2).value
+    assert deep.compute().item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_short_way_is_taken_for_plain_tensors_on_the_cpu(kernel, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("the torch kernel was called")
+
+    monkeypatch.setattr("ndcg_ml.torch.metric.evaluate", refuse)
+    update = NDCG("sklearn").update
+    for arguments in (
+        {"preds": torch.rand(2, 3), "target": torch.ones(2, 3)},
+        {"preds": torch.rand(2, 3), "target": torch.ones(2, 3), "mask": torch.ones(2, 3, dtype=torch.bool)},
+        {"preds": torch.rand(3), "target": torch.ones(3), "indexes": torch.tensor([4, 4, 1])},
+    ):
+        if kernel == "host":
+            update(**arguments)
+        else:
+            with pytest.raises(AssertionError, match="the torch kernel was called"):
+                update(**arguments)

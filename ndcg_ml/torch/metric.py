@@ -12,6 +12,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
+from ndcg_ml.torch._host import host_sums
 from ndcg_ml.torch._inputs import read_batch
 from ndcg_ml.torch._kernel import evaluate, snapped
 from ndcg_ml.torch._problems import PROBLEMS, refusal
@@ -159,6 +160,10 @@ compute_with_cache
         TypeError, ValueError
             As for ``ndcg_ml.torch.ndcg``; on an accelerator, what needs a look at the data raises in ``compute``.
         """
+        sums = host_sums(self.flavor, self.ks, preds, target, indexes, mask)
+        if sums is not None:
+            self._add(*map(torch.as_tensor, sums))
+            return
         batch = read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
         if batch is None:
             return
@@ -170,14 +175,22 @@ compute_with_cache
         exists = batch.layout.exists.unsqueeze(-1)
         counted = exists & ~result.empty
         averaged = counted if self.flavor.empty == "skip" else exists
-        # Out of place, and restored to their dtype: a cast of the module around must not be able to narrow the sums.
-        self.n_queries = self.n_queries.long() + exists.sum()
-        self.n_empty = self.n_empty.long() + (exists & result.empty).sum(0)
         self.problems = self.problems.long() + result.problems
-        dtype = result.ndcg.dtype
-        self.ndcg_sum = self.ndcg_sum.to(dtype) + torch.where(averaged, result.ndcg, 0.0).sum(0)
-        self.dcg_sum = self.dcg_sum.to(dtype) + torch.where(counted, result.dcg, 0.0).sum(0)
-        self.idcg_sum = self.idcg_sum.to(dtype) + torch.where(counted, result.idcg, 0.0).sum(0)
+        self._add(
+            exists.sum(),
+            (exists & result.empty).sum(0),
+            torch.where(averaged, result.ndcg, 0.0).sum(0),
+            torch.where(counted, result.dcg, 0.0).sum(0),
+            torch.where(counted, result.idcg, 0.0).sum(0),
+        )
+
+    def _add(self, n_queries: Tensor, n_empty: Tensor, ndcg: Tensor, dcg: Tensor, idcg: Tensor) -> None:
+        # Out of place, and restored to their dtype: a cast of the module around must not be able to narrow the sums.
+        self.n_queries = self.n_queries.long() + n_queries.to(self.n_queries.device)
+        self.n_empty = self.n_empty.long() + n_empty.to(self.n_empty.device)
+        self.ndcg_sum = self.ndcg_sum.to(ndcg.dtype) + ndcg.to(self.ndcg_sum.device)
+        self.dcg_sum = self.dcg_sum.to(ndcg.dtype) + dcg.to(self.dcg_sum.device)
+        self.idcg_sum = self.idcg_sum.to(ndcg.dtype) + idcg.to(self.idcg_sum.device)
 
     def compute(self) -> Tensor | dict[str, Tensor]:
         """The value over all queries seen.
