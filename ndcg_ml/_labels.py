@@ -79,8 +79,11 @@ def _range(labels: NDArray[np.float64], groups: Groups) -> tuple[float, float]:
 
 
 def _check_grades(flavor: Flavor, labels: NDArray[np.float64], graded: Groups) -> None:
-    highest = _range(labels, graded)[1]
-    if flavor.max_grade is not None and graded.sizes.any() and highest > flavor.max_grade:
+    if (
+        flavor.max_grade is not None
+        and graded.sizes.any()
+        and (highest := _range(labels, graded)[1]) > flavor.max_grade
+    ):
         raise ValueError(
             f"y_true must not exceed Flavor.max_grade={flavor.max_grade:g}; got {highest:g}. "
             "Raise max_grade to the top of the grade scale."

@@ -225,11 +225,15 @@ def whole_runs(scores: Scores, gains: FloatArray, depth: int, average: bool, spa
 
 def best_first(gains: FloatArray, depth: int) -> FloatArray:
     """The `depth` largest gains of each row, largest first; slots at -inf count as absent and become 0."""
-    top = gains
-    if depth < gains.shape[1]:
-        top = np.partition(gains, gains.shape[1] - depth, axis=1)[:, gains.shape[1] - depth :]
+    top: Scores = gains
+    with np.errstate(over="ignore"):
+        coarse = gains.astype(np.float32)
+    if (coarse == gains).all():  # as of graded labels: float32 is sorted in half the time, and loses nothing
+        top = coarse
+    if depth < top.shape[1]:
+        top = np.partition(top, top.shape[1] - depth, axis=1)[:, top.shape[1] - depth :]
     top = np.sort(top, axis=1)[:, ::-1]
-    return np.where(top == -np.inf, 0.0, top)
+    return np.where(top == -np.inf, 0.0, top).astype(np.float64)
 
 
 def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) -> FloatArray:

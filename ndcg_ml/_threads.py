@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from ndcg_ml.flavor import check_k
@@ -58,6 +57,8 @@ def in_threads(work: Callable[[Sequence[T]], None], items: Sequence[T], n_thread
     if n_threads == 1:
         work(items)
         return
+    from concurrent.futures import ThreadPoolExecutor  # which loads logging
+
     with ThreadPoolExecutor(n_threads) as pool:
         for done in [pool.submit(work, items[i::n_threads]) for i in range(n_threads)]:
             done.result()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from functools import lru_cache
 from types import EllipsisType, MappingProxyType
 from typing import Any, TypeAlias
@@ -373,6 +371,8 @@ class Flavor:
         """
         name = self.preset_name
         if name is None:
+            import hashlib  # here, like difflib below, because few need it and all would wait for it
+
             name = hashlib.sha256(str(self.replace(k=None)).encode()).hexdigest()[:8]
         return f"ndcg_{name}"
 
@@ -403,6 +403,8 @@ def _listed(names: Any) -> str:
 def _did_you_mean(got: object, names: Any) -> str:
     if not isinstance(got, str):
         return ""
+    from difflib import get_close_matches
+
     near = _ELSEWHERE.get(got.lower()) or next(iter(get_close_matches(got.lower(), list(names), n=1, cutoff=0.5)), None)
     return f" Did you mean {near!r}?" if near else ""
 

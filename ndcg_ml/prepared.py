@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,14 +109,12 @@ class Prepared:
         pool, graded = judgements.judged, judgements.graded
         ranked = pool if flavor.unjudged == "condense" else groups
         gains, self._exponent = relative_gains(flavor, flat, graded)
-        relevant = (gains > 0).astype(np.float64)
+        self._pool, self._relevant = pool, gains > 0
         if retrieved is not None:
             ranked = ranked.keep(retrieved)
             if flavor.ideal in ("recall", "local"):  # a gain that does not take part must not set the scale either
                 gains, self._exponent = relative_gains(flavor, flat, graded.keep(retrieved))
         self._n_docs = ranked.sizes
-        self._n_judged = pool.sizes
-        self._n_relevant = pool.per_query(np.add, relevant, 0.0).astype(np.int64)
         self._ranked = _in_tie_order(ranked, flavor, gains, doc_id)
         longest = int(groups.sizes.max())
         if flavor.ideal == "max":
@@ -124,17 +122,15 @@ class Prepared:
         self._discounts = discounts(flavor, longest)
         # An uncut ideal is one number a query, whatever the cut-offs of the ranking.
         self._ideal_ks: tuple[int | None, ...] = (None,) * len(ks) if flavor.ideal_depth == "all" else ks
-        self._blocks = [(block, _gains(block, gains, 0.0)) for block in self._ranked.blocks()]
         self._idcg: FloatArray | None = None
+        whole_lists = flavor.ideal == "recall" and flavor.recall_depth is None
+        # Where no gain is negative, padding with gain 0 is as good as absent: the ranked blocks serve the ideal too.
+        shared = (whole_lists or (flavor.ideal == "global" and pool is ranked)) and gains.min(initial=0.0) >= 0
+        self._blocks = self._gathered_gains(self._ranked, gains, 0.0, ideal=shared)
         if flavor.ideal == "max":
             self._idcg = self._max_ideal()
-        elif flavor.ideal == "global" and pool is not ranked:
-            self._idcg = self._sorted_ideal((block, _gains(block, gains, -np.inf)) for block in pool.blocks())
-        elif flavor.ideal == "global" or (flavor.ideal == "recall" and flavor.recall_depth is None):
-            if gains.min(initial=0.0) < 0:
-                self._idcg = self._sorted_ideal((block, _gains(block, gains, -np.inf)) for block in ranked.blocks())
-            else:  # where no gain is negative, padding with gain 0 is as good as absent
-                self._idcg = self._sorted_ideal(self._blocks)
+        elif not shared and (whole_lists or flavor.ideal == "global"):
+            self._gathered_gains(ranked if whole_lists else pool, gains, -np.inf, ideal=True)
 
     def __call__(self, y_score: Any) -> float | dict[int | None, float]:
         """The value for these scores.
@@ -185,8 +181,8 @@ class Prepared:
                 idcg=columns(self._unscaled(idcg)),
                 empty=columns(empty),
                 n_docs=self._n_docs,
-                n_judged=self._n_judged,
-                n_relevant=self._n_relevant,
+                n_judged=self._pool.sizes,
+                n_relevant=self._pool.per_query(np.add, self._relevant.astype(np.float64), 0.0).astype(np.int64),
                 tied=self._tied(scores),
                 weight=np.ones(self.groups.n_queries) if self._weight is None else self._weight,
             ),
@@ -252,13 +248,26 @@ class Prepared:
 
     # -- the four ideals ---------------------------------------------------------------------------------------------
 
-    def _sorted_ideal(self, pool: Iterable[tuple[Block, FloatArray]]) -> FloatArray:
-        """``global`` and ``recall``: the pool's gains, best first."""
-        idcg = np.zeros((self.groups.n_queries, len(self.ks)))
-        for block, gains in pool:
-            best = _numpy.best_first(gains, _depth(self._ideal_ks, block.shape[1]))
-            idcg[block.queries] = _numpy.dcg(best, self._discounts, self._ideal_ks)
-        return idcg
+    def _gathered_gains(
+        self, groups: Groups, gains: FloatArray, padding: float, *, ideal: bool
+    ) -> list[tuple[Block, FloatArray]]:
+        """The layout's blocks with their gains; and the ideal of ``global`` and ``recall``: the gains, best first."""
+        blocks = list(groups.blocks())
+        gathered: list[FloatArray] = [np.empty(block.shape) for block in blocks]
+        idcg = np.zeros((groups.n_queries, len(self.ks)))
+
+        def work(numbers: Sequence[int]) -> None:
+            for number in numbers:
+                block, mine = blocks[number], gathered[number]
+                block.gather(gains, padding, mine)
+                if ideal:
+                    best = _numpy.best_first(mine, _depth(self._ideal_ks, block.shape[1]))
+                    idcg[block.queries] = _numpy.dcg(best, self._discounts, self._ideal_ks)
+
+        in_threads(work, range(len(blocks)), thread_count(self._threads, gains.size))
+        if ideal:
+            self._idcg = idcg
+        return list(zip(blocks, gathered, strict=True))
 
     def _max_ideal(self) -> FloatArray:
         """``max``: the top grade at every rank; a query without any document has no ideal."""
@@ -314,10 +323,6 @@ def _gathered(
     for block, gains in blocks:
         ranked = block.gather(scores, -np.inf, space.array("scores", block.shape, scores.dtype))
         yield block, gains, _numpy.room_for_padding(ranked, block.padding) if bottom else ranked
-
-
-def _gains(block: Block, gains: FloatArray, padding: float) -> FloatArray:
-    return block.gather(gains, padding, np.empty(block.shape))
 
 
 def _depth(ks: Sequence[int | None], width: int) -> int:
