@@ -104,7 +104,8 @@ def shapes(scale: float) -> Iterator[Result]:
         for k in (1, 10, 100, None):
             yield compare(
                 f"shape: {work.name}, k={k}",
-                [
+                rows=work.rows,
+                contenders=[
                     peers.ours_prepared(work, "sklearn", k),
                     peers.ours(work, "sklearn", k),
                     peers.one_pass(work),

@@ -39,6 +39,7 @@ class Result:
     """
 
     title: str
+    rows: int = 0
     target: float | None = None
     timings: list[Timing] = field(default_factory=list)
 
@@ -47,7 +48,12 @@ class Result:
 
 
 def compare(
-    title: str, contenders: Iterable[Contender], *, target: float | None = None, budget_s: float = 6.0
+    title: str,
+    contenders: Iterable[Contender],
+    *,
+    rows: int = 0,
+    target: float | None = None,
+    budget_s: float = 6.0,
 ) -> Result:
     """Check that the contenders agree with the first, then time them in turn, several times over."""
     contenders = list(contenders)
@@ -71,6 +77,7 @@ def compare(
     medians = [statistics.median(times) for times in taken]
     return Result(
         title,
+        rows,
         target,
         [
             Timing(c.name, v, m, min(t), len(t), m / medians[0], c.note)

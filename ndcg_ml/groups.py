@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 __all__ = ["Block", "Groups", "IntArray"]
@@ -30,44 +29,27 @@ class Block:
     ----------
     queries : ndarray of int, shape (n_block,)
         Which queries these are.
-    starts : ndarray of int, shape (n_block,)
-        Where each query begins, in `order` or in the caller's rows.
-    order : ndarray of int or None
-        That of the layout.
+    rows : ndarray of int, shape (n_block, width)
+        The caller's row behind every slot; in a padded slot, any row or a number beyond the last.
     padding : ndarray of int or None
         Flat positions of the padded slots. They are the last slots of a query.
-    shape : tuple of int
-        (n_block, width).
     """
 
     queries: IntArray
-    starts: IntArray
-    order: IntArray | None
+    rows: IntArray
     padding: IntArray | None
-    shape: tuple[int, int]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_block, width)."""
+        return self.rows.shape[0], self.rows.shape[1]
 
     def gather(self, values: NDArray[Any], fill: float, out: NDArray[Any]) -> NDArray[Any]:
         """Copy the values of the block's rows to `out`, with `fill` in the padded slots."""
-        if self.order is None:
-            self._copy(values, out)
-        else:
-            rows = np.zeros(self.shape, dtype=self.order.dtype)
-            self._copy(self.order, rows)
-            values.take(rows, out=out, mode="clip")  # any other mode would go through a buffer
+        values.take(self.rows, out=out, mode="clip")  # any other mode would go through a buffer
         if self.padding is not None:
             out.reshape(-1)[self.padding] = fill
         return out
-
-    def _copy(self, values: NDArray[Any], out: NDArray[Any]) -> None:
-        """From each start on, as many values as the block is wide, or as there are."""
-        width = self.shape[1]
-        last = values.size - width
-        # A view of every stretch of that width: indexing it copies whole stretches, not single values.
-        stretches = as_strided(values, (last + 1, width), (values.itemsize, values.itemsize), writeable=False)
-        out[...] = stretches[np.minimum(self.starts, last)]
-        for row in np.flatnonzero(self.starts > last):
-            start = self.starts[row]
-            out[row, : values.size - start] = values[start:]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,7 +122,8 @@ class Groups:
         np.not_equal(ids[1:], ids[:-1], out=new[1:])
         first = np.flatnonzero(new)
         heads = ids[first]
-        if np.unique(heads).size == heads.size:  # every id stands in one piece
+        # Every id stands in one piece; in rising order that needs no sorting to see.
+        if (heads[1:] > heads[:-1]).all() or np.unique(heads).size == heads.size:
             sizes = np.diff(np.append(first, ids.size))
             return cls(sizes=sizes, starts=first, order=None, n_rows=n_rows, ids=heads)
         unique, seen, codes = np.unique(ids, return_index=True, return_inverse=True)
@@ -207,11 +190,12 @@ class Groups:
             at = stop
 
     def _block(self, queries: IntArray, sizes: IntArray) -> Block:
-        shape = (queries.size, int(sizes[-1]))
-        padding = None
-        if sizes[0] != sizes[-1]:
-            padding = np.flatnonzero(np.arange(shape[1]) >= sizes[:, None])
-        return Block(queries, self.starts[queries], self.order, padding, shape)
+        slot = np.arange(sizes[-1])
+        rows = self.starts[queries][:, None] + slot
+        if self.order is not None:
+            rows = self.order.take(rows, mode="clip")
+        padding = None if sizes[0] == sizes[-1] else np.flatnonzero(slot >= sizes[:, None])
+        return Block(queries, rows, padding)
 
 
 def _starts(sizes: IntArray) -> IntArray:
