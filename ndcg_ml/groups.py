@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ _SPREAD = 1.15
 # So few padded slots cost less than one more block.
 _CHEAP_PADDING = 1 << 12
 # Slots in a block: few enough that a block's working arrays stay in the processor's cache.
-_BLOCK_SLOTS = 1 << 16
+_BLOCK_SLOTS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,23 +29,30 @@ class Block:
     ----------
     queries : ndarray of int, shape (n_block,)
         Which queries these are.
-    rows : ndarray of int, shape (n_block, width)
-        The caller's row behind every slot; in a padded slot, any row or a number beyond the last.
+    rows : ndarray of int, shape (n_block, width), or slice
+        The caller's row behind every slot; in a padded slot, any row or a number beyond the last. A slice, where the
+        slots are consecutive rows.
     padding : ndarray of int or None
         Flat positions of the padded slots. They are the last slots of a query.
+    shape : tuple of int
+        (n_block, width).
     """
 
     queries: IntArray
-    rows: IntArray
+    rows: IntArray | slice
     padding: IntArray | None
+    shape: tuple[int, int]
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n_block, width)."""
-        return self.rows.shape[0], self.rows.shape[1]
+    def gather(
+        self, values: NDArray[Any], fill: float, room: Callable[[tuple[int, int], Any], NDArray[Any]]
+    ) -> NDArray[Any]:
+        """The values of the block's rows, to be read only: a view of them, or in `room(shape, dtype)` a copy.
 
-    def gather(self, values: NDArray[Any], fill: float, out: NDArray[Any]) -> NDArray[Any]:
-        """Copy the values of the block's rows to `out`, with `fill` in the padded slots."""
+        Padded slots hold `fill`.
+        """
+        if isinstance(self.rows, slice):
+            return values[self.rows].reshape(self.shape)
+        out = room(self.shape, values.dtype)
         values.take(self.rows, out=out, mode="clip")  # any other mode would go through a buffer
         if self.padding is not None:
             out.reshape(-1)[self.padding] = fill
@@ -190,12 +197,17 @@ class Groups:
             at = stop
 
     def _block(self, queries: IntArray, sizes: IntArray) -> Block:
-        slot = np.arange(sizes[-1])
-        rows = self.starts[queries][:, None] + slot
+        width = int(sizes[-1])
+        shape = (queries.size, width)
+        starts = self.starts[queries]
+        padded = sizes[0] != width
+        if self.order is None and not padded and (np.diff(starts) == width).all():
+            return Block(queries, slice(int(starts[0]), int(starts[-1]) + width), None, shape)
+        slot = np.arange(width)
+        rows = starts[:, None] + slot
         if self.order is not None:
             rows = self.order.take(rows, mode="clip")
-        padding = None if sizes[0] == sizes[-1] else np.flatnonzero(slot >= sizes[:, None])
-        return Block(queries, rows, padding)
+        return Block(queries, rows, np.flatnonzero(slot >= sizes[:, None]) if padded else None, shape)
 
 
 def _starts(sizes: IntArray) -> IntArray:

@@ -109,6 +109,8 @@ class Prepared:
         pool, graded = judgements.judged, judgements.graded
         ranked = pool if flavor.unjudged == "condense" else groups
         gains, self._exponent = relative_gains(flavor, flat, graded)
+        if np.may_share_memory(gains, labels):  # what is kept here must not change with the caller's array
+            gains = gains.copy()
         self._pool, self._relevant = pool, gains > 0
         if retrieved is not None:
             ranked = ranked.keep(retrieved)
@@ -253,13 +255,13 @@ class Prepared:
     ) -> list[tuple[Block, FloatArray]]:
         """The layout's blocks with their gains; and the ideal of ``global`` and ``recall``: the gains, best first."""
         blocks = list(groups.blocks())
-        gathered: list[FloatArray] = [np.empty(block.shape) for block in blocks]
+        gathered: list[FloatArray] = [gains] * len(blocks)
         idcg = np.zeros((groups.n_queries, len(self.ks)))
 
         def work(numbers: Sequence[int]) -> None:
             for number in numbers:
-                block, mine = blocks[number], gathered[number]
-                block.gather(gains, padding, mine)
+                block = blocks[number]
+                gathered[number] = mine = block.gather(gains, padding, np.empty)
                 if ideal:
                     best = _numpy.best_first(mine, _depth(self._ideal_ks, block.shape[1]))
                     idcg[block.queries] = _numpy.dcg(best, self._discounts, self._ideal_ks)
@@ -321,7 +323,7 @@ def _gathered(
     """Each block with its gains and its scores, padded slots below every document."""
     bottom = scores.size > 0 and np.fmin.reduce(scores) == -np.inf  # rows that take no part may be NaN
     for block, gains in blocks:
-        ranked = block.gather(scores, -np.inf, space.array("scores", block.shape, scores.dtype))
+        ranked = block.gather(scores, -np.inf, space.scores)
         yield block, gains, _numpy.room_for_padding(ranked, block.padding) if bottom else ranked
 
 

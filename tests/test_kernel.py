@@ -25,16 +25,13 @@ TOLERANCE = 1e-12
 
 # Where the kernel selects, sorts, pads and cuts into blocks, forced one way and the other.
 SELECT, SORT = {"_SELECT_BELOW": 1e-9}, {"_SELECT_BELOW": 1e9}
-UNSTABLE = {"_SHORT": 0}
 ONE_BLOCK = {"_SPREAD": 1e9, "_CHEAP_PADDING": 1 << 30}
 TINY_BLOCKS = {"_SPREAD": 1e9, "_BLOCK_SLOTS": 9}
 ONE_QUERY_A_BLOCK = {"_SPREAD": 1.0, "_CHEAP_PADDING": 0, "_BLOCK_SLOTS": 1}
 PATHS = {
     "select": SELECT,
     "sort": SORT,
-    "sort without insertion": {**SORT, **UNSTABLE},
-    "select, then sort without insertion": {**SELECT, **UNSTABLE},
-    "select in one padded block": {**SELECT, **ONE_BLOCK, **UNSTABLE},
+    "select in one padded block": {**SELECT, **ONE_BLOCK},
     "sort in one padded block": {**SORT, **ONE_BLOCK},
     "select in tiny blocks": {**SELECT, **TINY_BLOCKS},
     "sort, one query a block": {**SORT, **ONE_QUERY_A_BLOCK},

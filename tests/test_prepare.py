@@ -31,6 +31,16 @@ def test_prepared_equals_the_functions(flavor):
         assert prepared.evaluate(scores).value == evaluate(y, scores, group=group, flavor=flavor).value
 
 
+@pytest.mark.parametrize("flavor", ["sklearn", "lightgbm", "ndcg[gain=0|1|3|7]"])
+def test_what_was_prepared_does_not_change_with_the_callers_arrays(flavor):
+    y, s = np.array([[3.0, 0, 1], [0, 2, 1]]), np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])
+    expected = ndcg_score(y, s, flavor=flavor, k=2)
+    prepared = prepare(y, flavor=flavor, k=2)
+    y[:] = y[:, ::-1].copy()
+    assert prepared(s) == expected != ndcg_score(y, s, flavor=flavor, k=2)
+    assert s.tolist() == [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]]
+
+
 def test_threads_change_nothing():
     y, s, group = problem()
     one = prepare(y, group=group, flavor="sklearn", k=(1, 10, None), threads=1)
