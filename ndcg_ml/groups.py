@@ -19,6 +19,8 @@ _SPREAD = 1.15
 _CHEAP_PADDING = 1 << 12
 # Slots in a block: few enough that a block's working arrays stay in the processor's cache.
 _BLOCK_SLOTS = 1 << 17
+# From here on row numbers are kept in half the memory, though NumPy has to widen them at every use.
+_MANY_ROWS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +41,7 @@ class Block:
     """
 
     queries: IntArray
-    rows: IntArray | slice
+    rows: NDArray[np.signedinteger[Any]] | slice
     padding: IntArray | None
     shape: tuple[int, int]
 
@@ -204,9 +206,11 @@ class Groups:
         if self.order is None and not padded and (np.diff(starts) == width).all():
             return Block(queries, slice(int(starts[0]), int(starts[-1]) + width), None, shape)
         slot = np.arange(width)
-        rows = starts[:, None] + slot
+        rows: NDArray[np.signedinteger[Any]] = starts[:, None] + slot
+        if _MANY_ROWS < self.n_rows < 2**31:
+            rows = rows.astype(np.int32)
         if self.order is not None:
-            rows = self.order.take(rows, mode="clip")
+            rows = self.order.take(rows, mode="clip").astype(rows.dtype, copy=False)
         return Block(queries, rows, np.flatnonzero(slot >= sizes[:, None]) if padded else None, shape)
 
 

@@ -26,7 +26,7 @@ TOLERANCE = 1e-12
 # Where the kernel selects, sorts, pads and cuts into blocks, forced one way and the other.
 SELECT, SORT = {"_SELECT_BELOW": 1e-9}, {"_SELECT_BELOW": 1e9}
 ONE_BLOCK = {"_SPREAD": 1e9, "_CHEAP_PADDING": 1 << 30}
-TINY_BLOCKS = {"_SPREAD": 1e9, "_BLOCK_SLOTS": 9}
+TINY_BLOCKS = {"_SPREAD": 1e9, "_BLOCK_SLOTS": 9, "_MANY_ROWS": 0}
 ONE_QUERY_A_BLOCK = {"_SPREAD": 1.0, "_CHEAP_PADDING": 0, "_BLOCK_SLOTS": 1}
 PATHS = {
     "select": SELECT,
