@@ -307,7 +307,7 @@ class Prepared:
 
     def _unscaled(self, values: FloatArray) -> FloatArray:
         if self._exponent is None:
-            return values
+            return values.copy()  # the ideals are kept here
         with np.errstate(over="ignore"):
             lost = np.abs(values) < np.finfo(np.float64).tiny  # beside the largest gain of the query
             out: FloatArray = np.ldexp(np.where(lost, 0.0, values), self._exponent[:, None])

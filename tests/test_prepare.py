@@ -41,6 +41,15 @@ def test_what_was_prepared_does_not_change_with_the_callers_arrays(flavor):
     assert s.tolist() == [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]]
 
 
+def test_a_result_may_be_written_to():
+    y, s, group = problem(5, 30)
+    prepared = prepare(y, group=group, flavor="sklearn", k=10)
+    first = prepared.evaluate(s)
+    for name in ("ndcg", "dcg", "idcg"):
+        first.per_query[name][:] = 7
+    assert prepared(s) == first.value
+
+
 def test_threads_change_nothing():
     y, s, group = problem()
     one = prepare(y, group=group, flavor="sklearn", k=(1, 10, None), threads=1)
