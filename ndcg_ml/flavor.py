@@ -201,7 +201,7 @@ class Flavor:
             _check_choice(name, getattr(self, name))
         put("empty", _check_empty(self.empty))
         put("k", check_k(self.k, "Flavor.k"))
-        put("recall_depth", check_k(self.recall_depth, "Flavor.recall_depth"))
+        put("recall_depth", check_k(self.recall_depth, "Flavor.recall_depth", "for all that was retrieved"))
         put("discount_base", _check_number("discount_base", self.discount_base))
         if self.discount_base <= 1:
             raise ValueError(
@@ -463,17 +463,17 @@ def _check_empty(value: object) -> float | str:
     )
 
 
-def check_k(value: object, name: str) -> int | None:
-    """A cut-off or depth as an int >= 1, or None."""
+def check_k(value: object, name: str, none: str = "for no cut-off") -> int | None:
+    """A cut-off, depth or number as an int >= 1, or None, of which `none` says what it means."""
     if value is None:
         return None
     if isinstance(value, (bool, float, str)) or not hasattr(value, "__index__"):
         raise TypeError(
-            f"{name} must be an integer >= 1, or None for no cut-off; got {value!r} of type {type(value).__name__}."
+            f"{name} must be an integer >= 1, or None {none}; got {value!r} of type {type(value).__name__}."
         )
     number = operator.index(value)
     if number < 1:
-        raise ValueError(f"{name} must be an integer >= 1, or None for no cut-off; got {number}.")
+        raise ValueError(f"{name} must be an integer >= 1, or None {none}; got {number}.")
     return number
 
 

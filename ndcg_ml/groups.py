@@ -226,7 +226,7 @@ def _one_id_a_row(qid: Any) -> NDArray[Any]:
     ids = np.asarray(qid)
     if ids.ndim != 1:
         raise ValueError(f"qid must be one-dimensional, one id a row; got shape {ids.shape}.")
-    if ids.dtype.kind == "T":  # NumPy's variable-width strings have no unique() before 2.3
+    if ids.dtype.kind in "TV":  # variable-width strings have no unique() before NumPy 2.3, records no order
         ids = ids.astype(object)
     missing = False
     if ids.dtype.kind == "f":

@@ -65,7 +65,7 @@ class NDCGEval:
     """
 
     def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, threads: int | None = None) -> None:
-        self.threads = check_k(threads, "threads")
+        self.threads = check_k(threads, "threads", "for the default")
         self.flavor = as_flavor(flavor)
         if k is ... and self.flavor.k is None:
             k = (_DEFAULT_K,)

@@ -72,7 +72,9 @@ def prepare(
     if ids is not None:
         _unique_within_queries(ids, groups, doc_id)
     weight = None if query_weight is None else _query_weight(query_weight, groups.n_queries)
-    return Prepared(flavor, ks, several, groups, labels, retrieved, ids, weight, check_k(threads, "threads"))
+    return Prepared(
+        flavor, ks, several, groups, labels, retrieved, ids, weight, check_k(threads, "threads", "for the default")
+    )
 
 
 class Prepared:

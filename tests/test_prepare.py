@@ -130,6 +130,8 @@ def test_a_wrong_number_of_threads_is_refused(monkeypatch, value):
         ndcg_score([1, 0], [1, 0], group=[2])
     with pytest.raises(ValueError, match="threads must be an integer >= 1"):
         prepare([1, 0], group=[2], threads=0)
+    with pytest.raises(TypeError, match=r"threads must be an integer >= 1, or None for the default; got 1\.5"):
+        prepare([1, 0], group=[2], threads=1.5)
 
 
 def test_an_exception_in_a_thread_is_raised():
@@ -168,3 +170,12 @@ def test_a_callable_is_asked_about_grades_that_occur_alone():
 def test_rows_that_take_no_part_are_not_held_against_the_scale():
     flavor = Flavor(max_grade=-1.0, negative="allow")
     assert evaluate([[-2, 5]], [[1, 2]], mask=np.array([[True, False]]), flavor=flavor).n_empty == 1
+
+
+def test_records_may_be_ids():
+    y, s = [3.0, 0, 1, 2, 0], [0.1, 0.2, 0.3, 0.4, 0.5]
+    records = np.array([(1, "b"), (1, "b"), (0, "a"), (0, "a"), (0, "a")], dtype=[("part", int), ("name", "U1")])
+    assert ndcg_score(y, s, qid=records) == ndcg_score(y, s, group=[2, 3])
+    shuffled = [2, 0, 3, 1, 4]
+    got = ndcg_score(np.array(y)[shuffled], np.array(s)[shuffled], qid=records[shuffled])
+    assert got == pytest.approx(ndcg_score(y, s, group=[2, 3]), abs=1e-15)
