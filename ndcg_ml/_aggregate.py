@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml.flavor import Flavor
 
-__all__ = ["EmptyQueryError", "mean_dcg", "overall", "per_query_ndcg"]
+__all__ = ["EmptyQueryError", "Sums", "mean_dcg", "per_query_ndcg", "sums"]
 
 FloatArray = NDArray[np.float64]
 
@@ -39,7 +40,7 @@ def per_query_ndcg(
     return ndcg, empty
 
 
-def overall(
+def sums(
     ndcg: FloatArray,
     empty: NDArray[np.bool_],
     dcg: FloatArray,
@@ -47,42 +48,87 @@ def overall(
     exponent: NDArray[np.int64] | None,
     weight: FloatArray | None,
     flavor: Flavor,
-) -> list[float]:
-    """The value at each cut-off, from per-query values of shape (n_queries, n_cutoffs)."""
+) -> Sums:
+    """What these queries add to the mean, from per-query values of shape (n_queries, n_cutoffs)."""
     weight = np.ones(len(ndcg)) if weight is None else weight
-    values = []
+    numerator, denominator = np.zeros(ndcg.shape[1]), np.zeros(ndcg.shape[1])
+    scale = 0
+    if flavor.aggregate == "micro" and exponent is not None and not empty.all():
+        scale = int(exponent[~empty.all(axis=1)].max())
+        dcg, idcg = np.ldexp(dcg, (exponent - scale)[:, None]), np.ldexp(idcg, (exponent - scale)[:, None])
     for column in range(ndcg.shape[1]):
         counted = ~empty[:, column]
-        if flavor.empty == "skip" and not weight[counted].sum() > 0:
+        if flavor.aggregate == "micro":
+            numerator[column] = (weight[counted] * dcg[counted, column]).sum()
+            denominator[column] = (weight[counted] * idcg[counted, column]).sum()
+        else:
+            averaged = counted if flavor.empty == "skip" else slice(None)
+            numerator[column] = (weight[averaged] * ndcg[averaged, column]).sum()
+            denominator[column] = weight[averaged].sum()
+    return Sums(numerator, denominator, scale, len(ndcg), empty.sum(axis=0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """What a set of queries adds to the mean: sums of disjoint sets of queries add up to those of all.
+
+    Attributes
+    ----------
+    numerator, denominator : ndarray of float, shape (n_cutoffs,)
+        Their ratio is the value: weighted NDCG over weight (macro), weighted DCG over weighted IDCG (micro).
+    exponent : int
+        Both are divided by two to this power (micro alone; gains may be beyond float64).
+    n_queries : int
+    n_empty : ndarray of int, shape (n_cutoffs,)
+    """
+
+    numerator: FloatArray
+    denominator: FloatArray
+    exponent: int
+    n_queries: int
+    n_empty: NDArray[np.int64]
+
+    def rescaled(self, exponent: int) -> Sums:
+        """The same sums, divided by two to another power, not smaller than theirs."""
+        shift = self.exponent - exponent
+        return replace(
+            self,
+            numerator=np.ldexp(self.numerator, shift),
+            denominator=np.ldexp(self.denominator, shift),
+            exponent=exponent,
+        )
+
+    def __add__(self, other: Sums) -> Sums:
+        exponent = max(self.exponent, other.exponent)
+        mine, theirs = self.rescaled(exponent), other.rescaled(exponent)
+        return Sums(
+            mine.numerator + theirs.numerator,
+            mine.denominator + theirs.denominator,
+            exponent,
+            self.n_queries + other.n_queries,
+            self.n_empty + other.n_empty,
+        )
+
+    def values(self, flavor: Flavor) -> list[float]:
+        """The value at each cut-off.
+
+        Raises
+        ------
+        EmptyQueryError
+            There is nothing to average.
+        """
+        if flavor.empty == "skip" and not (self.denominator > 0).all():
             raise EmptyQueryError(
                 "every query is empty (ideal DCG 0) or has weight 0, and empty='skip' leaves nothing to average. "
                 "Check the labels, or choose empty=0, 1 or nan."
             )
         if flavor.aggregate == "micro":
-            values.append(_micro(dcg[counted, column], idcg[counted, column], exponent, weight, counted, flavor))
-        elif flavor.empty == "skip":
-            values.append(float(np.average(ndcg[counted, column], weights=weight[counted])))
-        else:
-            values.append(float(np.average(ndcg[:, column], weights=weight)))
-    return values
-
-
-def _micro(
-    dcg: FloatArray,
-    idcg: FloatArray,
-    exponent: NDArray[np.int64] | None,
-    weight: FloatArray,
-    counted: NDArray[np.bool_],
-    flavor: Flavor,
-) -> float:
-    weight = weight[counted]
-    if not weight.sum() > 0:
-        return math.nan if isinstance(flavor.empty, str) else flavor.empty
-    if exponent is not None:
-        shift = exponent[counted] - exponent[counted].max()
-        dcg, idcg = np.ldexp(dcg, shift), np.ldexp(idcg, shift)
-    ratio = float((weight * dcg).sum() / (weight * idcg).sum())
-    return 1.0 if 1 < ratio < 1 + _ROUNDING else ratio
+            nothing = math.nan if isinstance(flavor.empty, str) else flavor.empty
+            ratio = np.divide(
+                self.numerator, self.denominator, out=np.full(len(self.numerator), nothing), where=self.denominator > 0
+            )
+            return [1.0 if 1 < value < 1 + _ROUNDING else float(value) for value in ratio]
+        return [float(value) for value in self.numerator / self.denominator]
 
 
 def mean_dcg(dcg: FloatArray, weight: FloatArray | None) -> list[float]:

@@ -153,7 +153,11 @@ class Prepared:
         TypeError, ValueError
             The scores have another shape than the labels, are not real numbers, or hold NaN.
         """
-        return self._shaped(self._overall(*self._rank(self._scores(y_score))))
+        return self._shaped(self.sums(y_score).values(self.flavor))
+
+    def sums(self, y_score: Any) -> _aggregate.Sums:
+        """What these queries add to a mean over more of them, to be summed over parts; see ``__call__``."""
+        return self._sums(*self._rank(self._scores(y_score)))
 
     def dcg(self, y_score: Any) -> float | dict[int | None, float]:
         """The (weighted) mean over queries of DCG for these scores; see ``__call__``."""
@@ -166,7 +170,7 @@ class Prepared:
         dcg, idcg = self._rank(scores)
         ids = self._ids()
         ndcg, empty = _aggregate.per_query_ndcg(dcg, idcg, self.flavor, ids)
-        values = _aggregate.overall(ndcg, empty, dcg, idcg, self._exponent, self._weight, self.flavor)
+        values = _aggregate.sums(ndcg, empty, dcg, idcg, self._exponent, self._weight, self.flavor).values(self.flavor)
 
         def columns(table: NDArray[Any]) -> NDArray[Any]:
             return table if self._several else table[:, 0]
@@ -240,9 +244,9 @@ class Prepared:
         in_threads(work, self._blocks, thread_count(self._threads, scores.size))
         return dcg, idcg
 
-    def _overall(self, dcg: FloatArray, idcg: FloatArray) -> list[float]:
+    def _sums(self, dcg: FloatArray, idcg: FloatArray) -> _aggregate.Sums:
         ndcg, empty = _aggregate.per_query_ndcg(dcg, idcg, self.flavor, self._ids())
-        return _aggregate.overall(ndcg, empty, dcg, idcg, self._exponent, self._weight, self.flavor)
+        return _aggregate.sums(ndcg, empty, dcg, idcg, self._exponent, self._weight, self.flavor)
 
     def _tied(self, scores: NDArray[Any]) -> NDArray[np.int64]:
         tied = np.zeros(self.groups.n_queries, dtype=np.int64)
