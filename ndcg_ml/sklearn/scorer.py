@@ -1,31 +1,30 @@
-"""scikit-learn: a scorer that knows which rows belong to one query, and is loud when nobody told it."""
+"""A scorer that knows which rows belong to one query, and is loud when nobody told it."""
 
 from __future__ import annotations
 
-import sys
+import warnings
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from ndcg_ml._aggregate import EmptyQueryError
 from ndcg_ml._recent import Recent
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
-from ndcg_ml.prepared import prepare
-
-try:
-    from sklearn.base import is_classifier
-    from sklearn.utils.metadata_routing import MetadataRequest
-except ImportError as error:
-    raise ImportError("ndcg_ml.sklearn needs scikit-learn. Install it with: pip install 'ndcg_ml[sklearn]'") from error
+from ndcg_ml.groups import Groups
+from ndcg_ml.prepared import Prepared, prepare
+from ndcg_ml.sklearn.cut_queries import (
+    CutQueryWarning,
+    TrainedQueries,
+    calling_module,
+    current_split,
+    refuse_cut_queries,
+)
+from ndcg_ml.sklearn.query_ids import check_column, ids_of_rows, split_column
 
 __all__ = ["NDCGScorer", "ndcg_scorer"]
-
-_HOW_TO_PASS_IDS = (
-    "With y of one dimension NDCG needs the query of each row. Write sklearn.set_config(enable_metadata_routing=True), "
-    "then GridSearchCV(..., cv=GroupKFold(5)).fit(X, y, groups=qid), or cross_validate(..., params={'groups': qid}); "
-    "called directly, scorer(estimator, X, y, qid=qid). With y of two dimensions, one query a row, no ids are needed."
-)
 
 # What scikit-learn does with an exception of a scorer: these two modules turn it into the score nan, after which a
 # search "finds" its first candidate. A result that is not a number they do refuse, whatever error_score says.
@@ -35,18 +34,24 @@ _WHERE_ERRORS_BECOME_NAN = ("sklearn.model_selection._validation", "sklearn.metr
 _SLOTS = 16
 
 
-def ndcg_scorer(flavor: Flavor | str, k: KSpec = ...) -> NDCGScorer:
+def ndcg_scorer(flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None) -> NDCGScorer:
     """A scikit-learn scorer that reports NDCG by query.
 
     Use it wherever scikit-learn takes ``scoring=``. With metadata routing enabled, the per-row query ids reach it as
-    ``groups``, the same array that a group splitter takes, and no ``set_score_request`` call is needed.
+    ``groups``, the same array that a group splitter takes, and no ``set_score_request`` call is needed. Without
+    routing, it reads them from the column `qid_column` of X.
 
     Parameters
     ----------
     flavor : Flavor or str
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
-    k : int or None, optional
-        Cut-off in ranks, None for no cut-off. Default: the flavor's own.
+    k : int, None or sequence of them, optional
+        Cut-off in ranks, None for no cut-off. Default: the flavor's own. With a sequence the scorer returns a dict,
+        ``{"ndcg@1": ..., "ndcg@10": ...}``, from one prediction, for searches with several metrics: pass
+        ``refit="ndcg@10"``.
+    qid_column : str or int, optional
+        The column of X that holds the query ids: a name for a DataFrame, a position for an array. The estimator gets X
+        with that column; ``QueryRanker(..., qid_column=...)`` takes it out again.
 
     Returns
     -------
@@ -61,8 +66,9 @@ def ndcg_scorer(flavor: Flavor | str, k: KSpec = ...) -> NDCGScorer:
 
     Notes
     -----
-    Where the ids are missing, of the wrong number, or a fold has nothing to average, a search stops with an error
-    rather than with a ``best_params_`` chosen from nan (scikit-learn 1.9.1 would turn an exception into nan).
+    Where the ids are missing or of the wrong number, a fold has nothing to average, or a split cuts queries, a search
+    stops with an error rather than with a ``best_params_`` chosen from nan or from pieces of queries (scikit-learn
+    1.9.1 would turn an exception into nan).
 
     Examples
     --------
@@ -77,8 +83,13 @@ def ndcg_scorer(flavor: Flavor | str, k: KSpec = ...) -> NDCGScorer:
     ...     search = GridSearchCV(Ridge(), grid, scoring=scorer, cv=GroupKFold(3)).fit(X, y, groups=qid)
     >>> bool(search.best_score_ > 0.99)
     True
+
+    Several cut-offs from one prediction:
+
+    >>> sorted(ndcg_scorer("lightgbm", k=(1, 5))(search, X, y, qid=qid))
+    ['ndcg@1', 'ndcg@5']
     """
-    return NDCGScorer(flavor, k)
+    return NDCGScorer(flavor, k, qid_column=qid_column)
 
 
 class NDCGScorer:
@@ -86,23 +97,24 @@ class NDCGScorer:
 
     Parameters
     ----------
-    flavor, k
+    flavor, k, qid_column
         As for ``ndcg_scorer``.
 
     Attributes
     ----------
     flavor : Flavor
-        The flavor, with its cut-off.
+        The flavor, with its cut-off where there is one.
+    ks : tuple of int or None
+        The cut-offs.
+    names : tuple of str or None
+        The keys of the dict that is returned for several cut-offs; None where one number is.
     """
 
-    def __init__(self, flavor: Flavor | str, k: KSpec = ...) -> None:
+    def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None) -> None:
         flavor = as_flavor(flavor)
-        ks, several = cutoffs(k, flavor)
-        if several:
-            raise TypeError(
-                f"k must be one cut-off, for a scorer returns one number; got {k!r}. Pass for example k=10."
-            )
-        flavor = flavor.replace(k=ks[0])
+        self.ks, several = cutoffs(k, flavor)
+        if not several:
+            flavor = flavor.replace(k=self.ks[0])
         if flavor.ties == "docid":
             raise ValueError(
                 "a scorer cannot honour ties='docid', for scikit-learn passes it no document ids. "
@@ -114,10 +126,14 @@ class NDCGScorer:
                 "Choose empty='skip' to leave empty queries out, or 0 or 1."
             )
         self.flavor = flavor
+        self.names = tuple("ndcg" if k is None else f"ndcg@{k}" for k in self.ks) if several else None
+        self.qid_column = check_column(qid_column)
         self._recent = Recent(_SLOTS)  # every candidate of a search is scored on the same folds
 
     def __repr__(self) -> str:
-        return f"ndcg_scorer({str(self.flavor)!r})"
+        several = "" if self.names is None else f", k={self.ks}"
+        column = "" if self.qid_column is None else f", qid_column={self.qid_column!r}"
+        return f"ndcg_scorer({str(self.flavor)!r}{several}{column})"
 
     def get_metadata_routing(self) -> MetadataRequest:
         """The metadata this scorer asks for: per-row query ids, under the name ``groups``."""
@@ -137,38 +153,77 @@ class NDCGScorer:
         y_true : array-like, shape (n_rows,) or (n_queries, n_documents)
             Graded labels; in two dimensions each row is one query, as for ``sklearn.metrics.ndcg_score``.
         qid : array-like, shape (n_rows,)
-            The query of each row; not used where `y_true` has two dimensions.
+            The query of each row; not used where `y_true` has two dimensions. Default: the column `qid_column`.
 
         Returns
         -------
-        float
+        float, or dict of float by name where several cut-offs were asked for
 
         Raises
         ------
         TypeError, ValueError
-            No ids, ids of the wrong number, nothing to average; predictions that are no scores; or as for
-            ``ndcg_ml.ndcg_score``.
+            No ids, ids of the wrong number, a split that cuts queries, nothing to average; predictions that are no
+            scores; or as for ``ndcg_ml.ndcg_score``.
+
+        Warns
+        -----
+        CutQueryWarning
+            A fitted ``QueryRanker`` is scored, outside a split of scikit-learn's, on queries that it was trained on
+            with other rows.
         """
         labels = np.asarray(y_true)
         if labels.ndim == 1:
-            if qid is None:
-                return _refuse(f"no query ids arrived. {_HOW_TO_PASS_IDS}")
-            if np.shape(qid) != labels.shape:
-                return _refuse(
-                    f"query ids must be one a row, shape {labels.shape}; got {np.shape(qid)} "
-                    f"(sizes of queries are not ids). {_HOW_TO_PASS_IDS}"
-                )
-            qid = np.asarray(qid)
-            prepared = self._recent.prepared((labels, qid), lambda: prepare(y_true, flavor=self.flavor, qid=qid))
+            prepared = self._by_query(estimator, X, labels, qid)
+            if isinstance(prepared, NotAScore):
+                return prepared
         else:
-            prepared = prepare(y_true, flavor=self.flavor)
-        scores = _expected_grades(estimator, X, labels.shape)
+            prepared = prepare(y_true, flavor=self.flavor, k=self._k())
         try:
-            value = prepared(scores)
+            scores = _expected_grades(estimator, X, labels.shape)
+        except Exception as error:
+            if self.names is None:
+                raise
+            # scikit-learn would put one nan in place of the dict, and then look for its keys in vain.
+            return _refuse(f"{type(error).__name__}: {error}", error)
+        try:
+            values = prepared(scores)
         except EmptyQueryError as error:
-            return _refuse(f"a fold cannot be scored: {error}")
-        assert isinstance(value, float)
-        return value
+            return _refuse(f"a fold cannot be scored: {error}", error)
+        except ValueError as error:
+            if self.names is None:
+                raise
+            return _refuse(str(error), error)
+        if self.names is None:
+            return values
+        assert isinstance(values, dict)
+        return dict(zip(self.names, values.values(), strict=True))
+
+    def _k(self) -> KSpec:
+        return ... if self.names is None else self.ks
+
+    def _by_query(
+        self,
+        estimator: Any,
+        X: Any,  # noqa: N803
+        labels: NDArray[Any],
+        qid: Any,
+    ) -> Prepared | NotAScore:
+        try:
+            column = None if self.qid_column is None else split_column(X, self.qid_column).ids
+            ids = ids_of_rows(qid, column, labels.size)
+            split = current_split(ids, self.qid_column)
+
+            def make() -> Prepared:
+                if split is not None:
+                    refuse_cut_queries(split)
+                return prepare(labels, flavor=self.flavor, k=self._k(), qid=ids)
+
+            prepared = self._recent.prepared((labels, ids, *((None, None) if split is None else split)), make)
+        except (TypeError, ValueError) as error:
+            return _refuse(str(error), error)
+        if split is None:
+            _warn_of_cut_queries(estimator, ids, labels)
+        return prepared
 
 
 class NotAScore:
@@ -184,10 +239,29 @@ class NotAScore:
         raise ValueError(self.message)
 
 
-def _refuse(message: str) -> NotAScore:
-    if sys._getframe(2).f_globals.get("__name__") in _WHERE_ERRORS_BECOME_NAN:
+def _refuse(message: str, cause: Exception | None = None) -> NotAScore:
+    if calling_module() in _WHERE_ERRORS_BECOME_NAN:
         return NotAScore(f"an error of the NDCG scorer: {message}")
-    raise ValueError(message)
+    raise cause if cause is not None and str(cause) == message else ValueError(message) from cause
+
+
+def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any], labels: NDArray[Any]) -> None:
+    trained = getattr(_final(estimator), "trained_queries_", None)
+    if isinstance(trained, TrainedQueries):
+        sentence = trained.other_rows(Groups.from_ids(ids, labels.size), labels)
+        if sentence is not None:
+            warnings.warn(f"{sentence}.", CutQueryWarning, stacklevel=4)
+
+
+def _final(estimator: Any) -> Any:
+    """The estimator inside searches and pipelines that predicts."""
+    while True:
+        inner = getattr(estimator, "best_estimator_", None)
+        if inner is None and isinstance(getattr(estimator, "steps", None), list):
+            inner = estimator.steps[-1][1]
+        if inner is None:
+            return estimator
+        estimator = inner
 
 
 def _expected_grades(estimator: Any, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:  # noqa: N803

@@ -1,0 +1,15 @@
+"""scikit-learn: model selection by query, which cannot go silently wrong."""
+
+from __future__ import annotations
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as error:
+    raise ImportError("ndcg_ml.sklearn needs scikit-learn. Install it with: pip install 'ndcg_ml[sklearn]'") from error
+
+from ndcg_ml.sklearn.cut_queries import CutQueryWarning
+from ndcg_ml.sklearn.folds import QueryKFold
+from ndcg_ml.sklearn.ranker import QueryRanker
+from ndcg_ml.sklearn.scorer import NDCGScorer, ndcg_scorer
+
+__all__ = ["CutQueryWarning", "NDCGScorer", "QueryKFold", "QueryRanker", "ndcg_scorer"]

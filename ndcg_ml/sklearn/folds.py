@@ -1,0 +1,108 @@
+"""Folds of whole queries, for searches that pass no ids around."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import GroupKFold
+
+from ndcg_ml.sklearn.query_ids import check_column, split_column
+
+__all__ = ["QueryKFold"]
+
+
+class QueryKFold(GroupKFold):  # type: ignore[misc]
+    """K folds of whole queries: scikit-learn's ``GroupKFold`` that finds the ids itself.
+
+    Give the ids when it is made, or the column of X that holds them; then no ``groups`` need to be passed, and no
+    metadata routing is needed. Where ``groups`` are passed, they are used as ``GroupKFold`` would.
+
+    Parameters
+    ----------
+    n_splits : int, default 5
+        Number of folds, at least 2 and at most the number of queries.
+    qid : array-like, shape (n_rows,), optional
+        The query of each row of the X that will be split.
+    qid_column : str or int, optional
+        The column of X that holds the ids: a name for a DataFrame, a position for an array.
+    shuffle : bool, default False
+        Deal queries to folds at random rather than largest first.
+    random_state : int, RandomState or None, default None
+        Used with ``shuffle=True``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When made: both `qid` and `qid_column`, or as for ``GroupKFold``. When splitting: no ids, or another number of
+        ids than of rows.
+
+    See Also
+    --------
+    sklearn.model_selection.GroupKFold : scikit-learn 1.6 or later, which does the work.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> qid = np.array(["a", "b", "a", "c", "b", "c"])
+    >>> for train, test in QueryKFold(3, qid=qid).split(np.zeros((6, 2))):
+    ...     print(sorted(set(qid[train])), sorted(set(qid[test])))
+    ['a', 'b'] ['c']
+    ['a', 'c'] ['b']
+    ['b', 'c'] ['a']
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        qid: Any = None,
+        qid_column: str | int | None = None,
+        shuffle: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        if qid is not None and qid_column is not None:
+            raise ValueError("qid and qid_column are two ways to say the same thing: pass one of them; got both.")
+        super().__init__(n_splits, shuffle=shuffle, random_state=random_state)
+        self.qid = qid
+        self.qid_column = check_column(qid_column)
+
+    def split(
+        self,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        groups: Any = None,
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Row numbers for training and test of each fold.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_rows, n_features)
+        y : array-like, optional
+            Not used.
+        groups : array-like, shape (n_rows,), optional
+            The query of each row; default, what the splitter was made with.
+
+        Yields
+        ------
+        train, test : ndarray of int
+        """
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        ids = groups
+        if ids is None and self.qid_column is not None:
+            ids = split_column(X, self.qid_column).ids
+        elif ids is None:
+            ids = self.qid
+        if ids is None:
+            raise ValueError(
+                "QueryKFold has no query ids. Pass them when it is made, QueryKFold(5, qid=qid) or "
+                "QueryKFold(5, qid_column='qid'), or as groups to split or fit."
+            )
+        if np.shape(ids) != (n_rows,):
+            raise ValueError(
+                f"query ids must be one a row of X, shape ({n_rows},); got {np.shape(ids)}. A splitter made with qid= "
+                "splits the data set of those ids only."
+            )
+        yield from super().split(X, y, ids)

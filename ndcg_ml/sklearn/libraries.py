@@ -1,0 +1,173 @@
+"""How LightGBM, XGBoost and CatBoost are told which rows are one query, and stopped early on held-out queries."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.groups import Groups, IntArray
+from ndcg_ml.sklearn.query_ids import take_rows
+
+__all__ = ["Queries", "fit", "fit_and_stop", "readable"]
+
+
+class Queries:
+    """The rows of some queries, query after query, in the order asked for; rows of a query keep their order.
+
+    Attributes
+    ----------
+    X, y
+        Features and labels of the rows.
+    sizes : ndarray of int, shape (n_queries,)
+    codes : ndarray of int, shape (n_rows,)
+        0, 1, ... for the queries as they stand.
+    weight : ndarray of float, shape (n_queries,), or None
+    """
+
+    def __init__(
+        self,
+        X: Any,  # noqa: N803
+        y: NDArray[Any],
+        layout: Groups,
+        weight: NDArray[np.float64] | None,
+        queries: IntArray,
+    ) -> None:
+        self.sizes = layout.sizes[queries]
+        ends = np.cumsum(self.sizes)
+        at = np.arange(self.sizes.sum()) - np.repeat(ends - self.sizes, self.sizes)
+        rows = np.repeat(layout.starts[queries], self.sizes) + at
+        if layout.order is not None:
+            rows = layout.order[rows]
+        self.X = readable(take_rows(X, rows))
+        self.y = y[rows]
+        self.codes = np.repeat(np.arange(self.sizes.size), self.sizes)
+        self.weight = None if weight is None else weight[queries]
+
+    @property
+    def row_weight(self) -> NDArray[np.float64] | None:
+        """The weight of each row's query."""
+        return None if self.weight is None else np.repeat(self.weight, self.sizes)
+
+
+def fit(ranker: Any, training: Queries) -> None:
+    """Fit the ranker, in place."""
+    ranker.fit(training.X, training.y, **_told(ranker, training))
+
+
+def fit_and_stop(ranker: Any, training: Queries, validation: Queries, flavor: Flavor, rounds: int) -> tuple[int, float]:
+    """Fit the ranker, in place, until NDCG on the validation queries has not risen for so many rounds.
+
+    Returns
+    -------
+    best_iteration : int
+        The rounds that it predicts with, counted from 1.
+    best_score : float
+    """
+    told = _told(ranker, training)
+    if _is_of(ranker, "lightgbm"):
+        return _stop_lightgbm(ranker, training, validation, told, flavor, rounds)
+    if _is_of(ranker, "xgboost"):
+        return _stop_xgboost(ranker, training, validation, told, flavor, rounds)
+    if _is_of(ranker, "catboost"):
+        return _stop_catboost(ranker, training, validation, told, flavor, rounds)
+    raise ValueError(
+        f"early_stopping_rounds needs a ranker of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
+        "Leave early_stopping_rounds=None."
+    )
+
+
+def readable(X: Any) -> Any:  # noqa: N803
+    """X in a container that all three libraries read.
+
+    XGBoost 3.2 reads a polars frame only through pyarrow, LightGBM before 4.7 not at all; CatBoost 1.2 refuses sparse
+    arrays and LightGBM warns of them.
+    """
+    if hasattr(X, "tocsr"):
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix(X)
+    if type(X).__module__.partition(".")[0] == "polars" and all(dtype.is_numeric() for dtype in X.dtypes):
+        return X.to_numpy()
+    return X
+
+
+def _told(ranker: Any, queries: Queries) -> dict[str, Any]:
+    """The arguments of the ranker's fit that tell it the queries and their weights."""
+    steps = getattr(ranker, "steps", None)
+    if isinstance(steps, list) and {"group", "qid", "group_id"} & _arguments(steps[-1][1]):
+        raise ValueError(
+            "ranker must be the ranker itself; got a pipeline that ends in one. Put the pipeline outside: "
+            f"make_pipeline(..., QueryRanker({type(steps[-1][1]).__name__}()))."
+        )
+    takes = _arguments(ranker)
+    rows = {} if queries.weight is None else {"sample_weight": queries.row_weight}
+    if "group_id" in takes:  # CatBoost
+        return {"group_id": queries.codes} | ({} if queries.weight is None else {"group_weight": queries.row_weight})
+    if "qid" in takes:  # XGBoost, whose weights are one a query
+        return {"qid": queries.codes} | ({} if queries.weight is None else {"sample_weight": queries.weight})
+    if "group" in takes:  # LightGBM
+        return {"group": queries.sizes} | rows
+    return rows
+
+
+def _arguments(estimator: Any) -> set[str]:
+    return set(inspect.signature(estimator.fit).parameters) if hasattr(estimator, "fit") else set()
+
+
+def _is_of(estimator: Any, library: str) -> bool:
+    return any(cls.__module__.partition(".")[0] == library for cls in type(estimator).__mro__)
+
+
+def _stop_lightgbm(
+    ranker: Any, training: Queries, validation: Queries, told: dict[str, Any], flavor: Flavor, rounds: int
+) -> tuple[int, float]:
+    from ndcg_ml.lightgbm import StopEarly
+
+    stop = StopEarly(flavor, flavor.k, rounds=rounds)
+    weight = () if validation.row_weight is None else (validation.row_weight,)
+    ranker.set_params(**stop.params)
+    ranker.fit(training.X, training.y, **told, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
+    return ranker.best_iteration_, ranker.best_score_["valid_0"][stop.eval.names[0]]
+
+
+def _stop_xgboost(
+    ranker: Any, training: Queries, validation: Queries, told: dict[str, Any], flavor: Flavor, rounds: int
+) -> tuple[int, float]:
+    from ndcg_ml.xgboost import NDCGCallback
+
+    callback = NDCGCallback(
+        flavor,
+        flavor.k,
+        X=validation.X,
+        y=validation.y,
+        group=validation.sizes,
+        query_weight=validation.weight,
+        rounds=rounds,
+    )
+    ranker.set_params(callbacks=[*(ranker.callbacks or []), callback])
+    ranker.fit(training.X, training.y, **told)
+    return ranker.best_iteration + 1, float(ranker.best_score)
+
+
+def _stop_catboost(
+    ranker: Any, training: Queries, validation: Queries, told: dict[str, Any], flavor: Flavor, rounds: int
+) -> tuple[int, float]:
+    from catboost import Pool
+
+    from ndcg_ml.catboost import NDCGEval
+
+    seen = [(queries.y, queries.codes) for queries in (training, validation)]
+    held_out = Pool(
+        validation.X,
+        validation.y,
+        group_id=validation.codes,
+        group_weight=validation.row_weight,
+        cat_features=ranker.get_params().get("cat_features"),
+    )
+    ranker.set_params(eval_metric=NDCGEval(flavor, flavor.k, pools=seen))
+    ranker.fit(training.X, training.y, **told, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True)
+    return ranker.get_best_iteration() + 1, max(ranker.get_best_score()["validation"].values())

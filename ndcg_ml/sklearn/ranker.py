@@ -1,0 +1,289 @@
+"""A ranker of LightGBM, XGBoost or CatBoost that takes one query id a row, as scikit-learn's tools pass them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ndcg_ml._arrays import real_array
+from ndcg_ml.flavor import Flavor, as_flavor, check_k
+from ndcg_ml.groups import Groups
+from ndcg_ml.sklearn.cut_queries import TrainedQueries
+from ndcg_ml.sklearn.libraries import Queries, fit, fit_and_stop, readable
+from ndcg_ml.sklearn.query_ids import check_column, ids_of_rows, split_column, table
+from ndcg_ml.sklearn.scorer import NDCGScorer
+
+__all__ = ["QueryRanker"]
+
+
+class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A ranker that is fitted with one query id a row: any dtype, any order.
+
+    It makes ``LGBMRanker``, ``XGBRanker`` and ``CatBoostRanker`` one kind of estimator, fit for every tool of
+    scikit-learn that passes metadata or a DataFrame. Rows are sorted by query id, rows of one query keep their order,
+    and each library is told the queries in its own way: LightGBM sizes, XGBoost and CatBoost sorted codes. A regressor
+    that knows no queries is fitted on the rows as they are.
+
+    Parameters
+    ----------
+    ranker : estimator
+        An ``LGBMRanker``, ``XGBRanker``, ``CatBoostRanker``, or another estimator whose ``fit`` takes ``group``
+        (sizes), ``qid`` or ``group_id`` (one code a row), or, knowing no queries, none of them. It is cloned, never
+        changed.
+    flavor : Flavor or str, default "sklearn"
+        Which NDCG ``score`` reports and early stopping follows. The cut-off is the flavor's: ``"lightgbm@10"``.
+    qid_column : str or int, optional
+        The column of X that holds the query ids, for use without metadata routing: a name for a DataFrame, a position
+        for an array. It is taken out before the ranker sees X, in ``fit`` and in ``predict``.
+    early_stopping_rounds : int, optional
+        Hold out whole queries in ``fit`` and stop when their NDCG has not risen for so many rounds; the ranker then
+        predicts with its best round. For LightGBM, XGBoost and CatBoost. Default: no early stopping.
+    validation_fraction : float, default 0.1
+        Share of the queries that early stopping holds out: at least one, never all.
+    random_state : int, RandomState or None, default None
+        Chooses the held-out queries.
+
+    Attributes
+    ----------
+    ranker_ : estimator
+        The fitted clone.
+    trained_queries_ : TrainedQueries
+        The ids, sizes and label digests of the queries given to ``fit``, by which a scorer notices cut queries.
+    validation_queries_ : ndarray
+        The ids that early stopping held out; empty without it.
+    best_iteration_ : int or None
+        Rounds that ``predict`` uses after early stopping, counted from 1.
+    best_score_ : float or None
+        NDCG of the held-out queries after that round.
+    n_features_in_, feature_names_in_
+        Of X as given to ``fit``, the column of ids included.
+
+    Raises
+    ------
+    TypeError, ValueError
+        In ``fit``: no ids, ids of the wrong number or missing, labels that are not finite numbers, weights that differ
+        within a query, a setting that is not valid, too few queries to hold any out.
+
+    See Also
+    --------
+    ndcg_scorer : the scorer to select with.
+    QueryKFold : folds of whole queries without metadata routing.
+
+    Notes
+    -----
+    ``sample_weight`` is the weight of the row's *query* and must be equal in all rows of a query, the only meaning
+    that the three libraries share. LightGBM 4.7 gets it as row weights, XGBoost 3.2 as one weight a query, CatBoost
+    1.2 as ``group_weight``.
+
+    The ids are always required: fitting all rows as one query is never assumed. All three libraries depend on the
+    order of the rows within a query, which is kept; the order of the queries is that of their ids, so that shuffled
+    copies of the same data whose queries keep their inner order give the same model.
+
+    With metadata routing enabled, ``fit`` and ``score`` take the ids under the name ``groups``, like a group splitter.
+
+    Examples
+    --------
+    >>> import numpy as np, sklearn
+    >>> from lightgbm import LGBMRanker
+    >>> from sklearn.model_selection import GridSearchCV, GroupKFold
+    >>> from ndcg_ml.sklearn import QueryRanker, ndcg_scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(300, 4)), rng.integers(0, 30, 300)
+    >>> y = np.clip(np.round(X[:, 0] + 1), 0, 3)
+    >>> model = QueryRanker(LGBMRanker(n_estimators=5, verbosity=-1))
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     search = GridSearchCV(
+    ...         model, {"ranker__num_leaves": [3, 7]}, scoring=ndcg_scorer("lightgbm", k=10), cv=GroupKFold(3)
+    ...     ).fit(X, y, groups=qid)
+    >>> bool(search.best_score_ > 0.9)
+    True
+    """
+
+    # The ids go by the name that group splitters use, so that fit(X, y, groups=qid) of a search reaches all of them.
+    __metadata_request__fit = {"qid": "groups"}  # noqa: RUF012
+    __metadata_request__score = {"qid": "groups"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        ranker: Any,
+        *,
+        flavor: Flavor | str = "sklearn",
+        qid_column: str | int | None = None,
+        early_stopping_rounds: int | None = None,
+        validation_fraction: float = 0.1,
+        random_state: Any = None,
+    ) -> None:
+        self.ranker = ranker
+        self.flavor = flavor
+        self.qid_column = qid_column
+        self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        qid: Any = None,
+        sample_weight: Any = None,
+    ) -> QueryRanker:
+        """Fit a clone of the ranker on rows that need be in no order.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix, shape (n_rows, n_features)
+        y : array-like, shape (n_rows,)
+            Graded labels.
+        qid : array-like, shape (n_rows,)
+            The query of each row. Default: the column `qid_column` of X.
+        sample_weight : array-like, shape (n_rows,), optional
+            Weight of the row's query, equal in all of its rows.
+
+        Returns
+        -------
+        QueryRanker
+            Itself.
+        """
+        stopping = check_k(self.early_stopping_rounds, "early_stopping_rounds", "for no early stopping")
+        flavor = as_flavor(self.flavor)
+        X = table(X)  # noqa: N806
+        validate_data(self, X, skip_check_array=True)
+        features, ids = self._features_and_ids(X)
+        labels = _labels(y, X.shape[0])
+        layout = Groups.from_ids(ids_of_rows(qid, ids, labels.size), labels.size)
+        assert layout.ids is not None
+        weight = None if sample_weight is None else _query_weight(sample_weight, layout)
+        by_id = _order_of_ids(layout.ids)
+        held_out = np.zeros(layout.n_queries, dtype=bool)
+        if stopping is not None:
+            held_out[by_id[self._held_out(layout.n_queries)]] = True
+        training = Queries(features, labels, layout, weight, by_id[~held_out[by_id]])
+        ranker = clone(self.ranker)
+        self.best_iteration_: int | None = None
+        self.best_score_: float | None = None
+        if stopping is None:
+            fit(ranker, training)
+        else:
+            validation = Queries(features, labels, layout, weight, by_id[held_out[by_id]])
+            self.best_iteration_, self.best_score_ = fit_and_stop(ranker, training, validation, flavor, stopping)
+        self.ranker_ = ranker
+        self.trained_queries_ = TrainedQueries.of(layout, labels)
+        self.validation_queries_ = layout.ids[by_id[held_out[by_id]]]
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+        """Scores of the rows, in their order.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix, shape (n_rows, n_features)
+            With the column `qid_column`, if ``fit`` had one.
+
+        Returns
+        -------
+        ndarray, shape (n_rows,)
+        """
+        check_is_fitted(self)
+        X = table(X)  # noqa: N806
+        validate_data(self, X, skip_check_array=True, reset=False)
+        features, _ = self._features_and_ids(X)
+        return np.asarray(self.ranker_.predict(readable(features)))
+
+    def score(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        qid: Any = None,
+    ) -> float:
+        """NDCG of the predictions under `flavor`, by query.
+
+        Parameters
+        ----------
+        X, y, qid
+            As for ``fit``.
+
+        Returns
+        -------
+        float
+        """
+        value: float = NDCGScorer(self.flavor, qid_column=self.qid_column)(self, X, y, qid=qid)
+        return value
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.ranker)
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.target_tags.required = True
+        return tags
+
+    def _features_and_ids(self, X: Any) -> tuple[Any, NDArray[Any] | None]:  # noqa: N803
+        column = check_column(self.qid_column)
+        return (X, None) if column is None else split_column(X, column)
+
+    def _held_out(self, n_queries: int) -> NDArray[np.int64]:
+        fraction = self.validation_fraction
+        if isinstance(fraction, bool) or not isinstance(fraction, (int, float, np.floating)) or not 0 < fraction < 1:
+            raise ValueError(
+                f"validation_fraction must be a number between 0 and 1, a share of the queries; got {fraction!r}."
+            )
+        if n_queries < 2:
+            raise ValueError(
+                f"early stopping needs at least two queries, one to hold out; got {n_queries}. "
+                "Leave early_stopping_rounds=None, or give more queries."
+            )
+        number = min(max(1, round(fraction * n_queries)), n_queries - 1)
+        chosen: NDArray[np.int64] = check_random_state(self.random_state).permutation(n_queries)[:number]
+        return chosen
+
+
+def _labels(y: Any, n_rows: int) -> NDArray[Any]:
+    if y is None:
+        raise ValueError("QueryRanker requires y to be passed, but the target y is None.")
+    labels = real_array(y, "y")
+    if labels.shape == (n_rows, 1):
+        labels = labels[:, 0]
+    if labels.shape != (n_rows,):
+        raise ValueError(f"y must have one label a row, shape ({n_rows},); got {labels.shape}.")
+    if not np.isfinite(labels).all():
+        raise ValueError(
+            f"y must hold finite labels; got {np.count_nonzero(~np.isfinite(labels))} that are NaN or infinity. "
+            "Remove those rows, or give them a grade."
+        )
+    return labels
+
+
+def _query_weight(sample_weight: Any, layout: Groups) -> NDArray[np.float64]:
+    """The weight of each query, from equal weights of its rows."""
+    weight = real_array(sample_weight, "sample_weight").astype(np.float64)
+    if weight.shape != (layout.n_rows,):
+        raise ValueError(f"sample_weight must be one a row, shape ({layout.n_rows},); got {weight.shape}.")
+    low, high = layout.per_query(np.minimum, weight, 0.0), layout.per_query(np.maximum, weight, 0.0)
+    if not (np.isfinite(weight).all() and weight.min() >= 0 and weight.max() > 0):
+        raise ValueError("sample_weight must be finite and >= 0, and not zero in every row.")
+    if (low != high).any():
+        first = int(np.argmax(low != high))
+        assert layout.ids is not None
+        raise ValueError(
+            f"sample_weight must be equal in all rows of a query, for it is the weight of the query; query "
+            f"{layout.ids.tolist()[first]!r} has weights from {low[first]} to {high[first]}. Give each row its query's "
+            "weight, for example the mean."
+        )
+    return low
+
+
+def _order_of_ids(ids: NDArray[Any]) -> NDArray[np.int64]:
+    try:
+        order: NDArray[np.int64] = np.argsort(ids, kind="stable")
+    except TypeError as error:
+        kinds = sorted({type(value).__name__ for value in ids.tolist()})
+        raise TypeError(
+            f"query ids must be of one type, which can be put in order; got {', '.join(kinds)}. "
+            "Convert them, for example with [str(q) for q in qid]."
+        ) from error
+    return order
