@@ -222,7 +222,7 @@ def test_an_estimators_own_failure_follows_error_score(problem, routing):
     [
         ("trec_eval", ..., ValueError, "cannot honour ties='docid'.*replace"),
         (Flavor(empty=math.nan), ..., ValueError, "cannot honour empty=nan.*'skip'"),
-        ("sklearn", (1, 5), TypeError, "k must be one cut-off"),
+        ("sklearn", (), ValueError, "k must hold at least one"),
         ("sklearn", 0, ValueError, "k must be an integer >= 1"),
         ("scikit", ..., ValueError, "Did you mean 'sklearn'"),
     ],

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ndcg_ml.groups import Groups
 from ndcg_ml.sklearn.query_ids import split_column
 
-__all__ = ["CutQueryWarning", "Split", "TrainedQueries", "calling_module", "current_split", "refuse_cut_queries"]
+__all__ = ["CutQueryWarning", "Split", "TrainedQueries", "caller", "current_split", "refuse_cut_queries"]
 
 _FIX = (
     "NDCG is defined on whole queries. Split by query: cv=GroupKFold(5) with groups=qid, or "
@@ -61,15 +61,15 @@ def refuse_cut_queries(split: Split) -> None:
 _DEPTH = 12  # frames between the function that splits and the scorer: five in RFECV
 
 
-def calling_module() -> str:
-    """The module that called into this package."""
+def caller() -> tuple[str, str]:
+    """Module and name of the function that called into this package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        name = str(frame.f_globals.get("__name__"))
-        if name.partition(".")[0] != __name__.partition(".")[0]:
-            return name
+        module = str(frame.f_globals.get("__name__"))
+        if module.partition(".")[0] != __name__.partition(".")[0]:
+            return module, frame.f_code.co_name
         frame = frame.f_back
-    return ""
+    return "", ""
 
 
 def current_split(scored_ids: NDArray[Any], qid_column: str | int | None) -> Split | None:

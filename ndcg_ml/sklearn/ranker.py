@@ -104,9 +104,10 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    # The ids go by the name that group splitters use, so that fit(X, y, groups=qid) of a search reaches all of them.
-    __metadata_request__fit = {"qid": "groups"}  # noqa: RUF012
-    __metadata_request__score = {"qid": "groups"}  # noqa: RUF012
+    # A search passes one array under one name, that of group splitters. An alias of qid would do, but for RFECV, which
+    # hands its parts on under the name behind the alias (scikit-learn 1.9.1).
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012
+    __metadata_request__score = {"groups": True}  # noqa: RUF012
 
     def __init__(
         self,
@@ -131,6 +132,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         y: Any,
         qid: Any = None,
         sample_weight: Any = None,
+        *,
+        groups: Any = None,
     ) -> QueryRanker:
         """Fit a clone of the ranker on rows that need be in no order.
 
@@ -143,19 +146,26 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             The query of each row. Default: the column `qid_column` of X.
         sample_weight : array-like, shape (n_rows,), optional
             Weight of the row's query, equal in all of its rows.
+        groups : array-like, shape (n_rows,), optional
+            Another name for `qid`, under which scikit-learn's searches pass the ids.
 
         Returns
         -------
         QueryRanker
             Itself.
         """
+        if not hasattr(self.ranker, "fit") or isinstance(self.ranker, type):
+            raise TypeError(
+                f"ranker must be an estimator, such as LGBMRanker(); got {self.ranker!r} of type "
+                f"{type(self.ranker).__name__}."
+            )
         stopping = check_k(self.early_stopping_rounds, "early_stopping_rounds", "for no early stopping")
         flavor = as_flavor(self.flavor)
         X = table(X)  # noqa: N806
         validate_data(self, X, skip_check_array=True)
         features, ids = self._features_and_ids(X)
         labels = _labels(y, X.shape[0])
-        layout = Groups.from_ids(ids_of_rows(qid, ids, labels.size), labels.size)
+        layout = Groups.from_ids(ids_of_rows(_one_of(qid, groups), ids, labels.size), labels.size)
         assert layout.ids is not None
         weight = None if sample_weight is None else _query_weight(sample_weight, layout)
         by_id = _order_of_ids(layout.ids)
@@ -199,27 +209,30 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,  # noqa: N803
         y: Any,
         qid: Any = None,
+        *,
+        groups: Any = None,
     ) -> float:
         """NDCG of the predictions under `flavor`, by query.
 
         Parameters
         ----------
-        X, y, qid
+        X, y, qid, groups
             As for ``fit``.
 
         Returns
         -------
         float
         """
-        value: float = NDCGScorer(self.flavor, qid_column=self.qid_column)(self, X, y, qid=qid)
+        value: float = NDCGScorer(self.flavor, qid_column=self.qid_column)(self, X, y, qid=_one_of(qid, groups))
         return value
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.ranker)
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        tags.input_tags.sparse = inner.input_tags.sparse
         tags.target_tags.required = True
+        if self.ranker is not None:  # as it stands before a grid over rankers fills it
+            inner = get_tags(self.ranker)
+            tags.input_tags.allow_nan = inner.input_tags.allow_nan
+            tags.input_tags.sparse = inner.input_tags.sparse
         return tags
 
     def _features_and_ids(self, X: Any) -> tuple[Any, NDArray[Any] | None]:  # noqa: N803
@@ -240,6 +253,12 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         number = min(max(1, round(fraction * n_queries)), n_queries - 1)
         chosen: NDArray[np.int64] = check_random_state(self.random_state).permutation(n_queries)[:number]
         return chosen
+
+
+def _one_of(qid: Any, groups: Any) -> Any:
+    if qid is not None and groups is not None:
+        raise ValueError("qid and groups are two names of the same thing: pass one of them; got both.")
+    return groups if qid is None else qid
 
 
 def _labels(y: Any, n_rows: int) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.sklearn.cut_queries import (
     CutQueryWarning,
     TrainedQueries,
-    calling_module,
+    caller,
     current_split,
     refuse_cut_queries,
 )
@@ -26,10 +26,9 @@ from ndcg_ml.sklearn.query_ids import check_column, ids_of_rows, split_column
 
 __all__ = ["NDCGScorer", "ndcg_scorer"]
 
-# What scikit-learn does with an exception of a scorer: these two modules turn it into the score nan, after which a
+# What scikit-learn does with an exception of a scorer: these two functions turn it into the score nan, after which a
 # search "finds" its first candidate. A result that is not a number they do refuse, whatever error_score says.
-_WHERE_ERRORS_BECOME_NAN = ("sklearn.model_selection._validation", "sklearn.metrics._scorer")
-
+_WHERE_ERRORS_BECOME_NAN = (("sklearn.model_selection._validation", "_score"), ("sklearn.metrics._scorer", "__call__"))
 
 _SLOTS = 16
 
@@ -240,7 +239,7 @@ class NotAScore:
 
 
 def _refuse(message: str, cause: Exception | None = None) -> NotAScore:
-    if calling_module() in _WHERE_ERRORS_BECOME_NAN:
+    if caller() in _WHERE_ERRORS_BECOME_NAN:
         return NotAScore(f"an error of the NDCG scorer: {message}")
     raise cause if cause is not None and str(cause) == message else ValueError(message) from cause
 
