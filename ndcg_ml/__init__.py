@@ -15,9 +15,11 @@ from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.score import dcg_score, evaluate, evaluate_ranked, ndcg_score
 
 if TYPE_CHECKING:
+    from ndcg_ml import catboost as catboost
     from ndcg_ml import lightgbm as lightgbm
     from ndcg_ml import sklearn as sklearn
     from ndcg_ml import torch as torch
+    from ndcg_ml import xgboost as xgboost
 
 __version__ = "0.1.0"
 
@@ -34,7 +36,7 @@ __all__ = [
     "prepare",
 ]
 
-_ROOMS = ("lightgbm", "sklearn", "torch")
+_ROOMS = ("catboost", "lightgbm", "sklearn", "torch", "xgboost")
 
 
 def __getattr__(name: str) -> Any:

@@ -117,7 +117,6 @@ class TrainedQueries(NamedTuple):
     """The queries that a ranker was fitted on, with a digest of each one's labels, to recognise a cut query later."""
 
     ids: NDArray[Any]
-    sizes: NDArray[np.int64]
     digests: NDArray[np.uint64]
 
     @classmethod
@@ -126,7 +125,7 @@ class TrainedQueries(NamedTuple):
         assert layout.ids is not None
         mixed = _mixed(labels.astype(np.float64))
         mixed = mixed if layout.order is None else mixed[layout.order]
-        return cls(layout.ids, layout.sizes, np.add.reduceat(mixed, layout.starts))
+        return cls(layout.ids, np.add.reduceat(mixed, layout.starts))
 
     def other_rows(self, layout: Groups, labels: NDArray[Any]) -> str | None:
         """A sentence on queries that stand here with other rows than in training, or None."""
@@ -136,7 +135,7 @@ class TrainedQueries(NamedTuple):
         if not shared:
             return None
         mine, theirs = np.array(shared).T
-        other = (here.sizes[mine] != self.sizes[theirs]) | (here.digests[mine] != self.digests[theirs])
+        other = here.digests[mine] != self.digests[theirs]
         if not other.any():
             return None
         first = here.ids.tolist()[mine[np.argmax(other)]]

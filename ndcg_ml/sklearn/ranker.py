@@ -53,7 +53,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ranker_ : estimator
         The fitted clone.
     trained_queries_ : TrainedQueries
-        The ids, sizes and label digests of the queries given to ``fit``, by which a scorer notices cut queries.
+        The ids and label digests of the queries given to ``fit``, by which a scorer notices cut queries.
     validation_queries_ : ndarray
         The ids that early stopping held out; empty without it.
     best_iteration_ : int or None
