@@ -199,7 +199,7 @@ def test_a_loop_that_cuts_queries_warns(problem, ranker):
 def test_whole_queries_new_or_seen_do_not_warn(problem, ranker):
     X, y, qid = problem
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", CutQueryWarning)
         for train, test in GroupKFold(3).split(X, y, qid):
             model = ranker.fit(X[train], y[train], qid[train])
             SCORER(model, X[test], y[test], qid=qid[test])

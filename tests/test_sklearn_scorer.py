@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import pickle
 import warnings
@@ -90,9 +89,6 @@ def test_randomized_search_with_several_metrics(problem, routing):
     assert np.isfinite(search.cv_results_["mean_test_lgb"]).all()
 
 
-@pytest.mark.skipif(
-    "params" not in inspect.signature(permutation_test_score).parameters, reason="routed since scikit-learn 1.6"
-)
 def test_permutation_test(problem, routing):
     X, y, qid = problem
     score, _, _ = permutation_test_score(
@@ -153,7 +149,7 @@ def searches():
     return {
         "single": lambda X, y, q: GridSearchCV(Ridge(), grid, scoring=scorer, cv=3).fit(X, y),
         "multi": lambda X, y, q: GridSearchCV(Ridge(), grid, scoring={"a": scorer}, refit="a", cv=3).fit(X, y),
-        "cross_validate": lambda X, y, q: cross_validate(Ridge(), X, y, scoring=scorer, cv=3),
+        "cross_validate": lambda X, y, q: cross_validate(Ridge(), X, y, scoring=scorer, cv=3, params={}),
         "parallel": lambda X, y, q: GridSearchCV(Ridge(), grid, scoring=scorer, cv=3, n_jobs=2).fit(X, y),
     }
 
