@@ -10,7 +10,7 @@ import pytest
 
 import ndcg_ml
 
-HEAVY = ("torch", "torchmetrics", "sklearn", "scipy", "lightgbm", "xgboost", "pandas", "matplotlib", "click", "rich")
+HEAVY = ("torch", "torchmetrics", "sklearn", "scipy", "lightgbm", "xgboost", "catboost", "pandas", "matplotlib", "click", "rich")
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
@@ -32,6 +32,8 @@ def loaded_by(statement: str, folder: Path | None = None) -> set[str]:
         "from ndcg_ml import *",
         "import ndcg_ml; ndcg_ml.ndcg_score([[1, 0]], [[1, 0]]); dir(ndcg_ml)",
         "import ndcg_ml.lightgbm",
+        "import ndcg_ml.xgboost",
+        "import ndcg_ml.catboost",
         "import ndcg_ml.cli",
     ],
 )
@@ -45,7 +47,7 @@ def test_the_test_sees_a_heavy_import(tmp_path):
 
 
 def test_the_rooms_are_listed_and_loaded_when_asked_for():
-    assert {"torch", "sklearn", "lightgbm", "ndcg_score", "Flavor"} <= set(dir(ndcg_ml))
+    assert {"torch", "sklearn", "lightgbm", "xgboost", "catboost", "ndcg_score", "Flavor"} <= set(dir(ndcg_ml))
     assert "sklearn" in loaded_by("import ndcg_ml; ndcg_ml.sklearn.ndcg_scorer")
     with pytest.raises(AttributeError, match="module 'ndcg_ml' has no attribute 'tensorflow'"):
         _ = ndcg_ml.tensorflow

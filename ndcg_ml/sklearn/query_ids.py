@@ -40,7 +40,8 @@ def split_column(X: Any, qid_column: str | int) -> _Parts:  # noqa: N803
     Raises
     ------
     TypeError, ValueError
-        X has no such column; or the column holds numbers with fractions, which are ids that something has scaled.
+        X has no such column; or the column holds numbers with fractions, which are ids that something has scaled, or
+        floats so large that their dtype does not tell them apart.
     """
     if isinstance(qid_column, str):
         columns = getattr(X, "columns", getattr(X, "column_names", None))
@@ -73,13 +74,28 @@ def split_column(X: Any, qid_column: str | int) -> _Parts:  # noqa: N803
             ids, rest = X[:, [qid_column]].toarray()[:, 0], X[:, others].tocsr()
         else:
             ids, rest = np.asarray(X[:, qid_column]), X[:, others]
-    if ids.dtype.kind == "f" and not np.isnan(ids).any() and (ids != np.floor(ids)).any():
-        raise ValueError(
-            f"qid_column={qid_column!r} must hold query ids; got numbers with fractions, the first is "
-            f"{ids[ids != np.floor(ids)][0]}. An earlier step has transformed the ids: keep them out of it, for "
-            "example with ColumnTransformer([('scale', StandardScaler(), features)], remainder='passthrough')."
-        )
+    if ids.dtype.kind == "f":
+        _refuse_changed_ids(ids, qid_column)
     return _Parts(rest, ids)
+
+
+def _refuse_changed_ids(ids: NDArray[Any], qid_column: str | int) -> None:
+    """Ids that are floats were once integers; what has become of them may have merged queries."""
+    present = ids[~np.isnan(ids)]
+    fractions = present[present != np.floor(present)]
+    if fractions.size:
+        raise ValueError(
+            f"qid_column={qid_column!r} must hold query ids; got numbers with fractions, the first is {fractions[0]}. "
+            "An earlier step has transformed the ids: keep them out of it, for example with "
+            "ColumnTransformer([('scale', StandardScaler(), features)], remainder='passthrough')."
+        )
+    exact = 2 ** (np.finfo(ids.dtype).nmant + 1)
+    if present.size and np.abs(present).max() >= exact:
+        raise ValueError(
+            f"qid_column={qid_column!r} must hold ids that its dtype tells apart; got {np.abs(present).max():.0f} in "
+            f"{ids.dtype}, which is exact below {exact} only. Keep the ids as integers in a column of a DataFrame, or "
+            "number the queries 0, 1, ...: np.unique(qid, return_inverse=True)[1]."
+        )
 
 
 def ids_of_rows(qid: Any, column: NDArray[Any] | None, n_rows: int) -> NDArray[Any]:

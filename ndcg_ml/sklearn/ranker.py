@@ -85,6 +85,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     copies of the same data whose queries keep their inner order give the same model.
 
     With metadata routing enabled, ``fit`` and ``score`` take the ids under the name ``groups``, like a group splitter.
+    ``RFECV`` must be given ``scoring=ndcg_scorer(...)``: without it, scikit-learn 1.9 selects by R squared there
+    rather than by ``score``.
 
     Examples
     --------

@@ -47,7 +47,7 @@ def ndcg_scorer(flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int |
     k : int, None or sequence of them, optional
         Cut-off in ranks, None for no cut-off. Default: the flavor's own. With a sequence the scorer returns a dict,
         ``{"ndcg@1": ..., "ndcg@10": ...}``, from one prediction, for searches with several metrics: pass
-        ``refit="ndcg@10"``.
+        ``refit="ndcg@10"``. Tools that take one number, such as ``RFECV``, need one cut-off.
     qid_column : str or int, optional
         The column of X that holds the query ids: a name for a DataFrame, a position for an array. The estimator gets X
         with that column; ``QueryRanker(..., qid_column=...)`` takes it out again.
