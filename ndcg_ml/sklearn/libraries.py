@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.groups import Groups, IntArray
+from ndcg_ml.prepared import prepare
 from ndcg_ml.sklearn.query_ids import take_rows
 
 __all__ = ["Queries", "fit", "fit_and_stop", "readable"]
@@ -69,15 +70,20 @@ def fit_and_stop(ranker: Any, training: Queries, validation: Queries, flavor: Fl
     """
     told = _told(ranker, training)
     if _is_of(ranker, "lightgbm"):
-        return _stop_lightgbm(ranker, training, validation, told, flavor, rounds)
-    if _is_of(ranker, "xgboost"):
-        return _stop_xgboost(ranker, training, validation, told, flavor, rounds)
-    if _is_of(ranker, "catboost"):
-        return _stop_catboost(ranker, training, validation, told, flavor, rounds)
-    raise ValueError(
-        f"early_stopping_rounds needs a ranker of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
-        "Leave early_stopping_rounds=None."
-    )
+        best = _stop_lightgbm(ranker, training, validation, told, flavor, rounds)
+    elif _is_of(ranker, "xgboost"):
+        best = _stop_xgboost(ranker, training, validation, told, flavor, rounds)
+    elif _is_of(ranker, "catboost"):
+        best = _stop_catboost(ranker, training, validation, told, flavor, rounds)
+    else:
+        raise ValueError(
+            f"early_stopping_rounds needs a ranker of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
+            "Leave early_stopping_rounds=None."
+        )
+    ndcg = prepare(validation.y, flavor=flavor, group=validation.sizes, query_weight=validation.weight)
+    score = ndcg(np.asarray(ranker.predict(validation.X)))
+    assert isinstance(score, float)
+    return best, score
 
 
 def readable(X: Any) -> Any:  # noqa: N803
@@ -124,19 +130,20 @@ def _is_of(estimator: Any, library: str) -> bool:
 
 def _stop_lightgbm(
     ranker: Any, training: Queries, validation: Queries, told: dict[str, Any], flavor: Flavor, rounds: int
-) -> tuple[int, float]:
+) -> int:
     from ndcg_ml.lightgbm import StopEarly
 
     stop = StopEarly(flavor, flavor.k, rounds=rounds)
     weight = () if validation.row_weight is None else (validation.row_weight,)
     ranker.set_params(**stop.params)
     ranker.fit(training.X, training.y, **told, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
-    return ranker.best_iteration_, ranker.best_score_["valid_0"][stop.eval.names[0]]
+    best: int = ranker.best_iteration_
+    return best
 
 
 def _stop_xgboost(
     ranker: Any, training: Queries, validation: Queries, told: dict[str, Any], flavor: Flavor, rounds: int
-) -> tuple[int, float]:
+) -> int:
     from ndcg_ml.xgboost import NDCGCallback
 
     callback = NDCGCallback(
@@ -150,12 +157,12 @@ def _stop_xgboost(
     )
     ranker.set_params(callbacks=[*(ranker.callbacks or []), callback])
     ranker.fit(training.X, training.y, **told)
-    return ranker.best_iteration + 1, float(ranker.best_score)
+    return int(ranker.best_iteration) + 1
 
 
 def _stop_catboost(
     ranker: Any, training: Queries, validation: Queries, told: dict[str, Any], flavor: Flavor, rounds: int
-) -> tuple[int, float]:
+) -> int:
     from catboost import Pool
 
     from ndcg_ml.catboost import NDCGEval
@@ -170,4 +177,4 @@ def _stop_catboost(
     )
     ranker.set_params(eval_metric=NDCGEval(flavor, flavor.k, pools=seen))
     ranker.fit(training.X, training.y, **told, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True)
-    return ranker.get_best_iteration() + 1, max(ranker.get_best_score()["validation"].values())
+    return int(ranker.get_best_iteration()) + 1
