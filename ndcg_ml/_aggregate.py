@@ -34,7 +34,8 @@ def per_query_ndcg(
             f"every query must have a relevant document under empty='raise'; {which.size} of {len(dcg)} have an ideal "
             f"DCG of 0, the first is query {ids[which[0]]!r}. Remove them, or choose empty=0, 1, nan or 'skip'."
         )
-    ndcg = np.divide(dcg, idcg, out=np.empty_like(dcg), where=~empty)
+    with np.errstate(over="ignore"):  # an ideal that leaves relevant documents out may be as small as it likes
+        ndcg = np.divide(dcg, idcg, out=np.empty_like(dcg), where=~empty)
     ndcg[empty] = math.nan if isinstance(flavor.empty, str) else flavor.empty
     ndcg[(ndcg > 1) & (ndcg < 1 + _ROUNDING)] = 1.0
     return ndcg, empty
@@ -124,9 +125,9 @@ class Sums:
             )
         if flavor.aggregate == "micro":
             nothing = math.nan if isinstance(flavor.empty, str) else flavor.empty
-            ratio = np.divide(
-                self.numerator, self.denominator, out=np.full(len(self.numerator), nothing), where=self.denominator > 0
-            )
+            ratio = np.full(len(self.numerator), nothing)
+            with np.errstate(over="ignore"):
+                np.divide(self.numerator, self.denominator, out=ratio, where=self.denominator > 0)
             return [1.0 if 1 < value < 1 + _ROUNDING else float(value) for value in ratio]
         return [float(value) for value in self.numerator / self.denominator]
 

@@ -90,10 +90,12 @@ def _check_grades(flavor: Flavor, labels: NDArray[np.float64], graded: Groups) -
         )
     if isinstance(flavor.gain, tuple):
         listed = labels if graded.order is None else labels[graded.order]
-        wrong = (listed != np.floor(listed)) | (listed < 0) | (listed >= len(flavor.gain))
+        wrong = (listed != np.floor(listed)) | (listed < 0)
+        if flavor.off_table == "raise":
+            wrong |= listed >= len(flavor.gain)
         if wrong.any():
+            top = f"from 0 to {len(flavor.gain) - 1}" if flavor.off_table == "raise" else ">= 0"
             raise ValueError(
-                f"y_true must hold integer grades from 0 to {len(flavor.gain) - 1} for a gain table of "
-                f"{len(flavor.gain)} entries; got {listed[wrong][0]:g}. Extend the table, or use gain='linear' or "
-                "'exponential', which take any label."
+                f"y_true must hold integer grades {top} for a gain table of {len(flavor.gain)} entries; got "
+                f"{listed[wrong][0]:g}. Extend the table, or use gain='linear' or 'exponential', which take any label."
             )

@@ -73,8 +73,11 @@ def _relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple
         return np.where(small, gains, np.maximum(large, _TINIEST)), exponent
     if flavor.gain == "binary":
         return (labels > 0).astype(np.float64), None
+    if flavor.gain == "judged":
+        return np.ones(labels.shape), None
     if isinstance(flavor.gain, tuple):
-        gains = np.asarray(flavor.gain)[labels.astype(np.intp)]
+        table = np.append(flavor.gain, 0.0)  # what a grade beyond the table gains, where that is no error
+        gains = table[np.minimum(labels, len(flavor.gain)).astype(np.intp)]
     elif callable(flavor.gain):
         grades, at = np.unique(labels, return_inverse=True)
         gains = np.array([_number(flavor.gain, grade, "gain") for grade in grades.tolist()])[at.reshape(-1)]
@@ -106,6 +109,8 @@ def gain_of_grade(flavor: Flavor, grade: float | None, exponent: IntArray | None
         gain = _number(flavor.gain, grade, "gain")
     elif flavor.gain == "binary":
         gain = float(grade > 0)
+    elif flavor.gain == "judged":
+        gain = 1.0
     elif flavor.gain == "exponential":
         gain = float(_power_of_two_minus_one(np.array([grade]))[0])
     else:

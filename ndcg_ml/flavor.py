@@ -11,6 +11,7 @@ from functools import lru_cache
 from types import EllipsisType, MappingProxyType
 from typing import Any, TypeAlias
 
+from ndcg_ml import settings
 from ndcg_ml.presets import MIRRORS
 
 __all__ = ["PRESETS", "Flavor", "Gain", "KSpec", "as_flavor", "cutoffs"]
@@ -21,10 +22,12 @@ KSpec: TypeAlias = "int | None | Sequence[int | None] | EllipsisType"
 """A cut-off as callers write it: ``...`` is the flavor's own, ``None`` no cut, a sequence several."""
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
-    "gain": ("linear", "exponential", "binary"),
+    "gain": ("linear", "exponential", "binary", "judged"),
+    "off_table": ("raise", "zero"),
     "discount": ("log2", "jarvelin", "reciprocal", "ln", "none"),
-    "ideal": ("global", "recall", "local", "max"),
-    "ideal_depth": ("k", "all"),
+    "ideal": ("global", "recall", "local", "max", "given"),
+    "ideal_depth": ("k", "all", "retrieved"),
+    "short_lists": ("score", "zero"),
     "ties": ("average", "first", "last", "best", "worst", "docid"),
     "empty": ("skip", "raise"),
     "aggregate": ("macro", "micro"),
@@ -32,6 +35,9 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "unjudged": ("raise", "zero", "condense"),
     "score_dtype": ("float64", "float32"),
 }
+
+# The switches whose value is always one of these words.
+_WORDED = tuple(name for name in _CHOICES if name not in ("gain", "discount", "empty"))
 
 # Words that other libraries use for the same thing: only ever offered as a suggestion.
 _ELSEWHERE = {
@@ -64,7 +70,12 @@ _ELSEWHERE = {
 }
 
 _WORDS: Mapping[str, Mapping[str, str]] = {
-    "gain": {"linear": "y", "exponential": "2^y - 1", "binary": "1 if y > 0 else 0"},
+    "gain": {
+        "linear": "y",
+        "exponential": "2^y - 1",
+        "binary": "1 if y > 0 else 0",
+        "judged": "1 of every judged document, whatever its label",
+    },
     "discount": {
         "log2": "1 / log2(r + 1)",
         "jarvelin": "1 for r < {base}, else 1 / log_{base}(r)",
@@ -113,20 +124,25 @@ class Flavor:
 
     Parameters
     ----------
-    gain : {"linear", "exponential", "binary"}, sequence of float, or callable, default "linear"
-        ``linear`` y, ``exponential`` 2^y - 1, ``binary`` 1 where y > 0; a sequence is a table indexed by integer
-        grade; a callable takes one grade and returns its gain (it is called once per distinct grade).
+    gain : {"linear", "exponential", "binary", "judged"}, sequence of float, or callable, default "linear"
+        ``linear`` y, ``exponential`` 2^y - 1, ``binary`` 1 where y > 0, ``judged`` 1 for every judged document, also
+        at grade 0; a sequence is a table indexed by integer grade; a callable takes one grade and returns its gain
+        (it is called once per distinct grade).
+    off_table : {"raise", "zero"}, default "raise"
+        Only with a gain table: a grade beyond its end is an error, or gains 0 (the scripts of LETOR and MSLR).
     discount : {"log2", "jarvelin", "reciprocal", "ln", "none"} or callable, default "log2"
         ``log2`` 1/log2(r + 1), ``jarvelin`` 1 for r < b else 1/log_b(r), ``reciprocal`` 1/r, ``ln`` 1/ln(r + 1),
         ``none`` 1 (cumulated gain); a callable takes one rank (1, 2, ...) and returns its discount.
     discount_base : float, default 2.0
         The base b of ``jarvelin``; greater than 1.
-    ideal : {"global", "recall", "local", "max"}, default "global"
+    ideal : {"global", "recall", "local", "max", "given"}, default "global"
         What divides. ``global``: all judged documents of the query, retrieved or not, best first. ``recall``: the
         retrieved ones, best first. ``local``: the expected gains at ranks 1..k, re-sorted. ``max``: gain(max_grade)
-        at every rank 1..k (with no cut-off, at as many ranks as documents were retrieved).
-    ideal_depth : {"k", "all"}, default "k"
-        ``all`` leaves the ideal uncut while the ranking is cut at k.
+        at every rank 1..k (with no cut-off, at as many ranks as documents were retrieved). ``given``: all judged
+        documents in the order of the input, not sorted, so that NDCG may exceed 1 (Spark's graded NDCG).
+    ideal_depth : {"k", "all", "retrieved"}, default "k"
+        Where the ideal is cut. ``k``: where the ranking is. ``all``: not at all (Quepid). ``retrieved``: at k, or after
+        as many documents as were retrieved where that is less (Elasticsearch).
     recall_depth : int or None, default None
         Only with ``ideal="recall"``: the ideal uses the first ``recall_depth`` retrieved documents. Where a tied run
         crosses that depth and ties are averaged, its places inside the depth hold the run's mean gain.
@@ -134,6 +150,9 @@ class Flavor:
         The top of the grade scale. A label above it is an error; ``ideal="max"`` needs it.
     k : int or None, default None
         Cut-off: ranks beyond k do not count. None is no cut-off.
+    short_lists : {"score", "zero"}, default "score"
+        ``zero``: the DCG of a query with fewer than k retrieved documents is 0, however they are ranked (the scripts of
+        LETOR and MSLR).
     ties : {"average", "first", "last", "best", "worst", "docid"}, default "average"
         How documents with equal scores are ordered. ``docid`` is descending document id and needs ids.
     empty : {0.0, 1.0, nan, "skip", "raise"}, default 0.0
@@ -176,6 +195,7 @@ class Flavor:
     """
 
     gain: Gain = "linear"
+    off_table: str = "raise"
     discount: Discount = "log2"
     discount_base: float = 2.0
     ideal: str = "global"
@@ -183,6 +203,7 @@ class Flavor:
     recall_depth: int | None = None
     max_grade: float | None = None
     k: int | None = None
+    short_lists: str = "score"
     ties: str = "average"
     empty: float | str = 0.0
     aggregate: str = "macro"
@@ -197,8 +218,13 @@ class Flavor:
         put("gain", _check_gain(self.gain))
         if not callable(self.discount):
             _check_choice("discount", self.discount, "or a callable of one rank")
-        for name in ("ideal", "ideal_depth", "ties", "aggregate", "negative", "unjudged", "score_dtype"):
+        for name in _WORDED:
             _check_choice(name, getattr(self, name))
+        if self.off_table != "raise" and not isinstance(self.gain, tuple):
+            raise ValueError(
+                f"Flavor.off_table only has a meaning with a gain table; got off_table={self.off_table!r} with "
+                f"gain={_to_text(self.gain)}. Leave it out, or give the gains by grade, such as gain=(0, 1, 3)."
+            )
         put("empty", _check_empty(self.empty))
         put("k", check_k(self.k, "Flavor.k"))
         put("recall_depth", check_k(self.recall_depth, "Flavor.recall_depth", "for all that was retrieved"))
@@ -358,7 +384,10 @@ class Flavor:
 
     @property
     def preset_name(self) -> str | None:
-        """Name of the preset that this flavor equals, its cut-off aside; None where there is none."""
+        """Name of the preset that this flavor equals, its cut-off aside; None where there is none.
+
+        Libraries that compute the same NDCG have equal presets; it is the first of them in ``ndcg_ml.PRESETS``.
+        """
         mine = self.replace(k=None)
         return next((name for name, flavor in PRESETS.items() if flavor.replace(k=None) == mine), None)
 
@@ -391,6 +420,130 @@ class Flavor:
         ...
         """
         return _describe(self)
+
+    # -- the settings of other libraries -------------------------------------------------------------------------
+
+    def lightgbm_params(self, *, evaluate: bool = True) -> dict[str, Any]:
+        """LightGBM's parameters for this flavor, for ``lgb.train``, ``lgb.cv`` and ``LGBMRanker``.
+
+        The objective ``lambdarank`` with this gain as a table by grade, and LightGBM's own metric, which computes
+        exactly this flavor, or a refusal that says which switch it cannot express.
+
+        Parameters
+        ----------
+        evaluate : bool, default True
+            False: the settings of the objective alone, with the built-in metrics switched off, for use with
+            ``ndcg_ml.lightgbm.NDCGEval`` or ``StopEarly``. What concerns evaluation alone (ideal, ties, empty,
+            aggregate, short_lists, score_dtype) may then be anything.
+
+        Returns
+        -------
+        dict
+            Where a flavor has no `max_grade`, the table is that of grades 0..30 (that of a gain table, its own).
+
+        Raises
+        ------
+        ValueError
+            LightGBM cannot express a switch; the message names it, what LightGBM does, and the way out.
+        TypeError
+            `evaluate` is not a bool.
+
+        Notes
+        -----
+        Run with LightGBM 4.7.0: equal to 1e-9. A label beyond the table, a fractional and a negative one are errors
+        there; a label that is NaN is read as grade 0 by ``lgb.Dataset``, without a word. Its metric leaves queries
+        without a relevant document unweighted where rows have weights. The objective is truncated three ranks
+        below the cut-off, as LightGBM's documentation advises; with no cut-off not at all. ``LGBMRanker.fit`` warns
+        when it finds ``eval_at`` in place, and uses it.
+
+        Examples
+        --------
+        >>> flavor = Flavor.preset("lightgbm", gain=(0, 1, 3), k=5)
+        >>> flavor.lightgbm_params()  # doctest: +NORMALIZE_WHITESPACE
+        {'objective': 'lambdarank', 'label_gain': [0.0, 1.0, 3.0], 'lambdarank_truncation_level': 8,
+         'metric': 'ndcg', 'eval_at': [5]}
+        >>> flavor.replace(ties="average").lightgbm_params(evaluate=False)["metric"]
+        'None'
+        """
+        return settings.lightgbm_params(self, evaluate)
+
+    def xgboost_params(self, *, evaluate: bool = True) -> dict[str, Any]:
+        """XGBoost's parameters for this flavor, for ``xgb.train``, ``xgb.cv`` and ``XGBRanker``.
+
+        The objective ``rank:ndcg`` with this gain, and XGBoost's own metric, which computes exactly this flavor, or a
+        refusal that says which switch it cannot express.
+
+        Parameters
+        ----------
+        evaluate : bool, default True
+            False: the settings of the objective alone, with the default metric switched off, for use with
+            ``ndcg_ml.xgboost.NDCGEval``. What concerns evaluation alone (ideal, ties, empty, aggregate, short_lists,
+            score_dtype) may then be anything.
+
+        Returns
+        -------
+        dict
+
+        Raises
+        ------
+        ValueError
+            XGBoost cannot express a switch; the message names it, what XGBoost does, and the way out. So does the
+            linear gain where the XGBoost that is installed is older than 3.0.3, whose metric does not follow it.
+        TypeError
+            `evaluate` is not a bool.
+
+        Notes
+        -----
+        Run with XGBoost 3.2.0: equal to the digits that it prints. Scores may count as equal in float64 or float32,
+        for its predictions are float32. Under the exponential gain labels must be whole numbers from 0 to 31 there;
+        under the linear one it takes what this flavor refuses (negative labels, labels above `max_grade`). The
+        objective takes its pairs from the first k ranks; with no cut-off, from all of them, and the metric says a
+        cut-off that no list reaches, for plain ``ndcg`` means ``ndcg@32``.
+
+        Examples
+        --------
+        >>> Flavor.preset("xgboost", k=5).xgboost_params()  # doctest: +NORMALIZE_WHITESPACE
+        {'objective': 'rank:ndcg', 'ndcg_exp_gain': True, 'lambdarank_pair_method': 'topk',
+         'lambdarank_num_pair_per_sample': 5, 'eval_metric': 'ndcg@5'}
+        """
+        return settings.xgboost_params(self, evaluate)
+
+    def catboost_params(self, *, evaluate: bool = True) -> dict[str, Any]:
+        """CatBoost's parameters for this flavor, for ``CatBoost`` and ``CatBoostRanker``.
+
+        The loss ``YetiRank`` in its NDCG mode with this gain, discount and cut-off, and CatBoost's own metric, which
+        computes exactly this flavor, or a refusal that says which switch it cannot express.
+
+        Parameters
+        ----------
+        evaluate : bool, default True
+            False: the settings of the loss alone, for use with ``ndcg_ml.catboost.NDCGEval`` as the ``eval_metric``.
+            What concerns evaluation alone (ideal, ties, empty, aggregate, short_lists, score_dtype) may then be
+            anything.
+
+        Returns
+        -------
+        dict
+
+        Raises
+        ------
+        ValueError
+            CatBoost cannot express a switch; the message names it, what CatBoost does, and the way out.
+        TypeError
+            `evaluate` is not a bool.
+
+        Notes
+        -----
+        Run with CatBoost 1.2.10: equal to 1e-6. It takes what this flavor may refuse (negative labels, labels above
+        `max_grade`), though with negative labels training may end in an error of its own.
+
+        Examples
+        --------
+        >>> Flavor.preset("catboost", k=5).catboost_params()  # doctest: +NORMALIZE_WHITESPACE
+        {'loss_function': 'YetiRank:mode=NDCG;top=5;dcg_type=Base;dcg_denominator=LogPosition',
+         'eval_metric': 'NDCG:top=5;type=Base;denominator=LogPosition'}
+        """
+        return settings.catboost_params(self, evaluate)
 
 
 # -- validation -----------------------------------------------------------------------------------------------------
@@ -599,6 +752,8 @@ def _describe(flavor: Flavor) -> str:
     mirror = MIRRORS.get(flavor.preset_name or "")
     if mirror is not None:
         rows += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual)]
+        same = [name for name, preset in PRESETS.items() if preset.replace(k=None) == flavor.replace(k=None)]
+        rows += [("also", f"{name}: {MIRRORS[name].library}") for name in same if name != mirror.name]
     rows.append(("text", str(flavor)))
     formula = f"NDCG{at} = DCG{at} / IDCG{at}, DCG{at} = sum over documents of gain(y) * D(rank)"
     return "\n".join([formula, *(f"  {name:<10} {words}" for name, words in rows)])
@@ -609,6 +764,8 @@ def _gain_in_words(flavor: Flavor) -> str:
         words = f"gain(y) = {_to_text(flavor.gain)}(y), a callable"
     elif isinstance(flavor.gain, tuple):
         words = f"gain(y) = table {_to_text(flavor.gain)}, by grade"
+        if flavor.off_table == "zero":
+            words += "; a grade beyond it gains 0"
     else:
         words = f"gain(y) = {_WORDS['gain'][flavor.gain]}"
     return words if flavor.max_grade is None else f"{words}; a label above {_to_text(flavor.max_grade)} is an error"
@@ -619,7 +776,11 @@ def _discount_in_words(flavor: Flavor) -> str:
         words = f"D(r) = {_to_text(flavor.discount)}(r), a callable"
     else:
         words = f"D(r) = {_WORDS['discount'][flavor.discount].format(base=_to_text(flavor.discount_base))}"
-    return words if flavor.k is None else f"{words}; D(r) = 0 for r > {flavor.k}"
+    if flavor.k is not None:
+        words += f"; D(r) = 0 for r > {flavor.k}"
+    if flavor.short_lists == "zero":
+        words += f"; a query with fewer than {flavor.k or 'k'} documents has DCG 0"
+    return words
 
 
 def _ideal_in_words(flavor: Flavor) -> str:
@@ -633,8 +794,12 @@ def _ideal_in_words(flavor: Flavor) -> str:
     elif flavor.ideal == "max":
         where = "as many ranks as documents were retrieved" if k is None else ranks
         words = f"gain({_to_text(flavor.max_grade)}) at {where}"
+    elif flavor.ideal == "given":
+        words = "all judged documents of the query, retrieved or not, in the order of the input"
     else:
         words = "all judged documents of the query, retrieved or not, best first"
+    if flavor.ideal_depth == "retrieved":
+        words += "; cut after as many documents as were retrieved"
     return words if k == flavor.k else f"{words}; not cut at {flavor.k}"
 
 

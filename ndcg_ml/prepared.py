@@ -133,7 +133,7 @@ class Prepared:
         self._blocks = self._gathered_gains(self._ranked, gains, 0.0, ideal=shared)
         if flavor.ideal == "max":
             self._idcg = self._max_ideal()
-        elif not shared and (whole_lists or flavor.ideal == "global"):
+        elif not shared and (whole_lists or flavor.ideal in ("global", "given")):
             self._gathered_gains(ranked if whole_lists else pool, gains, -np.inf, ideal=True)
 
     def __call__(self, y_score: Any) -> float | dict[int | None, float]:
@@ -242,6 +242,9 @@ class Prepared:
                     idcg[block.queries] = self._ranked_ideal(block, ranked, gains, at_rank, space)
 
         in_threads(work, self._blocks, thread_count(self._threads, scores.size))
+        if flavor.short_lists == "zero":
+            for column, k in enumerate(self.ks):
+                dcg[self._n_docs < (k or 0), column] = 0.0
         return dcg, idcg
 
     def _sums(self, dcg: FloatArray, idcg: FloatArray) -> _aggregate.Sums:
@@ -259,7 +262,7 @@ class Prepared:
     def _gathered_gains(
         self, groups: Groups, gains: FloatArray, padding: float, *, ideal: bool
     ) -> list[tuple[Block, FloatArray]]:
-        """The layout's blocks with their gains; and the ideal of ``global`` and ``recall``: the gains, best first."""
+        """The layout's blocks with their gains; and the ideal that these make: ``global``, ``recall`` or ``given``."""
         blocks = list(groups.blocks())
         gathered: list[FloatArray] = [gains] * len(blocks)
         idcg = np.zeros((groups.n_queries, len(self.ks)))
@@ -269,7 +272,7 @@ class Prepared:
                 block = blocks[number]
                 gathered[number] = mine = block.gather(gains, padding, np.empty)
                 if ideal:
-                    best = _numpy.best_first(mine, _depth(self._ideal_ks, block.shape[1]))
+                    best = self._in_ideal_order(block, mine)
                     idcg[block.queries] = _numpy.dcg(best, self._discounts, self._ideal_ks)
 
         in_threads(work, range(len(blocks)), thread_count(self._threads, gains.size))
@@ -277,10 +280,22 @@ class Prepared:
             self._idcg = idcg
         return list(zip(blocks, gathered, strict=True))
 
+    def _in_ideal_order(self, block: Block, gains: FloatArray) -> FloatArray:
+        depth = _depth(self._ideal_ks, block.shape[1])
+        if self.flavor.ideal == "given":
+            best = np.where(gains == -np.inf, 0.0, gains)[:, :depth]
+        else:
+            best = _numpy.best_first(gains, depth)
+        if self.flavor.ideal_depth == "retrieved":
+            best[np.arange(depth) >= self._n_docs[block.queries, None]] = 0.0
+        return best
+
     def _max_ideal(self) -> FloatArray:
         """``max``: the top grade at every rank; a query without any document has no ideal."""
         to_rank = np.append(0.0, np.cumsum(self._discounts))
         depths = [self._n_docs if k is None else np.full(self.groups.n_queries, k) for k in self._ideal_ks]
+        if self.flavor.ideal_depth == "retrieved":
+            depths = [np.minimum(depth, self._n_docs) for depth in depths]
         top = gain_of_grade(self.flavor, self.flavor.max_grade, self._exponent)
         idcg: FloatArray = to_rank[np.stack(depths, axis=1)] * np.reshape(top, (-1, 1))
         idcg[self.groups.sizes == 0] = 0.0

@@ -53,6 +53,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("golden values reproduced")
         for library, counts in libraries.items():
             terminalreporter.line(
-                f"{library:<16} {counts['values']:>5} values, {counts['refusals']:>3} refused by both, "
-                f"{counts['divergent']:>3} declared divergences"
+                f"{library:<18} {counts['values']:>5} values, {counts['refusals']:>3} refused by both, "
+                f"{counts['defined']:>3} raised there and defined here, {counts['divergent']:>3} declared divergences, "
+                f"0 undeclared, of {sum(counts.values()):>4}"
             )

@@ -76,10 +76,16 @@ def oracle(flavor: Flavor, documents: Sequence[Document], k: int | None | Ellips
     gains = [_gain(flavor, d) for run in runs for d in run]
     orders = _orders(flavor, runs)
     dcg = _mean_dcg(flavor, gains, orders, k)
+    if flavor.short_lists == "zero" and k is not None and len(ranked) < k:
+        dcg = Fraction(0)
 
     ideal_k = None if flavor.ideal_depth == "all" else k
+    if flavor.ideal_depth == "retrieved":
+        ideal_k = min(len(ranked), len(ranked) if k is None else k)
     if flavor.ideal == "global":
         ideal = sorted((_gain(flavor, d) for d in judged), reverse=True)
+    elif flavor.ideal == "given":
+        ideal = [_gain(flavor, d) for d in judged]
     elif flavor.ideal == "recall":
         ideal = sorted(_first(runs, gains, orders, flavor.recall_depth), reverse=True)
     elif flavor.ideal == "local":
@@ -144,9 +150,13 @@ def _gain_of_grade(flavor: Flavor, grade: float | None) -> Fraction:
         return Fraction(flavor.gain(grade))
     if isinstance(flavor.gain, tuple):
         assert grade == int(grade) >= 0
+        if flavor.off_table == "zero" and grade >= len(flavor.gain):
+            return Fraction(0)
         return Fraction(flavor.gain[int(grade)])
     if flavor.gain == "binary":
         return Fraction(1 if grade > 0 else 0)
+    if flavor.gain == "judged":
+        return Fraction(1)
     if flavor.gain == "linear":
         return Fraction(grade)
     assert flavor.gain == "exponential"

@@ -13,7 +13,7 @@ from oracle import Document
 
 from ndcg_ml import Flavor
 
-__all__ = ["Problem", "flavors", "half_power", "problems", "slow_decay", "square_root"]
+__all__ = ["SORTED_IDEALS", "Problem", "flavors", "half_power", "problems", "slow_decay", "square_root"]
 
 
 def square_root(grade: float) -> float:
@@ -33,6 +33,7 @@ def half_power(rank: int) -> float:
 
 GAIN_FUNCTIONS: list[Callable[[float], float]] = [square_root]
 DISCOUNT_FUNCTIONS: list[Callable[[int], float]] = [slow_decay, half_power]
+SORTED_IDEALS = ("global", "recall", "local", "max")
 TIES = ("average", "first", "last", "best", "worst", "docid")
 
 # Scores that tie, nearly tie (1e-9 apart: one value in float32), or sit at the ends of the line.
@@ -53,12 +54,13 @@ def flavors(
     draw: st.DrawFn,
     *,
     callables: bool = True,
-    gains: tuple[str, ...] = ("linear", "exponential", "binary", "table", "callable"),
-    ideals: tuple[str, ...] = ("global", "recall", "local", "max"),
+    gains: tuple[str, ...] = ("linear", "exponential", "binary", "judged", "table", "callable"),
+    ideals: tuple[str, ...] = (*SORTED_IDEALS, "given"),
     **fixed: Any,
 ) -> Flavor:
     """Every switch of a flavor. `fixed` switches take the value given."""
     gain: Any = draw(st.sampled_from([g for g in gains if callables or g != "callable"]))
+    gain = fixed.get("gain", gain)
     if gain == "table":
         gain = draw(tables())
     elif gain == "callable":
@@ -75,13 +77,15 @@ def flavors(
     )
     switches: dict[str, Any] = {
         "gain": gain,
+        "off_table": draw(st.sampled_from(["raise", "zero"])) if isinstance(gain, tuple) else "raise",
         "discount": discount,
         "discount_base": base,
         "ideal": ideal,
-        "ideal_depth": draw(st.sampled_from(["k", "all"])),
+        "ideal_depth": draw(st.sampled_from(["k", "all", "retrieved"])),
         "recall_depth": draw(st.none() | st.integers(1, 8)) if ideal == "recall" else None,
         "max_grade": top if ideal == "max" or draw(st.integers(0, 7)) == 0 else None,
         "k": draw(st.none() | st.integers(1, 9)),
+        "short_lists": draw(st.sampled_from(["score", "score", "zero"])),
         "ties": draw(st.sampled_from(TIES)),
         "empty": draw(st.sampled_from([0.0, 1.0, math.nan, "skip", "raise"])),
         "aggregate": draw(st.sampled_from(["macro", "micro"])),
@@ -197,7 +201,8 @@ def problems(
 
 def _labels(draw: st.DrawFn, flavor: Flavor) -> st.SearchStrategy[float]:
     if isinstance(flavor.gain, tuple):
-        values = [float(grade) for grade in range(len(flavor.gain))]
+        beyond = [7.0, 40.0, 1e300] if flavor.off_table == "zero" else []
+        values = [float(grade) for grade in range(len(flavor.gain))] + beyond
     else:
         values = [0.0, 1.0, 2.0, 3.0, 4.0]
         kind = draw(st.integers(0, 5))

@@ -7,6 +7,7 @@ import dataclasses
 import math
 import os
 import pickle
+import re
 import subprocess
 import sys
 
@@ -79,15 +80,19 @@ def test_every_field_counts_in_equality():
     changes = {
         "gain": "binary", "discount": "ln", "ideal": "recall", "ideal_depth": "all", "max_grade": 4, "k": 3,
         "ties": "worst", "empty": 1, "aggregate": "micro", "negative": "drop", "unjudged": "zero", "score_dtype": "float32",
+        "short_lists": "zero",
     }  # fmt: skip
     others = [base.replace(**{name: value}) for name, value in changes.items()]
     others += [
         Flavor(discount="jarvelin"),
         Flavor(discount="jarvelin", discount_base=3),
         Flavor(ideal="recall", recall_depth=2),
+        Flavor(gain=(0, 1)),
+        Flavor(gain=(0, 1), off_table="zero"),
+        Flavor(ideal_depth="retrieved"),
     ]
     assert len({base, *others}) == len(others) + 1
-    assert {f.name for f in dataclasses.fields(Flavor)} == {*changes, "discount_base", "recall_depth"}
+    assert {f.name for f in dataclasses.fields(Flavor)} == {*changes, "discount_base", "recall_depth", "off_table"}
     assert Flavor(max_grade=4, gain=(0, 1), k=np.int64(3)) == Flavor(max_grade=4.0, gain=np.array([0.0, 1.0]), k=3)
     assert base != "ndcg"
 
@@ -111,12 +116,18 @@ def test_it_is_frozen_and_keyword_only():
         ({"discount": 2}, TypeError, "Flavor.discount must be one of"),
         ({"discount_base": 1}, ValueError, "Flavor.discount_base must be greater than 1.*got 1.0"),
         ({"discount_base": 3}, ValueError, "discount_base only has a meaning with discount='jarvelin'.*Leave it out"),
-        ({"ideal": "optimal"}, ValueError, "Flavor.ideal must be one of 'global', 'recall', 'local', 'max'; got 'optimal'"),
+        ({"ideal": "optimal"}, ValueError, "Flavor.ideal must be one of 'global', 'recall', 'local', 'max', 'given'; got 'optimal'"),
         ({"ideal": "max"}, ValueError, "Flavor.max_grade must be given with ideal='max'.*got None. Pass the top"),
         ({"ideal": "max", "max_grade": 3, "gain": (0, 1)}, ValueError, "max_grade must be a grade of the gain table, an integer from 0 to 1; got 3.0"),
         ({"max_grade": math.nan}, ValueError, "Flavor.max_grade must be a finite number; got nan"),
         ({"max_grade": True}, TypeError, "Flavor.max_grade must be a finite number; got True of type bool"),
-        ({"ideal_depth": 10}, TypeError, "Flavor.ideal_depth must be one of 'k', 'all'; got 10"),
+        ({"ideal_depth": 10}, TypeError, "Flavor.ideal_depth must be one of 'k', 'all', 'retrieved'; got 10"),
+        ({"ideal_depth": "retreived"}, ValueError, "got 'retreived'. Did you mean 'retrieved'"),
+        ({"off_table": "zero"}, ValueError, "Flavor.off_table only has a meaning with a gain table; got off_table='zero' with gain=linear. Leave it out"),
+        ({"off_table": "drop", "gain": (0, 1)}, ValueError, "Flavor.off_table must be one of 'raise', 'zero'; got 'drop'"),
+        ({"short_lists": 0}, TypeError, "Flavor.short_lists must be one of 'score', 'zero'; got 0"),
+        ({"short_lists": "zeros"}, ValueError, "got 'zeros'. Did you mean 'zero'"),
+        ({"gain": "judge"}, ValueError, "got 'judge'. Did you mean 'judged'"),
         ({"recall_depth": 3}, ValueError, "recall_depth only has a meaning with ideal='recall'"),
         ({"recall_depth": 0, "ideal": "recall"}, ValueError, "Flavor.recall_depth must be an integer >= 1.*got 0"),
         ({"k": 0}, ValueError, "Flavor.k must be an integer >= 1, or None for no cut-off; got 0"),
@@ -220,6 +231,8 @@ def test_descriptions_differ_where_flavors_differ():
         {"gain": "exponential"}, {"discount": "reciprocal"}, {"ideal": "recall"}, {"ideal": "local"}, {"empty": 1},
         {"ideal": "max", "max_grade": 4}, {"ideal_depth": "all"}, {"ideal": "recall", "recall_depth": 3}, {"ties": "docid"},
         {"aggregate": "micro"}, {"negative": "drop"}, {"unjudged": "condense"}, {"score_dtype": "float32"}, {"max_grade": 3},
+        {"gain": "judged"}, {"gain": (0, 1)}, {"gain": (0, 1), "off_table": "zero"}, {"ideal": "given"}, {"ideal_depth": "retrieved"},
+        {"short_lists": "zero"},
     ]  # fmt: skip
     texts = {Flavor(k=5, **change).describe().rsplit("\n", 1)[0] for change in changes}
     assert len(texts) == len(changes)
@@ -231,15 +244,18 @@ def test_presets_are_listed_and_say_where_they_come_from():
     assert set(PRESETS) == set(MIRRORS)
     assert {"sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval"} <= set(PRESETS)
     assert {"burges2005", "jarvelin2002"} <= set(PRESETS)
-    assert len(set(PRESETS.values())) == len(PRESETS)
+    first = {"pytrec_eval": "trec_eval", "ir_measures": "trec_eval", "letor4": "letor3", "spark": "recbole"}
     for name, flavor in PRESETS.items():
         mirror = MIRRORS[name]
         assert flavor == Flavor.preset(name) == Flavor(**mirror.switches)
-        assert flavor.preset_name == flavor.replace(k=7).preset_name == name
-        assert flavor.metric_name == f"ndcg_{name}"
+        assert flavor.preset_name == flavor.replace(k=7).preset_name == first.get(name, name)
+        assert flavor.metric_name == f"ndcg_{first.get(name, name)}"
         assert all((mirror.library, mirror.verified, mirror.unusual))
+        assert re.search(r"\d", mirror.library), "no version"
         assert mirror.library in flavor.describe()
-        assert mirror.unusual in flavor.describe()
+        assert MIRRORS[first.get(name, name)].unusual in flavor.describe()
+    assert "also       letor4: LETOR 4.0" in Flavor.preset("letor3").describe()
+    assert "also" not in Flavor.preset("mslr").describe()
     with pytest.raises(TypeError):
         PRESETS["mine"] = Flavor()
     with pytest.raises(ValueError, match="must be the name of a preset, one of 'sklearn'.*Did you mean 'catboost'"):

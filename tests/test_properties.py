@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from strategies import Problem, flavors, problems
+from strategies import SORTED_IDEALS, Problem, flavors, problems
 
 from ndcg_ml import Evaluation, Flavor, evaluate, ndcg_score
 
@@ -55,7 +55,7 @@ def filled(problem: Problem) -> Problem:
 @pytest.mark.parametrize("ties", ["average", "best", "worst", "docid"])
 @given(st.data())
 def test_the_order_of_rows_does_not_matter(ties: str, data: st.DataObject) -> None:
-    flavor = data.draw(flavors(empty=0.0, ties=ties))
+    flavor = data.draw(flavors(empty=0.0, ties=ties, ideals=SORTED_IDEALS))
     problem = data.draw(problems(flavor))
     order = [data.draw(st.permutations(range(n))) for n in problem.group]
     moved = Problem(
@@ -71,7 +71,7 @@ def test_the_order_of_rows_does_not_matter(ties: str, data: st.DataObject) -> No
 @settings(max_examples=80)
 @given(st.data())
 def test_last_is_first_on_reversed_rows(data: st.DataObject) -> None:
-    flavor = data.draw(flavors(empty=0.0, ties="first"))
+    flavor = data.draw(flavors(empty=0.0, ties="first", ideals=SORTED_IDEALS))
     problem = data.draw(problems(flavor))
     reversed_rows = Problem(tuple(query[::-1] for query in problem.queries), problem.weights)
     last = evaluate(flavor=flavor.replace(ties="last"), **reversed_rows.flat(flavor))
@@ -139,7 +139,7 @@ ID_TYPES: dict[str, Callable[[np.ndarray], Any]] = {
 @pytest.mark.parametrize("name", ID_TYPES)
 @given(st.data())
 def test_ids_of_any_type_in_any_order_equal_sizes_and_padding(name: str, data: st.DataObject) -> None:
-    flavor = data.draw(flavors(empty=0.0, aggregate="macro", ties="worst"))
+    flavor = data.draw(flavors(empty=0.0, aggregate="macro", ties="worst", ideals=SORTED_IDEALS))
     problem = filled(data.draw(problems(flavor)))
     by_size = evaluate(flavor=flavor, **problem.flat(flavor))
     by_row = evaluate(flavor=flavor, **problem.padded(flavor))
@@ -162,7 +162,15 @@ def test_ids_of_any_type_in_any_order_equal_sizes_and_padding(name: str, data: s
 @settings(max_examples=150)
 @given(st.data())
 def test_ndcg_lies_between_0_and_1(data: st.DataObject) -> None:
-    flavor = data.draw(flavors(empty=0.0, negative="zero", gains=("linear", "exponential", "binary"), ideal_depth="k"))
+    flavor = data.draw(
+        flavors(
+            empty=0.0,
+            negative="zero",
+            gains=("linear", "exponential", "binary"),
+            ideals=SORTED_IDEALS,
+            ideal_depth="k",
+        )
+    )
     assume(flavor.recall_depth is None)
     problem = data.draw(problems(flavor))
     result = evaluate(flavor=flavor, **problem.flat(flavor))
@@ -184,6 +192,7 @@ def test_a_perfect_ranking_is_exactly_1(data: st.DataObject) -> None:
             ideal_depth="k",
             recall_depth=None,
             max_grade=None,
+            short_lists="score",
         )
     )
     problem = data.draw(problems(flavor, retrieved=False))

@@ -64,7 +64,9 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor) -> Judgements:
     if flavor.max_grade is not None:
         faults["above_scale"] = plain & (grade > flavor.max_grade)
     if isinstance(flavor.gain, tuple):
-        wrong = plain & ((grade != grade.floor()) | (grade < 0) | (grade >= len(flavor.gain)))
+        wrong = plain & ((grade != grade.floor()) | (grade < 0))
+        if flavor.off_table == "raise":
+            wrong = wrong | (plain & (grade >= len(flavor.gain)))
         faults["off_table"] = wrong
         grade = torch.where(wrong, 0.0, grade)
     return Judgements(grade, listed, listed & ~unjudged, gainless, faults)
@@ -90,11 +92,15 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: La
         gain = _not_lost(_exponential(grade, layout.per_slot(exponent)), grade)
         return Gains(torch.where(counted, gain, 0.0), exponent, None if top is None else _exponential(top, exponent))
     if isinstance(flavor.gain, tuple):
-        gain = torch.tensor(flavor.gain, dtype=grade.dtype, device=grade.device)[grade.long()]
+        beyond = len(flavor.gain)
+        table = torch.tensor((*flavor.gain, 0.0), dtype=grade.dtype, device=grade.device)
+        gain = table[grade.clamp(max=beyond).long()]
     elif callable(flavor.gain):
         gain = _called(flavor, grade, counted)
     elif flavor.gain == "binary":
         gain = (grade > 0).to(grade.dtype)
+    elif flavor.gain == "judged":
+        gain = torch.ones_like(grade)
     else:
         gain = grade
     gain = torch.where(counted, gain, 0.0)

@@ -106,6 +106,7 @@ def evaluate(
     idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
     gain = torch.where(ranking.ranked, layout.take(gains.gain, ranking.order), 0.0)
     dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
+    dcg = torch.where(too_short(flavor, ks, layout, ranked), 0.0, dcg)
     empty = ~(idcg > 0)
     value = flavor.empty if isinstance(flavor.empty, float) else math.nan
     ndcg = torch.where(empty, value, snapped(dcg / torch.where(empty, 1.0, idcg)))
@@ -184,6 +185,13 @@ def expected_discounts(flavor: Flavor, ranking: Ranking, table: Tensor, k: int |
     return torch.where(ranking.ranked, torch.where(length > 1, shared, own), 0.0)
 
 
+def too_short(flavor: Flavor, ks: Sequence[int | None], layout: Layout, ranked: Tensor) -> Tensor:
+    """Which queries have too few documents for a cut-off to score."""
+    n_ranked = layout.per_query(ranked.to(torch.int64))
+    least = [(k or 0) if flavor.short_lists == "zero" else 0 for k in ks]
+    return torch.stack([n_ranked < n for n in least], dim=-1)
+
+
 def ideal_dcg(
     flavor: Flavor,
     ks: Sequence[int | None],
@@ -205,10 +213,13 @@ def ideal_dcg(
         n_ranked = layout.per_query(ranked.to(torch.int64))
         some = layout.per_query(judgements.listed.to(torch.int64)) > 0
         sums = [total[n_ranked] if k is None else total[k].expand_as(gains.top) for k in depths]
+        if flavor.ideal_depth == "retrieved":
+            sums = [total[n_ranked if k is None else n_ranked.clamp(max=k)] for k in depths]
         return torch.stack([torch.where(some, gains.top * at, 0.0) for at in sums], dim=-1)
     if not needs_ranking(flavor):
-        pool = judgements.judged if flavor.ideal == "global" else ranked
-        return _best_first(layout, gains.gain, pool, table, depths)
+        pool = ranked if flavor.ideal == "recall" else judgements.judged
+        limit = layout.per_query(ranked.to(torch.int64)) if flavor.ideal_depth == "retrieved" else None
+        return _best_first(layout, gains.gain, pool, table, depths, as_given=flavor.ideal == "given", limit=limit)
     assert ranking is not None
     own = torch.where(ranking.ranked, layout.take(gains.gain, ranking.order), 0.0)
     runs = ranking.runs
@@ -255,11 +266,22 @@ def snapped(ndcg: Tensor) -> Tensor:
     return torch.where((ndcg > 1) & (ndcg < 1 + rounding), 1.0, ndcg)
 
 
-def _best_first(layout: Layout, values: Tensor, present: Tensor, table: Tensor, ks: Sequence[int | None]) -> Tensor:
-    """DCG at each cut-off of the present values, largest first."""
-    order = layout.order_by(torch.where(present, values, -math.inf))
+def _best_first(
+    layout: Layout,
+    values: Tensor,
+    present: Tensor,
+    table: Tensor,
+    ks: Sequence[int | None],
+    *,
+    as_given: bool = False,
+    limit: Tensor | None = None,
+) -> Tensor:
+    """DCG at each cut-off of the present values, largest first or as given; a query's own limit cuts too."""
+    order = layout.order_by(torch.where(present, 0.0 if as_given else values, -math.inf))
     best = layout.take(torch.where(present, values, 0.0), order)
     rank = layout.position
+    if limit is not None:
+        best = torch.where(rank <= layout.per_slot(limit), best, 0.0)
     terms = best * table[rank.clamp(max=table.numel() - 1)]
     return torch.stack(
         [layout.per_query(terms if k is None else torch.where(rank <= k, terms, 0.0)) for k in ks], dim=-1

@@ -41,6 +41,7 @@ def refusal(flavor: Flavor, counts: Sequence[int], labels: str = "labels", score
         return None
     n = counts[PROBLEMS.index(found)]
     table = len(flavor.gain) if isinstance(flavor.gain, tuple) else 0
+    grades = f"from 0 to {table - 1}" if flavor.off_table == "raise" else ">= 0"
     return {
         "unjudged": f"{labels} must not hold NaN (an unjudged document) under unjudged='raise'; got {n}. "
         "Remove them, or choose unjudged='zero' or 'condense'.",
@@ -49,7 +50,7 @@ def refusal(flavor: Flavor, counts: Sequence[int], labels: str = "labels", score
         "mask=; otherwise shift the grades, or choose negative='zero', 'drop' or 'allow'.",
         "above_scale": f"{labels} must not exceed Flavor.max_grade={flavor.max_grade}; got {n} that do. "
         "Raise max_grade to the top of the grade scale.",
-        "off_table": f"{labels} must hold integer grades from 0 to {table - 1} for a gain table of {table} entries; "
+        "off_table": f"{labels} must hold integer grades {grades} for a gain table of {table} entries; "
         f"got {n} others. Extend the table, or use gain='linear' or 'exponential', which take any label.",
         "repeated_ids": f"doc_id must not repeat within a query; got {n} documents whose id is not their own. "
         "Remove the duplicate documents.",

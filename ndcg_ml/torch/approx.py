@@ -11,7 +11,7 @@ from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch._discounts import discount_at
 from ndcg_ml.torch._gains import gains_of, judge
 from ndcg_ml.torch._inputs import read_lists
-from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for
+from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
 from ndcg_ml.torch._layout import Padded
 from ndcg_ml.torch._problems import PROBLEMS, refusal
 
@@ -157,7 +157,8 @@ class ApproxNDCGLoss(nn.Module):
         for fault in judgements.faults.values():
             refused = refused | fault
         empty = ~(idcg > 0)
-        weight = torch.where(ranked & ~empty, gains.gain / torch.where(empty, 1.0, idcg), 0.0)
+        counted = ranked & ~empty & ~too_short(flavor, ks, layout, ranked)
+        weight = torch.where(counted, gains.gain / torch.where(empty, 1.0, idcg), 0.0)
         return weight, ranked, empty.squeeze(-1), refused.any(-1)
 
     def _surrogate(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
