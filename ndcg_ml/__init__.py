@@ -1,7 +1,7 @@
 """One NDCG definition, chosen once as a ``Flavor``, and the same number from it everywhere.
 
 The functions here work on NumPy arrays. The adapters are rooms of their own, imported when first used:
-``ndcg_ml.sklearn``, ``ndcg_ml.torch``, ``ndcg_ml.lightgbm``.
+``ndcg_ml.sklearn``, ``ndcg_ml.torch``, ``ndcg_ml.lightgbm``, ``ndcg_ml.xgboost``, ``ndcg_ml.catboost``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ndcg_ml.evaluation import Evaluation, PerQuery
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.prepared import Prepared, prepare
+from ndcg_ml.runs import RunEvaluation, RunPerQuery, evaluate_run
 from ndcg_ml.score import dcg_score, evaluate, evaluate_ranked, ndcg_score
 
 if TYPE_CHECKING:
@@ -29,9 +30,12 @@ __all__ = [
     "Flavor",
     "PerQuery",
     "Prepared",
+    "RunEvaluation",
+    "RunPerQuery",
     "dcg_score",
     "evaluate",
     "evaluate_ranked",
+    "evaluate_run",
     "ndcg_score",
     "prepare",
 ]

@@ -12,7 +12,7 @@ import ndcg_ml
 
 HEAVY = (
     *("torch", "torchmetrics", "sklearn", "scipy", "lightgbm", "xgboost", "catboost"),
-    *("pandas", "matplotlib", "click", "rich"),
+    *("dask", "distributed", "pyarrow", "pandas", "matplotlib", "click", "rich"),
 )
 
 

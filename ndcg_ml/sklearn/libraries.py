@@ -144,19 +144,23 @@ def _stop_lightgbm(
 def _stop_xgboost(
     ranker: Any, training: Queries, validation: Queries, told: dict[str, Any], flavor: Flavor, rounds: int
 ) -> int:
+    from xgboost import DMatrix
+
     from ndcg_ml.xgboost import NDCGCallback
 
     callback = NDCGCallback(
         flavor,
         flavor.k,
-        X=validation.X,
+        X=DMatrix(validation.X, missing=ranker.missing, enable_categorical=ranker.enable_categorical),
         y=validation.y,
         group=validation.sizes,
         query_weight=validation.weight,
         rounds=rounds,
     )
-    ranker.set_params(callbacks=[*(ranker.callbacks or []), callback])
+    own = ranker.callbacks
+    ranker.set_params(callbacks=[*(own or []), callback])
     ranker.fit(training.X, training.y, **told)
+    ranker.set_params(callbacks=own)  # ours holds the validation data, in a form that does not pickle
     return int(ranker.best_iteration) + 1
 
 
@@ -167,7 +171,6 @@ def _stop_catboost(
 
     from ndcg_ml.catboost import NDCGEval
 
-    seen = [(queries.y, queries.codes) for queries in (training, validation)]
     held_out = Pool(
         validation.X,
         validation.y,
@@ -175,6 +178,7 @@ def _stop_catboost(
         group_weight=validation.row_weight,
         cat_features=ranker.get_params().get("cat_features"),
     )
-    ranker.set_params(eval_metric=NDCGEval(flavor, flavor.k, pools=seen))
+    metric = NDCGEval(flavor, flavor.k, learn=(training.y, training.codes), pools=[(validation.y, validation.codes)])
+    ranker.set_params(eval_metric=metric)
     ranker.fit(training.X, training.y, **told, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True)
     return int(ranker.get_best_iteration()) + 1

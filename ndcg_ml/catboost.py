@@ -1,0 +1,256 @@
+"""CatBoost: one object that is its evaluation metric, bound to the data sets that it will see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._arrays import real_array
+from ndcg_ml._recent import Recent
+from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
+from ndcg_ml.groups import Groups, IntArray
+from ndcg_ml.prepared import Prepared, prepare
+
+__all__ = ["NDCGEval"]
+
+_DEFAULT_K = 10
+# What is answered for a learn set in an order of CatBoost's own. CatBoost cannot write a nan.
+_UNKNOWN = -1.0
+
+
+class NDCGEval:
+    """NDCG of any flavor as CatBoost's evaluation metric: ``CatBoostRanker(eval_metric=NDCGEval(...))``.
+
+    CatBoost hands a metric scores, labels and weights, and never says which rows are one query. So the metric is bound
+    to the data sets beforehand and knows them again by their labels.
+
+    Parameters
+    ----------
+    flavor : Flavor or str
+        Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"catboost@10"``.
+    k : int or None, optional
+        Cut-off; one, for CatBoost takes one evaluation metric. Default: the flavor's own, or 10 where the flavor has
+        none; for no cut-off pass ``None``.
+    pools : sequence
+        Every evaluation set, in any order: a ``catboost.Pool``, or a pair ``(y, qid)`` of labels and one query id a
+        row. The learn set may be among them, where CatBoost keeps its order.
+    learn : catboost.Pool or (y, qid), optional
+        The learn set, which CatBoost evaluates as well. It is reported as -1 where CatBoost has put its rows in
+        another order, so that the queries cannot be known: with categorical features or
+        ``boosting_type="Ordered"``, unless ``has_time=True``. Default: it is one of `pools`.
+    threads : int, optional
+        As for ``prepare``.
+
+    Attributes
+    ----------
+    flavor : Flavor
+        With the cut-off in it.
+    name : str
+        What CatBoost calls the metric, in its log and in ``get_evals_result()``: ``flavor.metric_name`` with ``@k``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The flavor, the cut-off or a data set is not valid; two data sets have the same labels and different queries; or
+        the flavor is one that cannot be honoured: ``ties="docid"`` (CatBoost holds no document ids), ``empty=nan``
+        (CatBoost cannot write a nan). In training, as a ``CatBoostError`` with the message in it: a data set that is
+        none of those bound, scores that are NaN, or not one a row.
+
+    Notes
+    -----
+    Facts about CatBoost 1.2.10, on the CPU. Evaluation sets always keep their order and are evaluated whole, whatever
+    ``thread_count``. Labels are held in float32. A query's weight is the mean of its rows' weights, which is the group
+    weight where the ``Pool`` has ``group_weight``. ``catboost.cv`` makes data sets that cannot be bound: it raises.
+
+    The object can be pickled and copied, alone or in a ranker. ``sklearn.base.clone`` refuses a ``CatBoostRanker`` that
+    has any object as ``eval_metric``; use ``ranker.copy()``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from catboost import CatBoostRanker, Pool
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(120, 3))
+    >>> y, qid = (X[:, 0] > 0).astype(int), np.repeat(np.arange(12), 10)
+    >>> train, valid = Pool(X[:80], y[:80], group_id=qid[:80]), Pool(X[80:], y[80:], group_id=qid[80:])
+    >>> ndcg = NDCGEval("sklearn@5", learn=train, pools=[valid])
+    >>> ranker = CatBoostRanker(iterations=20, eval_metric=ndcg, verbose=False, allow_writing_files=False)
+    >>> ranker = ranker.fit(train, eval_set=valid, early_stopping_rounds=3, use_best_model=True)
+    >>> history = ranker.get_evals_result()["validation"][ndcg.name]
+    >>> ranker.get_best_iteration() == int(np.argmax(history))
+    True
+    """
+
+    # CatBoost looks for this name, and where it is missing tries to compile the methods with numba.
+    no_jit = True
+
+    def __init__(
+        self,
+        flavor: Flavor | str,
+        k: KSpec = ...,
+        *,
+        pools: Sequence[Any],
+        learn: Any = None,
+        threads: int | None = None,
+    ) -> None:
+        self.threads = check_k(threads, "threads", "for the default")
+        self.flavor = _resolve(flavor, k)
+        if not isinstance(pools, Sequence):
+            raise TypeError(
+                f"pools must be a list of catboost.Pool or (y, qid); got {type(pools).__name__}. Write pools=[...]."
+            )
+        sets = [_bound(entry, f"pools[{i}]") for i, entry in enumerate(pools)]
+        self._learn = None if learn is None else _bound(learn, "learn")
+        self._sets = sets if self._learn is None else [*sets, self._learn]
+        if not self._sets:
+            raise ValueError("pools must hold at least one data set; got none. Pass every evaluation set.")
+        _distinct(self._sets)
+        self._recent = Recent(2 * len(self._sets))
+        for bound in self._sets:
+            self._prepared(bound, None)
+        cutoff = "" if self.flavor.k is None else f"@{self.flavor.k}"
+        self.name = f"{self.flavor.metric_name}{cutoff}"
+        self._rename()
+
+    def _rename(self) -> None:
+        # CatBoost calls a metric by the name of its class, and "NDCGEval" would not say which NDCG.
+        self.__class__ = type(self.name, (NDCGEval,), {})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.__dict__,)
+
+    def __repr__(self) -> str:
+        return f"NDCGEval({str(self.flavor)!r}, {len(self._sets)} data sets)"
+
+    def is_max_optimal(self) -> bool:
+        """Higher is better. Called by CatBoost."""
+        return True
+
+    def get_final_error(self, error: float, weight: float) -> float:
+        """The value that ``evaluate`` found. Called by CatBoost."""
+        return error
+
+    def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
+        """Evaluate one data set, called by CatBoost.
+
+        Parameters
+        ----------
+        approxes : sequence of one ndarray of float, shape (n_rows,)
+            The scores.
+        target : ndarray of float, shape (n_rows,)
+        weight : ndarray of float, shape (n_rows,), or None
+
+        Returns
+        -------
+        value, 1.0
+            The second is the weight that CatBoost asks for and hands to ``get_final_error``.
+        """
+        if len(approxes) != 1:
+            raise ValueError(
+                f"NDCGEval needs one score a row; got {len(approxes)}. Use a loss with a single output, "
+                "such as YetiRank."
+            )
+        labels = np.asarray(target, dtype=np.float32)
+        for bound in self._sets:
+            if np.array_equal(bound.labels, labels):
+                prepared = self._prepared(bound, None if weight is None else np.asarray(weight))
+                value = prepared(np.asarray(approxes[0]))
+                assert isinstance(value, float)
+                return value, 1.0
+        if self._learn is not None and _reordered(self._learn, labels):
+            return _UNKNOWN, 1.0
+        raise ValueError(self._not_bound(labels))
+
+    def _prepared(self, bound: _Bound, weight: NDArray[Any] | None) -> Prepared:
+        def make() -> Prepared:
+            mean = None
+            if weight is not None:
+                mean = np.add.reduceat(weight, np.cumsum(bound.sizes) - bound.sizes, dtype=np.float64) / bound.sizes
+            return prepare(bound.labels, group=bound.sizes, flavor=self.flavor, query_weight=mean, threads=self.threads)
+
+        return self._recent.prepared((bound.labels, bound.sizes, weight), make)
+
+    def _not_bound(self, labels: NDArray[Any]) -> str:
+        sizes = ", ".join(str(bound.labels.size) for bound in self._sets)
+        if any(_reordered(bound, labels) for bound in self._sets):
+            return (
+                f"NDCGEval got one of the data sets of pools= ({labels.size} rows) in another order, so that its "
+                "queries cannot be known. CatBoost re-orders the learn set where there are categorical features or "
+                "boosting_type='Ordered'. Pass it as learn=, to have it reported as -1, or fit with has_time=True."
+            )
+        return (
+            f"NDCGEval got a data set of {labels.size} rows which is none of those that it is bound to (of {sizes} "
+            "rows), by their labels. Pass every eval_set in pools= and the learn set, which CatBoost evaluates too, as "
+            "learn=."
+        )
+
+
+class _Bound(NamedTuple):
+    """A data set that can be known again."""
+
+    labels: NDArray[np.float32]
+    sizes: IntArray
+    what: str
+
+
+def _restored(state: dict[str, Any]) -> NDCGEval:
+    made = object.__new__(NDCGEval)
+    made.__dict__.update(state)
+    made._rename()
+    return made
+
+
+def _resolve(flavor: Flavor | str, k: KSpec) -> Flavor:
+    """The flavor with its cut-off; refuses what CatBoost cannot honour."""
+    flavor = as_flavor(flavor)
+    if k is ... and flavor.k is None:
+        k = _DEFAULT_K
+    ks, several = cutoffs(k, flavor)
+    if several:
+        raise TypeError(f"k must be one cut-off, for CatBoost takes one evaluation metric; got {ks}. Pass k={ks[0]}.")
+    if flavor.ties == "docid":
+        raise ValueError(
+            "NDCGEval cannot honour ties='docid', for CatBoost holds no document ids. "
+            "Choose another rule: flavor.replace(ties='average')."
+        )
+    if flavor.empty != flavor.empty:
+        raise ValueError(
+            "NDCGEval cannot honour empty=nan, for CatBoost cannot write a nan. "
+            "Choose empty='skip' to leave empty queries out, or 0 or 1."
+        )
+    return flavor.replace(k=ks[0])
+
+
+def _bound(entry: Any, what: str) -> _Bound:
+    if hasattr(entry, "get_group_id_hash"):
+        labels, qid = entry.get_label(), entry.get_group_id_hash()
+        if labels is None or qid is None:
+            raise ValueError(f"{what} must have labels and queries. Pass label= and group_id= to catboost.Pool.")
+    elif isinstance(entry, tuple | list) and len(entry) == 2:
+        labels, qid = entry
+    else:
+        raise TypeError(f"{what} must be a catboost.Pool or a pair (y, qid); got {type(entry).__name__}.")
+    labels = real_array(labels, f"the labels of {what}")
+    if labels.ndim != 1:
+        raise ValueError(f"{what} must have one label a row; got labels of shape {labels.shape}.")
+    groups = Groups.from_ids(qid, labels.size)
+    if groups.order is not None:
+        raise ValueError(f"{what} must have the rows of a query together, as CatBoost demands. Sort them by query.")
+    return _Bound(labels.astype(np.float32), groups.sizes, what)
+
+
+def _distinct(sets: Sequence[_Bound]) -> None:
+    for i, one in enumerate(sets):
+        for other in sets[:i]:
+            if np.array_equal(one.labels, other.labels) and not np.array_equal(one.sizes, other.sizes):
+                raise ValueError(
+                    f"{other.what} and {one.what} have the same labels and different queries, so that NDCGEval could "
+                    "not tell them apart. Evaluate one of them only."
+                )
+
+
+def _reordered(bound: _Bound, labels: NDArray[Any]) -> bool:
+    return bound.labels.size == labels.size and np.array_equal(np.sort(bound.labels), np.sort(labels))

@@ -1,0 +1,508 @@
+"""Judgements, rankings and scored rows from files: TREC qrels and runs, LETOR/SVMlight labels, CSV and parquet.
+
+Ids stay what the file says: text is never read as a number, hashed or cut. A line that is not of the form is refused
+with the name of the file and its number.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from itertools import chain
+from typing import IO, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["QRELS", "RUN", "DataFileError", "Form", "Lines", "ScoredRows", "read_columns", "read_letor", "trec_lines"]
+
+AnyPath: TypeAlias = "str | os.PathLike[str]"
+FloatArray: TypeAlias = NDArray[np.float64]
+
+_BLOCK = 1 << 20  # bytes of lines that are split at once; their tokens take some ten times as much memory
+_SHOWN = 80  # characters of a wrong line in a message
+
+
+class DataFileError(ValueError):
+    """A data file cannot be used; the message names the file, the line and the reason."""
+
+
+# -- TREC -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a line of a TREC file holds.
+
+    Attributes
+    ----------
+    name : str
+    columns : tuple of str
+        What the columns are called, separated by blanks or tabs in the file.
+    value : int
+        Which column holds the number; the topic is column 0 and the document column 2.
+    longer : bool
+        Whether more may follow the last column.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    value: int
+    longer: bool
+
+    def __str__(self) -> str:
+        more = " or more" if self.longer else ""
+        return f"a line of {self.name} must have {len(self.columns)}{more} columns ({' '.join(self.columns)})"
+
+
+QRELS = Form("qrels", ("topic", "iteration", "document", "grade"), value=3, longer=False)
+RUN = Form("a run", ("topic", "Q0", "document", "rank", "score", "tag"), value=4, longer=True)
+
+
+class Lines(NamedTuple):
+    """Some consecutive lines of a TREC file, column by column."""
+
+    topics: list[bytes]
+    documents: list[bytes]
+    values: FloatArray
+    numbers: NDArray[np.int64]
+    """Of the lines in the file, from 1."""
+
+
+def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
+    """The lines of a TREC file, plain or compressed by gzip, in blocks of about a megabyte.
+
+    Parameters
+    ----------
+    path : path
+    form : Form
+        ``QRELS`` or ``RUN``.
+
+    Yields
+    ------
+    Lines
+        Topics and documents as the bytes of the file.
+
+    Raises
+    ------
+    DataFileError
+        A line has too few or too many columns, its grade or score is no number or NaN, a grade is infinite; the file
+        has no lines, is not text, or is damaged.
+    OSError
+        The file cannot be read.
+
+    Notes
+    -----
+    As in trec_eval 9.0.8, columns are separated by blanks or tabs, blank lines and lines that begin with ``#`` are
+    skipped, and what follows the tag of a run is ignored; trec_eval refuses blank lines in qrels, which are skipped
+    here too. Where trec_eval reads a word as the number 0, this reader refuses it. Lines may end in any of the three
+    ways of ending a line, and a byte order mark at the beginning is not part of the first topic. In a line of a run
+    with more than six columns the rank must be an integer: else it is a document id with a blank in it.
+    """
+    number, empty, usual = 1, True, len(form.columns)
+    for block in _blocks(path):
+        if b"\r" in block:
+            block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines = block.count(b"\n") + (not block.endswith(b"\n"))
+        numbers = np.arange(number, number + lines)
+        number += lines
+        tokens = block.split()
+        if not _all_of_width(block, usual, len(tokens), lines) or b"#" in b"".join(tokens[::usual]):
+            fields = [line.split() for line in block.split(b"\n")]
+            kept = [i for i, columns in enumerate(fields) if columns and not columns[0].startswith(b"#")]
+            fields, numbers = [fields[i] for i in kept], numbers[kept]
+            _check_columns(path, form, fields, numbers)
+            tokens = [column for columns in fields for column in columns[:usual]]
+        if tokens:
+            empty = False
+            values = _numbers(path, form, tokens[form.value :: usual], numbers)
+            yield Lines(tokens[::usual], tokens[2::usual], values, numbers)
+    if empty:
+        raise DataFileError(f"{path}: has no lines; {form}.")
+
+
+_IS_BLANK = np.isin(np.arange(256), list(b" \t\n\r\v\f"))  # where bytes.split splits
+
+
+def _all_of_width(block: bytes, width: int, n_tokens: int, n_lines: int) -> bool:
+    """Whether every line of the block has this many columns."""
+    if n_tokens != width * n_lines:
+        return False
+    text = np.frombuffer(block, dtype=np.uint8)
+    begins = ~_IS_BLANK[text]
+    begins[1:] &= _IS_BLANK[text[:-1]]
+    line_ends = np.flatnonzero(text == ord("\n"))[: n_lines - 1]
+    before = np.searchsorted(np.flatnonzero(begins), line_ends)
+    return bool((before == width * np.arange(1, n_lines)).all())
+
+
+def _check_columns(path: AnyPath, form: Form, fields: list[list[bytes]], numbers: NDArray[np.int64]) -> None:
+    usual = len(form.columns)
+    for tokens, number in zip(fields, numbers.tolist(), strict=True):
+        if len(tokens) < usual or (len(tokens) > usual and not form.longer):
+            raise _wrong(path, number, f"{form}; got {len(tokens)}", b" ".join(tokens))
+        if len(tokens) > usual and not tokens[3].removeprefix(b"-").isdigit():
+            reason = f"{form}; got {len(tokens)}, and {_text(tokens[3])!r} where the rank should be. "
+            raise _wrong(path, number, f"{reason}An id cannot hold a blank", b" ".join(tokens))
+
+
+def _numbers(path: AnyPath, form: Form, tokens: list[bytes], numbers: NDArray[np.int64]) -> FloatArray:
+    try:
+        values = np.fromiter(map(float, tokens), np.float64, len(tokens))
+        # Python reads 1_000 as a number, which no other reader of these files does.
+        bad = ~np.isfinite(values) if form is QRELS else np.isnan(values)
+        fine = not bad.any() and b"_" not in b"".join(tokens)
+    except ValueError:
+        fine = False
+    if not fine:
+        first = next(i for i, token in enumerate(tokens) if not _acceptable(token, infinite=form is RUN))
+        what = form.columns[form.value]
+        kind = "a finite number" if form is QRELS else "a number, and not NaN, which has no place in a ranking"
+        raise _wrong(path, int(numbers[first]), f"column {form.value + 1}, the {what}, must be {kind}", tokens[first])
+    return values
+
+
+def _acceptable(token: bytes, *, infinite: bool) -> bool:
+    value = _number(token)
+    return value is not None and (math.isfinite(value) or (infinite and not math.isnan(value)))
+
+
+# -- LETOR and SVMlight labels, scores one a line -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredRows:
+    """Documents with label, score and query, one a row, as ``evaluate`` takes them.
+
+    Attributes
+    ----------
+    y_true, y_score : ndarray of float64
+    qid : ndarray
+        The query of each row: text, or what a parquet file holds.
+    doc_id : ndarray or None
+    """
+
+    y_true: FloatArray
+    y_score: FloatArray
+    qid: NDArray[Any]
+    doc_id: NDArray[Any] | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments for ``evaluate`` and every function that takes the same data."""
+        return {"y_true": self.y_true, "y_score": self.y_score, "qid": self.qid, "doc_id": self.doc_id}
+
+
+def read_letor(labels: AnyPath, scores: AnyPath) -> ScoredRows:
+    r"""Labels and queries from a LETOR/SVMlight file, with one score for each of its lines from another file.
+
+    Parameters
+    ----------
+    labels : path
+        Lines of ``grade qid:ID index:value ... # comment``, of which the features and comments are not looked at.
+        Where no line has a ``qid:``, the sizes of the queries are read from the file of that name with ``.query``
+        appended, one integer a line (LightGBM's convention), and queries are numbered from 1.
+    scores : path
+        One number a line, in the order of `labels`. Either file may be compressed by gzip; blank lines are skipped.
+
+    Returns
+    -------
+    ScoredRows
+        ``qid`` is text.
+
+    Raises
+    ------
+    DataFileError
+        A line is not of that form, some lines have a ``qid:`` and others not, the grade is not finite, a score is
+        NaN, the numbers of lines differ, or query sizes do not sum to them.
+    OSError
+        A file cannot be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     labels, scores = Path(folder, "test.txt"), Path(folder, "scores.txt")
+    ...     _ = labels.write_text("2 qid:7 1:0.5 # first\n0 qid:7 1:0.1\n"), scores.write_text("0.3\n0.9\n")
+    ...     rows = read_letor(labels, scores)
+    >>> rows.y_true.tolist(), rows.y_score.tolist(), rows.qid.tolist()
+    ([2.0, 0.0], [0.3, 0.9], ['7', '7'])
+    """
+    grades: list[float] = []
+    queries: list[bytes] = []
+    for number, line in _numbered(labels):
+        tokens = line.partition(b"#")[0].split(None, 2)
+        if not tokens:
+            continue
+        grade = _number(tokens[0])
+        if grade is None or not math.isfinite(grade):
+            raise _wrong(labels, number, "a line must begin with a grade, a finite number", line)
+        given = len(tokens) > 1 and tokens[1].startswith(b"qid:")
+        if given != (len(queries) == len(grades)) and grades:
+            raise _wrong(labels, number, "every line must have qid:ID after the grade, or no line of the file", line)
+        if given:
+            queries.append(tokens[1].removeprefix(b"qid:"))
+            if not queries[-1]:
+                raise _wrong(labels, number, "qid: must be followed by the id of the query, without a blank", line)
+        grades.append(grade)
+    if not grades:
+        raise DataFileError(f"{labels}: has no rows.")
+    qid = _column(map(_text, queries)) if queries else _queries_of_sizes(labels, len(grades))
+    return ScoredRows(np.array(grades), _scores(scores, len(grades), labels), qid)
+
+
+def _queries_of_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:
+    name = os.fspath(labels)
+    side = f"{name}.query"
+    if not os.path.isfile(side):
+        raise DataFileError(
+            f"{name}: no line has a qid:, and there is no {os.path.basename(side)} beside it with the sizes of the "
+            "queries. Add one of the two."
+        )
+    sizes: list[int] = []
+    for number, line in _numbered(side):
+        token = line.strip()
+        if token and not (token.isdigit() and int(token)):
+            raise _wrong(side, number, "a line must be the size of a query, an integer of 1 or more", line)
+        if token:
+            sizes.append(int(token))
+    if sum(sizes) != n_rows:
+        raise DataFileError(
+            f"{side}: sizes must sum to the {n_rows} rows of {os.path.basename(name)}; got {sum(sizes)}."
+        )
+    return np.repeat(_column(str(i) for i in range(1, len(sizes) + 1)), sizes)
+
+
+def _scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
+    scores: list[float] = []
+    for number, line in _numbered(path):
+        token = line.strip()
+        if token:
+            score = _number(token)
+            if score is None or math.isnan(score):
+                raise _wrong(path, number, "a line must be one score, a number, and not NaN", line)
+            scores.append(score)
+    if len(scores) != n_rows:
+        raise DataFileError(
+            f"{path}: must have one score for each of the {n_rows} rows of {labels}; got {len(scores)}."
+        )
+    return np.array(scores)
+
+
+# -- CSV and parquet ------------------------------------------------------------------------------------------------
+
+_NEEDED = ("qid", "label", "score")
+
+
+def read_columns(path: AnyPath) -> ScoredRows:
+    r"""Rows from the columns ``qid``, ``label``, ``score`` and perhaps ``docno`` of a CSV or parquet file.
+
+    Parameters
+    ----------
+    path : path
+        A parquet file (known by its first bytes), which needs pyarrow or polars; else CSV with a header line, plain or
+        compressed by gzip, separated by tabs if the header line holds a tab and by commas if not. Other columns are
+        not looked at.
+
+    Returns
+    -------
+    ScoredRows
+        From CSV, ``qid`` and ``doc_id`` are text as it stands. A label that is empty, null or ``nan`` is NaN, an
+        unjudged document.
+
+    Raises
+    ------
+    DataFileError
+        A column is missing or there twice, a line of CSV has more or fewer fields than the header, a label or score is
+        no number, a score is missing or NaN, an id is missing, or there are no rows.
+    ImportError
+        The file is parquet, and neither pyarrow nor polars is installed.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rows.csv")
+    ...     _ = path.write_text("qid,label,score\n07,2,0.3\n07,,0.9\n")
+    ...     rows = read_columns(path)
+    >>> rows.qid.tolist(), rows.y_true.tolist(), rows.y_score.tolist()
+    (['07', '07'], [2.0, nan], [0.3, 0.9])
+    """
+    columns = _parquet_columns(path) if _is_parquet(path) else _csv_columns(path)
+    rows = ScoredRows(columns["label"], columns["score"], columns["qid"], columns.get("docno"))
+    if not rows.y_true.size:
+        raise DataFileError(f"{path}: has no rows.")
+    for name in ("label", "score"):
+        bad = np.isinf(columns[name]) if name == "label" else np.isnan(columns[name])
+        if bad.any():
+            must = "finite, or empty for an unjudged document" if name == "label" else "a number, and not NaN"
+            at = int(np.flatnonzero(bad)[0])
+            raise DataFileError(f"{path}, row {at + 1}: {name} must be {must}; got {columns[name][at]}.")
+    return rows
+
+
+def _check_names(path: AnyPath, names: list[str]) -> list[str]:
+    """The columns to read."""
+    missing = [name for name in _NEEDED if name not in names]
+    if missing:
+        raise DataFileError(
+            f"{path}: must have the columns {', '.join(_NEEDED)} (and may have docno); {', '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing, the file has {', '.join(map(repr, names)) or 'none'}."
+        )
+    wanted = [*_NEEDED, "docno"] if "docno" in names else list(_NEEDED)
+    twice = [name for name in wanted if names.count(name) > 1]
+    if twice:
+        raise DataFileError(f"{path}: must have each column once; got {twice[0]!r} {names.count(twice[0])} times.")
+    return wanted
+
+
+def _csv_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
+    def text() -> Iterator[str]:
+        for _, line in _numbered(path, keep_ends=True):
+            yield line.decode("utf-8", "surrogateescape")
+
+    lines = text()
+    header = next(lines, "")
+    reader = csv.reader(chain([header], lines), delimiter="\t" if "\t" in header else ",", strict=True)
+    try:
+        names = next(reader, [])
+        wanted = {name: names.index(name) for name in _check_names(path, names)}
+        cells: dict[str, list[Any]] = {name: [] for name in wanted}
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(names):
+                raise DataFileError(
+                    f"{path}, line {reader.line_num}: must have {len(names)} fields, as the header; got {len(row)}."
+                )
+            for name, at in wanted.items():
+                cells[name].append(_cell(path, reader.line_num, name, row[at]))
+    except csv.Error as error:
+        raise DataFileError(f"{path}, line {reader.line_num}: not CSV: {error}.") from error
+    return {
+        name: np.array(values, dtype=np.float64) if name in ("label", "score") else _column(values)
+        for name, values in cells.items()
+    }
+
+
+def _cell(path: AnyPath, number: int, name: str, cell: str) -> str | float:
+    if name in ("label", "score"):
+        value = math.nan if name == "label" and not cell.strip() else _number(cell.encode("utf-8", "surrogateescape"))
+        if value is None:
+            raise DataFileError(f"{path}, line {number}: {name} must be a number; got {cell[:_SHOWN]!r}.")
+        return value
+    if not cell or "\0" in cell:
+        raise DataFileError(f"{path}, line {number}: {name} must be an id; got {cell[:_SHOWN]!r}.")
+    return cell
+
+
+def _is_parquet(path: AnyPath) -> bool:
+    if not os.path.isfile(path):  # a pipe can be read only once
+        return False
+    with open(path, "rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def _parquet_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
+    names, read = _parquet(path)
+    wanted = _check_names(path, names)
+    table = read(columns=wanted)
+    columns = {name: np.asarray(table[name]) for name in wanted}
+    for name in wanted:
+        if name in ("label", "score"):
+            if columns[name].dtype.kind not in "fiub":
+                raise DataFileError(f"{path}: column {name} must hold numbers; got {columns[name].dtype}.")
+            columns[name] = columns[name].astype(np.float64)
+        elif any(value is None or value != value for value in columns[name].tolist()):
+            raise DataFileError(f"{path}: column {name} must have an id in every row; got a null.")
+    return columns
+
+
+def _parquet(path: AnyPath) -> tuple[list[str], Callable[..., Any]]:
+    """Names of the columns, and what reads some of them."""
+    try:
+        file = import_module("pyarrow.parquet").ParquetFile(path)
+        return file.schema_arrow.names, file.read
+    except ImportError:
+        pass
+    try:
+        polars = import_module("polars")
+    except ImportError as error:
+        raise ImportError(
+            f"{path} is a parquet file, and reading it needs pyarrow or polars. Install one with: pip install pyarrow"
+        ) from error
+    return list(polars.read_parquet_schema(path)), partial(polars.read_parquet, path)
+
+
+# -- bytes and lines ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(path: AnyPath) -> Iterator[IO[bytes]]:
+    """The bytes of a file; of what gzip compressed, known by its first bytes, the bytes inside."""
+    with open(path, "rb") as file:
+        if file.peek(2)[:2] != b"\x1f\x8b":
+            yield file
+            return
+        try:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield io.BufferedReader(unpacked)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise DataFileError(f"{path}: is damaged, gzip cannot unpack it: {error}") from error
+
+
+def _blocks(path: AnyPath) -> Iterator[bytes]:
+    """The file in blocks of whole lines, without a byte order mark."""
+    with _opened(path) as file:
+        start = True
+        while block := file.read(_BLOCK) + file.readline():
+            if start:
+                block, start = block.removeprefix(b"\xef\xbb\xbf"), False
+            if b"\0" in block:
+                raise DataFileError(
+                    f"{path}: holds a NUL byte, so it is not text in UTF-8 or another encoding that extends ASCII. "
+                    "Save it as UTF-8."
+                )
+            yield block
+
+
+def _numbered(path: AnyPath, keep_ends: bool = False) -> Iterator[tuple[int, bytes]]:
+    lines: Iterable[bytes] = chain.from_iterable(block.splitlines(keep_ends) for block in _blocks(path))
+    return enumerate(lines, 1)
+
+
+def _number(token: bytes) -> float | None:
+    try:
+        return None if b"_" in token else float(token)
+    except ValueError:
+        return None
+
+
+def _text(token: bytes) -> str:
+    return token.decode("utf-8", "surrogateescape")
+
+
+def _column(ids: Iterable[str]) -> NDArray[Any]:
+    """Ids as an array of Python strings, equal ones kept once: a fixed width would make every row as wide as any."""
+    kept: dict[str, str] = {}
+    listed = [kept.setdefault(each, each) for each in ids]
+    column = np.empty(len(listed), dtype=object)
+    column[:] = listed
+    return column
+
+
+def _wrong(path: AnyPath, number: int, reason: str, got: bytes) -> DataFileError:
+    shown = got[:_SHOWN].decode("utf-8", "backslashreplace")
+    return DataFileError(f"{path}, line {number}: {reason}; got {shown!r}{'...' if len(got) > _SHOWN else ''}.")

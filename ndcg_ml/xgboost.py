@@ -1,0 +1,401 @@
+"""XGBoost: an evaluation function, exact over workers too, and a callback for what a function cannot do."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._aggregate import Sums
+from ndcg_ml._recent import Recent
+from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
+from ndcg_ml.prepared import Prepared, prepare
+
+__all__ = ["NDCGCallback", "NDCGEval"]
+
+# Data sets whose layout is kept between rounds: every fold and set of a cross-validation, with room to spare.
+_SLOTS = 32
+_DEFAULT_K = 10
+# Below the exponent of any float64: what a worker without a relevant document says of its scale.
+_NO_SCALE = int(np.iinfo(np.int32).min)
+
+
+class NDCGEval:
+    """NDCG of any flavor as XGBoost's evaluation function.
+
+    The same object works as ``xgb.train(custom_metric=)`` and ``xgb.cv(custom_metric=)``. Under ``xgboost.dask``, or
+    wherever else XGBoost runs on several workers, it is the value over all of them: workers exchange sums, so it does
+    not matter how the queries are spread, as long as each is whole on one worker. (Of another function XGBoost takes
+    the plain mean of what the workers return.)
+
+    Parameters
+    ----------
+    flavor : Flavor or str
+        Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"xgboost@10"``.
+    k : int, None or sequence of them, optional
+        Cut-offs, each a metric of its own. XGBoost stops early by the first one asked for. Default: the flavor's own
+        cut-off, or 10 where the flavor has none; for no cut-off pass ``None``.
+    threads : int, optional
+        As for ``prepare``.
+
+    Attributes
+    ----------
+    flavor : Flavor
+    ks : tuple of int or None
+    names : tuple of str
+        What XGBoost logs, in the order of `ks`: ``flavor.metric_name`` with ``@k``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The flavor or a cut-off is not valid, or the flavor is one that cannot be honoured: ``ties="docid"`` (XGBoost
+        holds no document ids), ``empty=nan`` (a nan in the first round freezes XGBoost's early stopping). When called:
+        no groups, scores that are NaN or not one a row, labels that the flavor refuses. What one worker refuses is
+        raised on all of them.
+
+    See Also
+    --------
+    NDCGCallback : for ``XGBRanker``, which cannot use an evaluation function of whole data sets.
+
+    Notes
+    -----
+    Facts about XGBoost 3.2. Its early stopping follows the last metric of the last data set and maximises names that
+    begin with ``ndcg``, so the cut-offs are reported in reverse order, and after XGBoost's own metrics (which it always
+    computes, unless ``disable_default_eval_metric`` is among the parameters). It prints metrics with six decimals and
+    reads them back: that is the precision of the history and of early stopping. Weights are one a query. ``xgb.cv``
+    drops them when it makes its folds.
+
+    Examples
+    --------
+    >>> ndcg = NDCGEval("xgboost", k=(10, 5))
+    >>> ndcg.names
+    ('ndcg_xgboost@10', 'ndcg_xgboost@5')
+    >>> import numpy as np, xgboost as xgb
+    >>> data = xgb.DMatrix(np.zeros((4, 1)), label=[1, 0, 2, 0], group=[2, 2])
+    >>> ndcg(np.array([0.5, 0.4, 0.9, 0.1]), data)
+    [('ndcg_xgboost@5', 1.0), ('ndcg_xgboost@10', 1.0)]
+    """
+
+    def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, threads: int | None = None) -> None:
+        self.threads = check_k(threads, "threads", "for the default")
+        self.flavor, self.ks, self.names = _resolve(flavor, k, "NDCGEval")
+        self._recent = Recent(_SLOTS)
+
+    @property
+    def __name__(self) -> str:  # XGBRanker wants to call its eval_metric by name before it is told why not to use this
+        return self.names[0]
+
+    def __repr__(self) -> str:
+        return f"NDCGEval({str(self.flavor)!r}, k={self.ks})"
+
+    def __call__(self, preds: Any, dmatrix: Any) -> list[tuple[str, float]]:
+        """Evaluate, called by XGBoost.
+
+        Parameters
+        ----------
+        preds : ndarray of float, shape (n_rows,)
+        dmatrix : xgboost.DMatrix
+
+        Returns
+        -------
+        list of (name, value)
+            In the reverse order of `names`.
+        """
+        if not hasattr(dmatrix, "get_uint_info"):
+            raise ValueError(
+                "NDCGEval cannot be the eval_metric of an XGBoost estimator, which calls it with the labels and scores "
+                "of one query at a time, averages the results by the number of documents, and gives a query of one "
+                "document 1.0 without asking. Use xgb.train(custom_metric=NDCGEval(...)); or "
+                "XGBRanker(callbacks=[ndcg_ml.xgboost.NDCGCallback(...)]); or "
+                "ndcg_ml.sklearn.QueryRanker(XGBRanker(), early_stopping_rounds=...)."
+            )
+        from xgboost import collective
+
+        if collective.is_distributed():
+            values = self._over_workers(preds, dmatrix)
+        else:
+            values = self._prepared(dmatrix).sums(_one_a_row(preds, "NDCGEval")).values(self.flavor)
+        return list(zip(self.names, values, strict=True))[::-1]
+
+    def _prepared(self, dmatrix: Any) -> Prepared:
+        return self._recent.prepared(_held(dmatrix), lambda: self._prepare(*_held(dmatrix)))
+
+    def _prepare(self, ends: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> Prepared:
+        group = np.diff(ends.astype(np.int64))
+        if weight is not None and weight.shape != group.shape:
+            raise ValueError(
+                f"weight must have one entry a query, {group.size}, as XGBoost's weights do when ranking; got "
+                f"{weight.size}."
+            )
+        return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=weight, threads=self.threads)
+
+    # -- several workers ---------------------------------------------------------------------------------------------
+
+    def _over_workers(self, preds: Any, dmatrix: Any) -> list[float]:
+        """The value over all workers' queries. Whatever happens on one, all make the same calls: none waits alone."""
+        from xgboost import collective
+
+        mine, weight = self._nothing(), 0.0
+        problem: Exception | None = None
+        try:
+            mine, weight = self._share(preds, dmatrix)
+        except Exception as error:
+            problem = error
+        scale = mine.exponent if mine.denominator.any() else _NO_SCALE
+        failed = 0 if problem is None else collective.get_rank() + 1
+        failed, scale = collective.allreduce(np.array([failed, scale], np.int64), collective.Op.MAX).tolist()
+        if problem is not None:
+            raise problem
+        if failed:
+            raise ValueError(
+                f"NDCGEval could not evaluate the rows of worker {failed - 1}, so there is no value for all. The "
+                "error raised on that worker says why."
+            )
+        mine = mine.rescaled(0 if scale == _NO_SCALE else scale)
+        counts = [mine.n_queries, weight]
+        flat = np.concatenate([mine.numerator, mine.denominator, mine.n_empty, counts])
+        total = collective.allreduce(flat, collective.Op.SUM)
+        (numerator, denominator, n_empty), (n_queries, weight) = total[:-2].reshape(3, -1), total[-2:]
+        if not n_queries:
+            raise ValueError("no worker has a query, so there is nothing to evaluate.")
+        if not weight > 0:
+            raise ValueError("query weights must hold at least one above 0; they are 0 on every worker.")
+        sums = Sums(numerator, denominator, mine.exponent, int(n_queries), n_empty.astype(np.int64))
+        return sums.values(self.flavor)
+
+    def _share(self, preds: Any, dmatrix: Any) -> tuple[Sums, float]:
+        """What the rows of this worker add, and the weight of its queries."""
+        scores = _one_a_row(preds, "NDCGEval")
+        if dmatrix.num_row() == 0:
+            return self._nothing(), 0.0
+        ends, labels, weight = _held(dmatrix)
+        if weight is None or weight.any():
+            sums = self._prepared(dmatrix).sums(scores)
+            return sums, sums.n_queries if weight is None else float(weight.sum(dtype=np.float64))
+        # Weights that are all 0 are refused, and here they may well be: other workers have the queries that count.
+        sums = self._prepare(ends, labels, None).sums(scores)
+        return replace(sums, numerator=0 * sums.numerator, denominator=0 * sums.denominator), 0.0
+
+    def _nothing(self) -> Sums:
+        zeros = np.zeros(len(self.ks))
+        return Sums(zeros, zeros, 0, 0, zeros.astype(np.int64))
+
+
+class NDCGCallback:
+    """NDCG of held-out queries after every boosting round, for ``XGBRanker(callbacks=[...])`` and ``xgb.train``.
+
+    It is written into the evaluation history, and with `rounds` it stops training early, as XGBoost's own
+    ``EarlyStopping`` does: ``best_iteration`` and ``best_score`` are set on the booster, and ``XGBRanker.predict`` uses
+    the best iteration.
+
+    Parameters
+    ----------
+    flavor : Flavor or str
+        Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"sklearn@10"``.
+    k : int, None or sequence of them, optional
+        Cut-offs, each a metric of its own; training is stopped by the first one. Default: the flavor's own cut-off, or
+        10 where the flavor has none; for no cut-off pass ``None``.
+    X : array-like, data frame or xgboost.DMatrix
+        Features of the held-out rows, in the form of the training data: a data frame where those are one. Anything
+        that ``xgb.DMatrix`` takes; make the ``DMatrix`` yourself to say more, such as ``missing=``.
+    y : array-like, shape (n_rows,)
+        Labels.
+    group, qid
+        The queries, as for ``ndcg_score``: sizes of consecutive queries, or one id a row.
+    query_weight : array-like, shape (n_queries,), optional
+    name : str, default "validation"
+        What the data set is called in the evaluation history.
+    rounds : int, optional
+        Stop when the value has not risen for so many rounds. Default: do not stop early.
+    threads : int, optional
+        As for ``prepare``.
+
+    Attributes
+    ----------
+    flavor : Flavor
+    ks : tuple of int or None
+    names : tuple of str
+        The metrics in the evaluation history, in the order of `ks`: ``flavor.metric_name`` with ``@k``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ndcg_score``, and as for ``NDCGEval``. In training: `X` has another number of rows than `y`; the
+        history already has a metric of that name for a data set called `name`; it is ``xgb.cv`` that trains.
+
+    See Also
+    --------
+    NDCGEval : the evaluation function of ``xgb.train``.
+
+    Notes
+    -----
+    Values have full precision, where those of an evaluation function have six decimals (XGBoost 3.2). XGBoost keeps the
+    predictions of a ``DMatrix`` and adds only the new trees. A callback may be used again, and cloned with its
+    estimator: it starts afresh with every training, and copies share the data.
+
+    Where several workers train one model, give every worker the same held-out queries.
+
+    Examples
+    --------
+    >>> import numpy as np, xgboost as xgb
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(120, 3))
+    >>> y, qid = (X[:, 0] > 0).astype(int), np.repeat(np.arange(12), 10)
+    >>> ndcg = NDCGCallback("sklearn@5", X=X[80:], y=y[80:], qid=qid[80:], rounds=3)
+    >>> ranker = xgb.XGBRanker(n_estimators=20, callbacks=[ndcg])
+    >>> history = ranker.fit(X[:80], y[:80], qid=qid[:80]).evals_result()["validation"]["ndcg_sklearn@5"]
+    >>> ranker.best_score == max(history) == history[ranker.best_iteration]
+    True
+    >>> len(history) - 1 - ranker.best_iteration
+    3
+    """
+
+    # XGBoost wants an instance of its TrainingCallback. To inherit from it would load XGBoost with this module, and it
+    # is an abstract base class: an object made without __init__, by pickle or copy, passes here all the same.
+    def __new__(cls, *_: object, **__: object) -> NDCGCallback:  # noqa: D102
+        from xgboost.callback import TrainingCallback
+
+        TrainingCallback.register(cls)
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        flavor: Flavor | str,
+        k: KSpec = ...,
+        *,
+        X: Any,  # noqa: N803
+        y: Any,
+        group: Any = None,
+        qid: Any = None,
+        query_weight: Any = None,
+        name: str = "validation",
+        rounds: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.flavor, self.ks, self.names = _resolve(flavor, k, "NDCGCallback")
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, what the data set is called; got {name!r}.")
+        self.name = name
+        self.rounds = check_k(rounds, "rounds", "for no early stopping")
+        self.X = X
+        if np.ndim(y) != 1:
+            raise ValueError(f"y must have one label a row, shape (n_rows,); got shape {np.shape(y)}.")
+        self._prepared = prepare(
+            y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=threads
+        )
+        self._n_rows = len(y)
+        self._run: _Run | None = None
+
+    def __repr__(self) -> str:
+        return f"NDCGCallback({str(self.flavor)!r}, k={self.ks}, name={self.name!r}, rounds={self.rounds})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_run": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NDCGCallback:
+        return copy.copy(self)  # the data are only read
+
+    def before_training(self, model: Any) -> Any:
+        """Start afresh, called by XGBoost."""
+        import xgboost as xgb
+
+        if not isinstance(model, xgb.Booster):
+            raise ValueError(
+                "NDCGCallback evaluates one model on held-out queries, and xgb.cv trains several on its own folds. "
+                "Use xgb.cv(custom_metric=ndcg_ml.xgboost.NDCGEval(...))."
+            )
+        # Without category columns the switch does nothing; with them, a model that can be trained has it on.
+        data = self.X if isinstance(self.X, xgb.DMatrix) else xgb.DMatrix(self.X, enable_categorical=True)
+        if data.num_row() != self._n_rows:
+            raise ValueError(f"X must have one row a label, {self._n_rows}; got {data.num_row()}.")
+        self._run = _Run(data, self._stopping())
+        if self._run.stopping is not None:
+            model = self._run.stopping.before_training(model)
+        return model
+
+    def _stopping(self) -> Any:
+        if self.rounds is None:
+            return None
+        from xgboost.callback import EarlyStopping
+
+        return EarlyStopping(rounds=self.rounds, metric_name=self.names[0], data_name=self.name, maximize=True)
+
+    def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        """Nothing to do, called by XGBoost."""
+        return False
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        """Evaluate and record; True stops the training. Called by XGBoost."""
+        assert self._run is not None
+        scores = _one_a_row(model.predict(self._run.data), "NDCGCallback")
+        values = self._prepared.sums(scores).values(self.flavor)
+        log = evals_log.setdefault(self.name, {})
+        # Last the first, as in NDCGEval, for other callbacks that follow the last metric.
+        for metric, value in reversed(list(zip(self.names, values, strict=True))):
+            if len(log.setdefault(metric, [])) != self._run.n_done:
+                raise ValueError(
+                    f"the evaluation history already has {metric!r} for a data set called {self.name!r}, written by "
+                    "another callback or evaluation function. Pass another name= to NDCGCallback."
+                )
+            log[metric].append(value)
+        self._run.n_done += 1
+        stopping = self._run.stopping
+        return stopping is not None and bool(stopping.after_iteration(model, epoch, evals_log))
+
+    def after_training(self, model: Any) -> Any:
+        """Let go of what belongs to this training, called by XGBoost."""
+        self._run = None
+        return model
+
+
+class _Run:
+    """What belongs to one training."""
+
+    def __init__(self, data: Any, stopping: Any) -> None:
+        self.data = data
+        self.stopping = stopping
+        self.n_done = 0
+
+
+def _resolve(flavor: Flavor | str, k: KSpec, who: str) -> tuple[Flavor, tuple[int | None, ...], tuple[str, ...]]:
+    """The flavor, its cut-offs and their names; refuses what XGBoost cannot honour."""
+    flavor = as_flavor(flavor)
+    if k is ... and flavor.k is None:
+        k = (_DEFAULT_K,)
+    ks, _ = cutoffs(k, flavor)
+    if flavor.ties == "docid":
+        raise ValueError(
+            f"{who} cannot honour ties='docid', for XGBoost holds no document ids. "
+            "Choose another rule: flavor.replace(ties='average')."
+        )
+    if flavor.empty != flavor.empty:
+        raise ValueError(
+            f"{who} cannot honour empty=nan, for a nan in the first round freezes XGBoost's early stopping. "
+            "Choose empty='skip' to leave empty queries out, or 0 or 1."
+        )
+    base = flavor.metric_name
+    return flavor, ks, tuple(base if k is None else f"{base}@{k}" for k in ks)
+
+
+def _held(dmatrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """Where queries end, labels and weights of a DMatrix."""
+    ends = dmatrix.get_uint_info("group_ptr")
+    if ends.size < 2:
+        raise ValueError(
+            "NDCGEval needs to know the queries, and this DMatrix has none. Pass qid= or group= to xgb.DMatrix, to "
+            "those for evaluation as well."
+        )
+    weight = dmatrix.get_weight()
+    return ends, dmatrix.get_label(), weight if weight.size else None
+
+
+def _one_a_row(scores: Any, who: str) -> Any:
+    if np.ndim(scores) != 1:
+        raise ValueError(
+            f"{who} needs one score a row; got predictions of shape {np.shape(scores)}. "
+            "Use an objective with a single output, such as rank:ndcg."
+        )
+    return scores
