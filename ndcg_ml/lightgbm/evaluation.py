@@ -1,0 +1,187 @@
+"""One object that is the evaluation function of both of LightGBM's interfaces."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._recent import Recent
+from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
+from ndcg_ml.prepared import Prepared, prepare
+
+__all__ = ["NDCGEval"]
+
+# Data sets whose layout is kept between rounds: every fold and set of a cross-validation, with room to spare.
+_SLOTS = 32
+_DEFAULT_K = 10
+
+
+class NDCGEval:
+    """NDCG of any flavor as LightGBM's evaluation function.
+
+    The same object works as ``lgb.train(feval=)``, ``lgb.cv(feval=)`` and ``LGBMRanker.fit(eval_metric=)``.
+
+    Parameters
+    ----------
+    flavor : Flavor or str
+        Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
+    k : int, None or sequence of them, optional
+        Cut-offs, each reported as a metric of its own in this order. LightGBM monitors the first one when stopping
+        early with ``first_metric_only``. Default: the flavor's own cut-off, or 10 where the flavor has none; for no
+        cut-off pass ``None``.
+    threads : int, optional
+        As for ``prepare``.
+
+    Attributes
+    ----------
+    flavor : Flavor
+    ks : tuple of int or None
+    names : tuple of str
+        What LightGBM logs: ``flavor.metric_name`` with ``@k``, never the name of a built-in metric.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The flavor or a cut-off is not valid, or the flavor is one that cannot be honoured: ``ties="docid"`` (LightGBM
+        holds no document ids), ``empty=nan`` (a nan in the first round freezes LightGBM's early stopping). When called:
+        no groups, queries cut by the folds of ``lgb.cv``, scores that are NaN or not one a row, labels that the flavor
+        refuses.
+
+    See Also
+    --------
+    StopEarly : stop training on this and nothing else.
+    query_folds : folds for ``lgb.cv`` that keep queries whole.
+
+    Notes
+    -----
+    Row weights become query weights as in LightGBM 4.7: the mean of the query's rows. Layout, gains and ideal of each
+    data set are kept between rounds. LightGBM computes its built-in metrics as well, and first, unless
+    ``metric="None"`` is among the parameters.
+
+    Examples
+    --------
+    >>> ndcg = NDCGEval("lightgbm", k=(10, 5))
+    >>> ndcg.names
+    ('ndcg_lightgbm@10', 'ndcg_lightgbm@5')
+    >>> import numpy as np
+    >>> ndcg(np.array([1.0, 0.0, 2.0, 0.0]), np.array([0.5, 0.4, 0.9, 0.1]), None, np.array([2, 2]))[0]
+    ('ndcg_lightgbm@10', 1.0, True)
+    """
+
+    def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, threads: int | None = None) -> None:
+        self.threads = check_k(threads, "threads", "for the default")
+        self.flavor = as_flavor(flavor)
+        if k is ... and self.flavor.k is None:
+            k = (_DEFAULT_K,)
+        self.ks, _ = cutoffs(k, self.flavor)
+        if self.flavor.ties == "docid":
+            raise ValueError(
+                "NDCGEval cannot honour ties='docid', for LightGBM holds no document ids. "
+                "Choose another rule: flavor.replace(ties='average')."
+            )
+        if self.flavor.empty != self.flavor.empty:
+            raise ValueError(
+                "NDCGEval cannot honour empty=nan, for a nan in the first round freezes LightGBM's early stopping. "
+                "Choose empty='skip' to leave empty queries out, or 0 or 1."
+            )
+        base = self.flavor.metric_name
+        self.names = tuple(base if k is None else f"{base}@{k}" for k in self.ks)
+        self._recent = Recent(_SLOTS)
+        self._whole: WeakSet[Any] = WeakSet()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_whole"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._whole = WeakSet()
+
+    def __repr__(self) -> str:
+        return f"NDCGEval({str(self.flavor)!r}, k={self.ks})"
+
+    # LightGBM counts the parameters of this signature, and only 2, 3 or 4 of them will do.
+    def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
+        """Evaluate, called by LightGBM.
+
+        Parameters
+        ----------
+        a, b
+            ``(preds, dataset)`` from ``lgb.train`` and ``lgb.cv``; ``(y_true, y_pred)`` from ``LGBMRanker``.
+        weight : ndarray of float or None
+            Row weights, from ``LGBMRanker``.
+        group : ndarray of int
+            Sizes of the queries, from ``LGBMRanker``.
+
+        Returns
+        -------
+        list of (name, value, is_higher_better)
+        """
+        if hasattr(b, "get_label"):
+            self._check_whole(b)
+            scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
+        else:
+            labels, scores = a, b
+        if group is None:
+            raise ValueError(
+                "NDCGEval needs the sizes of the queries, and this data set has none. Pass group= to lgb.Dataset, "
+                "or group= and eval_group= to LGBMRanker.fit."
+            )
+        if np.ndim(scores) != 1:
+            raise ValueError(
+                f"NDCGEval needs one score a row; got predictions of shape {np.shape(scores)}. "
+                "Use an objective with a single output, such as lambdarank."
+            )
+        values = self._prepared(np.asarray(group), np.asarray(labels), weight)(scores)
+        assert isinstance(values, dict)
+        return [(name, values[k], True) for name, k in zip(self.names, self.ks, strict=True)]
+
+    def _check_whole(self, dataset: Any) -> None:
+        # By data set and not by content, by which `_recent` keeps: what is left of a cut query is in the rows that a
+        # data set took, and another one may hold the same labels in whole queries.
+        if dataset in self._whole:
+            return
+        part = dataset
+        while getattr(part, "used_indices", None) is not None:  # a subset; a validation set merely has a reference
+            _refuse_cut_queries(part.reference.get_group(), part.used_indices)
+            part = part.reference
+        self._whole.add(dataset)
+
+    def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Prepared:
+        weight = None if weight is None else np.asarray(weight)
+
+        def make() -> Prepared:
+            query_weight = None if weight is None else _mean_row_weight(weight, group)
+            return prepare(
+                labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=self.threads
+            )
+
+        return self._recent.prepared((group, labels, weight), make)
+
+
+def _mean_row_weight(weight: NDArray[Any], group: NDArray[Any]) -> NDArray[np.float64]:
+    """Mean weight of each query's rows; 0 for a query without rows, which has none."""
+    if weight.size != group.sum():
+        raise ValueError(f"weight must have one entry a row, {group.sum()}; got {weight.size}.")
+    query = np.repeat(np.arange(group.size), group)
+    total = np.bincount(query, weights=weight, minlength=group.size)
+    mean: NDArray[np.float64] = total / np.maximum(group, 1)
+    return mean
+
+
+def _refuse_cut_queries(group: Any, rows: Any) -> None:
+    """Raise where these rows of a data set hold a part of a query."""
+    if group is None:
+        return
+    sizes = np.asarray(group)
+    query = np.repeat(np.arange(sizes.size), sizes)
+    used = np.bincount(query[np.asarray(rows)], minlength=sizes.size)
+    cut = int(((used > 0) & (used != sizes)).sum())
+    if cut:
+        raise ValueError(
+            f"NDCGEval needs whole queries, and the folds cut {cut} of {sizes.size}: some of their rows are in this "
+            "data set and some are not. Pass folds=query_folds(group), or folds=GroupKFold().split(...), to lgb.cv; "
+            "left to itself it keeps queries whole under ranking objectives only."
+        )

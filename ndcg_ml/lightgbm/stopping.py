@@ -1,0 +1,248 @@
+"""Early stopping on NDCG of one flavor at one cut-off, and on nothing else."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from typing import Any
+
+from ndcg_ml.flavor import Flavor, KSpec
+from ndcg_ml.groups import Groups
+from ndcg_ml.lightgbm._whole_number import whole_number
+from ndcg_ml.lightgbm.evaluation import NDCGEval
+
+__all__ = ["StopEarly"]
+
+
+@dataclass(frozen=True, eq=False)
+class StopEarly:
+    """What makes LightGBM stop on NDCG of one flavor at one cut-off, and on nothing else.
+
+    LightGBM stops as soon as any metric of any validation set stalls, its built-in metrics among them and before all
+    others. These are the arguments, for each of its interfaces, under which it does not::
+
+        stop = StopEarly("lightgbm", k=(10, 5))  # stops on NDCG@10, logs NDCG@5 as well
+        lgb.train({**params, **stop.params}, train, valid_sets=[valid], **stop.train())
+        lgb.cv({**params, **stop.params}, data, folds=query_folds(group), **stop.train())
+        LGBMRanker(**stop.params).fit(X, y, group=group, **stop.fit((X_valid, y_valid, group_valid)))
+
+    Parameters
+    ----------
+    flavor, k, threads
+        As for ``NDCGEval``. The first cut-off is the one that decides.
+    rounds : int, default 50
+        Training stops after this many rounds without an improvement.
+    min_delta : float, default 0.0
+        How much counts as an improvement.
+    watch : str, optional
+        Name of the validation set that decides, such as ``"valid_1"`` (``"valid"`` in ``lgb.cv``). Default: the only
+        one there is; where there are several one must be named.
+
+    Attributes
+    ----------
+    eval : NDCGEval
+        The evaluation function that is in the arguments.
+    params : dict
+        Parameters for the booster: no built-in metric. A fresh dict each time.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An option is not valid, or as for ``NDCGEval``. In the first round of training: there are several validation
+        sets and `watch` names none, `watch` is not the name of one, there is none, the metric is not among those
+        evaluated, or ``early_stopping_round`` is among the parameters of the booster, by which LightGBM (4.3 and 4.7)
+        adds a rule of its own that stops on every metric of every set.
+
+    Notes
+    -----
+    ``best_iteration`` is LightGBM's own, and ``best_score`` holds all metrics of all sets in that round. Boosting with
+    ``dart`` cannot stop early in LightGBM, which warns and trains on.
+
+    Examples
+    --------
+    >>> stop = StopEarly("lightgbm", k=(10, 5), rounds=20)
+    >>> stop.params, stop.eval.names
+    ({'metric': 'None'}, ('ndcg_lightgbm@10', 'ndcg_lightgbm@5'))
+    >>> sorted(stop.train())
+    ['callbacks', 'feval']
+    """
+
+    flavor: Flavor | str
+    k: KSpec = ...
+    rounds: int = field(default=50, kw_only=True)
+    min_delta: float = field(default=0.0, kw_only=True)
+    watch: str | None = field(default=None, kw_only=True)
+    threads: int | None = field(default=None, kw_only=True)
+    eval: NDCGEval = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rounds", whole_number(self.rounds, "rounds", 1))
+        delta: object = self.min_delta
+        if isinstance(delta, bool) or not isinstance(delta, Real):
+            raise TypeError(f"min_delta must be one number >= 0; got {delta!r} of type {type(delta).__name__}.")
+        if not 0 <= self.min_delta < math.inf:
+            raise ValueError(f"min_delta must be a finite number >= 0; got {self.min_delta!r}.")
+        watch: object = self.watch
+        if watch is not None and not isinstance(watch, str):
+            raise TypeError(
+                f"watch must be the name of a validation set (a str), or None; got {watch!r} of type "
+                f"{type(watch).__name__}. LightGBM calls them 'valid_0', 'valid_1', ... unless they are named."
+            )
+        object.__setattr__(self, "eval", NDCGEval(self.flavor, self.k, threads=self.threads))
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Parameters for the booster."""
+        return {"metric": "None"}
+
+    def train(self) -> dict[str, Any]:
+        """Keyword arguments for ``lgb.train`` and ``lgb.cv``.
+
+        Returns
+        -------
+        dict
+            ``feval`` and ``callbacks``, fresh each time.
+        """
+        return {"feval": self.eval, "callbacks": [self._callback()]}
+
+    def fit(self, *valid: tuple[Any, ...]) -> dict[str, Any]:
+        """Keyword arguments for ``LGBMRanker.fit``.
+
+        Parameters
+        ----------
+        *valid : tuple
+            Validation sets, each ``(X, y, group)`` or ``(X, y, group, sample_weight)``; `group` is the sizes of the
+            queries, `sample_weight` one weight a row or None. LightGBM calls them ``valid_0``, ``valid_1``, ...
+
+        Returns
+        -------
+        dict
+            ``eval_metric``, ``callbacks``, ``eval_group``, ``eval_sample_weight``, and the sets as ``eval_X`` and
+            ``eval_y``, or as ``eval_set`` before LightGBM 4.7.
+
+        Raises
+        ------
+        TypeError, ValueError
+            There is no validation set, or one is not such a tuple or its parts do not have the same number of rows.
+        """
+        import lightgbm
+
+        if not valid:
+            raise ValueError("StopEarly.fit needs a validation set to stop on; got none. Pass (X, y, group).")
+        for number, entry in enumerate(valid):
+            _check_valid(entry, number)
+        sets: dict[str, Any]
+        if "eval_X" in inspect.signature(lightgbm.LGBMRanker.fit).parameters:
+            sets = {"eval_X": tuple(entry[0] for entry in valid), "eval_y": tuple(entry[1] for entry in valid)}
+        else:
+            sets = {"eval_set": [(entry[0], entry[1]) for entry in valid]}
+        return {
+            **sets,
+            "eval_group": [entry[2] for entry in valid],
+            "eval_sample_weight": [entry[3] if len(entry) == 4 else None for entry in valid],
+            "eval_metric": self.eval,
+            "callbacks": [self._callback()],
+        }
+
+    def _callback(self) -> _Watch:
+        from lightgbm import early_stopping
+
+        lightgbms_own = early_stopping(
+            self.rounds, first_metric_only=True, verbose=False, min_delta=float(self.min_delta)
+        )
+        return _Watch(lightgbms_own, self.eval.names[0], self.watch)
+
+
+class _Watch:
+    """LightGBM's own early stopping, shown the one metric of the one set that decides."""
+
+    def __init__(self, early_stopping: Any, metric: str, watch: str | None) -> None:
+        self.order, self.before_iteration = early_stopping.order, early_stopping.before_iteration
+        self._early_stopping = early_stopping
+        self._metric, self._watch = metric, watch
+        self._rounds: list[Any] = []
+
+    def __call__(self, env: Any) -> None:
+        from lightgbm.callback import EarlyStopException
+
+        if env.iteration == env.begin_iteration:
+            self._check(env)
+            self._rounds = []
+        self._rounds.append(env.evaluation_result_list)
+        watched = [entry for entry in env.evaluation_result_list if self._decides(*_set_and_metric(entry))]
+        try:
+            self._early_stopping(replace(env, evaluation_result_list=watched))
+        except EarlyStopException as stop:
+            # It carries what it was shown, which becomes best_score: say all that was evaluated in that round.
+            everything = self._rounds[stop.best_iteration - env.begin_iteration]
+            raise EarlyStopException(stop.best_iteration, everything) from None
+
+    def _decides(self, name: str, metric: str) -> bool:
+        return metric == self._metric and self._watch in (None, name)  # the training set LightGBM leaves out itself
+
+    def _check(self, env: Any) -> None:
+        if (env.params.get("early_stopping_round") or 0) > 0:
+            raise ValueError(
+                "early_stopping_round must not be among the parameters beside StopEarly; got "
+                f"{env.params['early_stopping_round']}. LightGBM would stop on every metric of every set as well. "
+                "Leave it out and pass StopEarly(..., rounds=)."
+            )
+        found = [_set_and_metric(entry) for entry in env.evaluation_result_list or ()]
+        names = dict.fromkeys(name for name, _ in found)
+        sets = [name for name in names if name not in _training_sets(env)]
+        listed = ", ".join(map(repr, sets))
+        if not sets:
+            also = ", only the training set, on which LightGBM does not stop" if names else ""
+            raise ValueError(f"StopEarly needs a validation set to stop on; got none{also}. Pass valid_sets=[...].")
+        if self._watch is None and len(sets) > 1:
+            raise ValueError(
+                f"watch must name the validation set that decides where there are several; got None with {listed}. "
+                f"Pass StopEarly(..., watch={sets[0]!r})."
+            )
+        if self._watch is not None and self._watch not in sets:
+            raise ValueError(f"watch must be the name of a validation set, one of {listed}; got {self._watch!r}.")
+        if (self._watch or sets[0], self._metric) not in found:
+            raise ValueError(
+                f"StopEarly needs {self._metric!r} to be evaluated, and it was not. Pass feval= (eval_metric= of "
+                "LGBMRanker.fit) as StopEarly gives it, or a list that holds StopEarly.eval."
+            )
+
+
+def _set_and_metric(entry: Any) -> tuple[str, str]:
+    name, metric = entry[0], entry[1]
+    if name == "cv_agg":  # lgb.cv before LightGBM 4.7 has "valid ndcg@10" here
+        name, _, metric = metric.partition(" ")
+    return name, metric
+
+
+def _training_sets(env: Any) -> tuple[str, ...]:
+    # As LightGBM's own callback tells them apart: the training data of a Booster may bear any name.
+    from lightgbm import Booster
+
+    return (env.model._train_data_name,) if isinstance(env.model, Booster) else ("train",)
+
+
+def _check_valid(entry: Any, number: int) -> None:
+    if not isinstance(entry, tuple):
+        raise TypeError(
+            f"a validation set must be a tuple (X, y, group) or (X, y, group, sample_weight); number {number} is of "
+            f"type {type(entry).__name__}."
+        )
+    if len(entry) not in (3, 4):
+        raise ValueError(
+            f"a validation set must be a tuple (X, y, group) or (X, y, group, sample_weight); number {number} has "
+            f"{len(entry)} parts."
+        )
+    X, y, group, weight = entry if len(entry) == 4 else (*entry, None)  # noqa: N806
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    for name, part in (("y", y), ("sample_weight", weight)):
+        if part is not None and len(part) != n_rows:
+            raise ValueError(
+                f"{name} of validation set {number} must have one entry a row of X, {n_rows}; got {len(part)}."
+            )
+    try:
+        Groups.from_sizes(group, n_rows)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"In validation set {number}, {error}") from None
