@@ -9,15 +9,9 @@ from torch import Tensor, nn
 
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch._discounts import discount_at
-from ndcg_ml.torch._gains import gains_of, judge
-from ndcg_ml.torch._inputs import read_lists
-from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
-from ndcg_ml.torch._layout import Padded
-from ndcg_ml.torch._problems import PROBLEMS, refusal
+from ndcg_ml.torch._lists import above_zero, check_reduction, differentiable, read, reduced
 
 __all__ = ["ApproxNDCGLoss"]
-
-_REDUCTIONS = ("mean", "sum", "none")
 
 
 class ApproxNDCGLoss(nn.Module):
@@ -84,13 +78,11 @@ class ApproxNDCGLoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        self.flavor = _differentiable(as_flavor(flavor))
-        self.temperature = _above_zero("temperature", temperature)
+        self.flavor = differentiable(as_flavor(flavor))
+        self.temperature = above_zero("temperature", temperature)
         cut = temperature if cut_temperature is None else cut_temperature
-        self.cut_temperature = _above_zero("cut_temperature", cut)
-        if reduction not in _REDUCTIONS:
-            raise ValueError(f"reduction must be 'mean', 'sum' or 'none'; got {reduction!r}.")
-        self.reduction = reduction
+        self.cut_temperature = above_zero("cut_temperature", cut)
+        self.reduction = check_reduction(reduction)
 
     def forward(self, scores: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
         """The loss of each list, reduced.
@@ -116,19 +108,9 @@ class ApproxNDCGLoss(nn.Module):
         ValueError
             Shapes that do not go together; on the CPU, labels that the flavor refuses.
         """
-        scores, labels, listed = read_lists(scores, labels, mask)
-        dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
-        with torch.no_grad():
-            weight, ranked, empty, refused = self._weights(scores.detach(), labels, listed)
-        # Before any arithmetic: a padded NaN times 0 is NaN.
-        surrogate = self._surrogate(torch.where(ranked, scores.to(dtype), 0.0), weight.to(dtype), ranked)
-        loss = torch.where(empty, 0.0, 1.0) - surrogate
-        loss = torch.where(refused, math.nan, loss)
-        if self.reduction == "none":
-            return loss
-        if self.reduction == "sum":
-            return loss.sum()
-        return loss.sum() / (~empty).sum().clamp(min=1)
+        lists = read(self.flavor, scores, labels, mask)
+        surrogate = self._surrogate(lists.scores, lists.weight, lists.ranked)
+        return reduced(surrogate, lists, self.reduction)
 
     def extra_repr(self) -> str:
         """The parameters, for ``repr``."""
@@ -136,30 +118,6 @@ class ApproxNDCGLoss(nn.Module):
             f"{str(self.flavor)!r}, temperature={self.temperature}, cut_temperature={self.cut_temperature}, "
             f"reduction={self.reduction!r}"
         )
-
-    def _weights(self, scores: Tensor, labels: Tensor, listed: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Gain over ideal of each document, which documents take part, and which lists are empty or invalid."""
-        flavor = self.flavor
-        layout = Padded(scores.shape[0], scores.shape[1], scores.device)
-        judgements = judge(flavor, labels, listed)
-        if scores.device.type == "cpu" and not torch.compiler.is_compiling():
-            counts = {name: int(fault.sum()) for name, fault in judgements.faults.items()}
-            message = refusal(flavor, [counts.get(name, 0) for name in PROBLEMS])
-            if message is not None:
-                raise ValueError(message)
-        ranked = ranked_documents(flavor, judgements, None)
-        gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
-        ranking = rank(flavor, layout, scores, ranked, gains.gain, None) if needs_ranking(flavor) else None
-        ks = (flavor.k,)
-        table = table_for(flavor, ks, layout, labels)
-        idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
-        refused = torch.zeros_like(listed)
-        for fault in judgements.faults.values():
-            refused = refused | fault
-        empty = ~(idcg > 0)
-        counted = ranked & ~empty & ~too_short(flavor, ks, layout, ranked)
-        weight = torch.where(counted, gains.gain / torch.where(empty, 1.0, idcg), 0.0)
-        return weight, ranked, empty.squeeze(-1), refused.any(-1)
 
     def _surrogate(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
         """Smooth NDCG of each list; `scores` are finite where `valid` is not set."""
@@ -179,34 +137,3 @@ class ApproxNDCGLoss(nn.Module):
         in_order = torch.where(valid, soft_rank.detach(), math.inf).sort(dim=-1).values
         threshold = (in_order[..., k - 1 : k] + in_order[..., k : k + 1]) / 2
         return torch.sigmoid((threshold - soft_rank) / self.cut_temperature)
-
-
-def _differentiable(flavor: Flavor) -> Flavor:
-    if callable(flavor.discount):
-        raise ValueError(
-            f"flavor.discount must be named in a loss, which needs it between whole ranks; got the callable "
-            f"{flavor.discount!r}. Choose 'log2', 'ln', 'reciprocal', 'jarvelin' or 'none'."
-        )
-    if flavor.negative == "allow":
-        raise ValueError(
-            "flavor.negative='allow' has no loss, because its ideal may be 0 or less. Choose 'raise', 'zero' or 'drop'."
-        )
-    if isinstance(flavor.gain, tuple) and min(flavor.gain) < 0:
-        raise ValueError(
-            f"flavor.gain must not be negative in a loss, where the ideal must be above 0; got a table with "
-            f"{min(flavor.gain):g}. Shift the table."
-        )
-    if flavor.aggregate == "micro":
-        raise ValueError(
-            "flavor.aggregate='micro' is not a loss of single lists. Choose flavor.replace(aggregate='macro')."
-        )
-    return flavor
-
-
-def _above_zero(name: str, value: float) -> float:
-    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
-        raise TypeError(f"{name} must be a number above 0; got {value!r} of type {type(value).__name__}.")
-    number = float(value)
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"{name} must be a finite number above 0; got {value!r}.")
-    return number
