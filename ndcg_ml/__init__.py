@@ -10,7 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ndcg_ml.evaluation import Evaluation, PerQuery
+from ndcg_ml.explain import Explanation, explain_difference
 from ndcg_ml.flavor import PRESETS, Flavor
+from ndcg_ml.identification import Identification, identify
 from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.runs import RunEvaluation, RunPerQuery, evaluate_run
 from ndcg_ml.score import dcg_score, evaluate, evaluate_ranked, ndcg_score
@@ -27,7 +29,9 @@ __version__ = "0.1.0"
 __all__ = [
     "PRESETS",
     "Evaluation",
+    "Explanation",
     "Flavor",
+    "Identification",
     "PerQuery",
     "Prepared",
     "RunEvaluation",
@@ -36,6 +40,8 @@ __all__ = [
     "evaluate",
     "evaluate_ranked",
     "evaluate_run",
+    "explain_difference",
+    "identify",
     "ndcg_score",
     "prepare",
 ]

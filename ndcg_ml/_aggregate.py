@@ -54,12 +54,16 @@ def sums(
     weight = np.ones(len(ndcg)) if weight is None else weight
     numerator, denominator = np.zeros(ndcg.shape[1]), np.zeros(ndcg.shape[1])
     scale = 0
-    if flavor.aggregate == "micro" and exponent is not None and not empty.all():
-        scale = int(exponent[~empty.all(axis=1)].max())
-        dcg, idcg = np.ldexp(dcg, (exponent - scale)[:, None]), np.ldexp(idcg, (exponent - scale)[:, None])
+    weighted = weight > 0
+    counting = weighted & ~empty.all(axis=1)
+    if flavor.aggregate == "micro" and exponent is not None and counting.any():
+        scale = int(exponent[counting].max())
+        shift = np.where(counting, exponent - scale, 0)[:, None]
+        dcg, idcg = np.ldexp(dcg, shift), np.ldexp(idcg, shift)
     for column in range(ndcg.shape[1]):
         counted = ~empty[:, column]
         if flavor.aggregate == "micro":
+            counted &= weighted  # a weight of 0 must not meet an infinite gain
             numerator[column] = (weight[counted] * dcg[counted, column]).sum()
             denominator[column] = (weight[counted] * idcg[counted, column]).sum()
         else:

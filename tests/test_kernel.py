@@ -243,3 +243,12 @@ def test_selecting_and_sorting_agree_on_large_problems(distinct: int, dtype: typ
                 np.testing.assert_allclose(table.dcg, tables[0].dcg, rtol=1e-12, atol=0)
                 np.testing.assert_allclose(table.ndcg, tables[0].ndcg, rtol=1e-12, atol=0)
                 assert (table.tied == tables[0].tied).all()
+
+
+def test_a_query_without_weight_has_no_say_in_a_micro_mean():
+    """Nor in the power of two by which its huge gains would scale the others to nothing."""
+    flavor = Flavor(gain="exponential", aggregate="micro")
+    alone = ndcg_score([3, 0, 2], [1, 2, 3], group=[3], flavor=flavor)
+    weight = {"group": [3, 2], "query_weight": [1, 0], "flavor": flavor}
+    for grade in (5.0, 1000.0, 5000.0):
+        assert ndcg_score([3, 0, 2, grade, 1], [1, 2, 3, 1, 2], **weight) == pytest.approx(alone, abs=1e-12)

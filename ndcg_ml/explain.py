@@ -1,0 +1,540 @@
+"""Why two flavors disagree: the gap between their values, attributed to the switches in which they differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._ranked import Ranked, ranked
+from ndcg_ml.evaluation import PerQuery
+from ndcg_ml.flavor import Flavor, _to_text, as_flavor, check_k
+from ndcg_ml.prepared import Prepared, prepare
+
+__all__ = ["Explanation", "Part", "QueryDifference", "explain_difference"]
+
+# These choose among the numbers of one ranking, so their mixtures cost nothing.
+_AFTER_RANKING = frozenset({"k", "empty", "aggregate"})
+# Up to 2^7 rankings are made for Shapley values.
+_SHAPLEY_PARTS = 7
+# A query that moves the value by less shows rounding.
+_VISIBLE = 1e-15
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """What one switch adds to the difference, or several that cannot be changed one at a time.
+
+    Attributes
+    ----------
+    switches : tuple of str
+        Fields of the flavor, one unless they are inseparable.
+    a, b : tuple
+        Their values in the two flavors.
+    contribution : float
+        The share of ``value_b - value_a``.
+    """
+
+    switches: tuple[str, ...]
+    a: tuple[object, ...]
+    b: tuple[object, ...]
+    contribution: float
+
+    @property
+    def name(self) -> str:
+        """The switches as one word, such as ``"ideal + max_grade"``."""
+        return " + ".join(self.switches)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueryDifference:
+    """What one query adds to the difference.
+
+    Attributes
+    ----------
+    qid : object
+        The query's id; its position, where the caller gave no ids.
+    contribution : float
+        The share of ``value_b - value_a``.
+    value_a, value_b : float
+        Its NDCG in the two flavors; nan where it is empty and left out of the mean.
+    n_docs : int
+        Documents that were ranked, under the flavor that ranks more of them.
+    tied : int
+        Documents that share their score with another one, under the flavor that sees more of them.
+    empty_a, empty_b : bool
+        Whether its ideal DCG is 0.
+    """
+
+    qid: object
+    contribution: float
+    value_a: float
+    value_b: float
+    n_docs: int
+    tied: int
+    empty_a: bool
+    empty_b: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    """The difference between two flavors on the same data, in parts that sum to it. ``print`` shows a table.
+
+    Attributes
+    ----------
+    flavor_a, flavor_b : Flavor
+    value_a, value_b : float
+    parts : tuple of Part
+        One for each switch in which the flavors differ, the largest first; switches without effect are among them.
+    queries : tuple of QueryDifference
+        The queries that contribute most, the largest first.
+    n_queries : int
+        Number of queries in the data.
+    method : {"shapley", "order"}
+        Whether the parts are Shapley values, or steps from a to b in the order of the flavor's fields.
+    """
+
+    flavor_a: Flavor
+    flavor_b: Flavor
+    value_a: float
+    value_b: float
+    parts: tuple[Part, ...]
+    queries: tuple[QueryDifference, ...]
+    n_queries: int
+    method: str
+
+    @property
+    def difference(self) -> float:
+        """``value_b - value_a``."""
+        return self.value_b - self.value_a
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON: flavors and switches as text, None in place of nan.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            "flavor_a": str(self.flavor_a),
+            "flavor_b": str(self.flavor_b),
+            "value_a": self.value_a,
+            "value_b": self.value_b,
+            "difference": self.difference,
+            "method": self.method,
+            "parts": [
+                {
+                    "switches": list(part.switches),
+                    "a": [_to_text(value) for value in part.a],
+                    "b": [_to_text(value) for value in part.b],
+                    "contribution": part.contribution,
+                }
+                for part in self.parts
+            ],
+            "n_queries": self.n_queries,
+            "queries": [
+                {
+                    "qid": query.qid if isinstance(query.qid, (int, float, str)) else str(query.qid),
+                    "contribution": query.contribution,
+                    "value_a": _finite(query.value_a),
+                    "value_b": _finite(query.value_b),
+                    "n_docs": query.n_docs,
+                    "tied": query.tied,
+                    "empty_a": query.empty_a,
+                    "empty_b": query.empty_b,
+                }
+                for query in self.queries
+            ],
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"a  {self.value_a:.6f}  {_titled(self.flavor_a)}",
+            f"b  {self.value_b:.6f}  {_titled(self.flavor_b)}",
+            "",
+        ]
+        shown = [part for part in self.parts if abs(part.contribution) > _VISIBLE]
+        idle = [part.name for part in self.parts if abs(part.contribution) <= _VISIBLE]
+        table = [("switch", "a", "b", "contribution")]
+        table += [
+            (part.name, _values_text(part.a), _values_text(part.b), f"{part.contribution:+.6f}") for part in shown
+        ]
+        table.append(("b - a", "", "", f"{self.difference:+.6f}"))
+        lines += _aligned(table, left=3)
+        if idle:
+            lines.append(f"no effect on these data: {', '.join(idle)}")
+        if self.parts:
+            lines.append(f"method: {_METHODS[self.method]}")
+        if self.queries:
+            rows = [("query", "contribution", "a", "b", "documents", "tied", "empty")]
+            rows += [
+                (
+                    str(query.qid),
+                    f"{query.contribution:+.6f}",
+                    f"{query.value_a:.6f}",
+                    f"{query.value_b:.6f}",
+                    str(query.n_docs),
+                    str(query.tied),
+                    _which(query.empty_a, query.empty_b),
+                )
+                for query in self.queries
+            ]
+            lines += ["", *_aligned(rows, left=1), f"the largest {len(self.queries)} of {self.n_queries} queries"]
+        return "\n".join(lines)
+
+
+_METHODS: Mapping[str, str] = {
+    "shapley": "Shapley values (each switch's mean effect over all orders of changing them)",
+    "order": "one switch after another from a to b, in the order of the flavor's fields",
+}
+
+
+def explain_difference(
+    flavor_a: Flavor | str,
+    flavor_b: Flavor | str,
+    y_true: Any,
+    y_score: Any,
+    *,
+    k: int | None | EllipsisType = ...,
+    qid: Any = None,
+    group: Any = None,
+    mask: Any = None,
+    retrieved: Any = None,
+    doc_id: Any = None,
+    query_weight: Any = None,
+    queries: int = 10,
+) -> Explanation:
+    r"""Attribute the difference between two flavors' values to the switches in which they differ, exactly.
+
+    .. math::  value_b - value_a = \sum_{parts} contribution = \sum_{queries} contribution
+
+    Parameters
+    ----------
+    flavor_a, flavor_b : Flavor or str
+        Two flavors: each a ``Flavor``, the name of a preset, or a flavor's text.
+    y_true, y_score, qid, group, mask, retrieved, doc_id, query_weight
+        As for ``ndcg_score``.
+    k : int or None, optional
+        One cut-off for both flavors. Default: each its own, and the cut-off is a switch like the others.
+    queries : int, default 10
+        How many queries to list at most, those that contribute most; 0 for none.
+
+    Returns
+    -------
+    Explanation
+        ``.parts``, ``.queries``, ``.difference``; ``print`` shows it as a table, ``.to_dict()`` is for JSON.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ndcg_score`` under either flavor; and ValueError where a value is nan, because a query is empty under
+        ``empty=nan``.
+
+    Notes
+    -----
+    Parts are Shapley values: the effect of changing a switch from its value in a to that in b, averaged over all
+    orders in which the switches can be changed. They do not depend on an order, a switch without effect gets 0, and
+    exchanging a and b changes their signs. With more than seven parts that need a ranking of their own (all do but
+    k, empty, aggregate, and what cannot matter, such as negative without negative labels), which takes 128
+    rankings, the switches are changed one after another in the order of the flavor's fields; ``method`` says which
+    it was.
+
+    Switches that only make sense together are one part: ``gain`` with ``off_table``; ``discount`` with
+    ``discount_base``; ``ideal`` with ``recall_depth``; ``ideal`` with ``max_grade`` where one of the ideals is
+    ``max``; and these with a ``gain`` table that lacks the other's ``max_grade``. So are switches of which a
+    mixture is undefined on the data, though both flavors are defined: ``empty="raise"`` (or nan, or "skip" with
+    nothing left) of the one flavor where the gain or the ideal of the other makes a query empty; a gain table of
+    the one and ``negative="allow"`` of the other, on negative labels. Those are joined in pairs, first the pair
+    whose joining avoids most of the undefined mixtures, until none is left.
+
+    With the value a mean of the queries' NDCG by their shares (for micro, the shares of the ideal DCG), a query
+    contributes share_b (ndcg_b - m) - share_a (ndcg_a - m), m halfway between the two values. Where both flavors give
+    it the same share, that is share (ndcg_b - ndcg_a); one that only b leaves out lifts b's value if it is below m.
+
+    L. Shapley, A value for n-person games, Contributions to the Theory of Games II, 1953.
+
+    Examples
+    --------
+    >>> result = explain_difference("sklearn", "lightgbm", [0, 1, 3, 0, 0], [2, 1, 1, 2, 1], group=[3, 2])
+    >>> print(result)
+    a  0.311471  sklearn: ndcg[gain=linear,discount=log2,ideal=recall,ties=average,empty=0]
+    b  0.770670  lightgbm: ndcg[gain=exponential,discount=log2,ideal=recall,ties=first,empty=1]
+    <BLANKLINE>
+    switch  a        b            contribution
+    empty   0        1               +0.500000
+    ties    average  first           -0.021883
+    gain    linear   exponential     -0.018918
+    b - a                            +0.459199
+    method: Shapley values (each switch's mean effect over all orders of changing them)
+    <BLANKLINE>
+    query  contribution         a         b  documents  tied  empty
+    1         +0.500000  0.000000  1.000000          2     0  both
+    0         -0.040801  0.622942  0.541340          3     2  -
+    the largest 2 of 2 queries
+    """
+    a, b = as_flavor(flavor_a), as_flavor(flavor_b)
+    if not isinstance(k, EllipsisType):
+        cut = check_k(k, "k")
+        a, b = a.replace(k=cut), b.replace(k=cut)
+    n_shown = _check_count(queries)
+
+    def prepared(flavor: Flavor, ks: Sequence[int | None]) -> Prepared:
+        return prepare(
+            y_true,
+            flavor=flavor,
+            k=ks,
+            qid=qid,
+            group=group,
+            mask=mask,
+            retrieved=retrieved,
+            doc_id=doc_id,
+            query_weight=query_weight,
+        )
+
+    # Each end by itself first: what the data or a flavor refuse is the caller's to mend.
+    table_a, table_b = (prepared(flavor, (flavor.k,)).evaluate(y_score).per_query for flavor in (a, b))
+    mixtures = _Mixtures(a, b, lambda flavor, ks: ranked(prepared(flavor, ks), y_score))
+    value_a, value_b = mixtures.end("flavor_a", a), mixtures.end("flavor_b", b)
+    idle = _idle(a, b, np.asarray(y_true, dtype=np.float64))
+    parts_apart = _inseparable(a, b)
+    active = [switches for switches in parts_apart if not idle.issuperset(switches)]
+    own_ranking = sum(not _AFTER_RANKING.issuperset(switches) for switches in active)
+    method = "shapley" if own_ranking <= _SHAPLEY_PARTS else "order"
+    contributions = _shapley(active, mixtures) if method == "shapley" else _in_order(active, mixtures)
+    contributions += [(switches, 0.0) for switches in parts_apart if switches not in active]
+    parts = [
+        Part(
+            switches=switches,
+            a=tuple(getattr(a, name) for name in switches),
+            b=tuple(getattr(b, name) for name in switches),
+            contribution=contribution,
+        )
+        for switches, contribution in contributions
+    ]
+    return Explanation(
+        flavor_a=a,
+        flavor_b=b,
+        value_a=value_a,
+        value_b=value_b,
+        parts=tuple(sorted(parts, key=lambda part: -abs(part.contribution))),
+        queries=_queries(mixtures, value_a, value_b, table_a, table_b, n_shown),
+        n_queries=len(table_a),
+        method=method,
+    )
+
+
+def _check_count(queries: object) -> int:
+    if isinstance(queries, bool) or not hasattr(queries, "__index__"):
+        raise TypeError(f"queries must be how many queries to list, an integer >= 0; got {queries!r}.")
+    count = int(queries.__index__())
+    if count < 0:
+        raise ValueError(f"queries must be how many queries to list, an integer >= 0; got {count}.")
+    return count
+
+
+# -- mixtures of two flavors ----------------------------------------------------------------------------------------
+
+Switches = tuple[str, ...]
+
+
+class _Mixtures:
+    """The values of flavors that take some switches from b and the others from a. Rankings are made once."""
+
+    def __init__(self, a: Flavor, b: Flavor, rank: Callable[[Flavor, Sequence[int | None]], Ranked]) -> None:
+        self.a, self.b = a, b
+        self._ks = tuple(dict.fromkeys((a.k, b.k)))
+        self._rank = rank
+        self._ranked: dict[Flavor, Ranked] = {}
+
+    def ranked(self, flavor: Flavor) -> Ranked:
+        key = flavor.replace(k=None, empty=0.0, aggregate="macro")
+        if key not in self._ranked:
+            self._ranked[key] = self._rank(key, self._ks)
+        return self._ranked[key]
+
+    def end(self, name: str, flavor: Flavor) -> float:
+        value = self._value(flavor)
+        if value is None:
+            raise ValueError(
+                f"{name} must have a finite value on these data to be explained; got nan or infinity under {flavor}. "
+                "Choose empty=0, 1 or 'skip' in place of nan, or remove the queries without a relevant document."
+            )
+        return value
+
+    def value(self, from_b: Sequence[str]) -> float | None:
+        """None, where the mixture contradicts itself, the data refuse it, or it has no finite value."""
+        try:
+            return self._value(self.a.replace(**{name: getattr(self.b, name) for name in from_b}))
+        except (TypeError, ValueError):  # both ends were admitted, so it is the mixture that is refused
+            return None
+
+    def _value(self, flavor: Flavor) -> float | None:
+        return self.ranked(flavor).values(flavor)[self._ks.index(flavor.k)]
+
+
+def _idle(a: Flavor, b: Flavor, labels: NDArray[np.float64]) -> set[str]:
+    """Switches that cannot matter on these labels, which both flavors admit: no mixture needs to be tried."""
+    idle = set()
+    if not (labels < 0).any():
+        idle.add("negative")
+    if not np.isnan(labels).any():
+        idle.add("unjudged")
+    if "max" not in (a.ideal, b.ideal):
+        idle.add("max_grade")
+    return idle
+
+
+def _inseparable(a: Flavor, b: Flavor) -> list[Switches]:
+    """The switches that differ, with those together that only make sense together."""
+    differ = [f.name for f in fields(Flavor) if _differ(getattr(a, f.name), getattr(b, f.name))]
+    together: list[set[str]] = [{"gain", "off_table"}, {"discount", "discount_base"}, {"ideal", "recall_depth"}]
+    if "max" in (a.ideal, b.ideal):
+        together.append({"ideal", "max_grade"})
+        tops = [flavor.max_grade for flavor in (a, b) if flavor.max_grade is not None]
+        tables = [flavor.gain for flavor in (a, b) if isinstance(flavor.gain, tuple)]
+        if any(top not in range(len(table)) for top in tops for table in tables):
+            together.append({"gain", "ideal", "max_grade"})
+    parts: list[Switches] = [(name,) for name in differ]
+    for names in together:
+        inside = [part for part in parts if names.intersection(part)]
+        if len(inside) > 1:
+            parts = _merged(parts, inside)
+    return parts
+
+
+def _differ(mine: object, theirs: object) -> bool:
+    both_nan = mine != mine and theirs != theirs
+    return not both_nan and bool(mine != theirs)
+
+
+def _merged(parts: Sequence[Switches], inside: Sequence[Switches]) -> list[Switches]:
+    """The parts with some of them made one, at the place of the first."""
+    names = {name for part in inside for name in part}
+    whole = tuple(f.name for f in fields(Flavor) if f.name in names)
+    return [whole if part == inside[0] else part for part in parts if part == inside[0] or part not in inside]
+
+
+def _shapley(parts: list[Switches], mixtures: _Mixtures) -> list[tuple[Switches, float]]:
+    """The Shapley value of each part; parts are joined until every mixture of them is defined."""
+    values = {
+        chosen: mixtures.value([name for part in chosen for name in part])
+        for chosen in (frozenset(subset) for subset in _subsets(parts))
+    }
+    while undefined := [chosen for chosen, value in values.items() if value is None]:
+        pair = max(
+            ((one, other) for at, one in enumerate(parts) for other in parts[at + 1 :]),
+            key=lambda pair: sum((pair[0] in chosen) != (pair[1] in chosen) for chosen in undefined),
+        )
+        parts = _merged(parts, pair)
+        (whole,) = (part for part in parts if set(part) == {*pair[0], *pair[1]})
+        values = {
+            chosen.difference(pair) | ({whole} if pair[0] in chosen else set()): value
+            for chosen, value in values.items()
+            if (pair[0] in chosen) == (pair[1] in chosen)
+        }
+    defined = {chosen: value for chosen, value in values.items() if value is not None}
+    n = len(parts)
+    weight = [math.factorial(size) * math.factorial(n - size - 1) / math.factorial(n) for size in range(n)]
+    return [
+        (
+            part,
+            math.fsum(
+                weight[len(chosen)] * (defined[chosen | {part}] - value)
+                for chosen, value in defined.items()
+                if part not in chosen
+            ),
+        )
+        for part in parts
+    ]
+
+
+def _subsets(parts: Sequence[Switches]) -> list[list[Switches]]:
+    return [[part for at, part in enumerate(parts) if bits >> at & 1] for bits in range(1 << len(parts))]
+
+
+def _in_order(parts: Sequence[Switches], mixtures: _Mixtures) -> list[tuple[Switches, float]]:
+    """The effect of each part in turn; one whose mixture is undefined is joined with the next."""
+    taken: list[str] = []
+    waiting: list[Switches] = []
+    steps: list[tuple[Switches, float]] = []
+    before = mixtures.value(taken)
+    for part in parts:
+        taken.extend(part)
+        waiting.append(part)
+        after = mixtures.value(taken)
+        if after is None:
+            continue
+        assert before is not None
+        steps.append((tuple(name for held in waiting for name in held), after - before))
+        waiting, before = [], after
+    return steps
+
+
+# -- queries --------------------------------------------------------------------------------------------------------
+
+
+def _queries(
+    mixtures: _Mixtures, value_a: float, value_b: float, table_a: PerQuery, table_b: PerQuery, n_shown: int
+) -> tuple[QueryDifference, ...]:
+    a, b = mixtures.a, mixtures.b
+    ndcg_a, share_a, empty_a = mixtures.ranked(a).shares(a, a.k)
+    ndcg_b, share_b, empty_b = mixtures.ranked(b).shares(b, b.k)
+    middle = value_a + (value_b - value_a) / 2
+    contribution = _times(share_b, ndcg_b - middle) - _times(share_a, ndcg_a - middle)
+    first = np.argsort(-np.abs(contribution), kind="stable")[:n_shown]
+    return tuple(
+        QueryDifference(
+            qid=table_a.qid[at].item() if hasattr(table_a.qid[at], "item") else table_a.qid[at],
+            contribution=float(contribution[at]),
+            value_a=float(ndcg_a[at]),
+            value_b=float(ndcg_b[at]),
+            n_docs=int(max(table_a.n_docs[at], table_b.n_docs[at])),
+            tied=int(max(table_a.tied[at], table_b.tied[at])),
+            empty_a=bool(empty_a[at]),
+            empty_b=bool(empty_b[at]),
+        )
+        for at in first
+        if abs(contribution[at]) > _VISIBLE
+    )
+
+
+def _times(share: Any, gap: Any) -> Any:
+    return np.where(share > 0, share * gap, 0.0)  # a query without a share may be nan
+
+
+# -- text -----------------------------------------------------------------------------------------------------------
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _titled(flavor: Flavor) -> str:
+    name = flavor.preset_name
+    return str(flavor) if name is None else f"{name}: {flavor}"
+
+
+def _values_text(values: Sequence[object]) -> str:
+    return ", ".join(_to_text(value) for value in values)
+
+
+def _which(a: bool, b: bool) -> str:
+    return {(True, True): "both", (True, False): "a", (False, True): "b", (False, False): "-"}[a, b]
+
+
+def _aligned(rows: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Columns of one width each, words (the first `left`, and which is empty) flush left, numbers flush right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if column < left or rows[0][column] == "empty" else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines

@@ -1,0 +1,675 @@
+"""Which NDCG a reported number is: the presets, then combinations of switches, that reproduce it on the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from types import EllipsisType
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._ranked import Ranked, ranked
+from ndcg_ml.flavor import PRESETS, Flavor, KSpec, _to_text, cutoffs
+from ndcg_ml.prepared import Prepared, prepare
+
+__all__ = ["Identification", "Match", "identify"]
+
+FloatArray = NDArray[np.float64]
+Rank: TypeAlias = Callable[[Flavor, Sequence["int | None"]], Ranked]
+
+COMMON_KS = (None, 1, 3, 5, 10, 20, 100)
+"""The cut-offs that are tried where none is given, beside each preset's own."""
+
+# Two flavors whose values are this close are the same flavor as far as the data can tell.
+_SAME = 1e-12
+# With decimals=None the value is taken to be exact, up to what a library's own summation loses.
+_EXACT = 1e-9
+# How much of the last printed digit a library's own rounding (of float32 sums, say) may cost.
+_SLACK = 0.01
+_NEAREST = 5
+_PRINTED = 10
+_FEW_GRADES = frozenset(map(float, range(32)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Match:
+    """A value that some flavors have on the data, named after one of them.
+
+    Attributes
+    ----------
+    name : str
+        The flavor, as text that starts from a preset: ``lightgbm@10``, ``lightgbm@10[ties=average]``.
+    flavor : Flavor
+    value : float
+        Its value on the data.
+    presets : tuple of str
+        Every preset with this value, with its cut-off; the first is `name`, unless there is none.
+    n_others : int
+        How many other combinations of switches have the same value to 1e-12 on the data.
+    free : dict of str to tuple
+        The switches that can be changed, one at a time, without changing the value: their values that do as well, the
+        flavor's own first. (A table of gains comes with the ``off_table`` of its preset, a top grade with ``max``.)
+    """
+
+    name: str
+    flavor: Flavor
+    value: float
+    presets: tuple[str, ...]
+    n_others: int
+    free: Mapping[str, tuple[object, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Identification:
+    """The flavors that reproduce a reported number. ``print`` shows them.
+
+    Attributes
+    ----------
+    value : float
+        The number, as it was given.
+    decimals : int or None
+        The decimals to which it was rounded.
+    truncated : bool
+        Whether nothing rounds to the number, and the matches are what is cut off to it.
+    matches : tuple of Match
+        Those with a preset first.
+    nearest : tuple of Match
+        Where nothing matches: what comes closest.
+    n_tried : int
+        Flavors whose value was compared.
+    not_tried : dict of str to str
+        Presets and switches that the data rule out, and why.
+    reasons : dict of str to str
+        What in the data makes a switch idle, for those where that can be said.
+    """
+
+    value: float
+    decimals: int | None
+    truncated: bool
+    matches: tuple[Match, ...]
+    nearest: tuple[Match, ...]
+    n_tried: int
+    not_tried: Mapping[str, str]
+    reasons: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON: flavors and switches as text.
+
+        Returns
+        -------
+        dict
+        """
+
+        def plain(match: Match) -> dict[str, Any]:
+            return {
+                "name": match.name,
+                "flavor": str(match.flavor),
+                "value": match.value,
+                "presets": list(match.presets),
+                "n_others": match.n_others,
+                "free": {switch: [_to_text(value) for value in values] for switch, values in match.free.items()},
+            }
+
+        return {
+            "value": self.value,
+            "decimals": self.decimals,
+            "truncated": self.truncated,
+            "matches": [plain(match) for match in self.matches],
+            "nearest": [plain(match) for match in self.nearest],
+            "n_tried": self.n_tried,
+            "not_tried": dict(self.not_tried),
+            "reasons": dict(self.reasons),
+        }
+
+    def __str__(self) -> str:
+        shown = repr(self.value) if self.decimals is None else f"{self.value:.{self.decimals}f}"
+        if self.matches:
+            how = ", if it was cut off rather than rounded" if self.truncated else ""
+            lines = [f"{shown}: {len(self.matches)} match{'es' if len(self.matches) > 1 else ''}{how}"]
+        else:
+            lines = [f"{shown}: no match; the nearest are"]
+        listed = self.matches or self.nearest
+        width = max((len(match.name) for match in listed[:_PRINTED]), default=0)
+        for match in listed[:_PRINTED]:
+            lines.append(f"  {match.name:<{width}}  {match.value:.6f}{self._others(match)}")
+            lines += [f"    {line}" for line in self._free(match)]
+        if len(listed) > _PRINTED:
+            lines.append(f"  and {len(listed) - _PRINTED} more")
+        lines.append(f"{self.n_tried} flavors tried")
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in self.not_tried.items():
+            by_reason.setdefault(reason, []).append(name)
+        lines += [f"not tried: {', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+        return "\n".join(lines)
+
+    def _others(self, match: Match) -> str:
+        if not match.n_others:
+            return ""
+        also = ", ".join(match.presets[1:])
+        named = f", among them {also}" if also else ""
+        return f"  and {match.n_others} other{'s' if match.n_others > 1 else ''} with the same number here{named}"
+
+    def _free(self, match: Match) -> list[str]:
+        lines = []
+        for switch, values in match.free.items():
+            why = f" ({self.reasons[switch]})" if switch in self.reasons else ""
+            lines.append(f"{switch} may be {', '.join(_to_text(value) for value in values)}{why}")
+        return lines
+
+
+def identify(
+    value: float,
+    y_true: Any,
+    y_score: Any,
+    *,
+    k: KSpec = ...,
+    qid: Any = None,
+    group: Any = None,
+    mask: Any = None,
+    retrieved: Any = None,
+    doc_id: Any = None,
+    query_weight: Any = None,
+    decimals: int | None = 4,
+) -> Identification:
+    """Find the flavors that reproduce a reported number on the data that it was computed from.
+
+    Parameters
+    ----------
+    value : float
+        The reported NDCG.
+    y_true, y_score, qid, group, mask, retrieved, doc_id, query_weight
+        As for ``ndcg_score``. Give all that the reporting library saw: `doc_id` where it orders ties by id,
+        `retrieved` where it knows of judged documents that were not retrieved.
+    k : int, None or sequence of them, optional
+        The cut-off, where it is known, or several to choose from. Default: each preset's own, and no cut-off, 1, 3, 5,
+        10, 20 and 100.
+    decimals : int or None, default 4
+        The decimals to which the number was rounded: a flavor matches within half a unit of the last one, and a
+        hundredth of a unit for the library's own rounding. None is an exact number, which matches to 1e-9.
+
+    Returns
+    -------
+    Identification
+        ``.matches``, the likeliest first; ``print`` shows them, ``.to_dict()`` is for JSON.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `value` is not a finite number, `decimals` not an integer >= 0, or as for ``ndcg_score`` whatever the flavor.
+
+    Notes
+    -----
+    Tried are every preset, and every combination of gain (linear, exponential, binary, and the tables of presets),
+    discount (with the bases of presets), ideal (global, recall, local, and max with the highest label), ideal_depth
+    (k, all), ties, empty (0, 1, skip), aggregate, score_dtype and k; of negative where labels are negative, and of
+    unjudged where labels are missing. What else there is, is tried as the presets have it. The discounts ``ln`` and
+    ``log2`` give one NDCG, and ``log2`` stands for both. What the data rule out, such as ``ties="docid"`` without
+    ids, is listed in ``not_tried``. That takes some hundred rankings, a second for 10 000 documents.
+
+    Flavors with the same number to 1e-12 are one match: the data cannot tell them apart. It is named after a preset
+    if there is one, else after the preset from which the fewest switches differ.
+
+    Order of the matches: those with a preset first. Where the value has more decimals than `decimals` the nearest one
+    comes first. Where it has not, all agree with it equally well, and a preset at its own cut-off comes before others,
+    then the order is that of ``PRESETS``; this is also the order of presets that coincide. Matches without a preset
+    follow, the fewest changes from one first.
+
+    If nothing rounds to the value and it has no more than `decimals` decimals, what is cut off to it matches.
+
+    Examples
+    --------
+    >>> y_true, y_score, group = [0, 2, 1, 0, 3, 1, 0, 0], [.9, .5, .5, .2, .7, .8, .1, .5], [5, 1, 2]
+    >>> result = identify(0.8766, y_true, y_score, group=group, k=3)
+    >>> result.matches[0].name
+    'lightgbm@3'
+    """
+    number, digits = _check_value(value), _check_decimals(decimals)
+    tried = None if isinstance(k, EllipsisType) else cutoffs(k, Flavor())[0]
+
+    def prepared(flavor: Flavor, ks: Sequence[int | None]) -> Prepared:
+        return prepare(
+            y_true,
+            flavor=flavor,
+            k=ks,
+            qid=qid,
+            group=group,
+            mask=mask,
+            retrieved=retrieved,
+            doc_id=doc_id,
+            query_weight=query_weight,
+        )
+
+    # A flavor that refuses nothing: what fails here is wrong with the data, and for the caller to mend.
+    lenient = prepared(Flavor(negative="allow", unjudged="zero"), (None,))
+    lenient.evaluate(y_score)
+    data = _Data.of(lenient, y_true, y_score, everything_retrieved=retrieved is None, ids=doc_id is not None)
+
+    def rank(flavor: Flavor, ks: Sequence[int | None]) -> Ranked:
+        return ranked(prepared(flavor, ks), y_score)
+
+    not_tried: dict[str, str] = {}
+    presets = _preset_candidates(data, tried, rank, not_tried)
+    grid = _Grid.of(data, tried, rank, not_tried)
+    return _identification(number, digits, presets, grid, data, not_tried)
+
+
+def _check_value(value: object) -> float:
+    if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
+        raise TypeError(f"value must be the reported NDCG, a finite number; got {value!r}.")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"value must be the reported NDCG, a finite number; got {value!r}.")
+    return number
+
+
+def _check_decimals(decimals: object) -> int | None:
+    if decimals is None:
+        return None
+    if isinstance(decimals, bool) or not hasattr(decimals, "__index__"):
+        raise TypeError(
+            f"decimals must be an integer >= 0, the decimals of value, or None if it is exact; got {decimals!r}."
+        )
+    digits = int(decimals.__index__())
+    if digits < 0:
+        raise ValueError(
+            f"decimals must be an integer >= 0, the decimals of value, or None if it is exact; got {digits}."
+        )
+    return digits
+
+
+# -- the data -------------------------------------------------------------------------------------------------------
+
+
+class _Data(NamedTuple):
+    """What the data say about which switches can matter."""
+
+    longest: int
+    n_queries: int
+    top: float
+    negative: bool
+    unjudged: bool
+    grades: tuple[float, ...]
+    everything_retrieved: bool
+    ids: bool
+    all_relevant: bool
+    tied: bool
+    tied_by_float32: bool
+
+    @classmethod
+    def of(cls, prepared: Prepared, y_true: Any, y_score: Any, *, everything_retrieved: bool, ids: bool) -> _Data:
+        groups = prepared.groups
+        rows = np.arange(groups.n_rows) if groups.order is None else groups.order
+        flat = np.asarray(y_true, dtype=np.float64).reshape(-1)
+        labels = flat[rows]
+        judged = labels[~np.isnan(labels)]
+        scores = np.asarray(y_score).reshape(-1)[rows]
+        scores = scores.astype(np.float32 if scores.dtype.itemsize <= 4 and scores.dtype.kind == "f" else np.float64)
+        with np.errstate(over="ignore"):
+            distinct, distinct32 = (_n_distinct(groups.codes(), s) for s in (scores, scores.astype(np.float32)))
+        return cls(
+            longest=int(groups.sizes.max()),
+            n_queries=groups.n_queries,
+            top=float(judged.max(initial=0.0)),
+            negative=bool((judged < 0).any()),
+            unjudged=judged.size < labels.size,
+            grades=tuple(np.unique(np.append(judged, 0.0)).tolist()),
+            everything_retrieved=everything_retrieved,
+            ids=ids,
+            all_relevant=bool((groups.per_query(np.fmax, flat, 0.0) > 0).all()),
+            tied=distinct32 < labels.size,
+            tied_by_float32=distinct32 < distinct,
+        )
+
+    def representative(self, flavor: Flavor) -> Flavor:
+        """One flavor for all that have the same value on these data at every cut-off, whatever the scores."""
+        same: dict[str, Any] = {}
+        if not self.tied:
+            same["ties"] = "average"
+        if not self.tied_by_float32:
+            same["score_dtype"] = "float64"
+        gains = self._gains(flavor)
+        if gains == self.grades:
+            same["gain"], same["off_table"] = "linear", "raise"
+        elif gains is not None and gains == self._gains(Flavor(gain="exponential")):
+            same["gain"], same["off_table"] = "exponential", "raise"
+        if self.everything_retrieved and not self.unjudged and not self.negative and flavor.ideal == "recall":
+            same["ideal"] = "global"
+        return flavor.replace(**same)
+
+    def _gains(self, flavor: Flavor) -> tuple[float, ...] | None:
+        """The gain of each grade; None where the grades are not few and whole, or gain by another rule."""
+        if not set(self.grades) <= _FEW_GRADES:
+            return None
+        if flavor.gain == "exponential":
+            return tuple(2.0**grade - 1 for grade in self.grades)
+        if flavor.gain == "binary":
+            return tuple(float(grade > 0) for grade in self.grades)
+        if isinstance(flavor.gain, tuple):
+            table = dict(enumerate(flavor.gain))
+            # A grade that the table lacks gains 0 at best, as under no formula.
+            return tuple(table.get(int(grade), 0.0) for grade in self.grades)
+        return None
+
+    def reasons(self) -> dict[str, str]:
+        """What may make a switch idle, said where one is."""
+        found = {}
+        if not self.tied:
+            found["ties"] = "no two documents of a query have the same score"
+        if not self.tied_by_float32:
+            found["score_dtype"] = "float32 makes no further scores equal"
+        if set(self.grades) <= {0.0, 1.0}:
+            found["gain"] = "all labels are 0 or 1"
+        if self.everything_retrieved:
+            found["ideal"] = "every document was retrieved"
+        if self.all_relevant:
+            found["empty"] = "every query has a relevant document"
+        if self.n_queries == 1:
+            found["aggregate"] = "there is one query"
+        found["k"] = f"the longest query has {self.longest} document{'s' if self.longest > 1 else ''}"
+        return found
+
+
+def _n_distinct(query: NDArray[Any], scores: NDArray[Any]) -> int:
+    order = np.lexsort((scores, query))
+    scores, query = scores[order], query[order]
+    new = (scores[1:] != scores[:-1]) | (query[1:] != query[:-1])
+    return int(new.sum()) + min(1, scores.size)
+
+
+# -- candidates -----------------------------------------------------------------------------------------------------
+
+
+class _Candidate(NamedTuple):
+    """A preset at a cut-off."""
+
+    name: str
+    flavor: Flavor
+    own_k: bool
+    value: float
+
+    @property
+    def text(self) -> str:
+        return self.name if self.flavor.k is None and PRESETS[self.name].k is None else f"{self.name}@{self.flavor.k}"
+
+
+def _preset_candidates(
+    data: _Data, ks: tuple[int | None, ...] | None, rank: Rank, not_tried: dict[str, str]
+) -> list[_Candidate]:
+    """Every preset at every cut-off, those at their own cut-off first, else in the order of ``PRESETS``."""
+    found = []
+    for name, flavor in PRESETS.items():
+        if flavor.ties == "docid" and not data.ids:
+            not_tried[name] = _NO_IDS
+            continue
+        mine = tuple(dict.fromkeys((flavor.k, *COMMON_KS))) if ks is None else ks
+        try:
+            values = rank(flavor, mine).values(flavor)
+        except ValueError as error:
+            not_tried[name] = str(error)
+            continue
+        found += [
+            _Candidate(name, flavor.replace(k=k), ks is not None or k == flavor.k, value)
+            for k, value in zip(mine, values, strict=True)
+            if value is not None
+        ]
+        if all(value is None for value in values):
+            not_tried[name] = f"it has no value under empty={_to_text(flavor.empty)}"
+    return sorted(found, key=lambda candidate: not candidate.own_k)
+
+
+# fmt: off
+AXES = (
+    "gain", "discount", "ideal", "ideal_depth", "ties", "score_dtype", "negative", "unjudged",
+    "empty", "aggregate", "k",
+)
+# fmt: on
+# Axes whose choices are pairs, of this switch and the one that only makes sense with it.
+_PAIRED = {"gain": "off_table", "discount": "discount_base"}
+_EMPTY = (0.0, 1.0, "skip")
+_AGGREGATE = ("macro", "micro")
+_NO_IDS = "doc_id was not given"
+
+
+class _Grid(NamedTuple):
+    """The value of every combination of switches: an array with an axis for each of AXES; nan was not tried."""
+
+    choices: tuple[tuple[Any, ...], ...]
+    top: float
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, data: _Data, ks: tuple[int | None, ...] | None, rank: Rank, not_tried: dict[str, str]) -> _Grid:
+        tables = dict.fromkeys((f.gain, f.off_table) for f in PRESETS.values() if isinstance(f.gain, tuple))
+        bases = dict.fromkeys((2.0, *(f.discount_base for f in PRESETS.values())))
+        own = dict.fromkeys(f.k for f in PRESETS.values())
+        ties = ("average", "first", "last", "best", "worst", "docid")
+        choices: tuple[tuple[Any, ...], ...] = (
+            (("linear", "raise"), ("exponential", "raise"), ("binary", "raise"), *tables),
+            (("log2", 2.0), ("reciprocal", 2.0), ("none", 2.0), *(("jarvelin", base) for base in bases)),
+            ("global", "recall", "local", "max"),
+            ("k", "all"),
+            ties if data.ids else ties[:-1],
+            ("float64", "float32"),
+            ("zero", "drop", "allow") if data.negative else ("raise",),
+            ("zero", "condense") if data.unjudged else ("raise",),
+            _EMPTY,
+            _AGGREGATE,
+            tuple(dict.fromkeys((*COMMON_KS, *own))) if ks is None else ks,
+        )
+        if not data.ids:
+            not_tried["ties=docid"] = _NO_IDS
+        grid = cls(choices, data.top, np.full([len(axis) for axis in choices], np.nan))
+        known: dict[Flavor, FloatArray] = {}
+        for at in product(*(range(len(axis)) for axis in choices[:-3])):
+            try:
+                flavor = data.representative(grid.flavor((*at, 0, 0, 0)))
+                if flavor not in known:
+                    known[flavor] = _all_rules(rank(flavor.replace(k=None), choices[-1]), flavor)
+            except ValueError as error:  # of all that is tried, only a table of gains can refuse labels
+                if choices[2][at[2]] != "max":  # or a top grade, which needs no word of its own
+                    not_tried.setdefault(f"gain={_to_text(choices[0][at[0]][0])}", str(error))
+                continue
+            grid.values[at] = known[flavor]
+        return grid
+
+    def flavor(self, at: Sequence[int], start: Flavor | None = None, changed: Sequence[str] = AXES) -> Flavor:
+        """The flavor of a cell; or another one with the changed axes of that cell."""
+        switches = {name: self.choices[axis][at[axis]] for axis, name in enumerate(AXES) if name in changed}
+        for name, second in _PAIRED.items():
+            if name in switches:
+                switches[name], switches[second] = switches[name]
+        if switches.get("ideal") == "max":
+            switches["max_grade"] = self.top
+        elif "ideal" in switches:
+            switches["recall_depth"] = switches["max_grade"] = None
+        return Flavor(**switches) if start is None else start.replace(**switches)
+
+    def cell(self, flavor: Flavor, value: float | None) -> tuple[int, ...] | None:
+        """Where a flavor stands, its cut-off at 0 if it is not tried; None where it has switches of its own."""
+        wanted = {name: getattr(flavor, name) for name in AXES}
+        wanted["discount"] = "log2" if flavor.discount == "ln" else flavor.discount
+        wanted.update({name: (wanted[name], getattr(flavor, second)) for name, second in _PAIRED.items()})
+        at = []
+        for name, axis in zip(AXES, self.choices, strict=True):
+            if wanted[name] in axis:
+                at.append(axis.index(wanted[name]))
+            elif axis == ("raise",) or (name == "k" and value is None):
+                at.append(0)
+            else:
+                return None
+        here = tuple(at)
+        same = self.flavor(here).replace(**{n: getattr(flavor, n) for n in ("discount", "negative", "unjudged", "k")})
+        if same != flavor:
+            return None
+        return here if value is None or abs(self.values[here] - value) <= _SAME else None
+
+
+def _all_rules(table: Ranked, flavor: Flavor) -> FloatArray:
+    """The values for every rule for empty queries, every mean and every cut-off: the last three axes."""
+    out = np.full((len(_EMPTY), len(_AGGREGATE), len(table.ks)), np.nan)
+    for row, empty in enumerate(_EMPTY):
+        for column, aggregate in enumerate(_AGGREGATE):
+            values = table.values(flavor.replace(empty=empty, aggregate=aggregate, k=None))
+            out[row, column] = [math.nan if value is None else value for value in values]
+    return out
+
+
+# -- matches --------------------------------------------------------------------------------------------------------
+
+
+class _Group(NamedTuple):
+    """Candidates of one value."""
+
+    value: float
+    presets: list[_Candidate]
+    cells: NDArray[np.int64]
+
+
+def _identification(
+    number: float,
+    digits: int | None,
+    presets: list[_Candidate],
+    grid: _Grid,
+    data: _Data,
+    not_tried: dict[str, str],
+) -> Identification:
+    unit = 0.0 if digits is None else 10.0**-digits
+    within = _EXACT if digits is None else (0.5 + _SLACK) * unit
+    plain = digits is not None and abs(number - round(number, digits)) < 1e-12
+    groups, truncated = _groups(number - within, number + within, presets, grid), False
+    if not groups and plain:
+        # Cut off towards zero.
+        low, high = (number, number + unit) if number >= 0 else (number - unit, number)
+        groups = _groups(low - _SLACK * unit, high, presets, grid)
+        truncated = bool(groups)
+    order = {name: at for at, name in enumerate(PRESETS)}
+    starts = _starts(grid)
+    ranked_matches = []
+    for group in groups:
+        match, changes = _match(group, grid, starts)
+        distance = 0.0 if plain else abs(group.value - number)
+        leader = group.presets[0] if group.presets else None
+        if leader is None:
+            key = (True, float(changes), distance, 0)
+        else:
+            key = (False, distance, float(not leader.own_k), order[leader.name])
+        ranked_matches.append((key, match))
+    ranked_matches.sort(key=lambda pair: pair[0])
+    n_tried = len(presets) + int(np.isfinite(grid.values).sum())
+    nearest: tuple[Match, ...] = ()
+    if not groups:
+        every = np.concatenate([grid.values[np.isfinite(grid.values)], [c.value for c in presets]])
+        gaps = np.unique(np.abs(every - number))
+        # Numbers that differ by rounding alone are one: a few gaps more than are shown.
+        reach = float(gaps[min(gaps.size - 1, 20 * _NEAREST)]) if gaps.size else 0.0
+        close = sorted(_groups(number - reach, number + reach, presets, grid), key=lambda g: abs(g.value - number))
+        nearest = tuple(_match(group, grid, starts)[0] for group in close[:_NEAREST])
+    return Identification(
+        value=number,
+        decimals=digits,
+        truncated=truncated,
+        matches=tuple(match for _, match in ranked_matches),
+        nearest=nearest,
+        n_tried=n_tried,
+        not_tried=not_tried,
+        reasons=data.reasons(),
+    )
+
+
+def _groups(low: float, high: float, presets: list[_Candidate], grid: _Grid) -> list[_Group]:
+    """The candidates between two values, those of the same value together."""
+    inside = [candidate for candidate in presets if low <= candidate.value <= high]
+    with np.errstate(invalid="ignore"):
+        cells = np.argwhere((grid.values >= low) & (grid.values <= high))
+    values = np.concatenate([[candidate.value for candidate in inside], grid.values[tuple(cells.T)]])
+    order = np.argsort(values, kind="stable")
+    if not order.size:
+        return []
+    new = np.flatnonzero(np.diff(values[order]) > _SAME) + 1
+    groups = []
+    for members in np.split(order, new):
+        members = np.sort(members)  # presets stand first, in their order
+        of_presets = members[members < len(inside)]
+        of_cells = members[members >= len(inside)] - len(inside)
+        groups.append(_Group(float(values[members[0]]), [inside[at] for at in of_presets], cells[of_cells]))
+    return groups
+
+
+def _starts(grid: _Grid) -> list[tuple[str, tuple[int, ...]]]:
+    """The presets that are a cell of the grid but for their cut-off."""
+    found = ((name, grid.cell(flavor.replace(k=None), None)) for name, flavor in PRESETS.items())
+    return [(name, at) for name, at in found if at is not None]
+
+
+def _match(group: _Group, grid: _Grid, starts: list[tuple[str, tuple[int, ...]]]) -> tuple[Match, int]:
+    """The match of a group, and how many switches it is from a preset."""
+    changes = 0
+    if group.presets:
+        leader = group.presets[0]
+        name, flavor = leader.text, leader.flavor
+        cell = grid.cell(flavor, group.value)
+    else:
+        name, flavor, cell, changes = _nearest_preset(group.cells, grid, starts)
+    others = len(group.cells) - (cell is not None)
+    return Match(
+        name=name,
+        flavor=flavor,
+        value=group.value,
+        presets=tuple(dict.fromkeys(candidate.text for candidate in group.presets)),
+        n_others=others,
+        free={} if cell is None else _free(cell, group.value, grid),
+    ), changes
+
+
+def _nearest_preset(
+    cells: NDArray[np.int64], grid: _Grid, starts: list[tuple[str, tuple[int, ...]]]
+) -> tuple[str, Flavor, tuple[int, ...], int]:
+    """The cell with the fewest switches other than a preset's (the cut-off aside), written as that preset, changed."""
+    best: tuple[int, str, tuple[int, ...]] | None = None
+    for name, at in starts:
+        differing = (cells[:, :-1] != np.array(at[:-1])).sum(axis=1)
+        fewest = int(differing.argmin())
+        if best is None or differing[fewest] < best[0]:
+            best = int(differing[fewest]), name, tuple(cells[fewest].tolist())
+    if best is None:
+        cell = tuple(cells[0].tolist())
+        flavor = grid.flavor(cell)
+        return str(flavor), flavor, cell, len(AXES)
+    changes, name, cell = best
+    start = PRESETS[name]
+    at = dict(starts)[name]
+    changed = [axis for axis, mine, theirs in zip(AXES, cell, at, strict=True) if mine != theirs and axis != "k"]
+    k = grid.choices[-1][cell[-1]]
+    flavor = grid.flavor(cell, start.replace(k=k), changed)
+    switches = ",".join(
+        f"{switch}={_to_text(getattr(flavor, switch))}"
+        for switch in ("gain", "off_table", "discount", "discount_base", "max_grade", *AXES[2:-1])
+        if getattr(flavor, switch) != getattr(start, switch)
+    )
+    at_k = "" if k is None and start.k is None else f"@{k}"
+    return f"{name}{at_k}{f'[{switches}]' if switches else ''}", flavor, cell, changes
+
+
+def _free(cell: tuple[int, ...], value: float, grid: _Grid) -> dict[str, tuple[object, ...]]:
+    free = {}
+    for axis, (name, choices) in enumerate(zip(AXES, grid.choices, strict=True)):
+        along: tuple[Any, ...] = (*cell[:axis], slice(None), *cell[axis + 1 :])
+        line = grid.values[along]
+        with np.errstate(invalid="ignore"):
+            same = np.flatnonzero(np.abs(line - value) <= _SAME).tolist()
+        if len(same) > 1:
+            values = [choices[at] for at in (cell[axis], *(at for at in same if at != cell[axis]))]
+            free[name] = tuple(dict.fromkeys(_alone(name, value) for value in values))
+    return free
+
+
+def _alone(switch: str, value: Any) -> object:
+    """A choice of an axis as the value of one switch."""
+    if switch not in _PAIRED:
+        return value
+    own, second = value
+    return f"{own} (base {second:g})" if switch == "discount" and second != 2 else own

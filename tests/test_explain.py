@@ -1,0 +1,411 @@
+"""The gap between two flavors, attributed to switches and to queries."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import flavors, half_power, problems, slow_decay
+
+from ndcg_ml import PRESETS, Flavor, ndcg_score
+from ndcg_ml.explain import _inseparable, _subsets, explain_difference
+
+HALF = 1 / math.log2(3)  # the discount of rank 2
+
+
+def data(seed=0, n_queries=40):
+    """Tied scores, scores that only float32 ties, empty queries, queries of one document, ids, weights."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(1, 30, n_queries)
+    n = int(group.sum())
+    y = np.clip(rng.integers(-2, 5, n), 0, 4).astype(float)
+    s = rng.normal(size=n).round(1) + 1e-9 * rng.integers(0, 2, n)
+    y[: group[0]] = 0
+    ids = np.concatenate([rng.permutation(size) for size in group])
+    return {"y_true": y, "y_score": s, "group": group, "doc_id": ids, "query_weight": rng.random(n_queries)}
+
+
+def contribution(result):
+    return {part.name: part.contribution for part in result.parts}
+
+
+def total(entries):
+    return math.fsum(entry.contribution for entry in entries)
+
+
+# -- by hand
+
+
+def test_switches_that_do_not_interact_by_hand():
+    # Query 0: a relevant document tied with an irrelevant one that stands before it. Query 1: empty.
+    a = Flavor(ties="average", empty=0)
+    result = explain_difference(a, a.replace(ties="first", empty=1), [0, 1, 0, 0], [1, 1, 2, 1], group=[2, 2])
+    assert result.value_a == pytest.approx((1 + HALF) / 2 / 2)
+    assert result.value_b == pytest.approx((HALF + 1) / 2)
+    assert contribution(result) == pytest.approx({"empty": 0.5, "ties": (HALF - (1 + HALF) / 2) / 2})
+    assert [part.name for part in result.parts] == ["empty", "ties"]
+    assert [(q.qid, q.contribution) for q in result.queries] == [
+        (1, pytest.approx(0.5)),
+        (0, pytest.approx((HALF - 1) / 4)),
+    ]
+    first, second = result.queries
+    assert (first.empty_a, first.empty_b, first.tied, first.n_docs) == (True, True, 0, 2)
+    assert (second.empty_a, second.empty_b, second.tied, second.n_docs) == (False, False, 2, 2)
+
+
+def test_switches_that_interact_by_hand():
+    # Leaving the empty query out doubles what the tie rule does, so each order of changing them counts half.
+    a = Flavor(ties="average", empty=0)
+    result = explain_difference(a, a.replace(ties="first", empty="skip"), [0, 1, 0, 0], [1, 1, 2, 1], group=[2, 2])
+    average, first = (1 + HALF) / 2, HALF
+    assert contribution(result) == pytest.approx(
+        {
+            "ties": ((first - average) / 2 + (first - average)) / 2,
+            "empty": (average / 2 + first / 2) / 2,
+        }
+    )
+    # Query 1 goes from half the mean to none of it, and lifts it by its distance from the middle of the two values.
+    middle = (average / 2 + first) / 2
+    assert {q.qid: q.contribution for q in result.queries} == pytest.approx(
+        {0: (first - middle) - (average - middle) / 2, 1: middle / 2}
+    )
+    assert math.isnan(next(q.value_b for q in result.queries if q.qid == 1))
+
+
+def test_micro_against_macro_by_hand():
+    # DCG over ideal DCG: 2 HALF / 2 and 1 / 1. Macro weighs them alike, micro two to one.
+    result = explain_difference(Flavor(), Flavor(aggregate="micro"), [0, 2, 1], [2, 1, 1], group=[2, 1], k=2)
+    assert contribution(result) == pytest.approx({"aggregate": (2 * HALF + 1) / 3 - (HALF + 1) / 2})
+    middle = (result.value_a + result.value_b) / 2
+    assert {q.qid: q.contribution for q in result.queries} == pytest.approx(
+        {0: (2 / 3 - 1 / 2) * (HALF - middle), 1: (1 / 3 - 1 / 2) * (1 - middle)}
+    )
+
+
+def test_shapley_values_are_the_mean_over_every_order():
+    arguments = data()
+    a, b = Flavor.preset("sklearn", k=5), Flavor.preset("xgboost", k=20)
+    result = explain_difference(a, b, **arguments)
+    switches = ("gain", "k", "ties", "empty", "score_dtype")
+    assert sorted(part.name for part in result.parts) == sorted(switches)
+    orders = list(itertools.permutations(switches))
+    expected = dict.fromkeys(switches, 0.0)
+    values = {}
+    for order in orders:
+        for at, switch in enumerate(order):
+            for taken in (order[:at], order[: at + 1]):
+                key = frozenset(taken)
+                if key not in values:
+                    mixed = a.replace(**{name: getattr(b, name) for name in taken})
+                    values[key] = ndcg_score(flavor=mixed, **arguments)
+            expected[switch] += (values[frozenset(order[: at + 1])] - values[frozenset(order[:at])]) / len(orders)
+    assert contribution(result) == pytest.approx(expected, abs=1e-13)
+    assert min(abs(part.contribution) for part in result.parts) > 1e-6
+
+
+# -- sums
+
+
+def check_sums(a, b, arguments):
+    try:
+        values = [ndcg_score(flavor=flavor, **arguments) for flavor in (a, b)]
+    except ValueError:
+        return None
+    if not all(math.isfinite(value) for value in values):
+        return None
+    result = explain_difference(a, b, queries=1000, **arguments)
+    # Gains below 0 make NDCGs of any size: rounding is then relative to the largest number that is summed.
+    size = max(1.0, *(abs(e.contribution) for e in (*result.parts, *result.queries)), *map(abs, values))
+    assert result.value_a == pytest.approx(values[0], rel=1e-13, abs=1e-13 * size)
+    assert result.value_b == pytest.approx(values[1], rel=1e-13, abs=1e-13 * size)
+    assert abs(total(result.parts) - result.difference) <= 1e-12 * size
+    assert abs(total(result.queries) - result.difference) <= 1e-12 * size
+    differing = {
+        name
+        for name in a.__dataclass_fields__
+        if str(getattr(a, name)) != str(getattr(b, name))  # as text: nan equals nan
+    }
+    assert {name for part in result.parts for name in part.switches} == differing
+    return result
+
+
+def test_parts_and_queries_sum_to_the_whole_on_random_pairs():
+    seen = []
+
+    @settings(max_examples=350)
+    @given(st.data())
+    def draw(data):
+        a, b = data.draw(flavors()), data.draw(flavors())
+        problem = data.draw(problems(data.draw(st.sampled_from([a, b]))))
+        result = check_sums(a, b, problem.flat())
+        if result is not None and result.parts:
+            seen.append(result)
+            switches = [name for part in result.parts for name in part.switches]
+            assert len(set(switches)) == len(switches)
+            for part in result.parts:
+                assert part.a == tuple(getattr(a, name) for name in part.switches)
+                assert part.b == tuple(getattr(b, name) for name in part.switches)
+            json.dumps(result.to_dict(), allow_nan=False)
+            assert f"{result.difference:+.6f}" in str(result)
+
+    draw()
+    assert len(seen) >= 100
+    assert any(len(part.switches) > 1 for result in seen for part in result.parts)
+    assert max(len(result.parts) for result in seen) >= 7
+
+
+def test_parts_and_queries_sum_to_the_whole_on_every_pair_of_presets():
+    arguments = data(1, n_queries=5)
+    arguments["y_true"] = np.minimum(arguments["y_true"], 2)  # which every table of gains admits
+    pairs = list(itertools.combinations(dict.fromkeys(PRESETS.values()), 2))
+    results = [check_sums(one, other, arguments) for one, other in pairs]
+    assert sum(result is not None for result in results) > 0.8 * len(pairs)
+
+
+def test_grades_beyond_float64_in_a_micro_average():
+    a = Flavor(gain="exponential", aggregate="macro", ties="first")
+    y, s, group = [5000.0, 4999, 2, 4998, 1], [1, 2, 3, 1, 1], [3, 2]
+    result = explain_difference(a, a.replace(aggregate="micro", ties="last"), y, s, group=group)
+    assert total(result.queries) == pytest.approx(result.difference, abs=1e-15)
+    assert abs(result.difference) > 0.01
+
+
+def test_exchanging_the_flavors_changes_the_signs():
+    arguments = data(2)
+    there = explain_difference("sklearn", "catboost@10", **arguments)
+    back = explain_difference("catboost@10", "sklearn", **arguments)
+    assert contribution(back) == pytest.approx({name: -value for name, value in contribution(there).items()})
+    assert {q.qid: q.contribution for q in back.queries} == pytest.approx(
+        {q.qid: -q.contribution for q in there.queries}
+    )
+
+
+def test_a_switch_without_effect_gets_nothing():
+    result = explain_difference(
+        "sklearn", "lightgbm[negative=allow,unjudged=zero]", [0, 1, 1], [3, 2, 1], group=[3]
+    )  # two grades, no ties, no empty query
+    assert set(contribution(result)) == {"gain", "ties", "empty", "negative", "unjudged"}
+    assert all(part.contribution == 0 for part in result.parts)
+    assert result.queries == ()
+    assert "no effect on these data: gain, ties, empty, negative, unjudged" in str(result)
+
+
+def test_switches_that_cannot_matter_do_not_count_as_many():
+    a = Flavor.preset("letor3")
+    b = Flavor.preset("gdeval", k=10, ideal_depth="all", score_dtype="float32")
+    arguments = data(5)
+    result = explain_difference(a, b, **arguments)
+    assert len(result.parts) == 11
+    assert result.method == "shapley"
+    assert {name: contribution(result)[name] for name in ("negative", "unjudged", "max_grade")} == {
+        "negative": 0,
+        "unjudged": 0,
+        "max_grade": 0,
+    }
+    assert total(result.parts) == pytest.approx(result.difference, abs=1e-13)
+    arguments["y_true"][arguments["y_true"] == 0] = -1
+    counted = explain_difference(a.replace(negative="allow", gain="binary", off_table="raise"), b, **arguments)
+    assert contribution(counted)["negative"] != 0
+
+
+def test_a_flavor_and_itself():
+    result = explain_difference("lightgbm@5", "lightgbm@5", [1, 0], [1, 2], group=[2])
+    assert (result.parts, result.queries, result.difference) == ((), (), 0.0)
+    nan = Flavor(empty=math.nan)
+    assert explain_difference(nan, nan, [1, 0], [1, 2], group=[2]).parts == ()
+
+
+# -- the cut-off
+
+
+def test_the_cutoff_is_a_switch():
+    y, s = [0, 1, 0], [3, 2, 1]
+    result = explain_difference("sklearn@1", "sklearn@2", y, s, group=[3])
+    assert contribution(result) == pytest.approx({"k": HALF})
+    assert (result.parts[0].a, result.parts[0].b) == ((1,), (2,))
+    one = explain_difference("sklearn@1", "sklearn@2", y, s, group=[3], k=None)
+    assert one.parts == ()
+    assert one.value_a == one.value_b == pytest.approx(HALF)
+    assert one.flavor_a.k is None
+
+
+# -- switches that are one part
+
+
+MAX = Flavor(ideal="max", max_grade=4)
+TABLE = Flavor(gain=(0, 1, 3))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "parts"),
+    [
+        (Flavor(), TABLE.replace(off_table="zero"), [("gain", "off_table")]),
+        (TABLE, TABLE.replace(off_table="zero"), [("off_table",)]),
+        (Flavor(), Flavor(discount="jarvelin"), [("discount",)]),
+        (Flavor(), Flavor(discount="jarvelin", discount_base=3), [("discount", "discount_base")]),
+        (Flavor(discount="jarvelin"), Flavor(discount="jarvelin", discount_base=3), [("discount_base",)]),
+        (Flavor(discount=slow_decay), Flavor(discount=half_power), [("discount",)]),
+        (Flavor(), Flavor(ideal="recall", recall_depth=5), [("ideal", "recall_depth")]),
+        (Flavor(ideal="recall"), Flavor(ideal="recall", recall_depth=5), [("recall_depth",)]),
+        (Flavor(), MAX.replace(gain="binary"), [("gain",), ("ideal", "max_grade")]),
+        (Flavor(max_grade=4), MAX, [("ideal",)]),
+        (MAX, MAX.replace(max_grade=5), [("max_grade",)]),
+        (Flavor(max_grade=5), Flavor(ideal="local"), [("ideal",), ("max_grade",)]),
+        (Flavor(ideal="recall", recall_depth=5), MAX, [("ideal", "recall_depth", "max_grade")]),
+        (TABLE, MAX, [("gain", "ideal", "max_grade")]),
+        (TABLE, MAX.replace(max_grade=2), [("gain",), ("ideal", "max_grade")]),
+        (TABLE.replace(max_grade=4), MAX.replace(ties="last"), [("gain", "ideal"), ("ties",)]),
+        (TABLE.replace(ideal="max", max_grade=2), MAX, [("gain", "max_grade")]),
+        (Flavor(empty=math.nan), Flavor(empty=math.nan, k=3), [("k",)]),
+    ],
+)
+def test_which_switches_are_one_part(a, b, parts):
+    assert _inseparable(a, b) == parts
+    assert _inseparable(b, a) == parts
+
+
+@settings(max_examples=300)
+@given(flavors(), flavors())
+def test_every_mixture_of_the_parts_is_a_flavor(a, b):
+    parts = _inseparable(a, b)
+    for subset in _subsets(parts)[:64]:
+        a.replace(**{name: getattr(b, name) for part in subset for name in part})  # raises if it is not
+    assert a.replace(**{name: getattr(b, name) for part in parts for name in part}) == b
+
+
+def test_a_refusal_that_only_the_mixture_meets():
+    # Under b grade 0 gains, so that no query is empty; a alone is where the rule would be needed, and has one.
+    a = Flavor(gain="linear", empty=0.0, ties="first")
+    b = Flavor(gain=(1, 2), empty="raise", ties="last")
+    result = explain_difference(a, b, [0, 0, 0, 1], [1, 1, 1, 1], group=[2, 2])
+    assert result.value_a == pytest.approx(HALF / 2)
+    assert {part.switches for part in result.parts} == {("gain", "empty"), ("ties",)}
+    assert total(result.parts) == pytest.approx(result.difference, abs=1e-15)
+
+
+@pytest.mark.parametrize("rule", ["raise", "skip", math.nan])
+def test_a_mixture_that_is_undefined_though_the_rule_is_the_same(rule):
+    # No query is empty under either: only with the cut-off of a and the ideal of b.
+    a = Flavor(k=1, ideal="global", empty=rule)
+    b = Flavor(k=None, ideal="local", empty=rule, gain="binary")
+    result = explain_difference(a, b, [0, 2], [2, 1], group=[2])
+    assert {part.switches for part in result.parts} == {("ideal", "k"), ("gain",)}
+    assert total(result.parts) == pytest.approx(result.difference, abs=1e-15)
+
+
+def test_a_gain_table_and_negative_labels():
+    a = Flavor(gain="linear", negative="allow")
+    b = Flavor(gain=(0, 1, 3), negative="zero", ties="worst")
+    arguments = {"y_true": [-1, 2, 1, 0], "y_score": [2, 2, 1, 1], "group": [4]}
+    assert {part.switches for part in explain_difference(a, b, **arguments).parts} == {("gain", "negative"), ("ties",)}
+    arguments["y_true"] = [0, 2, 1, 0]
+    assert ("gain",) in {part.switches for part in explain_difference(a, b, **arguments).parts}
+
+
+def test_beyond_seven_rankings_the_order_is_that_of_the_fields():
+    a = Flavor(negative="zero", unjudged="zero")
+    b = Flavor(
+        gain="exponential", discount="reciprocal", ideal="recall", ideal_depth="all", ties="first", empty=1,
+        negative="drop", unjudged="condense", score_dtype="float32", k=5, aggregate="micro",
+    )  # fmt: skip
+    arguments = data(3)
+    arguments["y_true"][::7] = -1
+    arguments["y_true"][::11] = math.nan
+    result = explain_difference(a, b, **arguments)
+    assert result.method == "order"
+    assert len(result.parts) == 11
+    assert total(result.parts) == pytest.approx(result.difference, abs=1e-12)
+    mixed, before = a, result.value_a
+    for name in a.__dataclass_fields__:
+        if getattr(a, name) == getattr(b, name):
+            continue
+        mixed = mixed.replace(**{name: getattr(b, name)})
+        after = ndcg_score(flavor=mixed, **arguments)
+        assert contribution(result)[name] == pytest.approx(after - before, abs=1e-13)
+        before = after
+    assert "in the order of the flavor's fields" in str(result)
+    fewer = explain_difference(a, b.replace(score_dtype="float64"), **arguments)
+    assert fewer.method == "shapley"
+
+
+def test_in_order_an_undefined_mixture_waits_for_the_next_switch():
+    a = Flavor(negative="allow", unjudged="zero")
+    b = Flavor(
+        gain=(0, 1, 3, 7, 15), discount="reciprocal", ideal="recall", ideal_depth="all", ties="first",
+        negative="zero", unjudged="condense", score_dtype="float32",
+    )  # fmt: skip
+    arguments = data(3)
+    arguments["y_true"][::7] = -1
+    arguments["y_true"][::11] = math.nan
+    result = explain_difference(a, b, **arguments)
+    assert result.method == "order"
+    assert {part.switches for part in result.parts} == {
+        ("gain", "discount", "ideal", "ideal_depth", "ties", "negative"), ("unjudged",), ("score_dtype",),
+    }  # fmt: skip
+    assert total(result.parts) == pytest.approx(result.difference, abs=1e-12)
+
+
+# -- the result
+
+
+def test_the_queries_that_move_most_are_listed_first():
+    arguments = data(4)
+    result = explain_difference("sklearn", "lightgbm", queries=3, **arguments)
+    everything = explain_difference("sklearn", "lightgbm", queries=99, **arguments)
+    assert result.queries == everything.queries[:3]
+    assert result.n_queries == 40
+    sizes = [abs(q.contribution) for q in everything.queries]
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(size > 0 for size in sizes)
+    assert explain_difference("sklearn", "lightgbm", queries=0, **arguments).queries == ()
+
+
+def test_ids_are_the_callers_and_json_takes_them():
+    arguments = {"y_true": [0, 1, 0, 0], "y_score": [1, 1, 2, 1]}
+    for qid in (["x", "x", "y", "y"], [7, 7, 9, 9], np.array(["2020-01-01"] * 2 + ["2020-01-02"] * 2, "M8[D]")):
+        result = explain_difference("sklearn", "burges2005", qid=qid, **arguments)
+        shown = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+        ids = [q.qid if isinstance(q.qid, (int, str)) else str(q.qid) for q in result.queries]
+        assert [q["qid"] for q in shown["queries"]] == ids
+    assert shown["queries"][0]["value_b"] is None  # left out
+    assert shown["flavor_b"] == str(PRESETS["burges2005"])
+    assert shown["difference"] == sum(part["contribution"] for part in shown["parts"])
+    assert {"switches": ["empty"], "a": ["0"], "b": ["skip"]}.items() <= shown["parts"][0].items()
+
+
+def test_two_dimensions_with_a_mask():
+    flat = explain_difference("sklearn", "lightgbm", [0, 2, 1, 3, 0], [1, 1, 2, 1, 1], group=[3, 2])
+    mask = np.array([[True] * 3, [True, True, False]])
+    padded = explain_difference("sklearn", "lightgbm", [[0, 2, 1], [3, 0, 9]], [[1, 1, 2], [1, 1, math.nan]], mask=mask)
+    assert contribution(padded) == pytest.approx(contribution(flat))
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"flavor_a": Flavor(empty=math.nan)}, ValueError, "flavor_a must have a finite value .* Choose empty=0"),
+        ({"flavor_b": Flavor(empty=math.nan)}, ValueError, "flavor_b must have a finite value"),
+        ({"flavor_b": Flavor(empty="raise")}, ValueError, "under empty='raise'"),
+        ({"flavor_b": "trec_eval"}, ValueError, "doc_id must be given under ties='docid'"),
+        ({"flavor_b": "lightbgm"}, ValueError, "Did you mean 'lightgbm'"),
+        ({"flavor_a": 3}, TypeError, "flavor must be"),
+        ({"k": (1, 2)}, TypeError, "k must be an integer"),
+        ({"k": 0}, ValueError, "k must be an integer"),
+        ({"queries": -1}, ValueError, "queries must be how many"),
+        ({"queries": True}, TypeError, "queries must be how many"),
+        ({"queries": 1.5}, TypeError, "queries must be how many"),
+        ({"group": None}, ValueError, "qid or group must be given"),
+    ],
+)
+def test_refusals(arguments, error, words):
+    good = {"flavor_a": "sklearn", "flavor_b": "lightgbm", "y_true": [0, 1, 0], "y_score": [1, 2, 3], "group": [2, 1]}
+    with pytest.raises(error, match=words):
+        explain_difference(**{**good, **arguments})
