@@ -43,7 +43,7 @@ def parity_dir() -> Path:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how many golden values of each library came out (see test_parity_golden.py)."""
     libraries: dict[str, Counter[str]] = {}
-    for report in terminalreporter.stats.get("passed", []):
+    for report in [*terminalreporter.stats.get("passed", []), *terminalreporter.stats.get("failed", [])]:
         for name, value in report.user_properties:
             if name == "golden":
                 library, counts = value
@@ -55,5 +55,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.line(
                 f"{library:<18} {counts['values']:>5} values, {counts['refusals']:>3} refused by both, "
                 f"{counts['defined']:>3} raised there and defined here, {counts['divergent']:>3} declared divergences, "
-                f"0 undeclared, of {sum(counts.values()):>4}"
+                f"{counts['undeclared']} undeclared, of {sum(counts.values()):>4}"
             )

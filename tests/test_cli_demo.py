@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from ndcg_ml import PRESETS, Flavor
+from ndcg_ml import Flavor
+from ndcg_ml.cli.comparison import WELL_KNOWN
 from ndcg_ml.cli.digits import digits_problem
 from ndcg_ml.cli.group import ndcg_ml
 from ndcg_ml.cli.letor import DataFileError, letor_problem
@@ -59,7 +60,7 @@ class TestEmbeddedData:
         document = json.loads(result.stdout)
         assert_agrees(document)
         assert {model["model"] for model in document["models"]} == MODELS - {"no model"}
-        assert set(document["presets"]) == {"this flavor", *PRESETS}
+        assert set(document["presets"]) == {"this flavor", *WELL_KNOWN}
         assert document["presets"]["this flavor"] == document["presets"]["lightgbm"]
         for model in document["models"]:
             assert document["presets"]["this flavor"][model["model"]] == model["test"]
@@ -71,7 +72,7 @@ class TestEmbeddedData:
         arguments = ("--queries", 20, *SMALL, "--flavor", "sklearn[empty=skip]", "--picture", tmp_path / "curves.svg")
         result = invoke(*arguments)
         assert result.exit_code == 0, result.output
-        for words in ("1. Three models", "2. The same predictions", "3. The same flavor", "max - min", *PRESETS):
+        for words in ("1. Three models", "2. The same predictions", "3. The same flavor", "max - min", *WELL_KNOWN):
             assert words in result.stdout
         assert str(Flavor.parse("sklearn[empty=skip]")) in result.stdout
         assert "curves.svg" in result.stdout.replace("\n", "")

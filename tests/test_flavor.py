@@ -228,7 +228,7 @@ def test_the_description_has_the_formula_and_every_switch(flavor):
 
 def test_descriptions_differ_where_flavors_differ():
     changes = [
-        {"gain": "exponential"}, {"discount": "reciprocal"}, {"ideal": "recall"}, {"ideal": "local"}, {"empty": 1},
+        {}, {"gain": "exponential"}, {"discount": "reciprocal"}, {"ideal": "recall"}, {"ideal": "local"}, {"empty": 1},
         {"ideal": "max", "max_grade": 4}, {"ideal_depth": "all"}, {"ideal": "recall", "recall_depth": 3}, {"ties": "docid"},
         {"aggregate": "micro"}, {"negative": "drop"}, {"unjudged": "condense"}, {"score_dtype": "float32"}, {"max_grade": 3},
         {"gain": "judged"}, {"gain": (0, 1)}, {"gain": (0, 1), "off_table": "zero"}, {"ideal": "given"}, {"ideal_depth": "retrieved"},

@@ -29,17 +29,20 @@ def square(grade):
 
 @st.composite
 def flavors(draw):
-    gain = draw(
-        st.sampled_from(["linear", "exponential", "binary", (0.0, 1.0, 3.0, 7.0, 15.0), (0.5, -2, 0, 5, 5), square])
-    )
+    short, full, falling = (0.0, 1.0, 3.0), (0.0, 1.0, 3.0, 7.0, 15.0), (0.5, -2, 0, 5, 5)
+    gain = draw(st.sampled_from(["linear", "exponential", "binary", "judged", short, full, falling, square]))
     discount = draw(st.sampled_from(["log2", "jarvelin", "reciprocal", "ln", "none", shifted]))
-    ideal = draw(st.sampled_from(["global", "recall", "local", "max"]))
+    ideal = draw(
+        st.sampled_from(["global", "recall", "local", "max", "given"] if gain != short else ["global", "given"])
+    )
     return Flavor(
         gain=gain,
+        off_table="zero" if gain == short else "raise",
         discount=discount,
         discount_base=draw(st.sampled_from([2.0, 2.5, 3.0])) if discount == "jarvelin" else 2.0,
         ideal=ideal,
-        ideal_depth=draw(st.sampled_from(["k", "all"])),
+        ideal_depth=draw(st.sampled_from(["k", "all", "retrieved"])),
+        short_lists=draw(st.sampled_from(["score", "score", "zero"])),
         recall_depth=draw(st.sampled_from([None, 1, 2, 3, 50])) if ideal == "recall" else None,
         max_grade=4.0 if ideal == "max" else draw(st.sampled_from([None, 4.0])),
         ties=draw(st.sampled_from(["average", "first", "last", "best", "worst", "docid"])),
@@ -349,6 +352,7 @@ def test_no_gradient_is_kept():
         Flavor(gain=(0, 1, 3, 7), ideal="recall", recall_depth=3, ties="worst", discount="jarvelin"),
         Flavor(ideal="local", unjudged="zero", negative="drop"),
         Flavor(ideal="max", max_grade=3, ties="last", empty="raise", score_dtype="float32"),
+        Flavor(ideal="given", ideal_depth="retrieved", gain=(0, 1), off_table="zero", short_lists="zero"),
     ],
     ids=lambda flavor: flavor.ideal,
 )
@@ -424,6 +428,11 @@ IDS = torch.tensor([0, 0])
         ({"scores": S, "labels": Y, "flavor": Flavor(max_grade=0.5)}, ValueError, "max_grade=0.5; got 1 that do"),
         ({"scores": S, "labels": Y / 2, "flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1"),
         ({"scores": S, "labels": Y * 2, "flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1"),
+        (
+            {"scores": S, "labels": Y / 2, "flavor": Flavor(gain=(0, 1), off_table="zero")},
+            ValueError,
+            "integer grades >= 0 for a gain table",
+        ),
         ({"scores": S, "labels": Y * 0, "flavor": Flavor(empty="raise")}, ValueError, "got 1 with an ideal DCG of 0"),
         ({"scores": S, "labels": Y, "flavor": Flavor(ties="docid")}, ValueError, "doc_id must be given"),
         ({"scores": S, "labels": Y, "doc_id": IDS[None]}, ValueError, "doc_id must not repeat.*got 2"),

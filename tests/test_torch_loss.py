@@ -89,10 +89,11 @@ def test_values_and_gradients_of_rax(record):
 
 DIFFERENTIABLE = st.builds(
     Flavor,
-    gain=st.sampled_from(["linear", "exponential", "binary", (0.0, 1.0, 5.0, 6.0, 20.0)]),
+    gain=st.sampled_from(["linear", "exponential", "binary", "judged", (0.0, 1.0, 5.0, 6.0, 20.0)]),
     discount=st.sampled_from(["log2", "ln", "reciprocal", "jarvelin", "none"]),
-    ideal=st.sampled_from(["global", "recall", "local", "max"]),
-    ideal_depth=st.sampled_from(["k", "all"]),
+    ideal=st.sampled_from(["global", "recall", "local", "max", "given"]),
+    ideal_depth=st.sampled_from(["k", "all", "retrieved"]),
+    short_lists=st.sampled_from(["score", "score", "zero"]),
     max_grade=st.just(4.0),
     k=st.sampled_from([None, 1, 3, 50]),
     ties=st.sampled_from(["average", "first", "worst"]),

@@ -47,6 +47,8 @@ def batches(n_batches, size=4, width=6):
         Flavor,
         gain=st.sampled_from(["linear", "exponential", (0, 1, 4, 9)]),
         ideal=st.sampled_from(["global", "local"]),
+        ideal_depth=st.sampled_from(["k", "retrieved"]),
+        short_lists=st.sampled_from(["score", "zero"]),
         ties=st.sampled_from(["average", "first"]),
         empty=st.sampled_from([0.0, 1.0, math.nan, "skip"]),
         aggregate=st.sampled_from(["macro", "micro"]),

@@ -22,7 +22,12 @@ from ndcg_ml.lightgbm import NDCGEval
 from ndcg_ml.sklearn import ndcg_scorer
 from ndcg_ml.torch import NDCG
 
-__all__ = ["Agreement", "Predictions", "agreements", "under_every_preset"]
+__all__ = ["WELL_KNOWN", "Agreement", "Predictions", "agreements", "under_well_known_presets"]
+
+WELL_KNOWN = (
+    *("sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval", "burges2005", "jarvelin2002"),
+)
+"""The presets that the demo compares: what most people mean by NDCG. ``ndcg-ml flavors`` lists all."""
 
 Predictions = Mapping[str, NDArray[np.float64]]
 """One score a document of the test part, by model."""
@@ -53,9 +58,9 @@ class Agreement:
     note: str
 
 
-def under_every_preset(flavor: Flavor, test: Split, predictions: Predictions) -> dict[str, dict[str, float]]:
+def under_well_known_presets(flavor: Flavor, test: Split, predictions: Predictions) -> dict[str, dict[str, float]]:
     """NDCG of each model by preset, all at the flavor's own cut-off; the flavor itself comes first."""
-    flavors = {"this flavor": flavor} | {name: preset.replace(k=flavor.k) for name, preset in PRESETS.items()}
+    flavors = {"this flavor": flavor} | {name: preset.replace(k=flavor.k) for name, preset in _well_known()}
     return {
         name: {
             model: ndcg_score(test.labels, scores, flavor=one, group=test.sizes, doc_id=test.doc_id)
@@ -65,12 +70,16 @@ def under_every_preset(flavor: Flavor, test: Split, predictions: Predictions) ->
     }
 
 
+def _well_known() -> list[tuple[str, Flavor]]:
+    return [(name, PRESETS[name]) for name in WELL_KNOWN]
+
+
 def agreements(flavor: Flavor, test: Split, predictions: Predictions) -> list[Agreement]:
     """How far the adapters are from each other, and from the three libraries that compute an NDCG of their own."""
     k = flavor.k
     at = "" if k is None else f"@{k}"
     # No adapter is given document ids, which ties="docid" needs.
-    presets = [preset.replace(k=k) for preset in PRESETS.values() if preset.ties != "docid"]
+    presets = [preset.replace(k=k) for _, preset in _well_known() if preset.ties != "docid"]
     n_queries = test.sizes.size
     several = test.of_queries(np.flatnonzero(test.sizes > 1))
     cut = np.repeat(test.sizes > 1, test.sizes)

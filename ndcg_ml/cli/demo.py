@@ -115,7 +115,7 @@ def demo(
             model: evaluate(problem.test.labels, scores, flavor=flavor, group=problem.test.sizes)
             for model, scores in predictions.items()
         }
-        presets = comparison.under_every_preset(flavor, problem.test, predictions)
+        presets = comparison.under_well_known_presets(flavor, problem.test, predictions)
         agreements = comparison.agreements(flavor, problem.test, predictions)
     pictures.draw(trained, f"{problem.name}, guided by {flavor}", report.at(flavor), picture)
     if as_json:

@@ -49,8 +49,8 @@ def models_table(trained: Sequence[Trained], results: Mapping[str, Evaluation], 
 
 
 def presets_table(values: Mapping[str, Mapping[str, float]], flavor: Flavor) -> Table:
-    """Table 2: the same predictions under every preset."""
-    table = _table(f"2. The same predictions, {at(flavor)} under every preset")
+    """Table 2: the same predictions under the well-known presets."""
+    table = _table(f"2. The same predictions, {at(flavor)} under well-known presets")
     for heading in ("preset", "gain", "ties", "empty"):
         table.add_column(heading, no_wrap=True)
     models = list(next(iter(values.values())))

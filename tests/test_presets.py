@@ -1,0 +1,137 @@
+"""The quirks that a preset is for, on inputs small enough to work out by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score
+
+LOG3 = 1 / math.log2(3)
+GRADES_OF_12 = [3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1]
+
+
+def score(y_true: list[float], y_score: list[float] | None = None, **arguments: Any) -> float:
+    """One query, ranked as it is listed unless scores are given."""
+    falling = [-float(place) for place in range(len(y_true))]
+    value = ndcg_score(y_true, falling if y_score is None else y_score, group=[len(y_true)], **arguments)
+    assert isinstance(value, float)
+    return value
+
+
+# -- the ideal
+
+
+@pytest.mark.parametrize(("k", "value"), [(10, 0.976), (3, 0.642)])
+def test_quepid_does_not_cut_the_ideal(k: int, value: float) -> None:
+    assert score(GRADES_OF_12, flavor="quepid", k=k) == pytest.approx(value, abs=5e-4)
+    assert score(GRADES_OF_12, flavor="quepid_cut", k=k) == 1.0
+
+
+def test_elasticsearch_cuts_the_ideal_at_the_hits_that_came_back() -> None:
+    labels, scores = [3, 3, 1], [2, 0, 1]
+    found = [True, False, False]
+    assert score(labels, scores, flavor="elasticsearch", retrieved=found) == 1.0
+    assert score(labels, scores, flavor="quepid_cut", retrieved=found) == pytest.approx(7 / (7 + 7 * LOG3 + 1 / 2))
+    two = [False, True, True]  # ranked 1, 3 over an ideal of 3, 3
+    expected = (1 + 7 * LOG3) / (7 + 7 * LOG3)
+    assert score(labels, scores, flavor="elasticsearch", retrieved=two) == pytest.approx(expected)
+    assert score(labels, scores, flavor="elasticsearch", retrieved=two, k=1) == pytest.approx(1 / 7)
+
+
+def test_no_hit_leaves_an_ideal_of_nothing() -> None:
+    nothing = evaluate([3, 1], [1, 0], group=[2], retrieved=[False, False], flavor="elasticsearch")
+    assert nothing.n_empty == 1
+    assert nothing.value == 0.0
+
+
+def test_the_top_of_the_scale_for_as_many_ranks_as_were_retrieved() -> None:
+    flavor = Flavor(ideal="max", max_grade=2, ideal_depth="retrieved", k=3)
+    assert score([2, 2], flavor=flavor) == 1.0
+    assert score([2, 2], flavor=flavor.replace(ideal_depth="k")) == pytest.approx((1 + LOG3) / (1.5 + LOG3))
+
+
+def test_spark_takes_the_judgements_in_the_order_given() -> None:
+    assert score([3, 1], [1, 0], flavor="spark_graded") == 1.0
+    expected = (7 + LOG3) / (1 + 7 * LOG3)
+    assert expected > 1.25
+    assert score([1, 3], [0, 1], flavor="spark_graded") == pytest.approx(expected)
+    assert score([1, 3], [0, 1], flavor="spark_graded", k=1) == 7.0
+    # of the judged documents, retrieved or not; an unjudged one takes no place
+    flags = [True, False, True]
+    assert score([math.nan, 1, 3], [0, 0, 1], flavor="spark_graded", retrieved=flags) == pytest.approx(
+        7 / (1 + 7 * LOG3)
+    )
+
+
+# -- the gain
+
+
+def test_every_judged_item_counts() -> None:
+    assert score([0, 0, math.nan], [0, 1, 2], flavor="recommenders_binary") == pytest.approx(
+        (LOG3 + 1 / 2) / (1 + LOG3)
+    )
+    assert score([0, 0, math.nan], [0, 1, 2], flavor="pyspark_graded", k=1) == 0.0
+    assert score([0, 0, 1], flavor="recommenders_binary") == 1.0
+    assert evaluate([0, -3], [0, 1], group=[2], flavor="pyspark_graded").per_query.n_relevant.tolist() == [2]
+
+
+@pytest.mark.parametrize(("preset", "gains"), [("letor3", [0, 1, 3, 0, 0, 0]), ("mslr", [0, 1, 3, 7, 15, 0])])
+def test_a_grade_beyond_the_table_gains_nothing(preset: str, gains: list[int]) -> None:
+    for grade, gain in enumerate(gains):
+        assert dcg_score([grade], [1], group=[1], flavor=preset) == gain
+    assert dcg_score([10**300], [1], group=[1], flavor=preset) == 0
+    with pytest.raises(ValueError, match=r"integer grades from 0 to 2 for a gain table of 3 entries; got 3"):
+        score([3], flavor=Flavor(gain=(0, 1, 3)))
+    for label in (0.5, 7.5):
+        with pytest.raises(ValueError, match=r"integer grades >= 0 for a gain table"):
+            score([label], flavor=preset)
+    with pytest.raises(ValueError, match="must be >= 0 under negative='raise'"):
+        score([-1], flavor=preset)
+
+
+# -- the discount, and short lists
+
+
+def test_letor_does_not_discount_rank_2() -> None:
+    assert score([0, 1], flavor="mslr", k=2) == 1.0
+    assert score([0, 1], flavor="lightgbm", k=2) == pytest.approx(LOG3)
+
+
+@pytest.mark.parametrize("preset", ["letor3", "letor4", "mslr"])
+def test_a_list_shorter_than_k_counts_0(preset: str) -> None:
+    arguments: dict[str, Any] = {"y_true": [2, 1, 2, 1, 0], "y_score": [2, 1, 3, 2, 1], "group": [2, 3]}
+    result = evaluate(flavor=preset, k=[1, 2, 3, 4, None], **arguments)
+    assert isinstance(result.value, dict)
+    assert result.value == {1: 1.0, 2: 1.0, 3: 0.5, 4: 0.0, None: 1.0}
+    assert result.per_query.dcg[:, 2].tolist() == [0.0, 4.0]
+    assert result.per_query.idcg[0, 2] == 4.0
+    assert dcg_score(flavor=preset, k=3, **arguments) == 2.0
+    assert not result.per_query.empty.any()
+    longer = evaluate(flavor=Flavor.preset(preset, short_lists="score"), k=3, **arguments)
+    assert longer.value == 1.0
+
+
+def test_what_was_not_retrieved_does_not_make_a_list_longer() -> None:
+    flavor = Flavor(short_lists="zero", unjudged="condense", k=2)
+    assert score([1, 1], flavor=flavor, retrieved=[True, False]) == 0.0
+    assert score([1, math.nan], flavor=flavor) == 0.0
+    assert score([1, math.nan], flavor=flavor.replace(unjudged="zero")) == 1.0
+
+
+# -- scores
+
+
+def test_trec_eval_compares_scores_in_float32_until_version_10() -> None:
+    arguments: dict[str, Any] = {"y_score": [1.0, 1.0 + 1e-9], "doc_id": ["b", "a"]}
+    assert score([1, 0], flavor="trec_eval", **arguments) == 1.0
+    assert score([1, 0], flavor="trec_eval10", **arguments) == pytest.approx(LOG3)
+
+
+def test_gdeval_refuses_grades_above_4() -> None:
+    ids = {"doc_id": ["a", "b"]}
+    assert score([4, 0], flavor="gdeval", **ids) == 1.0
+    with pytest.raises(ValueError, match=r"must not exceed Flavor\.max_grade=4"):
+        score([5, 0], flavor="gdeval", **ids)
