@@ -1,0 +1,230 @@
+"""``ndcg-ml compare``: two runs on the same queries, and whether their difference may be chance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, Inputs
+from ndcg_ml.cli.output import Screen, columns, finite, print_json
+from ndcg_ml.cli.parameters import cut_off, digits_option, flavor_option, json_option
+from ndcg_ml.evaluation import Evaluation, _at
+from ndcg_ml.flavor import Flavor
+
+if TYPE_CHECKING:
+    from ndcg_ml.cli.paired import Paired
+
+__all__ = ["compare"]
+
+_CONFIDENCE = 0.95
+
+_EPILOG = """\
+\b
+--json prints
+  flavor        the flavor as text, with its cut-off
+  a, b          {file, ndcg, n_queries, ndcg_of_pairs}: the value of the run by itself over its n_queries
+                (null for nan), and its mean over the pairs
+  n_pairs       queries that were compared
+  not_compared  ids of queries without a value in one of the runs
+  difference    mean of b - a over the pairs
+  interval      [low, high], null of a single pair
+  confidence    of the interval, 0.95
+  p_value       of the randomisation test
+  exact         whether the test enumerated every exchange
+  resamples, seed
+  wins, ties, losses   pairs in which b is above a, equal to 1e-12, and below it
+  moved         [{qid, a, b, difference}], the --top queries that moved most
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("run_a", type=FILE)
+@click.argument("run_b", type=FILE)
+@click.option("--qrels", type=FILE, help="TREC judgements; RUN_A and RUN_B are TREC runs.")
+@click.option("--labels", type=FILE, help="LETOR/SVMlight labels; RUN_A and RUN_B hold one score for each line.")
+@click.option("--queries", type=QUERIES, help="Which topics count, as for eval.  [default: qrels]")
+@flavor_option("trec_eval with --qrels, sklearn with --labels")
+@click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
+@click.option(
+    "--resamples",
+    type=click.IntRange(100, 10_000_000),
+    default=10_000,
+    show_default=True,
+    help="Of the bootstrap and of the test.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Draws the resamples.")
+@click.option(
+    "--top", type=click.IntRange(0), default=10, show_default=True, help="How many queries that moved to list."
+)
+@digits_option
+@json_option
+def compare(
+    run_a: str,
+    run_b: str,
+    qrels: str | None,
+    labels: str | None,
+    queries: str | None,
+    flavor: Flavor | None,
+    at: tuple[int | None] | None,
+    resamples: int,
+    seed: int,
+    top: int,
+    digits: int,
+    as_json: bool,
+) -> None:
+    """Compare two runs, query by query.
+
+    Differences are those of RUN_B minus RUN_A, over the queries that have a value in both. The interval is a
+    percentile bootstrap of the mean difference, at 95 %. The test is the two-sided randomisation test, which
+    exchanges the two values of a query at random: exactly, over every exchange, where there are no more than
+    --resamples of them, and else over as many drawn ones.
+    """
+    if (qrels is None) == (labels is None):
+        raise click.UsageError("the judgements must be given as --qrels or as --labels, and not as both.")
+    sides = [
+        Inputs(qrels=qrels, run=run, queries=queries) if qrels else Inputs(labels=labels, scores=run, queries=queries)
+        for run in (run_a, run_b)
+    ]
+    if run_a == run_b == "-":
+        raise click.UsageError("only one file can be read from standard input (-).")
+    chosen = sides[0].flavor if flavor is None else flavor
+    k = chosen.k if at is None else at[0]
+    if chosen.aggregate != "macro":
+        raise BadInput(
+            f"a comparison of queries is one of their means, aggregate=macro; got aggregate={chosen.aggregate}."
+        )
+    try:
+        from ndcg_ml.cli.paired import paired_difference
+    except ImportError as error:
+        raise BadInput(f"{error}: compare needs scipy. Install it with: pip install 'ndcg_ml[demo]'") from error
+    results = [side.evaluate(chosen, (k,)) for side in sides]
+    pairs = _paired(*results)
+    if not pairs.qid:
+        raise BadInput(f"{run_a}, {run_b}: no query has a value in both, so there is nothing to compare.")
+    paired = paired_difference(pairs.b - pairs.a, resamples=resamples, confidence=_CONFIDENCE, seed=seed)
+    comparison = _Comparison((run_a, run_b), chosen.replace(k=k), results, pairs, paired, resamples, seed, top)
+    if as_json:
+        print_json(comparison.document())
+    else:
+        comparison.show(Screen(digits))
+
+
+class _Pairs(NamedTuple):
+    qid: list[Any]
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    left_out: list[Any]
+
+
+def _paired(a: Evaluation, b: Evaluation) -> _Pairs:
+    """The queries that have a value in both, in the order of a, and the others."""
+    values_a, values_b = (
+        dict(zip(each.per_query.qid.tolist(), each.per_query.ndcg[:, 0].tolist(), strict=True)) for each in (a, b)
+    )
+    everywhere = list(dict.fromkeys((*values_a, *values_b)))
+    pairs = [(values_a.get(qid, np.nan), values_b.get(qid, np.nan)) for qid in everywhere]
+    values = np.array(pairs, dtype=np.float64).reshape(-1, 2)
+    kept = np.isfinite(values[:, 0]) & np.isfinite(values[:, 1])
+    return _Pairs(
+        [qid for qid, keep in zip(everywhere, kept, strict=True) if keep],
+        values[kept, 0],
+        values[kept, 1],
+        [qid for qid, keep in zip(everywhere, kept, strict=True) if not keep],
+    )
+
+
+class _Comparison(NamedTuple):
+    """All that there is to say."""
+
+    files: tuple[str, str]
+    flavor: Flavor
+    results: list[Evaluation]
+    pairs: _Pairs
+    paired: Paired
+    resamples: int
+    seed: int
+    top: int
+
+    def moved(self) -> list[tuple[Any, float, float, float]]:
+        """The queries that moved most, the largest first; those that did not move are not among them."""
+        difference = self.pairs.b - self.pairs.a
+        order = np.argsort(-np.abs(difference), kind="stable")[: min(self.top, self.paired.wins + self.paired.losses)]
+        return [
+            (self.pairs.qid[i], float(self.pairs.a[i]), float(self.pairs.b[i]), float(difference[i]))
+            for i in order.tolist()
+        ]
+
+    def own_values(self) -> list[float]:
+        """The value of each run by itself."""
+        return [next(iter(each.value.values())) for each in self.results if isinstance(each.value, dict)]
+
+    def document(self) -> dict[str, Any]:
+        a, b = (
+            {"file": file, "ndcg": finite(value), "n_queries": result.n_queries, "ndcg_of_pairs": float(mean)}
+            for file, value, result, mean in zip(
+                self.files, self.own_values(), self.results, (self.pairs.a.mean(), self.pairs.b.mean()), strict=True
+            )
+        )
+        return {
+            "flavor": str(self.flavor),
+            "a": a,
+            "b": b,
+            "n_pairs": len(self.pairs.qid),
+            "not_compared": self.pairs.left_out,
+            "difference": self.paired.difference,
+            "interval": None if self.paired.interval is None else list(self.paired.interval),
+            "confidence": _CONFIDENCE,
+            "p_value": self.paired.p_value,
+            "exact": self.paired.exact,
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "wins": self.paired.wins,
+            "ties": self.paired.ties,
+            "losses": self.paired.losses,
+            "moved": [dict(zip(("qid", "a", "b", "difference"), row, strict=True)) for row in self.moved()],
+        }
+
+    def show(self, screen: Screen) -> None:
+        paired = self.paired
+        table = columns(screen, "", f"ndcg{_at(self.flavor.k)}", "run")
+        table.columns[2].justify = "left"
+        for name, mean, file in zip("ab", (self.pairs.a.mean(), self.pairs.b.mean()), self.files, strict=True):
+            table.add_row(name, screen.number(mean), screen.text(file))
+        table.add_row("b - a", screen.number(paired.difference, sign=True), "")
+        screen.print(table)
+        screen.print()
+        if paired.interval is None:
+            interval = "none, of a single pair"
+        else:
+            low, high = (screen.number(bound, sign=True) for bound in paired.interval)
+            interval = f"{low} to {high} ({100 * _CONFIDENCE:g} %, percentile bootstrap, {self.resamples} resamples)"
+        screen.fact("interval", interval)
+        how = "every exchange" if paired.exact else f"{self.resamples} exchanges drawn"
+        screen.fact("p-value", f"{screen.at_least(paired.p_value)} (two-sided randomisation test, {how})")
+        screen.fact(
+            "queries",
+            f"{len(self.pairs.qid)}: b is better in {paired.wins}, equal in {paired.ties}, worse in {paired.losses}",
+        )
+        left_out = self.pairs.left_out
+        if left_out:
+            some = ", ".join(map(str, left_out[:5])) + ", ..." * (len(left_out) > 5)
+            screen.fact("not compared", f"{len(left_out)} without a value in one of the runs: {screen.text(some)}")
+            own = ", ".join(
+                f"{name} {screen.number(value)} of {result.n_queries}"
+                for name, value, result in zip("ab", self.own_values(), self.results, strict=True)
+            )
+            screen.fact("by itself", own)
+        screen.flavor(self.flavor)
+        moved = self.moved()
+        if moved:
+            screen.print()
+            table = columns(screen, "qid", "a", "b", "b - a")
+            for qid, a, b, difference in moved:
+                table.add_row(
+                    screen.text(qid), screen.number(a), screen.number(b), screen.number(difference, sign=True)
+                )
+            screen.print(table)
+            screen.print(f"the {len(moved)} of {len(self.pairs.qid)} queries that moved most")

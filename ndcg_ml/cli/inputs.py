@@ -1,0 +1,194 @@
+"""The data that commands work on: the options that name the files, and how they are read."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+
+from ndcg_ml.evaluation import Evaluation
+from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.readers import read_columns, read_letor
+from ndcg_ml.runs import align, evaluate_run
+from ndcg_ml.score import evaluate
+
+__all__ = ["FILE", "QUERIES", "BadInput", "Inputs", "takes_data"]
+
+FILE = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
+QUERIES = click.Choice(["qrels", "run", "both"])
+
+_OPTIONS = (
+    click.option("--qrels", type=FILE, help="TREC judgements: topic, iteration, document, grade.  With --run."),
+    click.option("--run", type=FILE, help="TREC run: topic, Q0, document, rank, score, tag.  With --qrels."),
+    click.option(
+        "--queries",
+        type=QUERIES,
+        help="Which topics count: all of the qrels (one that the run lacks retrieves nothing), of the run, or those "
+        "in both.  [default: qrels]",
+    ),
+    click.option("--labels", type=FILE, help="LETOR/SVMlight lines: grade qid:ID ...  With --scores."),
+    click.option("--scores", type=FILE, help="One score for each line of --labels."),
+    click.option(
+        "--table", type=FILE, help="CSV or parquet with columns qid, label, score, and docno where ties go by id."
+    ),
+)
+
+
+class BadInput(click.ClickException):
+    """The data cannot be used: one line on standard error, exit code 2."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """The files of one evaluation, in one of three forms; ``-`` is standard input, and any may be gzipped.
+
+    Attributes
+    ----------
+    qrels, run : str or None
+        TREC judgements and ranking.
+    labels, scores : str or None
+        LETOR/SVMlight labels with one score a line.
+    table : str or None
+        CSV or parquet.
+    queries : {"qrels", "run", "both"} or None
+        Which topics count, of qrels and a run.
+    """
+
+    qrels: str | None = None
+    run: str | None = None
+    labels: str | None = None
+    scores: str | None = None
+    table: str | None = None
+    queries: str | None = None
+
+    def __post_init__(self) -> None:
+        forms = (("--qrels", "--run"), ("--labels", "--scores"), ("--table",))
+        given = [[name for name in form if getattr(self, name[2:]) is not None] for form in forms]
+        begun = [form for form, names in zip(forms, given, strict=True) if names]
+        if len(begun) != 1:
+            got = " ".join(name for names in given for name in names) or "none"
+            raise click.UsageError(
+                f"the data must be given as --qrels with --run, as --labels with --scores, or as --table; got {got}."
+            )
+        missing = [name for name in begun[0] if getattr(self, name[2:]) is None]
+        if missing:
+            there = next(name for name in begun[0] if name not in missing)
+            raise click.UsageError(f"{there} needs {missing[0]} as well.")
+        if self.queries is not None and self.qrels is None:
+            raise click.UsageError("--queries is for --qrels and --run; leave it out.")
+        if self.files.count("-") > 1:
+            raise click.UsageError("only one file can be read from standard input (-).")
+
+    @property
+    def files(self) -> list[str]:
+        """The files, as they were named."""
+        return [each for each in (self.qrels, self.run, self.labels, self.scores, self.table) if each is not None]
+
+    @property
+    def flavor(self) -> Flavor:
+        """The flavor of these data where none is named, which is that of the library's functions."""
+        return as_flavor("sklearn" if self.qrels is None else "trec_eval")
+
+    def evaluate(self, flavor: Flavor, ks: Sequence[int | None]) -> Evaluation:
+        """NDCG at several cut-offs; a ``RunEvaluation`` of qrels and a run."""
+        with self.refusals(), self._on_disk() as local:
+            if local.qrels is not None:
+                queries = self.queries or "qrels"
+                return evaluate_run(local.qrels, local.run, flavor=flavor, k=tuple(ks), queries=queries)
+            return evaluate(**local._rows(), flavor=flavor, k=tuple(ks))
+
+    def arguments(self) -> dict[str, Any]:
+        """The data as arguments for every function that takes labels and scores."""
+        with self.refusals(), self._on_disk() as local:
+            return local._rows()
+
+    def _rows(self) -> dict[str, Any]:
+        if self.qrels is not None:
+            return align(self.qrels, self.run, queries=self.queries or "qrels").arguments()
+        if self.labels is not None and self.scores is not None:
+            return read_letor(self.labels, self.scores).arguments()
+        assert self.table is not None
+        return read_columns(self.table).arguments()
+
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """What the library refuses becomes one line that names the file."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise BadInput(f"{error.filename or ', '.join(self.files)}: {error.strerror or error}") from error
+        except (ValueError, TypeError, ImportError) as error:
+            message = " ".join(str(error).split())
+            if not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) for name in self._shown):
+                message = f"{', '.join(self._shown)}: {message}"
+            raise BadInput(message) from error
+
+    @property
+    def _shown(self) -> list[str]:
+        return [_STDIN if each == "-" else each for each in self.files]
+
+    @contextmanager
+    def _on_disk(self) -> Iterator[Inputs]:
+        """The same, with standard input as a file: a parquet file is read from its end."""
+        if "-" not in self.files:
+            yield self
+            return
+        with TemporaryDirectory() as folder:
+            path = Path(folder, _STDIN)
+            with path.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+
+            def local(name: str | None) -> str | None:
+                return str(path) if name == "-" else name
+
+            try:
+                yield Inputs(
+                    qrels=local(self.qrels),
+                    run=local(self.run),
+                    labels=local(self.labels),
+                    scores=local(self.scores),
+                    table=local(self.table),
+                    queries=self.queries,
+                )
+            except (ValueError, TypeError, ImportError) as error:
+                raise ValueError(str(error).replace(f"{folder}{os.sep}", "")) from error
+
+
+_STDIN = "standard input"
+
+
+def takes_data(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that name files; it receives them as `data`."""
+
+    @functools.wraps(command)
+    def with_data(
+        *,
+        qrels: str | None,
+        run: str | None,
+        labels: str | None,
+        scores: str | None,
+        table: str | None,
+        queries: str | None,
+        **others: Any,
+    ) -> None:
+        data = Inputs(qrels=qrels, run=run, labels=labels, scores=scores, table=table, queries=queries)
+        command(data=data, **others)
+
+    decorated: Callable[..., None] = with_data
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated

@@ -1,0 +1,112 @@
+"""How commands print: tables on a terminal, the same columns without lines, colour or wrapping in a pipe, and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ndcg_ml.flavor import PRESETS, Flavor
+
+__all__ = ["Screen", "columns", "finite", "print_json"]
+
+# Wider than any table: what reads a pipe wants one line a row.
+_UNWRAPPED = 1_000_000
+# Characters for the name of a fact.
+_NAME = 12
+
+
+class Screen:
+    """Standard output.
+
+    Attributes
+    ----------
+    is_terminal : bool
+    width : int
+    """
+
+    def __init__(self, digits: int) -> None:
+        # Ids and file names are printed as they are: "[b]" is no markup in them.
+        self._console = Console(markup=False, emoji=False, highlight=False)
+        self.is_terminal = self._console.is_terminal
+        self._digits = digits
+        if not self.is_terminal:
+            self._console = Console(markup=False, emoji=False, highlight=False, color_system=None, width=_UNWRAPPED)
+        self.width = self._console.width
+
+    def print(self, what: Table | Text | str = "") -> None:
+        """One table or text, which is not wrapped in a pipe; without trailing blanks there."""
+        if self.is_terminal:
+            self._console.print(what)
+            return
+        with self._console.capture() as captured:
+            self._console.print(what)
+        click.echo("\n".join(line.rstrip() for line in captured.get().split("\n")), nl=False)
+
+    def fact(self, name: str, words: str) -> None:
+        """A line of a list of facts."""
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(width=_NAME, style="bold", no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(name, words)
+        self.print(grid)
+
+    def flavor(self, flavor: Flavor, name: str = "flavor") -> None:
+        """A flavor as text, on a terminal broken after commas, and the presets that it is."""
+        text = str(flavor)
+        if self.is_terminal:
+            lines = textwrap.wrap(text.replace(",", ", "), self.width - _NAME - 2, break_long_words=False)
+            text = "\n".join(line.replace(", ", ",") for line in lines)
+        self.fact(name, text)
+        presets = [name for name, preset in PRESETS.items() if preset.replace(k=None) == flavor.replace(k=None)]
+        if presets:
+            self.fact("", f"as the preset{'s' * (len(presets) > 1)} {', '.join(presets)}")
+
+    def text(self, value: object) -> str:
+        """An id or the name of a file, which may hold what standard output cannot show, or what moves the cursor."""
+        encoding = self._console.encoding
+        shown = str(value).encode(encoding, "backslashreplace").decode(encoding)
+        return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in shown)
+
+    def number(self, value: float | None, sign: bool = False) -> str:
+        """A number with the digits that were asked for; ``-`` where there is none."""
+        if finite(value) is None:
+            return "-"
+        return f"{value:{'+' if sign else ''}.{self._digits}f}"
+
+    def at_least(self, value: float) -> str:
+        """A probability, of which the digits may be too few to show anything."""
+        shown = self.number(value)
+        return shown if float(shown) else f"below {10.0**-self._digits:g}"
+
+
+def columns(screen: Screen, *headings: str, left: int = 1) -> Table:
+    """An empty table, of whose columns the first `left` hold words and the others numbers."""
+    table = Table(
+        box=box.SIMPLE_HEAD if screen.is_terminal else None,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        header_style="bold",
+    )
+    for i, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if i < left else "right", overflow="fold", no_wrap=i >= left)
+    return table
+
+
+def finite(value: float | None) -> float | None:
+    """None in place of what JSON has no number for."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """One JSON object on standard output."""
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
