@@ -48,7 +48,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     >>> import numpy as np
     >>> qid = np.array(["a", "b", "a", "c", "b", "c"])
     >>> for train, test in QueryKFold(3, qid=qid).split(np.zeros((6, 2))):
-    ...     print(sorted(set(qid[train])), sorted(set(qid[test])))
+    ...     print(sorted(set(qid[train].tolist())), sorted(set(qid[test].tolist())))
     ['a', 'b'] ['c']
     ['a', 'c'] ['b']
     ['b', 'c'] ['a']
