@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from ndcg_ml.prepared import Prepared
 
 __all__ = ["Recent"]
 
 Arrays: TypeAlias = "tuple[NDArray[Any] | None, ...]"
 
 
+T = TypeVar("T")
+"""What is prepared from the arrays."""
+
+
 class _Slot(NamedTuple):
     arrays: Arrays
-    prepared: Prepared
+    prepared: Any
 
 
-class Recent:
+class Recent(Generic[T]):
     """The last few data sets with what was prepared from them.
 
     Data are compared by content, with copies that are kept here: addresses are used again, and arrays are changed in
@@ -42,11 +44,12 @@ class Recent:
     def __getstate__(self) -> dict[str, Any]:
         return {"slots": self.slots, "_held": ()}
 
-    def prepared(self, arrays: Arrays, make: Callable[[], Prepared]) -> Prepared:
+    def prepared(self, arrays: Arrays, make: Callable[[], T]) -> T:
         """What was prepared from arrays equal to these, or what `make` prepares now."""
         for slot in self._held:
             if all(_equal(mine, theirs) for mine, theirs in zip(slot.arrays, arrays, strict=True)):
-                return slot.prepared
+                kept_here: T = slot.prepared
+                return kept_here
         prepared = make()
         kept = tuple(None if array is None else array.copy() for array in arrays)
         # One assignment, so that another thread sees either tuple whole.

@@ -108,7 +108,7 @@ class NDCGEval:
         if not self._sets:
             raise ValueError("pools must hold at least one data set; got none. Pass every evaluation set.")
         _distinct(self._sets)
-        self._recent = Recent(2 * len(self._sets))
+        self._recent: Recent[Prepared] = Recent(2 * len(self._sets))
         for bound in self._sets:
             self._prepared(bound, None)
         cutoff = "" if self.flavor.k is None else f"@{self.flavor.k}"

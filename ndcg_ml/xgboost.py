@@ -82,7 +82,7 @@ class NDCGEval:
     def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, threads: int | None = None) -> None:
         self.threads = check_k(threads, "threads", "for the default")
         self.flavor, self.ks, self.names = _resolve(flavor, k, "NDCGEval")
-        self._recent = Recent(_SLOTS)
+        self._recent: Recent[Prepared] = Recent(_SLOTS)
 
     @property
     def __name__(self) -> str:  # XGBRanker wants to call its eval_metric by name before it is told why not to use this

@@ -175,6 +175,19 @@ def test_ids_in_a_column_of_an_array_or_sparse_matrix(problem):
 
 
 @pytest.mark.parametrize("library", RANKERS)
+def test_categories_with_early_stopping(problem, library):
+    X, y, qid = problem
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["e"] = pd.Categorical(np.where(y > 1, "good", "bad"), categories=["bad", "good"])
+    # A list would do for CatBoost alone: it copies it, which scikit-learn's clone refuses.
+    needs = {"lightgbm": {}, "xgboost": {"enable_categorical": True}, "catboost": {"cat_features": ("e",)}}
+    ranker = RANKERS[library](**needs[library])
+    model = QueryRanker(ranker, flavor=LIGHTGBM, early_stopping_rounds=5, random_state=0).fit(frame, y, qid)
+    assert model.best_score_ > 0.9
+    assert np.array_equal(clone(model).fit(frame, y, qid).predict(frame), model.predict(frame))
+
+
+@pytest.mark.parametrize("library", RANKERS)
 def test_sparse_features(problem, library):
     X, y, qid = problem
     X = np.where(np.abs(X) < 0.5, 0, X)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._recent import Recent
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
+from ndcg_ml.lightgbm._whole_queries import WholeQueries
 from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGEval"]
@@ -89,15 +89,8 @@ class NDCGEval:
             )
         base = self.flavor.metric_name
         self.names = tuple(base if k is None else f"{base}@{k}" for k in self.ks)
-        self._recent = Recent(_SLOTS)
-        self._whole: WeakSet[Any] = WeakSet()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_whole"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._whole = WeakSet()
+        self._recent: Recent[Prepared] = Recent(_SLOTS)
+        self._whole = WholeQueries("NDCGEval")
 
     def __repr__(self) -> str:
         return f"NDCGEval({str(self.flavor)!r}, k={self.ks})"
@@ -120,7 +113,7 @@ class NDCGEval:
         list of (name, value, is_higher_better)
         """
         if hasattr(b, "get_label"):
-            self._check_whole(b)
+            self._whole.check(b)
             scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
         else:
             labels, scores = a, b
@@ -137,17 +130,6 @@ class NDCGEval:
         values = self._prepared(np.asarray(group), np.asarray(labels), weight)(scores)
         assert isinstance(values, dict)
         return [(name, values[k], True) for name, k in zip(self.names, self.ks, strict=True)]
-
-    def _check_whole(self, dataset: Any) -> None:
-        # By data set and not by content, by which `_recent` keeps: what is left of a cut query is in the rows that a
-        # data set took, and another one may hold the same labels in whole queries.
-        if dataset in self._whole:
-            return
-        part = dataset
-        while getattr(part, "used_indices", None) is not None:  # a subset; a validation set merely has a reference
-            _refuse_cut_queries(part.reference.get_group(), part.used_indices)
-            part = part.reference
-        self._whole.add(dataset)
 
     def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Prepared:
         weight = None if weight is None else np.asarray(weight)
@@ -169,19 +151,3 @@ def _mean_row_weight(weight: NDArray[Any], group: NDArray[Any]) -> NDArray[np.fl
     total = np.bincount(query, weights=weight, minlength=group.size)
     mean: NDArray[np.float64] = total / np.maximum(group, 1)
     return mean
-
-
-def _refuse_cut_queries(group: Any, rows: Any) -> None:
-    """Raise where these rows of a data set hold a part of a query."""
-    if group is None:
-        return
-    sizes = np.asarray(group)
-    query = np.repeat(np.arange(sizes.size), sizes)
-    used = np.bincount(query[np.asarray(rows)], minlength=sizes.size)
-    cut = int(((used > 0) & (used != sizes)).sum())
-    if cut:
-        raise ValueError(
-            f"NDCGEval needs whole queries, and the folds cut {cut} of {sizes.size}: some of their rows are in this "
-            "data set and some are not. Pass folds=query_folds(group), or folds=GroupKFold().split(...), to lgb.cv; "
-            "left to itself it keeps queries whole under ranking objectives only."
-        )

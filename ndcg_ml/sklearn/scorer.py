@@ -127,7 +127,7 @@ class NDCGScorer:
         self.flavor = flavor
         self.names = tuple("ndcg" if k is None else f"ndcg@{k}" for k in self.ks) if several else None
         self.qid_column = check_column(qid_column)
-        self._recent = Recent(_SLOTS)  # every candidate of a search is scored on the same folds
+        self._recent: Recent[Prepared] = Recent(_SLOTS)  # every candidate of a search is scored on the same folds
 
     def __repr__(self) -> str:
         several = "" if self.names is None else f", k={self.ks}"
