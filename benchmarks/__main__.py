@@ -44,6 +44,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), help="comparisons to run")
     parser.add_argument("--scale", type=float, default=1.0, help="size of the inputs, as a fraction of the full ones")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results", help="folder to write to")
+    parser.add_argument("--name", default="speed", help="name of the two files, without their ending")
     arguments = parser.parse_args()
     report = {
         "date": date.today().isoformat(),
@@ -70,8 +71,8 @@ def main() -> None:
                 flush=True,
             )
     arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "speed.json").write_text(json.dumps(report, indent=1) + "\n")
-    (arguments.out / "speed.md").write_text(markdown(report))
+    (arguments.out / f"{arguments.name}.json").write_text(json.dumps(report, indent=1) + "\n")
+    (arguments.out / f"{arguments.name}.md").write_text(markdown(report))
 
 
 if __name__ == "__main__":

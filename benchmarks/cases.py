@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -148,6 +150,28 @@ def limits(scale: float) -> Iterator[Result]:
     )
 
 
+def runs(scale: float) -> Iterator[Result]:
+    """A TREC run evaluated from its files, beside pytrec_eval and its own reader."""
+    with tempfile.TemporaryDirectory() as folder:
+        qrels, run = workloads.trec_files(scale, Path(folder))
+        lines = sum(1 for _ in run.open())
+        yield compare(
+            f"nDCG@10 from files, {lines} lines of the run, 250 topics",
+            [peers.ours_from_files(qrels, run, 10), *_optional(peers.pytrec_eval_from_files, qrels, run, 10)],
+        )
+
+
+def boosting(scale: float) -> Iterator[Result]:
+    """Ten rounds of lambdarank: LightGBM's own objective beside ours, which gives the same trees."""
+    data = workloads.features(scale)
+    for threads in (1, 2):
+        yield compare(
+            f"10 rounds of lambdarank, truncation 30, {threads} thread{'s' * (threads > 1)}; {data[0].name}",
+            [peers.our_objective(data, threads), peers.lightgbm_objective(data, threads)],
+            budget_s=12.0,
+        )
+
+
 def imports(scale: float) -> Iterator[Result]:
     """What importing the package adds to importing NumPy."""
 
@@ -158,4 +182,4 @@ def imports(scale: float) -> Iterator[Result]:
     yield compare("import, in a new interpreter", [fresh("ndcg_ml"), fresh("numpy")], budget_s=12.0)
 
 
-CASES = {case.__name__: case for case in (lightgbm, dense, ragged, limits, torch_cpu, shapes, imports)}
+CASES = {case.__name__: case for case in (lightgbm, dense, ragged, limits, torch_cpu, shapes, runs, boosting, imports)}

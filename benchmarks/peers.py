@@ -6,12 +6,15 @@ where that is so the note says it.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.measure import Contender
 from benchmarks.workloads import Workload
-from ndcg_ml import ndcg_score, prepare
-from ndcg_ml.lightgbm import NDCGEval
+from ndcg_ml import evaluate_run, ndcg_score, prepare
+from ndcg_ml.lightgbm import NDCGEval, NDCGObjective
 
 
 def ours(work: Workload, flavor: str, k: int | None, threads: int | None = 1) -> Contender:
@@ -210,3 +213,45 @@ def rax(work: Workload, k: int | None) -> Contender:
 def one_pass(work: Workload) -> Contender:
     """Reading the scores and the labels once: the floor under any metric."""
     return Contender("one pass over scores and labels", lambda: float(work.scores.sum() + work.labels.sum()), None)
+
+
+def ours_from_files(qrels: Path, run: Path, k: int) -> Contender:
+    return Contender("ndcg_ml.evaluate_run", lambda: float(evaluate_run(qrels, run, k=k).value), 0.0)
+
+
+def pytrec_eval_from_files(qrels: Path, run: Path, k: int) -> Contender:
+    import pytrec_eval as library
+
+    def call() -> float:
+        with qrels.open() as judgments, run.open() as ranking:
+            evaluator = library.RelevanceEvaluator(library.parse_qrel(judgments), {f"ndcg_cut.{k}"})
+            found = evaluator.evaluate(library.parse_run(ranking))
+        return float(np.mean([topic[f"ndcg_cut_{k}"] for topic in found.values()]))
+
+    return Contender("pytrec_eval with its parsers", call, 1e-9, "no check of the lines")
+
+
+def _ten_rounds(
+    data: tuple[Workload, NDArray[np.float64]], name: str, objective: object, threads: int, within: float
+) -> Contender:
+    import lightgbm as lgb
+
+    work, features = data
+    params = {"objective": objective, "metric": "None", "verbosity": -1, "num_threads": threads, "seed": 0}
+    built = lgb.Dataset(features, work.labels, group=work.sizes, params={"verbosity": -1, "num_threads": threads})
+    built.construct()
+
+    def call() -> float:
+        booster = lgb.train(params, built, 10)
+        return float(booster.predict(features[:1000]).sum())
+
+    return Contender(f"{name}, {threads} thread{'s' * (threads > 1)}", call, within, "the same trees")
+
+
+def our_objective(data: tuple[Workload, NDArray[np.float64]], threads: int) -> Contender:
+    objective = NDCGObjective("lightgbm", truncation=30, threads=threads)
+    return _ten_rounds(data, "ndcg_ml.lightgbm.NDCGObjective", objective, threads, 0.0)
+
+
+def lightgbm_objective(data: tuple[Workload, NDArray[np.float64]], threads: int) -> Contender:
+    return _ten_rounds(data, "LightGBM lambdarank", "lambdarank", threads, 1e-6)

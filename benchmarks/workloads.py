@@ -97,3 +97,32 @@ def of_a_model(work: Workload, rounds: int) -> Workload:
     params = {"objective": "lambdarank", "verbosity": -1, "num_leaves": 31, "num_threads": 2, "metric": "None"}
     booster = lgb.train(params, lgb.Dataset(X, work.labels, group=work.sizes), rounds)
     return work.with_scores(f"scores of a model of {rounds} trees", booster.predict(X, raw_score=True))
+
+
+def features(scale: float = 1.0) -> tuple[Workload, NDArray[np.float64]]:
+    """5 000 queries of 100 documents with 20 features, of which some bear on the grade."""
+    work = _made("5 000 x 100 x 20", np.full(int(5_000 * scale), 100), 5)
+    table = np.random.default_rng(6).standard_normal((work.rows, 20))
+    table[:, :4] += work.labels[:, None] * np.array([1.0, 0.5, 0.3, 0.1])
+    return work, table
+
+
+def trec_files(scale: float, folder: Path) -> tuple[Path, Path]:
+    """250 topics, 1 000 documents retrieved of each; 311 000 judgments of which a part was retrieved."""
+    rng = np.random.default_rng(7)
+    retrieved, judged = int(1_000 * scale), int(1_244 * scale)
+    qrels, run = folder / "qrels.txt", folder / "run.txt"
+    with qrels.open("w") as out:
+        for topic in range(250):
+            grades = rng.choice(4, judged, p=[0.7, 0.15, 0.1, 0.05])
+            documents = rng.choice(4 * judged, judged, replace=False)
+            out.writelines(f"{topic} 0 doc{d:07d} {g}\n" for d, g in zip(documents, grades, strict=True))
+    with run.open("w") as out:
+        for topic in range(250):
+            documents = rng.choice(4 * judged, retrieved, replace=False)
+            scores = np.sort(rng.normal(size=retrieved))[::-1]
+            out.writelines(
+                f"{topic} Q0 doc{d:07d} {r} {s:.6f} tag\n"
+                for r, (d, s) in enumerate(zip(documents, scores, strict=True))
+            )
+    return qrels, run
