@@ -12,17 +12,10 @@ from numpy.typing import NDArray
 from ndcg_ml import _aggregate
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.groups import IntArray
-from ndcg_ml.prepared import Prepared
 
-__all__ = ["Ranked", "ranked"]
+__all__ = ["Ranked"]
 
 FloatArray = NDArray[np.float64]
-
-
-def ranked(prepared: Prepared, y_score: Any) -> Ranked:
-    """DCG and ideal DCG of every query for these scores, not yet averaged."""
-    dcg, idcg = prepared._rank(prepared._scores(y_score))
-    return Ranked(prepared.ks, prepared._ids(), dcg, idcg, prepared._exponent, prepared._weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from ndcg_ml.flavor import Flavor
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "PerQuery"]
+__all__ = ["Evaluation", "PerQuery", "at_cutoff"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -133,13 +133,13 @@ class Evaluation:
                 columns[name] = table
             else:
                 assert isinstance(self.k, tuple)
-                columns.update({f"{name}{_at(k)}": table[:, i] for i, k in enumerate(self.k)})
+                columns.update({f"{name}{at_cutoff(k)}": table[:, i] for i, k in enumerate(self.k)})
         return pd.DataFrame(columns)
 
     def __str__(self) -> str:
         values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
         empties = self.n_empty if isinstance(self.n_empty, dict) else {self.flavor.k: self.n_empty}
-        lines = [f"ndcg{_at(k)} = {value:.6f}" for k, value in values.items()]
+        lines = [f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values.items()]
         n_empty = sorted(set(empties.values()))
         rule = {"skip": "left out of the mean", "raise": "refused"}.get(
             str(self.flavor.empty), f"scored {self.flavor.empty:g}" if isinstance(self.flavor.empty, float) else ""
@@ -150,5 +150,6 @@ class Evaluation:
         return "\n".join(lines)
 
 
-def _at(k: int | None) -> str:
+def at_cutoff(k: int | None) -> str:
+    """The cut-off as part of a name."""
     return "" if k is None else f"@{k}"

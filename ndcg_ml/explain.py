@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._ranked import Ranked, ranked
+from ndcg_ml._ranked import Ranked
 from ndcg_ml.evaluation import PerQuery
-from ndcg_ml.flavor import Flavor, _to_text, as_flavor, check_k
+from ndcg_ml.flavor import Flavor, as_flavor, check_k, switch_text
 from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["Explanation", "Part", "QueryDifference", "explain_difference"]
@@ -130,8 +130,8 @@ class Explanation:
             "parts": [
                 {
                     "switches": list(part.switches),
-                    "a": [_to_text(value) for value in part.a],
-                    "b": [_to_text(value) for value in part.b],
+                    "a": [switch_text(value) for value in part.a],
+                    "b": [switch_text(value) for value in part.b],
                     "contribution": part.contribution,
                 }
                 for part in self.parts
@@ -298,7 +298,7 @@ def explain_difference(
 
     # Each end by itself first: what the data or a flavor refuse is the caller's to mend.
     table_a, table_b = (prepared(flavor, (flavor.k,)).evaluate(y_score).per_query for flavor in (a, b))
-    mixtures = _Mixtures(a, b, lambda flavor, ks: ranked(prepared(flavor, ks), y_score))
+    mixtures = _Mixtures(a, b, lambda flavor, ks: prepared(flavor, ks).ranked(y_score))
     value_a, value_b = mixtures.end("flavor_a", a), mixtures.end("flavor_b", b)
     idle = _idle(a, b, np.asarray(y_true, dtype=np.float64))
     parts_apart = _inseparable(a, b)
@@ -520,7 +520,7 @@ def _titled(flavor: Flavor) -> str:
 
 
 def _values_text(values: Sequence[object]) -> str:
-    return ", ".join(_to_text(value) for value in values)
+    return ", ".join(switch_text(value) for value in values)
 
 
 def _which(a: bool, b: bool) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from ndcg_ml import settings
 from ndcg_ml.presets import MIRRORS
 
-__all__ = ["PRESETS", "Flavor", "Gain", "KSpec", "as_flavor", "cutoffs"]
+__all__ = ["PRESETS", "Flavor", "Gain", "KSpec", "as_flavor", "check_k", "cutoffs", "empty_in_words", "switch_text"]
 
 Gain: TypeAlias = "str | tuple[float, ...] | Callable[[float], float]"
 Discount: TypeAlias = "str | Callable[[int], float]"
@@ -223,7 +223,7 @@ class Flavor:
         if self.off_table != "raise" and not isinstance(self.gain, tuple):
             raise ValueError(
                 f"Flavor.off_table only has a meaning with a gain table; got off_table={self.off_table!r} with "
-                f"gain={_to_text(self.gain)}. Leave it out, or give the gains by grade, such as gain=(0, 1, 3)."
+                f"gain={switch_text(self.gain)}. Leave it out, or give the gains by grade, such as gain=(0, 1, 3)."
             )
         put("empty", _check_empty(self.empty))
         put("k", check_k(self.k, "Flavor.k"))
@@ -278,7 +278,7 @@ class Flavor:
         always = ("gain", "discount", "ideal", "ties", "empty")
         rest = [f.name for f in fields(self) if f.name not in (*always, "k")]
         shown = [*always, *(name for name in rest if getattr(self, name) != getattr(_DEFAULT, name))]
-        switches = ",".join(f"{name}={_to_text(getattr(self, name))}" for name in shown)
+        switches = ",".join(f"{name}={switch_text(getattr(self, name))}" for name in shown)
         return f"ndcg{'' if self.k is None else f'@{self.k}'}[{switches}]"
 
     def __repr__(self) -> str:
@@ -662,9 +662,10 @@ _FORM = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(?:@(?P<k>[^\[\]@]*))?(?:\[(?P<swi
 _SHAPE = "'ndcg', 'ndcg@10', 'ndcg@10[gain=exponential,ties=average]', or a preset's name in place of 'ndcg'"
 
 
-def _to_text(value: object) -> str:
+def switch_text(value: object) -> str:
+    """The value of a switch as the flavor's text has it."""
     if isinstance(value, tuple):
-        return "|".join(_to_text(entry) for entry in value)
+        return "|".join(switch_text(entry) for entry in value)
     if isinstance(value, float):
         return str(int(value)) if value == value and abs(value) < 1e15 and value == int(value) else repr(value)
     if callable(value):
@@ -743,7 +744,7 @@ def _describe(flavor: Flavor) -> str:
         ("discount", _discount_in_words(flavor)),
         ("ties", _WORDS["ties"][flavor.ties]),
         ("ideal", _ideal_in_words(flavor)),
-        ("empty", f"a query whose ideal DCG is 0 {_empty_in_words(flavor)}"),
+        ("empty", f"a query whose ideal DCG is 0 {empty_in_words(flavor)}"),
         ("aggregate", _WORDS["aggregate"][flavor.aggregate]),
         ("negative", _WORDS["negative"][flavor.negative]),
         ("unjudged", _WORDS["unjudged"][flavor.unjudged]),
@@ -761,21 +762,21 @@ def _describe(flavor: Flavor) -> str:
 
 def _gain_in_words(flavor: Flavor) -> str:
     if callable(flavor.gain):
-        words = f"gain(y) = {_to_text(flavor.gain)}(y), a callable"
+        words = f"gain(y) = {switch_text(flavor.gain)}(y), a callable"
     elif isinstance(flavor.gain, tuple):
-        words = f"gain(y) = table {_to_text(flavor.gain)}, by grade"
+        words = f"gain(y) = table {switch_text(flavor.gain)}, by grade"
         if flavor.off_table == "zero":
             words += "; a grade beyond it gains 0"
     else:
         words = f"gain(y) = {_WORDS['gain'][flavor.gain]}"
-    return words if flavor.max_grade is None else f"{words}; a label above {_to_text(flavor.max_grade)} is an error"
+    return words if flavor.max_grade is None else f"{words}; a label above {switch_text(flavor.max_grade)} is an error"
 
 
 def _discount_in_words(flavor: Flavor) -> str:
     if callable(flavor.discount):
-        words = f"D(r) = {_to_text(flavor.discount)}(r), a callable"
+        words = f"D(r) = {switch_text(flavor.discount)}(r), a callable"
     else:
-        words = f"D(r) = {_WORDS['discount'][flavor.discount].format(base=_to_text(flavor.discount_base))}"
+        words = f"D(r) = {_WORDS['discount'][flavor.discount].format(base=switch_text(flavor.discount_base))}"
     if flavor.k is not None:
         words += f"; D(r) = 0 for r > {flavor.k}"
     if flavor.short_lists == "zero":
@@ -793,7 +794,7 @@ def _ideal_in_words(flavor: Flavor) -> str:
         words = f"the expected gains at {ranks}, re-sorted"
     elif flavor.ideal == "max":
         where = "as many ranks as documents were retrieved" if k is None else ranks
-        words = f"gain({_to_text(flavor.max_grade)}) at {where}"
+        words = f"gain({switch_text(flavor.max_grade)}) at {where}"
     elif flavor.ideal == "given":
         words = "all judged documents of the query, retrieved or not, in the order of the input"
     else:
@@ -803,10 +804,11 @@ def _ideal_in_words(flavor: Flavor) -> str:
     return words if k == flavor.k else f"{words}; not cut at {flavor.k}"
 
 
-def _empty_in_words(flavor: Flavor) -> str:
+def empty_in_words(flavor: Flavor) -> str:
+    """What a query without a relevant document does under the flavor."""
     if isinstance(flavor.empty, str):
         return {"skip": "is left out of the mean", "raise": "is an error"}[flavor.empty]
-    return f"scores {_to_text(flavor.empty)}"
+    return f"scores {switch_text(flavor.empty)}"
 
 
 _DEFAULT = Flavor()

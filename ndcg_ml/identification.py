@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._ranked import Ranked, ranked
-from ndcg_ml.flavor import PRESETS, Flavor, KSpec, _to_text, cutoffs
+from ndcg_ml._ranked import Ranked
+from ndcg_ml.flavor import PRESETS, Flavor, KSpec, cutoffs, switch_text
 from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["Identification", "Match", "identify"]
@@ -111,7 +111,7 @@ class Identification:
                 "value": match.value,
                 "presets": list(match.presets),
                 "n_others": match.n_others,
-                "free": {switch: [_to_text(value) for value in values] for switch, values in match.free.items()},
+                "free": {switch: [switch_text(value) for value in values] for switch, values in match.free.items()},
             }
 
         return {
@@ -157,7 +157,7 @@ class Identification:
         lines = []
         for switch, values in match.free.items():
             why = f" ({self.reasons[switch]})" if switch in self.reasons else ""
-            lines.append(f"{switch} may be {', '.join(_to_text(value) for value in values)}{why}")
+            lines.append(f"{switch} may be {', '.join(switch_text(value) for value in values)}{why}")
         return lines
 
 
@@ -249,7 +249,7 @@ def identify(
     data = _Data.of(lenient, y_true, y_score, everything_retrieved=retrieved is None, ids=doc_id is not None)
 
     def rank(flavor: Flavor, ks: Sequence[int | None]) -> Ranked:
-        return ranked(prepared(flavor, ks), y_score)
+        return prepared(flavor, ks).ranked(y_score)
 
     not_tried: dict[str, str] = {}
     presets = _preset_candidates(data, tried, rank, not_tried)
@@ -417,7 +417,7 @@ def _preset_candidates(
             if value is not None
         ]
         if all(value is None for value in values):
-            not_tried[name] = f"it has no value under empty={_to_text(flavor.empty)}"
+            not_tried[name] = f"it has no value under empty={switch_text(flavor.empty)}"
     return sorted(found, key=lambda candidate: not candidate.own_k)
 
 
@@ -471,7 +471,7 @@ class _Grid(NamedTuple):
                     known[flavor] = _all_rules(rank(flavor.replace(k=None), choices[-1]), flavor)
             except ValueError as error:  # of all that is tried, only a table of gains can refuse labels
                 if choices[2][at[2]] != "max":  # or a top grade, which needs no word of its own
-                    not_tried.setdefault(f"gain={_to_text(choices[0][at[0]][0])}", str(error))
+                    not_tried.setdefault(f"gain={switch_text(choices[0][at[0]][0])}", str(error))
                 continue
             grid.values[at] = known[flavor]
         return grid
@@ -646,7 +646,7 @@ def _nearest_preset(
     k = grid.choices[-1][cell[-1]]
     flavor = grid.flavor(cell, start.replace(k=k), changed)
     switches = ",".join(
-        f"{switch}={_to_text(getattr(flavor, switch))}"
+        f"{switch}={switch_text(getattr(flavor, switch))}"
         for switch in ("gain", "off_table", "discount", "discount_base", "max_grade", *AXES[2:-1])
         if getattr(flavor, switch) != getattr(start, switch)
     )

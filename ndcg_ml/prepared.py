@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ndcg_ml import _aggregate, _numpy
 from ndcg_ml._arrays import flag_array, real_array
 from ndcg_ml._labels import judge
+from ndcg_ml._ranked import Ranked
 from ndcg_ml._tables import discounts, gain_of_grade, relative_gains
 from ndcg_ml._threads import in_threads, thread_count
 from ndcg_ml.evaluation import Evaluation, PerQuery
@@ -158,6 +159,11 @@ class Prepared:
     def sums(self, y_score: Any) -> _aggregate.Sums:
         """What these queries add to a mean over more of them, to be summed over parts; see ``__call__``."""
         return self._sums(*self._rank(self._scores(y_score)))
+
+    def ranked(self, y_score: Any) -> Ranked:
+        """DCG and ideal DCG of every query for these scores, to be averaged under other rules; see ``__call__``."""
+        dcg, idcg = self._rank(self._scores(y_score))
+        return Ranked(self.ks, self._ids(), dcg, idcg, self._exponent, self._weight)
 
     def dcg(self, y_score: Any) -> float | dict[int | None, float]:
         """The (weighted) mean over queries of DCG for these scores; see ``__call__``."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml import readers
 from ndcg_ml._arrays import real_array
-from ndcg_ml.evaluation import Evaluation, PerQuery, _at
+from ndcg_ml.evaluation import Evaluation, PerQuery, at_cutoff
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
 from ndcg_ml.groups import Groups, IntArray
 from ndcg_ml.prepared import Prepared
@@ -75,7 +75,7 @@ class RunEvaluation(Evaluation):
     def __str__(self) -> str:
         *lines, flavor = Evaluation.__str__(self).split("\n")
         judged = self.judged if isinstance(self.judged, dict) else {self.flavor.k: self.judged}
-        lines[len(judged) : len(judged)] = [f"judged{_at(k)} = {fraction:.6f}" for k, fraction in judged.items()]
+        lines[len(judged) : len(judged)] = [f"judged{at_cutoff(k)} = {fraction:.6f}" for k, fraction in judged.items()]
         n_missing, n_extra = len(self.qrels_only), len(self.run_only)
         missing = f"{n_missing} of the qrels are not in the run"
         extra = f"{n_extra} of the run are not in the qrels"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, Inputs
 from ndcg_ml.cli.output import Screen, columns, finite, print_json
 from ndcg_ml.cli.parameters import cut_off, digits_option, flavor_option, json_option
-from ndcg_ml.evaluation import Evaluation, _at
+from ndcg_ml.evaluation import Evaluation, at_cutoff
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class _Comparison(NamedTuple):
 
     def show(self, screen: Screen) -> None:
         paired = self.paired
-        table = columns(screen, "", f"ndcg{_at(self.flavor.k)}", "run")
+        table = columns(screen, "", f"ndcg{at_cutoff(self.flavor.k)}", "run")
         table.columns[2].justify = "left"
         for name, mean, file in zip("ab", (self.pairs.a.mean(), self.pairs.b.mean()), self.files, strict=True):
             table.add_row(name, screen.number(mean), screen.text(file))

@@ -10,8 +10,8 @@ import click
 from ndcg_ml.cli.inputs import Inputs, takes_data
 from ndcg_ml.cli.output import Screen, columns, finite, print_json
 from ndcg_ml.cli.parameters import cut_off, digits_option, flavor_option, json_option
-from ndcg_ml.evaluation import Evaluation, _at
-from ndcg_ml.flavor import Flavor, _empty_in_words
+from ndcg_ml.evaluation import Evaluation, at_cutoff
+from ndcg_ml.flavor import Flavor, empty_in_words
 from ndcg_ml.runs import RunEvaluation, RunPerQuery
 
 __all__ = ["evaluate"]
@@ -87,10 +87,10 @@ def _summary(screen: Screen, result: Evaluation) -> None:
     of_run = isinstance(result, RunEvaluation)
     table = columns(screen, "metric", "value", "empty", *["judged"] * of_run)
     for k, value, n_empty, judged in rows:
-        table.add_row(f"ndcg{_at(k)}", screen.number(value), str(n_empty), *[screen.number(judged)] * of_run)
+        table.add_row(f"ndcg{at_cutoff(k)}", screen.number(value), str(n_empty), *[screen.number(judged)] * of_run)
     screen.print(table)
     screen.print()
-    screen.fact("queries", f"{result.n_queries}; one that is empty {_empty_in_words(result.flavor)}")
+    screen.fact("queries", f"{result.n_queries}; one that is empty {empty_in_words(result.flavor)}")
     screen.fact("documents", f"{int(result.per_query.n_docs.sum())} ranked")
     if isinstance(result, RunEvaluation):
         for name, ids, fate in (
@@ -108,7 +108,9 @@ def _queries(screen: Screen, result: Evaluation) -> None:
     judged = per_query.judged if isinstance(per_query, RunPerQuery) else None
     shows_judged = judged is not None and len(ks) == 1
     headings = ("documents", "judged", "relevant", "tied")
-    table = columns(screen, "qid", *(f"ndcg{_at(k)}" for k in ks), *headings, *[f"judged{_at(ks[0])}"] * shows_judged)
+    table = columns(
+        screen, "qid", *(f"ndcg{at_cutoff(k)}" for k in ks), *headings, *[f"judged{at_cutoff(ks[0])}"] * shows_judged
+    )
     for i, qid in enumerate(per_query.qid.tolist()):
         counts = (column[i] for column in (per_query.n_docs, per_query.n_judged, per_query.n_relevant, per_query.tied))
         table.add_row(

@@ -8,7 +8,7 @@ from ndcg_ml.cli.inputs import Inputs, takes_data
 from ndcg_ml.cli.output import Screen, columns, print_json
 from ndcg_ml.cli.parameters import cut_off, digits_option, flavor_text, json_option
 from ndcg_ml.explain import Explanation, explain_difference
-from ndcg_ml.flavor import Flavor, _to_text
+from ndcg_ml.flavor import Flavor, switch_text
 
 __all__ = ["explain"]
 
@@ -69,7 +69,7 @@ def _show(screen: Screen, result: Explanation) -> None:
     idle = [part.name for part in result.parts if part not in shown]
     table = columns(screen, "switch", "a", "b", "contribution", left=3)
     for part in shown:
-        values = (", ".join(map(_to_text, side)) for side in (part.a, part.b))
+        values = (", ".join(map(switch_text, side)) for side in (part.a, part.b))
         table.add_row(part.name, *values, screen.number(part.contribution, sign=True))
     table.add_row("b - a", "", "", screen.number(result.difference, sign=True))
     screen.print(table)

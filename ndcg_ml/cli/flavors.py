@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ndcg_ml.cli.output import Screen, columns, print_json
 from ndcg_ml.cli.parameters import flavor_text, json_option
-from ndcg_ml.flavor import PRESETS, Flavor, _to_text
+from ndcg_ml.flavor import PRESETS, Flavor, switch_text
 from ndcg_ml.presets import MIRRORS, Mirror
 
 __all__ = ["flavors"]
@@ -131,4 +131,4 @@ def _plain(flavor: Flavor, mirror: Mirror | None) -> dict[str, Any]:
 
 def _short(value: object) -> str:
     words = {"linear": "y", "exponential": "2^y-1", "log2": "log2(r+1)", "reciprocal": "r", "jarvelin": "log2(r)"}
-    return "-" if value is None else words.get(str(value), _to_text(value))
+    return "-" if value is None else words.get(str(value), switch_text(value))

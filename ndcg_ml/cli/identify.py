@@ -11,7 +11,7 @@ from rich.console import Console
 from ndcg_ml.cli.inputs import Inputs, takes_data
 from ndcg_ml.cli.output import Screen, columns, print_json
 from ndcg_ml.cli.parameters import cut_off, json_option
-from ndcg_ml.flavor import _to_text
+from ndcg_ml.flavor import switch_text
 from ndcg_ml.identification import Identification, Match
 from ndcg_ml.identification import identify as find
 
@@ -139,4 +139,4 @@ def _first(screen: Screen, result: Identification, match: Match) -> None:
         screen.fact("same value", ", ".join(others))
     for switch, values in match.free.items():
         why = f" ({result.reasons[switch]})" if switch in result.reasons else ""
-        screen.fact("", f"{switch} may be {', '.join(map(_to_text, values))}{why}")
+        screen.fact("", f"{switch} may be {', '.join(map(switch_text, values))}{why}")
