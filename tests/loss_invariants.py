@@ -1,0 +1,207 @@
+"""What every loss must keep to, whatever it computes. Each function takes a maker of the loss, and asserts."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import pytest
+import torch
+
+POISON = (math.nan, math.inf, -math.inf, 1e30, -1e30)
+
+
+def doubles(*rows):
+    return torch.tensor(rows, dtype=torch.float64, requires_grad=True)
+
+
+def value_and_gradient(loss, scores, labels, mask=None):
+    scores = scores.detach().clone().requires_grad_()
+    value = loss(scores, labels, mask)
+    value.sum().backward()
+    return value.detach(), scores.grad
+
+
+def watched(loss, scores, labels, mask=None):
+    """The same in anomaly mode, which raises where a nan passes through the graph on its way to being masked."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Anomaly Detection")
+        with torch.autograd.detect_anomaly():
+            return value_and_gradient(loss, scores, labels, mask)
+
+
+def appended_padding_changes_nothing(make):
+    scores, labels = doubles([0.4, 0.1, -0.3], [0.2, 0.6, 0.5]), torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0]])
+    want, gradient = value_and_gradient(make("none"), scores, labels)
+    assert gradient.abs().sum() > 0
+    mask = torch.tensor([[True, True, True, False, False]] * 2)
+    for poison in POISON:
+        tail = torch.full((2, 2), poison, dtype=torch.float64)
+        got, padded = watched(make("none"), torch.cat([scores, tail], 1), torch.cat([labels, tail], 1), mask)
+        torch.testing.assert_close(got, want, rtol=1e-14, atol=1e-14)
+        torch.testing.assert_close(padded[:, :3], gradient, rtol=1e-14, atol=1e-14)
+        assert not padded[:, 3:].any()
+
+
+def padding_may_stand_anywhere(make):
+    mask = torch.tensor([[False, True, True, False, True]])
+    bare, labels = doubles([0.4, 0.1, -0.3]), torch.tensor([[0.0, 1.0, 2.0]])
+    want, gradient = value_and_gradient(make("mean"), bare, labels)
+    for poison in POISON:
+        scores = torch.full((1, 5), poison, dtype=torch.float64).masked_scatter(mask, bare.detach())
+        grades = torch.full((1, 5), poison).masked_scatter(mask, labels)
+        got, padded = value_and_gradient(make("mean"), scores, grades, mask)
+        torch.testing.assert_close(got, want, rtol=1e-14, atol=1e-14)
+        torch.testing.assert_close(padded[mask], gradient[0], rtol=1e-14, atol=1e-14)
+        assert not padded[~mask].any()
+
+
+def lists_without_gain_have_no_loss(make):
+    for reduction in ("mean", "sum", "none"):
+        for shape in ((2, 3), (2, 0), (0, 3)):
+            for masked in (False, True):
+                labels = torch.ones(shape) if masked else torch.zeros(shape)
+                mask = torch.full(shape, not masked)
+                value, gradient = watched(make(reduction), torch.full(shape, 0.3), labels, mask)
+                assert value.sum() == 0.0
+                assert torch.equal(gradient, torch.zeros(shape))
+
+
+def odd_lists_have_finite_gradients(make):
+    for scores, labels in (
+        ([0.7], [2]),
+        ([0.0, 0.0, 0.0, 0.0], [0, 1, 2, 0]),
+        ([0.3, -0.2, 0.1], [2, 2, 2]),
+        ([1.0, 1.0, 0.5, 0.5, 0.5, -1.0], [0, 3, 2, 0, 1, 4]),
+        ([3e38, -3e38, 0.0], [0, 1, 2]),
+        ([3e38, -3e38, 0.0], [1, 0, 2]),
+        ([3e38, -3e38, 0.0], [0, 0, 0]),
+        ([120.0, -80.0, 0.0, 60.0, -150.0], [0, 3, 1, 2, 4]),
+        ([0.3, 1.2, -0.4], [2000, 0, 0]),
+        ([0.3, 1.2, -0.4], [30, 0, 0]),
+    ):
+        for dtype in (torch.float32, torch.float64):
+            value, gradient = watched(make("mean"), torch.tensor([scores], dtype=dtype), torch.tensor([labels]))
+            assert not value.isnan(), (scores, labels)
+            assert gradient.isfinite().all(), (scores, labels)
+
+
+def gradients_sum_to_zero_and_a_shift_changes_nothing(make):
+    scores, labels = doubles([0.4, 0.1, -0.3, 0.9], [0.1, 0.2, 0.3, 0.4]), torch.tensor([[0, 1, 2, 1], [3, 0, 0, 1]])
+    want, gradient = value_and_gradient(make("none"), scores, labels)
+    torch.testing.assert_close(gradient.sum(-1), torch.zeros(2, dtype=torch.float64), rtol=0, atol=1e-14)
+    got, shifted = value_and_gradient(make("none"), scores + 64.0, labels)
+    torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(shifted, gradient, rtol=1e-12, atol=1e-12)
+
+
+def documents_may_stand_in_any_order(make, *, tied=True):
+    torch.manual_seed(3)
+    scores, labels = torch.rand(2, 6).double(), torch.tensor([[0, 1, 2, 0, 3, 1], [0, 0, 4, 1, 1, 0]])
+    if tied:
+        scores[1] = torch.tensor([0.1, 0.7, 0.1, 0.7, 0.7, 0.2])
+    order = torch.randperm(6)
+    want, gradient = value_and_gradient(make("none"), scores, labels)
+    got, permuted = value_and_gradient(make("none"), scores[:, order], labels[:, order])
+    torch.testing.assert_close(got, want, rtol=1e-13, atol=1e-13)
+    torch.testing.assert_close(permuted, gradient[:, order], rtol=1e-13, atol=1e-13)
+
+
+def the_gradient_is_that_of_the_value(make):
+    mask = torch.tensor([[True] * 5, [True, False, True, True, False]])
+    labels = torch.tensor([[3, 0, 1, 2, 0], [1, 4, 0, 2, 4]])
+    scores = doubles([0.3, -0.2, 0.9, 0.1, 0.35], [0.5, 9.0, -0.1, 0.45, -9.0])
+    assert torch.autograd.gradcheck(lambda s: make("none")(s, labels, mask), (scores,))
+
+
+def the_mean_is_over_lists_that_are_not_empty(make):
+    scores = doubles([0.1, 0.9], [0.3, 0.2], [0.5, 0.4])
+    labels = torch.tensor([[1, 0], [0, 0], [0, 1]])
+    each = make("none")(scores, labels)
+    assert each[1] == 0.0
+    assert make("sum")(scores, labels).item() == pytest.approx(each.sum().item())
+    assert make("mean")(scores, labels).item() == pytest.approx(each.sum().item() / 2)
+
+
+def half_precision_is_computed_in_float32(make):
+    for dtype in (torch.float16, torch.bfloat16):
+        scores = torch.tensor([[0.3, 1.2, -0.4, 2.0]]).to(dtype)
+        labels = torch.tensor([[30, 2, 0, 1]])
+        got, gradient = value_and_gradient(make("mean"), scores, labels)
+        want, wide = value_and_gradient(make("mean"), scores.float(), labels)
+        assert got.dtype == torch.float32
+        assert gradient.dtype == dtype
+        assert got == want
+        assert torch.equal(gradient, wide.to(dtype))
+
+
+def a_score_that_is_not_finite_makes_its_list_nan(make):
+    scores = torch.tensor([[0.1, math.nan], [0.3, -math.inf], [0.2, 0.1], [0.2, math.nan]], requires_grad=True)
+    value = make("none")(scores, torch.tensor([[1, 0]] * 3 + [[0, 0]]))
+    assert value.isnan().tolist() == [True, True, False, True]
+
+
+def it_never_waits_for_an_accelerator(make):
+    # A meta tensor has no data, so that any look at them raises.
+    scores = torch.rand(3, 5, device="meta", requires_grad=True)
+    make("mean")(scores, torch.ones(3, 5, device="meta")).backward()
+    assert scores.grad.shape == (3, 5)
+
+
+def it_compiles_without_a_graph_break(make):
+    torch._dynamo.reset()
+    compiled = torch.compile(make("mean"), fullgraph=True, backend="aot_eager")
+    scores, labels = doubles([0.1, 0.9, 0.4], [0.3, 0.2, 0.7]), torch.tensor([[1, 0, 2], [0, 0, -1]])
+    labels[1, 2] = 0
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", ".*should not be instantiated", DeprecationWarning
+        )  # torch's own compiler does
+        value = compiled(scores, labels)
+    value.backward()
+    want, gradient = value_and_gradient(make("mean"), scores, labels)
+    torch.testing.assert_close(value.detach(), want)
+    torch.testing.assert_close(scores.grad, gradient)
+    labels[1, 2] = -1
+    assert compiled(scores, labels).isnan()
+
+
+def refusals_say_what_to_do(make):
+    for arguments, error, words in (
+        ((torch.rand(3), torch.ones(3)), ValueError, r"shape \(n_lists, n_documents\)"),
+        (
+            (torch.ones(1, 3, dtype=torch.int64), torch.ones(1, 3)),
+            TypeError,
+            r"scores must be floats.*\(scores, labels\)",
+        ),
+        (([[1.0]], torch.ones(1, 1)), TypeError, "scores must be a torch.Tensor"),
+        ((torch.rand(1, 3), torch.ones(1, 2)), ValueError, "labels must have the shape of scores"),
+        ((torch.rand(1, 3), torch.ones(1, 3), torch.ones(1, 3)), TypeError, "mask must be a tensor of bool"),
+        ((torch.rand(1, 3), -torch.ones(1, 3)), ValueError, "labels must be >= 0 under negative='raise'; got 3"),
+        ((torch.rand(1, 3), torch.ones(1, 3) * math.nan), ValueError, "labels must not hold NaN"),
+    ):
+        with pytest.raises(error, match=words):
+            make("mean")(*arguments)
+
+
+ANY = (
+    appended_padding_changes_nothing,
+    lists_without_gain_have_no_loss,
+    odd_lists_have_finite_gradients,
+    the_mean_is_over_lists_that_are_not_empty,
+    half_precision_is_computed_in_float32,
+    a_score_that_is_not_finite_makes_its_list_nan,
+    it_never_waits_for_an_accelerator,
+    refusals_say_what_to_do,
+)
+"""Hold for every loss, random ones with a generator of one seed included."""
+
+WITHOUT_NOISE = (
+    *ANY,
+    padding_may_stand_anywhere,
+    gradients_sum_to_zero_and_a_shift_changes_nothing,
+    documents_may_stand_in_any_order,
+    the_gradient_is_that_of_the_value,
+    it_compiles_without_a_graph_break,
+)
+"""Hold for every loss that draws nothing."""
