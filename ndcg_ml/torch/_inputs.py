@@ -143,7 +143,8 @@ def read_lists(scores: object, labels: object, mask: object) -> tuple[Tensor, Te
     if scores.is_nested or scores.ndim != 2:
         raise ValueError(
             "scores must have shape (n_lists, n_documents), padded with mask=; got "
-            f"{'a nested tensor' if scores.is_nested else f'shape {tuple(scores.shape)}'}. For one list, scores[None]."
+            f"{'a nested tensor' if scores.is_nested else f'shape {tuple(scores.shape)}'}. For one list, scores[None]; "
+            "for flat lists, pass indexes= or offsets=."
         )
     labels = _label_values(_companion(labels, "labels", scores, "scores"), "labels")
     listed = torch.ones_like(labels, dtype=torch.bool) if mask is None else _flags(mask, "mask", scores, "scores")

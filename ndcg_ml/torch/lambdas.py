@@ -1,0 +1,265 @@
+"""``LambdaNDCGLoss``: pairs of documents, each weighted by what it means for NDCG."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+from torch.utils.checkpoint import checkpoint
+
+from ndcg_ml._tables import discounts
+from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.torch._discounts import discount_table
+from ndcg_ml.torch._lists import Lists, above_zero, check_reduction, read
+from ndcg_ml.torch._ragged import as_padded
+from ndcg_ml.torch.neural import at_whole_ranks, finite_scores
+
+__all__ = ["LambdaNDCGLoss", "reduced_loss"]
+
+_SCHEMES = ("lambdarank", "ndcg1", "ndcg2", "ndcg2pp", "lambda_at_k")
+_BLOCK = 2**20
+"""Pairs that are held at once."""
+
+
+class LambdaNDCGLoss(nn.Module):
+    r"""Logistic loss of pairs of documents, weighted by their part in NDCG (LambdaRank and the LambdaLoss framework).
+
+    .. math::  L = \sum_{gain_i > gain_j} w_{ij} \log\left(1 + e^{-\sigma (s_i - s_j)}\right)
+
+    with weights that are constant in the gradient. With :math:`G_i = gain_i / IDCG`, :math:`r_i` the rank of
+    document i by the current scores, and :math:`m = |r_i - r_j|`:
+
+    ===============  =================================================================================================
+    ``lambdarank``   :math:`|G_i - G_j|\, |D_k(r_i) - D_k(r_j)|`, the change of NDCG@k if the two changed places
+    ``ndcg2``        :math:`|G_i - G_j|\, |D(m) - D(m + 1)|`, pairs with at least one of the two in the top k
+    ``ndcg2pp``      `mu` times ``ndcg2`` plus ``lambdarank``
+    ``lambda_at_k``  ``ndcg2`` of all pairs, times :math:`1 / (1 - D(\max(r_i, r_j)) / D(1))` if that rank is below k
+    ``ndcg1``        :math:`G_i\, D_k(r_i)`, for every i and every other j, whatever its gain
+    ===============  =================================================================================================
+
+    :math:`D_k` is the discount D down to rank k and 0 below.
+
+    Parameters
+    ----------
+    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
+        Which NDCG, its cut-off included; the discount may be a callable. Any tie rule is taken and none is used for
+        the weights: tied documents are ranked in the order in which they stand. (With averaged ranks an untrained
+        model, which scores everything alike, would have no weights to learn from.) The ideals that depend on the
+        ranking follow the rule; "docid" falls back to the input order there. Lists without a relevant document are
+        left out of the mean, whatever ``empty`` says. ``score_dtype`` is of no consequence.
+    scheme : {"lambdarank", "ndcg1", "ndcg2", "ndcg2pp", "lambda_at_k"}, default "lambdarank"
+        The weights.
+    sigma : float, default 1.0
+        :math:`\sigma`, in units of one over a score difference.
+    mu : float, default 10.0
+        The weight of ``ndcg2`` in ``ndcg2pp``; of no consequence otherwise. 10 is allRank's.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        ``mean`` over the lists that are not empty (0 if all are); ``none`` gives one loss a list, 0 for an empty one.
+        The loss of a list is the sum over its pairs.
+
+    Raises
+    ------
+    TypeError
+        A parameter has the wrong type.
+    ValueError
+        The scheme or the reduction is not known; sigma or mu is not above 0; or the flavor has what a loss cannot
+        honour: ``negative="allow"`` or a gain table with negative entries (the ideal may be 0 or less),
+        ``aggregate="micro"``; under ``lambda_at_k``, a discount that is still D(1) at rank k + 1 (its weight would
+        be infinite).
+
+    Notes
+    -----
+    These losses bound 1 - NDCG (or a part of it) from above, and do not tend to it at any setting. No pair loses its
+    gradient, however wrong its order or however large its scores, and tied pairs have half the full one.
+
+    For n documents: O(n log n + k n) time with a cut-off, where only pairs with a document in the top k have a
+    weight, other than under ``lambda_at_k``; O(n^2) otherwise. Memory is that of about a million pairs at once, or of
+    one row of pairs for each list if that is more: blocks beyond the first are computed once more in the backward
+    pass.
+
+    The natural logarithm is taken, and no factor of the list size: allRank's default is log2 (divide ours by ln 2),
+    and rax and TF-Ranking multiply the weights by the padded list size. With a cut-off, ``ndcg2`` is TF-Ranking's
+    ``DCGLambdaWeight`` with smooth_fraction 0, and ``lambda_at_k`` is its ``DCGLambdaWeightV2`` and rax's
+    ``dcg2_lambdaweight``. Half-precision scores are computed on in float32, and so is the loss. Labels that the
+    flavor refuses raise on the CPU; elsewhere, and compiled, such a list's loss is nan, as is that of a list with a
+    score of nan or infinity.
+
+    Burges et al. 2006; Wang et al. 2018; Jagerman et al. 2022.
+
+    Examples
+    --------
+    >>> import torch
+    >>> scores = torch.tensor([[0.3, 1.2, -0.4, 2.0, 0.9]], dtype=torch.float64, requires_grad=True)
+    >>> labels = torch.tensor([[3, 2, 0, 1, 2]])
+    >>> loss = LambdaNDCGLoss("ndcg[gain=exponential]")(scores, labels)
+    >>> round(loss.item(), 6)
+    0.952309
+    >>> loss.backward()
+    >>> scores.grad[0].argmin().item()  # the best document, which stands fourth
+    0
+    """
+
+    def __init__(
+        self,
+        flavor: Flavor | str = "sklearn",
+        *,
+        scheme: str = "lambdarank",
+        sigma: float = 1.0,
+        mu: float = 10.0,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        self.flavor = at_whole_ranks(as_flavor(flavor))
+        if scheme not in _SCHEMES:
+            raise ValueError(f"scheme must be one of {', '.join(map(repr, _SCHEMES))}; got {scheme!r}.")
+        k = self.flavor.k
+        if scheme == "lambda_at_k" and k is not None:
+            table = discounts(self.flavor, k + 1)
+            if not table[k] < table[0]:
+                raise ValueError(
+                    f"scheme='lambda_at_k' weights pairs below the cut-off by 1 / (1 - D(r) / D(1)), which is infinite "
+                    f"at r = {k + 1} under discount={self.flavor.discount!r}. Choose another scheme or a larger k."
+                )
+        self.scheme = scheme
+        self.sigma = above_zero("sigma", sigma)
+        self.mu = above_zero("mu", mu)
+        self.reduction = check_reduction(reduction)
+
+    def forward(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        mask: Tensor | None = None,
+        *,
+        indexes: Tensor | None = None,
+        offsets: Tensor | None = None,
+    ) -> Tensor:
+        """The loss of each list, reduced.
+
+        Parameters
+        ----------
+        scores : Tensor of float, shape (n_lists, n_documents)
+            Higher is better.
+        labels : Tensor, shape of `scores`
+            Grades, of any real dtype.
+        mask : Tensor of bool, shape of `scores`, optional
+            True where the slot holds a document; the others change neither loss nor gradient, whatever they hold.
+        indexes, offsets : Tensor of int, optional
+            For flat or nested input, as for ``ApproxNDCGLoss``.
+
+        Returns
+        -------
+        Tensor
+            float64 for scores of float64, otherwise float32. No dimension, or (n_lists,) with ``reduction="none"``.
+
+        Raises
+        ------
+        TypeError
+            An argument is not a tensor, scores are not floats, or mask is not bool.
+        ValueError
+            Shapes that do not go together; on the CPU, labels that the flavor refuses.
+        """
+        scores, labels, mask = as_padded(scores, labels, mask, indexes=indexes, offsets=offsets)
+        lists = read(self.flavor, scores, labels, mask)
+        clean, finite = finite_scores(lists)
+        order = torch.where(lists.ranked, clean.detach(), -math.inf).argsort(dim=-1, descending=True, stable=True)
+        loss = _all_blocks(
+            self.flavor,
+            clean.gather(-1, order),
+            lists.weight.gather(-1, order),
+            lists.ranked.gather(-1, order),
+            self.scheme,
+            self.sigma,
+            self.mu,
+        )
+        return reduced_loss(torch.where(finite, loss, math.nan), lists, self.reduction)
+
+    def extra_repr(self) -> str:
+        """The parameters, for ``repr``."""
+        return (
+            f"{str(self.flavor)!r}, scheme={self.scheme!r}, sigma={self.sigma}, mu={self.mu}, "
+            f"reduction={self.reduction!r}"
+        )
+
+
+def reduced_loss(loss: Tensor, lists: Lists, reduction: str) -> Tensor:
+    """The losses of lists, 0 for those that are empty, reduced."""
+    # nan says that a score was not finite, in an empty list too.
+    loss = torch.where(lists.empty & ~loss.isnan(), 0.0, loss)
+    loss = torch.where(lists.refused, math.nan, loss)
+    if reduction == "none":
+        return loss
+    if reduction == "sum":
+        return loss.sum()
+    return loss.sum() / (~lists.empty).sum().clamp(min=1)
+
+
+def _all_blocks(
+    flavor: Flavor, scores: Tensor, weight: Tensor, valid: Tensor, scheme: str, sigma: float, mu: float
+) -> Tensor:
+    """The loss of each list, whose documents stand as they are ranked."""
+    width = scores.shape[-1]
+    discount = discount_table(flavor, width + 1, scores.dtype, scores.device)
+    depth = width if flavor.k is None or scheme == "lambda_at_k" else min(flavor.k, width)
+    rows = depth if scores.numel() * depth <= _BLOCK else max(1, _BLOCK // scores.numel())
+    total = torch.zeros_like(scores[..., 0])
+    for start in range(0, depth, rows):
+        upper = slice(start, min(start + rows, depth))
+        lower = slice(0 if scheme == "ndcg1" else start, width)
+        block = (scores, weight, valid, discount, flavor.k, upper, lower, scheme, sigma, mu)
+        if rows == depth:
+            total = total + _pairs(*block)
+        else:
+            # Nothing of a block is kept, its weights included.
+            total = total + checkpoint(_pairs, *block, use_reentrant=False, preserve_rng_state=False)
+    return total
+
+
+def _pairs(
+    scores: Tensor,
+    weight: Tensor,
+    valid: Tensor,
+    discount: Tensor,
+    k: int | None,
+    upper: slice,
+    lower: slice,
+    scheme: str,
+    sigma: float,
+    mu: float,
+) -> Tensor:
+    """What the pairs of these ranks add."""
+    factor = _factor(discount, k, scheme, mu, upper, lower)
+    gap = sigma * (scores[..., upper, None] - scores[..., None, lower])
+    if scheme == "ndcg1":
+        pair = weight[..., upper, None] * factor
+    else:
+        more = weight[..., upper, None] - weight[..., None, lower]
+        pair, gap = more.abs() * factor, more.sign() * gap
+    counted = valid[..., upper, None] & valid[..., None, lower] & (pair > 0)
+    # A difference may overflow, and infinity times no weight is nan.
+    return (torch.where(counted, pair, 0.0) * softplus(-torch.where(counted, gap, 0.0))).sum((-2, -1))
+
+
+def _factor(discount: Tensor, k: int | None, scheme: str, mu: float, upper: slice, lower: slice) -> Tensor:
+    """What the ranks add to the weight of a pair: each pair once, unless ordered pairs are meant."""
+    width = discount.numel() - 2
+    rank = torch.arange(1, width + 1, device=discount.device)
+    above, below = rank[upper, None], rank[None, lower]
+    cut = discount if k is None else torch.where(torch.arange(width + 2, device=rank.device) <= k, discount, 0.0)
+    if scheme == "ndcg1":
+        return torch.where(above == below, 0.0, cut[above])
+    swap = (cut[above] - cut[below]).abs()
+    apart = (below - above).clamp(min=0)
+    step = (discount[apart] - discount[apart + 1]).abs()
+    if scheme == "lambdarank":
+        factor = swap
+    elif scheme == "ndcg2pp":
+        factor = mu * step + swap
+    elif scheme == "lambda_at_k" and k is not None:
+        inside = below <= k
+        factor = torch.where(inside, step, step / torch.where(inside, 1.0, 1.0 - discount[below] / discount[1]))
+    else:
+        factor = step
+    return torch.where(below > above, factor, 0.0)

@@ -1,0 +1,284 @@
+"""``NeuralNDCGLoss``: NDCG with the permutation that sorts the scores replaced by a smooth matrix."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+from torch.utils.checkpoint import checkpoint
+
+from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.torch._discounts import discount_table
+from ndcg_ml.torch._kernel import Runs, expected_discounts, rank, tied_runs
+from ndcg_ml.torch._layout import Padded
+from ndcg_ml.torch._lists import Lists, above_zero, check_reduction, differentiable, read, reduced
+from ndcg_ml.torch._ragged import as_padded
+
+__all__ = ["NeuralNDCGLoss", "at_whole_ranks", "finite_scores"]
+
+_BLOCK = 2**22
+"""Entries of the matrix that are held at once."""
+
+
+class NeuralNDCGLoss(nn.Module):
+    r"""1 - NDCG of a softly sorted list, which tends to 1 - NDCG of the flavor as the temperature tends to 0.
+
+    .. math::  L = 1 - \sum_{i \le k} D(i) \sum_j P_{ij} \frac{gain(y_j)}{IDCG}, \qquad
+               P_{ij} = \operatorname{softmax}_j \frac{(n + 1 - 2i)\, s_j - \sum_l |s_j - s_l|}{T}
+
+    Row *i* of P says who stands at rank *i*. Without Sinkhorn this is PiRank's (NeuralSort's) loss; with it, columns
+    and rows are scaled in turn until each document stands somewhere exactly once, which is NeuralNDCG.
+
+    Parameters
+    ----------
+    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
+        Which NDCG, its cut-off included; the discount may be a callable, since whole ranks are all that is asked of
+        it. Any tie rule is taken: tied documents share their ranks equally, so that on tied scores the limit is the
+        NDCG of ``ties="average"`` (with `straight_through` the value follows the rule itself; the ideals that depend
+        on the ranking always do; "docid" falls back to the input order). Lists without a relevant document are left
+        out of the mean, whatever ``empty`` says. ``score_dtype`` is of no consequence to the soft value.
+    temperature : float, default 1.0
+        T, in units of score differences; smaller is closer to NDCG and flatter away from the ties.
+    sinkhorn : int, default 0
+        Rounds of column and row scaling. 50 is what NeuralNDCG takes. The number is fixed, because a tolerance would
+        make the loss of a list depend on the other lists of its batch.
+    straight_through : bool, default False
+        Whether the value is the exact 1 - NDCG, while the gradient remains that of the soft one.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        ``mean`` over the lists that are not empty (0 if all are); ``none`` gives one loss a list, 0 for an empty one.
+
+    Raises
+    ------
+    TypeError
+        A parameter has the wrong type.
+    ValueError
+        The temperature is not above 0; sinkhorn is below 0; the reduction is not known; or the flavor has what a loss
+        cannot honour: ``negative="allow"`` or a gain table with negative entries (the ideal may be 0 or less),
+        ``aggregate="micro"``.
+
+    Notes
+    -----
+    For n documents, without Sinkhorn: O(n log n + k n) time, and memory of k n numbers at most, beyond four million
+    of which the rows are computed in blocks, and once more in the backward pass. With Sinkhorn: the matrix itself, n
+    times n, and two vectors a round; each round takes two products of the matrix with a vector.
+
+    The exponents are sums of terms of one sign, taken from the gaps between neighbours in the ranking, so that
+    neither long lists nor large scores cost float32 its digits. Where scores are tied the gradient is the symmetric
+    one. Half-precision scores are computed on in float32, and so is the loss. Labels that the flavor refuses raise on
+    the CPU; elsewhere, and compiled, such a list's loss is nan, as is that of a list with a score of nan or infinity.
+
+    Grover et al. 2019 (NeuralSort), Swezey et al. 2021 (PiRank), Pobrotyn and Bialobrzeski 2021 (NeuralNDCG; their
+    "transposed" form is the same function).
+
+    Examples
+    --------
+    >>> import torch
+    >>> scores = torch.tensor([[0.3, 1.2, -0.4, 2.0, 0.9]], dtype=torch.float64, requires_grad=True)
+    >>> labels = torch.tensor([[3, 2, 0, 1, 2]])
+    >>> loss = NeuralNDCGLoss("ndcg[gain=exponential]", temperature=0.1)(scores, labels)
+    >>> round(loss.item(), 6)
+    0.315563
+    >>> loss.backward()
+    >>> round(scores.grad.sum().item(), 12) == 0
+    True
+    """
+
+    def __init__(
+        self,
+        flavor: Flavor | str = "sklearn",
+        *,
+        temperature: float = 1.0,
+        sinkhorn: int = 0,
+        straight_through: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        self.flavor = at_whole_ranks(as_flavor(flavor))
+        self.temperature = above_zero("temperature", temperature)
+        if isinstance(sinkhorn, bool) or not isinstance(sinkhorn, int):
+            raise TypeError(
+                f"sinkhorn must be a whole number of rounds; got {sinkhorn!r} of type {type(sinkhorn).__name__}. "
+                "NeuralNDCG takes 50, and 0 is PiRank."
+            )
+        if sinkhorn < 0:
+            raise ValueError(f"sinkhorn must be a number of rounds, 0 or more; got {sinkhorn}.")
+        if not isinstance(straight_through, bool):
+            raise TypeError(f"straight_through must be True or False; got {straight_through!r}.")
+        self.sinkhorn = sinkhorn
+        self.straight_through = straight_through
+        self.reduction = check_reduction(reduction)
+
+    def forward(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        mask: Tensor | None = None,
+        *,
+        indexes: Tensor | None = None,
+        offsets: Tensor | None = None,
+    ) -> Tensor:
+        """The loss of each list, reduced.
+
+        Parameters
+        ----------
+        scores : Tensor of float, shape (n_lists, n_documents)
+            Higher is better.
+        labels : Tensor, shape of `scores`
+            Grades, of any real dtype.
+        mask : Tensor of bool, shape of `scores`, optional
+            True where the slot holds a document; the others change neither loss nor gradient, whatever they hold.
+        indexes, offsets : Tensor of int, optional
+            For flat or nested input, as for ``ApproxNDCGLoss``.
+
+        Returns
+        -------
+        Tensor
+            float64 for scores of float64, otherwise float32. No dimension, or (n_lists,) with ``reduction="none"``.
+
+        Raises
+        ------
+        TypeError
+            An argument is not a tensor, scores are not floats, or mask is not bool.
+        ValueError
+            Shapes that do not go together; on the CPU, labels that the flavor refuses.
+        """
+        scores, labels, mask = as_padded(scores, labels, mask, indexes=indexes, offsets=offsets)
+        lists = read(self.flavor, scores, labels, mask)
+        clean, finite = finite_scores(lists)
+        surrogate = self._surrogate(clean, lists.weight, lists.ranked)
+        if self.straight_through:
+            hard = self._hard(clean.detach(), lists.weight, lists.ranked)
+            surrogate = surrogate + (hard - surrogate.detach())
+        return reduced(torch.where(finite, surrogate, math.nan), lists, self.reduction)
+
+    def extra_repr(self) -> str:
+        """The parameters, for ``repr``."""
+        return (
+            f"{str(self.flavor)!r}, temperature={self.temperature}, sinkhorn={self.sinkhorn}, "
+            f"straight_through={self.straight_through}, reduction={self.reduction!r}"
+        )
+
+    def _surrogate(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
+        """Smooth NDCG of each list; all scores are finite."""
+        width = scores.shape[-1]
+        order = torch.where(valid, scores.detach(), -math.inf).argsort(dim=-1, descending=True, stable=True)
+        ranked, weight, present = scores.gather(-1, order), weight.gather(-1, order), valid.gather(-1, order)
+        runs = tied_runs(Padded(scores.shape[0], width, scores.device), ranked.detach(), present)
+        discount = discount_table(self.flavor, width, scores.dtype, scores.device)[1:]
+        discount = torch.where(present, discount, 0.0)
+        depth = width if self.flavor.k is None else min(self.flavor.k, width)
+        if self.sinkhorn:
+            matrix = _rows(ranked, present, runs, 0, width, self.temperature)
+            of_row, of_column = _scaling(matrix, present, self.sinkhorn)
+            at_rank = of_row * (matrix @ (of_column * weight).unsqueeze(-1)).squeeze(-1)
+            return (discount * at_rank)[..., :depth].sum(-1)
+        step = depth if ranked.numel() * depth <= _BLOCK else max(1, _BLOCK // ranked.numel())
+        total = ranked.new_zeros(ranked.shape[0])
+        for start in range(0, depth, step):
+            block = (ranked, weight, discount, present, runs, start, min(start + step, depth), self.temperature)
+            if step == depth:
+                total = total + _block(*block)
+            else:
+                total = total + checkpoint(_block, *block, use_reentrant=False, preserve_rng_state=False)
+        return total
+
+    @torch.no_grad()
+    def _hard(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
+        """NDCG of each list."""
+        flavor, layout = self.flavor, Padded(scores.shape[0], scores.shape[1], scores.device)
+        ranking = rank(flavor, layout, scores, valid, weight, None)
+        table = discount_table(flavor, layout.width, scores.dtype, scores.device)
+        return (weight.gather(-1, ranking.order) * expected_discounts(flavor, ranking, table, flavor.k)).sum(-1)
+
+
+def at_whole_ranks(flavor: Flavor) -> Flavor:
+    """The flavor, if a loss that asks for discounts at whole ranks only can honour it: a callable is one more table."""
+    differentiable(flavor.replace(discount="log2") if callable(flavor.discount) else flavor)
+    return flavor
+
+
+def finite_scores(lists: Lists) -> tuple[Tensor, Tensor]:
+    """The scores, 0 in the lists that have one that is not finite, and which lists have none."""
+    finite = lists.scores.detach().isfinite().all(-1)
+    return torch.where(finite.unsqueeze(-1), lists.scores, 0.0), finite
+
+
+def _block(
+    ranked: Tensor,
+    weight: Tensor,
+    discount: Tensor,
+    present: Tensor,
+    runs: Runs,
+    start: int,
+    stop: int,
+    temperature: float,
+) -> Tensor:
+    """What ranks start + 1, ..., stop add to the smooth NDCG."""
+    rows = _rows(ranked, present, runs, start, stop, temperature)
+    at_rank = (rows @ weight.unsqueeze(-1)).squeeze(-1)
+    return (discount[..., start:stop] * at_rank).sum(-1)
+
+
+def _rows(ranked: Tensor, present: Tensor, runs: Runs, start: int, stop: int, temperature: float) -> Tensor:
+    """Rows start + 1, ..., stop of P; columns in the order of the ranking."""
+    exponents: Tensor = _Exponents.apply(  # type: ignore[no-untyped-call]
+        ranked, runs.before, runs.upto, start, stop, temperature
+    )
+    # Finite, not -inf: of a list without documents every column is masked.
+    exponents = torch.where(present.unsqueeze(-2), exponents, torch.finfo(ranked.dtype).min)
+    return exponents.softmax(-1)
+
+
+def _scaling(matrix: Tensor, present: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
+    """Factors of the rows and of the columns after so many rounds.
+
+    Only the factors change from round to round, so that the matrix is kept once, not once a round.
+    """
+    of_row = present.to(matrix.dtype)
+    of_column = of_row
+    for _ in range(rounds):
+        in_column = (of_row.unsqueeze(-2) @ matrix).squeeze(-2)
+        # Absent entries are divided by 1: dividing 0 by something small has a gradient that overflows.
+        of_column = torch.where(present, 1.0 / torch.where(present, in_column, 1.0), 0.0)
+        in_row = (matrix @ of_column.unsqueeze(-1)).squeeze(-1)
+        of_row = torch.where(present, 1.0 / torch.where(present, in_row, 1.0), 0.0)
+    return of_row, of_column
+
+
+class _Exponents(torch.autograd.Function):
+    """Entry (i, j) is ((n + 1 - 2i) s_j - sum_l |s_j - s_l|) / T, less the largest of its row, for sorted s.
+
+    The largest of row i is entry (i, i), and each step away from it costs an odd multiple of one gap: from j to
+    j + 1, with j >= i, (2 (j - i) + 1) (s_j - s_{j+1}). The gradient leaves out what is common to a row, so whatever
+    uses the exponents must not depend on that either, as a softmax does not.
+    """
+
+    @staticmethod
+    def forward(ranked: Tensor, before: Tensor, upto: Tensor, start: int, stop: int, temperature: float) -> Tensor:
+        row = torch.arange(start, stop, device=ranked.device).unsqueeze(-1)
+        gap = torch.arange(ranked.shape[-1] - 1, device=ranked.device)
+        odd = (2 * (gap - row) + 1).to(ranked.dtype)
+        # Past a thousand exp is 0 in float64, and clamping here keeps the sums finite.
+        size = ((ranked[..., :-1] - ranked[..., 1:]) / temperature).clamp(-1e3, 1e3).unsqueeze(-2)
+        later = (size * odd.clamp(min=0.0)).cumsum(-1)
+        sooner = (size * odd.clamp(max=0.0))[..., :stop].flip(-1).cumsum(-1).flip(-1)
+        return pad(sooner, (0, ranked.shape[-1] - sooner.shape[-1])) - pad(later, (1, 0))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+        _, before, upto, ctx.start, ctx.stop, ctx.temperature = inputs
+        ctx.save_for_backward(before, upto)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        before, upto = ctx.saved_tensors
+        row = torch.arange(ctx.start, ctx.stop, device=grad.device, dtype=grad.dtype) + 1
+        total = grad.sum(-2)
+        by_row = (row.unsqueeze(-2) @ grad).squeeze(-2)
+        middle = (before + upto + 1).to(grad.dtype) / 2  # of the document's run of tied ones
+        ahead = pad(total.cumsum(-1), (1, 0))
+        below = ahead[..., -1:] - ahead.gather(-1, upto)
+        scores = 2 * (middle * total - by_row) - below + ahead.gather(-1, before)
+        return scores / ctx.temperature, None, None, None, None, None
