@@ -158,7 +158,9 @@ class Prepared:
 
     def sums(self, y_score: Any) -> _aggregate.Sums:
         """What these queries add to a mean over more of them, to be summed over parts; see ``__call__``."""
-        return self._sums(*self._rank(self._scores(y_score)))
+        dcg, idcg = self._rank(self._scores(y_score))
+        ndcg, empty = _aggregate.per_query_ndcg(dcg, idcg, self.flavor, self._ids())
+        return _aggregate.sums(ndcg, empty, dcg, idcg, self._exponent, self._weight, self.flavor)
 
     def ranked(self, y_score: Any) -> Ranked:
         """DCG and ideal DCG of every query for these scores, to be averaged under other rules; see ``__call__``."""
@@ -252,10 +254,6 @@ class Prepared:
             for column, k in enumerate(self.ks):
                 dcg[self._n_docs < (k or 0), column] = 0.0
         return dcg, idcg
-
-    def _sums(self, dcg: FloatArray, idcg: FloatArray) -> _aggregate.Sums:
-        ndcg, empty = _aggregate.per_query_ndcg(dcg, idcg, self.flavor, self._ids())
-        return _aggregate.sums(ndcg, empty, dcg, idcg, self._exponent, self._weight, self.flavor)
 
     def _tied(self, scores: NDArray[Any]) -> NDArray[np.int64]:
         tied = np.zeros(self.groups.n_queries, dtype=np.int64)

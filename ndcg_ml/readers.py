@@ -33,7 +33,7 @@ _SHOWN = 80  # characters of a wrong line in a message
 
 
 class DataFileError(ValueError):
-    """A data file cannot be used; the message names the file, the line and the reason."""
+    """A data file cannot be used; the message names the file, the line if it is one, and the reason."""
 
 
 # -- TREC -----------------------------------------------------------------------------------------------------------

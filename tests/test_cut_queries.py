@@ -332,3 +332,10 @@ def test_labels_that_the_flavor_refuses_stop_the_search(problem, routing):
     y = np.where(qid == 3, -1, y)
     with pytest.raises(ValueError, match="y_true must be >= 0"):
         GridSearchCV(Ridge(), GRID, scoring=SCORER, cv=GroupKFold(3)).fit(X, y, groups=qid)
+
+
+def test_two_dimensional_labels_that_the_flavor_refuses_stop_the_search(problem):
+    X, _, _ = problem
+    Y = np.tile([2.0, 1.0, -1.0], (len(X), 1))
+    with pytest.raises(ValueError, match="y_true must be >= 0"):
+        GridSearchCV(Ridge(), GRID, scoring=SCORER, cv=3).fit(X, Y)

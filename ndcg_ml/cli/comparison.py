@@ -1,4 +1,4 @@
-"""The same predictions scored under every preset, by every adapter of this library, and by the libraries themselves."""
+"""The same predictions under well-known presets, by every adapter of this library, and by the libraries themselves."""
 
 from __future__ import annotations
 

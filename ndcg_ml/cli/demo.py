@@ -79,7 +79,7 @@ def demo(
     """Choose three models by one NDCG flavor, then score them by everyone's.
 
     A scikit-learn grid search, a PyTorch network that stops early and LightGBM that stops early are all guided by
-    --flavor. Then: their test NDCG; the same predictions under every preset; how far this library is from
+    --flavor. Then: their test NDCG; the same predictions under well-known presets; how far this library is from
     scikit-learn's, LightGBM's and torchmetrics' own numbers; and a picture of the training curves.
     """
     try:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml.cli.problem import Problem, Split
+from ndcg_ml.readers import DataFileError
 
 __all__ = ["DataFileError", "letor_problem"]
 
@@ -19,10 +20,6 @@ FEWEST_QUERIES = 8
 _HELD_OUT = 0.2
 _HIGHEST_GRADE = 30  # of LightGBM's lambdarank, whose default table of gains ends there
 _MOST_CELLS = 2**29  # 4 GiB of float64
-
-
-class DataFileError(ValueError):
-    """A data file cannot be used; the message names the file and the reason."""
 
 
 def letor_problem(train: Path, test: Path, valid: Path | None = None, *, seed: int = 0) -> Problem:

@@ -176,7 +176,10 @@ class NDCGScorer:
             if isinstance(prepared, NotAScore):
                 return prepared
         else:
-            prepared = prepare(y_true, flavor=self.flavor, k=self._k())
+            try:
+                prepared = prepare(y_true, flavor=self.flavor, k=self._k())
+            except (TypeError, ValueError) as error:
+                return _refuse(str(error), error)
         try:
             scores = _expected_grades(estimator, X, labels.shape)
         except Exception as error:
