@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml.flavor import Flavor
 
-__all__ = ["EmptyQueryError", "Sums", "mean_dcg", "per_query_ndcg", "sums"]
+__all__ = ["Addends", "EmptyQueryError", "Sums", "addends", "mean_dcg", "per_query_ndcg", "sums"]
 
 FloatArray = NDArray[np.float64]
 
@@ -29,16 +29,71 @@ def per_query_ndcg(
     """NDCG of each query, and which queries are empty; an empty query that the mean will skip is nan."""
     empty = ~(idcg > 0)
     if flavor.empty == "raise" and empty.any():
-        which = np.flatnonzero(empty.any(axis=1))
+        which = ids[empty.any(axis=1)]
         raise EmptyQueryError(
             f"every query must have a relevant document under empty='raise'; {which.size} of {len(dcg)} have an ideal "
-            f"DCG of 0, the first is query {ids[which[0]]!r}. Remove them, or choose empty=0, 1, nan or 'skip'."
+            f"DCG of 0, the first is query {which[:1].tolist()[0]!r}. "
+            "Remove them, or choose empty=0, 1, nan or 'skip'."
         )
     with np.errstate(over="ignore"):  # an ideal that leaves relevant documents out may be as small as it likes
         ndcg = np.divide(dcg, idcg, out=np.empty_like(dcg), where=~empty)
     ndcg[empty] = math.nan if isinstance(flavor.empty, str) else flavor.empty
     ndcg[(ndcg > 1) & (ndcg < 1 + _ROUNDING)] = 1.0
     return ndcg, empty
+
+
+class Addends(NamedTuple):
+    """What each query adds to the sums whose ratio is the value.
+
+    Attributes
+    ----------
+    numerator, denominator : list of ndarray of float
+        For each cut-off, one entry a query that counts: weighted NDCG and weight (macro), or weighted DCG and weighted
+        IDCG (micro).
+    exponent : int
+        All of them are divided by two to this power (micro alone; gains may be beyond float64).
+    n_queries : int
+    n_empty : ndarray of int, shape (n_cutoffs,)
+    """
+
+    numerator: list[FloatArray]
+    denominator: list[FloatArray]
+    exponent: int
+    n_queries: int
+    n_empty: NDArray[np.int64]
+
+
+def addends(
+    ndcg: FloatArray,
+    empty: NDArray[np.bool_],
+    dcg: FloatArray,
+    idcg: FloatArray,
+    exponent: NDArray[np.int64] | None,
+    weight: FloatArray | None,
+    flavor: Flavor,
+) -> Addends:
+    """What each of these queries adds to the mean, from per-query values of shape (n_queries, n_cutoffs)."""
+    weight = np.ones(len(ndcg)) if weight is None else weight
+    numerator: list[FloatArray] = []
+    denominator: list[FloatArray] = []
+    scale = 0
+    weighted = weight > 0
+    counting = weighted & ~empty.all(axis=1)
+    if flavor.aggregate == "micro" and exponent is not None and counting.any():
+        scale = int(exponent[counting].max())
+        shift = np.where(counting, exponent - scale, 0)[:, None]
+        dcg, idcg = np.ldexp(dcg, shift), np.ldexp(idcg, shift)
+    for column in range(ndcg.shape[1]):
+        counted = ~empty[:, column]
+        if flavor.aggregate == "micro":
+            counted &= weighted  # a weight of 0 must not meet an infinite gain
+            numerator.append(weight[counted] * dcg[counted, column])
+            denominator.append(weight[counted] * idcg[counted, column])
+        else:
+            averaged = counted if flavor.empty == "skip" else slice(None)
+            numerator.append(weight[averaged] * ndcg[averaged, column])
+            denominator.append(weight[averaged])
+    return Addends(numerator, denominator, scale, len(ndcg), empty.sum(axis=0))
 
 
 def sums(
@@ -51,26 +106,9 @@ def sums(
     flavor: Flavor,
 ) -> Sums:
     """What these queries add to the mean, from per-query values of shape (n_queries, n_cutoffs)."""
-    weight = np.ones(len(ndcg)) if weight is None else weight
-    numerator, denominator = np.zeros(ndcg.shape[1]), np.zeros(ndcg.shape[1])
-    scale = 0
-    weighted = weight > 0
-    counting = weighted & ~empty.all(axis=1)
-    if flavor.aggregate == "micro" and exponent is not None and counting.any():
-        scale = int(exponent[counting].max())
-        shift = np.where(counting, exponent - scale, 0)[:, None]
-        dcg, idcg = np.ldexp(dcg, shift), np.ldexp(idcg, shift)
-    for column in range(ndcg.shape[1]):
-        counted = ~empty[:, column]
-        if flavor.aggregate == "micro":
-            counted &= weighted  # a weight of 0 must not meet an infinite gain
-            numerator[column] = (weight[counted] * dcg[counted, column]).sum()
-            denominator[column] = (weight[counted] * idcg[counted, column]).sum()
-        else:
-            averaged = counted if flavor.empty == "skip" else slice(None)
-            numerator[column] = (weight[averaged] * ndcg[averaged, column]).sum()
-            denominator[column] = weight[averaged].sum()
-    return Sums(numerator, denominator, scale, len(ndcg), empty.sum(axis=0))
+    each = addends(ndcg, empty, dcg, idcg, exponent, weight, flavor)
+    numerator, denominator = (np.array([column.sum() for column in part]) for part in each[:2])
+    return Sums(numerator, denominator, *each[2:])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -86,6 +86,8 @@ class Prepared:
     flavor : Flavor
     ks : tuple of int or None
         The cut-offs.
+    n_docs : int
+        Number of documents that are ranked.
     """
 
     def __init__(
@@ -120,6 +122,7 @@ class Prepared:
             if flavor.ideal in ("recall", "local"):  # a gain that does not take part must not set the scale either
                 gains, self._exponent = relative_gains(flavor, flat, graded.keep(retrieved))
         self._n_docs = ranked.sizes
+        self.n_docs = int(ranked.sizes.sum())
         self._ranked = _in_tie_order(ranked, flavor, gains, doc_id)
         longest = int(groups.sizes.max())
         if flavor.ideal == "max":

@@ -1,0 +1,537 @@
+"""Results of parts of a data set, which add up to the result of the whole: streams, shards, workers, folds."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml import _aggregate
+from ndcg_ml._arrays import real_array
+from ndcg_ml._exact import ZERO, Exact, exact_sum
+from ndcg_ml._query_ids import Digests, digests
+from ndcg_ml.evaluation import at_cutoff
+from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
+from ndcg_ml.groups import Groups
+from ndcg_ml.prepared import prepare
+
+__all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_part"]
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+class PartialEvaluation:
+    r"""NDCG of a part of a data set: parts add up, without rounding, to the NDCG of the whole.
+
+    .. math::  \frac{\sum_{parts} \sum_q w_q\, NDCG_q@k}{\sum_{parts} \sum_q w_q}
+
+    (or the flavor's ``aggregate="micro"``: sums of DCG and of IDCG). Made by ``evaluate_part``, ``evaluate_batches``
+    and ``evaluate_parquet``; merged with ``+``, ``sum(parts)`` or ``merge``. The sums are kept exactly: however the
+    parts are grouped and ordered, the merged one is the same to the last bit.
+
+    Every query must lie whole in one part. The parts remember which queries they have seen, 8 bytes a query, and
+    refuse to be merged where they share one.
+
+    Attributes
+    ----------
+    flavor : Flavor
+        The flavor it was computed under, with the cut-off in it where there is one.
+    k : int, None, or tuple of them
+        The cut-off, or the cut-offs.
+    n_queries : int
+        Number of queries; 0 for a part without rows, which changes nothing when merged.
+    n_docs : int
+        Number of ranked documents.
+    n_empty : int, or dict of int by cut-off
+        Number of queries whose ideal DCG is 0.
+
+    See Also
+    --------
+    ndcg_ml.evaluate : the table of queries of data that fit in memory.
+
+    Examples
+    --------
+    >>> from ndcg_ml import PartialEvaluation, evaluate_part
+    >>> monday = evaluate_part([3, 0, 1], [.9, .1, .3], qid=["a", "a", "a"], flavor="lightgbm", k=10)
+    >>> tuesday = evaluate_part([0, 1], [.2, .1], qid=["b", "b"], flavor="lightgbm", k=10)
+    >>> both = monday + tuesday
+    >>> round(both.value, 6), both.n_queries
+    (0.815465, 2)
+    >>> both == tuesday + monday == PartialEvaluation.from_json(both.to_json())
+    True
+    >>> both + monday
+    Traceback (most recent call last):
+        ...
+    ValueError: a query must lie whole in one part; 1 of the queries is in two of the parts. ...
+    """
+
+    flavor: Flavor
+    ks: tuple[int | None, ...]
+    several: bool
+    n_queries: int
+    n_docs: int
+    empties: tuple[int, ...]
+    numerator: tuple[Exact, ...]
+    denominator: tuple[Exact, ...]
+    id_kind: str
+    ids: Digests
+    """In rising order."""
+
+    # -- what it says ------------------------------------------------------------------------------------------------
+
+    @property
+    def value(self) -> float | dict[int | None, float]:
+        """The NDCG of the queries seen, or a dict of it by cut-off.
+
+        Raises
+        ------
+        ValueError
+            No query was seen, all have weight 0, or all are empty under ``empty="skip"``.
+        """
+        if not self.n_queries:
+            raise ValueError("the part holds no query, so there is nothing to average. Merge it with others first.")
+        exponent = max((total.magnitude for total in (*self.numerator, *self.denominator)), default=0)
+        exponent = exponent if self.flavor.aggregate == "micro" else 0
+        sums = _aggregate.Sums(
+            np.array([total.rounded(exponent) for total in self.numerator]),
+            np.array([total.rounded(exponent) for total in self.denominator]),
+            exponent,
+            self.n_queries,
+            np.array(self.empties),
+        )
+        if self.flavor.aggregate == "macro" and self.flavor.empty != "skip" and not (sums.denominator > 0).all():
+            raise ValueError("query_weight must be above 0 for at least one query of all parts; it is 0 for every one.")
+        values = sums.values(self.flavor)
+        if self.flavor.aggregate == "macro" and isinstance(self.flavor.empty, float) and math.isnan(self.flavor.empty):
+            values = [math.nan if n else value for n, value in zip(self.empties, values, strict=True)]
+        return dict(zip(self.ks, values, strict=True)) if self.several else values[0]
+
+    @property
+    def k(self) -> int | None | tuple[int | None, ...]:
+        """The cut-off, or the cut-offs."""
+        return self.ks if self.several else self.ks[0]
+
+    @property
+    def n_empty(self) -> int | dict[int | None, int]:
+        """Number of queries whose ideal DCG is 0, or a dict of it by cut-off."""
+        return dict(zip(self.ks, self.empties, strict=True)) if self.several else self.empties[0]
+
+    def __str__(self) -> str:
+        if not self.n_queries:
+            return f"no queries\n{self.flavor}"
+        values = self.value
+        lines = [
+            f"ndcg{at_cutoff(k)} = {value:.6f}"
+            for k, value in (values.items() if isinstance(values, dict) else [(self.ks[0], values)])
+        ]
+        n_empty = "-".join(str(n) for n in sorted({min(self.empties), max(self.empties)}))
+        lines.append(f"{self.n_queries} queries, {n_empty} empty; {self.n_docs} documents")
+        lines.append(str(self.flavor))
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<PartialEvaluation of {self.n_queries} queries, {self.n_docs} documents: {self.flavor}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PartialEvaluation):
+            return NotImplemented
+        return self._figures() == other._figures() and np.array_equal(self.ids, other.ids)
+
+    def __hash__(self) -> int:
+        return hash(self._figures())
+
+    def _figures(self) -> tuple[Any, ...]:
+        totals = (self.numerator, self.denominator)
+        return (self.flavor, self.ks, self.several, self.n_queries, self.n_docs, self.empties, totals, self.id_kind)
+
+    # -- merging -----------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: object) -> PartialEvaluation:
+        if not isinstance(other, PartialEvaluation):
+            return NotImplemented
+        return self.merge([self, other])
+
+    def __radd__(self, other: object) -> PartialEvaluation:
+        if isinstance(other, int) and other == 0:  # what sum() starts with
+            return self
+        return NotImplemented
+
+    @classmethod
+    def merge(cls, parts: Iterable[PartialEvaluation]) -> PartialEvaluation:
+        """Merge any number of parts of disjoint queries.
+
+        Parameters
+        ----------
+        parts : iterable of PartialEvaluation
+            At least one, all of the same flavor and cut-offs.
+
+        Returns
+        -------
+        PartialEvaluation
+
+        Raises
+        ------
+        TypeError
+            Something is not a part; or the query ids of two parts are of different types.
+        ValueError
+            There is no part; flavors or cut-offs differ; or a query is in two of the parts.
+        """
+        merged = list(parts)
+        for part in merged:
+            if not isinstance(part, cls):
+                raise TypeError(f"parts must be PartialEvaluation objects; got {type(part).__name__}.")
+        if not merged:
+            raise ValueError("parts must hold at least one part; got none.")
+        first = merged[0]
+        for part in merged:
+            if (part.flavor, part.ks, part.several) != (first.flavor, first.ks, first.several):
+                raise ValueError(
+                    f"parts must have one flavor and the same cut-offs; got {first.flavor} at {first.k} and "
+                    f"{part.flavor} at {part.k}."
+                )
+        kinds = sorted({part.id_kind for part in merged if part.n_queries})
+        if len(kinds) > 1:
+            raise TypeError(
+                f"query ids must be of one type in all parts, for the same query to be recognised; got "
+                f"{' and '.join(kinds)}. Convert them before evaluating."
+            )
+        ids = np.sort(np.concatenate([part.ids for part in merged]), kind="stable")  # runs that are sorted already
+        twice = int(np.count_nonzero(ids[1:] == ids[:-1]))
+        if twice:
+            raise ValueError(
+                f"a query must lie whole in one part; {twice} of the queries {'is' if twice == 1 else 'are'} in two of "
+                "the parts. Either the data were cut inside a query (partition them by query id, or let "
+                "evaluate_batches carry the last query over), or a part was evaluated twice, or the samples of a "
+                "query were repeated."
+            )
+        return cls(
+            flavor=first.flavor,
+            ks=first.ks,
+            several=first.several,
+            n_queries=sum(part.n_queries for part in merged),
+            n_docs=sum(part.n_docs for part in merged),
+            empties=tuple(map(sum, zip(*(part.empties for part in merged), strict=True))),
+            numerator=_totals([part.numerator for part in merged]),
+            denominator=_totals([part.denominator for part in merged]),
+            id_kind=kinds[0] if kinds else "",
+            ids=ids,
+        )
+
+    # -- travelling --------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """The part as a JSON text, for engines that carry strings; it also pickles.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError
+            The gain or the discount is a callable, which has no text; pickle the part instead.
+        """
+        if callable(self.flavor.gain) or callable(self.flavor.discount):
+            raise ValueError(
+                f"flavor must be made of named parts to be written as text; got {self.flavor}. Pickle the part instead."
+            )
+        return json.dumps(
+            {
+                "ndcg_ml": _FORMAT,
+                "flavor": str(self.flavor),
+                "k": list(self.ks) if self.several else self.ks[0],
+                "n_queries": self.n_queries,
+                "n_docs": self.n_docs,
+                "n_empty": self.empties,
+                "numerator": [[hex(total.mantissa), total.exponent] for total in self.numerator],
+                "denominator": [[hex(total.mantissa), total.exponent] for total in self.denominator],
+                "id_kind": self.id_kind,
+                "ids": base64.b64encode(self.ids.astype("<u8").tobytes()).decode(),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> PartialEvaluation:
+        """The part that ``to_json`` wrote.
+
+        Parameters
+        ----------
+        text : str or bytes
+
+        Returns
+        -------
+        PartialEvaluation
+
+        Raises
+        ------
+        ValueError
+            The text is not such a part, or was written by a version with another format.
+        """
+        try:
+            stored = json.loads(text)
+            version = stored["ndcg_ml"]
+            if version != _FORMAT:
+                raise ValueError(f"its format is {version!r}, and this version reads format {_FORMAT}")
+            flavor = Flavor.parse(stored["flavor"])
+            k = stored["k"]
+            ks, several = cutoffs(tuple(k) if isinstance(k, list) else k, flavor)
+            sums = {
+                name: tuple(Exact.of(int(mantissa, 16), int(exponent)) for mantissa, exponent in stored[name])
+                for name in ("numerator", "denominator")
+            }
+            part = cls(
+                flavor=flavor,
+                ks=ks,
+                several=several,
+                n_queries=int(stored["n_queries"]),
+                n_docs=int(stored["n_docs"]),
+                empties=tuple(map(int, stored["n_empty"])),
+                id_kind=str(stored["id_kind"]),
+                ids=np.frombuffer(base64.b64decode(stored["ids"], validate=True), "<u8").astype(np.uint64),
+                **sums,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"text must be what PartialEvaluation.to_json wrote; it could not be read: {error}."
+            ) from (error)
+        if not len(part.ids) == part.n_queries or not {len(part.empties), *map(len, sums.values())} == {len(ks)}:
+            raise ValueError("text must be what PartialEvaluation.to_json wrote; its counts do not go together.")
+        return part
+
+
+def evaluate_part(
+    y_true: Any,
+    y_score: Any,
+    *,
+    flavor: Flavor | str = "sklearn",
+    k: KSpec = ...,
+    qid: Any = None,
+    group: Any = None,
+    query_id: Any = None,
+    mask: Any = None,
+    retrieved: Any = None,
+    doc_id: Any = None,
+    query_weight: Any = None,
+) -> PartialEvaluation:
+    """NDCG of some whole queries of a data set, to be merged with that of the others.
+
+    Parameters
+    ----------
+    y_true, y_score, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
+        As for ``ndcg_score``; only that there may be no rows at all, and that all weights of a part may be 0.
+    query_id : array-like, one id a query, optional
+        With `group` or two-dimensional input: which query each one is. The ids (or those in `qid`) must be integers,
+        strings, bytes, floats or times; they are how a query is recognised that is in two parts.
+
+    Returns
+    -------
+    PartialEvaluation
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ndcg_score``; neither `qid` nor `query_id` is given, or both; an id in `query_id` repeats; or the NDCG
+        of a query is too large for float64, which an ideal that leaves relevant documents out may make it.
+
+    Examples
+    --------
+    >>> parts = [
+    ...     evaluate_part([[3, 0, 1]], [[.9, .1, .3]], query_id=[7], k=[1, 3]),
+    ...     evaluate_part([1, 0, 2], [.2, .8, .5], group=[1, 2], query_id=[8, 9], k=[1, 3]),
+    ... ]
+    >>> {k: round(value, 6) for k, value in sum(parts).value.items()}
+    {1: 0.666667, 3: 0.876977}
+    """
+    flavor = as_flavor(flavor)
+    if (qid is None) == (query_id is None):
+        raise ValueError(
+            f"qid (one id a row) or query_id (one id a query, with group or two-dimensional input) must be given, and "
+            f"not both, for a query in two parts to be recognised; got {'neither' if qid is None else 'both'}."
+        )
+    labels = real_array(y_true, "y_true")
+    weight = None if query_weight is None else real_array(query_weight, "query_weight")
+    none_counts = weight is not None and weight.size > 0 and not weight.any()
+    if labels.shape[:1] == (0,) and np.size(() if group is None else group) == 0:
+        for name, rows in (("y_score", y_score), ("qid", qid), ("query_id", query_id)):
+            if rows is not None and np.shape(rows)[:1] != (0,):
+                raise ValueError(f"{name} must be as long as y_true, which has no rows; got shape {np.shape(rows)}.")
+        return _nothing(flavor, k)
+    prepared = prepare(
+        labels,
+        flavor=flavor,
+        k=k,
+        qid=qid,
+        group=group,
+        mask=mask,
+        retrieved=retrieved,
+        doc_id=doc_id,
+        query_weight=None if none_counts else weight,
+    )
+    n_queries = prepared.groups.n_queries
+    if none_counts and weight is not None and weight.shape != (n_queries,):
+        raise ValueError(f"query_weight must have one weight a query, shape ({n_queries},); got {weight.shape}.")
+    if query_id is not None:
+        ids = np.asarray(query_id)
+        if ids.shape != (n_queries,):
+            raise ValueError(f"query_id must have one id a query, shape ({n_queries},); got {ids.shape}.")
+        named = Groups.from_ids(ids, n_queries)  # refuses what is missing
+        if named.n_queries != n_queries:
+            assert named.ids is not None
+            repeated = named.ids[named.sizes > 1].tolist()[0]
+            raise ValueError(f"query_id must not repeat; got {repeated!r} for two queries.")
+    else:
+        assert prepared.groups.ids is not None
+        ids = prepared.groups.ids
+    ranked = prepared.ranked(y_score)
+    ndcg, empty = _aggregate.per_query_ndcg(ranked.dcg, ranked.idcg, flavor, ids)
+    each = _aggregate.addends(ndcg, empty, ranked.dcg, ranked.idcg, ranked.exponent, ranked.weight, flavor)
+    numerator, denominator = (
+        tuple(ZERO if none_counts else exact_sum(column[~np.isnan(column)], each.exponent) for column in part)
+        for part in each[:2]
+    )
+    kind, numbers = digests(ids)
+    return replace(
+        _nothing(flavor, k),
+        n_queries=each.n_queries,
+        n_docs=prepared.n_docs,
+        empties=tuple(each.n_empty.tolist()),
+        numerator=numerator,
+        denominator=denominator,
+        id_kind=kind,
+        ids=np.sort(numbers),
+    )
+
+
+def evaluate_batches(
+    batches: Iterable[tuple[Any, Any, Any]],
+    *,
+    flavor: Flavor | str = "sklearn",
+    k: KSpec = ...,
+) -> PartialEvaluation:
+    """NDCG of a stream of rows in the order of their queries, whatever the sizes of the batches.
+
+    The rows of a query may be spread over consecutive batches: the last query of each batch is carried over to the
+    next. What is kept in memory is one batch, one query, and 8 bytes for each query seen.
+
+    Parameters
+    ----------
+    batches : iterable of (y_true, y_score, qid)
+        Labels, scores and one query id a row, one-dimensional, as for ``ndcg_score``. The rows of a query stand
+        together in the stream. Batches may be empty.
+    flavor, k
+        As for ``ndcg_score``. ``ties="docid"`` is refused, since there are no document ids.
+
+    Returns
+    -------
+    PartialEvaluation
+        To be merged with those of other streams; its ``value`` is the number.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ndcg_score``; a query that comes back after others (sort the stream by query id); or a batch that is
+        not three arrays of one length.
+
+    Examples
+    --------
+    >>> batches = [([3, 0], [.9, .1], [7, 7]), ([1, 1, 0], [.3, .2, .8], [7, 8, 8])]
+    >>> stream = evaluate_batches(batches, flavor="sklearn", k=2)
+    >>> round(stream.value, 6), stream.n_queries
+    (0.815465, 2)
+    """
+    flavor = as_flavor(flavor)
+    if flavor.ties == "docid":
+        raise ValueError(
+            "flavor.ties='docid' orders tied documents by their ids, and a stream is given none. Choose another rule, "
+            "such as flavor.replace(ties='average'), or call evaluate_part(..., doc_id=)."
+        )
+    parts = [_nothing(flavor, k)]
+    for labels, scores, ids in _whole_queries(batches):
+        parts.append(evaluate_part(labels, scores, qid=ids, flavor=flavor, k=k))
+        if len(parts) > _MERGE_AT:  # a repeated query is noticed before the end of a long stream
+            parts = [_merged_stream(parts)]
+    return _merged_stream(parts)
+
+
+_MERGE_AT = 64
+
+
+def _merged_stream(parts: Sequence[PartialEvaluation]) -> PartialEvaluation:
+    try:
+        return PartialEvaluation.merge(parts)
+    except ValueError as error:
+        raise ValueError(
+            "the rows of a query must stand together in the stream; a query came back after others. Sort the rows by "
+            "query id, or partition them by it and merge the parts."
+        ) from error
+
+
+def _whole_queries(batches: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """The rows of the stream in batches that end where a query ends."""
+    held: list[tuple[NDArray[Any], ...]] = []  # rows of one query
+    for number, batch in enumerate(batches):
+        rows = _columns(batch, number)
+        if not rows[2].size:
+            continue
+        if held and held[0][2].dtype.kind != rows[2].dtype.kind:  # joined, numbers would turn into strings unseen
+            yield tuple(map(np.concatenate, zip(*held, strict=True)))
+            held = []
+        last = rows[2] == rows[2][-1]
+        if held and bool(last.all()) and held[0][2][0] == rows[2][0]:
+            held.append(rows)
+            continue
+        whole = [*held, tuple(column[~last] for column in rows)]
+        held = [tuple(column[last] for column in rows)]
+        joined = tuple(map(np.concatenate, zip(*whole, strict=True)))
+        if joined[2].size:
+            yield joined
+    if held:
+        yield tuple(map(np.concatenate, zip(*held, strict=True)))
+
+
+def _columns(batch: tuple[Any, Any, Any], number: int) -> tuple[NDArray[Any], ...]:
+    if not isinstance(batch, (tuple, list)) or len(batch) != 3:
+        raise TypeError(
+            f"batches must hold tuples (y_true, y_score, qid); batch {number} is a {type(batch).__name__}"
+            f"{f' of {len(batch)}' if isinstance(batch, (tuple, list)) else ''}."
+        )
+    labels, scores = real_array(batch[0], "y_true"), real_array(batch[1], "y_score")
+    ids = np.asarray(batch[2])
+    shapes = {labels.shape, scores.shape, ids.shape}
+    if len(shapes) != 1 or labels.ndim != 1:
+        raise ValueError(
+            f"a batch must have one label, score and query id a row; batch {number} has shapes {labels.shape}, "
+            f"{scores.shape} and {ids.shape}."
+        )
+    if ids.size:
+        Groups.from_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
+    return labels, scores, ids
+
+
+def _nothing(flavor: Flavor, k: KSpec) -> PartialEvaluation:
+    ks, several = cutoffs(k, flavor)
+    zeros = (ZERO,) * len(ks)
+    return PartialEvaluation(
+        flavor=flavor.replace(k=None if several else ks[0]),
+        ks=ks,
+        several=several,
+        n_queries=0,
+        n_docs=0,
+        empties=(0,) * len(ks),
+        numerator=zeros,
+        denominator=zeros,
+        id_kind="",
+        ids=np.empty(0, dtype=np.uint64),
+    )
+
+
+def _totals(parts: Sequence[tuple[Exact, ...]]) -> tuple[Exact, ...]:
+    return tuple(reduce(Exact.plus, column, ZERO) for column in zip(*parts, strict=True))

@@ -1,0 +1,522 @@
+"""Parts of a data set add up to the whole, exactly; and what is not disjoint or not whole is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import Problem, flavors, problems, square_root
+
+from ndcg_ml import (
+    Flavor,
+    PartialEvaluation,
+    evaluate,
+    evaluate_batches,
+    evaluate_parquet,
+    evaluate_part,
+    ndcg_score,
+)
+from ndcg_ml._exact import Exact, exact_sum
+
+KS: Any = (1, 3, None)
+
+
+def part_of(problem: Problem, flavor: Flavor, queries: list[int], k: Any = ...) -> PartialEvaluation:
+    """The part that these queries of the problem are."""
+    weights = None if problem.weights is None else tuple(problem.weights[q] for q in queries)
+    some = Problem(tuple(problem.queries[q] for q in queries), weights)
+    return evaluate_part(**some.flat(flavor), query_id=np.array(queries, dtype=np.int64), flavor=flavor, k=k)
+
+
+def outcome(function: Any) -> Any:
+    try:
+        return function()
+    except ValueError as error:
+        return str(error)
+
+
+def same(got: Any, expected: Any) -> bool:
+    """Both the same value to 1e-12, or both an error."""
+    if isinstance(expected, str) or isinstance(got, str):
+        return isinstance(expected, str) and isinstance(got, str)
+    if isinstance(expected, dict):
+        return got.keys() == expected.keys() and all(same(got[k], expected[k]) for k in expected)
+    return bool(np.isclose(got, expected, rtol=1e-12, atol=1e-13, equal_nan=True))
+
+
+# -- sums without rounding ---------------------------------------------------------------------------------------------
+
+ANY = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(ANY, max_size=30), st.integers(-3000, 3000))
+def test_an_exact_sum_is_the_sum_of_fractions(values: list[float], exponent: int) -> None:
+    total = exact_sum(np.array(values, dtype=np.float64), exponent)
+    assert (
+        Fraction(total.mantissa) * Fraction(2) ** total.exponent == sum(map(Fraction, values)) * Fraction(2) ** exponent
+    )
+    assert total.mantissa % 2 or total == Exact(0, 0)
+
+
+@given(st.lists(ANY, max_size=30))
+def test_an_exact_sum_rounds_once(values: list[float]) -> None:
+    expected = sum(map(Fraction, values))
+    try:
+        rounded = float(expected)
+    except OverflowError:
+        rounded = math.copysign(math.inf, expected)
+    assert exact_sum(np.array(values, dtype=np.float64)).rounded() == rounded
+
+
+@given(st.lists(st.tuples(ANY, st.integers(-5000, 5000)), max_size=8), st.randoms())
+def test_exact_numbers_add_up_in_any_order(terms: list[tuple[float, int]], random: Any) -> None:
+    numbers = [exact_sum(np.array([value]), exponent) for value, exponent in terms]
+    shuffled = random.sample(numbers, len(numbers))
+    forward, other = Exact(0, 0), Exact(0, 0)
+    for number, another in zip(numbers, shuffled, strict=True):
+        forward, other = forward.plus(number), another.plus(other)
+    assert forward == other
+
+
+def test_exact_numbers_far_apart_do_not_fill_the_memory() -> None:
+    huge, one = Exact(1, 10**15), Exact(1, 0)
+    assert huge.plus(one) == one.plus(huge) == huge
+    assert Exact(-1, 10**15).plus(one) == Exact(-1, 10**15)
+    assert huge.rounded(10**15) == 1.0
+    assert one.rounded(10**15) == 0.0
+    assert huge.rounded() == math.inf
+    assert Exact(-1, 10**15).rounded() == -math.inf
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_an_exact_sum_refuses_what_is_not_finite(bad: float) -> None:
+    with pytest.raises(ValueError, match="too large for float64"):
+        exact_sum(np.array([1.0, bad]))
+
+
+# -- parts and the whole -----------------------------------------------------------------------------------------------
+
+
+@given(st.data())
+def test_parts_add_up_to_the_whole_in_any_grouping(data: st.DataObject) -> None:
+    flavor = data.draw(flavors())
+    problem = data.draw(problems(flavor, max_queries=8))
+    k = data.draw(st.sampled_from([..., None, 2, KS]))
+    where = data.draw(st.lists(st.integers(0, 3), min_size=len(problem.queries), max_size=len(problem.queries)))
+    shards = [[q for q, shard in enumerate(where) if shard == number] for number in range(4)]
+    whole = outcome(lambda: ndcg_score(**problem.flat(flavor), flavor=flavor, k=k))
+    try:
+        parts = [part_of(problem, flavor, shard, k) for shard in shards]
+    except ValueError:
+        assert isinstance(whole, str)  # empty="raise"
+        return
+    order = data.draw(st.permutations(range(4)))
+    a, b, c, d = (parts[i] for i in order)
+    merged = PartialEvaluation.merge(parts)
+    assert merged == (a + b) + (c + d) == a + (b + (c + d)) == sum([d, c, b, a]) == ((d + b) + a) + c
+    assert hash(merged) == hash(sum([d, c, b, a]))
+    assert same(outcome(lambda: merged.value), whole)
+    everything = part_of(problem, flavor, list(range(len(problem.queries))), k)
+    assert same(outcome(lambda: merged.value), outcome(lambda: everything.value))
+    assert (merged.n_queries, merged.n_docs, merged.n_empty) == (
+        everything.n_queries,
+        everything.n_docs,
+        everything.n_empty,
+    )
+    np.testing.assert_array_equal(merged.ids, everything.ids)
+
+
+@given(st.data())
+def test_a_part_survives_json_and_pickle(data: st.DataObject) -> None:
+    flavor = data.draw(flavors())
+    problem = data.draw(problems(flavor))
+    queries = list(range(len(problem.queries)))
+    part = outcome(lambda: part_of(problem, flavor, queries, data.draw(st.sampled_from([..., KS]))))
+    if isinstance(part, str):
+        return
+    assert pickle.loads(pickle.dumps(part)) == part
+    if callable(flavor.gain) or callable(flavor.discount):
+        with pytest.raises(ValueError, match="Pickle"):
+            part.to_json()
+        return
+    again = PartialEvaluation.from_json(part.to_json())
+    assert again == part
+    assert same(outcome(lambda: again.value), outcome(lambda: part.value))
+    json.loads(part.to_json().encode())
+
+
+def test_a_part_says_what_the_evaluation_of_its_rows_says() -> None:
+    y, s, qid = [3, 0, 1, 0, 0], [0.9, 0.1, 0.3, 0.2, 0.8], list("aaabb")
+    part = evaluate_part(y, s, qid=qid, flavor="lightgbm", k=10)
+    whole = evaluate(y, s, qid=qid, flavor="lightgbm", k=10)
+    assert (part.value, part.flavor, part.k) == (whole.value, whole.flavor, whole.k)
+    assert (part.n_queries, part.n_empty, part.n_docs) == (2, 1, 5)
+    assert str(part) == "ndcg@10 = 1.000000\n2 queries, 1 empty; 5 documents\n" + str(whole.flavor)
+    several = evaluate_part(y, s, qid=qid, flavor="lightgbm", k=[1, 10])
+    assert several.n_empty == {1: 1, 10: 1}
+    assert several.k == (1, 10)
+    assert str(several).startswith("ndcg@1 = 1.000000\nndcg@10 = 1.000000\n2 queries, 1 empty")
+    assert "2 queries" in repr(part)
+
+
+def test_the_cut_off_may_be_in_the_flavor_or_beside_it() -> None:
+    beside = evaluate_part([1], [1], qid=[1], flavor="sklearn", k=5)
+    within = evaluate_part([1], [1], qid=[2], flavor=Flavor.preset("sklearn", k=5))
+    assert (beside + within).n_queries == 2
+
+
+@pytest.mark.parametrize("shape", ["flat", "two-dimensional", "group"])
+def test_a_part_without_rows_changes_nothing(shape: str) -> None:
+    some = evaluate_part([1, 0], [0.1, 0.2], qid=["x", "x"])
+    forms: dict[str, Any] = {
+        "flat": lambda: evaluate_part([], [], qid=[]),
+        "two-dimensional": lambda: evaluate_part(np.empty((0, 4)), np.empty((0, 4)), query_id=[]),
+        "group": lambda: evaluate_part([], [], group=np.array([], dtype=int), query_id=[]),
+    }
+    nothing = forms[shape]()
+    assert nothing + some == some + nothing == some
+    assert str(nothing).startswith("no queries")
+    with pytest.raises(ValueError, match="no query"):
+        _ = nothing.value
+    with pytest.raises(ValueError, match="y_score must be as long as y_true"):
+        evaluate_part([], [1.0], qid=[])
+
+
+def test_queries_without_documents_count() -> None:
+    part = evaluate_part([], [], group=[0, 0], query_id=[1, 2], flavor="sklearn")
+    assert (part.n_queries, part.n_empty, part.value) == (2, 2, 0.0)
+
+
+def test_a_part_whose_weights_are_0_counts_for_nothing_and_is_still_seen() -> None:
+    some = evaluate_part([1, 0], [0.1, 0.2], qid=["x", "x"])
+    muted = evaluate_part([1, 0], [0.2, 0.1], qid=["y", "y"], query_weight=[0.0])
+    assert (some + muted).value == some.value
+    assert (some + muted).n_queries == 2
+    with pytest.raises(ValueError, match="above 0"):
+        _ = muted.value
+    with pytest.raises(ValueError, match="one weight a query"):
+        evaluate_part([1, 0], [0.2, 0.1], qid=["y", "y"], query_weight=[0.0, 0.0])
+
+
+def test_an_undefined_query_makes_the_whole_undefined() -> None:
+    flavor = Flavor(empty=math.nan)
+    whole = evaluate_part([1], [1], qid=[1], flavor=flavor)
+    empty = evaluate_part([0], [1], qid=[2], flavor=flavor)
+    assert whole.value == 1.0
+    assert math.isnan((whole + empty).value)  # type: ignore[arg-type]
+    assert math.isnan(ndcg_score([1, 0], [1, 1], group=[1, 1], flavor=flavor))
+
+
+def test_the_gain_of_one_part_may_dwarf_the_others() -> None:
+    flavor = Flavor(gain="exponential", aggregate="micro")
+    small = evaluate_part([1, 0], [1, 2], qid=[1, 1], flavor=flavor)
+    large = evaluate_part([5000, 0], [1, 2], qid=[2, 2], flavor=flavor)
+    expected = ndcg_score([1, 0, 5000, 0], [1, 2, 1, 2], group=[2, 2], flavor=flavor)
+    assert (small + large).value == pytest.approx(expected, rel=1e-14)
+    assert (large + small) == (small + large)
+    assert small.value == pytest.approx(1 / math.log2(3))
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+IDS: dict[str, tuple[Any, Any]] = {
+    "int": (np.array([3, 4]), np.array([4, 5], dtype=np.int16)),
+    "uint64": (np.array([3, 2**63 + 4], dtype=np.uint64), np.array([2**63 + 4], dtype=np.uint64)),
+    "bool": (np.array([True, False]), np.array([False])),
+    "negative": (np.array([-1, 4]), np.array([-1])),
+    "str": (["a", "b"], np.array(["b", "longer"])),
+    "objects": (np.array(["a", "b"], dtype=object), ["b"]),
+    "object integers": (np.array([3, 4], dtype=object), [4]),
+    "zeros at the end": (np.array(["b", "b\0"], dtype=object), np.array(["b\0"], dtype=object)),
+    "bytes": (np.array([b"a", b"b"]), np.array([b"b"], dtype=object)),
+    "float": (np.array([0.5, -0.0]), np.array([0.0])),
+    "time": (np.array(["2026-01-01", "2026-01-02"], dtype="M8[s]"), np.array(["2026-01-02"], dtype="M8[ms]")),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_query_in_two_parts_is_recognised(name: str) -> None:
+    first, second = (evaluate_part(np.ones((len(ids), 1)), np.ones((len(ids), 1)), query_id=ids) for ids in IDS[name])
+    with pytest.raises(ValueError, match="1 of the queries is in two of the parts"):
+        first + second
+    with pytest.raises(ValueError, match="2 of the queries are in two"):
+        first + first
+    (other,) = (x for x in IDS[name][0] if x not in list(IDS[name][1]))
+    alone = evaluate_part([1], [1], qid=np.array([other], dtype=np.asarray(IDS[name][0]).dtype))
+    assert (alone + second).n_queries == 1 + len(second.ids)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([1], ["1"]), ([1], [1.0]), (["a"], np.array([b"a"]))],
+)
+def test_ids_of_unlike_types_are_refused(first: Any, second: Any) -> None:
+    parts = [evaluate_part([1], [1], qid=ids) for ids in (first, second)]
+    with pytest.raises(TypeError, match="query ids must be of one type in all parts"):
+        sum(parts)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        np.array([(1, 2), "a"], dtype=object),
+        np.array([1, "a"], dtype=object),
+        np.array([1 + 2j, 3]),
+        np.array([1, 2], dtype="m8[s]"),
+    ],
+    ids=str,
+)
+def test_ids_that_have_no_number_are_refused(ids: Any) -> None:
+    with pytest.raises(TypeError, match="query ids must be integers, strings"):
+        evaluate_part([1, 1], [1, 2], qid=ids)
+
+
+def test_parts_of_unlike_meaning_are_refused() -> None:
+    one = evaluate_part([1], [1], qid=[1], flavor="sklearn", k=5)
+    for other in (
+        evaluate_part([1], [1], qid=[2], flavor="sklearn", k=6),
+        evaluate_part([1], [1], qid=[2], flavor="lightgbm", k=5),
+        evaluate_part([1], [1], qid=[2], flavor="sklearn", k=[5]),
+    ):
+        with pytest.raises(ValueError, match="one flavor and the same cut-offs"):
+            one + other
+    with pytest.raises(ValueError, match="at least one part"):
+        PartialEvaluation.merge([])
+    with pytest.raises(TypeError, match="PartialEvaluation objects; got float"):
+        PartialEvaluation.merge([one, 0.5])  # type: ignore[list-item]
+    for wrong in (1, 0.0, None):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            wrong + one  # type: ignore[operator]
+    assert one != 1
+
+
+def test_ids_must_be_given_once() -> None:
+    rows = np.ones((2, 3))
+    with pytest.raises(ValueError, match="got neither"):
+        evaluate_part(rows, rows)
+    with pytest.raises(ValueError, match="got both"):
+        evaluate_part([1], [1], qid=[1], query_id=[1])
+    with pytest.raises(ValueError, match=r"one id a query, shape \(2,\); got \(3,\)"):
+        evaluate_part(rows, rows, query_id=[1, 2, 3])
+    with pytest.raises(ValueError, match="must not repeat; got 1 for two"):
+        evaluate_part(rows, rows, query_id=np.array([1, 1]))
+    with pytest.raises(ValueError, match="missing value"):
+        evaluate_part(rows, rows, query_id=[1, math.nan])
+
+
+def test_empty_queries_are_refused_in_each_part_under_raise() -> None:
+    with pytest.raises(ValueError, match="query 'b'"):
+        evaluate_part([1, 0], [1, 1], qid=["a", "b"], flavor=Flavor(empty="raise"))
+
+
+def test_nothing_to_average_is_found_at_the_end() -> None:
+    flavor = Flavor(empty="skip")
+    empty = evaluate_part([0], [1], qid=[1], flavor=flavor)
+    with pytest.raises(ValueError, match="nothing to average"):
+        _ = empty.value
+    assert (empty + evaluate_part([1], [1], qid=[2], flavor=flavor)).value == 1.0
+
+
+def test_a_text_that_is_no_part_is_refused() -> None:
+    good = json.loads(evaluate_part([1], [1], qid=[1]).to_json())
+    changes: list[Any] = [
+        "",
+        "[]",
+        "{}",
+        json.dumps({**good, "ndcg_ml": 2}),
+        json.dumps({**good, "ids": "***"}),
+        json.dumps({**good, "ids": ""}),
+        json.dumps({**good, "n_queries": 2}),
+        json.dumps({**good, "n_empty": []}),
+        json.dumps({**good, "numerator": [["zz", 0]]}),
+        json.dumps({**good, "flavor": "ndcg[gain=none-such]"}),
+        json.dumps({**good, "k": [1, 2]}),
+        b"\xff",
+    ]
+    for text in changes:
+        with pytest.raises(ValueError, match="to_json wrote"):
+            PartialEvaluation.from_json(text)
+    assert PartialEvaluation.from_json(json.dumps(good)).value == 1.0
+
+
+def test_a_gain_without_a_name_travels_by_pickle_alone() -> None:
+    part = evaluate_part([4, 1], [1, 2], qid=[1, 1], flavor=Flavor(gain=square_root))
+    with pytest.raises(ValueError, match="Pickle the part instead"):
+        part.to_json()
+    assert pickle.loads(pickle.dumps(part)) == part
+
+
+# -- streams -----------------------------------------------------------------------------------------------------------
+
+
+def stream(n_queries: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows in the order of their queries."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, n_queries)
+    qid = np.repeat(rng.permutation(n_queries), sizes)
+    return rng.integers(0, 4, qid.size), rng.normal(size=qid.size).round(1), qid
+
+
+def cut(rows: tuple[np.ndarray, ...], at: list[int]) -> list[Any]:
+    return [tuple(column[a:b] for column in rows) for a, b in zip([0, *at], [*at, rows[0].size], strict=True)]
+
+
+@given(st.lists(st.integers(0, 180), max_size=20), st.sampled_from(["int", "str", "object"]))
+def test_a_stream_may_be_cut_anywhere(at: list[int], kind: str) -> None:
+    y, s, qid = stream()
+    expected = ndcg_score(y, s, qid=qid, flavor="sklearn", k=KS)
+    ids = {"int": qid, "str": qid.astype(str), "object": np.array([f"q{i}" for i in qid], dtype=object)}[kind]
+    result = evaluate_batches(cut((y, s, ids), sorted(min(a, y.size) for a in at)), flavor="sklearn", k=KS)
+    assert same(result.value, expected)
+    assert result.n_queries == 40
+    assert result.n_docs == y.size
+    np.testing.assert_array_equal(result.ids, evaluate_part(y, s, qid=ids).ids)
+
+
+def test_batches_of_a_stream_evaluated_alone_are_refused_when_merged() -> None:
+    y, s, qid = stream()
+    parts = [evaluate_part(*rows[:2], qid=rows[2]) for rows in cut((y, s, qid), [50, 100])]
+    with pytest.raises(ValueError, match="the data were cut inside a query"):
+        sum(parts)
+
+
+@pytest.mark.parametrize("n_batches", [2, 300])
+def test_a_query_that_comes_back_is_refused(n_batches: int) -> None:
+    batches = [([1, 0], [0.1, 0.2], [2 * i, 2 * i + 1]) for i in range(n_batches)]
+    assert evaluate_batches(batches).n_queries == 2 * n_batches
+    with pytest.raises(ValueError, match=r"a query came back after others\. Sort the rows"):
+        evaluate_batches([*batches, ([1], [1], [0])])
+
+
+def test_a_query_may_be_longer_than_many_batches() -> None:
+    y, s, qid = np.arange(500) % 4, np.sin(np.arange(500)), np.zeros(500, dtype=int)
+    assert same(evaluate_batches(cut((y, s, qid), list(range(7, 500, 7)))).value, ndcg_score(y, s, qid=qid))
+
+
+def test_ids_of_a_stream_keep_their_type() -> None:
+    with pytest.raises(TypeError, match=r"of one type in all parts, .*; got int and str"):
+        evaluate_batches([([1], [1], [7]), ([1], [1], ["7"])])
+
+
+@pytest.mark.parametrize(
+    ("batches", "kind", "message"),
+    [
+        ([([1], [1])], TypeError, "batch 0 is a tuple of 2"),
+        ([([1], [1], [1]), 5], TypeError, "batch 1 is a int"),
+        ([([1], [1, 2], [1])], ValueError, r"batch 0 has shapes \(1,\), \(2,\) and \(1,\)"),
+        ([([[1]], [[1]], [[1]])], ValueError, "one label, score and query id a row"),
+        ([([1], [math.nan], [1])], ValueError, "must not hold NaN"),
+        ([([1, 1], [1, 2], [1.0, math.nan])], ValueError, "missing value"),
+        ([(["a"], [1], [1])], TypeError, "y_true"),
+    ],
+)
+def test_a_batch_that_makes_no_sense_is_refused(batches: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        evaluate_batches(batches)
+
+
+def test_a_stream_has_no_document_ids() -> None:
+    with pytest.raises(ValueError, match="docid"):
+        evaluate_batches([], flavor=Flavor(ties="docid"))
+
+
+def test_an_empty_stream_is_a_part_without_rows() -> None:
+    assert evaluate_batches([]).n_queries == evaluate_batches([([], [], [])]).n_queries == 0
+
+
+# -- Parquet -----------------------------------------------------------------------------------------------------------
+
+
+def written(path: Path, rows: tuple[np.ndarray, ...], row_group: int = 64, **columns: Any) -> Path:
+    table = {"grade": rows[0], "score": rows[1], "query": rows[2], "other": rows[0], **columns}
+    pq.write_table(pa.table(table), path, row_group_size=row_group)
+    return path
+
+
+NAMES = {"label": "grade", "score": "score", "qid": "query"}
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 64, 1 << 18])
+def test_a_file_is_read_in_batches(tmp_path: Path, batch_rows: int) -> None:
+    rows = stream()
+    path = written(tmp_path / "scores.parquet", rows)
+    result = evaluate_parquet(path, **NAMES, flavor="sklearn", k=3, batch_rows=batch_rows)
+    assert (result.n_queries, result.n_docs) == (40, rows[0].size)
+    assert same(result.value, ndcg_score(*rows[:2], qid=rows[2], flavor="sklearn", k=3))
+    assert same(evaluate_parquet(str(path), **NAMES, k=3).value, ndcg_score(*rows[:2], qid=rows[2], k=3))
+
+
+def test_files_are_one_stream_in_their_order(tmp_path: Path) -> None:
+    rows = stream()
+    pieces = [written(tmp_path / f"{i}.parquet", piece) for i, piece in enumerate(cut(rows, [50, 100]))]
+    result = evaluate_parquet(pieces, **NAMES)
+    assert same(result.value, ndcg_score(*rows[:2], qid=rows[2]))
+    assert result.n_docs == rows[0].size
+    with pytest.raises(ValueError, match="in two of the parts"):
+        sum(evaluate_parquet(piece, **NAMES) for piece in pieces)
+
+
+@pytest.mark.parametrize("kind", ["string", "dictionary", "large_string", "uint32"])
+def test_ids_of_a_file_may_be_of_any_type(tmp_path: Path, kind: str) -> None:
+    y, s, qid = stream()
+    column = pa.array(qid.astype(np.uint32)) if kind == "uint32" else pa.array([f"q{i}" for i in qid])
+    if kind == "dictionary":
+        column = column.dictionary_encode()
+    elif kind == "large_string":
+        column = column.cast(pa.large_string())
+    path = written(tmp_path / "a.parquet", (y, s, qid), query=column)
+    assert same(evaluate_parquet(path, **NAMES, batch_rows=10).value, ndcg_score(y, s, qid=qid))
+
+
+def test_a_missing_label_is_an_unjudged_document(tmp_path: Path) -> None:
+    y = pa.array([3, None, 0, 1])
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"grade": y, "score": [0.4, 0.3, 0.2, 0.1], "query": [1, 1, 1, 1]}), path)
+    for unjudged in ("zero", "condense"):
+        flavor = Flavor(unjudged=unjudged)
+        expected = ndcg_score([3, math.nan, 0, 1], [4, 3, 2, 1], group=[4], flavor=flavor)
+        assert evaluate_parquet(path, **NAMES, flavor=flavor).value == expected
+    with pytest.raises(ValueError, match="y_true"):
+        evaluate_parquet(path, **NAMES, flavor=Flavor(unjudged="raise"))
+    with pytest.raises(ValueError, match="NaN"):
+        evaluate_parquet(path, label="score", score="grade", qid="query")
+    with pytest.raises(ValueError, match="missing"):
+        evaluate_parquet(path, label="score", score="score", qid="grade")
+
+
+def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.parquet", stream())
+    with pytest.raises(ValueError, match=r"'nope' is not a column of .*; the columns are grade, score, query, other"):
+        evaluate_parquet(path, label="nope", score="score", qid="query")
+    with pytest.raises(TypeError, match="label must be the name of a column; got 3"):
+        evaluate_parquet(path, label=3, score="score", qid="query")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="batch_rows must be 1 or more; got 0"):
+        evaluate_parquet(path, **NAMES, batch_rows=0)
+    with pytest.raises(TypeError, match=r"batch_rows must be a number of rows; got 2\.5"):
+        evaluate_parquet(path, **NAMES, batch_rows=2.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="at least one file"):
+        evaluate_parquet([], **NAMES)
+    with pytest.raises(OSError, match="nowhere"):
+        evaluate_parquet(tmp_path / "nowhere.parquet", **NAMES)
+    (tmp_path / "text").write_text("not a table")
+    with pytest.raises(ValueError, match="source must be Parquet files"):
+        evaluate_parquet(tmp_path / "text", **NAMES)
+
+
+def test_the_progress_bar_counts_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = stream()
+    path = written(tmp_path / "a.parquet", rows)
+    evaluate_parquet(path, **NAMES, progress=True, batch_rows=10)
+    shown = capsys.readouterr().err
+    assert "100%" in shown
+    assert f"{rows[0].size}/{rows[0].size}" in shown
