@@ -1,0 +1,104 @@
+"""``docs/reliability.md`` from the records of the runs: ``python -m reliability.report``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
+ORDER = ("fuzz", "mutation", "stress", "parquet", "engines", "versions")
+
+INTRODUCTION = """\
+# Reliability: what was tried to break the library
+
+Written by `python -m reliability.report` from the records in `reliability/results/`; each names the command that
+repeats it. These are the long runs. Shorter ones are part of the test-suite: fuzzed inputs (`tests/test_fuzz.py`),
+sequences of updates, merges, resets and copies (`tests/test_state_machine.py`), hostile arrays
+(`tests/test_hostile_arrays.py`), threads and forks (`tests/test_threads.py`), processes
+(`tests/test_torch_distributed.py`) and engines (`tests/test_engines.py`, `tests/test_spark.py`).
+"""
+
+
+def records() -> dict[str, dict[str, Any]]:
+    """The records by name, in the order of the page."""
+    names = sorted((path.stem for path in RESULTS.glob("*.json")), key=lambda name: (_place(name), name))
+    return {name: json.loads((RESULTS / f"{name}.json").read_text()) for name in names}
+
+
+def page(found: dict[str, dict[str, Any]]) -> str:
+    """The page."""
+    lines = [
+        INTRODUCTION,
+        *_table(("run", "what was tried", "how many", "fails now", "found and mended"), _summary(found)),
+    ]
+    for record in found.values():
+        lines += [f"\n## {record['title']}\n", f"{record['tried']}\n"]
+        versions = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
+        lines += [f"`{record['command']}`, {record['date']}; {versions}.\n"]
+        if record["found"]:
+            lines += ["Found:\n"]
+            lines += [f"- {one['what'].rstrip('.')}. *{one['mended'].rstrip('.')}.*" for one in record["found"]]
+        else:
+            lines += ["Nothing was found."]
+        lines += _mutants(record) + _lanes(record) + _figures(record)
+    return "\n".join(lines) + "\n"
+
+
+def _place(name: str) -> int:
+    return next((at for at, known in enumerate(ORDER) if name.startswith(known)), len(ORDER))
+
+
+def _summary(found: dict[str, dict[str, Any]]) -> list[tuple[str, ...]]:
+    return [
+        (
+            record["title"],
+            record["tried"],
+            f"{record['count']:,} {record['unit']}",
+            f"{record['failed']:,}",
+            f"{len(record['found'])}",
+        )
+        for record in found.values()
+    ]
+
+
+def _mutants(record: dict[str, Any]) -> list[str]:
+    if "score" not in record:
+        return []
+    rows = [
+        (f"`{module}`", *(f"{score[key]:,}" for key in ("mutants", "killed", "equivalent", "survived")))
+        for module, score in record["score"].items()
+    ]
+    lines = ["", *_table(("module", "mutants", "killed", "equivalent", "survived"), rows)]
+    lines += ["\nMutants that no input can tell from the original:\n"]
+    return lines + [
+        f"- `{one['module']}` line {one['line']}, {one['mutation']}: {one['why'].rstrip('.')}."
+        for one in record["equivalent"]
+    ]
+
+
+def _lanes(record: dict[str, Any]) -> list[str]:
+    if "lanes" not in record:
+        return []
+    columns = list(dict.fromkeys(key for lane in record["lanes"] for key in lane))
+    rows = [tuple(str(lane.get(column, "")) for column in columns) for lane in record["lanes"]]
+    return ["", *_table(tuple(columns), rows)]
+
+
+def _figures(record: dict[str, Any]) -> list[str]:
+    if "figures" not in record:
+        return []
+    columns = list(dict.fromkeys(key for figure in record["figures"] for key in figure))
+    rows = [tuple(str(figure.get(column, "")) for column in columns) for figure in record["figures"]]
+    return ["", *_table(tuple(columns), rows)]
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in (head, *rows)]
+    lines = ["| " + " | ".join(row) + " |" for row in cells]
+    return [lines[0], "|" + "---|" * len(head), *lines[1:]]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(records()))
