@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ndcg_ml._arrays import real_array
 from ndcg_ml._recent import Recent
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
-from ndcg_ml.groups import Groups, IntArray
+from ndcg_ml.groups import Groups, IntArray, mean_row_weight
 from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGEval"]
@@ -166,9 +166,7 @@ class NDCGEval:
 
     def _prepared(self, bound: _Bound, weight: NDArray[Any] | None) -> Prepared:
         def make() -> Prepared:
-            mean = None
-            if weight is not None:
-                mean = np.add.reduceat(weight, np.cumsum(bound.sizes) - bound.sizes, dtype=np.float64) / bound.sizes
+            mean = None if weight is None else mean_row_weight(weight, bound.sizes)
             return prepare(bound.labels, group=bound.sizes, flavor=self.flavor, query_weight=mean, threads=self.threads)
 
         return self._recent.prepared((bound.labels, bound.sizes, weight), make)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Block", "Groups", "IntArray"]
+__all__ = ["Block", "Groups", "IntArray", "mean_row_weight"]
 
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -212,6 +212,16 @@ class Groups:
         if self.order is not None:
             rows = self.order.take(rows, mode="clip").astype(rows.dtype, copy=False)
         return Block(queries, rows, np.flatnonzero(slot >= sizes[:, None]) if padded else None, shape)
+
+
+def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
+    """Mean weight of each query's rows; 0 for a query without rows, which has none."""
+    if weight.size != sizes.sum():
+        raise ValueError(f"weight must have one entry a row, {sizes.sum()}; got {weight.size}.")
+    query = np.repeat(np.arange(sizes.size), sizes)
+    total = np.bincount(query, weights=weight, minlength=sizes.size)
+    mean: NDArray[np.float64] = total / np.maximum(sizes, 1)
+    return mean
 
 
 def _starts(sizes: IntArray) -> IntArray:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._recent import Recent
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
+from ndcg_ml.groups import mean_row_weight
 from ndcg_ml.lightgbm._whole_queries import WholeQueries
 from ndcg_ml.prepared import Prepared, prepare
 
@@ -135,19 +136,9 @@ class NDCGEval:
         weight = None if weight is None else np.asarray(weight)
 
         def make() -> Prepared:
-            query_weight = None if weight is None else _mean_row_weight(weight, group)
+            query_weight = None if weight is None else mean_row_weight(weight, group)
             return prepare(
                 labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=self.threads
             )
 
         return self._recent.prepared((group, labels, weight), make)
-
-
-def _mean_row_weight(weight: NDArray[Any], group: NDArray[Any]) -> NDArray[np.float64]:
-    """Mean weight of each query's rows; 0 for a query without rows, which has none."""
-    if weight.size != group.sum():
-        raise ValueError(f"weight must have one entry a row, {group.sum()}; got {weight.size}.")
-    query = np.repeat(np.arange(group.size), group)
-    total = np.bincount(query, weights=weight, minlength=group.size)
-    mean: NDArray[np.float64] = total / np.maximum(group, 1)
-    return mean

@@ -24,7 +24,7 @@ from ndcg_ml.torch._kernel import working_dtype
 __all__ = ["STEPS", "dense_soft_ranks", "fast_soft_ranks", "tail"]
 
 STEPS = ("logistic", "laplace")
-_BLOCK = 32
+_BLOCK = 16
 # Relative error of the step 2 / 5.83^M: 1e-15 and 1e-9. The slope's is larger, 3e-13 and 2e-7.
 _TERMS = {torch.float64: 20, torch.float32: 12}
 
