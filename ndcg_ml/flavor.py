@@ -636,8 +636,23 @@ def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
     Raises
     ------
     TypeError, ValueError
-        A cut-off is not an integer >= 1 or None, one is repeated, or the sequence is empty.
+        A cut-off is not an integer >= 1 or None, one is repeated, or the sequence is empty; or, under ``ideal="max"``,
+        it is beyond 10^8.
     """
+    ks, several = _as_cutoffs(k, flavor)
+    if flavor.ideal == "max" and max(entry or 0 for entry in ks) > _DEEPEST:
+        raise ValueError(
+            f"k must be at most {_DEEPEST} under ideal='max', which sums over all ranks up to k; got "
+            f"{max(filter(None, ks))}. Choose a smaller cut-off, or None for no cut-off."
+        )
+    return ks, several
+
+
+_DEEPEST = 10**8
+"""A table of discounts to this rank has 0.8 GB."""
+
+
+def _as_cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
     if isinstance(k, EllipsisType):
         return (flavor.k,), False
     if isinstance(k, str) or not (isinstance(k, Sequence) or _is_vector(k)):
