@@ -298,7 +298,7 @@ class PartialEvaluation:
                 ids=np.frombuffer(base64.b64decode(stored["ids"], validate=True), "<u8").astype(np.uint64),
                 **sums,
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
             raise ValueError(
                 f"text must be what PartialEvaluation.to_json wrote; it could not be read: {error}."
             ) from (error)
@@ -511,7 +511,7 @@ def _columns(batch: tuple[Any, Any, Any], number: int) -> tuple[NDArray[Any], ..
             f"a batch must have one label, score and query id a row; batch {number} has shapes {labels.shape}, "
             f"{scores.shape} and {ids.shape}."
         )
-    if ids.size:
+    if ids.size and ids.dtype.kind in "fmMO":
         Groups.from_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
     return labels, scores, ids
 

@@ -341,6 +341,11 @@ def test_a_text_that_is_no_part_is_refused() -> None:
         json.dumps({**good, "numerator": [["zz", 0]]}),
         json.dumps({**good, "flavor": "ndcg[gain=none-such]"}),
         json.dumps({**good, "k": [1, 2]}),
+        json.dumps({**good, "numerator": [["0x1", math.inf]]}),
+        json.dumps({**good, "flavor": 5}),
+        json.dumps({**good, "k": "three"}),
+        "[" * 100_000,
+        "5",
         b"\xff",
     ]
     for text in changes:
