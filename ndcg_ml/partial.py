@@ -419,7 +419,7 @@ def evaluate_batches(
     """NDCG of a stream of rows in the order of their queries, whatever the sizes of the batches.
 
     The rows of a query may be spread over consecutive batches: the last query of each batch is carried over to the
-    next. What is kept in memory is one batch, one query, and 8 bytes for each query seen.
+    next. What is kept in memory is one batch, one query, and about 30 bytes for each query seen.
 
     Parameters
     ----------

@@ -1,0 +1,462 @@
+"""Long runs of parts and engines: ``python -m reliability.engines parquet`` and ``... engines``.
+
+``parquet`` writes files of many rows to a temporary folder, one after the other, evaluates each in a process of its
+own, and compares with NDCG as computed here, in chunks, without the library and without the file. ``engines`` puts
+random data sets, cut at random rows, through every engine that is installed, and compares with ``ndcg_score``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from ndcg_ml import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part, ndcg_score
+
+RESULTS = Path(__file__).parent / "results"
+COLUMNS = ["grade", "score", "query"]
+CHUNK = 1_000_000  # rows, about
+K = 10
+SLOW, SLOW_EVERY = ("pyspark", "ray"), 15  # seconds a data set: every so many of them
+
+
+def record(name: str, **fields: Any) -> None:
+    """Write the record of a run, keeping what was found before."""
+    path = RESULTS / f"{name}.json"
+    found = json.loads(path.read_text())["found"] if path.exists() else []
+    RESULTS.mkdir(exist_ok=True)
+    path.write_text(json.dumps({**fields, "found": found, "date": str(date.today())}, indent=1) + "\n")
+
+
+def versions(*names: str) -> dict[str, str]:
+    """The installed ones."""
+    installed = {distribution.name.lower(): distribution.version for distribution in importlib.metadata.distributions()}
+    return {name: installed[name] for name in names if name in installed}
+
+
+# -- one large file ---------------------------------------------------------------------------------------------------
+
+
+def chunks(n_rows: int, docs: int) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
+    """Grades, scores and ids of whole queries, of 1 to 2 `docs` - 1 rows each; the same ones in every call."""
+    left, first = n_rows, 0
+    for number in range(-(-n_rows // CHUNK)):
+        rng = np.random.default_rng([number, docs])
+        rows = min(CHUNK, left)
+        ends = np.cumsum(rng.integers(1, 2 * docs, 3 * rows // docs + 10))
+        ends = np.append(ends[ends < rows], rows)
+        sizes = np.diff(ends, prepend=0)
+        grade = np.maximum(rng.integers(-2, 5, rows), 0).astype(np.int8)
+        score = grade + 3 * rng.standard_normal(rows)
+        score = np.where(rng.random(rows) < 0.5, score, score.round(1))  # with ties
+        yield grade, score, np.repeat(np.arange(first, first + sizes.size, dtype=np.int32), sizes)
+        left, first = left - rows, first + sizes.size
+
+
+def table(grade: NDArray[Any], score: NDArray[Any], qid: NDArray[Any]) -> pa.Table:
+    """The columns of the file."""
+    return pa.table({"query": qid, "grade": grade, "score": score})
+
+
+def write(path: Path, n_rows: int, docs: int, groups: str) -> None:
+    """The file, in one row group (of 67 million rows at most: pyarrow writes no larger ones) or in one a chunk."""
+    tables = (table(*chunk) for chunk in chunks(n_rows, docs))
+    if groups == "one":
+        pq.write_table(pa.concat_tables(tables), path, row_group_size=n_rows)
+        return
+    first = next(tables)
+    with pq.ParquetWriter(path, first.schema) as writer:
+        writer.write_table(first)
+        for rest in tables:
+            writer.write_table(rest)
+
+
+def independent(n_rows: int, docs: int) -> tuple[float, int]:
+    """NDCG@10 with tied scores sharing their mean gain, from its definition, and the number of queries."""
+    total, n_queries = [], 0
+    for grade, score, qid in chunks(n_rows, docs):
+        query = qid - qid[0]
+        starts = np.flatnonzero(np.diff(query, prepend=-1))
+
+        def dcg(
+            key: NDArray[Any],
+            gain: NDArray[Any] = grade,
+            query: NDArray[Any] = query,
+            starts: NDArray[Any] = starts,
+        ) -> NDArray[Any]:
+            order = np.lexsort((-key, query))
+            key, gain = key[order], gain[order].astype(float)
+            place = np.arange(key.size) - starts[query]
+            run = np.cumsum((np.diff(key, prepend=np.inf) != 0) | (place == 0)) - 1
+            mean = np.bincount(run, gain) / np.bincount(run)
+            discounted = np.where(place < K, mean[run] / np.log2(place + 2.0), 0.0)
+            return np.bincount(query, discounted)
+
+        ideal = dcg(grade)
+        total.append(math.fsum(np.divide(dcg(score), ideal, out=np.zeros(ideal.size), where=ideal > 0)))
+        n_queries += ideal.size
+    return math.fsum(total) / n_queries, n_queries
+
+
+def resident(field: str) -> int:
+    """VmRSS (now) or VmHWM (largest since the reset), in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def evaluate_file(path: str, small: str) -> dict[str, Any]:
+    """Value, seconds and memory of one evaluation, in this process."""
+    names = {"label": "grade", "score": "score", "qid": "query"}
+    evaluate_parquet(small, **names, k=K)  # loads the code
+    before = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
+    began = time.perf_counter()
+    part = evaluate_parquet(path, **names, k=K, progress=False)
+    seconds = time.perf_counter() - began
+    peak = resident("VmHWM")
+    return {
+        "value": part.value,
+        "n_queries": part.n_queries,
+        "n_docs": part.n_docs,
+        "seconds": seconds,
+        "peak": peak,
+        "growth": peak - before,
+    }
+
+
+def run_parquet(n_rows: int) -> None:
+    """All shapes of file, and the record."""
+    figures, failed = [], 0
+    for docs, groups in ((100, "many"), (100, "one"), (10, "many")):
+        expected, n_queries = independent(n_rows, docs)
+        with tempfile.TemporaryDirectory() as name:
+            path, small = Path(name) / "rows.parquet", Path(name) / "small.parquet"
+            needed = 16 * n_rows
+            if shutil.disk_usage(name).free < 2 * needed:
+                raise SystemExit(f"{name} has too little space for a file of about {needed / 1e9:.1f} GB.")
+            write(small, 10_000, docs, "many")
+            arguments = [str(path), str(n_rows), str(docs), groups]
+            subprocess.run([sys.executable, "-m", "reliability.engines", "write", *arguments], check=True)
+            command = [sys.executable, "-m", "reliability.engines", "measure", str(path), str(small)]
+            found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            size, metadata = path.stat().st_size, pq.read_metadata(path)
+        error = abs(found["value"] - expected)
+        right = error <= 1e-12 and (found["n_queries"], found["n_docs"]) == (n_queries, n_rows)
+        failed += not right
+        figures.append(
+            {
+                "rows": f"{n_rows:,}",
+                "queries": f"{n_queries:,}",
+                "row groups": metadata.num_row_groups,
+                "largest, rows": f"{max(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)):,}",
+                "file, MB": round(size / 1e6),
+                "seconds": round(found["seconds"], 1),
+                "peak memory, MB": round(found["peak"] / 1e6),
+                "growth, MB": round(found["growth"] / 1e6),
+                "error": f"{error:.1e}",
+            }
+        )
+        print(figures[-1], flush=True)
+    record(
+        "parquet",
+        title="A Parquet file larger than memory",
+        tried=f"evaluate_parquet on {len(figures)} files of {n_rows:,} rows each, against NDCG computed from its "
+        "definition without the library and the file, to 1e-12. Peak memory is the high-water mark of the process, "
+        "growth what the evaluation added to it: a batch, and for each query the id by which a repetition is noticed.",
+        command=f"python -m reliability.engines parquet --rows {n_rows}",
+        count=n_rows * len(figures),
+        unit="rows",
+        failed=failed,
+        figures=figures,
+        versions=versions("numpy", "pyarrow"),
+    )
+
+
+# -- engines ----------------------------------------------------------------------------------------------------------
+
+Engine = Callable[[Path, dict[str, Any], np.random.Generator], PartialEvaluation]
+
+
+def as_batches(batches: Any) -> Iterator[list[Any]]:
+    """Arrow batches as evaluate_batches takes them."""
+    for batch in batches:
+        yield [batch[name].to_numpy(zero_copy_only=False) for name in COLUMNS]
+
+
+def on_parquet(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
+    """evaluate_parquet over all files as one stream."""
+    size = int(rng.integers(1, 60))
+    names = {"label": "grade", "score": "score", "qid": "query"}
+    return evaluate_parquet(sorted(folder.iterdir()), **names, **ndcg, batch_rows=size)
+
+
+def on_arrow(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
+    """A pyarrow dataset."""
+    from pyarrow import dataset
+
+    files = dataset.dataset([str(path) for path in sorted(folder.iterdir())])
+    return evaluate_batches(as_batches(files.to_batches(columns=COLUMNS, batch_size=int(rng.integers(1, 60)))), **ndcg)
+
+
+def on_polars(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
+    """A lazy polars query."""
+    import polars as pl
+
+    rows = pl.scan_parquet(f"{folder}/*.parquet").select(COLUMNS)
+    frames = rows.collect_batches(chunk_size=int(rng.integers(1, 60)), maintain_order=True)
+    return evaluate_batches(([frame[name] for name in COLUMNS] for frame in frames), **ndcg)
+
+
+def on_duckdb(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
+    """A DuckDB query, sorted."""
+    import duckdb
+
+    rows = duckdb.sql(f"select grade, score, query from '{folder}/*.parquet' order by query")
+    return evaluate_batches(as_batches(rows.to_arrow_reader(int(rng.integers(1, 60)))), **ndcg)
+
+
+def dask_engine(stack: ExitStack) -> Engine:
+    """Dask on two processes."""
+    import dask
+    import dask.dataframe as dd
+    from distributed import Client, LocalCluster
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1"}
+    cluster = LocalCluster(dashboard_address=None, worker_dashboard_address=None, silence_logs=50, **options)
+    stack.enter_context(cluster)
+    stack.enter_context(Client(cluster))
+
+    def on_dask(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
+        def part(frame: Any) -> PartialEvaluation:
+            return evaluate_part(frame["grade"], frame["score"], qid=frame["query"], **ndcg)
+
+        rows = dd.read_parquet(folder).shuffle("query", npartitions=int(rng.integers(1, 12)))
+        parts = [dask.delayed(part)(frame) for frame in rows.to_delayed()]
+        at_once = int(rng.integers(2, 6))
+        while len(parts) > 1:
+            some = [parts[i : i + at_once] for i in range(0, len(parts), at_once)]
+            parts = [dask.delayed(PartialEvaluation.merge)(group) for group in some]
+        return parts[0].compute()
+
+    return on_dask
+
+
+def spark_engine(stack: ExitStack) -> Engine:
+    """Spark on two threads."""
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", False)
+        .config("spark.sql.shuffle.partitions", 4)
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    stack.callback(spark.stop)
+
+    def on_spark(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
+        def part(batches: Any) -> Iterator[Any]:
+            yield pa.RecordBatch.from_pydict({"part": [evaluate_batches(as_batches(batches), **ndcg).to_json()]})
+
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", int(rng.integers(1, 60)))
+        rows = spark.read.parquet(str(folder)).repartition(int(rng.integers(1, 6)), "query")
+        texts = rows.sortWithinPartitions("query").mapInArrow(part, "part string").collect()
+        return PartialEvaluation.merge(PartialEvaluation.from_json(row.part) for row in texts)
+
+    return on_spark
+
+
+def ray_engine(stack: ExitStack) -> Engine:
+    """Ray on two processes."""
+    import ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    stack.callback(ray.shutdown)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+
+    def on_ray(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
+        n_buckets = int(rng.integers(1, 6))
+
+        def bucket(rows: Any) -> dict[str, Any]:
+            hashes = [zlib.crc32(str(value).encode()) % n_buckets for value in rows["query"]]
+            return {**rows, "bucket": np.array(hashes)}
+
+        def part(rows: Any) -> dict[str, Any]:
+            return {"part": [evaluate_part(rows["grade"], rows["score"], qid=rows["query"], **ndcg).to_json()]}
+
+        buckets = ray.data.read_parquet(str(folder)).map_batches(bucket).groupby("bucket", num_partitions=2)
+        rows = buckets.map_groups(part, batch_format="numpy").take_all()
+        return PartialEvaluation.merge(PartialEvaluation.from_json(row["part"]) for row in rows)
+
+    return on_ray
+
+
+def random_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Grades, scores and ids, with ties, empty queries, queries of one row, unjudged rows, and ids of several types."""
+    sizes = rng.integers(1, rng.choice([2, 5, 40]), rng.integers(1, 60))
+    qid = np.repeat(rng.permutation(10 * sizes.size)[: sizes.size], sizes)
+    grade = rng.integers(0, rng.choice([1, 2, 5]), qid.size).astype(float)
+    if rng.random() < 0.3:
+        grade[rng.random(qid.size) < 0.2] = math.nan
+    score = rng.normal(size=qid.size).round(int(rng.integers(0, 3)))
+    kind = rng.choice(["int64", "int32", "str", "float64"])
+    return grade, score, np.array([f"q{i}" for i in qid], dtype=object) if kind == "str" else qid.astype(kind)
+
+
+def random_flavor(rng: np.random.Generator) -> dict[str, Any]:
+    """One that does not depend on the order of rows, which engines change."""
+    parts = {
+        "gain": ("linear", "exponential"),
+        "ties": ("average", "best", "worst"),
+        "empty": ("0", "1", "skip"),
+        "aggregate": ("macro", "micro"),
+        "unjudged": ("raise", "zero", "condense"),
+    }
+    text = ",".join(f"{name}={rng.choice(values)}" for name, values in parts.items())
+    ks: tuple[Any, ...] = (1, 5, None, (1, 3, None))
+    return {"flavor": f"ndcg[{text}]", "k": ks[rng.integers(len(ks))]}
+
+
+def outcome(function: Callable[[], Any]) -> Any:
+    """A value, or the text of an error."""
+    try:
+        value = function()
+    except Exception as error:  # each engine has its own, around the library's
+        return f"{type(error).__name__}: {error}"
+    return value if isinstance(value, dict) else {None: value}
+
+
+def same(got: Any, expected: Any) -> bool:
+    """Both one value to 1e-12, or both the error that these data and flavors have."""
+    if isinstance(got, str) or isinstance(expected, str):
+        both = isinstance(got, str) and isinstance(expected, str)
+        return both and any(reason in got and reason in expected for reason in ("must not hold NaN", "empty='skip'"))
+    return got.keys() == expected.keys() and all(
+        math.isclose(got[k], expected[k], rel_tol=1e-12, abs_tol=1e-13) for k in expected
+    )
+
+
+def write_cut(folder: Path, rows: tuple[NDArray[Any], ...], rng: np.random.Generator) -> int:
+    """The rows in files that end at any row; in how many places that cuts a query."""
+    grade, score, qid = rows
+    whole = table(pa.array(grade, mask=np.isnan(grade)), score, qid)
+    ends = np.unique(rng.integers(0, qid.size + 1, rng.integers(0, 5)))
+    ends = ends[(ends > 0) & (ends < qid.size)]
+    for number, (start, stop) in enumerate(zip([0, *ends], [*ends, qid.size], strict=True)):
+        pq.write_table(whole.slice(start, stop - start), folder / f"{number}.parquet")
+    return int((qid[ends - 1] == qid[ends]).sum()) if ends.size else 0
+
+
+def one_input(number: int, engines: dict[str, Engine], counts: dict[str, int]) -> list[str]:
+    """What is wrong about a data set: an engine's number, or a cut that was not refused."""
+    rng = np.random.default_rng(number)
+    rows, ndcg = random_rows(rng), random_flavor(rng)
+    expected = outcome(lambda: ndcg_score(rows[0], rows[1], qid=rows[2], **ndcg))
+    wrong = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        n_cut = write_cut(folder, rows, rng)
+
+        def careless() -> Any:
+            names = {"label": "grade", "score": "score", "qid": "query"}
+            return sum(evaluate_parquet(path, **names, **ndcg) for path in folder.iterdir()).value
+
+        for engine_name, engine in engines.items():
+            got = outcome(lambda engine=engine: engine(folder, ndcg, rng).value)
+            if not same(got, expected):
+                wrong.append(f"input {number}, {engine_name}, {ndcg}: {got} where {expected}")
+        naive = outcome(careless)
+    refused = isinstance(naive, str) and "must lie whole in one part" in naive
+    impossible = isinstance(expected, str) and isinstance(naive, str)
+    if not impossible and (refused != bool(n_cut) or not (n_cut or same(naive, expected))):
+        wrong.append(f"input {number}, parts of files, {n_cut} cuts, {ndcg}: {naive} where {expected}")
+    counts["evaluations"] += len(engines)
+    counts["cut" if n_cut else "whole"] += 1
+    return wrong
+
+
+def run_engines(n_inputs: int, seed: int) -> None:
+    """All engines that are installed, and the record."""
+    found: list[str] = []
+    counts = {"evaluations": 0, "cut": 0, "whole": 0}
+    with ExitStack() as stack:
+        engines: dict[str, Engine] = {
+            "evaluate_parquet": on_parquet,
+            "pyarrow": on_arrow,
+            "polars": on_polars,
+            "duckdb": on_duckdb,
+        }
+        for name, start in {"dask": dask_engine, "pyspark": spark_engine, "ray": ray_engine}.items():
+            if versions(name):
+                engines[name] = start(stack)
+        engines = {name: engine for name, engine in engines.items() if name == "evaluate_parquet" or versions(name)}
+        for number in range(seed, seed + n_inputs):
+            quick = {name: engine for name, engine in engines.items() if name not in SLOW}
+            wrong = one_input(number, quick if number % SLOW_EVERY else engines, counts)
+            found += wrong
+            if wrong:
+                print("\n".join(wrong), flush=True)
+    record(
+        "engines",
+        title="Engines",
+        tried=f"{n_inputs} random data sets in Parquet files cut at any row, each through every engine (Spark and "
+        f"Ray: every {SLOW_EVERY}th) by the recipes of docs/engines.md with random batches, partitions and flavors, "
+        "against ndcg_score to 1e-12; and the files as "
+        f"parts without any care, which must be refused where a query is cut ({counts['cut']} data sets) and only "
+        f"there ({counts['whole']}).",
+        command=f"python -m reliability.engines engines --inputs {n_inputs}",
+        count=counts["evaluations"],
+        unit="evaluations",
+        failed=len(found),
+        versions=versions("pyarrow", "polars", "duckdb", "dask", "pyspark", "ray", "numpy"),
+    )
+    print(counts, len(found), "failed", flush=True)
+
+
+def main() -> None:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(prog="python -m reliability.engines", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    parquet = commands.add_parser("parquet", help="evaluate large files")
+    parquet.add_argument("--rows", type=int, default=100_000_000)
+    engines = commands.add_parser("engines", help="random data through all engines")
+    engines.add_argument("--inputs", type=int, default=100)
+    engines.add_argument("--seed", type=int, default=0, help="of the first input")
+    one_write = commands.add_parser("write", help="write one file")
+    for argument, kind in (("path", Path), ("rows", int), ("docs", int), ("groups", str)):
+        one_write.add_argument(argument, type=kind)
+    measure = commands.add_parser("measure", help="evaluate one file, in this process")
+    measure.add_argument("path")
+    measure.add_argument("small")
+    arguments = parser.parse_args()
+    if arguments.command == "parquet":
+        run_parquet(arguments.rows)
+    elif arguments.command == "engines":
+        run_engines(arguments.inputs, arguments.seed)
+    elif arguments.command == "write":
+        write(arguments.path, arguments.rows, arguments.docs, arguments.groups)
+    else:
+        print(json.dumps(evaluate_file(arguments.path, arguments.small)))
+
+
+if __name__ == "__main__":
+    main()
