@@ -353,8 +353,9 @@ def test_no_gradient_is_kept():
         Flavor(ideal="local", unjudged="zero", negative="drop"),
         Flavor(ideal="max", max_grade=3, ties="last", empty="raise", score_dtype="float32"),
         Flavor(ideal="given", ideal_depth="retrieved", gain=(0, 1), off_table="zero", short_lists="zero"),
+        "ndcg@3[gain=exponential]",
     ],
-    ids=lambda flavor: flavor.ideal,
+    ids=lambda flavor: getattr(flavor, "ideal", flavor),
 )
 def test_padded_form_compiles_without_a_graph_break(flavor):
     torch._dynamo.reset()

@@ -142,11 +142,15 @@ def test_ties_are_ranked_as_they_stand_and_keep_their_gradient():
     assert torch.equal(first[1], gradient)
 
 
-@pytest.mark.parametrize("block", [2**20, 4])
-def test_a_second_derivative(monkeypatch, block):
+@pytest.mark.parametrize("block", [2**20, 8])
+@pytest.mark.parametrize("k", [None, 2])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_second_derivative(monkeypatch, scheme, k, block):
     monkeypatch.setattr(lambdas, "_BLOCK", block)
-    scores, labels = doubles([0.3, -0.2, 0.9, 0.1]), torch.tensor([[3, 0, 1, 2]])
-    assert torch.autograd.gradgradcheck(lambda s: LambdaNDCGLoss(Flavor())(s, labels), (scores,))
+    scores, labels = doubles([0.3, -0.2, 0.9, 0.1], [0.5, 0.1, 7.0, 0.2]), torch.tensor([[3, 0, 1, 2], [0, 2, 4, 1]])
+    mask = torch.tensor([[True] * 4, [True, True, False, True]])
+    loss = LambdaNDCGLoss(Flavor(k=k), scheme=scheme, sigma=1.5)
+    assert torch.autograd.gradgradcheck(lambda s: loss(s, labels, mask), (scores,))
 
 
 # -- other implementations -------------------------------------------------------------------------------------------

@@ -303,6 +303,13 @@ def test_equal_gains_come_in_every_order():
     assert in_order == pytest.approx(listmle(scores[0], orders[0]).item(), abs=1e-13)
 
 
+@pytest.mark.parametrize("maker", CALM)
+def test_a_second_derivative(maker):
+    scores, labels = doubles([0.3, -0.2, 0.9, 0.1], [0.5, 0.1, 7.0, 0.2]), torch.tensor([[3, 0, 1, 2], [0, 2, 4, 1]])
+    mask = torch.tensor([[True] * 4, [True, True, False, True]])
+    assert torch.autograd.gradgradcheck(lambda s: CALM[maker]("mean")(s, labels, mask), (scores,))
+
+
 def test_the_tail_of_a_list_keeps_its_digits():
     # log(cumsum(exp) + eps) of the last two is log(eps).
     scores = torch.tensor([[100.0, 0.0, -60.0, -61.0]], requires_grad=True)

@@ -232,9 +232,19 @@ def test_float32_keeps_its_digits_on_long_lists_and_large_scores(temperature):
     assert (gradient - wide).norm() < 2e-5 * wide.norm()
 
 
-def test_a_second_derivative():
+@pytest.mark.parametrize("k", [None, 3])
+@pytest.mark.parametrize("options", [{}, {"sinkhorn": 4}, {"straight_through": True}, {"temperature": 0.3}], ids=str)
+def test_a_second_derivative(options, k):
+    scores, labels = doubles([0.3, -0.2, 0.9, 0.1], [0.5, 0.1, 7.0, 0.2]), torch.tensor([[3, 0, 1, 2], [0, 2, 4, 1]])
+    mask = torch.tensor([[True] * 4, [True, True, False, True]])
+    loss = NeuralNDCGLoss(Flavor(k=k), **options)
+    assert torch.autograd.gradgradcheck(lambda s: loss(s, labels, mask), (scores,))
+
+
+def test_a_second_derivative_by_blocks(monkeypatch):
+    monkeypatch.setattr(neural, "_BLOCK", 8)  # two rows
     scores, labels = doubles([0.3, -0.2, 0.9, 0.1]), torch.tensor([[3, 0, 1, 2]])
-    assert torch.autograd.gradgradcheck(lambda s: NeuralNDCGLoss(Flavor(k=3))(s, labels), (scores,))
+    assert torch.autograd.gradgradcheck(lambda s: NeuralNDCGLoss(Flavor())(s, labels), (scores,))
 
 
 # -- refusals --------------------------------------------------------------------------------------------------------

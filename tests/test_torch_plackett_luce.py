@@ -15,8 +15,9 @@ from loss_invariants import doubles, value_and_gradient
 import ndcg_ml.torch.stochastic as stochastic
 from ndcg_ml import Flavor
 from ndcg_ml.torch import ApproxNDCGLoss, ndcg
+from ndcg_ml.torch._draws import gumbel, normal
 from ndcg_ml.torch.neural import NeuralNDCGLoss
-from ndcg_ml.torch.plackett_luce import PlackettLuceNDCGLoss, _expected_ndcg, gumbel
+from ndcg_ml.torch.plackett_luce import PlackettLuceNDCGLoss, _expected_ndcg
 from ndcg_ml.torch.stochastic import Stochastic
 
 
@@ -200,6 +201,15 @@ def test_the_generator_decides_and_moves_on():
         assert one(scores, labels) != first
 
 
+def test_a_second_derivative_is_refused():
+    scores, labels = doubles([0.4, 0.1, -0.3, 0.9]), torch.tensor([[0, 1, 2, 1]])
+    for power in (1, 2):  # of the loss, whose own gradient is then a constant or not
+        loss = MAKERS["whole"]("mean")(scores, labels)
+        (gradient,) = torch.autograd.grad(loss**power, scores, create_graph=True)
+        with pytest.raises(RuntimeError, match=r"no second derivative.*create_graph.*Take ApproxNDCGLoss"):
+            (loss + gradient.square().sum()).backward()
+
+
 def test_scores_far_apart_keep_the_gradient_finite_in_long_lists():
     scores = torch.linspace(-500, 500, 1001)[None].requires_grad_()
     PlackettLuceNDCGLoss(Flavor(), samples=2, generator=seeded())(scores, torch.arange(1001)[None] % 5).backward()
@@ -241,7 +251,7 @@ def test_a_single_draw_without_scale_to_speak_of_is_the_loss():
     ("noise", "mean", "deviation"), [("gumbel", 0.5772156649, math.pi / math.sqrt(6)), ("normal", 0, 1)]
 )
 def test_the_law_of_the_noise(noise, mean, deviation):
-    drawn = Stochastic(ApproxNDCGLoss(), noise, samples=20_000, generator=seeded())._draw(torch.zeros(1, 10))
+    drawn = {"gumbel": gumbel, "normal": normal}[noise](torch.zeros(1, 10), 20_000, seeded())
     assert drawn.shape == (20_000, 1, 10)
     assert drawn.mean().item() == pytest.approx(mean, abs=5 * deviation / math.sqrt(200_000))
     assert drawn.std().item() == pytest.approx(deviation, abs=0.02)

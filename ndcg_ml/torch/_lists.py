@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from ndcg_ml.flavor import Flavor
+from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch._gains import gains_of, judge
 from ndcg_ml.torch._inputs import read_lists
 from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
 from ndcg_ml.torch._layout import Padded
 from ndcg_ml.torch._problems import PROBLEMS, refusal
+from ndcg_ml.torch._ragged import in_batches
 
-__all__ = ["Lists", "above_zero", "check_reduction", "differentiable", "read", "reduced"]
+__all__ = [
+    "Lists",
+    "above_zero",
+    "at_real_ranks",
+    "at_whole_ranks",
+    "check_reduction",
+    "finite_scores",
+    "flavor_of",
+    "loss_of",
+]
 
 _REDUCTIONS = ("mean", "sum", "none")
 
@@ -27,48 +38,72 @@ class Lists(NamedTuple):
     ----------
     scores : Tensor of float32 or float64, shape (n_lists, n_documents)
         In the graph; 0 where `ranked` is not set, whatever the caller's tensor holds there.
+    labels : Tensor, like `scores`
+        In the dtype that the kernel works in.
+    listed : Tensor of bool, like `scores`
+        Which slots hold a document.
     weight : Tensor, like `scores`
         Gain over the exact ideal, outside the graph; 0 where `ranked` is not set and in empty lists.
     ranked : Tensor of bool, like `scores`
         Which documents are ranked.
     empty : Tensor of bool, shape (n_lists,)
         Lists without a relevant document.
-    refused : Tensor of bool, shape (n_lists,)
-        Lists with labels that the flavor refuses, where looking at the data would have stalled the device.
+    faults : dict of Tensor of bool, like `scores`
+        Which slots hold a label that the flavor refuses, by kind of fault.
     """
 
     scores: Tensor
+    labels: Tensor
+    listed: Tensor
     weight: Tensor
     ranked: Tensor
     empty: Tensor
-    refused: Tensor
+    faults: dict[str, Tensor]
 
 
-def read(flavor: Flavor, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
-    """Check the arguments of a loss, and work out what does not depend on the surrogate.
+def loss_of(
+    flavor: Flavor,
+    each: Callable[[Lists], Tensor],
+    reduction: str,
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None,
+    indexes: Tensor | None,
+    offsets: Tensor | None,
+) -> Tensor:
+    """The losses of the caller's lists, reduced.
+
+    Parameters
+    ----------
+    flavor : Flavor
+    each : callable
+        From a batch of lists to the loss of each, nan where a score is not finite. What it gives for an empty list is
+        not used. Called once, or for lists of very different lengths once for each group of similar ones.
+    reduction : {"mean", "sum", "none"}
+    scores, labels, mask, indexes, offsets
+        As for the losses' ``forward``.
 
     Raises
     ------
     TypeError, ValueError
         As for the losses' ``forward``.
     """
-    scores, labels, listed = read_lists(scores, labels, mask)
-    dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
-    with torch.no_grad():
-        weight, ranked, empty, refused = _weights(flavor, scores.detach(), labels, listed)
-    # Before any arithmetic: a padded NaN times 0 is NaN.
-    return Lists(torch.where(ranked, scores.to(dtype), 0.0), weight.to(dtype), ranked, empty, refused)
-
-
-def reduced(surrogate: Tensor, lists: Lists, reduction: str) -> Tensor:
-    """The loss, 1 - surrogate of each list that is not empty, reduced."""
-    loss = torch.where(lists.empty, 0.0, 1.0) - surrogate
-    loss = torch.where(lists.refused, math.nan, loss)
+    batches, places = in_batches(scores, labels, mask, indexes=indexes, offsets=offsets)
+    read = [_read(flavor, *batch) for batch in batches]
+    _refuse(flavor, read)
+    loss = torch.cat([_counted(each(lists), lists) for lists in read])
+    empty = torch.cat([lists.empty for lists in read])
     if reduction == "none":
-        return loss
+        return loss if places is None else loss[places]
     if reduction == "sum":
         return loss.sum()
-    return loss.sum() / (~lists.empty).sum().clamp(min=1)
+    return loss.sum() / (~empty).sum().clamp(min=1)
+
+
+def finite_scores(lists: Lists) -> tuple[Tensor, Tensor]:
+    """The scores, 0 in the lists that have one that is not finite, and which lists have none."""
+    finite = lists.scores.detach().isfinite().all(-1)
+    return torch.where(finite.unsqueeze(-1), lists.scores, 0.0), finite
 
 
 def check_reduction(reduction: str) -> str:
@@ -78,13 +113,23 @@ def check_reduction(reduction: str) -> str:
     return reduction
 
 
-def differentiable(flavor: Flavor) -> Flavor:
-    """The flavor, if a loss can honour it."""
+def flavor_of(flavor: object) -> Flavor:
+    """The flavor that a caller named, in compiled code too, where a text is read once."""
+    return _named(flavor) if isinstance(flavor, str) else as_flavor(flavor)
+
+
+def at_real_ranks(flavor: Flavor) -> Flavor:
+    """The flavor, if a loss that asks for discounts between whole ranks can honour it."""
     if callable(flavor.discount):
         raise ValueError(
             f"flavor.discount must be named in a loss, which needs it between whole ranks; got the callable "
             f"{flavor.discount!r}. Choose 'log2', 'ln', 'reciprocal', 'jarvelin' or 'none'."
         )
+    return at_whole_ranks(flavor)
+
+
+def at_whole_ranks(flavor: Flavor) -> Flavor:
+    """The flavor, if a loss that asks for discounts at whole ranks only can honour it: a callable is one more table."""
     if flavor.negative == "allow":
         raise ValueError(
             "flavor.negative='allow' has no loss, because its ideal may be 0 or less. Choose 'raise', 'zero' or 'drop'."
@@ -111,25 +156,53 @@ def above_zero(name: str, value: float) -> float:
     return number
 
 
-def _weights(flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gain over ideal of each document, which documents take part, and which lists are empty or invalid."""
+def _read(flavor: Flavor, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
+    """Check the arguments of a loss, and work out what does not depend on the surrogate."""
+    scores, labels, listed = read_lists(scores, labels, mask)
+    dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
+    with torch.no_grad():
+        weight, ranked, empty, faults = _weights(flavor, scores.detach(), labels, listed)
+    # Before any arithmetic: a padded NaN times 0 is NaN.
+    clean = torch.where(ranked, scores.to(dtype), 0.0)
+    return Lists(clean, labels, listed, weight.to(dtype), ranked, empty, faults)
+
+
+def _refuse(flavor: Flavor, read: list[Lists]) -> None:
+    """Raise for labels that the flavor refuses, where looking at them stalls no device."""
+    if read[0].scores.device.type != "cpu" or torch.compiler.is_compiling():
+        return
+    counts = [sum(int(lists.faults[name].sum()) for lists in read if name in lists.faults) for name in PROBLEMS]
+    message = refusal(flavor, counts)
+    if message is not None:
+        raise ValueError(message)
+
+
+def _counted(loss: Tensor, lists: Lists) -> Tensor:
+    """0 for an empty list, nan for one with labels that the flavor refuses."""
+    # nan says that a score was not finite, in an empty list too.
+    loss = torch.where(lists.empty & ~loss.isnan(), 0.0, loss)
+    refused = torch.stack(list(lists.faults.values())).any(0).any(-1)
+    return torch.where(refused, math.nan, loss)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _named(text: str) -> Flavor:
+    return as_flavor(text)
+
+
+def _weights(
+    flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor
+) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
+    """Gain over ideal of each document, which documents take part, which lists are empty, and labels at fault."""
     layout = Padded(scores.shape[0], scores.shape[1], scores.device)
     judgements = judge(flavor, labels, listed)
-    if scores.device.type == "cpu" and not torch.compiler.is_compiling():
-        counts = {name: int(fault.sum()) for name, fault in judgements.faults.items()}
-        message = refusal(flavor, [counts.get(name, 0) for name in PROBLEMS])
-        if message is not None:
-            raise ValueError(message)
     ranked = ranked_documents(flavor, judgements, None)
     gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
     ranking = rank(flavor, layout, scores, ranked, gains.gain, None) if needs_ranking(flavor) else None
     ks = (flavor.k,)
     table = table_for(flavor, ks, layout, labels)
     idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
-    refused = torch.zeros_like(listed)
-    for fault in judgements.faults.values():
-        refused = refused | fault
     empty = ~(idcg > 0)
     counted = ranked & ~empty & ~too_short(flavor, ks, layout, ranked)
     weight = torch.where(counted, gains.gain / torch.where(empty, 1.0, idcg), 0.0)
-    return weight, ranked, empty.squeeze(-1), refused.any(-1)
+    return weight, ranked, empty.squeeze(-1), judgements.faults

@@ -5,22 +5,27 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["as_padded"]
+__all__ = ["in_batches", "in_rows"]
+
+Batch = tuple[Tensor, Tensor, Tensor | None]
+"""Scores, labels and mask of shape (n_lists, longest list)."""
 
 
-def as_padded(
+def in_batches(
     scores: Tensor,
     labels: Tensor,
     mask: Tensor | None = None,
     *,
     indexes: Tensor | None = None,
     offsets: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The lists as scores, labels and mask of shape (n_lists, longest list); what is padded already comes back as is.
+) -> tuple[list[Batch], Tensor | None]:
+    """The lists, padded; what is padded already comes back as is.
 
-    The scores keep their place in the graph. Documents keep their order within a list, and lists the order in which
-    they first appear (`indexes`) or stand (`offsets`, nested). Ragged input waits for the device once, since the
-    longest list fixes a shape.
+    Flat and nested lists are one batch unless more than half of it were padding. They then are a batch of the lists
+    of 1 document, of 2, of 3 and 4, of 5 to 8 and so on, each padded to its own longest list, so that there are at
+    most twice as many slots as rows and lists. The scores keep their place in the graph, documents their order within
+    a list, and lists the order in which they first appear (`indexes`) or stand (`offsets`, nested). Ragged input
+    waits for the device, since the lengths fix shapes.
 
     Parameters
     ----------
@@ -35,10 +40,41 @@ def as_padded(
     offsets : Tensor of int, shape (n_lists + 1,), optional
         List q is the rows ``offsets[q]:offsets[q + 1]``.
 
+    Returns
+    -------
+    list of Batch
+        At least one.
+    Tensor of int, shape (n_lists,), or None
+        Where each list is among all lists of all batches; None where they stand in order.
+
     Raises
     ------
     TypeError, ValueError
         As for the losses' ``forward``. What concerns padded input is left to it.
+    """
+    scores, labels, indexes, offsets = in_rows(scores, labels, mask, indexes=indexes, offsets=offsets)
+    if indexes is None and offsets is None:
+        return [(scores, labels, mask)], None
+    grouped: tuple[list[Batch], Tensor | None] = _in_groups(scores, labels, indexes, offsets)
+    return grouped
+
+
+def in_rows(
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None = None,
+    *,
+    indexes: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    """Scores, labels, indexes and offsets of flat lists: nested ones flattened, others checked.
+
+    Padded input comes back as is, with neither indexes nor offsets.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``in_batches``. Whether offsets rise is left to it.
     """
     for name, value in (("scores", scores), ("labels", labels)):
         if not isinstance(value, Tensor):
@@ -52,7 +88,7 @@ def as_padded(
             )
         scores, labels, offsets = _values(scores, labels)
     elif indexes is None and offsets is None:
-        return scores, labels, mask
+        return scores, labels, None, None
     elif len(given) > 1:
         raise ValueError(f"{given[-1]} must not be given with {given[0]}: one of them says all. Leave one out.")
     if scores.ndim != 1:
@@ -69,16 +105,57 @@ def as_padded(
                 f"indexes must have the shape of scores, {tuple(scores.shape)}, one query id a row; got "
                 f"{tuple(indexes.shape)}."
             )
+    else:
+        _whole("offsets", offsets, scores)
+    return scores, labels, indexes, offsets
+
+
+@torch.compiler.disable(reason="lengths of flat and nested lists are data; padded ones can be compiled whole")  # type: ignore[no-untyped-call, untyped-decorator]
+def _in_groups(
+    scores: Tensor, labels: Tensor, indexes: Tensor | None, offsets: Tensor | None
+) -> tuple[list[Batch], Tensor | None]:
+    if indexes is not None:
         lists, positions, lengths = _by_index(indexes)
+        sizes = lengths.cpu()
     else:
         assert offsets is not None
-        _whole("offsets", offsets, scores)
-        lists, positions, lengths = _by_offset(offsets, scores.numel(), checked=nested)
-    shape = (lengths.numel(), int(lengths.max()) if lengths.numel() else 0)
-    at = (lists, positions)
-    listed = torch.arange(shape[1], device=scores.device) < lengths.unsqueeze(-1)
-    padded = torch.zeros(shape, dtype=scores.dtype, device=scores.device).index_put(at, scores)
-    return padded, torch.zeros(shape, dtype=labels.dtype, device=labels.device).index_put(at, labels), listed
+        sizes = _sizes(offsets.cpu(), scores.numel())
+        lists, positions, lengths = _by_offset(offsets, scores.numel())
+    longest = int(sizes.max()) if sizes.numel() else 0
+    if sizes.numel() * longest <= 2 * scores.numel():
+        return [_padded(scores, labels, lists, positions, lengths, longest)], None
+    # The bits of size - 1: 0 for lists of at most 1 document, 1 for 2, 2 for 3 and 4, 3 for 5 to 8.
+    bits = torch.frexp((sizes - 1).clamp(min=0).double()).exponent
+    _, group, n_lists = torch.unique(bits, return_inverse=True, return_counts=True)
+    n_rows = torch.zeros_like(n_lists).scatter_add(0, group, sizes).tolist()
+    longest_of = torch.zeros_like(n_lists).scatter_reduce(0, group, sizes, "amax").tolist()
+    by_group = group.argsort(stable=True)
+    places = by_group.argsort().to(scores.device)
+    rows = places[lists].argsort(stable=True)
+    batches: list[Batch] = []
+    first = 0
+    for *part, part_lengths, width in zip(
+        torch.split(scores[rows], n_rows),
+        torch.split(labels[rows], n_rows),
+        torch.split(places[lists[rows]], n_rows),
+        torch.split(positions[rows], n_rows),
+        torch.split(lengths[by_group.to(scores.device)], n_lists.tolist()),
+        longest_of,
+        strict=True,
+    ):
+        part_scores, part_labels, part_lists, part_positions = part
+        batches.append(_padded(part_scores, part_labels, part_lists - first, part_positions, part_lengths, width))
+        first += part_lengths.numel()
+    return batches, places
+
+
+def _padded(
+    scores: Tensor, labels: Tensor, lists: Tensor, positions: Tensor, lengths: Tensor, width: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows in their places of a batch that is as wide as its longest list."""
+    listed = torch.arange(width, device=scores.device) < lengths.unsqueeze(-1)
+    padded = [rows.new_zeros(listed.shape).index_put((lists, positions), rows) for rows in (scores, labels)]
+    return padded[0], padded[1], listed
 
 
 def _by_index(indexes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -95,18 +172,25 @@ def _by_index(indexes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return lists, positions, lengths
 
 
-def _by_offset(offsets: Tensor, n_rows: int, *, checked: bool) -> tuple[Tensor, Tensor, Tensor]:
-    if offsets.ndim != 1 or offsets.numel() == 0:
-        raise ValueError(f"offsets must have shape (n_lists + 1,); got {tuple(offsets.shape)}.")
+def _by_offset(offsets: Tensor, n_rows: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, of lists one after the other."""
     lengths = offsets.diff()
-    if not checked and (int(offsets[0]) != 0 or int(offsets[-1]) != n_rows or bool((lengths < 0).any())):
-        raise ValueError(
-            f"offsets must rise from 0 to the number of rows, {n_rows}; got {int(offsets[0])} to {int(offsets[-1])}"
-            f"{', with a fall between' if bool((lengths < 0).any()) else ''}. For group sizes g, "
-            "torch.cat([g.new_zeros(1), g.cumsum(0)])."
-        )
     lists = torch.repeat_interleave(torch.arange(lengths.numel(), device=offsets.device), lengths, output_size=n_rows)
     return lists, torch.arange(n_rows, device=offsets.device) - offsets[lists], lengths
+
+
+def _sizes(offsets: Tensor, n_rows: int) -> Tensor:
+    """The lengths of the lists, if these are offsets."""
+    if offsets.ndim != 1 or offsets.numel() == 0:
+        raise ValueError(f"offsets must have shape (n_lists + 1,); got {tuple(offsets.shape)}.")
+    sizes = offsets.long().diff()
+    falls = bool((sizes < 0).any())
+    if int(offsets[0]) != 0 or int(offsets[-1]) != n_rows or falls:
+        raise ValueError(
+            f"offsets must rise from 0 to the number of rows, {n_rows}; got {int(offsets[0])} to {int(offsets[-1])}"
+            f"{', with a fall between' if falls else ''}. For group sizes g, torch.cat([g.new_zeros(1), g.cumsum(0)])."
+        )
+    return sizes
 
 
 def _values(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -7,13 +7,12 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._discounts import discount_at
-from ndcg_ml.torch._lists import above_zero, check_reduction, differentiable, read, reduced
-from ndcg_ml.torch._ragged import as_padded
+from ndcg_ml.torch._lists import Lists, above_zero, at_real_ranks, check_reduction, flavor_of, loss_of
 from ndcg_ml.torch._soft_ranks import STEPS, dense_soft_ranks, fast_soft_ranks
 
-__all__ = ["ApproxNDCGLoss"]
+__all__ = ["ApproxNDCGLoss", "approx_ndcg_loss"]
 
 _METHODS = ("auto", "dense", "fast")
 # Up to here the dense form is as fast or loses less than a millisecond. An accelerator has more to gain from few
@@ -30,8 +29,8 @@ class ApproxNDCGLoss(nn.Module):
 
     where *F* is the step, :math:`\sigma(x) = 1 / (1 + e^{-x})` or the Laplace distribution's, and :math:`c_i` is 1
     without a cut-off, and otherwise :math:`\sigma((m - r_i) / T_k)` with *m* halfway between the k-th and the (k+1)-th
-    smallest rank of the list (held constant in the gradient; a list of at most k documents is not cut). The ideal is
-    the exact one.
+    smallest rank of the list (held constant in every derivative; a list of at most k documents is not cut). The ideal
+    is the exact one.
 
     Parameters
     ----------
@@ -43,7 +42,7 @@ class ApproxNDCGLoss(nn.Module):
     temperature : float, default 1.0
         T, in units of score differences; smaller is closer to NDCG and flatter away from the ties.
     step : {"logistic", "laplace"}, default "logistic"
-        F. The Laplace step, 1 - exp(-x) / 2 above 0 and exp(x) / 2 below, is the cheaper one of the fast form.
+        F. The Laplace step is 1 - exp(-x) / 2 above 0 and exp(x) / 2 below; in the fast form both cost about the same.
     method : {"auto", "dense", "fast"}, default "auto"
         ``dense`` takes all pairs of documents: time and memory grow with the square of the list length. ``fast`` sorts
         the scores and scans: time grows with n log n and memory with n, for the same loss and gradient to rounding,
@@ -67,8 +66,11 @@ class ApproxNDCGLoss(nn.Module):
     -----
     Half-precision scores are computed on in float32, and so is the loss. The gradient reaches the scores of documents
     only, and is zero for an empty list, which stays in the graph. Labels that the flavor refuses raise on the CPU;
-    elsewhere, and compiled, such a list's loss is nan, as is that of a list with a score of nan or infinity. Flat and
-    nested lists are computed on in the padded form.
+    elsewhere, and compiled, such a list's loss is nan, as is that of a list with a score of nan or infinity.
+
+    Flat and nested lists are computed on in the padded form, at most twice as many slots as rows and lists: where
+    padding all of them to the longest would take more, lists of similar length are padded together. Since the lengths
+    fix shapes, this waits for an accelerator, and breaks a compiled graph; padded input does neither.
 
     The fast form takes the logistic step, between documents that do not stand close in the order, as a sum of
     exponentials: 20 in float64 and 12 in float32, with relative errors of 1e-15 and 1e-9.
@@ -99,7 +101,7 @@ class ApproxNDCGLoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        self.flavor = differentiable(as_flavor(flavor))
+        self.flavor = at_real_ranks(flavor_of(flavor))
         self.temperature = above_zero("temperature", temperature)
         self.step = _one_of("step", step, STEPS)
         self.method = _one_of("method", method, _METHODS)
@@ -148,10 +150,7 @@ class ApproxNDCGLoss(nn.Module):
             Shapes that do not go together; offsets that do not run from 0 to the number of rows; on the CPU, labels
             that the flavor refuses.
         """
-        scores, labels, mask = as_padded(scores, labels, mask, indexes=indexes, offsets=offsets)
-        lists = read(self.flavor, scores, labels, mask)
-        surrogate = self._surrogate(lists.scores, lists.weight, lists.ranked)
-        return reduced(surrogate, lists, self.reduction)
+        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets)
 
     def extra_repr(self) -> str:
         """The parameters, for ``repr``."""
@@ -160,15 +159,15 @@ class ApproxNDCGLoss(nn.Module):
             f"reduction={self.reduction!r}, step={self.step!r}, method={self.method!r}"
         )
 
-    def _surrogate(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
-        """Smooth NDCG of each list; `scores` are finite where `valid` is not set."""
-        soft_ranks = dense_soft_ranks if self._takes_pairs(scores) else fast_soft_ranks
-        soft_rank = soft_ranks(scores, valid, self.temperature, self.step)
-        terms = weight * discount_at(self.flavor, soft_rank)
+    def _losses(self, lists: Lists) -> Tensor:
+        """The loss of each list; a score that is not finite makes its list's nan."""
+        soft_ranks = dense_soft_ranks if self._takes_pairs(lists.scores) else fast_soft_ranks
+        soft_rank = soft_ranks(lists.scores, lists.ranked, self.temperature, self.step)
+        terms = lists.weight * discount_at(self.flavor, soft_rank)
         k = self.flavor.k
-        if k is not None and k < scores.shape[-1]:
-            terms = terms * self._soft_cut(soft_rank, valid, k)
-        return terms.sum(-1)
+        if k is not None and k < soft_rank.shape[-1]:
+            terms = terms * self._soft_cut(soft_rank, lists.ranked, k)
+        return 1.0 - terms.sum(-1)
 
     def _takes_pairs(self, scores: Tensor) -> bool:
         if self.method == "auto":
@@ -181,6 +180,59 @@ class ApproxNDCGLoss(nn.Module):
         in_order = torch.where(valid, soft_rank.detach(), math.inf).sort(dim=-1).values
         threshold = (in_order[..., k - 1 : k] + in_order[..., k : k + 1]) / 2
         return torch.sigmoid((threshold - soft_rank) / self.cut_temperature)
+
+
+def approx_ndcg_loss(
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None = None,
+    *,
+    indexes: Tensor | None = None,
+    offsets: Tensor | None = None,
+    flavor: Flavor | str = "sklearn",
+    temperature: float = 1.0,
+    step: str = "logistic",
+    method: str = "auto",
+    cut_temperature: float | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """``ApproxNDCGLoss`` as a function; the class documents the mathematics.
+
+    Parameters
+    ----------
+    scores, labels, mask, indexes, offsets : Tensor
+        As for ``ApproxNDCGLoss.forward``.
+    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
+        Which NDCG.
+    temperature, step, method, cut_temperature, reduction
+        As for ``ApproxNDCGLoss``.
+
+    Returns
+    -------
+    Tensor
+        No dimension, or (n_lists,) with ``reduction="none"``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ApproxNDCGLoss`` and its ``forward``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> scores, labels = torch.tensor([[0.3, 1.2, -0.4, 2.0, 0.9]]), torch.tensor([[3, 2, 0, 1, 2]])
+    >>> round(approx_ndcg_loss(scores, labels, flavor="ndcg[gain=exponential]", temperature=0.1).item(), 4)
+    0.3169
+    """
+    loss = ApproxNDCGLoss(
+        flavor,
+        temperature=temperature,
+        step=step,
+        method=method,
+        cut_temperature=cut_temperature,
+        reduction=reduction,
+    )
+    return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
+from ndcg_ml.flavor import Flavor, KSpec, cutoffs
 from ndcg_ml.torch._inputs import Batch, read_batch
 from ndcg_ml.torch._kernel import evaluate
 from ndcg_ml.torch._layout import Flat
+from ndcg_ml.torch._lists import flavor_of
 from ndcg_ml.torch._problems import refusal
 
 __all__ = ["ndcg"]
@@ -93,7 +94,7 @@ def ndcg(
     >>> ndcg(torch.tensor([0.2, 0.8, 0.1]), torch.tensor([0, 1, 1]), indexes=ids).tolist()
     [1.0, 1.0]
     """
-    flavor = as_flavor(flavor)
+    flavor = flavor_of(flavor)
     ks, several = cutoffs(k, flavor)
     batch = read_batch(flavor, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
     if batch is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -10,13 +11,19 @@ from torch.nn.functional import softplus
 from torch.utils.checkpoint import checkpoint
 
 from ndcg_ml._tables import discounts
-from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._discounts import discount_table
-from ndcg_ml.torch._lists import Lists, above_zero, check_reduction, read
-from ndcg_ml.torch._ragged import as_padded
-from ndcg_ml.torch.neural import at_whole_ranks, finite_scores
+from ndcg_ml.torch._lists import (
+    Lists,
+    above_zero,
+    at_whole_ranks,
+    check_reduction,
+    finite_scores,
+    flavor_of,
+    loss_of,
+)
 
-__all__ = ["LambdaNDCGLoss", "reduced_loss"]
+__all__ = ["LambdaNDCGLoss", "lambda_ndcg_loss"]
 
 _SCHEMES = ("lambdarank", "ndcg1", "ndcg2", "ndcg2pp", "lambda_at_k")
 _BLOCK = 2**20
@@ -72,7 +79,8 @@ class LambdaNDCGLoss(nn.Module):
     Notes
     -----
     These losses bound 1 - NDCG (or a part of it) from above, and do not tend to it at any setting. No pair loses its
-    gradient, however wrong its order or however large its scores, and tied pairs have half the full one.
+    gradient, however wrong its order or however large its scores, and tied pairs have half the full one. There is a
+    second derivative; the weights are constant in it too.
 
     For n documents: O(n log n + k n) time with a cut-off, where only pairs with a document in the top k have a
     weight, other than under ``lambda_at_k``; O(n^2) otherwise. Memory is that of about a million pairs at once, or of
@@ -111,17 +119,16 @@ class LambdaNDCGLoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        self.flavor = at_whole_ranks(as_flavor(flavor))
+        self.flavor = at_whole_ranks(flavor_of(flavor))
         if scheme not in _SCHEMES:
             raise ValueError(f"scheme must be one of {', '.join(map(repr, _SCHEMES))}; got {scheme!r}.")
         k = self.flavor.k
-        if scheme == "lambda_at_k" and k is not None:
-            table = discounts(self.flavor, k + 1)
-            if not table[k] < table[0]:
-                raise ValueError(
-                    f"scheme='lambda_at_k' weights pairs below the cut-off by 1 / (1 - D(r) / D(1)), which is infinite "
-                    f"at r = {k + 1} under discount={self.flavor.discount!r}. Choose another scheme or a larger k."
-                )
+        discount, base = self.flavor.discount, self.flavor.discount_base
+        if scheme == "lambda_at_k" and k is not None and not _falls_by(k + 1, discount, base):
+            raise ValueError(
+                f"scheme='lambda_at_k' weights pairs below the cut-off by 1 / (1 - D(r) / D(1)), which is infinite "
+                f"at r = {k + 1} under discount={discount!r}. Choose another scheme or a larger k."
+            )
         self.scheme = scheme
         self.sigma = above_zero("sigma", sigma)
         self.mu = above_zero("mu", mu)
@@ -136,33 +143,44 @@ class LambdaNDCGLoss(nn.Module):
         indexes: Tensor | None = None,
         offsets: Tensor | None = None,
     ) -> Tensor:
-        """The loss of each list, reduced.
+        """The loss of each list, reduced: arguments, result and errors as for ``ApproxNDCGLoss.forward``.
 
         Parameters
         ----------
         scores : Tensor of float, shape (n_lists, n_documents)
-            Higher is better.
+            Higher is better. Also flat, shape (n_rows,), or nested.
         labels : Tensor, shape of `scores`
-            Grades, of any real dtype.
+            Grades.
         mask : Tensor of bool, shape of `scores`, optional
-            True where the slot holds a document; the others change neither loss nor gradient, whatever they hold.
-        indexes, offsets : Tensor of int, optional
-            For flat or nested input, as for ``ApproxNDCGLoss``.
+            Padded form only: True where the slot holds a document.
+        indexes : Tensor of int, shape (n_rows,), optional
+            Flat form only: one query id a row.
+        offsets : Tensor of int, shape (n_lists + 1,), optional
+            Flat form only, instead of `indexes`.
 
         Returns
         -------
         Tensor
-            float64 for scores of float64, otherwise float32. No dimension, or (n_lists,) with ``reduction="none"``.
+            No dimension, or (n_lists,) with ``reduction="none"``.
 
         Raises
         ------
         TypeError
-            An argument is not a tensor, scores are not floats, or mask is not bool.
+            An argument is not a tensor, or of a dtype that makes no sense.
         ValueError
-            Shapes that do not go together; on the CPU, labels that the flavor refuses.
+            Shapes or offsets that do not go together; on the CPU, labels that the flavor refuses.
         """
-        scores, labels, mask = as_padded(scores, labels, mask, indexes=indexes, offsets=offsets)
-        lists = read(self.flavor, scores, labels, mask)
+        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets)
+
+    def extra_repr(self) -> str:
+        """The parameters, for ``repr``."""
+        return (
+            f"{str(self.flavor)!r}, scheme={self.scheme!r}, sigma={self.sigma}, mu={self.mu}, "
+            f"reduction={self.reduction!r}"
+        )
+
+    def _losses(self, lists: Lists) -> Tensor:
+        """The loss of each list."""
         clean, finite = finite_scores(lists)
         order = torch.where(lists.ranked, clean.detach(), -math.inf).argsort(dim=-1, descending=True, stable=True)
         loss = _all_blocks(
@@ -174,26 +192,65 @@ class LambdaNDCGLoss(nn.Module):
             self.sigma,
             self.mu,
         )
-        return reduced_loss(torch.where(finite, loss, math.nan), lists, self.reduction)
-
-    def extra_repr(self) -> str:
-        """The parameters, for ``repr``."""
-        return (
-            f"{str(self.flavor)!r}, scheme={self.scheme!r}, sigma={self.sigma}, mu={self.mu}, "
-            f"reduction={self.reduction!r}"
-        )
+        return torch.where(finite, loss, math.nan)
 
 
-def reduced_loss(loss: Tensor, lists: Lists, reduction: str) -> Tensor:
-    """The losses of lists, 0 for those that are empty, reduced."""
-    # nan says that a score was not finite, in an empty list too.
-    loss = torch.where(lists.empty & ~loss.isnan(), 0.0, loss)
-    loss = torch.where(lists.refused, math.nan, loss)
-    if reduction == "none":
-        return loss
-    if reduction == "sum":
-        return loss.sum()
-    return loss.sum() / (~lists.empty).sum().clamp(min=1)
+def lambda_ndcg_loss(
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None = None,
+    *,
+    indexes: Tensor | None = None,
+    offsets: Tensor | None = None,
+    flavor: Flavor | str = "sklearn",
+    scheme: str = "lambdarank",
+    sigma: float = 1.0,
+    mu: float = 10.0,
+    reduction: str = "mean",
+) -> Tensor:
+    """``LambdaNDCGLoss`` as a function; the class documents the mathematics.
+
+    Parameters
+    ----------
+    scores, labels, mask, indexes, offsets : Tensor
+        As for ``LambdaNDCGLoss.forward``.
+    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
+        Which NDCG.
+    scheme, sigma, mu, reduction
+        As for ``LambdaNDCGLoss``.
+
+    Returns
+    -------
+    Tensor
+        No dimension, or (n_lists,) with ``reduction="none"``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``LambdaNDCGLoss`` and its ``forward``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> scores, labels = torch.tensor([[0.3, 1.2, -0.4, 2.0, 0.9]]), torch.tensor([[3, 2, 0, 1, 2]])
+    >>> round(lambda_ndcg_loss(scores, labels, flavor="ndcg[gain=exponential]").item(), 4)
+    0.9523
+    """
+    loss = LambdaNDCGLoss(
+        flavor,
+        scheme=scheme,
+        sigma=sigma,
+        mu=mu,
+        reduction=reduction,
+    )
+    return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _falls_by(rank: int, discount: str | Callable[[int], float], base: float) -> bool:
+    """Whether D(rank) is less than D(1)."""
+    table = discounts(Flavor(discount=discount, discount_base=base), rank)
+    return bool(table[-1] < table[0])
 
 
 def _all_blocks(

@@ -7,17 +7,13 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.torch._draws import check_generator, uniform
 from ndcg_ml.torch._gains import Gains, gains_of, judge, times_power_of_two
-from ndcg_ml.torch._inputs import read_lists
 from ndcg_ml.torch._layout import Padded
-from ndcg_ml.torch._lists import Lists, check_reduction, read
-from ndcg_ml.torch._ragged import as_padded
-from ndcg_ml.torch.lambdas import reduced_loss
-from ndcg_ml.torch.neural import at_whole_ranks, finite_scores
-from ndcg_ml.torch.plackett_luce import check_generator
+from ndcg_ml.torch._lists import Lists, at_whole_ranks, check_reduction, finite_scores, flavor_of, loss_of
 
-__all__ = ["ListMLELoss", "SoftmaxLoss"]
+__all__ = ["ListMLELoss", "SoftmaxLoss", "list_mle_loss", "softmax_loss"]
 
 _TARGETS = ("gain", "listnet", "xendcg")
 _TIE_ORDERS = ("random", "input")
@@ -64,6 +60,7 @@ class SoftmaxLoss(nn.Module):
 
     Half-precision scores are computed on in float32, and so is the loss. Labels that the flavor refuses raise on the
     CPU; elsewhere, and compiled, such a list's loss is nan, as is that of a list with a score of nan or infinity.
+    Draws, compiled and of flat lists, are as in ``PlackettLuceNDCGLoss``.
 
     Cao et al. 2007 (ListNet); Bruch 2021 (XE-NDCG).
 
@@ -87,7 +84,7 @@ class SoftmaxLoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        self.flavor = at_whole_ranks(as_flavor(flavor))
+        self.flavor = at_whole_ranks(flavor_of(flavor))
         if self.flavor.k is not None:
             raise ValueError(
                 f"flavor.k must be None in SoftmaxLoss, which has no ranks to cut off; got {self.flavor.k}. "
@@ -108,60 +105,114 @@ class SoftmaxLoss(nn.Module):
         indexes: Tensor | None = None,
         offsets: Tensor | None = None,
     ) -> Tensor:
-        """The loss of each list, reduced.
+        """The loss of each list, reduced: arguments, result and errors as for ``ApproxNDCGLoss.forward``.
 
         Parameters
         ----------
         scores : Tensor of float, shape (n_lists, n_documents)
-            Higher is better.
+            Higher is better. Also flat, shape (n_rows,), or nested.
         labels : Tensor, shape of `scores`
-            Grades, of any real dtype.
+            Grades.
         mask : Tensor of bool, shape of `scores`, optional
-            True where the slot holds a document; the others change neither loss nor gradient, whatever they hold.
-        indexes, offsets : Tensor of int, optional
-            For flat or nested input, as for ``ApproxNDCGLoss``.
+            Padded form only: True where the slot holds a document.
+        indexes : Tensor of int, shape (n_rows,), optional
+            Flat form only: one query id a row.
+        offsets : Tensor of int, shape (n_lists + 1,), optional
+            Flat form only, instead of `indexes`.
 
         Returns
         -------
         Tensor
-            float64 for scores of float64, otherwise float32. No dimension, or (n_lists,) with ``reduction="none"``.
+            No dimension, or (n_lists,) with ``reduction="none"``.
 
         Raises
         ------
         TypeError
-            An argument is not a tensor, scores are not floats, or mask is not bool.
+            An argument is not a tensor, or of a dtype that makes no sense.
         ValueError
-            Shapes that do not go together; on the CPU, labels that the flavor refuses.
+            Shapes or offsets that do not go together; on the CPU, labels that the flavor refuses.
         """
-        scores, labels, mask = as_padded(scores, labels, mask, indexes=indexes, offsets=offsets)
-        lists = read(self.flavor, scores, labels, mask)
-        clean, finite = finite_scores(lists)
-        target = self._targets(_gains(self.flavor, scores, labels, mask, lists), lists)
-        logs = torch.where(lists.ranked, clean, torch.finfo(clean.dtype).min).log_softmax(-1)
-        # Where the target is 0 the log may be -infinity.
-        loss = -(target * torch.where(target > 0, logs, 0.0)).sum(-1)
-        return reduced_loss(torch.where(finite, loss, math.nan), lists, self.reduction)
+        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets)
 
     def extra_repr(self) -> str:
         """The parameters, for ``repr``."""
         return f"{str(self.flavor)!r}, target={self.target!r}, reduction={self.reduction!r}"
 
-    @torch.no_grad()
-    def _targets(self, gains: Gains, lists: Lists) -> Tensor:
+    def _losses(self, lists: Lists) -> Tensor:
+        """The loss of each list."""
+        clean, finite = finite_scores(lists)
+        with torch.no_grad():
+            target = self._targets(lists)
+        logs = torch.where(lists.ranked, clean, torch.finfo(clean.dtype).min).log_softmax(-1)
+        # Where the target is 0 the log may be -infinity.
+        loss = -(target * torch.where(target > 0, logs, 0.0)).sum(-1)
+        return torch.where(finite, loss, math.nan)
+
+    def _targets(self, lists: Lists) -> Tensor:
         """The target distribution of each list; 0 where there is none."""
+        gains = _gains(self.flavor, lists)
         present = lists.ranked & ~lists.empty.unsqueeze(-1)
         exponent = gains.exponent.unsqueeze(-1)
         if self.target == "listnet":
             best = torch.where(present, gains.gain, 0.0).amax(-1, keepdim=True)
             shares = torch.exp(times_power_of_two(gains.gain - best, exponent))
         elif self.target == "xendcg":
-            drawn = _uniform(lists.scores, self.generator).to(gains.gain.dtype)
+            drawn = uniform(lists.scores, self.generator).to(gains.gain.dtype)
             shares = gains.gain + times_power_of_two(1.0 - drawn, -exponent)
         else:
             shares = gains.gain
         shares = torch.where(present, shares, 0.0)
         total = shares.sum(-1, keepdim=True)
         return (shares / torch.where(total > 0, total, 1.0)).to(lists.scores.dtype)
+
+
+def softmax_loss(
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None = None,
+    *,
+    indexes: Tensor | None = None,
+    offsets: Tensor | None = None,
+    flavor: Flavor | str = "sklearn",
+    target: str = "gain",
+    generator: torch.Generator | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """``SoftmaxLoss`` as a function; the class documents the mathematics.
+
+    Parameters
+    ----------
+    scores, labels, mask, indexes, offsets : Tensor
+        As for ``SoftmaxLoss.forward``.
+    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
+        Which NDCG.
+    target, generator, reduction
+        As for ``SoftmaxLoss``.
+
+    Returns
+    -------
+    Tensor
+        No dimension, or (n_lists,) with ``reduction="none"``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``SoftmaxLoss`` and its ``forward``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> scores, labels = torch.tensor([[0.3, 1.2, -0.4, 2.0, 0.9]]), torch.tensor([[3, 2, 0, 1, 2]])
+    >>> round(softmax_loss(scores, labels, target="listnet").item(), 4)
+    2.0317
+    """
+    loss = SoftmaxLoss(
+        flavor,
+        target=target,
+        generator=generator,
+        reduction=reduction,
+    )
+    return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
 
 
 class ListMLELoss(nn.Module):
@@ -202,6 +253,7 @@ class ListMLELoss(nn.Module):
 
     Half-precision scores are computed on in float32, and so is the loss. Labels that the flavor refuses raise on the
     CPU; elsewhere, and compiled, such a list's loss is nan, as is that of a list with a score of nan or infinity.
+    Draws, compiled and of flat lists, are as in ``PlackettLuceNDCGLoss``.
 
     Xia et al. 2008 and 2009.
 
@@ -222,7 +274,7 @@ class ListMLELoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        self.flavor = at_whole_ranks(as_flavor(flavor))
+        self.flavor = at_whole_ranks(flavor_of(flavor))
         if tie_order not in _TIE_ORDERS:
             raise ValueError(f"tie_order must be 'random' or 'input'; got {tie_order!r}.")
         self.tie_order = tie_order
@@ -238,35 +290,44 @@ class ListMLELoss(nn.Module):
         indexes: Tensor | None = None,
         offsets: Tensor | None = None,
     ) -> Tensor:
-        """The loss of each list, reduced.
+        """The loss of each list, reduced: arguments, result and errors as for ``ApproxNDCGLoss.forward``.
 
         Parameters
         ----------
         scores : Tensor of float, shape (n_lists, n_documents)
-            Higher is better.
+            Higher is better. Also flat, shape (n_rows,), or nested.
         labels : Tensor, shape of `scores`
-            Grades, of any real dtype.
+            Grades.
         mask : Tensor of bool, shape of `scores`, optional
-            True where the slot holds a document; the others change neither loss nor gradient, whatever they hold.
-        indexes, offsets : Tensor of int, optional
-            For flat or nested input, as for ``ApproxNDCGLoss``.
+            Padded form only: True where the slot holds a document.
+        indexes : Tensor of int, shape (n_rows,), optional
+            Flat form only: one query id a row.
+        offsets : Tensor of int, shape (n_lists + 1,), optional
+            Flat form only, instead of `indexes`.
 
         Returns
         -------
         Tensor
-            float64 for scores of float64, otherwise float32. No dimension, or (n_lists,) with ``reduction="none"``.
+            No dimension, or (n_lists,) with ``reduction="none"``.
 
         Raises
         ------
         TypeError
-            An argument is not a tensor, scores are not floats, or mask is not bool.
+            An argument is not a tensor, or of a dtype that makes no sense.
         ValueError
-            Shapes that do not go together; on the CPU, labels that the flavor refuses.
+            Shapes or offsets that do not go together; on the CPU, labels that the flavor refuses.
         """
-        scores, labels, mask = as_padded(scores, labels, mask, indexes=indexes, offsets=offsets)
-        lists = read(self.flavor, scores, labels, mask)
+        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets)
+
+    def extra_repr(self) -> str:
+        """The parameters, for ``repr``."""
+        return f"{str(self.flavor)!r}, tie_order={self.tie_order!r}, reduction={self.reduction!r}"
+
+    def _losses(self, lists: Lists) -> Tensor:
+        """The loss of each list."""
         clean, finite = finite_scores(lists)
-        order = self._order(_gains(self.flavor, scores, labels, mask, lists).gain, lists)
+        with torch.no_grad():
+            order = self._order(lists)
         present = lists.ranked.gather(-1, order)
         ordered = torch.where(present, clean.gather(-1, order), torch.finfo(clean.dtype).min)
         left = ordered.flip(-1).logcumsumexp(-1).flip(-1)
@@ -275,29 +336,67 @@ class ListMLELoss(nn.Module):
         terms = torch.where(first, left[..., : self.flavor.k], 0.0) - torch.where(
             first, ordered[..., : self.flavor.k], 0.0
         )
-        return reduced_loss(torch.where(finite, terms.sum(-1), math.nan), lists, self.reduction)
+        return torch.where(finite, terms.sum(-1), math.nan)
 
-    def extra_repr(self) -> str:
-        """The parameters, for ``repr``."""
-        return f"{str(self.flavor)!r}, tie_order={self.tie_order!r}, reduction={self.reduction!r}"
-
-    @torch.no_grad()
-    def _order(self, gain: Tensor, lists: Lists) -> Tensor:
+    def _order(self, lists: Lists) -> Tensor:
         """Largest gain first, absent documents last."""
-        key = torch.where(lists.ranked, gain, -math.inf)
+        key = torch.where(lists.ranked, _gains(self.flavor, lists).gain, -math.inf)
         if self.tie_order == "input":
             return key.argsort(dim=-1, descending=True, stable=True)
-        drawn = _uniform(lists.scores, self.generator).argsort(dim=-1)
+        drawn = uniform(lists.scores, self.generator).argsort(dim=-1)
         return drawn.gather(-1, key.gather(-1, drawn).argsort(dim=-1, descending=True, stable=True))
 
 
-def _gains(flavor: Flavor, scores: Tensor, labels: Tensor, mask: Tensor | None, lists: Lists) -> Gains:
+def list_mle_loss(
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None = None,
+    *,
+    indexes: Tensor | None = None,
+    offsets: Tensor | None = None,
+    flavor: Flavor | str = "sklearn",
+    tie_order: str = "random",
+    generator: torch.Generator | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """``ListMLELoss`` as a function; the class documents the mathematics.
+
+    Parameters
+    ----------
+    scores, labels, mask, indexes, offsets : Tensor
+        As for ``ListMLELoss.forward``.
+    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
+        Which NDCG.
+    tie_order, generator, reduction
+        As for ``ListMLELoss``.
+
+    Returns
+    -------
+    Tensor
+        No dimension, or (n_lists,) with ``reduction="none"``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ListMLELoss`` and its ``forward``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> scores, labels = torch.tensor([[1.5, 0.3]]), torch.tensor([[2, 1]])
+    >>> round(list_mle_loss(scores, labels).item(), 4)
+    0.2633
+    """
+    loss = ListMLELoss(
+        flavor,
+        tie_order=tie_order,
+        generator=generator,
+        reduction=reduction,
+    )
+    return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
+
+
+def _gains(flavor: Flavor, lists: Lists) -> Gains:
     """The gains of the ranked documents."""
-    _, grades, listed = read_lists(scores, labels, mask)
-    layout = Padded(grades.shape[0], grades.shape[1], grades.device)
-    return gains_of(flavor, judge(flavor, grades, listed), lists.ranked, layout)
-
-
-def _uniform(like: Tensor, generator: torch.Generator | None) -> Tensor:
-    """A draw from [0, 1) a document, documents first: on the CPU padding at the end leaves the others theirs."""
-    return torch.rand(like.shape[::-1], generator=generator, dtype=like.dtype, device=like.device).mT
+    layout = Padded(lists.labels.shape[0], lists.labels.shape[1], lists.labels.device)
+    return gains_of(flavor, judge(flavor, lists.labels, lists.listed), lists.ranked, layout)

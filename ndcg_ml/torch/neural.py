@@ -9,14 +9,21 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
-from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._discounts import discount_table
 from ndcg_ml.torch._kernel import Runs, expected_discounts, rank, tied_runs
 from ndcg_ml.torch._layout import Padded
-from ndcg_ml.torch._lists import Lists, above_zero, check_reduction, differentiable, read, reduced
-from ndcg_ml.torch._ragged import as_padded
+from ndcg_ml.torch._lists import (
+    Lists,
+    above_zero,
+    at_whole_ranks,
+    check_reduction,
+    finite_scores,
+    flavor_of,
+    loss_of,
+)
 
-__all__ = ["NeuralNDCGLoss", "at_whole_ranks", "finite_scores"]
+__all__ = ["NeuralNDCGLoss", "neural_ndcg_loss"]
 
 _BLOCK = 2**22
 """Entries of the matrix that are held at once."""
@@ -66,8 +73,11 @@ class NeuralNDCGLoss(nn.Module):
 
     The exponents are sums of terms of one sign, taken from the gaps between neighbours in the ranking, so that
     neither long lists nor large scores cost float32 its digits. Where scores are tied the gradient is the symmetric
-    one. Half-precision scores are computed on in float32, and so is the loss. Labels that the flavor refuses raise on
-    the CPU; elsewhere, and compiled, such a list's loss is nan, as is that of a list with a score of nan or infinity.
+    one. There is a second derivative, by blocks and with Sinkhorn too; with `straight_through` it is that of the soft
+    value.
+
+    Half-precision scores are computed on in float32, and so is the loss. Labels that the flavor refuses raise on the
+    CPU; elsewhere, and compiled, such a list's loss is nan, as is that of a list with a score of nan or infinity.
 
     Grover et al. 2019 (NeuralSort), Swezey et al. 2021 (PiRank), Pobrotyn and Bialobrzeski 2021 (NeuralNDCG; their
     "transposed" form is the same function).
@@ -95,7 +105,7 @@ class NeuralNDCGLoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        self.flavor = at_whole_ranks(as_flavor(flavor))
+        self.flavor = at_whole_ranks(flavor_of(flavor))
         self.temperature = above_zero("temperature", temperature)
         if isinstance(sinkhorn, bool) or not isinstance(sinkhorn, int):
             raise TypeError(
@@ -119,39 +129,34 @@ class NeuralNDCGLoss(nn.Module):
         indexes: Tensor | None = None,
         offsets: Tensor | None = None,
     ) -> Tensor:
-        """The loss of each list, reduced.
+        """The loss of each list, reduced: arguments, result and errors as for ``ApproxNDCGLoss.forward``.
 
         Parameters
         ----------
         scores : Tensor of float, shape (n_lists, n_documents)
-            Higher is better.
+            Higher is better. Also flat, shape (n_rows,), or nested.
         labels : Tensor, shape of `scores`
-            Grades, of any real dtype.
+            Grades.
         mask : Tensor of bool, shape of `scores`, optional
-            True where the slot holds a document; the others change neither loss nor gradient, whatever they hold.
-        indexes, offsets : Tensor of int, optional
-            For flat or nested input, as for ``ApproxNDCGLoss``.
+            Padded form only: True where the slot holds a document.
+        indexes : Tensor of int, shape (n_rows,), optional
+            Flat form only: one query id a row.
+        offsets : Tensor of int, shape (n_lists + 1,), optional
+            Flat form only, instead of `indexes`.
 
         Returns
         -------
         Tensor
-            float64 for scores of float64, otherwise float32. No dimension, or (n_lists,) with ``reduction="none"``.
+            No dimension, or (n_lists,) with ``reduction="none"``.
 
         Raises
         ------
         TypeError
-            An argument is not a tensor, scores are not floats, or mask is not bool.
+            An argument is not a tensor, or of a dtype that makes no sense.
         ValueError
-            Shapes that do not go together; on the CPU, labels that the flavor refuses.
+            Shapes or offsets that do not go together; on the CPU, labels that the flavor refuses.
         """
-        scores, labels, mask = as_padded(scores, labels, mask, indexes=indexes, offsets=offsets)
-        lists = read(self.flavor, scores, labels, mask)
-        clean, finite = finite_scores(lists)
-        surrogate = self._surrogate(clean, lists.weight, lists.ranked)
-        if self.straight_through:
-            hard = self._hard(clean.detach(), lists.weight, lists.ranked)
-            surrogate = surrogate + (hard - surrogate.detach())
-        return reduced(torch.where(finite, surrogate, math.nan), lists, self.reduction)
+        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets)
 
     def extra_repr(self) -> str:
         """The parameters, for ``repr``."""
@@ -159,6 +164,16 @@ class NeuralNDCGLoss(nn.Module):
             f"{str(self.flavor)!r}, temperature={self.temperature}, sinkhorn={self.sinkhorn}, "
             f"straight_through={self.straight_through}, reduction={self.reduction!r}"
         )
+
+    def _losses(self, lists: Lists) -> Tensor:
+        """The loss of each list."""
+        clean, finite = finite_scores(lists)
+        surrogate = self._surrogate(clean, lists.weight, lists.ranked)
+        if self.straight_through:
+            with torch.no_grad():
+                hard = self._hard(clean, lists.weight, lists.ranked)
+            surrogate = surrogate + (hard - surrogate.detach())
+        return torch.where(finite, 1.0 - surrogate, math.nan)
 
     def _surrogate(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
         """Smooth NDCG of each list; all scores are finite."""
@@ -184,7 +199,6 @@ class NeuralNDCGLoss(nn.Module):
                 total = total + checkpoint(_block, *block, use_reentrant=False, preserve_rng_state=False)
         return total
 
-    @torch.no_grad()
     def _hard(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
         """NDCG of each list."""
         flavor, layout = self.flavor, Padded(scores.shape[0], scores.shape[1], scores.device)
@@ -193,16 +207,55 @@ class NeuralNDCGLoss(nn.Module):
         return (weight.gather(-1, ranking.order) * expected_discounts(flavor, ranking, table, flavor.k)).sum(-1)
 
 
-def at_whole_ranks(flavor: Flavor) -> Flavor:
-    """The flavor, if a loss that asks for discounts at whole ranks only can honour it: a callable is one more table."""
-    differentiable(flavor.replace(discount="log2") if callable(flavor.discount) else flavor)
-    return flavor
+def neural_ndcg_loss(
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None = None,
+    *,
+    indexes: Tensor | None = None,
+    offsets: Tensor | None = None,
+    flavor: Flavor | str = "sklearn",
+    temperature: float = 1.0,
+    sinkhorn: int = 0,
+    straight_through: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """``NeuralNDCGLoss`` as a function; the class documents the mathematics.
 
+    Parameters
+    ----------
+    scores, labels, mask, indexes, offsets : Tensor
+        As for ``NeuralNDCGLoss.forward``.
+    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
+        Which NDCG.
+    temperature, sinkhorn, straight_through, reduction
+        As for ``NeuralNDCGLoss``.
 
-def finite_scores(lists: Lists) -> tuple[Tensor, Tensor]:
-    """The scores, 0 in the lists that have one that is not finite, and which lists have none."""
-    finite = lists.scores.detach().isfinite().all(-1)
-    return torch.where(finite.unsqueeze(-1), lists.scores, 0.0), finite
+    Returns
+    -------
+    Tensor
+        No dimension, or (n_lists,) with ``reduction="none"``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``NeuralNDCGLoss`` and its ``forward``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> scores, labels = torch.tensor([[0.3, 1.2, -0.4, 2.0, 0.9]]), torch.tensor([[3, 2, 0, 1, 2]])
+    >>> round(neural_ndcg_loss(scores, labels, flavor="ndcg[gain=exponential]", temperature=0.1).item(), 4)
+    0.3156
+    """
+    loss = NeuralNDCGLoss(
+        flavor,
+        temperature=temperature,
+        sinkhorn=sinkhorn,
+        straight_through=straight_through,
+        reduction=reduction,
+    )
+    return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
 
 
 def _block(

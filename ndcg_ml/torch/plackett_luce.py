@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._discounts import discount_table
-from ndcg_ml.torch._lists import check_reduction, read, reduced
-from ndcg_ml.torch._ragged import as_padded
-from ndcg_ml.torch.neural import at_whole_ranks, finite_scores
+from ndcg_ml.torch._draws import check_generator, check_samples, gumbel
+from ndcg_ml.torch._lists import Lists, at_whole_ranks, check_reduction, finite_scores, flavor_of, loss_of
 
-__all__ = ["PlackettLuceNDCGLoss", "check_generator", "check_samples", "gumbel"]
+__all__ = ["PlackettLuceNDCGLoss", "plackett_luce_ndcg_loss"]
 
 
 class PlackettLuceNDCGLoss(nn.Module):
@@ -56,7 +56,13 @@ class PlackettLuceNDCGLoss(nn.Module):
     For n documents and S samples: O(S n log n) time, O(S n) memory in the forward pass, of which one number a
     document is kept. There is no temperature: scale the scores to draw rankings closer to their order. The value
     alone is a sampled metric, flat in the scores almost everywhere; the gradient is that of its expectation, so that
-    finite differences do not show it, and it has no second derivative.
+    finite differences do not show it. It has no second derivative: a backward pass through the gradient raises a
+    RuntimeError.
+
+    Compiled, the draws are part of the graph if there is no `generator`; with one the graph breaks there, which
+    ``fullgraph=True`` refuses. inductor draws other numbers than eager code does from the same seed, unless its
+    ``fallback_random`` is set. Flat lists of very different lengths are drawn for in groups of similar length, so that
+    one seed gives them other rankings than their padded form.
 
     Half-precision scores are computed on in float32, and so is the loss. Labels that the flavor refuses raise on the
     CPU; elsewhere, and compiled, such a list's loss is nan, as is that of a list with a score of nan or infinity.
@@ -86,7 +92,7 @@ class PlackettLuceNDCGLoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        self.flavor = at_whole_ranks(as_flavor(flavor))
+        self.flavor = at_whole_ranks(flavor_of(flavor))
         self.samples = check_samples(samples)
         self.generator = check_generator(generator)
         self.reduction = check_reduction(reduction)
@@ -100,33 +106,42 @@ class PlackettLuceNDCGLoss(nn.Module):
         indexes: Tensor | None = None,
         offsets: Tensor | None = None,
     ) -> Tensor:
-        """The loss of each list, reduced.
+        """The loss of each list, reduced: arguments, result and errors as for ``ApproxNDCGLoss.forward``.
 
         Parameters
         ----------
         scores : Tensor of float, shape (n_lists, n_documents)
-            Higher is better.
+            Higher is better. Also flat, shape (n_rows,), or nested.
         labels : Tensor, shape of `scores`
-            Grades, of any real dtype.
+            Grades.
         mask : Tensor of bool, shape of `scores`, optional
-            True where the slot holds a document; the others change neither loss nor gradient, whatever they hold.
-        indexes, offsets : Tensor of int, optional
-            For flat or nested input, as for ``ApproxNDCGLoss``.
+            Padded form only: True where the slot holds a document.
+        indexes : Tensor of int, shape (n_rows,), optional
+            Flat form only: one query id a row.
+        offsets : Tensor of int, shape (n_lists + 1,), optional
+            Flat form only, instead of `indexes`.
 
         Returns
         -------
         Tensor
-            float64 for scores of float64, otherwise float32. No dimension, or (n_lists,) with ``reduction="none"``.
+            No dimension, or (n_lists,) with ``reduction="none"``.
 
         Raises
         ------
         TypeError
-            An argument is not a tensor, scores are not floats, or mask is not bool.
+            An argument is not a tensor, or of a dtype that makes no sense.
         ValueError
-            Shapes that do not go together; on the CPU, labels that the flavor refuses.
+            Shapes or offsets that do not go together; on the CPU, labels that the flavor refuses;
+            a callable discount that is negative at a rank of the lists.
         """
-        scores, labels, mask = as_padded(scores, labels, mask, indexes=indexes, offsets=offsets)
-        lists = read(self.flavor, scores, labels, mask)
+        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets)
+
+    def extra_repr(self) -> str:
+        """The parameters, for ``repr``."""
+        return f"{str(self.flavor)!r}, samples={self.samples}, reduction={self.reduction!r}"
+
+    def _losses(self, lists: Lists) -> Tensor:
+        """The loss of each list."""
         clean, finite = finite_scores(lists)
         discount = discount_table(self.flavor, clean.shape[-1], clean.dtype, clean.device)[1:]
         if self.flavor.k is not None:
@@ -138,39 +153,57 @@ class PlackettLuceNDCGLoss(nn.Module):
             )
         noise = gumbel(clean, self.samples, self.generator)
         surrogate = _expected_ndcg(clean, lists.weight, lists.ranked, discount, noise)
-        return reduced(torch.where(finite, surrogate, math.nan), lists, self.reduction)
-
-    def extra_repr(self) -> str:
-        """The parameters, for ``repr``."""
-        return f"{str(self.flavor)!r}, samples={self.samples}, reduction={self.reduction!r}"
+        return torch.where(finite, 1.0 - surrogate, math.nan)
 
 
-def check_samples(samples: int) -> int:
-    """A number of samples."""
-    if isinstance(samples, bool) or not isinstance(samples, int):
-        raise TypeError(f"samples must be a whole number; got {samples!r} of type {type(samples).__name__}.")
-    if samples < 1:
-        raise ValueError(f"samples must be 1 or more; got {samples}.")
-    return samples
+def plackett_luce_ndcg_loss(
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None = None,
+    *,
+    indexes: Tensor | None = None,
+    offsets: Tensor | None = None,
+    flavor: Flavor | str = "sklearn",
+    samples: int = 16,
+    generator: torch.Generator | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """``PlackettLuceNDCGLoss`` as a function; the class documents the mathematics.
 
+    Parameters
+    ----------
+    scores, labels, mask, indexes, offsets : Tensor
+        As for ``PlackettLuceNDCGLoss.forward``.
+    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
+        Which NDCG.
+    samples, generator, reduction
+        As for ``PlackettLuceNDCGLoss``.
 
-def check_generator(generator: torch.Generator | None) -> torch.Generator | None:
-    """Where random numbers come from."""
-    if generator is not None and not isinstance(generator, torch.Generator):
-        raise TypeError(
-            f"generator must be a torch.Generator or None; got {generator!r} of type {type(generator).__name__}. "
-            "For a seed: torch.Generator(device).manual_seed(seed)."
-        )
-    return generator
+    Returns
+    -------
+    Tensor
+        No dimension, or (n_lists,) with ``reduction="none"``.
 
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``PlackettLuceNDCGLoss`` and its ``forward``.
 
-def gumbel(like: Tensor, samples: int, generator: torch.Generator | None) -> Tensor:
-    """Noise of shape (samples, n_lists, n_documents)."""
-    # Documents first, so that on the CPU padding at the end leaves the others their noise.
-    shape = (like.shape[-1], samples, *like.shape[:-1])
-    uniform = torch.rand(shape, generator=generator, dtype=like.dtype, device=like.device)
-    # 0 is drawn now and then.
-    return -torch.log(-torch.log(uniform.clamp(min=torch.finfo(like.dtype).tiny))).movedim(0, -1)
+    Examples
+    --------
+    >>> import torch
+    >>> scores, labels = torch.tensor([[0.3, 1.2, -0.4, 2.0, 0.9]]), torch.tensor([[3, 2, 0, 1, 2]])
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> round(plackett_luce_ndcg_loss(scores, labels, samples=100_000, generator=generator).item(), 2)
+    0.17
+    """
+    loss = PlackettLuceNDCGLoss(
+        flavor,
+        samples=samples,
+        generator=generator,
+        reduction=reduction,
+    )
+    return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
 
 
 def _expected_ndcg(scores: Tensor, weight: Tensor, valid: Tensor, discount: Tensor, noise: Tensor) -> Tensor:
@@ -210,12 +243,31 @@ class _PLRank(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
         ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(output[1])
+        ctx.save_for_backward(inputs[0], output[1])
 
     @staticmethod
     def backward(ctx, grad, _):  # type: ignore[no-untyped-def]
-        (gradient,) = ctx.saved_tensors
-        return grad.unsqueeze(-1) * gradient, None, None, None, None
+        scores, gradient = ctx.saved_tensors
+        return _Slopes.apply(grad, gradient, scores), None, None, None, None  # type: ignore[no-untyped-call]
+
+
+class _Slopes(torch.autograd.Function):
+    """The estimate of the gradient: `scores` only tie it to the graph, where it would pass for a constant."""
+
+    @staticmethod
+    def forward(grad: Tensor, gradient: Tensor, scores: Tensor) -> Tensor:
+        return grad.unsqueeze(-1) * gradient
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, ...]:
+        raise RuntimeError(
+            "PlackettLuceNDCGLoss has no second derivative; got a backward pass through its gradient "
+            "(create_graph=True). Take ApproxNDCGLoss(method='dense'), or Stochastic around it."
+        )
 
 
 def _up_to_here(values: Tensor, log_total: Tensor) -> Tensor:

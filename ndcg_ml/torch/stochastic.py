@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from ndcg_ml.torch._draws import check_generator, check_samples, gumbel, normal
 from ndcg_ml.torch._inputs import read_lists
 from ndcg_ml.torch._lists import above_zero
-from ndcg_ml.torch._ragged import as_padded
-from ndcg_ml.torch.plackett_luce import check_generator, check_samples, gumbel
+from ndcg_ml.torch._ragged import in_rows
 
 __all__ = ["Stochastic"]
 
@@ -24,7 +24,8 @@ class Stochastic(nn.Module):
     Parameters
     ----------
     loss : nn.Module
-        Called as ``loss(scores, labels, mask)``; any loss of this package, its reduction included.
+        Called as ``loss(scores, labels, mask)``, or for flat and nested lists with ``indexes=`` or ``offsets=``; any
+        loss of this package, its reduction included.
     noise : {"gumbel", "normal"}, default "gumbel"
         The law of the noise: standard Gumbel, or normal of deviation 1.
     samples : int, default 8
@@ -46,7 +47,9 @@ class Stochastic(nn.Module):
     -----
     Time and memory are `samples` times those of the loss. As the temperature of the loss tends to 0 it tends to the
     expected loss over drawn rankings, whose gradient ``PlackettLuceNDCGLoss`` estimates without bias. Tied scores are
-    told apart by the noise. Half-precision scores are widened to float32 before noise is added.
+    told apart by the noise. Half-precision scores are widened to float32 before noise is added. A flat list is drawn
+    for row by row, so that one seed gives a batch other noise than its padded form. Compiled, the draws are as in
+    ``PlackettLuceNDCGLoss``.
 
     Examples
     --------
@@ -91,18 +94,20 @@ class Stochastic(nn.Module):
         indexes: Tensor | None = None,
         offsets: Tensor | None = None,
     ) -> Tensor:
-        """The mean of the loss.
+        """The mean of the loss: arguments and errors as for ``ApproxNDCGLoss.forward``.
 
         Parameters
         ----------
         scores : Tensor of float, shape (n_lists, n_documents)
-            Higher is better.
+            Higher is better. Also flat, shape (n_rows,), or nested.
         labels : Tensor, shape of `scores`
-            Grades, of any real dtype.
+            Grades.
         mask : Tensor of bool, shape of `scores`, optional
-            True where the slot holds a document; the others change neither loss nor gradient, whatever they hold.
-        indexes, offsets : Tensor of int, optional
-            For flat or nested input, as for ``ApproxNDCGLoss``.
+            Padded form only: True where the slot holds a document.
+        indexes : Tensor of int, shape (n_rows,), optional
+            Flat form only: one query id a row.
+        offsets : Tensor of int, shape (n_lists + 1,), optional
+            Flat form only, instead of `indexes`.
 
         Returns
         -------
@@ -111,27 +116,23 @@ class Stochastic(nn.Module):
 
         Raises
         ------
-        TypeError, ValueError
-            As the loss does.
+        TypeError
+            An argument is not a tensor, or of a dtype that makes no sense.
+        ValueError
+            Shapes or offsets that do not go together; what the loss refuses.
         """
-        scores, labels, mask = as_padded(scores, labels, mask, indexes=indexes, offsets=offsets)
-        read_lists(scores, labels, mask)
+        scores, labels, indexes, offsets = in_rows(scores, labels, mask, indexes=indexes, offsets=offsets)
+        flat = indexes is not None or offsets is not None
+        read_lists(*((scores[None], labels[None], None) if flat else (scores, labels, mask)))
         wide = scores if scores.dtype == torch.float64 else scores.float()
-        noise = self.scale * self._draw(wide.detach())
-        losses = [self.loss(wide + noise[sample], labels, mask) for sample in range(self.samples)]
+        draw = gumbel if self.noise == "gumbel" else normal
+        noise = self.scale * draw(wide.detach(), self.samples, self.generator)
+        if flat:
+            losses = [self.loss(wide + added, labels, indexes=indexes, offsets=offsets) for added in noise]
+        else:
+            losses = [self.loss(wide + added, labels, mask) for added in noise]
         return torch.stack(losses).mean(0)
 
     def extra_repr(self) -> str:
         """The parameters, for ``repr``."""
         return f"noise={self.noise!r}, samples={self.samples}, scale={self.scale}"
-
-    def _draw(self, like: Tensor) -> Tensor:
-        """Noise of shape (samples, n_lists, n_documents)."""
-        if self.noise == "gumbel":
-            return gumbel(like, self.samples, self.generator)
-        # The quantile of a uniform draw, since normal draws of different counts differ from the first one on.
-        shape = (like.shape[-1], self.samples, *like.shape[:-1])
-        uniform = torch.rand(shape, generator=self.generator, dtype=like.dtype, device=like.device)
-        finfo = torch.finfo(like.dtype)
-        normal: Tensor = torch.special.ndtri(uniform.clamp(min=finfo.tiny, max=1 - finfo.eps / 2))
-        return normal.movedim(0, -1)
