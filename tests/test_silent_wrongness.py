@@ -676,15 +676,17 @@ def test_s16_the_mean_of_batch_values_depends_on_the_batches():
 def test_s16_torchmetrics_merges_queries_of_two_batches_that_share_an_id():
     """Ids that start again from 0 in every batch or process make one query of two, without a word."""
     first, second = (torch.tensor([2.0, 1.0]), torch.tensor([1, 0])), (torch.tensor([9.0, 8.0]), torch.tensor([0, 1]))
-    theirs, ours = RetrievalNormalizedDCG(), NDCG()
+    theirs, ours, loud = RetrievalNormalizedDCG(), NDCG(query_ids="batch"), NDCG()
     for s, y in (first, second):
-        theirs.update(s, y, indexes=torch.zeros(2, dtype=torch.long))
-        ours.update(s, y, indexes=torch.zeros(2, dtype=torch.long))
+        for metric in (theirs, ours, loud):
+            metric.update(s, y, indexes=torch.zeros(2, dtype=torch.long))
     right = (1 + 1 / np.log2(3)) / 2
     assert abs(theirs.compute().item() - right) > 0.1, MENDED
 
     assert ours.compute().item() == pytest.approx(right, abs=1e-12)
     assert ours.n_queries == 2
+    with pytest.raises(ValueError, match="1 of the queries came more than once"):
+        loud.compute()
 
 
 # -- S17: ranks passed as scores -------------------------------------------------------------------------------------

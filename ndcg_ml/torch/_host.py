@@ -12,22 +12,24 @@ from torch import Tensor
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import prepare
 
-__all__ = ["Sums", "host_sums"]
+__all__ = ["HostSums", "host_sums"]
 
 
-class Sums(NamedTuple):
-    """What a batch adds to the state of the metric; the last four have one entry a cut-off."""
+class HostSums(NamedTuple):
+    """What a batch adds to the state of the metric; the sums and `n_empty` have one entry a cut-off."""
 
     n_queries: int
     n_empty: NDArray[np.int64]
     ndcg: NDArray[np.float64]
     dcg: NDArray[np.float64]
     idcg: NDArray[np.float64]
+    ids: NDArray[np.int64] | None
+    """Of the flat form: the id of each query."""
 
 
 def host_sums(
     flavor: Flavor, ks: tuple[int | None, ...], preds: Any, target: Any, indexes: Any, mask: Any
-) -> Sums | None:
+) -> HostSums | None:
     """The sums of a batch that is on the CPU and in order.
 
     None where it is not: on a device, nested, being compiled, or anything that would have to be refused. The torch
@@ -59,12 +61,14 @@ def host_sums(
         return None
     counted = ~empty
     averaged = np.where(counted, ndcg, 0.0) if flavor.empty == "skip" else ndcg
-    return Sums(
+    ids = prepared.groups.ids
+    return HostSums(
         n_queries=len(ndcg),
         n_empty=empty.sum(axis=0),
         ndcg=averaged.sum(axis=0),
         dcg=np.where(counted, dcg, 0.0).sum(axis=0),
         idcg=np.where(counted, idcg, 0.0).sum(axis=0),
+        ids=None if ids is None else ids.astype(np.int64),
     )
 
 

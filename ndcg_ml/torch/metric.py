@@ -1,21 +1,24 @@
-"""``NDCG``: the mean over queries as a torchmetrics metric, from sums that add up over batches and processes."""
+"""``NDCG``: the mean over the queries of an epoch as a torchmetrics metric, whatever its batches and processes."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torchmetrics import Metric
+from torchmetrics.utilities.distributed import gather_all_tensors
 
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
-from ndcg_ml.torch._host import host_sums
 from ndcg_ml.torch._inputs import read_batch
-from ndcg_ml.torch._kernel import evaluate, snapped
-from ndcg_ml.torch._problems import PROBLEMS, refusal
+from ndcg_ml.torch._kernel import snapped, working_dtype
+from ndcg_ml.torch._problems import refusal
+from ndcg_ml.torch._rows import Rows, ids_of_lists, joined, rows_of
+from ndcg_ml.torch._sums import Cutoffs, Sums, host_looks, no_sums, sums_of_batch, sums_of_rows
 
 __all__ = ["NDCG"]
 
@@ -25,8 +28,8 @@ class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
 
     .. math::  \frac{1}{|Q|} \sum_q NDCG_q@k
 
-    (or the flavor's ``aggregate="micro"``: sum of DCG over sum of IDCG). Every query must arrive whole, in one
-    ``update`` of one process: two updates never share a query, so query ids may start again from 0 in each batch.
+    (or the flavor's ``aggregate="micro"``: sum of DCG over sum of IDCG). The number is that of the whole epoch,
+    however its queries are cut into batches and spread over processes: what would change it is refused.
 
     Parameters
     ----------
@@ -34,6 +37,13 @@ class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
         Which NDCG. ``ties="docid"`` is refused: a metric is given no document ids.
     k : int, None, or sequence of these, default the flavor's own
         Cut-off; None is no cut. With a sequence, ``compute`` gives a dict.
+    query_ids : {"global", "batch"}, default "global"
+        What the ids given to ``update`` mean. "global" (as in torchmetrics): an id names one query of the whole epoch,
+        over all updates and processes, and ``compute`` refuses a query that came more than once. "batch": ids start
+        again in every update, so that nothing can be checked.
+    split_queries : bool, default False
+        Whether the rows of one query may be spread over updates and processes. They are then kept until ``compute``,
+        which scores whole queries: memory grows with the rows. Needs ids, and ``query_ids="global"``.
     compute_on_cpu, dist_sync_on_step, process_group, dist_sync_fn, distributed_available_fn, sync_on_compute, \
 compute_with_cache
         Handed to ``torchmetrics.Metric``, which documents them. Leave ``dist_sync_on_step`` off where processes may
@@ -45,14 +55,16 @@ compute_with_cache
         With `k` in it, where that is one cut-off.
     ks : tuple of int or None
         The cut-offs.
+    query_ids : str
+    split_queries : bool
 
     Raises
     ------
     TypeError, ValueError
         As for ``Flavor``; or the tie rule is "docid". ``update`` raises as ``ndcg_ml.torch.ndcg`` does. On an
         accelerator ``update`` only looks at shapes and dtypes, so as not to wait for the device: NaN scores, refused
-        labels and (under ``empty="raise"``) empty queries raise in ``compute``. ``compute`` also raises when there is
-        nothing to average: no query, or only empty ones under ``empty="skip"``.
+        labels and (under ``empty="raise"``) empty queries raise in ``compute``. ``compute`` also raises when a query
+        came more than once, and when there is nothing to average: no query, or only empty ones under ``empty="skip"``.
 
     See Also
     --------
@@ -60,12 +72,22 @@ compute_with_cache
 
     Notes
     -----
-    The state is a handful of numbers, float64 sums and int64 counts, however many queries there are. It stays exact
-    when a model is cast (``.to(torch.bfloat16)``, ``set_dtype``), is not saved in checkpoints, and adds up over
-    processes with any number of batches, even none. A ``DistributedSampler`` repeats examples to make processes even;
-    repeated queries count twice, here as in any metric.
+    The state is a handful of numbers, float64 sums and int64 counts, and the ids of the queries seen, 8 bytes each (on
+    an accelerator 8 bytes a row of 1-D input, until ``compute``). It stays exact when a model is cast
+    (``.to(torch.bfloat16)``, ``set_dtype``), is not saved in checkpoints, and adds up over processes with any number
+    of batches, even none.
 
-    Two metrics of different flavor or cut-off are never merged into one compute group of a ``MetricCollection``.
+    A ``DistributedSampler`` repeats examples to make processes even. With ids the repeated queries are found and
+    refused. Padded input without `indexes` is counted unchecked, repeats included, and so are repeated rows under
+    ``split_queries=True``: use a sampler that does not repeat, such as ``range(rank, n, world_size)``.
+
+    With ``split_queries=True`` rows are kept in their own dtypes, and ``compute`` brings those of all processes to
+    each. Ties under "first" and "last" are ordered by arrival: process after process, update after update.
+
+    Calling the metric (``forward``) gives the value of that batch alone, nan where the batch has nothing to average.
+    The mean of these is not the value of the epoch; ``compute`` is.
+
+    Two metrics of different meaning are never merged into one compute group of a ``MetricCollection``.
 
     The keys of the dict, ``ndcg_at_10`` and ``ndcg`` (no cut-off), are legal in file names and in every logger; the
     cut-off itself, ``result[10]``, finds the same value.
@@ -83,6 +105,21 @@ compute_with_cache
     {'ndcg_at_1': 0.666667, 'ndcg_at_2': 0.819055}
     >>> value[2] is value["ndcg_at_2"]
     True
+
+    The rows of query 0 come in two batches:
+
+    >>> first = torch.tensor([0.2, 0.5]), torch.tensor([1, 1]), torch.tensor([0, 1])
+    >>> second = torch.tensor([0.8]), torch.tensor([0]), torch.tensor([0])
+    >>> pieces, whole = NDCG(), NDCG(split_queries=True)
+    >>> for preds, target, indexes in (first, second):
+    ...     pieces.update(preds, target, indexes)
+    ...     whole.update(preds, target, indexes)
+    >>> round(whole.compute().item(), 6)
+    0.815465
+    >>> pieces.compute()
+    Traceback (most recent call last):
+        ...
+    ValueError: under query_ids='global' a query must come once, whole; 1 of the queries came more than once ...
     """
 
     is_differentiable = False
@@ -95,12 +132,23 @@ compute_with_cache
     ndcg_sum: Tensor
     dcg_sum: Tensor
     idcg_sum: Tensor
+    ids: list[Tensor]
+    """One entry a query."""
+    row_ids: list[Tensor]
+    """Sorted, one tensor an update, one entry a row: on a device, until there is a reason to wait for it."""
+    preds: list[Tensor]
+    target: list[Tensor]
+    listed: list[Tensor]
+    _update_count: int  # torchmetrics' own, as are these
+    compute_on_cpu: bool
 
     def __init__(
         self,
         flavor: Flavor | str = "sklearn",
         *,
         k: KSpec = ...,
+        query_ids: Literal["global", "batch"] = "global",
+        split_queries: bool = False,
         compute_on_cpu: bool = False,
         dist_sync_on_step: bool = False,
         process_group: Any = None,
@@ -116,6 +164,7 @@ compute_with_cache
                 "flavor.ties='docid' orders tied documents by their ids, and a metric is given none. Choose another "
                 "rule, such as flavor.replace(ties='average'), or call ndcg_ml.torch.ndcg(..., doc_id=)."
             )
+        _check_meaning_of_ids(query_ids, split_queries)
         super().__init__(
             compute_on_cpu=compute_on_cpu,
             dist_sync_on_step=dist_sync_on_step,
@@ -127,22 +176,25 @@ compute_with_cache
         )
         self.flavor = flavor if several else flavor.replace(k=ks[0])
         self.ks = ks
+        self.query_ids = query_ids
+        self.split_queries = split_queries
         self._several = several
-        count = torch.int64
-        self.add_state("n_queries", torch.zeros((), dtype=count), dist_reduce_fx="sum", persistent=False)
-        self.add_state("n_empty", torch.zeros(len(ks), dtype=count), dist_reduce_fx="sum", persistent=False)
-        self.add_state("problems", torch.zeros(len(PROBLEMS), dtype=count), dist_reduce_fx="sum", persistent=False)
-        for name in ("ndcg_sum", "dcg_sum", "idcg_sum"):
-            total = torch.zeros(len(ks), dtype=torch.float64)
-            self.add_state(name, total, dist_reduce_fx="sum", persistent=False)
+        self._batch_alone = False
+        lists: tuple[str, ...] = ("ids", "row_ids") if query_ids == "global" else ()
+        if split_queries:
+            lists = Rows._fields
+        else:
+            for name, zeros in no_sums(ks)._asdict().items():
+                self.add_state(name, zeros, dist_reduce_fx="sum", persistent=False)
+        for name in lists:
+            self.add_state(name, [], dist_reduce_fx="cat", persistent=False)
         # A MetricCollection merges metrics whose states have equal names and, after one batch, equal values. Metrics of
         # unlike meaning may well agree on one batch: the name of this state, which is never used, tells them apart.
-        self.add_state(
-            f"meaning_{_digest(flavor, ks)}", torch.zeros((), dtype=count), dist_reduce_fx="sum", persistent=False
-        )
+        meaning = f"meaning_{_digest(flavor, ks)}"
+        self.add_state(meaning, torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum", persistent=False)
 
     def update(self, preds: Tensor, target: Tensor, indexes: Tensor | None = None, mask: Tensor | None = None) -> None:
-        """Add whole queries.
+        """Add queries, or under ``split_queries=True`` rows of queries.
 
         Parameters
         ----------
@@ -150,8 +202,9 @@ compute_with_cache
             Scores, shape (..., n_documents) with one query a row, or (n_rows,) with `indexes`.
         target : Tensor
             Labels, shape of `preds`.
-        indexes : Tensor of int, shape (n_rows,), optional
-            One query id a row of 1-D input; ids mean nothing beyond this call.
+        indexes : Tensor of int, optional
+            Query ids: one a row of 1-D input, which needs them; one a list of padded input, shape
+            ``preds.shape[:-1]``, where they serve to find queries that come more than once.
         mask : Tensor of bool, optional
             True where a slot of padded input holds a document.
 
@@ -159,38 +212,89 @@ compute_with_cache
         ------
         TypeError, ValueError
             As for ``ndcg_ml.torch.ndcg``; on an accelerator, what needs a look at the data raises in ``compute``.
+            `indexes` of padded input under ``query_ids="batch"``, where they would have no use; no `indexes` under
+            ``split_queries=True``.
         """
-        sums = host_sums(self.flavor, self.ks, preds, target, indexes, mask)
-        if sums is not None:
-            self._add(*map(torch.as_tensor, sums))
+        list_ids = None
+        if isinstance(preds, Tensor) and preds.ndim > 1:
+            if self.split_queries and indexes is None:
+                raise ValueError(
+                    "indexes must be given under split_queries=True, to know which rows belong to one query; got None. "
+                    "Pass one id a list, shape preds.shape[:-1], or leave split_queries off if every list is a query."
+                )
+            if self.query_ids == "batch" and indexes is not None:
+                raise ValueError(
+                    "indexes of padded input serve to find queries that come more than once, which query_ids='batch' "
+                    f"rules out; got shape {_shape(indexes)}. Leave indexes out, or choose query_ids='global'."
+                )
+            if indexes is not None:
+                list_ids, indexes = ids_of_lists(preds, indexes), None
+        if self.split_queries:
+            self._keep(preds, target, indexes, mask, list_ids)
             return
-        batch = read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
-        if batch is None:
+        found = sums_of_batch(self.flavor, self.ks, preds, target, indexes, mask)
+        if found is None:
             return
-        result = evaluate(self.flavor, self.ks, batch.layout, batch.scores, batch.labels, batch.listed)
-        if preds.device.type == "cpu" and not torch.compiler.is_compiling():
-            refused = refusal(self.flavor, result.problems.tolist(), labels="target", scores="preds")
-            if refused is not None:
-                raise ValueError(refused)
-        exists = batch.layout.exists.unsqueeze(-1)
-        counted = exists & ~result.empty
-        averaged = counted if self.flavor.empty == "skip" else exists
-        self.problems = self.problems.long() + result.problems
-        self._add(
-            exists.sum(),
-            (exists & result.empty).sum(0),
-            torch.where(averaged, result.ndcg, 0.0).sum(0),
-            torch.where(counted, result.dcg, 0.0).sum(0),
-            torch.where(counted, result.idcg, 0.0).sum(0),
-        )
+        sums, row_ids = found
+        self._add(sums)
+        if self.query_ids == "global":
+            if list_ids is not None:
+                self.ids.append(list_ids.to(self.device))
+            elif row_ids is not None:
+                (self.ids if host_looks(preds) else self.row_ids).append(row_ids.to(self.device))
 
-    def _add(self, n_queries: Tensor, n_empty: Tensor, ndcg: Tensor, dcg: Tensor, idcg: Tensor) -> None:
-        # Out of place, and restored to their dtype: a cast of the module around must not be able to narrow the sums.
-        self.n_queries = self.n_queries.long() + n_queries.to(self.n_queries.device)
-        self.n_empty = self.n_empty.long() + n_empty.to(self.n_empty.device)
-        self.ndcg_sum = self.ndcg_sum.to(ndcg.dtype) + ndcg.to(self.ndcg_sum.device)
-        self.dcg_sum = self.dcg_sum.to(ndcg.dtype) + dcg.to(self.dcg_sum.device)
-        self.idcg_sum = self.idcg_sum.to(ndcg.dtype) + idcg.to(self.idcg_sum.device)
+    def _add(self, sums: Sums) -> None:
+        for name, more in sums._asdict().items():
+            state = getattr(self, name)
+            # Out of place, and restored to their dtype: a cast of the module around must not narrow the sums.
+            setattr(self, name, state.to(more.dtype) + more.to(state.device))
+
+    def _keep(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
+        """Keep the rows, refusing at once what can be seen to be wrong with them."""
+        batch = None
+        looks = isinstance(preds, Tensor) and host_looks(preds)
+        if looks:
+            # Whether a query is empty shows when all of it is there; and the value of the pieces is of no use.
+            sums_of_batch(self.flavor.replace(empty=0.0), (1,), preds, target, indexes, mask)
+        if not looks or preds.is_nested:
+            batch = read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
+            if batch is None:
+                return
+        if batch is not None and preds.is_nested:
+            preds, target, mask = batch.scores, batch.labels, batch.listed
+        ids = indexes if list_ids is None else list_ids
+        for name, part in rows_of(preds, target, ids, mask, drop=looks)._asdict().items():
+            if part.numel():
+                getattr(self, name).append(part.to(self.device))
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Add a batch as ``update`` does, and give the value of the batch alone.
+
+        Returns
+        -------
+        Tensor or dict
+            As ``compute`` gives; nan where the batch has nothing to average.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As ``update`` and ``compute`` do; what was seen before is then left as it was.
+        """
+        before = self._copy_state_dict()
+        n_updates, compute_on_cpu = self._update_count, self.compute_on_cpu
+        self._batch_alone = True
+        try:
+            return super().forward(*args, **kwargs)
+        except (RuntimeError, TypeError, ValueError):
+            # torchmetrics has set the state aside, and its switches for this batch.
+            for name, state in before.items():
+                setattr(self, name, state)
+            self._update_count, self.compute_on_cpu = n_updates, compute_on_cpu
+            self._is_synced, self._should_unsync, self._to_sync = False, True, self.sync_on_compute
+            self._cache, self._computed, self._enable_grad = None, None, False
+            raise
+        finally:
+            self._batch_alone = False
 
     def compute(self) -> Tensor | dict[str, Tensor]:
         """The value over all queries seen.
@@ -203,38 +307,149 @@ compute_with_cache
         Raises
         ------
         ValueError
-            No query was seen, or there is nothing to average; or the data seen were refused (see the class).
+            No query was seen, or there is nothing to average; a query came more than once; or the data seen were
+            refused (see the class).
         """
-        refused = refusal(self.flavor, self.problems.tolist(), labels="target", scores="preds")
-        if refused is not None:
-            raise ValueError(f"{refused} (Found by update, on the batches since the last reset.)")
-        n_queries = int(self.n_queries)
-        if n_queries == 0:
-            raise ValueError("NDCG has seen no query, so there is nothing to average. Call update first.")
-        n_counted = [n_queries - n for n in self.n_empty.tolist()]
-        if self.flavor.empty == "skip" and not all(n_counted):
-            raise ValueError(
-                f"all {n_queries} queries are empty (ideal DCG 0), and empty='skip' leaves nothing to average. "
-                "Check the labels, or choose empty=0, 1 or nan."
-            )
-        values = self._micro(n_counted) if self.flavor.aggregate == "micro" else self._macro(n_queries, n_counted)
+        try:
+            values = self._values()
+        except ValueError:
+            if self._is_synced and self._should_unsync:  # torchmetrics would leave the sums of all processes in place
+                self.unsync()
+            raise
         if not self._several:
             return values[0]
         return ByCutoff(zip(map(_name, self.ks), values, strict=True))
 
-    def _macro(self, n_queries: int, n_counted: Sequence[int]) -> Tensor:
+    def _values(self) -> Tensor:
+        sums = self._sums()
+        refused = refusal(self.flavor, sums.problems.tolist(), labels="target", scores="preds")
+        if refused is not None:
+            raise ValueError(f"{refused} (Found in the batches since the last reset.)")
+        if self.query_ids == "global" and not self.split_queries:
+            self._refuse_queries_seen_twice()
+        n_queries = int(sums.n_queries)
+        n_counted = [n_queries - n for n in sums.n_empty.tolist()]
+        if not self._batch_alone:
+            if n_queries == 0:
+                raise ValueError("NDCG has seen no query, so there is nothing to average. Call update first.")
+            if self.flavor.empty == "skip" and not all(n_counted):
+                raise ValueError(
+                    f"all {n_queries} queries are empty (ideal DCG 0), and empty='skip' leaves nothing to average. "
+                    "Check the labels, or choose empty=0, 1 or nan."
+                )
+        if n_queries and self.flavor.aggregate == "micro":
+            return self._micro(sums, n_counted)
         n = n_counted if self.flavor.empty == "skip" else [n_queries] * len(self.ks)
-        return self.ndcg_sum / torch.tensor(n, dtype=self.ndcg_sum.dtype, device=self.ndcg_sum.device)
+        return sums.ndcg_sum / torch.tensor(n, dtype=sums.ndcg_sum.dtype, device=sums.ndcg_sum.device)
 
-    def _micro(self, n_counted: Sequence[int]) -> Tensor:
-        if not bool(torch.isfinite(self.dcg_sum + self.idcg_sum).all()):
+    def _sums(self) -> Sums:
+        if not self.split_queries:
+            return Sums(*(getattr(self, name) for name in Sums._fields))
+        dtypes = self._dtypes_of_lists()
+        # Values in one dtype need no wider one, which would cost time and memory.
+        for name in ("preds", "target"):
+            held = {part.dtype for part in getattr(self, name)}
+            dtypes[name] = held.pop() if len(held) == 1 else dtypes[name]
+        rows = Rows(*(joined(getattr(self, name), dtypes[name], self.device) for name in Rows._fields))
+        return sums_of_rows(self.flavor, self.ks, rows)
+
+    def _refuse_queries_seen_twice(self) -> None:
+        self._reduce_row_ids()
+        ids = np.sort(joined(self.ids, torch.int64, self.device).cpu().numpy())
+        again = np.unique(ids[1:][ids[1:] == ids[:-1]])
+        if again.size:
+            raise ValueError(
+                f"under query_ids='global' a query must come once, whole; {again.size} of the queries came more than "
+                f"once (id {again[0]}, for one), in two updates, on two processes, or as two padded lists. If its rows "
+                "are spread over batches, NDCG(split_queries=True) puts them together. If ids start again in each "
+                "batch, NDCG(query_ids='batch'). If a sampler repeats examples, as DistributedSampler does to make "
+                "processes even, use one that does not, such as range(rank, n, world_size). Then reset."
+            )
+
+    def _reduce_row_ids(self) -> None:
+        """From one id a row to one a query, for which the host has to wait."""
+        self.ids = [*self.ids, *map(torch.unique_consecutive, self.row_ids)]
+        self.row_ids = []
+
+    # -- processes and copies ----------------------------------------------------------------------------------------
+
+    def _dtypes_of_lists(self) -> dict[str, torch.dtype]:
+        """In which all processes can exchange them; a process without data has no other way to know."""
+        values = working_dtype(self.device)  # which holds the values of every narrower one
+        dtypes = {"preds": values, "target": values, "ids": torch.int64, "listed": torch.bool}
+        return {name: dtype for name, dtype in dtypes.items() if name in self._defaults}
+
+    def _sync_dist(self, dist_sync_fn: Callable[..., Any] = gather_all_tensors, process_group: Any = None) -> None:
+        # torchmetrics gathers as many tensors as the list of this process has, of its dtypes: another number of batches
+        # in another process would hang, and none at all could not be told a dtype. One tensor a list always goes.
+        group = process_group or self.process_group
+        if "row_ids" in self._defaults:
+            self._reduce_row_ids()
+        for name, dtype in self._dtypes_of_lists().items():
+            setattr(self, name, list(dist_sync_fn(joined(getattr(self, name), dtype, self.device), group=group)))
+        for name, default in self._defaults.items():
+            if isinstance(default, Tensor):
+                setattr(self, name, torch.stack(list(dist_sync_fn(getattr(self, name), group=group))).sum(0))
+
+    def merge_state(self, incoming_state: dict[str, Any] | Metric) -> None:
+        """Add what another metric has seen, as if this one had seen it after its own.
+
+        Parameters
+        ----------
+        incoming_state : NDCG, or its ``metric_state``
+            Of the same flavor, cut-offs, `query_ids` and `split_queries`.
+
+        Raises
+        ------
+        ValueError
+            It is of another meaning, or something else.
+        """
+        states: object = incoming_state
+        n_updates = 1
+        if isinstance(incoming_state, NDCG):
+            states, n_updates = incoming_state.metric_state, incoming_state.update_count
+        if not isinstance(states, dict) or set(states) != set(self._defaults):
+            raise ValueError(
+                "incoming_state must be an NDCG, or its metric_state, of the same flavor, cut-offs, query_ids and "
+                f"split_queries as this metric ({self.flavor}); got {type(incoming_state).__name__} of another meaning."
+            )
+        mine = self._copy_state_dict()
+        for name, theirs in states.items():
+            moved = theirs.to(self.device) if isinstance(theirs, Tensor) else [part.to(self.device) for part in theirs]
+            setattr(self, name, moved)
+        self._reduce_states(mine)
+        self._update_count += n_updates
+        self._computed = None
+
+    def _copy_state_dict(self) -> dict[str, Tensor | list[Tensor]]:
+        # No state is ever changed in place, apart from the lists growing: their tensors can be shared. Copying them in
+        # every forward, as torchmetrics would, takes time that grows with the square of the number of batches.
+        states: dict[str, Tensor | list[Tensor]] = self.metric_state
+        return {name: list(state) if isinstance(state, list) else state for name, state in states.items()}
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Plot a value, or a sequence of them, as the metrics of torchmetrics do.
+
+        Parameters
+        ----------
+        val : result of ``compute`` or ``forward``, or a sequence of such, default the result of ``compute``
+        ax : matplotlib axis, default a new one
+
+        Returns
+        -------
+        tuple of matplotlib figure and axis
+        """
+        return self._plot(val, ax)
+
+    def _micro(self, sums: Sums, n_counted: Sequence[int]) -> Tensor:
+        if not bool(torch.isfinite(sums.dcg_sum + sums.idcg_sum).all()):
             raise ValueError(
                 "the sum of DCG under aggregate='micro' is too large for float64, because the gains of the grades are. "
                 "Use a smaller grade scale, or aggregate='macro', a mean of ratios that has no such limit."
             )
         value = self.flavor.empty if isinstance(self.flavor.empty, float) else math.nan
-        none = torch.tensor([n == 0 for n in n_counted], device=self.idcg_sum.device)
-        return torch.where(none, value, snapped(self.dcg_sum / torch.where(none, 1.0, self.idcg_sum)))
+        none = torch.tensor([n == 0 for n in n_counted], device=sums.idcg_sum.device)
+        return torch.where(none, value, snapped(sums.dcg_sum / torch.where(none, 1.0, sums.idcg_sum)))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> NDCG:
         def moved(tensor: Tensor) -> Tensor:
@@ -263,7 +478,26 @@ def _name(k: int | None) -> str:
     return "ndcg" if k is None else f"ndcg_at_{k}"
 
 
-def _digest(flavor: Flavor, ks: tuple[int | None, ...]) -> str:
+def _shape(value: object) -> tuple[int, ...]:
+    return tuple(getattr(value, "shape", ()))
+
+
+def _check_meaning_of_ids(query_ids: object, split_queries: object) -> None:
+    if query_ids not in ("global", "batch"):
+        raise ValueError(
+            "query_ids must be 'global' (an id names one query of the whole epoch) or 'batch' (ids start again in "
+            f"each update); got {query_ids!r}."
+        )
+    if not isinstance(split_queries, bool):
+        raise TypeError(f"split_queries must be True or False; got {split_queries!r}.")
+    if split_queries and query_ids == "batch":
+        raise ValueError(
+            "split_queries=True puts the rows of a query together by their id, which must then mean the same in every "
+            "batch; got query_ids='batch'. Number the queries over the whole epoch and choose query_ids='global'."
+        )
+
+
+def _digest(flavor: Flavor, ks: Cutoffs) -> str:
     """Different for metrics of different meaning."""
     # Two callables may bear one name; the flavor keeps them alive, so that their ids are their own.
     callables = [id(part) for part in (flavor.gain, flavor.discount) if callable(part)]
