@@ -9,9 +9,13 @@ import math
 import loss_invariants
 import pytest
 import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from loss_invariants import doubles, value_and_gradient
+from strategies import flavors, problems
 
 from ndcg_ml import Flavor
+from ndcg_ml.torch._lists import _read, at_whole_ranks
 from ndcg_ml.torch.listwise import ListMLELoss, SoftmaxLoss
 
 
@@ -352,3 +356,19 @@ def test_what_a_loss_cannot_honour_is_refused_at_construction(make, error, words
 def test_repr_says_what_it_is():
     assert "target='listnet', reduction='mean'" in repr(SoftmaxLoss(target="listnet"))
     assert "tie_order='random', reduction='sum'" in repr(ListMLELoss(reduction="sum"))
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_a_list_is_empty_for_a_loss_without_ranks_when_it_is_for_the_others(data):
+    flavor = data.draw(flavors(aggregate="macro"))
+    try:
+        at_whole_ranks(flavor)
+    except ValueError:
+        assume(False)
+    rows = data.draw(problems(flavor, retrieved=False, weighted=False, finite=True)).padded(flavor)
+    scores, labels, mask = (torch.as_tensor(rows[name]) for name in ("y_score", "y_true", "mask"))
+    quick, full = (_read(flavor, scores, labels, mask, weighed=weighed) for weighed in (False, True))
+    assert quick.empty.tolist() == full.empty.tolist()
+    assert quick.ranked.tolist() == full.ranked.tolist()
+    assert quick.gains.gain.tolist() == full.gains.gain.tolist()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.torch._gains import gains_of, judge
+from ndcg_ml.torch._gains import Gains, gains_of, judge
 from ndcg_ml.torch._inputs import read_lists
 from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
 from ndcg_ml.torch._layout import Padded
@@ -38,12 +39,11 @@ class Lists(NamedTuple):
     ----------
     scores : Tensor of float32 or float64, shape (n_lists, n_documents)
         In the graph; 0 where `ranked` is not set, whatever the caller's tensor holds there.
-    labels : Tensor, like `scores`
-        In the dtype that the kernel works in.
-    listed : Tensor of bool, like `scores`
-        Which slots hold a document.
+    gains : Gains
+        In the dtype that the kernel works in; 0 where `ranked` is not set.
     weight : Tensor, like `scores`
-        Gain over the exact ideal, outside the graph; 0 where `ranked` is not set and in empty lists.
+        Gain over the exact ideal, outside the graph; 0 where `ranked` is not set and in empty lists. 0 for a loss that
+        has no use for it.
     ranked : Tensor of bool, like `scores`
         Which documents are ranked.
     empty : Tensor of bool, shape (n_lists,)
@@ -53,8 +53,7 @@ class Lists(NamedTuple):
     """
 
     scores: Tensor
-    labels: Tensor
-    listed: Tensor
+    gains: Gains
     weight: Tensor
     ranked: Tensor
     empty: Tensor
@@ -70,6 +69,8 @@ def loss_of(
     mask: Tensor | None,
     indexes: Tensor | None,
     offsets: Tensor | None,
+    *,
+    weighed: bool = True,
 ) -> Tensor:
     """The losses of the caller's lists, reduced.
 
@@ -82,6 +83,8 @@ def loss_of(
     reduction : {"mean", "sum", "none"}
     scores, labels, mask, indexes, offsets
         As for the losses' ``forward``.
+    weighed : bool
+        Whether the loss looks at ``Lists.weight``, for which the ideal has to be sorted.
 
     Raises
     ------
@@ -89,7 +92,7 @@ def loss_of(
         As for the losses' ``forward``.
     """
     batches, places = in_batches(scores, labels, mask, indexes=indexes, offsets=offsets)
-    read = [_read(flavor, *batch) for batch in batches]
+    read = [_read(flavor, *batch, weighed=weighed) for batch in batches]
     _refuse(flavor, read)
     loss = torch.cat([_counted(each(lists), lists) for lists in read])
     empty = torch.cat([lists.empty for lists in read])
@@ -156,15 +159,15 @@ def above_zero(name: str, value: float) -> float:
     return number
 
 
-def _read(flavor: Flavor, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
+def _read(flavor: Flavor, scores: Tensor, labels: Tensor, mask: Tensor | None, *, weighed: bool) -> Lists:
     """Check the arguments of a loss, and work out what does not depend on the surrogate."""
     scores, labels, listed = read_lists(scores, labels, mask)
     dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
     with torch.no_grad():
-        weight, ranked, empty, faults = _weights(flavor, scores.detach(), labels, listed)
+        gains, weight, ranked, empty, faults = _weights(flavor, scores.detach(), labels, listed, weighed=weighed)
     # Before any arithmetic: a padded NaN times 0 is NaN.
     clean = torch.where(ranked, scores.to(dtype), 0.0)
-    return Lists(clean, labels, listed, weight.to(dtype), ranked, empty, faults)
+    return Lists(clean, gains, weight.to(dtype), ranked, empty, faults)
 
 
 def _refuse(flavor: Flavor, read: list[Lists]) -> None:
@@ -191,13 +194,19 @@ def _named(text: str) -> Flavor:
 
 
 def _weights(
-    flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor
-) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
-    """Gain over ideal of each document, which documents take part, which lists are empty, and labels at fault."""
+    flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, *, weighed: bool
+) -> tuple[Gains, Tensor, Tensor, Tensor, dict[str, Tensor]]:
+    """Gains, gain over ideal, which documents take part, which lists are empty, and labels at fault."""
     layout = Padded(scores.shape[0], scores.shape[1], scores.device)
     judgements = judge(flavor, labels, listed)
     ranked = ranked_documents(flavor, judgements, None)
     gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
+    of_ranked = replace(gains, gain=torch.where(ranked, gains.gain, 0.0))
+    best_first = flavor.ideal in ("global", "recall") and flavor.ideal_depth == "all" and not callable(flavor.discount)
+    if not weighed and best_first and not needs_ranking(flavor):  # the best gain, at rank 1, decides alone
+        pool = ranked if flavor.ideal == "recall" else judgements.judged
+        empty = ~((gains.gain > 0) & pool).any(-1)
+        return of_ranked, torch.zeros_like(gains.gain), ranked, empty, judgements.faults
     ranking = rank(flavor, layout, scores, ranked, gains.gain, None) if needs_ranking(flavor) else None
     ks = (flavor.k,)
     table = table_for(flavor, ks, layout, labels)
@@ -205,4 +214,4 @@ def _weights(
     empty = ~(idcg > 0)
     counted = ranked & ~empty & ~too_short(flavor, ks, layout, ranked)
     weight = torch.where(counted, gains.gain / torch.where(empty, 1.0, idcg), 0.0)
-    return weight, ranked, empty.squeeze(-1), judgements.faults
+    return of_ranked, weight, ranked, empty.squeeze(-1), judgements.faults

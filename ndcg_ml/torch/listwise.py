@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._draws import check_generator, uniform
-from ndcg_ml.torch._gains import Gains, gains_of, judge, times_power_of_two
-from ndcg_ml.torch._layout import Padded
+from ndcg_ml.torch._gains import times_power_of_two
 from ndcg_ml.torch._lists import Lists, at_whole_ranks, check_reduction, finite_scores, flavor_of, loss_of
 
 __all__ = ["ListMLELoss", "SoftmaxLoss", "list_mle_loss", "softmax_loss"]
@@ -132,7 +131,7 @@ class SoftmaxLoss(nn.Module):
         ValueError
             Shapes or offsets that do not go together; on the CPU, labels that the flavor refuses.
         """
-        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets)
+        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets, weighed=False)
 
     def extra_repr(self) -> str:
         """The parameters, for ``repr``."""
@@ -150,7 +149,7 @@ class SoftmaxLoss(nn.Module):
 
     def _targets(self, lists: Lists) -> Tensor:
         """The target distribution of each list; 0 where there is none."""
-        gains = _gains(self.flavor, lists)
+        gains = lists.gains
         present = lists.ranked & ~lists.empty.unsqueeze(-1)
         exponent = gains.exponent.unsqueeze(-1)
         if self.target == "listnet":
@@ -317,7 +316,7 @@ class ListMLELoss(nn.Module):
         ValueError
             Shapes or offsets that do not go together; on the CPU, labels that the flavor refuses.
         """
-        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets)
+        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets, weighed=False)
 
     def extra_repr(self) -> str:
         """The parameters, for ``repr``."""
@@ -340,7 +339,7 @@ class ListMLELoss(nn.Module):
 
     def _order(self, lists: Lists) -> Tensor:
         """Largest gain first, absent documents last."""
-        key = torch.where(lists.ranked, _gains(self.flavor, lists).gain, -math.inf)
+        key = torch.where(lists.ranked, lists.gains.gain, -math.inf)
         if self.tie_order == "input":
             return key.argsort(dim=-1, descending=True, stable=True)
         drawn = uniform(lists.scores, self.generator).argsort(dim=-1)
@@ -394,9 +393,3 @@ def list_mle_loss(
         reduction=reduction,
     )
     return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
-
-
-def _gains(flavor: Flavor, lists: Lists) -> Gains:
-    """The gains of the ranked documents."""
-    layout = Padded(lists.labels.shape[0], lists.labels.shape[1], lists.labels.device)
-    return gains_of(flavor, judge(flavor, lists.labels, lists.listed), lists.ranked, layout)
