@@ -176,9 +176,11 @@ class Sums:
 
 def mean_dcg(dcg: FloatArray, weight: FloatArray | None) -> list[float]:
     """Weighted mean of the queries' DCG at each cut-off. No ideal, so no query is empty."""
-    if not np.isfinite(dcg).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.average(dcg, axis=0, weights=weight)
+    if not np.isfinite(means).all():
         raise ValueError(
-            "a DCG is too large for float64, because the gains of its grades are; NDCG, a ratio, has no such limit. "
-            "Use ndcg_score, or a smaller grade scale."
+            "a DCG is too large for float64, or their sum, because the gains of its grades are; NDCG, a ratio, has no "
+            "such limit. Use ndcg_score, or a smaller grade scale."
         )
-    return [float(value) for value in np.average(dcg, axis=0, weights=weight)]
+    return [float(value) for value in means]

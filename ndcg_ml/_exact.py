@@ -51,8 +51,15 @@ class Exact(NamedTuple):
         """The nearest float64 to the number over two to a power; 0 below the smallest one."""
         exponent = self.exponent - divided_by
         if not -1100 < self.magnitude - divided_by <= 1024:
-            return 0.0 if self.magnitude < divided_by else math.copysign(math.inf, self.mantissa)
-        return self.mantissa / (1 << -exponent) if exponent < 0 else float(self.mantissa << exponent)
+            return 0.0 if self.magnitude < divided_by else self._infinite
+        try:
+            return self.mantissa / (1 << -exponent) if exponent < 0 else float(self.mantissa << exponent)
+        except OverflowError:  # rounds up to 2^1024
+            return self._infinite
+
+    @property
+    def _infinite(self) -> float:
+        return math.inf if self.mantissa > 0 else -math.inf  # copysign would make a float of the mantissa first
 
 
 ZERO = Exact(0, 0)

@@ -6,8 +6,10 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from numbers import Complex, Real
 from types import EllipsisType, MappingProxyType
 from typing import Any, TypeAlias
 
@@ -577,7 +579,7 @@ def _check_gain(value: object) -> Gain:
     if isinstance(value, str):
         _check_choice("gain", value, "a table (gains indexed by integer grade) or a callable of one grade")
         return value
-    if isinstance(value, Sequence) or _is_vector(value):
+    if (isinstance(value, Sequence) and not _is_bytes(value)) or _is_ordered_vector(value):
         entries: Any = value
         table = tuple(_check_number("gain", entry) for entry in entries)
         if not table:
@@ -590,12 +592,26 @@ def _check_gain(value: object) -> Gain:
 
 
 def _check_number(name: str, value: object) -> float:
-    if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
+    number = _as_float(value)
+    if number is None:
         raise TypeError(f"Flavor.{name} must be a finite number; got {value!r} of type {type(value).__name__}.")
-    number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"Flavor.{name} must be a finite number; got {value!r}.")
     return number + 0.0  # -0.0 and 0.0 are one value, and print as one
+
+
+def _as_float(value: object) -> float | None:
+    """A real number as a float, infinite where it is beyond float64; None for anything else."""
+    imaginary = isinstance(value, Complex) and not isinstance(value, Real)  # NumPy's would lose that part
+    masked = hasattr(value, "mask")  # an element of NumPy's masked arrays would be nan, with a warning
+    if isinstance(value, (bool, str, bytes)) or imaginary or masked or not hasattr(value, "__float__"):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):  # an array of several, or of text
+        return None
 
 
 def _check_empty(value: object) -> float | str:
@@ -604,8 +620,7 @@ def _check_empty(value: object) -> float | str:
             return value
         if value == "nan":
             return math.nan
-    elif not isinstance(value, (bool, bytes)) and hasattr(value, "__float__"):
-        number = float(value)
+    elif (number := _as_float(value)) is not None:
         if math.isnan(number):
             return math.nan
         if number in (0.0, 1.0):
@@ -620,14 +635,27 @@ def check_k(value: object, name: str, none: str = "for no cut-off") -> int | Non
     """A cut-off, depth or number as an int >= 1, or None, of which `none` says what it means."""
     if value is None:
         return None
-    if isinstance(value, (bool, float, str)) or not hasattr(value, "__index__"):
+    number = None
+    if not isinstance(value, (bool, float, str)) and hasattr(value, "__index__"):
+        with suppress(TypeError):  # of an array that is no single integer, or of a class
+            number = operator.index(value)
+    if number is None:
         raise TypeError(
             f"{name} must be an integer >= 1, or None {none}; got {value!r} of type {type(value).__name__}."
         )
-    number = operator.index(value)
     if number < 1:
-        raise ValueError(f"{name} must be an integer >= 1, or None {none}; got {number}.")
+        raise ValueError(f"{name} must be an integer >= 1, or None {none}; got {_briefly(number)}.")
+    if number > _LARGEST:
+        raise ValueError(f"{name} must be at most 2^63 - 1, or None {none}; got {_briefly(number)}.")
     return number
+
+
+_LARGEST = 2**63 - 1
+"""No list is longer, and 64 bits hold it."""
+
+
+def _briefly(number: int) -> str:
+    return str(number) if abs(number) < 10**30 else "one of more than 30 digits"  # Python writes no more than 4300
 
 
 def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
@@ -655,7 +683,7 @@ _DEEPEST = 10**8
 def _as_cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
     if isinstance(k, EllipsisType):
         return (flavor.k,), False
-    if isinstance(k, str) or not (isinstance(k, Sequence) or _is_vector(k)):
+    if isinstance(k, str) or _is_bytes(k) or not (isinstance(k, Sequence) or _is_vector(k)):
         return (check_k(k, "k"),), False
     entries: Any = k
     several = tuple(check_k(entry, "k") for entry in entries)
@@ -669,6 +697,14 @@ def _as_cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]
 def _is_vector(value: object) -> bool:
     # NumPy arrays, pandas Index and the like; zero-dimensional ones are numbers.
     return getattr(value, "ndim", 0) == 1 or isinstance(value, (set, frozenset, range))
+
+
+def _is_ordered_vector(value: object) -> bool:
+    return _is_vector(value) and not isinstance(value, (set, frozenset, memoryview))
+
+
+def _is_bytes(value: object) -> bool:
+    return isinstance(value, (bytes, bytearray, memoryview))  # sequences of numbers that nobody means as such
 
 
 # -- text -----------------------------------------------------------------------------------------------------------

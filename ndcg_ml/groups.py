@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ndcg_ml._arrays import plain_array
 
 __all__ = ["Block", "Groups", "IntArray", "mean_row_weight"]
 
@@ -95,7 +97,7 @@ class Groups:
     @classmethod
     def from_sizes(cls, group: Any, n_rows: int) -> Groups:
         """From the number of rows of each query, in order (LightGBM's convention)."""
-        sizes = np.asarray(group)
+        sizes = plain_array(group, "group")
         if sizes.ndim != 1:
             raise ValueError(f"group must be one-dimensional, a size for each query; got shape {sizes.shape}.")
         if sizes.size == 0:
@@ -105,12 +107,14 @@ class Groups:
                 f"group must hold integers, the number of rows of each query; got dtype {sizes.dtype}. "
                 "If these are ids, one a row, pass them as qid=."
             )
-        sizes = sizes.astype(np.int64)
         if sizes.min() < 0:
             raise ValueError(f"group must hold sizes >= 0; got {sizes.min()}.")
-        if sizes.sum() != n_rows:
+        # Larger sizes than there are rows may add up to any number in 64 bits.
+        total = sum(sizes.tolist()) if sizes.max() > n_rows else int(sizes.sum())
+        sizes = sizes.astype(np.int64)
+        if total != n_rows:
             hint = " It has one entry a row: if these are ids, pass them as qid=." if sizes.size == n_rows else ""
-            raise ValueError(f"group must sum to the number of rows, {n_rows}; got a sum of {sizes.sum()}.{hint}")
+            raise ValueError(f"group must sum to the number of rows, {n_rows}; got a sum of {total}.{hint}")
         return cls(sizes=sizes, starts=_starts(sizes), order=None, n_rows=n_rows)
 
     @classmethod
@@ -233,7 +237,10 @@ def _starts(sizes: IntArray) -> IntArray:
 def _one_id_a_row(qid: Any) -> NDArray[Any]:
     if type(qid).__module__.split(".")[0] == "torch":
         raise TypeError("qid is a torch tensor; pass qid.cpu().numpy(), or use ndcg_ml.torch for tensors.")
-    ids = np.asarray(qid)
+    ids = plain_array(qid, "qid")
+    if ids.ndim == 1 and isinstance(qid, (list, tuple)) and _changed(qid, ids.dtype.kind):
+        ids = np.empty(len(qid), dtype=object)
+        ids[:] = qid
     if ids.ndim != 1:
         raise ValueError(f"qid must be one-dimensional, one id a row; got shape {ids.shape}.")
     if ids.dtype.kind in "TV":  # variable-width strings have no unique() before NumPy 2.3, records no order
@@ -248,6 +255,13 @@ def _one_id_a_row(qid: Any) -> NDArray[Any]:
     return ids
 
 
+def _changed(ids: Sequence[Any], kind: str) -> bool:
+    """Whether NumPy, which gives a list one dtype, made 1 and "1" one id, or 2**63 and -1 floats that lost digits."""
+    if kind in "US":
+        return len(set(map(type, ids))) > 1
+    return kind == "f" and any(isinstance(each, int) and abs(each) > 2**53 for each in ids)
+
+
 def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
     seen: dict[Any, int] = {}
     codes = np.empty(ids.size, dtype=np.int64)
@@ -256,7 +270,7 @@ def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
             present = value is not None and bool(value == value)
             if present:
                 codes[row] = seen.setdefault(value, len(seen))
-        except TypeError as error:  # unhashable, or pandas' NA, which refuses bool()
+        except (ArithmeticError, TypeError, ValueError) as error:  # unhashable; or what refuses ==, or bool() after it
             raise TypeError(f"qid must hold hashable ids; got {value!r} of type {type(value).__name__}.") from error
         if not present:
             raise ValueError(f"qid must have an id for every row; got a missing value at row {row}.")

@@ -95,7 +95,9 @@ def _open(path: Source, columns: list[str], opened: ExitStack) -> Any:
     try:
         # Pages are read as they are needed; buffered ahead, a file of one row group would be in memory whole.
         file = opened.enter_context(ParquetFile(path, pre_buffer=False, buffer_size=1 << 20))
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # from the system, not about what is in the file
+            raise
         raise ValueError(f"source must be Parquet files; {os.fspath(path)} is not: {error}.") from error
     known = file.schema_arrow.names
     for column in columns:

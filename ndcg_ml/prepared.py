@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import _aggregate, _numpy
-from ndcg_ml._arrays import flag_array, real_array
+from ndcg_ml._arrays import flag_array, plain_array, real_array
 from ndcg_ml._labels import judge
 from ndcg_ml._ranked import Ranked
 from ndcg_ml._tables import discounts, gain_of_grade, relative_gains
@@ -108,7 +108,8 @@ class Prepared:
         self._shape = labels.shape
         self._weight = query_weight
         self._threads = threads
-        flat = labels.reshape(-1).astype(np.float64, copy=False)
+        with np.errstate(invalid="ignore"):  # of a NaN that signals
+            flat = labels.reshape(-1).astype(np.float64, copy=False)
         judgements = judge(flavor, flat, groups)
         self.groups = groups = judgements.documents
         pool, graded = judgements.judged, judgements.graded
@@ -194,16 +195,16 @@ class Prepared:
             n_queries=self.groups.n_queries,
             n_empty=n_empty if self._several else n_empty[self.ks[0]],
             per_query=PerQuery(
-                qid=ids,
+                qid=ids.copy(),  # what is kept here must not change with the caller's table
                 ndcg=columns(ndcg),
                 dcg=columns(self._unscaled(dcg)),
                 idcg=columns(self._unscaled(idcg)),
                 empty=columns(empty),
-                n_docs=self._n_docs,
-                n_judged=self._pool.sizes,
+                n_docs=self._n_docs.copy(),
+                n_judged=self._pool.sizes.copy(),
                 n_relevant=self._pool.per_query(np.add, self._relevant.astype(np.float64), 0.0).astype(np.int64),
                 tied=self._tied(scores),
-                weight=np.ones(self.groups.n_queries) if self._weight is None else self._weight,
+                weight=np.ones(self.groups.n_queries) if self._weight is None else self._weight.copy(),
             ),
         )
 
@@ -423,13 +424,13 @@ def _unique_within_queries(doc_id: IntArray, groups: Groups, doc_ids: Any) -> No
 
 def _doc_codes(doc_id: Any, shape: tuple[int, ...]) -> IntArray:
     """Document ids as integers of the same order."""
-    ids = np.asarray(doc_id)
+    ids = plain_array(doc_id, "doc_id")
     if ids.dtype.kind == "T":  # NumPy's variable-width strings have no unique() before 2.3
         ids = ids.astype(object)
     if ids.shape != shape:
         raise ValueError(f"doc_id must have the shape of y_true, {shape}; got {ids.shape}.")
-    if ids.dtype.kind == "f" and np.isnan(ids).any():
-        raise ValueError("doc_id must have an id for every document; got NaN.")
+    if (ids.dtype.kind == "f" and np.isnan(ids).any()) or (ids.dtype.kind in "mM" and np.isnat(ids).any()):
+        raise ValueError("doc_id must have an id for every document; got a missing value (NaN or NaT).")
     if ids.dtype == object:
         kinds = {type(value) for value in ids.reshape(-1).tolist()}
         if len(kinds) > 1:
@@ -442,12 +443,17 @@ def _doc_codes(doc_id: Any, shape: tuple[int, ...]) -> IntArray:
 def _query_weight(query_weight: Any, n_queries: int) -> FloatArray:
     if isinstance(query_weight, Mapping):
         raise TypeError("query_weight must be an array, one weight a query in the order of the queries; got a mapping.")
-    weight = real_array(query_weight, "query_weight").astype(np.float64)
+    with np.errstate(invalid="ignore"):  # of a NaN that signals, which is refused below
+        weight = real_array(query_weight, "query_weight").astype(np.float64)
     if weight.shape != (n_queries,):
         raise ValueError(
             f"query_weight must have one weight a query, shape ({n_queries},); got {weight.shape}. "
             "Queries are in the order of group or of the rows, or of the first appearance of their qid."
         )
-    if not np.isfinite(weight).all() or weight.min() < 0 or not weight.sum() > 0:
-        raise ValueError("query_weight must be finite and >= 0, with at least one weight above 0.")
+    # Beyond these bounds sums and products with gains could leave float64, and NDCG, a ratio, would be wrong.
+    if not np.isfinite(weight).all() or weight.min() < 0 or not 1e-150 < weight.max() < 1e150:
+        raise ValueError(
+            "query_weight must be finite and >= 0, with at least one weight above 0, the largest of them between "
+            "1e-150 and 1e150; only their ratios matter."
+        )
     return weight

@@ -29,6 +29,7 @@ AnyPath: TypeAlias = "str | os.PathLike[str]"
 FloatArray: TypeAlias = NDArray[np.float64]
 
 _BLOCK = 1 << 20  # bytes of lines that are split at once; their tokens take some ten times as much memory
+_DIGITS = 18  # of the size of a query
 _SHOWN = 80  # characters of a wrong line in a message
 
 
@@ -271,7 +272,8 @@ def _queries_of_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:
     sizes: list[int] = []
     for number, line in _numbered(side):
         token = line.strip()
-        if token and not (token.isdigit() and int(token)):
+        # No file has so many rows, and Python itself does not read a number of more than 4300 digits.
+        if token and not (token.isdigit() and len(token) <= _DIGITS and int(token)):
             raise _wrong(side, number, "a line must be the size of a query, an integer of 1 or more", line)
         if token:
             sizes.append(int(token))
@@ -418,13 +420,16 @@ def _is_parquet(path: AnyPath) -> bool:
 def _parquet_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
     names, read = _parquet(path)
     wanted = _check_names(path, names)
-    table = read(columns=wanted)
-    columns = {name: np.asarray(table[name]) for name in wanted}
+    with _damage_told(path):
+        table = read(columns=wanted)
+        columns = {name: np.asarray(table[name]) for name in wanted}
     for name in wanted:
         if name in ("label", "score"):
             if columns[name].dtype.kind not in "fiub":
                 raise DataFileError(f"{path}: column {name} must hold numbers; got {columns[name].dtype}.")
             columns[name] = columns[name].astype(np.float64)
+        elif any(isinstance(value, (list, dict, np.ndarray)) for value in columns[name].tolist()):
+            raise DataFileError(f"{path}: column {name} must hold one id a row; got lists or records.")
         elif any(value is None or value != value for value in columns[name].tolist()):
             raise DataFileError(f"{path}: column {name} must have an id in every row; got a null.")
     return columns
@@ -433,17 +438,34 @@ def _parquet_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
 def _parquet(path: AnyPath) -> tuple[list[str], Callable[..., Any]]:
     """Names of the columns, and what reads some of them."""
     try:
-        file = import_module("pyarrow.parquet").ParquetFile(path)
-        return file.schema_arrow.names, file.read
+        pyarrow = import_module("pyarrow.parquet")
     except ImportError:
         pass
+    else:
+        with _damage_told(path):
+            file = pyarrow.ParquetFile(path)
+            return file.schema_arrow.names, file.read
     try:
         polars = import_module("polars")
     except ImportError as error:
         raise ImportError(
             f"{path} is a parquet file, and reading it needs pyarrow or polars. Install one with: pip install pyarrow"
         ) from error
-    return list(polars.read_parquet_schema(path)), partial(polars.read_parquet, path)
+    with _damage_told(path):
+        return list(polars.read_parquet_schema(path)), partial(polars.read_parquet, path)
+
+
+@contextmanager
+def _damage_told(path: AnyPath) -> Iterator[None]:
+    """Whatever pyarrow or polars raise, each in its own types, is about this file."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:  # from the system, not about what is in the file
+            raise
+        raise DataFileError(f"{path}: cannot be read as parquet: {error}") from error
 
 
 # -- bytes and lines ------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import readers
-from ndcg_ml._arrays import real_array
+from ndcg_ml._arrays import plain_array, real_array
 from ndcg_ml.evaluation import Evaluation, PerQuery, at_cutoff
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
 from ndcg_ml.groups import Groups, IntArray
@@ -270,7 +270,7 @@ def align(qrels: Any, run: Any, *, queries: str = "qrels") -> AlignedRun:
     >>> round(ndcg_score(**data.arguments(), flavor="trec_eval"), 6)
     0.760188
     """
-    if queries not in _QUERIES:
+    if not isinstance(queries, str) or queries not in _QUERIES:
         kind = ValueError if isinstance(queries, str) else TypeError
         raise kind(f"queries must be one of {', '.join(map(repr, _QUERIES))}; got {queries!r}.")
     topics, documents = _Topics(), _Kind("document")
@@ -349,7 +349,13 @@ class _Kind:
         if all(issubclass(kind, str) for kind in kinds):
             if kinds:
                 self.agree(str, source)
-            return [each.encode("utf-8", "surrogateescape") for each in ids]
+            try:
+                return [each.encode("utf-8", "surrogateescape") for each in ids]
+            except UnicodeEncodeError as error:
+                raise ValueError(
+                    f"{self._what} ids of {source} must be text that UTF-8 can hold; got {error.object!r}, which has "
+                    "half of a surrogate pair."
+                ) from error
         if all(issubclass(kind, (int, np.integer)) and not issubclass(kind, bool) for kind in kinds):
             self.agree(int, source)
             return [b"%d" % each for each in ids]
@@ -395,8 +401,8 @@ class _Topics:
         """The ids of these numbers as the caller had them."""
         listed = list(self._number)
         names = [self.kind.decoded(listed[number]) for number in numbers.tolist()]
-        # NumPy's own strings would lose a NUL at the end.
-        lossy = any(isinstance(name, str) and name.endswith("\0") for name in names)
+        # NumPy's own strings would lose a NUL at the end, and integers beyond 64 bits may become floats.
+        lossy = any(name.endswith("\0") if isinstance(name, str) else abs(name) >= 2**63 for name in names)
         return np.array(names, dtype=object if lossy else None if names else str)
 
 
@@ -496,7 +502,8 @@ def _of_mapping(name: str, data: Mapping[Any, Any], topics: _Topics, documents: 
             numbers = real_array(list(listed.values()), source)
             if numbers.ndim != 1:
                 raise TypeError(f"{source} must hold one number a document; got {next(iter(listed.values()))!r}.")
-            values.append(numbers.astype(np.float64))
+            with np.errstate(invalid="ignore"):  # of a NaN that signals, which is refused in time
+                values.append(numbers.astype(np.float64))
         else:
             values.append(-np.arange(len(listed), dtype=np.float64))
     return _named(name, of_topic, np.repeat(of_topic, sizes), ids, np.concatenate(values), topics, documents)
@@ -522,9 +529,13 @@ def _of_frame(name: str, frame: Any, topics: _Topics, documents: _Kind) -> _Rows
             f"{name} as a data frame must have columns qid, docno and {value}; got {', '.join(map(str, has))}. "
             f"Rename the one that is meant by {missing[0]}."
         )
-    topic = topics.numbers(topics.kind.coded(np.asarray(frame["qid"]).tolist(), f"{name}, column qid,"))
-    ids = documents.coded(np.asarray(frame["docno"]).tolist(), f"{name}, column docno,")
-    values = real_array(frame[value], f"column {value} of {name}").astype(np.float64)
+    topic = topics.numbers(
+        topics.kind.coded(plain_array(frame["qid"], f"column qid of {name}").tolist(), f"{name}, column qid,")
+    )
+    docnos = plain_array(frame["docno"], f"column docno of {name}").tolist()
+    ids = documents.coded(docnos, f"{name}, column docno,")
+    with np.errstate(invalid="ignore"):  # as above
+        values = real_array(frame[value], f"column {value} of {name}").astype(np.float64)
     return _named(name, np.unique(topic), topic, ids, values, topics, documents)
 
 

@@ -285,11 +285,11 @@ def evaluate_ranked(
     0.760429
     """
     flavor = as_flavor(flavor).replace(ties="first")
-    ranked = [_one_list(row, f"grades[{i}]") for i, row in enumerate(grades)]
+    ranked = [_one_list(row, f"grades[{i}]") for i, row in enumerate(_lists(grades, "grades"))]
     if judged is None:
         unretrieved: list[list[float]] = [[] for _ in ranked]
     else:
-        pools = [_one_list(row, f"judged[{i}]") for i, row in enumerate(judged)]
+        pools = [_one_list(row, f"judged[{i}]") for i, row in enumerate(_lists(judged, "judged"))]
         if len(pools) != len(ranked):
             raise ValueError(f"judged must have one list for each query of grades, {len(ranked)}; got {len(pools)}.")
         unretrieved = [_not_retrieved(row, pool, i) for i, (row, pool) in enumerate(zip(ranked, pools, strict=True))]
@@ -307,16 +307,22 @@ def evaluate_ranked(
     )
 
 
+def _lists(value: Any, name: str) -> Iterable[Any]:
+    if not isinstance(value, Iterable) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        raise TypeError(f"{name} must be a list of grades for each query; got {type(value).__name__}.")
+    return value
+
+
 def _one_list(row: Any, name: str) -> list[float]:
-    if np.ndim(row) == 0:
+    values = real_array(row, name)
+    if values.ndim == 0:
         raise TypeError(
             f"{name} must be a list of grades, one list for each query; got {row!r}. "
             "For a single query, wrap its list: [[3, 0, 1]]."
         )
-    values = real_array(row, name)
     if values.ndim != 1:
         raise ValueError(f"{name} must be one list of grades; got shape {values.shape}.")
-    grades: list[float] = values.astype(np.float64).tolist()
+    grades: list[float] = values.tolist()
     return grades
 
 

@@ -20,6 +20,7 @@ import math
 import os
 import pickle
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,6 +47,7 @@ from ndcg_ml.readers import read_columns, read_letor
 
 RESULTS = Path(__file__).parent / "results"
 SECONDS = 5.0  # after which an input counts as hanging
+MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # for files that are written by the million
 PACKAGE = os.path.dirname(ndcg_ml.__file__)
 
 
@@ -82,8 +84,7 @@ def run(target: str, numbers: Sequence[int], seed: int) -> Tally:
     """Try the inputs of these numbers."""
     draw, attempt = TARGETS[target]
     tally, started = Tally(), time.perf_counter()
-    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    with tempfile.TemporaryDirectory(dir=memory) as folder, guarded():
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder, guarded():
         for number in numbers:
             rng = Random(f"{seed}/{target}/{number}")
             with quiet():
@@ -111,6 +112,12 @@ def judge(tally: Tally, attempt: Callable[[Any, Random], None], case: Any, rng: 
         if error.errno is None:  # a library's, about what is in the file
             fail(tally, error, case, number)
         else:
+            tally.refused += 1
+    except ImportError as error:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if installed("pyarrow") is not None or installed("polars") is not None:
+            fail(tally, error, case, number)
+        else:  # as documented of parquet files
             tally.refused += 1
     except (Exception, HangError) as error:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -873,6 +880,7 @@ TARGETS: dict[str, tuple[Callable[[Random, Path], Any], Callable[[Any, Random], 
     "runs": (draw_runs, attempt_runs),
 }
 # Of a run of all targets: texts are cheap.
+GUIDED = ("parse", "letor", "trec", "columns")
 SHARES = {"parse": 20, "letor": 2, "trec": 2, "columns": 2, "arrays": 3, "runs": 2}
 
 
@@ -885,14 +893,15 @@ with atheris.instrument_imports(include=["ndcg_ml.flavor", "ndcg_ml.readers", "n
 from reliability import fuzz
 fuzz.guided(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
 """
+_TALLY = "TALLY "
 
 
 def guided(target: str, inputs: int, seed: int) -> None:
     """Give atheris the target: bytes become a text or a file. Ends the process, with the tally on standard output."""
     import atheris
 
-    tally = Tally()
-    folder = Path(tempfile.mkdtemp())
+    tally, started = Tally(), time.perf_counter()
+    folder = Path(tempfile.mkdtemp(dir=MEMORY))
     number = itertools.count()
     keep = contextlib.ExitStack()
     keep.enter_context(guarded())
@@ -909,8 +918,9 @@ def guided(target: str, inputs: int, seed: int) -> None:
             case |= {"k": ..., "queries": "qrels"}
         judge(tally, TARGETS[target][1], case, Random(0), at := next(number))
         if at + 1 == inputs:
-            found = {"inputs": tally.inputs, "answered": tally.answered, "failures": tally.failures}
-            print("TALLY", json.dumps(found), flush=True)
+            tally.seconds = time.perf_counter() - started
+            print(_TALLY + json.dumps({**vars(tally), "foreign": dict(tally.foreign)}), flush=True)
+            shutil.rmtree(folder)
             os._exit(0)
 
     corpus = folder / "corpus"
@@ -919,6 +929,16 @@ def guided(target: str, inputs: int, seed: int) -> None:
         (corpus / str(i)).write_bytes(_seed(target, Random(f"{seed}/{i}"), folder))
     atheris.Setup(["fuzz", str(corpus), f"-seed={seed}", "-max_len=4096", "-verbosity=0", "-rss_limit_mb=4096"], one)
     atheris.Fuzz()
+
+
+def guided_elsewhere(target: str, inputs: int, seed: int) -> Tally:
+    """The tally of ``guided`` in a process of its own."""
+    command = [sys.executable, "-c", _GUIDED, target, str(inputs), str(seed)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    for line in done.stdout.splitlines():
+        if line.startswith(_TALLY):
+            return Tally(**json.loads(line.removeprefix(_TALLY)))
+    raise SystemExit(f"atheris ended with {done.returncode}: {done.stderr[-2000:]}")
 
 
 def _seed(target: str, rng: Random, folder: Path) -> bytes:
@@ -935,7 +955,9 @@ def _seed(target: str, rng: Random, folder: Path) -> bytes:
 def save(tallies: dict[str, Tally], command: str) -> None:
     """Write the record, keeping what was found before."""
     path = RESULTS / "fuzz.json"
-    before = json.loads(path.read_text()) if path.exists() else {"found": [], "figures": []}
+    before = (
+        json.loads(path.read_text()) if path.exists() else {"found": [], "figures": [], "versions": {}, "command": ""}
+    )
     rows = {row["target"]: row for row in before["figures"]}
     for name, tally in tallies.items():
         rows[name] = {
@@ -947,19 +969,20 @@ def save(tallies: dict[str, Tally], command: str) -> None:
             "seconds": f"{tally.seconds:.0f}",
         }
     names = ("numpy", "pandas", "polars", "pyarrow", "torch", "atheris")
-    versions = {"python": platform.python_version(), **{name: found for name in names if (found := _version(name))}}
+    here = {"python": platform.python_version(), **{name: found for name in names if (found := _version(name))}}
+    commands = [*filter(None, before["command"].split("; ")), command]
     record = {
         "title": "Fuzzed inputs",
         "tried": "Texts of flavors, data files, arrays and runs in memory, drawn and then damaged: each must give a "
         "result as documented or a ValueError or TypeError within five seconds, without a warning, a nan that the "
         "flavor does not ask for, or a text of a flavor that does not read back.",
-        "command": command,
+        "command": "; ".join(dict.fromkeys(commands)),
         "count": sum(int(row["inputs"].replace(",", "")) for row in rows.values()),
         "unit": "inputs",
         "failed": sum(int(row["fails"]) for row in rows.values()),
         "found": before["found"],
         "figures": list(rows.values()),
-        "versions": versions,
+        "versions": {**before["versions"], **here},
         "date": str(date.today()),
     }
     RESULTS.mkdir(exist_ok=True)
@@ -983,25 +1006,30 @@ def main() -> None:
     parser.add_argument("--engine", choices=["own", "atheris"], default="own")
     parser.add_argument("--record", action="store_true", help="write reliability/results/fuzz.json")
     args = parser.parse_args()
-    if args.engine == "atheris":
-        command = [sys.executable, "-c", _GUIDED, args.target, str(args.inputs), str(args.seed)]
-        raise SystemExit(subprocess.run(command, check=False).returncode)
     targets = list(TARGETS) if args.target == "all" else [args.target]
+    if args.engine == "atheris":
+        targets = [target for target in targets if target in GUIDED]
     tallies = {}
     for target in targets:
-        share = args.inputs * SHARES[target] // sum(SHARES.values()) if args.target == "all" else args.inputs
-        tally = tallies[target] = run(target, [args.only] if args.only is not None else range(share), args.seed)
+        share = args.inputs * SHARES[target] // sum(SHARES[each] for each in targets)
+        if args.engine == "atheris":
+            name, tally = f"{target}, guided by coverage", guided_elsewhere(target, share, args.seed)
+        else:
+            name, tally = target, run(target, [args.only] if args.only is not None else range(share), args.seed)
+        tallies[name] = tally
         print(
-            f"{target}: {tally.inputs:,} inputs, {tally.answered:,} answered, {tally.refused:,} refused, "
-            f"{len(tally.failures)} failures, {tally.seconds:.0f} s"
+            f"{name}: {tally.inputs:,} inputs, {tally.answered:,} answered, {tally.refused:,} refused, "
+            f"{len(tally.failures)} failures, {tally.seconds:.0f} s",
+            flush=True,
         )
         for kind, failure in tally.failures.items():
             print(f"  FAILS {kind} ({failure['times']} times): {failure['error']}")
             print(f"    --target {target} --seed {args.seed} --only {failure['number']}: {failure['case'][:600]}")
-        for where, times in tally.foreign.most_common(30):
+        for where, times in Counter(tally.foreign).most_common(30):
             print(f"  foreign words, {times}: {where}")
     if args.record:
-        options = f"--target {args.target} --inputs {args.inputs} --seed {args.seed}"
+        engine = "" if args.engine == "own" else " --engine atheris"
+        options = f"--target {args.target} --inputs {args.inputs} --seed {args.seed}{engine}"
         save(tallies, f"python -m reliability.fuzz {options} --record")
     raise SystemExit(any(tally.failures for tally in tallies.values()))
 

@@ -26,7 +26,7 @@ from ndcg_ml.presets import MIRRORS
 AWKWARD = [0.1, 1 / 3, 1e-300, 5e-324, 1.7976931348623157e308, -2.5, 1e15, 1e16, 123456789012345.6, -0.0]
 
 
-@given(flavors(callables=False), st.integers(1, 10**30) | st.none())
+@given(flavors(callables=False), st.integers(1, 2**63 - 1) | st.none())
 def test_text_reads_back(flavor, k):
     flavor = flavor.replace(k=k)
     text = str(flavor)

@@ -74,7 +74,7 @@ def test_an_exact_sum_rounds_once(values: list[float]) -> None:
     try:
         rounded = float(expected)
     except OverflowError:
-        rounded = math.copysign(math.inf, expected)
+        rounded = math.inf if expected > 0 else -math.inf
     assert exact_sum(np.array(values, dtype=np.float64)).rounded() == rounded
 
 
@@ -513,6 +513,10 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         evaluate_parquet([], **NAMES)
     with pytest.raises(OSError, match="nowhere"):
         evaluate_parquet(tmp_path / "nowhere.parquet", **NAMES)
+    damaged = path.read_bytes()
+    (tmp_path / "damaged").write_bytes(damaged[:-30] + b"\x0c" * 22 + damaged[-8:])
+    with pytest.raises(ValueError, match="source must be Parquet files"):
+        evaluate_parquet(tmp_path / "damaged", **NAMES)
     (tmp_path / "text").write_text("not a table")
     with pytest.raises(ValueError, match="source must be Parquet files"):
         evaluate_parquet(tmp_path / "text", **NAMES)

@@ -1,0 +1,194 @@
+"""A few thousand hostile inputs of each kind, the same in every run; and the proof that they would show a defect."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ndcg_ml import Flavor, _aggregate, _numpy, evaluate_ranked, evaluate_run, ndcg_score, readers, runs
+from ndcg_ml._exact import exact_sum
+
+fuzz = pytest.importorskip("reliability.fuzz", reason="the runs are not part of the installed package")
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer to interrupt what hangs")
+
+INPUTS = {"parse": 3000, "letor": 600, "trec": 400, "columns": 500, "arrays": 800, "runs": 500}
+
+
+@pytest.mark.parametrize("target", INPUTS)
+def test_hostile_inputs_are_answered_or_refused(target):
+    tally = fuzz.run(target, range(INPUTS[target]), seed=0)
+    assert tally.failures == {}
+    assert tally.inputs == INPUTS[target]
+    assert min(tally.answered, tally.refused) > INPUTS[target] // 20  # neither too tame nor too wild
+
+
+def test_an_input_can_be_repeated(tmp_path):
+    for target, (draw, _) in fuzz.TARGETS.items():
+        with fuzz.quiet():
+            one, again = (repr(draw(fuzz.Random(f"0/{target}/7"), tmp_path)) for _ in range(2))
+        assert one == again, target
+
+
+def shortened(flavor):
+    return "ndcg[]"
+
+
+def fails(*_, **__):
+    raise KeyError("a defect")
+
+
+def hangs(*_, **__):
+    time.sleep(10)
+
+
+def warns(*_, **__):
+    warnings.warn("a defect", RuntimeWarning, stacklevel=1)
+
+
+def undefined(at_rank, _, ks):
+    return np.full((len(at_rank), len(ks)), np.nan)
+
+
+def doubled(numerator, denominator, **named):
+    return np.full_like(named["out"], 2.0)
+
+
+class Doubling:
+    """NumPy, but for one function."""
+
+    divide = staticmethod(doubled)
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+
+@pytest.mark.parametrize(
+    ("target", "home", "name", "defect", "kind"),
+    [
+        ("parse", Flavor, "__str__", shortened, "BrokenContractError"),
+        ("parse", Flavor, "__hash__", fails, "KeyError"),
+        ("letor", readers, "_text", fails, "KeyError"),
+        ("letor", readers, "_number", hangs, "HangError"),
+        ("columns", readers, "_cell", warns, "RuntimeWarning"),
+        ("trec", readers, "_acceptable", fails, "KeyError"),
+        ("arrays", _numpy, "dcg", undefined, "BrokenContractError"),
+        ("arrays", _aggregate, "np", Doubling(), "BrokenContractError"),
+        ("runs", runs, "_matched", fails, "KeyError"),
+    ],
+)
+def test_a_defect_is_found(target, home, name, defect, kind, monkeypatch):
+    monkeypatch.setattr(home, name, defect)
+    monkeypatch.setattr(fuzz, "SECONDS", 0.05 if defect is hangs else 5.0)
+    tally = fuzz.run(target, range(4 if defect is hangs else 150), seed=0)
+    assert any(found.startswith(kind) for found in tally.failures)
+    first = next(failure for found, failure in tally.failures.items() if found.startswith(kind))
+    again = fuzz.run(target, [first["number"]], seed=0)
+    assert any(found.startswith(kind) for found in again.failures)
+
+
+# -- what the long runs found -----------------------------------------------------------------------------------------
+
+ONE = {"q": {"d": 1}}
+FOUND = {
+    "a number beyond float64": (lambda: Flavor(max_grade=10**400), ValueError, r"max_grade must be a finite number"),
+    "a fraction beyond it": (lambda: Flavor(gain=(Fraction(10**400, 3),)), ValueError, "gain must be a finite number"),
+    "empty beyond it": (lambda: Flavor(empty=10**400), ValueError, r"Flavor\.empty must be 0, 1, nan"),
+    "what is imaginary": (lambda: Flavor(max_grade=np.complex64(1)), TypeError, r"Flavor\.max_grade must be a finite"),
+    "text in an array": (lambda: Flavor(empty=np.array("a")), TypeError, r"Flavor\.empty must be 0, 1, nan"),
+    "a masked element": (lambda: Flavor(gain=np.ma.array([1, 2], mask=[0, 1])), TypeError, "gain must be a finite"),
+    "bytes as a gain table": (lambda: Flavor(gain=b"\x00\x01\x03"), TypeError, r"Flavor\.gain must be one of"),
+    "a set as a gain table": (lambda: Flavor(gain={0, 3, 1}), TypeError, r"Flavor\.gain must be one of"),
+    "bytes as cut-offs": (lambda: ndcg_score([[1]], [[1]], k=b"\x01\x02"), TypeError, "k must be an integer >= 1"),
+    "a class as a cut-off": (lambda: ndcg_score([[1]], [[1]], k=int), TypeError, "k must be an integer >= 1"),
+    "a matrix as a cut-off": (lambda: Flavor(k=np.array([[1, 2]])), TypeError, r"Flavor\.k must be an integer >= 1"),
+    "a cut-off beyond 64 bits": (lambda: Flavor(k=2**63), ValueError, "k must be at most 2.63 - 1.*got 92233"),
+    "one that cannot be printed": (lambda: Flavor(k=10**5000), ValueError, "at most 2.63 - 1.*got one of more than 30"),
+    "one below": (lambda: Flavor(k=-(10**5000)), ValueError, "must be an integer >= 1.*got one of more than 30"),
+    "half a surrogate pair": (
+        lambda: evaluate_run({"q": {"\ud800": 1}}, {"q": {"\ud800": 1}}),
+        ValueError,
+        r"document ids of qrels\['q'\] must be text that UTF-8 can hold; got '\\ud800'",
+    ),
+    "an array of topics": (lambda: evaluate_run(ONE, ONE, queries=np.array([1, 2])), TypeError, "queries must be one"),
+    "a number of lists": (lambda: evaluate_ranked(3), TypeError, "grades must be a list of grades for each query; got"),
+    "an id that refuses to be compared": (
+        lambda: ndcg_score([1, 0], [1, 0], qid=["a", Decimal("sNaN")]),
+        TypeError,
+        "qid must hold hashable ids",
+    ),
+    "arrays as ids": (
+        lambda: ndcg_score([1, 0], [1, 0], qid=np.array([np.array([1, 2]), "a"], dtype=object)),
+        TypeError,
+        "qid must hold hashable ids",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_what_was_found_stays_mended(case):
+    call, error, message = FOUND[case]
+    with pytest.raises(error, match=f"(?s){message}") as caught:
+        call()
+    assert type(caught.value) is error
+    assert fuzz.in_our_words(caught.value)
+
+
+def test_topics_of_more_than_64_bits_stay_integers():
+    qrels = {2**63: {1: 1}, -1: {1: 1}, 2**64: {1: 1}}
+    result = evaluate_run(qrels, {-1: {1: 1}})
+    assert [repr(each) for each in result.per_query.qid.tolist()] == [repr(each) for each in qrels]
+    assert result.qrels_only.tolist() == [2**63, 2**64]
+
+
+def test_the_size_of_a_query_has_no_four_thousand_digits(tmp_path):
+    (tmp_path / "labels").write_text("1 1:0.5\n")
+    (tmp_path / "scores").write_text("1\n")
+    (tmp_path / "labels.query").write_text("9" * 4400)
+    with pytest.raises(readers.DataFileError, match="line 1: a line must be the size of a query"):
+        readers.read_letor(tmp_path / "labels", tmp_path / "scores")
+
+
+def parquet(path, **columns):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table(columns), path)
+    return path.read_bytes()
+
+
+def test_a_damaged_parquet_file_is_named(tmp_path):
+    path = tmp_path / "rows"
+    content = parquet(path, qid=["a"] * 50, label=list(range(50)), score=list(range(50)))
+    data, footer = content.index(b"\x15"), len(content) - 12
+    for damaged in (content[:-9], b"PAR1", content[:data] + b"\xff" * 20 + content[data + 20 :], content[:footer] * 2):
+        path.write_bytes(damaged)
+        with pytest.raises(readers.DataFileError, match=f"^{path}: cannot be read as parquet: "):
+            readers.read_columns(path)
+
+
+def test_lists_in_a_parquet_file_are_no_ids(tmp_path):
+    path = tmp_path / "rows"
+    parquet(path, qid=[[1, 2], [1, 2]], label=[1, 0], score=[1, 2])
+    with pytest.raises(readers.DataFileError, match="column qid must hold one id a row; got lists or records"):
+        readers.read_columns(path)
+
+
+def test_grades_whose_bits_signal_are_unjudged():
+    signalling = np.array([0x7D01, 0x3C00, 0], dtype="u2").view("f2")
+    flavor = Flavor(unjudged="zero")
+    quiet = evaluate_ranked([[float("nan"), 1, 0]], flavor=flavor).value
+    assert evaluate_ranked([signalling], flavor=flavor).value == quiet
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_exact_sum_that_rounds_up_to_infinity(sign):
+    halves = sign * np.array([8.988465674311579e307, 8.98846567431158e307])
+    assert exact_sum(halves).rounded() == sign * math.inf
+    assert exact_sum(halves, 3).rounded() == sign * math.inf

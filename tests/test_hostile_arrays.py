@@ -1,0 +1,380 @@
+"""Arrays of every dtype, layout and value: the result of the plain ones or a typed error, and never a changed input."""
+
+from __future__ import annotations
+
+import array
+import math
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from oracle import Document, oracle
+
+from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
+
+SIZES = [4, 3, 5]
+LABELS = [3, 0, 1, 2, 0, 0, 1, 2, 2, 0, 4, 1]
+SCORES = [0.5, 2.0, 0.5, -1.0, 0.0, 0.0, 3.0, 1.0, 1.0, 1.0, -2.0, 4.0]
+WEIGHTS = [1, 2, 0]
+FLAVORS = (
+    Flavor(gain="exponential", k=3),
+    Flavor(ideal="recall", recall_depth=3, score_dtype="float32", k=2),
+    Flavor(gain=(0, 1, 3, 7, 15), ties="first", ideal="local"),
+    Flavor(gain="binary", ties="docid", ideal="max", max_grade=4, aggregate="micro"),
+)
+
+
+# The strings of any length of NumPy 2.
+VARIABLE_WIDTH = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else "U3"
+
+
+class Marked(np.ndarray):
+    """A subclass."""
+
+
+def unaligned(values):
+    packed = np.zeros(values.size, dtype=[("pad", "i1"), ("value", values.dtype)])
+    packed["value"] = values.reshape(-1)
+    return packed["value"].reshape(values.shape)
+
+
+def memmapped(values, folder):
+    path = folder / f"{values.dtype.name}{values.size}-{len(list(folder.iterdir()))}"
+    mapped = np.memmap(path, dtype=values.dtype, mode="w+", shape=values.shape)
+    mapped[...] = values
+    mapped.flush()
+    return np.memmap(path, dtype=values.dtype, mode="r", shape=values.shape)
+
+
+# The same values in another dress; those of whole numbers alone are for labels, sizes and ids.
+LAYOUTS = {
+    "every other": lambda v: np.repeat(v, 2, axis=-1)[..., ::2],
+    "negative stride": lambda v: np.array(v[..., ::-1])[..., ::-1],
+    "Fortran": np.asfortranarray,
+    "transposed twice": lambda v: np.ascontiguousarray(v.T).T,
+    "a column of a table": lambda v: np.stack([v, v], axis=-1)[..., 0],
+    "unaligned": unaligned,
+    "subclass": lambda v: v.view(Marked),
+    "a field of a record": lambda v: np.rec.fromarrays([v], names="value")["value"],
+    "other byte order": lambda v: v.astype(v.dtype.newbyteorder()),
+}
+REAL = {
+    "float32": lambda v: v.astype("f4"),
+    "float16": lambda v: v.astype("f2"),
+    "float64": lambda v: v.astype("f8"),
+    "longdouble": lambda v: v.astype("g"),
+    "big-endian float32": lambda v: v.astype(">f4"),
+    "big-endian float16": lambda v: v.astype(">f2"),
+    "objects": lambda v: v.astype(object),
+    "objects of many kinds": lambda v: np.array(
+        [(float, Fraction, Decimal, np.float32)[at % 4](each) for at, each in enumerate(v.reshape(-1).tolist())],
+        dtype=object,
+    ).reshape(v.shape),
+    "list": lambda v: v.tolist(),
+    "tuple": lambda v: tuple(v.tolist()),
+}
+WHOLE = {
+    name: (lambda v, name=name: v.astype(name)) for name in ("i1", "u1", "<i2", ">i4", "u4", "i8", ">i8", "u8", ">u8")
+}
+EVERY = {**LAYOUTS, **REAL}
+
+
+def plain_arguments(flavor, two_dimensional=False):
+    shape = (3, 4) if two_dimensional else (12,)
+    arguments = {
+        "y_true": np.array(LABELS, dtype="f8").reshape(shape),
+        "y_score": np.array(SCORES, dtype="f8").reshape(shape),
+        "query_weight": np.array(WEIGHTS, dtype="f8"),
+        "retrieved": (np.arange(12) % 7 != 2).reshape(shape),
+        "doc_id": np.arange(12, dtype="f8")[::-1].copy().reshape(shape),
+    }
+    if two_dimensional:
+        arguments["mask"] = (np.arange(12) % 5 != 3).reshape(shape)
+    else:
+        arguments["group"] = np.array(SIZES)
+    return arguments
+
+
+def frozen(arguments):
+    """The same arrays read-only, and their bytes."""
+    before = {}
+    for name, value in arguments.items():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+            before[name] = value.tolist() if value.dtype == object else value.tobytes()
+    return before
+
+
+def assert_unchanged(arguments, before):
+    for name, content in before.items():
+        value = arguments[name]
+        assert (value.tolist() if value.dtype == object else value.tobytes()) == content, name
+
+
+def everything(flavor, arguments):
+    """All that can be asked of these arguments, as bytes and values that must be equal to the last bit."""
+    table = evaluate(**arguments, flavor=flavor).per_query
+    rest = {name: value for name, value in arguments.items() if name != "y_score"}
+    return (
+        ndcg_score(**arguments, flavor=flavor),
+        ndcg_score(**arguments, flavor=flavor, k=(1, None)),
+        dcg_score(**arguments, flavor=flavor),
+        prepare(**rest, flavor=flavor)(arguments["y_score"]),
+        *(table[name].tobytes() for name in ("ndcg", "dcg", "idcg", "empty", "n_docs", "n_relevant", "tied")),
+    )
+
+
+@pytest.mark.parametrize("two_dimensional", [False, True], ids=["flat", "padded"])
+@pytest.mark.parametrize("dress", [*EVERY, *WHOLE, "memmap", "read-only"])
+def test_another_dress_is_the_same_array(dress, two_dimensional, tmp_path):
+    for flavor in FLAVORS:
+        plain = plain_arguments(flavor, two_dimensional)
+        expected = everything(flavor, plain)
+        for name, values in plain.items():
+            if values.dtype == bool and dress not in (*LAYOUTS, "memmap", "read-only", "list", "tuple"):
+                continue
+            if name == "group" and dress not in (*LAYOUTS, *WHOLE, "memmap", "read-only", "list", "tuple"):
+                continue
+            if name == "y_score" and dress in WHOLE:
+                continue
+            if name == "doc_id" and dress == "objects of many kinds":
+                continue
+            if dress == "memmap":
+                dressed = memmapped(values, tmp_path)
+            else:
+                dressed = values.copy() if dress == "read-only" else {**EVERY, **WHOLE}[dress](values)
+            arguments = {**plain_arguments(flavor, two_dimensional), name: dressed}
+            before = frozen(arguments)
+            assert everything(flavor, arguments) == expected, (name, flavor)
+            assert_unchanged(arguments, before)
+
+
+@pytest.mark.parametrize("dtype", ["u8", ">i8", "i1", "f2", ">f8", "g", "U3", "S3", "M8[s]", "m8[s]", "?", "O", "T"])
+def test_query_ids_of_any_dtype(dtype):
+    flavor = FLAVORS[0]
+    codes = np.array([1, 0, 1, 0, 0, 1])
+    ids = codes.astype("i8").astype(VARIABLE_WIDTH if dtype == "T" else dtype)
+    y, s = np.array(LABELS[:6]), np.array(SCORES[:6])
+    expected = evaluate(y, s, qid=codes, flavor=flavor).per_query
+    for dressed in (ids, np.repeat(ids, 2)[::2], ids[::-1].copy()[::-1]):
+        dressed.flags.writeable = False
+        got = evaluate(y, s, qid=dressed, flavor=flavor).per_query
+        assert got.ndcg.tobytes() == expected.ndcg.tobytes()
+        assert got.qid.tolist() == [ids.tolist()[0], ids.tolist()[1]]
+
+
+@pytest.mark.parametrize("shape", [(1, 12), (12, 1), (2, 6), (12, 0), (1, 1)])
+def test_matrices_are_read_as_queries(shape):
+    y, s = (np.resize(values, shape) for values in (LABELS, SCORES))
+    want = evaluate(y, s).per_query.ndcg
+    for make in (np.asfortranarray, lambda v: v.view(Marked), lambda v: np.flip(np.flip(v).copy())):
+        assert evaluate(make(y), make(s)).per_query.ndcg.tobytes() == want.tobytes()
+    if 0 not in shape:
+        warnings.simplefilter("ignore", PendingDeprecationWarning)  # of the class, by NumPy
+        assert evaluate(np.matrix(y), np.matrix(s)).per_query.ndcg.tobytes() == want.tobytes()
+
+
+def test_what_a_prepared_object_keeps_is_its_own():
+    y, w, sizes = np.array(LABELS, dtype="f8"), np.array(WEIGHTS, dtype="f8"), np.array(SIZES)
+    for flavor in (Flavor(), Flavor(ideal="local"), Flavor(ideal="recall", recall_depth=2)):
+        ndcg = prepare(y, group=sizes, query_weight=w, flavor=flavor)
+        before = ndcg(SCORES)
+        table = ndcg.evaluate(SCORES).per_query
+        y[:], w[:], sizes[:] = 1, 5, 4
+        assert ndcg(SCORES) == before
+        for column in dict(table).values():
+            column[:] = column.dtype.type(7)
+        assert ndcg(SCORES) == before
+        assert ndcg.evaluate(SCORES).per_query.qid.tolist() == [0, 1, 2]
+        y[:], w[:], sizes[:] = LABELS, WEIGHTS, SIZES
+
+
+# -- values at the ends of a dtype ------------------------------------------------------------------------------------
+
+EXTREMES = {
+    "zeros of both signs tie": ([3, 0, 1], [0.0, -0.0, 0.0]),
+    "zeros of both signs between others": ([3, 0, 1, 2], [-0.0, -5e-324, 0.0, 5e-324]),
+    "subnormal scores are told apart": ([0, 1, 2, 3], [5e-324, 1e-323, 0.0, 2.2e-308]),
+    "scores at the top": ([0, 1, 2, 3], [1.7e308, 1.6e308, math.inf, 1.7976931348623157e308]),
+    "scores at the bottom": ([0, 1, 2, 3], [-math.inf, -1.7e308, -math.inf, 0.0]),
+    "neighbours of 1": ([0, 1, 2], [1.0, math.nextafter(1.0, 2), math.nextafter(1.0, 0)]),
+    "labels at the top": ([1e308, 0, 1.7e308, 5e-324], [0.4, 0.3, 0.1, 0.2]),
+    "subnormal labels": ([5e-324, 1e-323, 0, 2e-310], [0.4, 0.3, 0.2, 0.1]),
+    "labels beyond 2^53": ([2**53, 2**53 + 2, 2**60, 0], [0.1, 0.2, 0.3, 0.4]),
+    "labels of zero of both signs": ([-0.0, 0.0, 1.0], [0.3, 0.2, 0.1]),
+}
+
+
+@pytest.mark.parametrize("case", EXTREMES)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("ties", ["average", "first", "last", "best", "worst"])
+def test_extreme_values_follow_the_definition(case, dtype, ties):
+    labels, scores = EXTREMES[case]
+    for k in (1, 2, None):
+        flavor = Flavor(ties=ties, score_dtype=dtype, k=k)
+        answer = oracle(flavor, [Document(float(y), s) for y, s in zip(labels, scores, strict=True)])
+        got = evaluate([labels], [scores], flavor=flavor).per_query
+        assert got.ndcg[0] == pytest.approx(answer.ndcg, rel=1e-12, abs=0)
+        assert got.tied[0] == answer.tied
+        if math.isfinite(answer.dcg):
+            assert got.dcg[0] == pytest.approx(answer.dcg, rel=1e-12, abs=5e-324)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, object, np.longdouble])
+def test_scores_are_compared_in_float64(dtype):
+    beyond = np.array([2**53 + 1, 2**53, 2**53 + 2, 0], dtype=dtype)
+    labels = [[0, 3, 1, 2]]
+    got = evaluate(labels, beyond[None], flavor="sklearn").per_query
+    expected = evaluate(labels, beyond[None].astype("f8"), flavor="sklearn").per_query
+    assert (got.ndcg.tobytes(), got.tied[0]) == (expected.ndcg.tobytes(), 2)
+
+
+def test_the_largest_integers_of_64_bits_as_labels():
+    top = np.array([2**64 - 1, 2**63, 1], dtype=np.uint64)
+    got = evaluate(top[None], [[1, 2, 3]], flavor=Flavor()).per_query
+    assert got.ndcg[0] == evaluate([top.astype("f8")], [[1, 2, 3]], flavor=Flavor()).per_query.ndcg[0]
+    assert got.ndcg[0] == pytest.approx((2**64 / 2 + 2**63 / math.log2(3)) / (2**64 + 2**63 / math.log2(3)), rel=1e-12)
+
+
+def test_long_doubles_beyond_float64():
+    huge = np.array([[1, np.longdouble("1e4000"), 0]], dtype="g")
+    if not np.isfinite(huge).all():
+        pytest.skip("long double is float64 here")
+    with pytest.raises(ValueError, match=r"y_true must be finite; got labels from 0\.0 to inf"):
+        ndcg_score(huge, [[1, 2, 3]])
+    assert ndcg_score([[0, 1, 0]], huge) == ndcg_score([[0, 1, 0]], [[1, math.inf, 0]]) == 1.0
+
+
+def test_bits_that_signal_are_nan_and_no_warning():
+    quiet = np.array([0x7FC00000, 0, 0x3F800000], dtype="u4").view("f4")
+    signalling = np.array([0x7F800001, 0, 0x3F800000], dtype="u4").view("f4")
+    flavor = Flavor(unjudged="zero")
+    for dtype in ("f4", "<f4", ">f4"):
+        labels = signalling.astype(signalling.dtype.newbyteorder(dtype[0]) if dtype != "f4" else "f4")
+        assert ndcg_score([labels], [[1, 2, 3]], flavor=flavor) == ndcg_score([quiet], [[1, 2, 3]], flavor=flavor)
+        with pytest.raises(ValueError, match="y_score must not hold NaN"):
+            ndcg_score([[1, 2, 3]], labels[None])
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+MASKED = np.ma.masked_array([1, 2, 1], mask=[0, 1, 0])
+REALS = "must hold real numbers"
+OBJECTS = {
+    "a number too large": ([1, 10**400, 2], ValueError, "must hold numbers that float64 can hold; got one that is too"),
+    "a string among objects": (np.array([1, "2", 3], dtype=object), TypeError, f"{REALS}.*, such as '2' of type str"),
+    "bytes among objects": (np.array([1, b"2", 3], dtype=object), TypeError, f"{REALS}.* such as b'2'"),
+    "complex among objects": (np.array([1, 2j, 3], dtype=object), TypeError, f"{REALS}; got .* such as 2j"),
+    "NumPy's complex": (np.array([1, np.complex64(2), 3], dtype=object), TypeError, f"{REALS}.*complex64"),
+    "times among objects": (np.array([1, np.timedelta64(1, "s"), 3], dtype=object), TypeError, REALS),
+    "a list of strings": (["1", "2", "3"], TypeError, f"{REALS}; got dtype <U1"),
+    "dates": (np.array(["2020-01-01"] * 3, dtype="M8[D]"), TypeError, f"{REALS}; got dtype datetime64"),
+    "records": (np.zeros(3, dtype="i4,f8"), TypeError, REALS),
+    "variable-width strings": (np.array(["1", "2", "3"], dtype=VARIABLE_WIDTH), TypeError, REALS),
+    "a set": ({1, 2, 3}, TypeError, f"{REALS}; got an array of Python objects"),
+    "a generator": ((each for each in [1, 2, 3]), TypeError, REALS),
+    "a mapping": ({0: 1, 1: 2, 2: 3}, TypeError, "must (hold real numbers|be an array, one weight a query)"),
+    "masked": (MASKED, TypeError, "is a NumPy masked array, whose mask would be lost"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OBJECTS)
+@pytest.mark.parametrize("name", ["y_true", "y_score", "query_weight"])
+def test_what_holds_no_real_numbers(case, name):
+    value, error, message = OBJECTS[case]
+    arguments = {"y_true": [1, 0, 2], "y_score": [3, 2, 1], "group": [1, 1, 1]}
+    with pytest.raises(error, match=f"^{name} {message}"):
+        ndcg_score(**{**arguments, name: value})
+
+
+@pytest.mark.parametrize("name", ["y_true", "y_score", "query_weight", "retrieved", "mask", "qid", "group", "doc_id"])
+def test_a_mask_is_never_lost(name):
+    arguments = {"y_true": [1, 0, 2], "y_score": [3, 2, 1]}
+    value = MASKED
+    if name == "mask":
+        arguments = {key: [each] for key, each in arguments.items()}
+        value = np.ma.masked_array([[True, True, True]], mask=[[0, 1, 0]])
+    elif name not in ("qid", "group"):
+        arguments["group"] = [1, 1, 1]
+    with pytest.raises(TypeError, match=f"^{name} is a NumPy masked array, whose mask would be lost"):
+        ndcg_score(**{**arguments, name: value})
+
+
+class Stubborn:
+    """An object whose own conversion fails, as that of a tensor with a gradient does."""
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("not here")
+
+
+@pytest.mark.parametrize("name", ["y_true", "y_score", "query_weight", "retrieved", "qid", "group", "doc_id"])
+def test_a_conversion_that_fails(name):
+    arguments = {"y_true": [1, 0, 2], "y_score": [3, 2, 1]}
+    if name not in ("qid", "group"):
+        arguments["group"] = [1, 1, 1]
+    with pytest.raises(
+        TypeError, match=rf"^{name} must be an array; got Stubborn, which NumPy cannot read \(not here\)"
+    ):
+        ndcg_score(**{**arguments, name: Stubborn()})
+
+
+@pytest.mark.parametrize("name", ["y_true", "y_score", "query_weight", "retrieved", "qid", "group", "doc_id"])
+def test_lists_of_unequal_lengths(name):
+    arguments = {"y_true": [1, 0, 2], "y_score": [3, 2, 1]}
+    if name not in ("qid", "group"):
+        arguments["group"] = [1, 1, 1]
+    with pytest.raises(ValueError, match=rf"^{name} must be a one- or two-dimensional array; got list that is not one"):
+        ndcg_score(**{**arguments, name: [[1, 2], [3]]})
+
+
+@pytest.mark.parametrize("zero", [np.array(3), np.float64(1.0), 2, np.zeros((2, 2, 2)), np.array(None)])
+def test_no_dimension_or_too_many(zero):
+    with pytest.raises((ValueError, TypeError), match=r"^y_true must"):
+        ndcg_score(zero, zero)
+    with pytest.raises((ValueError, TypeError), match=r"^y_score must"):
+        ndcg_score([[1, 0]], zero)
+
+
+def test_nothing_at_all():
+    for empty in ([], np.zeros(0, dtype="i8"), array.array("d"), ()):
+        with pytest.raises(ValueError, match="There is nothing to evaluate"):
+            ndcg_score(empty, empty, group=np.zeros(0, dtype=int))
+        assert evaluate(empty, empty, group=[0, 0]).per_query.ndcg.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("weights", [[1e308, 1e308, 1], [5e-324, 0, 5e-324], [math.inf, 1, 1], [1e-200, 1e-201, 0]])
+def test_weights_whose_sums_float64_cannot_hold(weights):
+    for flavor in (Flavor(), Flavor(aggregate="micro")):
+        with pytest.raises(ValueError, match=r"query_weight must be finite and >= 0.*at least one weight above 0"):
+            ndcg_score(LABELS, SCORES, group=SIZES, query_weight=weights, flavor=flavor)
+
+
+def test_sizes_whose_sum_wraps_around():
+    sizes = np.array([2**62, 2**62, 2**62, 2**62, 3])
+    with pytest.raises(ValueError, match="group must sum to the number of rows, 3; got a sum of 18446744073709551619"):
+        ndcg_score([1, 0, 2], [3, 2, 1], group=sizes)
+    with pytest.raises(ValueError, match="group must sum to the number of rows, 3; got a sum of 18446744073709551618"):
+        ndcg_score([1, 0, 2], [3, 2, 1], group=np.array([3, 2**64 - 1], dtype=np.uint64))
+
+
+@pytest.mark.parametrize("ids", [[2**63, -1, 2**63 + 1, -1], [2**53, -0.5, 2**53 + 1, -0.5], ("1", "a", 1, "a")])
+def test_ids_that_numpy_would_make_equal(ids):
+    got = evaluate([1, 0, 2, 0], [4, 3, 2, 1], qid=ids)
+    assert got.per_query.qid.tolist() == [ids[0], ids[1], ids[2]]
+    assert [type(each) for each in got.per_query.qid.tolist()] == [type(each) for each in ids[:3]]
+
+
+def test_the_mean_of_dcgs_that_float64_cannot_hold():
+    with pytest.raises(ValueError, match="a DCG is too large for float64"):
+        dcg_score([[1.7e308], [1.7e308]], [[1], [1]], flavor=Flavor())
+    assert ndcg_score([[1.7e308], [1.7e308]], [[1], [1]], flavor=Flavor()) == 1.0
+
+
+@pytest.mark.parametrize("grades", [[[1, [2]]], [[[1], [1, 2]]]])
+def test_ranked_lists_that_are_no_lists_of_numbers(grades):
+    with pytest.raises(
+        ValueError, match=r"^grades\[0\] must be a one- or two-dimensional array; got list that is not one"
+    ):
+        evaluate_ranked(grades)
