@@ -42,7 +42,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             lines += [f"- {one['what'].rstrip('.')}. *{one['mended'].rstrip('.')}.*" for one in record["found"]]
         else:
             lines += ["Nothing was found."]
-        lines += _mutants(record) + _lanes(record) + _figures(record)
+        lines += _mutants(record) + _details(record, "lanes") + _details(record, "figures")
     return "\n".join(lines) + "\n"
 
 
@@ -78,20 +78,12 @@ def _mutants(record: dict[str, Any]) -> list[str]:
     ]
 
 
-def _lanes(record: dict[str, Any]) -> list[str]:
-    if "lanes" not in record:
+def _details(record: dict[str, Any], key: str) -> list[str]:
+    """One row for each of the record's lanes or figures."""
+    if key not in record:
         return []
-    columns = list(dict.fromkeys(key for lane in record["lanes"] for key in lane))
-    rows = [tuple(str(lane.get(column, "")) for column in columns) for lane in record["lanes"]]
-    return ["", *_table(tuple(columns), rows)]
-
-
-def _figures(record: dict[str, Any]) -> list[str]:
-    if "figures" not in record:
-        return []
-    columns = list(dict.fromkeys(key for figure in record["figures"] for key in figure))
-    rows = [tuple(str(figure.get(column, "")) for column in columns) for figure in record["figures"]]
-    return ["", *_table(tuple(columns), rows)]
+    columns = list(dict.fromkeys(name for row in record[key] for name in row))
+    return ["", *_table(tuple(columns), [tuple(str(row.get(name, "")) for name in columns) for row in record[key]])]
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
