@@ -13,13 +13,18 @@ from numpy.typing import NDArray
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.groups import Groups, IntArray
 
-__all__ = ["discounts", "gain_of_grade", "relative_gains"]
+__all__ = ["LOST", "discounts", "gain_of_grade", "relative_gains"]
 
 FloatArray = NDArray[np.float64]
 
 # Gains within these bounds can be summed and multiplied in float64 as they are.
 _LARGE, _SMALL = 2.0**500, 2.0**-500
-_TINIEST = 2.0**-1074
+# Where the largest gain of a query is brought to: with room above for sums and weights, and below for small gains.
+_TOP = 400
+# A gain that is smaller beside the largest counts as this, whose product with a discount has all its digits.
+_TINIEST = 2.0**-1000
+LOST = 2.0**-960
+"""A sum below holds such gains alone."""
 
 
 def discounts(flavor: Flavor, depth: int) -> FloatArray:
@@ -66,10 +71,12 @@ def _relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple
                 return _power_of_two_minus_one(np.arange(int(top) + 1.0)).take(grades), None
             return _power_of_two_minus_one(labels), None
         whole = np.floor(np.maximum(groups.per_query(np.maximum, labels, 0.0), ceiling))
-        exponent = np.minimum(whole, 2.0**62).astype(np.int64)  # of a grade that large any exponent is as good
+        exponent = np.minimum(whole, 2.0**62).astype(np.int64) - _TOP  # of a grade that large any one is as good
         small = labels < 500
         gains = _shrunk(_power_of_two_minus_one(np.where(small, labels, 0.0)), exponent[groups.codes()])
-        large = np.exp2(np.where(small, 0.0, labels - whole[groups.codes()]))
+        below = np.where(small, 0.0, labels - whole[groups.codes()])
+        steps = np.floor(below)
+        large = np.ldexp(np.exp2(below - steps), np.maximum(steps, -4000).astype(np.int64) + _TOP)
         return np.where(small, gains, np.maximum(large, _TINIEST)), exponent
     if flavor.gain == "binary":
         return (labels > 0).astype(np.float64), None
@@ -87,7 +94,7 @@ def _relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple
     if max(-float(gains.min(initial=0.0)), float(gains.max(initial=0.0)), ceiling) < _LARGE and _none_tiny(gains):
         return gains, None
     largest = np.maximum(groups.per_query(np.maximum, np.abs(gains), 0.0), ceiling)
-    exponent = np.frexp(largest)[1].astype(np.int64)
+    exponent = np.frexp(largest)[1].astype(np.int64) - _TOP
     return _shrunk(gains, exponent[groups.codes()]), exponent
 
 
@@ -102,7 +109,8 @@ def gain_of_grade(flavor: Flavor, grade: float | None, exponent: IntArray | None
     """The gain of one grade, divided by 2^e for each exponent e where exponents are given."""
     assert grade is not None
     if flavor.gain == "exponential" and exponent is not None:
-        return np.full(exponent.shape, np.exp2(grade - math.floor(grade)))  # max_grade, the largest: see relative_gains
+        # That of max_grade, the largest: see relative_gains.
+        return np.full(exponent.shape, np.ldexp(np.exp2(grade - math.floor(grade)), _TOP))
     if isinstance(flavor.gain, tuple):
         gain = flavor.gain[int(grade)]
     elif callable(flavor.gain):
@@ -126,7 +134,7 @@ def _power_of_two_minus_one(grades: FloatArray) -> FloatArray:
 def _shrunk(gains: FloatArray, exponent: IntArray) -> FloatArray:
     """Gains over 2^e; one that is lost beside the largest of its query stays above (or below) 0 all the same."""
     shrunk: FloatArray = np.ldexp(gains, -exponent)
-    return np.where((shrunk == 0) & (gains != 0), np.copysign(_TINIEST, gains), shrunk)
+    return np.where((np.abs(shrunk) < _TINIEST) & (gains != 0), np.copysign(_TINIEST, gains), shrunk)
 
 
 def _number(function: Callable[[Any], Any], argument: Any, what: str) -> float:

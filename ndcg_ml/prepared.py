@@ -12,7 +12,7 @@ from ndcg_ml import _aggregate, _numpy
 from ndcg_ml._arrays import flag_array, plain_array, real_array
 from ndcg_ml._labels import judge
 from ndcg_ml._ranked import Ranked
-from ndcg_ml._tables import discounts, gain_of_grade, relative_gains
+from ndcg_ml._tables import LOST, discounts, gain_of_grade, relative_gains
 from ndcg_ml._threads import in_threads, thread_count
 from ndcg_ml.evaluation import Evaluation, PerQuery
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
@@ -338,7 +338,7 @@ class Prepared:
         if self._exponent is None:
             return values.copy()  # the ideals are kept here
         with np.errstate(over="ignore"):
-            lost = np.abs(values) < np.finfo(np.float64).tiny  # beside the largest gain of the query
+            lost = np.abs(values) < LOST  # beside the largest gain of the query
             out: FloatArray = np.ldexp(np.where(lost, 0.0, values), self._exponent[:, None])
         return out
 

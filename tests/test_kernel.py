@@ -195,6 +195,14 @@ def test_small_grades_keep_their_digits_beside_a_large_one(small: tuple[float, f
     assert (lost.n_empty, lost.per_query.n_relevant.tolist()) == (0, [3])
 
 
+@pytest.mark.parametrize("least", [5e-324, 8.095e-320, 1e-310, 1e-300])
+@pytest.mark.parametrize("largest", [1.0, 1e3, 1e90])
+def test_a_subnormal_gain_is_discounted_with_all_its_digits(least: float, largest: float) -> None:
+    flavor = Flavor(ideal="local", k=2)
+    labels, scores = [[0.0, least, largest]], [[3, 2, 1]]
+    assert ndcg_score(labels, scores, flavor=flavor) == pytest.approx(oracle_of_one_hit_at(2), rel=1e-12)
+
+
 def oracle_of_one_hit_at(rank: int) -> float:
     return float(oracle(Flavor(), [Document(float(at == rank), -at) for at in range(1, rank + 1)]).ndcg)
 

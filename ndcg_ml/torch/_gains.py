@@ -14,6 +14,9 @@ from ndcg_ml.torch._layout import Layout
 
 __all__ = ["Gains", "Judgements", "gains_of", "judge"]
 
+# Where the largest gain of a query is brought to: above is room for sums, below for small gains. float32 has none.
+_TOP = {torch.float64: 400}
+
 
 @dataclass(frozen=True)
 class Judgements:
@@ -75,9 +78,9 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor) -> Judgements:
 def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: Layout) -> Gains:
     """The gains of the counted documents; every other slot gains 0.
 
-    NDCG is a ratio, so a common factor of a query's gains cancels. With the largest of them brought near 1, grades of
-    1000 do not overflow an exponential gain, nor labels of 1e308 a linear one; dividing by a power of two rounds
-    nothing. The factor is the query's, not the batch's: one huge grade must not cost another query its digits.
+    NDCG is a ratio, so a common factor of a query's gains cancels. With the largest of them brought to one size,
+    grades of 1000 do not overflow an exponential gain, nor labels of 1e308 a linear one; dividing by a power of two
+    rounds nothing. The factor is the query's, not the batch's: one huge grade must not cost another query its digits.
     """
     counted = counted & ~judgements.gainless
     grade = torch.where(counted, judgements.grade, 0.0)
@@ -88,7 +91,7 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: La
             assert flavor.max_grade is not None  # the flavor's own check
             top = torch.full_like(exponent, flavor.max_grade)
             exponent = torch.maximum(exponent, top)
-        exponent = exponent.floor()
+        exponent = exponent.floor() - _TOP.get(grade.dtype, 0)
         gain = _not_lost(_exponential(grade, layout.per_slot(exponent)), grade)
         return Gains(torch.where(counted, gain, 0.0), exponent, None if top is None else _exponential(top, exponent))
     if isinstance(flavor.gain, tuple):
@@ -110,7 +113,7 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: La
         highest = float(gain_of_grade(flavor, flavor.max_grade))
         largest = largest.clamp(min=abs(highest))
     # Not frexp, whose exponent the C++ that torch 2.13 compiles to cannot convert; which power it is hardly matters.
-    exponent = torch.log2(torch.where(largest > 0, largest, 1.0)).ceil()
+    exponent = torch.log2(torch.where(largest > 0, largest, 1.0)).ceil() - _TOP.get(grade.dtype, 0)
     top = None if highest is None else times_power_of_two(torch.full_like(exponent, highest), -exponent)
     return Gains(_not_lost(times_power_of_two(gain, -layout.per_slot(exponent)), gain), exponent, top)
 
@@ -125,11 +128,11 @@ def times_power_of_two(values: Tensor, exponent: Tensor) -> Tensor:
 def _exponential(grade: Tensor, exponent: Tensor) -> Tensor:
     """(2^grade - 1) / 2^exponent."""
     scale = torch.exp2(-exponent)
-    # expm1 keeps the digits of a small fraction; exp2 is exact for whole grades.
+    # expm1 keeps the digits of a small fraction; exp2 is exact for whole numbers.
     fraction = torch.where(grade.abs() < 1, grade, 0.0)
-    return torch.where(
-        grade.abs() < 1, torch.expm1(fraction * math.log(2.0)) * scale, torch.exp2(grade - exponent) - scale
-    )
+    whole = grade.floor()
+    power = torch.exp2(grade - whole) * torch.exp2(whole - exponent)
+    return torch.where(grade.abs() < 1, torch.expm1(fraction * math.log(2.0)) * scale, power - scale)
 
 
 def _not_lost(scaled: Tensor, gain: Tensor) -> Tensor:
@@ -137,7 +140,8 @@ def _not_lost(scaled: Tensor, gain: Tensor) -> Tensor:
 
     Where a cut-off leaves only such documents in, the query is not an empty one.
     """
-    least = torch.full_like(scaled, torch.finfo(scaled.dtype).tiny * 2.0**20)  # its discounted value is above 0 too
+    # Its product with a discount has all its digits.
+    least = torch.full_like(scaled, torch.finfo(scaled.dtype).tiny * 2.0**22)
     return torch.where((scaled.abs() < least) & (gain != 0), torch.copysign(least, gain), scaled)
 
 
