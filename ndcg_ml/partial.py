@@ -204,13 +204,14 @@ class PartialEvaluation:
                 f"{' and '.join(kinds)}. Convert them before evaluating."
             )
         ids = np.sort(np.concatenate([part.ids for part in merged]), kind="stable")  # runs that are sorted already
-        twice = int(np.count_nonzero(ids[1:] == ids[:-1]))
-        if twice:
+        again = ids[1:][ids[1:] == ids[:-1]]
+        if again.size:
+            named = f" (query {again.view(np.int64)[0]}, for one)" if kinds == ["int"] else ""
             raise ValueError(
-                f"a query must lie whole in one part; {twice} of the queries {'is' if twice == 1 else 'are'} in two of "
-                "the parts. Either the data were cut inside a query (partition them by query id, or let "
-                "evaluate_batches carry the last query over), or a part was evaluated twice, or the samples of a "
-                "query were repeated."
+                f"a query must lie whole in one part; {again.size} of the queries "
+                f"{'is' if again.size == 1 else 'are'} in two of the parts{named}. Either the data were cut inside a "
+                "query (partition them by query id, or let evaluate_batches carry the last query over), or a part was "
+                "evaluated twice, or the samples of a query were repeated."
             )
         return cls(
             flavor=first.flavor,

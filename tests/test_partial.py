@@ -281,6 +281,13 @@ def test_ids_that_have_no_number_are_refused(ids: Any) -> None:
         evaluate_part([1, 1], [1, 2], qid=ids)
 
 
+@pytest.mark.parametrize("qid", [-7, 12])
+def test_a_query_in_two_parts_is_named_by_its_number(qid: int) -> None:
+    part = evaluate_part([1, 1], [1, 2], qid=[qid, qid + 100])
+    with pytest.raises(ValueError, match=rf"is in two of the parts \(query {qid}, for one\)\. Either"):
+        part + evaluate_part([1], [1], qid=[qid])
+
+
 def test_parts_of_unlike_meaning_are_refused() -> None:
     one = evaluate_part([1], [1], qid=[1], flavor="sklearn", k=5)
     for other in (
