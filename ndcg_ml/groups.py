@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._arrays import plain_array
 
-__all__ = ["Block", "Groups", "IntArray", "mean_row_weight"]
+__all__ = ["Block", "Groups", "IntArray", "mean_row_weight", "one_id_a_row"]
 
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -120,7 +120,7 @@ class Groups:
     @classmethod
     def from_ids(cls, qid: Any, n_rows: int) -> Groups:
         """From one id a row, of any dtype and in any order; queries stand in order of first appearance."""
-        ids = _one_id_a_row(qid)
+        ids = one_id_a_row(qid)
         if ids.size != n_rows:
             hint = ""
             if ids.dtype.kind in "iu" and ids.size < n_rows and ids.size and int(ids.sum()) == n_rows:
@@ -234,7 +234,8 @@ def _starts(sizes: IntArray) -> IntArray:
     return starts
 
 
-def _one_id_a_row(qid: Any) -> NDArray[Any]:
+def one_id_a_row(qid: Any) -> NDArray[Any]:
+    """Query ids as an array in which ids that differ stay apart."""
     if type(qid).__module__.split(".")[0] == "torch":
         raise TypeError("qid is a torch tensor; pass qid.cpu().numpy(), or use ndcg_ml.torch for tensors.")
     ids = plain_array(qid, "qid")

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import _aggregate
-from ndcg_ml._arrays import real_array
+from ndcg_ml._arrays import plain_array, real_array
 from ndcg_ml._exact import ZERO, Exact, exact_sum
 from ndcg_ml._query_ids import Digests, digests
 from ndcg_ml.evaluation import at_cutoff
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
-from ndcg_ml.groups import Groups
+from ndcg_ml.groups import Groups, one_id_a_row
 from ndcg_ml.prepared import prepare
 
 __all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_part"]
@@ -361,7 +361,8 @@ def evaluate_part(
     weight = None if query_weight is None else real_array(query_weight, "query_weight")
     none_counts = weight is not None and weight.size > 0 and not weight.any()
     if labels.shape[:1] == (0,) and np.size(() if group is None else group) == 0:
-        for name, rows in (("y_score", y_score), ("qid", qid), ("query_id", query_id)):
+        rows_of = {"y_score": y_score, "qid": qid, "query_id": query_id, "query_weight": query_weight}
+        for name, rows in (rows_of | {"mask": mask, "retrieved": retrieved, "doc_id": doc_id}).items():
             if rows is not None and np.shape(rows)[:1] != (0,):
                 raise ValueError(f"{name} must be as long as y_true, which has no rows; got shape {np.shape(rows)}.")
         return _nothing(flavor, k)
@@ -380,9 +381,10 @@ def evaluate_part(
     if none_counts and weight is not None and weight.shape != (n_queries,):
         raise ValueError(f"query_weight must have one weight a query, shape ({n_queries},); got {weight.shape}.")
     if query_id is not None:
-        ids = np.asarray(query_id)
-        if ids.shape != (n_queries,):
-            raise ValueError(f"query_id must have one id a query, shape ({n_queries},); got {ids.shape}.")
+        shape = plain_array(query_id, "query_id").shape
+        if shape != (n_queries,):
+            raise ValueError(f"query_id must have one id a query, shape ({n_queries},); got {shape}.")
+        ids = one_id_a_row(query_id)
         named = Groups.from_ids(ids, n_queries)  # refuses what is missing
         if named.n_queries != n_queries:
             assert named.ids is not None
@@ -505,14 +507,14 @@ def _columns(batch: tuple[Any, Any, Any], number: int) -> tuple[NDArray[Any], ..
             f"{f' of {len(batch)}' if isinstance(batch, (tuple, list)) else ''}."
         )
     labels, scores = real_array(batch[0], "y_true"), real_array(batch[1], "y_score")
-    ids = np.asarray(batch[2])
-    shapes = {labels.shape, scores.shape, ids.shape}
-    if len(shapes) != 1 or labels.ndim != 1:
+    shape = plain_array(batch[2], "qid").shape
+    if len({labels.shape, scores.shape, shape}) != 1 or labels.ndim != 1:
         raise ValueError(
             f"a batch must have one label, score and query id a row; batch {number} has shapes {labels.shape}, "
-            f"{scores.shape} and {ids.shape}."
+            f"{scores.shape} and {shape}."
         )
-    if ids.size and ids.dtype.kind in "fmMO":
+    ids = one_id_a_row(batch[2])
+    if ids.size and ids.dtype == object:
         Groups.from_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
     return labels, scores, ids
 

@@ -307,6 +307,24 @@ def test_parts_of_unlike_meaning_are_refused() -> None:
     assert one != 1
 
 
+def test_ids_in_lists_stay_what_they_are() -> None:
+    with pytest.raises(TypeError, match="all of one type"):
+        evaluate_part([[1], [1]], [[1], [1]], query_id=["1", 1])
+    with pytest.raises(TypeError, match="all of one type"):
+        evaluate_batches([([1, 1, 0], [1, 1, 0], ["1", 1, 2])])
+    masked = np.ma.masked_array([1, 2], mask=[False, True])
+    with pytest.raises(TypeError, match="query_id"):
+        evaluate_part([[1], [1]], [[1], [1]], query_id=masked)
+    with pytest.raises(TypeError, match="qid"):
+        evaluate_batches([([1, 1], [1, 2], masked)])
+
+
+@pytest.mark.parametrize("name", ["query_weight", "retrieved", "doc_id"])
+def test_what_goes_with_no_rows_has_none_either(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be as long as y_true, which has no rows"):
+        evaluate_part([], [], qid=[], **{name: [True]})
+
+
 def test_ids_must_be_given_once() -> None:
     rows = np.ones((2, 3))
     with pytest.raises(ValueError, match="got neither"):
