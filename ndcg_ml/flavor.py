@@ -1,115 +1,55 @@
-"""The flavor: one frozen value that says which NDCG is meant, and its one-line text."""
+"""The flavor: one frozen value that says which NDCG is meant."""
 
 from __future__ import annotations
 
 import math
-import operator
-import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from numbers import Complex, Real
-from types import EllipsisType, MappingProxyType
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, cast, get_args
 
-from ndcg_ml import settings
+from ndcg_ml import _flavor_text
+from ndcg_ml._checks import (
+    as_float,
+    did_you_mean,
+    finite_number,
+    is_bytes,
+    is_ordered_vector,
+    listed,
+    one_of,
+    optional_whole_number,
+)
+from ndcg_ml._flavor_text import switch_text
 from ndcg_ml.presets import MIRRORS
 
-__all__ = ["PRESETS", "Flavor", "Gain", "KSpec", "as_flavor", "check_k", "cutoffs", "empty_in_words", "switch_text"]
+__all__ = ["PRESETS", "Flavor", "as_flavor"]
 
-Gain: TypeAlias = "str | tuple[float, ...] | Callable[[float], float]"
-Discount: TypeAlias = "str | Callable[[int], float]"
-KSpec: TypeAlias = "int | None | Sequence[int | None] | EllipsisType"
-"""A cut-off as callers write it: ``...`` is the flavor's own, ``None`` no cut, a sequence several."""
+NamedGain: TypeAlias = Literal["linear", "exponential", "binary", "judged"]
+Gain: TypeAlias = NamedGain | Sequence[float] | Callable[[float], float]
+NamedDiscount: TypeAlias = Literal["log2", "jarvelin", "reciprocal", "ln", "none"]
+Discount: TypeAlias = NamedDiscount | Callable[[int], float]
+Ideal: TypeAlias = Literal["global", "recall", "local", "max", "given"]
+Ties: TypeAlias = Literal["average", "first", "last", "best", "worst", "docid"]
+Empty: TypeAlias = float | Literal["skip", "raise"]
 
+# The words of every switch that has any.
 _CHOICES: Mapping[str, tuple[str, ...]] = {
-    "gain": ("linear", "exponential", "binary", "judged"),
+    "gain": get_args(NamedGain),
     "off_table": ("raise", "zero"),
-    "discount": ("log2", "jarvelin", "reciprocal", "ln", "none"),
-    "ideal": ("global", "recall", "local", "max", "given"),
+    "discount": get_args(NamedDiscount),
+    "ideal": get_args(Ideal),
     "ideal_depth": ("k", "all", "retrieved"),
     "short_lists": ("score", "zero"),
-    "ties": ("average", "first", "last", "best", "worst", "docid"),
+    "ties": get_args(Ties),
     "empty": ("skip", "raise"),
     "aggregate": ("macro", "micro"),
     "negative": ("raise", "zero", "drop", "allow"),
     "unjudged": ("raise", "zero", "condense"),
     "score_dtype": ("float64", "float32"),
 }
-
 # The switches whose value is always one of these words.
 _WORDED = tuple(name for name in _CHOICES if name not in ("gain", "discount", "empty"))
-
-# Words that other libraries use for the same thing: only ever offered as a suggestion.
-_ELSEWHERE = {
-    "exp": "exponential",
-    "exp2": "exponential",
-    "lin": "linear",
-    "identity": "linear",
-    "log": "ln",
-    "mean": "average",
-    "stable": "first",
-    "input": "first",
-    "reverse": "last",
-    "zero": "0.0",
-    "one": "1.0",
-    "neg": "0.0",
-    "pos": "1.0",
-    "error": "raise",
-    "condensed": "condense",
-    "clip": "zero",
-    "double": "float64",
-    "single": "float32",
-    "scikit-learn": "sklearn",
-    "scikit": "sklearn",
-    "lgb": "lightgbm",
-    "lgbm": "lightgbm",
-    "xgb": "xgboost",
-    "trec": "trec_eval",
-    "pytrec_eval": "trec_eval",
-    "burges": "burges2005",
-}
-
-_WORDS: Mapping[str, Mapping[str, str]] = {
-    "gain": {
-        "linear": "y",
-        "exponential": "2^y - 1",
-        "binary": "1 if y > 0 else 0",
-        "judged": "1 of every judged document, whatever its label",
-    },
-    "discount": {
-        "log2": "1 / log2(r + 1)",
-        "jarvelin": "1 for r < {base}, else 1 / log_{base}(r)",
-        "reciprocal": "1 / r",
-        "ln": "1 / ln(r + 1)",
-        "none": "1",
-    },
-    "aggregate": {"macro": "weighted mean of the queries' NDCG", "micro": "sum of DCG over sum of IDCG"},
-    "ties": {
-        "average": "every order of the tied documents counts the same (their mean discount)",
-        "first": "tied documents keep their input order",
-        "last": "tied documents take the reverse of their input order",
-        "best": "tied documents are put highest gain first",
-        "worst": "tied documents are put lowest gain first",
-        "docid": "tied documents are put in descending order of document id",
-    },
-    "negative": {
-        "raise": "a negative label is an error",
-        "zero": "a negative label gains 0",
-        "drop": "a document with a negative label is removed before ranking",
-        "allow": "a negative label goes through the gain formula; an ideal DCG <= 0 counts as empty",
-    },
-    "unjudged": {
-        "raise": "a document without a label (NaN) is an error",
-        "zero": "a document without a label (NaN) keeps its rank and gains 0",
-        "condense": "a document without a label (NaN) is removed before ranking",
-    },
-    "score_dtype": {
-        "float64": "scores are compared in float64",
-        "float32": "scores are compared in float32: what float32 cannot tell apart is tied",
-    },
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -197,21 +137,21 @@ class Flavor:
     """
 
     gain: Gain = "linear"
-    off_table: str = "raise"
+    off_table: Literal["raise", "zero"] = "raise"
     discount: Discount = "log2"
     discount_base: float = 2.0
-    ideal: str = "global"
-    ideal_depth: str = "k"
+    ideal: Ideal = "global"
+    ideal_depth: Literal["k", "all", "retrieved"] = "k"
     recall_depth: int | None = None
     max_grade: float | None = None
     k: int | None = None
-    short_lists: str = "score"
-    ties: str = "average"
-    empty: float | str = 0.0
-    aggregate: str = "macro"
-    negative: str = "raise"
-    unjudged: str = "raise"
-    score_dtype: str = "float64"
+    short_lists: Literal["score", "zero"] = "score"
+    ties: Ties = "average"
+    empty: Empty = 0.0
+    aggregate: Literal["macro", "micro"] = "macro"
+    negative: Literal["raise", "zero", "drop", "allow"] = "raise"
+    unjudged: Literal["raise", "zero", "condense"] = "raise"
+    score_dtype: Literal["float64", "float32"] = "float64"
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -219,18 +159,19 @@ class Flavor:
 
         put("gain", _check_gain(self.gain))
         if not callable(self.discount):
-            _check_choice("discount", self.discount, "or a callable of one rank")
+            one_of(self.discount, "Flavor.discount", _CHOICES["discount"], "or a callable of one rank")
         for name in _WORDED:
-            _check_choice(name, getattr(self, name))
+            one_of(getattr(self, name), f"Flavor.{name}", _CHOICES[name])
         if self.off_table != "raise" and not isinstance(self.gain, tuple):
             raise ValueError(
                 f"Flavor.off_table only has a meaning with a gain table; got off_table={self.off_table!r} with "
                 f"gain={switch_text(self.gain)}. Leave it out, or give the gains by grade, such as gain=(0, 1, 3)."
             )
         put("empty", _check_empty(self.empty))
-        put("k", check_k(self.k, "Flavor.k"))
-        put("recall_depth", check_k(self.recall_depth, "Flavor.recall_depth", "for all that was retrieved"))
-        put("discount_base", _check_number("discount_base", self.discount_base))
+        put("k", optional_whole_number(self.k, "Flavor.k", "for no cut-off"))
+        depth = optional_whole_number(self.recall_depth, "Flavor.recall_depth", "for all that was retrieved")
+        put("recall_depth", depth)
+        put("discount_base", finite_number(self.discount_base, "Flavor.discount_base"))
         if self.discount_base <= 1:
             raise ValueError(
                 f"Flavor.discount_base must be greater than 1, the base of a logarithm; got {self.discount_base!r}."
@@ -246,7 +187,7 @@ class Flavor:
                 f"with ideal={self.ideal!r}. Leave it out, or use ideal='recall'."
             )
         if self.max_grade is not None:
-            put("max_grade", _check_number("max_grade", self.max_grade))
+            put("max_grade", finite_number(self.max_grade, "Flavor.max_grade"))
         elif self.ideal == "max":
             raise ValueError(
                 "Flavor.max_grade must be given with ideal='max', which places gain(max_grade) at every rank; "
@@ -263,7 +204,7 @@ class Flavor:
     # -- value semantics; nan is one value here, so the generated methods would not do -------------------------
 
     def _key(self) -> tuple[object, ...]:
-        values = (getattr(self, field.name) for field in fields(self))
+        values = self._fields().values()
         return tuple("nan" if isinstance(v, float) and math.isnan(v) else v for v in values)
 
     def __eq__(self, other: object) -> bool:
@@ -277,18 +218,15 @@ class Flavor:
     # -- text ----------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        always = ("gain", "discount", "ideal", "ties", "empty")
-        rest = [f.name for f in fields(self) if f.name not in (*always, "k")]
-        shown = [*always, *(name for name in rest if getattr(self, name) != getattr(_DEFAULT, name))]
-        switches = ",".join(f"{name}={switch_text(getattr(self, name))}" for name in shown)
-        return f"ndcg{'' if self.k is None else f'@{self.k}'}[{switches}]"
+        return _flavor_text.write(self._fields(), _DEFAULT._fields())
 
     def __repr__(self) -> str:
-        changed = (f for f in fields(self) if self._differs_from_default(f.name))
-        return f"Flavor({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in changed)})"
+        default = _DEFAULT._fields()
+        changed = ((name, value) for name, value in self._fields().items() if value != default[name])
+        return f"Flavor({', '.join(f'{name}={value!r}' for name, value in changed)})"
 
-    def _differs_from_default(self, name: str) -> bool:
-        return bool(getattr(self, name) != getattr(_DEFAULT, name))
+    def _fields(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
     def parse(cls, text: str) -> Flavor:
@@ -316,7 +254,8 @@ class Flavor:
         >>> Flavor.parse("lightgbm@10[ties=average]").ties
         'average'
         """
-        return _parse(text)
+        name, changes = _flavor_text.read(text, PRESETS, [f.name for f in fields(cls)])
+        return (_DEFAULT if name == "ndcg" else PRESETS[name]).replace(**changes)
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Flavor:
@@ -347,8 +286,8 @@ class Flavor:
             raise TypeError(f"name must be the name of a preset (a str); got {name!r} of type {type(name).__name__}.")
         if name not in PRESETS:
             raise ValueError(
-                f"name must be the name of a preset, one of {_listed(PRESETS)}; got {name!r}."
-                f"{_did_you_mean(name, PRESETS)}"
+                f"name must be the name of a preset, one of {listed(PRESETS)}; got {name!r}."
+                f"{did_you_mean(name, PRESETS)}"
             )
         return PRESETS[name].replace(**changes)
 
@@ -376,11 +315,11 @@ class Flavor:
         >>> Flavor.preset("sklearn").replace(empty="skip").empty
         'skip'
         """
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = self._fields()
         for name in changes:
             if name not in values:
                 raise TypeError(
-                    f"{name!r} is not a field of Flavor; the fields are {_listed(values)}.{_did_you_mean(name, values)}"
+                    f"{name!r} is not a field of Flavor; the fields are {listed(values)}.{did_you_mean(name, values)}"
                 )
         return Flavor(**{**values, **changes})
 
@@ -421,9 +360,16 @@ class Flavor:
         NDCG@10 = DCG@10 / IDCG@10, DCG@10 = sum over documents of gain(y) * D(rank)
         ...
         """
-        return _describe(self)
+        also: list[tuple[str, str]] = []
+        mirror = MIRRORS.get(self.preset_name or "")
+        if mirror is not None:
+            also += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual)]
+            mine = self.replace(k=None)
+            same = [name for name, preset in PRESETS.items() if preset.replace(k=None) == mine]
+            also += [("also", f"{name}: {MIRRORS[name].library}") for name in same if name != mirror.name]
+        return _flavor_text.describe(self, also)
 
-    # -- the settings of other libraries -------------------------------------------------------------------------
+    # -- the parameters of other libraries ------------------------------------------------------------------------
 
     def lightgbm_params(self, *, evaluate: bool = True) -> dict[str, Any]:
         """LightGBM's parameters for this flavor, for ``lgb.train``, ``lgb.cv`` and ``LGBMRanker``.
@@ -467,7 +413,9 @@ class Flavor:
         >>> flavor.replace(ties="average").lightgbm_params(evaluate=False)["metric"]
         'None'
         """
-        return settings.lightgbm_params(self, evaluate)
+        from ndcg_ml.lightgbm.params import lightgbm_params
+
+        return lightgbm_params(self, evaluate)
 
     def xgboost_params(self, *, evaluate: bool = True) -> dict[str, Any]:
         """XGBoost's parameters for this flavor, for ``xgb.train``, ``xgb.cv`` and ``XGBRanker``.
@@ -508,7 +456,9 @@ class Flavor:
         {'objective': 'rank:ndcg', 'ndcg_exp_gain': True, 'lambdarank_pair_method': 'topk',
          'lambdarank_num_pair_per_sample': 5, 'eval_metric': 'ndcg@5'}
         """
-        return settings.xgboost_params(self, evaluate)
+        from ndcg_ml.xgboost import xgboost_params
+
+        return xgboost_params(self, evaluate)
 
     def catboost_params(self, *, evaluate: bool = True) -> dict[str, Any]:
         """CatBoost's parameters for this flavor, for ``CatBoost`` and ``CatBoostRanker``.
@@ -545,321 +495,48 @@ class Flavor:
         {'loss_function': 'YetiRank:mode=NDCG;top=5;dcg_type=Base;dcg_denominator=LogPosition',
          'eval_metric': 'NDCG:top=5;type=Base;denominator=LogPosition'}
         """
-        return settings.catboost_params(self, evaluate)
+        from ndcg_ml.catboost import catboost_params
+
+        return catboost_params(self, evaluate)
 
 
-# -- validation -----------------------------------------------------------------------------------------------------
-
-
-def _listed(names: Any) -> str:
-    return ", ".join(repr(name) for name in names)
-
-
-def _did_you_mean(got: object, names: Any) -> str:
-    if not isinstance(got, str):
-        return ""
-    from difflib import get_close_matches
-
-    near = _ELSEWHERE.get(got.lower()) or next(iter(get_close_matches(got.lower(), list(names), n=1, cutoff=0.5)), None)
-    return f" Did you mean {near!r}?" if near else ""
-
-
-def _check_choice(name: str, value: object, alternative: str = "") -> None:
-    allowed = _CHOICES[name]
-    if isinstance(value, str) and value in allowed:
-        return
-    kind = ValueError if isinstance(value, str) else TypeError
-    also = f", {alternative}" if alternative else ""
-    raise kind(f"Flavor.{name} must be one of {_listed(allowed)}{also}; got {value!r}.{_did_you_mean(value, allowed)}")
+# -- the fields that are more than a word or a number ---------------------------------------------------------------
 
 
 def _check_gain(value: object) -> Gain:
     if callable(value):
         return value
     if isinstance(value, str):
-        _check_choice("gain", value, "a table (gains indexed by integer grade) or a callable of one grade")
-        return value
-    if (isinstance(value, Sequence) and not _is_bytes(value)) or _is_ordered_vector(value):
+        names = _CHOICES["gain"]
+        one_of(value, "Flavor.gain", names, "a table (gains indexed by integer grade) or a callable of one grade")
+        return cast(NamedGain, value)
+    if (isinstance(value, Sequence) and not is_bytes(value)) or is_ordered_vector(value):
         entries: Any = value
-        table = tuple(_check_number("gain", entry) for entry in entries)
+        table = tuple(finite_number(entry, "Flavor.gain") for entry in entries)
         if not table:
             raise ValueError("Flavor.gain as a table must hold a gain for grade 0 at least; got an empty table.")
         return table
     raise TypeError(
-        f"Flavor.gain must be one of {_listed(_CHOICES['gain'])}, a table (a tuple of gains indexed by integer grade) "
+        f"Flavor.gain must be one of {listed(_CHOICES['gain'])}, a table (a tuple of gains indexed by integer grade) "
         f"or a callable of one grade; got {value!r} of type {type(value).__name__}."
     )
 
 
-def _check_number(name: str, value: object) -> float:
-    number = _as_float(value)
-    if number is None:
-        raise TypeError(f"Flavor.{name} must be a finite number; got {value!r} of type {type(value).__name__}.")
-    if not math.isfinite(number):
-        raise ValueError(f"Flavor.{name} must be a finite number; got {value!r}.")
-    return number + 0.0  # -0.0 and 0.0 are one value, and print as one
-
-
-def _as_float(value: object) -> float | None:
-    """A real number as a float, infinite where it is beyond float64; None for anything else."""
-    imaginary = isinstance(value, Complex) and not isinstance(value, Real)  # NumPy's would lose that part
-    masked = hasattr(value, "mask")  # an element of NumPy's masked arrays would be nan, with a warning
-    if isinstance(value, (bool, str, bytes)) or imaginary or masked or not hasattr(value, "__float__"):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-    except (TypeError, ValueError):  # an array of several, or of text
-        return None
-
-
-def _check_empty(value: object) -> float | str:
+def _check_empty(value: object) -> Empty:
     if isinstance(value, str):
         if value in _CHOICES["empty"]:
-            return value
+            return cast(Literal["skip", "raise"], value)
         if value == "nan":
             return math.nan
-    elif (number := _as_float(value)) is not None:
+    elif (number := as_float(value)) is not None:
         if math.isnan(number):
             return math.nan
         if number in (0.0, 1.0):
             return number + 0.0
     kind = ValueError if isinstance(value, (str, int, float)) and not isinstance(value, bool) else TypeError
     raise kind(
-        f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {value!r}.{_did_you_mean(value, _CHOICES['empty'])}"
+        f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {value!r}.{did_you_mean(value, _CHOICES['empty'])}"
     )
-
-
-def check_k(value: object, name: str, none: str = "for no cut-off") -> int | None:
-    """A cut-off, depth or number as an int >= 1, or None, of which `none` says what it means."""
-    if value is None:
-        return None
-    number = None
-    if not isinstance(value, (bool, float, str)) and hasattr(value, "__index__"):
-        with suppress(TypeError):  # of an array that is no single integer, or of a class
-            number = operator.index(value)
-    if number is None:
-        raise TypeError(
-            f"{name} must be an integer >= 1, or None {none}; got {value!r} of type {type(value).__name__}."
-        )
-    if number < 1:
-        raise ValueError(f"{name} must be an integer >= 1, or None {none}; got {_briefly(number)}.")
-    if number > _LARGEST:
-        raise ValueError(f"{name} must be at most 2^63 - 1, or None {none}; got {_briefly(number)}.")
-    return number
-
-
-_LARGEST = 2**63 - 1
-"""No list is longer, and 64 bits hold it."""
-
-
-def _briefly(number: int) -> str:
-    return str(number) if abs(number) < 10**30 else "one of more than 30 digits"  # Python writes no more than 4300
-
-
-def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
-    """The cut-offs that a caller asked for, and whether they asked for several (a sequence).
-
-    Raises
-    ------
-    TypeError, ValueError
-        A cut-off is not an integer >= 1 or None, one is repeated, or the sequence is empty; or, under ``ideal="max"``,
-        it is beyond 10^8.
-    """
-    ks, several = _as_cutoffs(k, flavor)
-    if flavor.ideal == "max" and max(entry or 0 for entry in ks) > _DEEPEST:
-        raise ValueError(
-            f"k must be at most {_DEEPEST} under ideal='max', which sums over all ranks up to k; got "
-            f"{max(filter(None, ks))}. Choose a smaller cut-off, or None for no cut-off."
-        )
-    return ks, several
-
-
-_DEEPEST = 10**8
-"""A table of discounts to this rank has 0.8 GB."""
-
-
-def _as_cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
-    if isinstance(k, EllipsisType):
-        return (flavor.k,), False
-    if isinstance(k, str) or _is_bytes(k) or not (isinstance(k, Sequence) or _is_vector(k)):
-        return (check_k(k, "k"),), False
-    entries: Any = k
-    several = tuple(check_k(entry, "k") for entry in entries)
-    if not several:
-        raise ValueError("k must hold at least one cut-off; got an empty sequence.")
-    if len(set(several)) != len(several):
-        raise ValueError(f"k must not repeat a cut-off; got {several}.")
-    return several, True
-
-
-def _is_vector(value: object) -> bool:
-    # NumPy arrays, pandas Index and the like; zero-dimensional ones are numbers.
-    return getattr(value, "ndim", 0) == 1 or isinstance(value, (set, frozenset, range))
-
-
-def _is_ordered_vector(value: object) -> bool:
-    return _is_vector(value) and not isinstance(value, (set, frozenset, memoryview))
-
-
-def _is_bytes(value: object) -> bool:
-    return isinstance(value, (bytes, bytearray, memoryview))  # sequences of numbers that nobody means as such
-
-
-# -- text -----------------------------------------------------------------------------------------------------------
-
-_FORM = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(?:@(?P<k>[^\[\]@]*))?(?:\[(?P<switches>[^\[\]]*)\])?", re.ASCII)
-_SHAPE = "'ndcg', 'ndcg@10', 'ndcg@10[gain=exponential,ties=average]', or a preset's name in place of 'ndcg'"
-
-
-def switch_text(value: object) -> str:
-    """The value of a switch as the flavor's text has it."""
-    if isinstance(value, tuple):
-        return "|".join(switch_text(entry) for entry in value)
-    if isinstance(value, float):
-        return str(int(value)) if value == value and abs(value) < 1e15 and value == int(value) else repr(value)
-    if callable(value):
-        return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>".replace(" ", "_")
-    return str(value)
-
-
-def _from_text(name: str, text: str) -> object:
-    if text.startswith("<"):
-        raise ValueError(
-            f"a flavor with a callable cannot be read back from text; got {name}={text}. "
-            "Keep the Flavor object itself, or write a gain as a table."
-        )
-    if name in ("k", "recall_depth"):
-        return None if text == "None" else _int_from_text(name, text)
-    if name == "max_grade" and text == "None":
-        return None
-    if name in ("max_grade", "discount_base"):
-        return _float_from_text(name, text)
-    if name == "gain" and text not in _CHOICES["gain"] and not text[:1].isalpha():
-        return tuple(_float_from_text(name, entry) for entry in text.split("|"))
-    if name == "empty" and text[:1].isdigit():
-        return _float_from_text(name, text)
-    return text
-
-
-def _int_from_text(name: str, text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,4000}", text):  # longer ones Python itself refuses to read
-        raise ValueError(f"{name} must be an integer >= 1; got {text!r} in the text of a flavor.")
-    return int(text)
-
-
-def _float_from_text(name: str, text: str) -> float:
-    if not re.fullmatch(r"-?[0-9.]+(?:[eE][-+]?[0-9]+)?", text) or text.count(".") > 1 or not text.strip("-."):
-        raise ValueError(f"{name} must be a number; got {text!r} in the text of a flavor.")
-    return float(text)
-
-
-def _parse(text: str) -> Flavor:
-    if not isinstance(text, str):
-        raise TypeError(f"text must be a str such as {_SHAPE}; got {text!r} of type {type(text).__name__}.")
-    match = _FORM.fullmatch(text)
-    if match is None:
-        raise ValueError(f"a flavor's text must have the form {_SHAPE}; got {text!r}.")
-    name = match["name"]
-    if name != "ndcg" and name not in PRESETS:
-        known = ["ndcg", *PRESETS]
-        raise ValueError(
-            f"a flavor's text must start with one of {_listed(known)}; got {name!r} in {text!r}."
-            f"{_did_you_mean(name, known)}"
-        )
-    changes: dict[str, object] = {}
-    if match["k"] is not None:
-        changes["k"] = _from_text("k", match["k"])
-    known = [f.name for f in fields(Flavor)]
-    for part in (match["switches"] or "").split(",") if match["switches"] else ():
-        switch, equals, value = part.partition("=")
-        if not equals:
-            raise ValueError(f"a switch in a flavor's text must have the form name=value; got {part!r} in {text!r}.")
-        if switch not in known:
-            raise ValueError(
-                f"a switch in a flavor's text must be one of {_listed(known)}; got {switch!r} in {text!r}."
-                f"{_did_you_mean(switch, known)}"
-            )
-        if switch in changes:
-            raise ValueError(f"a flavor's text must set {switch!r} once; got it twice in {text!r}.")
-        changes[switch] = _from_text(switch, value)
-    start = _DEFAULT if name == "ndcg" else PRESETS[name]
-    return start.replace(**changes)
-
-
-def _describe(flavor: Flavor) -> str:
-    at = "" if flavor.k is None else f"@{flavor.k}"
-    rows = [
-        ("gain", _gain_in_words(flavor)),
-        ("discount", _discount_in_words(flavor)),
-        ("ties", _WORDS["ties"][flavor.ties]),
-        ("ideal", _ideal_in_words(flavor)),
-        ("empty", f"a query whose ideal DCG is 0 {empty_in_words(flavor)}"),
-        ("aggregate", _WORDS["aggregate"][flavor.aggregate]),
-        ("negative", _WORDS["negative"][flavor.negative]),
-        ("unjudged", _WORDS["unjudged"][flavor.unjudged]),
-        ("scores", _WORDS["score_dtype"][flavor.score_dtype]),
-    ]
-    mirror = MIRRORS.get(flavor.preset_name or "")
-    if mirror is not None:
-        rows += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual)]
-        same = [name for name, preset in PRESETS.items() if preset.replace(k=None) == flavor.replace(k=None)]
-        rows += [("also", f"{name}: {MIRRORS[name].library}") for name in same if name != mirror.name]
-    rows.append(("text", str(flavor)))
-    formula = f"NDCG{at} = DCG{at} / IDCG{at}, DCG{at} = sum over documents of gain(y) * D(rank)"
-    return "\n".join([formula, *(f"  {name:<10} {words}" for name, words in rows)])
-
-
-def _gain_in_words(flavor: Flavor) -> str:
-    if callable(flavor.gain):
-        words = f"gain(y) = {switch_text(flavor.gain)}(y), a callable"
-    elif isinstance(flavor.gain, tuple):
-        words = f"gain(y) = table {switch_text(flavor.gain)}, by grade"
-        if flavor.off_table == "zero":
-            words += "; a grade beyond it gains 0"
-    else:
-        words = f"gain(y) = {_WORDS['gain'][flavor.gain]}"
-    return words if flavor.max_grade is None else f"{words}; a label above {switch_text(flavor.max_grade)} is an error"
-
-
-def _discount_in_words(flavor: Flavor) -> str:
-    if callable(flavor.discount):
-        words = f"D(r) = {switch_text(flavor.discount)}(r), a callable"
-    else:
-        words = f"D(r) = {_WORDS['discount'][flavor.discount].format(base=switch_text(flavor.discount_base))}"
-    if flavor.k is not None:
-        words += f"; D(r) = 0 for r > {flavor.k}"
-    if flavor.short_lists == "zero":
-        words += f"; a query with fewer than {flavor.k or 'k'} documents has DCG 0"
-    return words
-
-
-def _ideal_in_words(flavor: Flavor) -> str:
-    k = None if flavor.ideal_depth == "all" else flavor.k
-    ranks = "every rank" if k is None else f"ranks 1..{k}"
-    if flavor.ideal == "recall":
-        first = "" if flavor.recall_depth is None else f" among the first {flavor.recall_depth}"
-        words = f"the retrieved documents{first}, best first"
-    elif flavor.ideal == "local":
-        words = f"the expected gains at {ranks}, re-sorted"
-    elif flavor.ideal == "max":
-        where = "as many ranks as documents were retrieved" if k is None else ranks
-        words = f"gain({switch_text(flavor.max_grade)}) at {where}"
-    elif flavor.ideal == "given":
-        words = "all judged documents of the query, retrieved or not, in the order of the input"
-    else:
-        words = "all judged documents of the query, retrieved or not, best first"
-    if flavor.ideal_depth == "retrieved":
-        words += "; cut after as many documents as were retrieved"
-    return words if k == flavor.k else f"{words}; not cut at {flavor.k}"
-
-
-def empty_in_words(flavor: Flavor) -> str:
-    """What a query without a relevant document does under the flavor."""
-    if isinstance(flavor.empty, str):
-        return {"skip": "is left out of the mean", "raise": "is an error"}[flavor.empty]
-    return f"scores {switch_text(flavor.empty)}"
 
 
 _DEFAULT = Flavor()
@@ -870,7 +547,7 @@ PRESETS: Mapping[str, Flavor] = MappingProxyType({name: Flavor(**mirror.switches
 
 @lru_cache(maxsize=256)
 def _named(text: str) -> Flavor:
-    return _parse(text)
+    return Flavor.parse(text)
 
 
 def as_flavor(flavor: object) -> Flavor:

@@ -1,0 +1,116 @@
+"""What the boosting adapters share: what a library can express, what it cannot be given, and names for its log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from ndcg_ml.result import at_cutoff
+
+if TYPE_CHECKING:
+    from ndcg_ml.flavor import Flavor
+
+__all__ = [
+    "EMPTY_IS_ONE",
+    "FLOAT64",
+    "IDEAL",
+    "IN_ROW_ORDER",
+    "LOGARITHM",
+    "Library",
+    "Rule",
+    "check_expressible",
+    "cut_at",
+    "metric_names",
+    "value_in_words",
+]
+
+
+class Rule(NamedTuple):
+    """The values of a switch that a library can express, the first of them its own; and what it does."""
+
+    takes: tuple[object, ...]
+    does: str
+
+
+class Library(NamedTuple):
+    """What a library's objective and its own metric can express, by switch."""
+
+    name: str
+    module: str
+    training: Mapping[str, Rule]
+    metric: Mapping[str, Rule]
+
+
+# -- rules that several libraries have ------------------------------------------------------------------------------
+
+# The base of the logarithm cancels in NDCG, so log2 and ln are one discount.
+LOGARITHM = Rule(("log2", "ln"), "discounts by 1/log2(rank + 1)")
+IDEAL: Mapping[str, Rule] = {
+    "ideal": Rule(("recall", "global"), "divides by the best order of all rows of the query"),
+    "recall_depth": Rule((None,), "divides by the best order of all rows of the query"),
+    # All documents of a query are retrieved there.
+    "ideal_depth": Rule(("k", "retrieved"), "cuts the ideal where it cuts the ranking"),
+    "short_lists": Rule(("score",), "scores a query with fewer than k documents like any other"),
+    "aggregate": Rule(("macro",), "takes the mean of the queries' NDCG"),
+}
+EMPTY_IS_ONE = Rule((1.0,), "counts a query without a relevant document as 1")
+IN_ROW_ORDER = Rule(("first",), "leaves tied rows in the order of the data")
+FLOAT64 = Rule(("float64",), "compares scores in float64")
+
+# Without a cut-off all values of these are the same.
+_OF_A_CUTOFF = ("ideal_depth", "short_lists")
+# A switch that goes with some values of another alone, and the value that goes with all.
+_GOES_WITH = {"discount": ("discount_base", 2.0), "gain": ("off_table", "raise")}
+
+
+def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> None:
+    """Refuse what the library's objective, and with `evaluate` its metric, cannot express."""
+    if not isinstance(evaluate, bool):
+        raise TypeError(f"evaluate must be True or False; got {evaluate!r} of type {type(evaluate).__name__}.")
+    for switch, rule in library.training.items():
+        value = getattr(flavor, switch)
+        if not _taken(value, rule):
+            raise ValueError(
+                f"{library.name} cannot express {switch}={value_in_words(value)}: it {rule.does}. Use "
+                f"{_fix(flavor, switch, rule)}; ndcg_ml.{library.module}.NDCGEval may keep the flavor."
+            )
+    if not evaluate:
+        return
+    for switch, rule in library.metric.items():
+        value = getattr(flavor, switch)
+        if not _taken(value, rule) and not (switch in _OF_A_CUTOFF and flavor.k is None):
+            raise ValueError(
+                f"{library.name}'s metric cannot express {switch}={value_in_words(value)}: it {rule.does}. Use "
+                f"{_fix(flavor, switch, rule)}, or {library.module}_params(evaluate=False) with "
+                f"ndcg_ml.{library.module}.NDCGEval, which evaluates this flavor."
+            )
+
+
+def _taken(value: object, rule: Rule) -> bool:
+    return any(value == taken for taken in rule.takes)
+
+
+def _fix(flavor: Flavor, switch: str, rule: Rule) -> str:
+    also = ""
+    if switch in _GOES_WITH:
+        other, neutral = _GOES_WITH[switch]
+        also = f", {other}={neutral!r}" if getattr(flavor, other) != neutral else ""
+    return f"flavor.replace({switch}={rule.takes[0]!r}{also})"
+
+
+def value_in_words(value: object) -> str:
+    """The value of a switch, for a message."""
+    return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>" if callable(value) else repr(value)
+
+
+def cut_at(k: int | None, longest: int) -> int:
+    """The cut-off as the library takes it, where `longest` cuts nothing."""
+    return longest if k is None else min(k, longest)
+
+
+# -- evaluation functions -------------------------------------------------------------------------------------------
+
+
+def metric_names(flavor: Flavor, ks: tuple[int | None, ...]) -> tuple[str, ...]:
+    """What the library logs for each cut-off: ``flavor.metric_name`` with ``@k``."""
+    return tuple(f"{flavor.metric_name}{at_cutoff(k)}" for k in ks)

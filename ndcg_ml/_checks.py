@@ -1,0 +1,211 @@
+"""Checks of single arguments, with one wording each: whole numbers, numbers, words, cut-offs. No NumPy here."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from numbers import Complex, Real
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from ndcg_ml.flavor import Flavor
+
+__all__ = [
+    "KSpec",
+    "as_float",
+    "cutoffs",
+    "did_you_mean",
+    "finite_number",
+    "is_bytes",
+    "is_ordered_vector",
+    "listed",
+    "one_of",
+    "optional_whole_number",
+    "positive_number",
+    "whole_number",
+]
+
+KSpec: TypeAlias = "int | None | Sequence[int | None] | EllipsisType"
+"""A cut-off as callers write it: ``...`` is the flavor's own, ``None`` no cut-off, a sequence several."""
+
+# No list is longer, and 64 bits hold it.
+_LARGEST = 2**63 - 1
+# A table of discounts down to this rank takes 0.8 GB.
+_DEEPEST = 10**8
+
+# Words that other libraries use for the same thing: only ever offered as a suggestion.
+_ELSEWHERE = {
+    "exp": "exponential",
+    "exp2": "exponential",
+    "lin": "linear",
+    "identity": "linear",
+    "log": "ln",
+    "mean": "average",
+    "stable": "first",
+    "input": "first",
+    "reverse": "last",
+    "zero": "0.0",
+    "one": "1.0",
+    "neg": "0.0",
+    "pos": "1.0",
+    "error": "raise",
+    "condensed": "condense",
+    "clip": "zero",
+    "double": "float64",
+    "single": "float32",
+    "scikit-learn": "sklearn",
+    "scikit": "sklearn",
+    "lgb": "lightgbm",
+    "lgbm": "lightgbm",
+    "xgb": "xgboost",
+    "trec": "trec_eval",
+    "pytrec_eval": "trec_eval",
+    "burges": "burges2005",
+}
+
+
+# -- words ----------------------------------------------------------------------------------------------------------
+
+
+def listed(names: Iterable[object]) -> str:
+    """The names, quoted, for a message."""
+    return ", ".join(repr(name) for name in names)
+
+
+def did_you_mean(got: object, names: Iterable[str]) -> str:
+    """A sentence that suggests the nearest of the names, or nothing."""
+    if not isinstance(got, str):
+        return ""
+    from difflib import get_close_matches  # here, because few need it and every import would wait for it
+
+    near = _ELSEWHERE.get(got.lower()) or next(iter(get_close_matches(got.lower(), list(names), n=1, cutoff=0.5)), None)
+    return f" Did you mean {near!r}?" if near else ""
+
+
+def one_of(value: object, name: str, allowed: Sequence[str], alternative: str = "") -> None:
+    """Refuse anything but one of these words; `alternative` says what else the caller accepts."""
+    if isinstance(value, str) and value in allowed:
+        return
+    kind = ValueError if isinstance(value, str) else TypeError
+    also = f", {alternative}" if alternative else ""
+    raise kind(f"{name} must be one of {listed(allowed)}{also}; got {value!r}.{did_you_mean(value, allowed)}")
+
+
+# -- numbers --------------------------------------------------------------------------------------------------------
+
+
+def whole_number(value: object, name: str, least: int = 1, or_none: str = "") -> int:
+    """The value as an int that is at least `least`; `or_none` ends the sentence where None is allowed as well."""
+    number = None
+    if not isinstance(value, (bool, float, str)) and hasattr(value, "__index__"):
+        with suppress(TypeError):  # an array that is not a single integer, or a class
+            number = operator.index(value)
+    if number is None:
+        raise TypeError(f"{name} must be an integer >= {least}{or_none}; got {value!r} of type {type(value).__name__}.")
+    if number < least:
+        raise ValueError(f"{name} must be an integer >= {least}{or_none}; got {_briefly(number)}.")
+    if number > _LARGEST:
+        raise ValueError(f"{name} must be at most 2^63 - 1{or_none}; got {_briefly(number)}.")
+    return number
+
+
+def optional_whole_number(value: object, name: str, none: str, least: int = 1) -> int | None:
+    """The value as an int that is at least `least`, or None, of which `none` says what it means."""
+    return None if value is None else whole_number(value, name, least, f", or None {none}")
+
+
+def _briefly(number: int) -> str:
+    return str(number) if abs(number) < 10**30 else "one of more than 30 digits"  # Python writes no more than 4300
+
+
+def as_float(value: object) -> float | None:
+    """A real number as a float, infinite where it is beyond float64; None for anything else."""
+    imaginary = isinstance(value, Complex) and not isinstance(value, Real)  # NumPy's would lose that part
+    masked = hasattr(value, "mask")  # an element of a NumPy masked array would be nan, with a warning
+    if isinstance(value, (bool, str, bytes)) or imaginary or masked or not hasattr(value, "__float__"):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):  # an array of several, or of text
+        return None
+
+
+def finite_number(value: object, name: str) -> float:
+    """The value as a finite float."""
+    number = as_float(value)
+    if number is None:
+        raise TypeError(f"{name} must be a finite number; got {value!r} of type {type(value).__name__}.")
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be a finite number; got {value!r}.")
+    return number + 0.0  # -0.0 and 0.0 are one value, and print as one
+
+
+def positive_number(value: object, name: str) -> float:
+    """The value as a finite float above 0."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be one number > 0; got {value!r} of type {type(value).__name__}.")
+    number = float(value)
+    if not 0 < number < math.inf:
+        raise ValueError(f"{name} must be a finite number > 0; got {value!r}.")
+    return number
+
+
+# -- cut-offs -------------------------------------------------------------------------------------------------------
+
+
+def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
+    """The cut-offs that a caller asked for, and whether they asked for several (a sequence).
+
+    This is the one rule for cut-offs, everywhere: ``...`` is the flavor's own, None is no cut-off.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A cut-off is not an integer >= 1 or None, one is repeated, or the sequence is empty; or, under ``ideal="max"``,
+        it is beyond 10^8.
+    """
+    ks, several = _as_cutoffs(k, flavor)
+    if flavor.ideal == "max" and max(entry or 0 for entry in ks) > _DEEPEST:
+        raise ValueError(
+            f"k must be at most {_DEEPEST} under ideal='max', which sums over all ranks up to k; got "
+            f"{max(filter(None, ks))}. Choose a smaller cut-off, or None for no cut-off."
+        )
+    return ks, several
+
+
+def _as_cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
+    if isinstance(k, EllipsisType):
+        return (flavor.k,), False
+    if isinstance(k, str) or is_bytes(k) or not (isinstance(k, Sequence) or _is_vector(k)):
+        return (_cutoff(k),), False
+    entries: Any = k
+    several = tuple(_cutoff(entry) for entry in entries)
+    if not several:
+        raise ValueError("k must hold at least one cut-off; got an empty sequence.")
+    if len(set(several)) != len(several):
+        raise ValueError(f"k must not repeat a cut-off; got {several}.")
+    return several, True
+
+
+def _cutoff(k: object) -> int | None:
+    return optional_whole_number(k, "k", "for no cut-off")
+
+
+def _is_vector(value: object) -> bool:
+    # NumPy arrays, pandas Index and the like; zero-dimensional ones are numbers.
+    return getattr(value, "ndim", 0) == 1 or isinstance(value, (set, frozenset, range))
+
+
+def is_ordered_vector(value: object) -> bool:
+    """Whether this is a one-dimensional array or range, whose entries have an order."""
+    return _is_vector(value) and not isinstance(value, (set, frozenset, memoryview))
+
+
+def is_bytes(value: object) -> bool:
+    """Whether this is a sequence of numbers that nobody means as one."""
+    return isinstance(value, (bytes, bytearray, memoryview))

@@ -1,0 +1,218 @@
+"""The text of a flavor: one line that can be read back, and its description in words. No Flavor is made here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from ndcg_ml._checks import did_you_mean, listed
+
+if TYPE_CHECKING:
+    from ndcg_ml.flavor import Flavor
+
+__all__ = ["describe", "empty_in_words", "read", "switch_text", "write"]
+
+# Switches that are always written; of the others, those that differ from the default.
+_ALWAYS = ("gain", "discount", "ideal", "ties", "empty")
+
+_WORDS: Mapping[str, Mapping[str, str]] = {
+    "gain": {
+        "linear": "y",
+        "exponential": "2^y - 1",
+        "binary": "1 if y > 0 else 0",
+        "judged": "1 of every judged document, whatever its label",
+    },
+    "discount": {
+        "log2": "1 / log2(r + 1)",
+        "jarvelin": "1 for r < {base}, else 1 / log_{base}(r)",
+        "reciprocal": "1 / r",
+        "ln": "1 / ln(r + 1)",
+        "none": "1",
+    },
+    "aggregate": {"macro": "weighted mean of the queries' NDCG", "micro": "sum of DCG over sum of IDCG"},
+    "ties": {
+        "average": "every order of the tied documents counts the same (their mean discount)",
+        "first": "tied documents keep their input order",
+        "last": "tied documents take the reverse of their input order",
+        "best": "tied documents are put highest gain first",
+        "worst": "tied documents are put lowest gain first",
+        "docid": "tied documents are put in descending order of document id",
+    },
+    "negative": {
+        "raise": "a negative label is an error",
+        "zero": "a negative label gains 0",
+        "drop": "a document with a negative label is removed before ranking",
+        "allow": "a negative label goes through the gain formula; an ideal DCG <= 0 counts as empty",
+    },
+    "unjudged": {
+        "raise": "a document without a label (NaN) is an error",
+        "zero": "a document without a label (NaN) keeps its rank and gains 0",
+        "condense": "a document without a label (NaN) is removed before ranking",
+    },
+    "score_dtype": {
+        "float64": "scores are compared in float64",
+        "float32": "scores are compared in float32: what float32 cannot tell apart is tied",
+    },
+}
+
+
+# -- the line -------------------------------------------------------------------------------------------------------
+
+_FORM = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(?:@(?P<k>[^\[\]@]*))?(?:\[(?P<switches>[^\[\]]*)\])?", re.ASCII)
+_SHAPE = "'ndcg', 'ndcg@10', 'ndcg@10[gain=exponential,ties=average]', or a preset's name in place of 'ndcg'"
+
+
+def switch_text(value: object) -> str:
+    """The value of a switch as the flavor's text has it."""
+    if isinstance(value, tuple):
+        return "|".join(switch_text(entry) for entry in value)
+    if isinstance(value, float):
+        return str(int(value)) if value == value and abs(value) < 1e15 and value == int(value) else repr(value)
+    if callable(value):
+        return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>".replace(" ", "_")
+    return str(value)
+
+
+def write(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
+    """The line of a flavor with these fields."""
+    rest = [name for name in values if name not in (*_ALWAYS, "k") and values[name] != defaults[name]]
+    switches = ",".join(f"{name}={switch_text(values[name])}" for name in (*_ALWAYS, *rest))
+    k = values["k"]
+    return f"ndcg{'' if k is None else f'@{k}'}[{switches}]"
+
+
+def read(text: object, presets: Iterable[str], fields: Collection[str]) -> tuple[str, dict[str, object]]:
+    """The name that a line starts with (``ndcg`` or a preset's), and the fields that it changes."""
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a str such as {_SHAPE}; got {text!r} of type {type(text).__name__}.")
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise ValueError(f"a flavor's text must have the form {_SHAPE}; got {text!r}.")
+    name, names = match["name"], ["ndcg", *presets]
+    if name not in names:
+        raise ValueError(
+            f"a flavor's text must start with one of {listed(names)}; got {name!r} in {text!r}."
+            f"{did_you_mean(name, names)}"
+        )
+    changes: dict[str, object] = {}
+    if match["k"] is not None:
+        changes["k"] = _value("k", match["k"])
+    for part in (match["switches"] or "").split(",") if match["switches"] else ():
+        switch, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError(f"a switch in a flavor's text must have the form name=value; got {part!r} in {text!r}.")
+        if switch not in fields:
+            raise ValueError(
+                f"a switch in a flavor's text must be one of {listed(fields)}; got {switch!r} in {text!r}."
+                f"{did_you_mean(switch, fields)}"
+            )
+        if switch in changes:
+            raise ValueError(f"a flavor's text must set {switch!r} once; got it twice in {text!r}.")
+        changes[switch] = _value(switch, value)
+    return name, changes
+
+
+def _value(name: str, text: str) -> object:
+    if text.startswith("<"):
+        raise ValueError(
+            f"a flavor with a callable cannot be read back from text; got {name}={text}. "
+            "Keep the Flavor object itself, or write a gain as a table."
+        )
+    if name in ("k", "recall_depth"):
+        return None if text == "None" else _whole(name, text)
+    if name == "max_grade" and text == "None":
+        return None
+    if name in ("max_grade", "discount_base"):
+        return _number(name, text)
+    if name == "gain" and text not in _WORDS["gain"] and not text[:1].isalpha():
+        return tuple(_number(name, entry) for entry in text.split("|"))
+    if name == "empty" and text[:1].isdigit():
+        return _number(name, text)
+    return text
+
+
+def _whole(name: str, text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,4000}", text):  # longer ones Python itself refuses to read
+        raise ValueError(f"{name} must be an integer >= 1; got {text!r} in the text of a flavor.")
+    return int(text)
+
+
+def _number(name: str, text: str) -> float:
+    if not re.fullmatch(r"-?[0-9.]+(?:[eE][-+]?[0-9]+)?", text) or text.count(".") > 1 or not text.strip("-."):
+        raise ValueError(f"{name} must be a number; got {text!r} in the text of a flavor.")
+    return float(text)
+
+
+# -- the words ------------------------------------------------------------------------------------------------------
+
+
+def describe(flavor: Flavor, also: Iterable[tuple[str, str]]) -> str:
+    """The formula and every switch in words; `also` are further lines, before the text."""
+    at = "" if flavor.k is None else f"@{flavor.k}"
+    rows = [
+        ("gain", _gain_in_words(flavor)),
+        ("discount", _discount_in_words(flavor)),
+        ("ties", _WORDS["ties"][flavor.ties]),
+        ("ideal", _ideal_in_words(flavor)),
+        ("empty", f"a query whose ideal DCG is 0 {empty_in_words(flavor)}"),
+        ("aggregate", _WORDS["aggregate"][flavor.aggregate]),
+        ("negative", _WORDS["negative"][flavor.negative]),
+        ("unjudged", _WORDS["unjudged"][flavor.unjudged]),
+        ("scores", _WORDS["score_dtype"][flavor.score_dtype]),
+        *also,
+        ("text", str(flavor)),
+    ]
+    formula = f"NDCG{at} = DCG{at} / IDCG{at}, DCG{at} = sum over documents of gain(y) * D(rank)"
+    return "\n".join([formula, *(f"  {name:<10} {words}" for name, words in rows)])
+
+
+def _gain_in_words(flavor: Flavor) -> str:
+    if callable(flavor.gain):
+        words = f"gain(y) = {switch_text(flavor.gain)}(y), a callable"
+    elif isinstance(flavor.gain, tuple):
+        words = f"gain(y) = table {switch_text(flavor.gain)}, by grade"
+        if flavor.off_table == "zero":
+            words += "; a grade beyond it gains 0"
+    else:
+        words = f"gain(y) = {_WORDS['gain'][flavor.gain]}"
+    return words if flavor.max_grade is None else f"{words}; a label above {switch_text(flavor.max_grade)} is an error"
+
+
+def _discount_in_words(flavor: Flavor) -> str:
+    if callable(flavor.discount):
+        words = f"D(r) = {switch_text(flavor.discount)}(r), a callable"
+    else:
+        words = f"D(r) = {_WORDS['discount'][flavor.discount].format(base=switch_text(flavor.discount_base))}"
+    if flavor.k is not None:
+        words += f"; D(r) = 0 for r > {flavor.k}"
+    if flavor.short_lists == "zero":
+        words += f"; a query with fewer than {flavor.k or 'k'} documents has DCG 0"
+    return words
+
+
+def _ideal_in_words(flavor: Flavor) -> str:
+    k = None if flavor.ideal_depth == "all" else flavor.k
+    ranks = "every rank" if k is None else f"ranks 1..{k}"
+    if flavor.ideal == "recall":
+        first = "" if flavor.recall_depth is None else f" among the first {flavor.recall_depth}"
+        words = f"the retrieved documents{first}, best first"
+    elif flavor.ideal == "local":
+        words = f"the expected gains at {ranks}, re-sorted"
+    elif flavor.ideal == "max":
+        where = "as many ranks as documents were retrieved" if k is None else ranks
+        words = f"gain({switch_text(flavor.max_grade)}) at {where}"
+    elif flavor.ideal == "given":
+        words = "all judged documents of the query, retrieved or not, in the order of the input"
+    else:
+        words = "all judged documents of the query, retrieved or not, best first"
+    if flavor.ideal_depth == "retrieved":
+        words += "; cut after as many documents as were retrieved"
+    return words if k == flavor.k else f"{words}; not cut at {flavor.k}"
+
+
+def empty_in_words(flavor: Flavor) -> str:
+    """What a query without a relevant document does under the flavor."""
+    if isinstance(flavor.empty, str):
+        return {"skip": "is left out of the mean", "raise": "is an error"}[flavor.empty]
+    return f"scores {switch_text(flavor.empty)}"

@@ -1,0 +1,109 @@
+"""A flavor as LightGBM's own parameters: its objective and metric, or an error that names what it cannot express."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from ndcg_ml._boosting import (
+    EMPTY_IS_ONE,
+    FLOAT64,
+    IDEAL,
+    IN_ROW_ORDER,
+    LOGARITHM,
+    Library,
+    Rule,
+    check_expressible,
+    cut_at,
+    value_in_words,
+)
+
+if TYPE_CHECKING:
+    from ndcg_ml.flavor import Flavor
+
+__all__ = ["BELOW_THE_CUT", "lightgbm_params"]
+
+# How far below the cut-off pairs are taken: "slightly above k, for example k + 3", as LightGBM documents its
+# lambdarank_truncation_level.
+BELOW_THE_CUT = 3
+# LightGBM refuses a query with more rows (4.7), so that a cut-off of as many cuts nothing.
+_LONGEST = 10_000
+# LightGBM's own number of grades: 0..30.
+_GRADES = 31
+_MOST_GRADES = 10_000
+# Beyond it LightGBM's sums of gains could overflow.
+_LARGEST_GAIN = 1e300
+
+_LIGHTGBM = Library(
+    name="LightGBM",
+    module="lightgbm",
+    training={
+        "off_table": Rule(("raise",), "refuses a label beyond its table"),
+        "discount": LOGARITHM,
+        "negative": Rule(("raise",), "refuses negative labels"),
+        "unjudged": Rule(("raise",), "takes a label that is NaN for grade 0, or refuses it"),
+    },
+    metric={**IDEAL, "ties": IN_ROW_ORDER, "empty": EMPTY_IS_ONE, "score_dtype": FLOAT64},
+)
+
+
+def lightgbm_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
+    """See ``Flavor.lightgbm_params``."""
+    check_expressible(flavor, _LIGHTGBM, evaluate)
+    at = cut_at(flavor.k, _LONGEST)
+    params = {
+        "objective": "lambdarank",
+        "label_gain": _label_gain(flavor),
+        "lambdarank_truncation_level": min(at + BELOW_THE_CUT, _LONGEST),
+    }
+    return {**params, **({"metric": "ndcg", "eval_at": [at]} if evaluate else {"metric": "None"})}
+
+
+def _label_gain(flavor: Flavor) -> list[float]:
+    """The gain of every grade from 0: LightGBM refuses a label beyond the table, as the flavor one above max_grade."""
+    top = flavor.max_grade
+    if top is not None and not 0 <= top < _MOST_GRADES:
+        raise ValueError(
+            f"max_grade must be from 0 to {_MOST_GRADES - 1} for LightGBM, which looks gains up in a table by grade; "
+            f"got {top!r}. Use flavor.replace(max_grade=...) on labels of fewer grades."
+        )
+    grades = range(_GRADES if top is None else int(top) + 1)
+    if isinstance(flavor.gain, tuple):
+        gains = list(flavor.gain[: None if top is None else len(grades)])
+    else:
+        gains = [_gain(flavor, grade) for grade in grades]
+    for grade, (lower, gain) in enumerate(pairwise(gains), start=1):
+        if gain < lower:
+            raise ValueError(
+                f"LightGBM cannot express gain={value_in_words(flavor.gain)}: it takes the higher grade for the better "
+                f"document, and here grade {grade} gains {gain!r}, less than {lower!r} of grade {grade - 1}. Use "
+                "flavor.replace(gain='exponential'), or another gain that does not fall."
+            )
+    if max(map(abs, gains)) > _LARGEST_GAIN:
+        raise ValueError(
+            f"LightGBM cannot express gain={value_in_words(flavor.gain)} up to grade {len(gains) - 1}, whose gain is beyond "
+            f"{_LARGEST_GAIN:g}. Use flavor.replace(max_grade=...) on labels of fewer grades, or another gain."
+        )
+    return gains
+
+
+def _gain(flavor: Flavor, grade: int) -> float:
+    if flavor.gain == "exponential":
+        return 2.0**grade - 1.0 if grade < 1000 else math.inf
+    if flavor.gain == "binary":
+        return float(grade > 0)
+    if flavor.gain == "judged":
+        return 1.0
+    if not callable(flavor.gain):
+        return float(grade)
+    try:
+        gain = float(flavor.gain(float(grade)))
+    except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+        raise ValueError(
+            f"gain must have a value for every grade that LightGBM's table holds; gain({float(grade)!r}) failed: "
+            f"{error}. Use flavor.replace(max_grade=...) with the top of your grade scale."
+        ) from error
+    if math.isnan(gain):
+        raise ValueError(f"gain must return a number; gain({float(grade)!r}) is nan.")
+    return gain
