@@ -1,4 +1,4 @@
-"""From per-query DCG and IDCG to one number: empty queries, weights, means."""
+"""From per-query DCG and ideal DCG to one number: empty queries, weights, means."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._gains import unscaled
 from ndcg_ml.flavor import Flavor
+from ndcg_ml.groups import IntArray
 
-__all__ = ["Addends", "EmptyQueryError", "Sums", "addends", "mean_dcg", "per_query_ndcg", "sums"]
+__all__ = ["Addends", "EmptyQueryError", "Sums", "Totals", "empty_queries"]
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 # A perfect ranking may come out as 1 + a few rounding errors; that is 1.
 _ROUNDING = 1e-12
@@ -23,23 +26,136 @@ class EmptyQueryError(ValueError):
     """Queries without a relevant document leave nothing to report, or are refused by the flavor."""
 
 
-def per_query_ndcg(
-    dcg: FloatArray, idcg: FloatArray, flavor: Flavor, ids: NDArray[Any]
-) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """NDCG of each query, and which queries are empty; an empty query that the mean will skip is nan."""
-    empty = ~(idcg > 0)
+def empty_queries(ideal: FloatArray, flavor: Flavor, ids: NDArray[Any]) -> BoolArray:
+    """Which queries are empty, from their ideal DCG at each cut-off; refused under ``empty="raise"``."""
+    empty = ~(ideal > 0)
     if flavor.empty == "raise" and empty.any():
         which = ids[empty.any(axis=1)]
         raise EmptyQueryError(
-            f"every query must have a relevant document under empty='raise'; {which.size} of {len(dcg)} have an ideal "
-            f"DCG of 0, the first is query {which[:1].tolist()[0]!r}. "
+            f"every query must have a relevant document under empty='raise'; {which.size} of {len(ideal)} have an "
+            f"ideal DCG of 0, the first is query {which[:1].tolist()[0]!r}. "
             "Remove them, or choose empty=0, 1, nan or 'skip'."
         )
-    with np.errstate(over="ignore"):  # an ideal that leaves relevant documents out may be as small as it likes
-        ndcg = np.divide(dcg, idcg, out=np.empty_like(dcg), where=~empty)
-    ndcg[empty] = math.nan if isinstance(flavor.empty, str) else flavor.empty
-    ndcg[(ndcg > 1) & (ndcg < 1 + _ROUNDING)] = 1.0
-    return ndcg, empty
+    return empty
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Totals:
+    """What ranking found, for every query at every cut-off: averaged under any rule for empty queries and means.
+
+    Attributes
+    ----------
+    ks : tuple of int or None, length n_cutoffs
+    ids : ndarray, shape (n_queries,)
+        The query's id; its position, where the caller gave no ids.
+    dcg, ideal : ndarray of float, shape (n_queries, n_cutoffs)
+        DCG and ideal DCG, both over 2^e.
+    exponent : ndarray of int, shape (n_queries,), or None
+        The e of each query; None where nothing was divided.
+    weight : ndarray of float, shape (n_queries,), or None
+    """
+
+    ks: tuple[int | None, ...]
+    ids: NDArray[Any]
+    dcg: FloatArray
+    ideal: FloatArray
+    exponent: IntArray | None
+    weight: FloatArray | None
+
+    def ndcg(self, flavor: Flavor) -> tuple[FloatArray, BoolArray]:
+        """NDCG of each query, and which queries are empty; an empty query that the mean will skip is nan."""
+        empty = empty_queries(self.ideal, flavor, self.ids)
+        with np.errstate(over="ignore"):  # an ideal that leaves relevant documents out may be as small as it likes
+            ndcg = np.divide(self.dcg, self.ideal, out=np.empty_like(self.dcg), where=~empty)
+        ndcg[empty] = math.nan if isinstance(flavor.empty, str) else flavor.empty
+        ndcg[(ndcg > 1) & (ndcg < 1 + _ROUNDING)] = 1.0
+        return ndcg, empty
+
+    def in_units_of_gain(self) -> tuple[FloatArray, FloatArray]:
+        """DCG and ideal DCG, no longer divided."""
+        return unscaled(self.dcg, self.exponent), unscaled(self.ideal, self.exponent)
+
+    def addends(self, flavor: Flavor) -> Addends:
+        """What each query adds to the sums whose ratio is the value."""
+        ndcg, empty = self.ndcg(flavor)
+        dcg, ideal = self.dcg, self.ideal
+        weight = np.ones(len(ndcg)) if self.weight is None else self.weight
+        numerator: list[FloatArray] = []
+        denominator: list[FloatArray] = []
+        scale = 0
+        weighted = weight > 0
+        counting = weighted & ~empty.all(axis=1)
+        if flavor.aggregate == "micro" and self.exponent is not None and counting.any():
+            scale = int(self.exponent[counting].max())
+            shift = np.where(counting, self.exponent - scale, 0)[:, None]
+            dcg, ideal = np.ldexp(dcg, shift), np.ldexp(ideal, shift)
+        for column in range(ndcg.shape[1]):
+            counted = ~empty[:, column]
+            if flavor.aggregate == "micro":
+                counted &= weighted  # a weight of 0 must not meet an infinite gain
+                numerator.append(weight[counted] * dcg[counted, column])
+                denominator.append(weight[counted] * ideal[counted, column])
+            else:
+                averaged = counted if flavor.empty == "skip" else slice(None)
+                numerator.append(weight[averaged] * ndcg[averaged, column])
+                denominator.append(weight[averaged])
+        return Addends(numerator, denominator, scale, len(ndcg), empty.sum(axis=0))
+
+    def sums(self, flavor: Flavor) -> Sums:
+        """What these queries add to a mean over more of them."""
+        each = self.addends(flavor)
+        numerator, denominator = (np.array([column.sum() for column in part]) for part in each[:2])
+        return Sums(numerator, denominator, *each[2:])
+
+    def values(self, flavor: Flavor) -> list[float]:
+        """The value at each cut-off; raises ``EmptyQueryError`` where there is nothing to average."""
+        return self.sums(flavor).values(flavor)
+
+    def finite_values(self, flavor: Flavor) -> list[float | None]:
+        """The value at each cut-off, or None where the flavor's rules leave it undefined.
+
+        ``empty="raise"`` or nan meets an empty query; or ``empty="skip"`` meets nothing else.
+        """
+        try:
+            return [value if math.isfinite(value) else None for value in self.values(flavor)]
+        except EmptyQueryError:  # at one of the cut-offs; the others may be defined
+            if len(self.ks) == 1:
+                return [None]
+            return [value for k in self.ks for value in self._at(k).finite_values(flavor)]
+
+    def _at(self, k: int | None) -> Totals:
+        column = [self.ks.index(k)]
+        return replace(self, ks=(k,), dcg=self.dcg[:, column], ideal=self.ideal[:, column])
+
+    def shares(self, flavor: Flavor, k: int | None) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """NDCG of each query, the share of each in the mean at this cut-off, and which are empty.
+
+        Shares sum to 1, and the value is the sum of share times NDCG: for macro a share is a weight, for micro a
+        weight times an ideal DCG.
+        """
+        one = self._at(k)
+        ndcg, empty = (table[:, 0] for table in one.ndcg(flavor))
+        share = np.ones(len(ndcg)) if self.weight is None else self.weight.copy()
+        counted = ~empty & (share > 0)
+        if flavor.aggregate == "micro" and counted.any():
+            size = np.where(counted, one.ideal[:, 0], 0.0)
+            if self.exponent is not None:
+                size = np.ldexp(size, self.exponent - int(self.exponent[counted].max()))
+            share *= size
+        elif flavor.empty == "skip":
+            share[empty] = 0.0
+        return ndcg, share / share.sum(), empty
+
+    def mean_dcg(self) -> list[float]:
+        """Weighted mean of the queries' DCG at each cut-off. No ideal, so no query is empty."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            means = np.average(unscaled(self.dcg, self.exponent), axis=0, weights=self.weight)
+        if not np.isfinite(means).all():
+            raise ValueError(
+                "a DCG is too large for float64, or their sum, because the gains of its grades are; NDCG, a ratio, has "
+                "no such limit. Use ndcg_score, or a smaller grade scale."
+            )
+        return [float(value) for value in means]
 
 
 class Addends(NamedTuple):
@@ -48,8 +164,8 @@ class Addends(NamedTuple):
     Attributes
     ----------
     numerator, denominator : list of ndarray of float
-        For each cut-off, one entry a query that counts: weighted NDCG and weight (macro), or weighted DCG and weighted
-        IDCG (micro).
+        For each cut-off, one entry per query that counts: weighted NDCG and weight (macro), or weighted DCG and
+        weighted IDCG (micro).
     exponent : int
         All of them are divided by two to this power (micro alone; gains may be beyond float64).
     n_queries : int
@@ -61,54 +177,6 @@ class Addends(NamedTuple):
     exponent: int
     n_queries: int
     n_empty: NDArray[np.int64]
-
-
-def addends(
-    ndcg: FloatArray,
-    empty: NDArray[np.bool_],
-    dcg: FloatArray,
-    idcg: FloatArray,
-    exponent: NDArray[np.int64] | None,
-    weight: FloatArray | None,
-    flavor: Flavor,
-) -> Addends:
-    """What each of these queries adds to the mean, from per-query values of shape (n_queries, n_cutoffs)."""
-    weight = np.ones(len(ndcg)) if weight is None else weight
-    numerator: list[FloatArray] = []
-    denominator: list[FloatArray] = []
-    scale = 0
-    weighted = weight > 0
-    counting = weighted & ~empty.all(axis=1)
-    if flavor.aggregate == "micro" and exponent is not None and counting.any():
-        scale = int(exponent[counting].max())
-        shift = np.where(counting, exponent - scale, 0)[:, None]
-        dcg, idcg = np.ldexp(dcg, shift), np.ldexp(idcg, shift)
-    for column in range(ndcg.shape[1]):
-        counted = ~empty[:, column]
-        if flavor.aggregate == "micro":
-            counted &= weighted  # a weight of 0 must not meet an infinite gain
-            numerator.append(weight[counted] * dcg[counted, column])
-            denominator.append(weight[counted] * idcg[counted, column])
-        else:
-            averaged = counted if flavor.empty == "skip" else slice(None)
-            numerator.append(weight[averaged] * ndcg[averaged, column])
-            denominator.append(weight[averaged])
-    return Addends(numerator, denominator, scale, len(ndcg), empty.sum(axis=0))
-
-
-def sums(
-    ndcg: FloatArray,
-    empty: NDArray[np.bool_],
-    dcg: FloatArray,
-    idcg: FloatArray,
-    exponent: NDArray[np.int64] | None,
-    weight: FloatArray | None,
-    flavor: Flavor,
-) -> Sums:
-    """What these queries add to the mean, from per-query values of shape (n_queries, n_cutoffs)."""
-    each = addends(ndcg, empty, dcg, idcg, exponent, weight, flavor)
-    numerator, denominator = (np.array([column.sum() for column in part]) for part in each[:2])
-    return Sums(numerator, denominator, *each[2:])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,15 +240,3 @@ class Sums:
                 np.divide(self.numerator, self.denominator, out=ratio, where=self.denominator > 0)
             return [1.0 if 1 < value < 1 + _ROUNDING else float(value) for value in ratio]
         return [float(value) for value in self.numerator / self.denominator]
-
-
-def mean_dcg(dcg: FloatArray, weight: FloatArray | None) -> list[float]:
-    """Weighted mean of the queries' DCG at each cut-off. No ideal, so no query is empty."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        means = np.average(dcg, axis=0, weights=weight)
-    if not np.isfinite(means).all():
-        raise ValueError(
-            "a DCG is too large for float64, or their sum, because the gains of its grades are; NDCG, a ratio, has no "
-            "such limit. Use ndcg_score, or a smaller grade scale."
-        )
-    return [float(value) for value in means]

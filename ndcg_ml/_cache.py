@@ -1,14 +1,15 @@
-"""Prepared objects of data seen lately: adapters are called with the same labels again and again."""
+"""What was prepared for the data sets seen lately: adapters are called with the same labels again and again."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Recent"]
+__all__ = ["Cache"]
 
 Arrays: TypeAlias = "tuple[NDArray[Any] | None, ...]"
 
@@ -22,11 +23,15 @@ class _Slot(NamedTuple):
     prepared: Any
 
 
-class Recent(Generic[T]):
-    """The last few data sets with what was prepared from them.
+class Cache(Generic[T]):
+    """The last few data sets with what was prepared from them; the one that was used least recently goes first.
 
     Data are compared by content, with copies that are kept here: addresses are used again, and arrays are changed in
     place. It may be shared by threads; what is kept does not travel when it is pickled or copied.
+
+    Memory: for each slot, a copy of the arrays that are compared and what was prepared from them. A ``Prepared`` takes
+    about 8 bytes per row for its gains and, unless every query has the same length, 8 more for its layout; with
+    float64 labels and integer ids beside it a slot comes to some 32 bytes per row, 32 MB for a million rows.
 
     Parameters
     ----------
@@ -37,24 +42,33 @@ class Recent(Generic[T]):
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self._held: tuple[_Slot, ...] = ()
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._held)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"slots": self.slots, "_held": ()}
+        return {"slots": self.slots}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["slots"])  # type: ignore[misc]
 
     def prepared(self, arrays: Arrays, make: Callable[[], T]) -> T:
         """What was prepared from arrays equal to these, or what `make` prepares now."""
         for slot in self._held:
             if all(_equal(mine, theirs) for mine, theirs in zip(slot.arrays, arrays, strict=True)):
+                self._put_first(slot)
                 kept_here: T = slot.prepared
                 return kept_here
         prepared = make()
-        kept = tuple(None if array is None else array.copy() for array in arrays)
-        # One assignment, so that another thread sees either tuple whole.
-        self._held = (_Slot(kept, prepared), *self._held[: self.slots - 1])
+        self._put_first(_Slot(tuple(None if array is None else array.copy() for array in arrays), prepared))
         return prepared
+
+    def _put_first(self, slot: _Slot) -> None:
+        if self._held and self._held[0] is slot:
+            return
+        with self._lock:
+            self._held = (slot, *(other for other in self._held if other is not slot))[: self.slots]
 
 
 def _equal(mine: NDArray[Any] | None, theirs: NDArray[Any] | None) -> bool:

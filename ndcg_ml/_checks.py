@@ -25,7 +25,9 @@ __all__ = [
     "one_of",
     "optional_whole_number",
     "positive_number",
+    "refuse_docid",
     "whole_number",
+    "without_doc_ids",
 ]
 
 KSpec: TypeAlias = "int | None | Sequence[int | None] | EllipsisType"
@@ -209,3 +211,23 @@ def is_ordered_vector(value: object) -> bool:
 def is_bytes(value: object) -> bool:
     """Whether this is a sequence of numbers that nobody means as one."""
     return isinstance(value, (bytes, bytearray, memoryview))
+
+
+# -- ties by document id --------------------------------------------------------------------------------------------
+
+
+def refuse_docid(flavor: Flavor, who: str, because: str) -> None:
+    """Refuse ``ties="docid"`` where no document ids arrive; `because` says why."""
+    if flavor.ties == "docid":
+        raise ValueError(
+            f"{who} does not support ties='docid' because {because}. Choose another rule: "
+            "flavor.replace(ties='average')."
+        )
+
+
+def without_doc_ids() -> str:
+    """The message where ``ties="docid"`` was asked for and no ids were passed."""
+    return (
+        "doc_id must be given under ties='docid', which orders tied documents by descending id; got None. Pass doc_id= "
+        "(one id per document), or choose another rule, such as ties='average'."
+    )

@@ -1,32 +1,46 @@
-"""The kernel: padded blocks of scores and gains -> the expected gain at each rank -> DCG.
+"""The kernel: scores and gains -> order and ties -> the expected gain at each rank -> DCG; and the ideals.
 
 A document's expected discount is the mean of D over the ranks its tied run covers; summed over the documents of the
 run that is the run's mean gain at each of those ranks. The kernel works in this second form: one array of expected
 gains serves every cut-off, and the local ideal.
 
-Padded slots hold score -inf and gain 0; ``room_for_padding`` makes sure that no document scores -inf.
+All work is on padded blocks. Padded slots hold score -inf and gain 0; ``_room_for_padding`` makes sure that no
+document scores -inf.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._checks import without_doc_ids
+from ndcg_ml._gains import Graded, top_gain
+from ndcg_ml._threads import in_threads, thread_count
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.groups import Block, Groups, IntArray
+
 __all__ = [
+    "Filled",
     "Workspace",
-    "best_first",
     "dcg",
+    "depth",
     "expected_gains",
-    "room_for_padding",
+    "fill",
+    "gathered",
+    "ideal",
+    "ideal_of_ranking",
+    "in_tie_order",
     "tied_documents",
-    "whole_runs",
 ]
 
 FloatArray = NDArray[np.float64]
 Scores = NDArray[np.floating[Any]]
+Cutoffs: TypeAlias = "Sequence[int | None]"
+Filled: TypeAlias = "tuple[Block, FloatArray]"
+"""A block with the gains in its slots."""
 
 # Selecting the top of a row beats sorting the row when at most one slot in this many is needed.
 _SELECT_BELOW = 3
@@ -51,12 +65,60 @@ class Workspace:
         return self.array("scores", shape, dtype)
 
 
-def room_for_padding(scores: Scores, padding: NDArray[np.int64] | None) -> Scores:
+# -- from blocks to DCG ------------------------------------------------------------------------------------------------
+
+
+def fill(groups: Groups, gains: FloatArray, padding: float = 0.0) -> list[Filled]:
+    """The blocks of a layout with the gains in their slots."""
+    return [(block, block.gather(gains, padding, np.empty)) for block in groups.blocks()]
+
+
+def gathered(blocks: Sequence[Filled], scores: Scores, space: Workspace) -> Iterator[tuple[Block, FloatArray, Scores]]:
+    """Each block with its gains and its scores, padded slots below every document."""
+    bottom = scores.size > 0 and np.fmin.reduce(scores) == -np.inf  # rows that take no part may be NaN
+    for block, gains in blocks:
+        ranked = block.gather(scores, -np.inf, space.scores)
+        yield block, gains, _room_for_padding(ranked, block.padding) if bottom else ranked
+
+
+def depth(ks: Cutoffs, width: int) -> int:
+    """How many ranks of a list of this width the cut-offs reach."""
+    return max(width if k is None else min(k, width) for k in ks)
+
+
+def _room_for_padding(scores: Scores, padding: NDArray[np.int64] | None) -> Scores:
     """Scores of the same order in which no document scores -inf; padded slots, and only those, do."""
     ranks = np.unique(scores, return_inverse=True)[1].reshape(scores.shape).astype(np.float64)
     if padding is not None:
         ranks.reshape(-1)[padding] = -np.inf
     return ranks
+
+
+def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) -> FloatArray:
+    """DCG at each cut-off, shape (n_rows, n_cutoffs), from the gains at ranks 1, 2, ..."""
+    out = np.empty((at_rank.shape[0], len(ks)))
+    for column, k in enumerate(ks):
+        depth = min(at_rank.shape[1], discounts.size if k is None else k)
+        out[:, column] = np.einsum("ij,j->i", at_rank[:, :depth], discounts[:depth])
+    return out
+
+
+# -- order and ties ----------------------------------------------------------------------------------------------------
+
+
+def in_tie_order(groups: Groups, flavor: Flavor, gains: FloatArray, doc_id: IntArray | None) -> Groups:
+    """The layout with rows arranged so that, where ties are not averaged, tied rows rank in the order they stand."""
+    if flavor.ties == "last":
+        return groups.arranged(-np.arange(groups.n_rows))
+    if flavor.ties == "best":
+        return groups.arranged(-gains)
+    if flavor.ties == "worst":
+        return groups.arranged(gains)
+    if flavor.ties == "docid":
+        if doc_id is None:
+            raise ValueError(without_doc_ids())
+        return groups.arranged(-doc_id)
+    return groups
 
 
 def expected_gains(scores: Scores, gains: FloatArray, depth: int, average: bool, space: Workspace) -> FloatArray:
@@ -224,7 +286,140 @@ def _run_means(ordered: Scores, at_rank: FloatArray) -> FloatArray:
     return np.repeat(means, lengths).reshape(ordered.shape)
 
 
-def whole_runs(scores: Scores, gains: FloatArray, depth: int, average: bool, space: Workspace) -> FloatArray:
+def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> IntArray:
+    """How many documents of each query share their score with another document of the query."""
+    counts = np.zeros(n_queries, dtype=np.int64)
+    for block, _, ranked in gathered(blocks, scores, Workspace()):
+        tied = _tied(np.sort(-ranked, axis=1))
+        shares = np.zeros(ranked.shape, dtype=bool)
+        shares[:, 1:] = tied
+        shares[:, :-1] |= tied
+        counts[block.queries] = np.count_nonzero(shares, axis=1)
+    return counts
+
+
+# -- the five ideals ---------------------------------------------------------------------------------------------------
+
+
+def ideal(
+    flavor: Flavor,
+    ks: Cutoffs,
+    graded: Graded,
+    table: FloatArray,
+    blocks: Sequence[Filled] | None = None,
+    threads: int | None = None,
+) -> FloatArray | None:
+    """Ideal DCG of each query at each cut-off, over the query's power of two; None where it depends on the ranking.
+
+    ``local`` does, and ``recall`` with a depth: see ``ideal_of_ranking``.
+
+    Parameters
+    ----------
+    flavor : Flavor
+    ks : sequence of int or None, length n_cutoffs
+    graded : Graded
+    table : ndarray of float
+        The discounts, as many as the longest query and (for ``max``) the largest cut-off have ranks.
+    blocks : sequence of Filled, optional
+        Blocks of the documents that are ranked, which serve the ideal too where it is made of them and no gain is
+        negative: padding with gain 0 is as good as absent then.
+    threads : int, optional
+
+    Returns
+    -------
+    ndarray of float, shape (n_queries, n_cutoffs), or None
+    """
+    depths = _ideal_cutoffs(flavor, ks)
+    if flavor.ideal == "max":
+        return _max_ideal(flavor, depths, graded, table)
+    if flavor.ideal == "local" or flavor.recall_depth is not None:
+        return None
+    source = graded.ranked if flavor.ideal == "recall" else graded.judged
+    shared = flavor.ideal != "given" and source is graded.ranked and graded.gains.min(initial=0.0) >= 0
+    pool: Sequence[Filled | Block] = blocks if shared and blocks is not None else list(source.blocks())
+    n_ranked = graded.ranked.sizes
+    out = np.zeros((source.n_queries, len(ks)))
+
+    def work(some: Sequence[Filled | Block]) -> None:
+        for each in some:
+            block, gains = (each, each.gather(graded.gains, -np.inf, np.empty)) if isinstance(each, Block) else each
+            deepest = depth(depths, block.shape[1])
+            if flavor.ideal == "given":
+                best = np.where(gains == -np.inf, 0.0, gains)[:, :deepest]
+            else:
+                best = _best_first(gains, deepest)
+            if flavor.ideal_depth == "retrieved":
+                best[np.arange(deepest) >= n_ranked[block.queries, None]] = 0.0
+            out[block.queries] = dcg(best, table, depths)
+
+    in_threads(work, pool, thread_count(threads, graded.gains.size))
+    return out
+
+
+def _ideal_cutoffs(flavor: Flavor, ks: Cutoffs) -> Cutoffs:
+    """Where the ideal is cut: one that is not cut is one number per query, whatever the cut-offs of the ranking."""
+    return (None,) * len(ks) if flavor.ideal_depth == "all" else ks
+
+
+def _max_ideal(flavor: Flavor, depths: Cutoffs, graded: Graded, table: FloatArray) -> FloatArray:
+    """The top grade at every rank; a query without any document has no ideal."""
+    to_rank = np.append(0.0, np.cumsum(table))
+    n_ranked = graded.ranked.sizes
+    ranks = [n_ranked if k is None else np.full(n_ranked.size, k) for k in depths]
+    if flavor.ideal_depth == "retrieved":
+        ranks = [np.minimum(depth, n_ranked) for depth in ranks]
+    out: FloatArray = to_rank[np.stack(ranks, axis=1)] * np.reshape(top_gain(flavor, graded.exponent), (-1, 1))
+    out[graded.documents.sizes == 0] = 0.0
+    return out
+
+
+def ideal_of_ranking(
+    flavor: Flavor,
+    ks: Cutoffs,
+    table: FloatArray,
+    scores: Scores,
+    gains: FloatArray,
+    at_rank: FloatArray,
+    lengths: IntArray,
+    space: Workspace,
+) -> FloatArray:
+    """``local`` and ``recall`` to a depth: what was ranked first, re-sorted."""
+    width = scores.shape[1]
+    average = flavor.ties == "average"
+    depths = _ideal_cutoffs(flavor, ks)
+    if flavor.ideal == "local":
+        out = np.empty((lengths.size, len(ks)))
+        deepest = depth(depths, width)
+        if deepest > at_rank.shape[1]:
+            at_rank = expected_gains(scores, gains, deepest, average, space)
+        for column, k in enumerate(depths):
+            cut = _absent_beyond(at_rank[:, : depth((k,), width)], lengths)
+            out[:, column] = dcg(_best_first(cut, cut.shape[1]), table, (None,))[:, 0]
+        return out
+    first = _whole_runs(scores, gains, min(flavor.recall_depth or width, width), average, space)
+    best = _best_first(_absent_beyond(first, lengths), first.shape[1])
+    return dcg(best, table, depths)
+
+
+def _absent_beyond(at_rank: FloatArray, lengths: IntArray) -> FloatArray:
+    """The gains with the places beyond a query's last document marked as absent."""
+    return np.where(np.arange(at_rank.shape[1]) < lengths[:, None], at_rank, -np.inf)
+
+
+def _best_first(gains: FloatArray, depth: int) -> FloatArray:
+    """The `depth` largest gains of each row, largest first; slots at -inf count as absent and become 0."""
+    top: Scores = gains
+    with np.errstate(over="ignore"):
+        coarse = gains.astype(np.float32)
+    if (coarse == gains).all():  # as of graded labels: float32 is sorted in half the time, and loses nothing
+        top = coarse
+    if depth < top.shape[1]:
+        top = np.partition(top, top.shape[1] - depth, axis=1)[:, top.shape[1] - depth :]
+    top = np.sort(top, axis=1)[:, ::-1]
+    return np.where(top == -np.inf, 0.0, top).astype(np.float64)
+
+
+def _whole_runs(scores: Scores, gains: FloatArray, depth: int, average: bool, space: Workspace) -> FloatArray:
     """The gains of the documents in the first `depth` ranks, in no particular order.
 
     As ``expected_gains``, but a tied run that lies wholly within the depth keeps its documents' own gains: which
@@ -238,35 +433,3 @@ def whole_runs(scores: Scores, gains: FloatArray, depth: int, average: bool, spa
     stops = np.repeat(starts % scores.shape[1] + lengths, lengths).reshape(scores.shape)[:, :depth]
     own = gains.reshape(-1).take(order[:, :depth])
     return np.where(stops <= depth, own, expected)
-
-
-def best_first(gains: FloatArray, depth: int) -> FloatArray:
-    """The `depth` largest gains of each row, largest first; slots at -inf count as absent and become 0."""
-    top: Scores = gains
-    with np.errstate(over="ignore"):
-        coarse = gains.astype(np.float32)
-    if (coarse == gains).all():  # as of graded labels: float32 is sorted in half the time, and loses nothing
-        top = coarse
-    if depth < top.shape[1]:
-        top = np.partition(top, top.shape[1] - depth, axis=1)[:, top.shape[1] - depth :]
-    top = np.sort(top, axis=1)[:, ::-1]
-    return np.where(top == -np.inf, 0.0, top).astype(np.float64)
-
-
-def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) -> FloatArray:
-    """DCG at each cut-off, shape (n_rows, n_cutoffs), from the gains at ranks 1, 2, ..."""
-    out = np.empty((at_rank.shape[0], len(ks)))
-    for column, k in enumerate(ks):
-        depth = min(at_rank.shape[1], discounts.size if k is None else k)
-        out[:, column] = np.einsum("ij,j->i", at_rank[:, :depth], discounts[:depth])
-    return out
-
-
-def tied_documents(scores: Scores) -> NDArray[np.int64]:
-    """How many documents of each row share their score with another document of the row."""
-    tied = _tied(np.sort(-scores, axis=1))
-    shares = np.zeros(scores.shape, dtype=bool)
-    shares[:, 1:] = tied
-    shares[:, :-1] |= tied
-    counts: NDArray[np.int64] = np.count_nonzero(shares, axis=1)
-    return counts

@@ -333,18 +333,51 @@ class Flavor:
         return next((name for name, flavor in PRESETS.items() if flavor.replace(k=None) == mine), None)
 
     @property
-    def metric_name(self) -> str:
-        """Short name for logs, the same in every process: ``ndcg_<preset>``, else ``ndcg_<digest of the text>``.
+    def short_text(self) -> str:
+        """A short line that ``Flavor.parse`` reads back: the nearest preset, the cut-off, and the switches that differ.
 
-        It has no space and no ``:``, starts with ``ndcg`` (by which XGBoost knows to maximise), and is never the name
-        of a library's own metric. The cut-off is not part of it; adapters append ``@k``.
+        Examples
+        --------
+        >>> Flavor.preset("lightgbm", k=10, ties="average").short_text
+        'lightgbm@10[ties=average]'
         """
-        name = self.preset_name
-        if name is None:
-            import hashlib  # here, like difflib below, because few need it and all would wait for it
+        name, start, changed = self._nearest()
+        if callable(self.gain) or callable(self.discount) or len(changed) > _FEW_CHANGES:
+            return str(self)
+        at = "" if self.k == start.k else f"@{self.k}"
+        switches = ",".join(f"{switch}={switch_text(value)}" for switch, value in changed.items())
+        return f"{name}{at}{f'[{switches}]' if switches else ''}"
 
-            name = hashlib.sha256(str(self.replace(k=None)).encode()).hexdigest()[:8]
-        return f"ndcg_{name}"
+    @property
+    def metric_name(self) -> str:
+        """Short name for logs, the same in every process and different for every flavor.
+
+        ``ndcg_<preset>``, or ``ndcg_<gain>`` for the default flavor; where up to two switches differ from it, with
+        them: ``ndcg_lightgbm_ties_average``; else ``ndcg_<digest of the text>``. It has letters, digits and ``_`` only,
+        starts with ``ndcg`` (by which XGBoost knows to maximise), and is never the name of a library's own metric. The
+        cut-off is not part of it; adapters append ``@k``.
+        """
+        name, _, changed = self._nearest()
+        few = len(changed) <= _FEW_CHANGES
+        if name == "ndcg":
+            name = switch_text(changed.pop("gain", self.gain))
+        words = [name, *(word for switch, value in changed.items() for word in (switch, switch_text(value)))]
+        if few and all(word.replace("_", "").isalnum() for word in words):
+            return "_".join(["ndcg", *words])
+        import hashlib  # here, because few need it and every import would wait for it
+
+        return f"ndcg_{hashlib.sha256(str(self.replace(k=None)).encode()).hexdigest()[:8]}"
+
+    def _nearest(self) -> tuple[str, Flavor, dict[str, object]]:
+        """The preset from which the fewest switches differ, the first of several, and those switches."""
+        mine, found = self._fields(), None
+        for name, preset in (("ndcg", _DEFAULT), *PRESETS.items()):
+            theirs = preset._fields()
+            changed = {s: v for s, v in mine.items() if s != "k" and not _same(v, theirs[s])}
+            if found is None or len(changed) < len(found[2]):
+                found = name, preset, changed
+        assert found is not None
+        return found
 
     def describe(self) -> str:
         """The formula and every switch, in words.
@@ -539,6 +572,12 @@ def _check_empty(value: object) -> Empty:
     )
 
 
+def _same(mine: object, theirs: object) -> bool:
+    return bool(mine == theirs) or (mine != mine and theirs != theirs)  # nan is one value here
+
+
+# A flavor with more switches than this that differ from every preset is not named after one.
+_FEW_CHANGES = 2
 _DEFAULT = Flavor()
 
 PRESETS: Mapping[str, Flavor] = MappingProxyType({name: Flavor(**mirror.switches) for name, mirror in MIRRORS.items()})
