@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Evaluation", "PerQuery", "at_cutoff"]
 
+V = TypeVar("V", bound="float | dict[int | None, float]")
+"""The value: a float, or a dict by cut-off where several were asked for."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class PerQuery:
-    """One entry a query, as arrays of the same length. ``per_query["ndcg"]`` is ``per_query.ndcg``.
+    """One entry per query, as arrays of the same length. ``per_query["ndcg"]`` is ``per_query.ndcg``.
 
     Attributes
     ----------
@@ -74,7 +77,7 @@ class PerQuery:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Evaluation:
+class Evaluation(Generic[V]):
     """NDCG of a set of queries, with what it is made of.
 
     Attributes
@@ -102,7 +105,7 @@ class Evaluation:
     array([2, 0])
     """
 
-    value: float | dict[int | None, float]
+    value: V
     flavor: Flavor
     k: int | None | tuple[int | None, ...]
     n_queries: int
@@ -110,7 +113,7 @@ class Evaluation:
     per_query: PerQuery
 
     def to_frame(self) -> pd.DataFrame:
-        """The table of queries as a pandas DataFrame, one row a query.
+        """The table of queries as a pandas DataFrame, one row per query.
 
         Returns
         -------
