@@ -18,7 +18,6 @@ __all__ = ["NDCGCallback", "NDCGEval"]
 
 # Data sets whose layout is kept between rounds: every fold and set of a cross-validation, with room to spare.
 _SLOTS = 32
-_DEFAULT_K = 10
 # Below the exponent of any float64: what a worker without a relevant document says of its scale.
 _NO_SCALE = int(np.iinfo(np.int32).min)
 
@@ -36,8 +35,8 @@ class NDCGEval:
     flavor : Flavor or str
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"xgboost@10"``.
     k : int, None or sequence of them, optional
-        Cut-offs, each a metric of its own. XGBoost stops early by the first one asked for. Default: the flavor's own
-        cut-off, or 10 where the flavor has none; for no cut-off pass ``None``.
+        Cut-offs, each a metric of its own; None is no cut-off. XGBoost stops early by the first one asked for. Default:
+        the flavor's own.
     threads : int, optional
         As for ``prepare``.
 
@@ -46,7 +45,7 @@ class NDCGEval:
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        What XGBoost logs, in the order of `ks`: ``flavor.metric_name`` with ``@k``.
+        What XGBoost logs, in the order of `ks`: ``flavor.metric_name``, with ``@k`` where there is a cut-off.
 
     Raises
     ------
@@ -196,8 +195,8 @@ class NDCGCallback:
     flavor : Flavor or str
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"sklearn@10"``.
     k : int, None or sequence of them, optional
-        Cut-offs, each a metric of its own; training is stopped by the first one. Default: the flavor's own cut-off, or
-        10 where the flavor has none; for no cut-off pass ``None``.
+        Cut-offs, each a metric of its own; None is no cut-off. Training is stopped by the first one. Default: the
+        flavor's own.
     X : array-like, data frame or xgboost.DMatrix
         Features of the held-out rows, in the form of the training data: a data frame where those are one. Anything
         that ``xgb.DMatrix`` takes; make the ``DMatrix`` yourself to say more, such as ``missing=``.
@@ -218,7 +217,8 @@ class NDCGCallback:
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        The metrics in the evaluation history, in the order of `ks`: ``flavor.metric_name`` with ``@k``.
+        The metrics in the evaluation history, in the order of `ks`: ``flavor.metric_name``, with ``@k`` where there is
+        a cut-off.
 
     Raises
     ------
@@ -363,8 +363,6 @@ class _Run:
 def _resolve(flavor: Flavor | str, k: KSpec, who: str) -> tuple[Flavor, tuple[int | None, ...], tuple[str, ...]]:
     """The flavor, its cut-offs and their names; refuses what XGBoost cannot honour."""
     flavor = as_flavor(flavor)
-    if k is ... and flavor.k is None:
-        k = (_DEFAULT_K,)
     ks, _ = cutoffs(k, flavor)
     if flavor.ties == "docid":
         raise ValueError(

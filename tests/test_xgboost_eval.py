@@ -124,13 +124,40 @@ def test_cross_validation_evaluates_whole_queries_and_drops_weights():
 
 def test_names_begin_with_ndcg_and_hold_nothing_that_xgboost_cannot_read():
     assert NDCGEval("xgboost").names == ("ndcg_xgboost@32",)  # the flavor's own cut-off
-    assert NDCGEval("lightgbm").names == ("ndcg_lightgbm@10",)
+    assert NDCGEval("lightgbm").names == ("ndcg_lightgbm",)
     assert NDCGEval("lightgbm", k=None).names == ("ndcg_lightgbm",)
     assert NDCGEval(Flavor.preset("lightgbm", k=7)).names == ("ndcg_lightgbm@7",)
     one, other = Flavor(gain="binary"), Flavor(gain=(0, 1, 5), ties="worst", empty="skip")
     names = {NDCGEval(f, k=10).names[0] for f in (one, other, "sklearn", "lightgbm")} | {"ndcg@10", "ndcg"}
     assert len(names) == 6
     assert all(name.startswith("ndcg") and not set(" \t:-") & set(name) for name in names)
+
+
+@pytest.mark.parametrize("callback", [False, True])
+def test_no_cutoff_is_none_and_its_name_stands_beside_xgboosts_own(callback):
+    data, (Xv, yv, gv) = matrix(*make(5, 30)), make(6, 30)
+    valid = matrix(Xv, yv, gv)
+    params = {**PARAMS, "eval_metric": ["ndcg@10", f"ndcg@{2**31 - 1}"]}
+    if callback:
+        ours = {"callbacks": [NDCGCallback("xgboost[ties=first]", k=None, X=Xv, y=yv, group=gv, name="v", rounds=8)]}
+    else:
+        ours = {"custom_metric": NDCGEval(Flavor.preset("xgboost", k=None)), "early_stopping_rounds": 8}
+    booster, log = train(params, data, 60, [(valid, "v")], **ours)
+    own = [name for name in log["v"] if "_" not in name]
+    assert list(log["v"]) == [*own, "ndcg_xgboost"]
+    assert log["v"]["ndcg_xgboost"] == pytest.approx(log["v"][own[-1]], abs=1.1e-6)
+    assert booster.best_iteration == int(np.argmax(log["v"]["ndcg_xgboost"])) > 0  # by its name, it is maximised
+    scores = booster.predict(valid)
+    assert log["v"]["ndcg_xgboost"][-1] == pytest.approx(
+        ndcg_score(yv, scores, group=gv, flavor="xgboost", k=None), abs=1.1e-6
+    )
+    assert abs(log["v"]["ndcg_xgboost"][-1] - log["v"]["ndcg@10"][-1]) > 1e-3
+
+
+def test_the_callback_takes_the_flavors_own_cutoff():
+    assert NDCGCallback("lightgbm", X=[[0.0]], y=[1], group=[1]).names == ("ndcg_lightgbm",)
+    assert NDCGCallback("lightgbm@3", X=[[0.0]], y=[1], group=[1]).names == ("ndcg_lightgbm@3",)
+    assert NDCGCallback("lightgbm@3", None, X=[[0.0]], y=[1], group=[1]).names == ("ndcg_lightgbm",)
 
 
 def value_of(metric, data, scores):

@@ -133,7 +133,7 @@ def _stop_lightgbm(
 ) -> int:
     from ndcg_ml.lightgbm import StopEarly
 
-    stop = StopEarly(flavor, flavor.k, rounds=rounds)
+    stop = StopEarly(flavor, rounds=rounds)
     weight = () if validation.row_weight is None else (validation.row_weight,)
     ranker.set_params(**stop.params)
     ranker.fit(training.X, training.y, **told, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
@@ -150,7 +150,6 @@ def _stop_xgboost(
 
     callback = NDCGCallback(
         flavor,
-        flavor.k,
         X=DMatrix(validation.X, missing=ranker.missing, enable_categorical=ranker.enable_categorical),
         y=validation.y,
         group=validation.sizes,
@@ -178,7 +177,7 @@ def _stop_catboost(
         group_weight=validation.row_weight,
         cat_features=ranker.get_params().get("cat_features"),
     )
-    metric = NDCGEval(flavor, flavor.k, learn=(training.y, training.codes), pools=[(validation.y, validation.codes)])
+    metric = NDCGEval(flavor, learn=(training.y, training.codes), pools=[(validation.y, validation.codes)])
     ranker.set_params(eval_metric=metric)
     ranker.fit(training.X, training.y, **told, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True)
     return int(ranker.get_best_iteration()) + 1
