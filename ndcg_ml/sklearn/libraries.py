@@ -69,6 +69,7 @@ def fit_and_stop(ranker: Any, training: Queries, validation: Queries, flavor: Fl
     best_score : float
     """
     told = _told(ranker, training)
+    _check_can_go_back(ranker)
     if _is_of(ranker, "lightgbm"):
         best = _stop_lightgbm(ranker, training, validation, told, flavor, rounds)
     elif _is_of(ranker, "xgboost"):
@@ -126,6 +127,21 @@ def _arguments(estimator: Any) -> set[str]:
 
 def _is_of(estimator: Any, library: str) -> bool:
     return any(cls.__module__.partition(".")[0] == library for cls in type(estimator).__mro__)
+
+
+# Boosting of which no earlier round can be had again, by what the libraries call the parameter. Dropouts change the
+# trees of earlier rounds (LightGBM then does not stop at all), and a linear model is one set of weights.
+_NO_WAY_BACK = {"boosting_type": ("dart",), "boosting": ("dart",), "boost": ("dart",), "booster": ("dart", "gblinear")}
+
+
+def _check_can_go_back(ranker: Any) -> None:
+    settings = ranker.get_params()
+    for name, kinds in _NO_WAY_BACK.items():
+        if settings.get(name) in kinds:
+            raise ValueError(
+                f"early_stopping_rounds must be None with {name}={settings[name]!r}, which cannot go back to its best "
+                f"round: later rounds change what earlier ones learned. Leave it None, or choose another {name}."
+            )
 
 
 def _stop_lightgbm(
