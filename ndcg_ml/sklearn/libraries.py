@@ -160,13 +160,11 @@ def _stop_lightgbm(
 def _stop_xgboost(
     ranker: Any, training: Queries, validation: Queries, told: dict[str, Any], flavor: Flavor, rounds: int
 ) -> int:
-    from xgboost import DMatrix
-
     from ndcg_ml.xgboost import NDCGCallback
 
     callback = NDCGCallback(
         flavor,
-        X=DMatrix(validation.X, missing=ranker.missing, enable_categorical=ranker.enable_categorical),
+        X=validation.X,
         y=validation.y,
         group=validation.sizes,
         query_weight=validation.weight,
@@ -175,7 +173,7 @@ def _stop_xgboost(
     own = ranker.callbacks
     ranker.set_params(callbacks=[*(own or []), callback])
     ranker.fit(training.X, training.y, **told)
-    ranker.set_params(callbacks=own)  # ours holds the validation data, in a form that does not pickle
+    ranker.set_params(callbacks=own)  # ours holds the validation data
     return int(ranker.best_iteration) + 1
 
 
