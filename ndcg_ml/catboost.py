@@ -16,7 +16,6 @@ from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGEval"]
 
-_DEFAULT_K = 10
 # What is answered for a learn set in an order of CatBoost's own. CatBoost cannot write a nan.
 _UNKNOWN = -1.0
 
@@ -32,8 +31,7 @@ class NDCGEval:
     flavor : Flavor or str
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"catboost@10"``.
     k : int or None, optional
-        Cut-off; one, for CatBoost takes one evaluation metric. Default: the flavor's own, or 10 where the flavor has
-        none; for no cut-off pass ``None``.
+        Cut-off, None for none; one, because CatBoost takes one evaluation metric. Default: the flavor's own.
     pools : sequence
         Every evaluation set, in any order: a ``catboost.Pool``, or a pair ``(y, qid)`` of labels and one query id a
         row. The learn set may be among them, where CatBoost keeps its order.
@@ -49,7 +47,8 @@ class NDCGEval:
     flavor : Flavor
         With the cut-off in it.
     name : str
-        What CatBoost calls the metric, in its log and in ``get_evals_result()``: ``flavor.metric_name`` with ``@k``.
+        What CatBoost calls the metric, in its log and in ``get_evals_result()``: ``flavor.metric_name``, with ``@k``
+        where there is a cut-off.
 
     Raises
     ------
@@ -204,8 +203,6 @@ def _restored(state: dict[str, Any]) -> NDCGEval:
 def _resolve(flavor: Flavor | str, k: KSpec) -> Flavor:
     """The flavor with its cut-off; refuses what CatBoost cannot honour."""
     flavor = as_flavor(flavor)
-    if k is ... and flavor.k is None:
-        k = _DEFAULT_K
     ks, several = cutoffs(k, flavor)
     if several:
         raise TypeError(f"k must be one cut-off, for CatBoost takes one evaluation metric; got {ks}. Pass k={ks[0]}.")

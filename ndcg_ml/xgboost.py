@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import sys
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._aggregate import Sums
+from ndcg_ml._arrays import real_array
 from ndcg_ml._recent import Recent
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
 from ndcg_ml.prepared import Prepared, prepare
@@ -18,7 +21,6 @@ __all__ = ["NDCGCallback", "NDCGEval"]
 
 # Data sets whose layout is kept between rounds: every fold and set of a cross-validation, with room to spare.
 _SLOTS = 32
-_DEFAULT_K = 10
 # Below the exponent of any float64: what a worker without a relevant document says of its scale.
 _NO_SCALE = int(np.iinfo(np.int32).min)
 
@@ -36,8 +38,8 @@ class NDCGEval:
     flavor : Flavor or str
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"xgboost@10"``.
     k : int, None or sequence of them, optional
-        Cut-offs, each a metric of its own. XGBoost stops early by the first one asked for. Default: the flavor's own
-        cut-off, or 10 where the flavor has none; for no cut-off pass ``None``.
+        Cut-offs, each a metric of its own; None is no cut-off. XGBoost stops early by the first one asked for. Default:
+        the flavor's own.
     threads : int, optional
         As for ``prepare``.
 
@@ -46,7 +48,7 @@ class NDCGEval:
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        What XGBoost logs, in the order of `ks`: ``flavor.metric_name`` with ``@k``.
+        What XGBoost logs, in the order of `ks`: ``flavor.metric_name``, with ``@k`` where there is a cut-off.
 
     Raises
     ------
@@ -196,16 +198,19 @@ class NDCGCallback:
     flavor : Flavor or str
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"sklearn@10"``.
     k : int, None or sequence of them, optional
-        Cut-offs, each a metric of its own; training is stopped by the first one. Default: the flavor's own cut-off, or
-        10 where the flavor has none; for no cut-off pass ``None``.
+        Cut-offs, each a metric of its own; None is no cut-off. Training is stopped by the first one. Default: the
+        flavor's own.
     X : array-like, data frame or xgboost.DMatrix
         Features of the held-out rows, in the form of the training data: a data frame where those are one. Anything
-        that ``xgb.DMatrix`` takes; make the ``DMatrix`` yourself to say more, such as ``missing=``.
+        that ``xgb.DMatrix`` takes; what counts as missing is what does so in the training data
+        (``XGBRanker(missing=)``). A ``DMatrix`` is taken as it is, with its own missing values and base margin.
     y : array-like, shape (n_rows,)
         Labels.
     group, qid
         The queries, as for ``ndcg_score``: sizes of consecutive queries, or one id a row.
     query_weight : array-like, shape (n_queries,), optional
+    base_margin : array-like, shape (n_rows,), optional
+        Where boosting starts on each held-out row. It must be given if the training data have one.
     name : str, default "validation"
         What the data set is called in the evaluation history.
     rounds : int, optional
@@ -218,13 +223,16 @@ class NDCGCallback:
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        The metrics in the evaluation history, in the order of `ks`: ``flavor.metric_name`` with ``@k``.
+        The metrics in the evaluation history, in the order of `ks`: ``flavor.metric_name``, with ``@k`` where there is
+        a cut-off.
 
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``, and as for ``NDCGEval``. In training: `X` has another number of rows than `y`; the
-        history already has a metric of that name for a data set called `name`; it is ``xgb.cv`` that trains.
+        As for ``ndcg_score``, and as for ``NDCGEval``; a `base_margin` beside a ``DMatrix``. In training: `X` has
+        another number of rows than `y`; the history already has a metric of that name for a data set called `name`; it
+        is ``xgb.cv`` that trains. Unless `X` is a ``DMatrix``: there is a `base_margin` and the training data have
+        none, or the other way round; it is not ``xgb.train`` (which the estimators call) that trains.
 
     See Also
     --------
@@ -235,6 +243,13 @@ class NDCGCallback:
     Values have full precision, where those of an evaluation function have six decimals (XGBoost 3.2). XGBoost keeps the
     predictions of a ``DMatrix`` and adds only the new trees. A callback may be used again, and cloned with its
     estimator: it starts afresh with every training, and copies share the data.
+
+    XGBoost's ``dart`` changes earlier trees in later rounds, and a model of ``gblinear`` always predicts with all
+    rounds: neither can go back to its ``best_iteration``.
+
+    The callback sees the training data's ``missing`` and whether they have a base margin. It cannot see what was done
+    to the training rows before XGBoost got them (missing values replaced, features scaled, zeros left out of a sparse
+    matrix): do the same to `X`.
 
     Where several workers train one model, give every worker the same held-out queries.
 
@@ -271,6 +286,7 @@ class NDCGCallback:
         group: Any = None,
         qid: Any = None,
         query_weight: Any = None,
+        base_margin: Any = None,
         name: str = "validation",
         rounds: int | None = None,
         threads: int | None = None,
@@ -287,6 +303,7 @@ class NDCGCallback:
             y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=threads
         )
         self._n_rows = len(y)
+        self.base_margin = None if base_margin is None else self._checked_margin(base_margin)
         self._run: _Run | None = None
 
     def __repr__(self) -> str:
@@ -307,14 +324,45 @@ class NDCGCallback:
                 "NDCGCallback evaluates one model on held-out queries, and xgb.cv trains several on its own folds. "
                 "Use xgb.cv(custom_metric=ndcg_ml.xgboost.NDCGEval(...))."
             )
-        # Without category columns the switch does nothing; with them, a model that can be trained has it on.
-        data = self.X if isinstance(self.X, xgb.DMatrix) else xgb.DMatrix(self.X, enable_categorical=True)
+        data = self.X if isinstance(self.X, xgb.DMatrix) else self._as_in_training(_training_data())
         if data.num_row() != self._n_rows:
             raise ValueError(f"X must have one row a label, {self._n_rows}; got {data.num_row()}.")
         self._run = _Run(data, self._stopping())
         if self._run.stopping is not None:
             model = self._run.stopping.before_training(model)
         return model
+
+    def _checked_margin(self, base_margin: Any) -> NDArray[Any]:
+        import xgboost as xgb
+
+        if isinstance(self.X, xgb.DMatrix):
+            raise ValueError(
+                "base_margin must be in the DMatrix where X is one; got both. Pass X=xgb.DMatrix(..., base_margin=...)."
+            )
+        margin = real_array(base_margin, "base_margin")
+        if margin.shape != (self._n_rows,):
+            raise ValueError(f"base_margin must have one entry per label, ({self._n_rows},); got shape {margin.shape}.")
+        return margin
+
+    def _as_in_training(self, training: Any) -> Any:
+        """The held-out rows as XGBoost read the training data."""
+        import xgboost as xgb
+
+        if training is None:
+            raise ValueError(
+                "X must be an xgb.DMatrix where it is not xgb.train that trains, because what counts as missing in the "
+                "training data cannot be seen. Pass X=xgb.DMatrix(X, missing=..., base_margin=...)."
+            )
+        in_training = training.get_base_margin().size > 0
+        if in_training != (self.base_margin is not None) and training.num_row() > 0:  # a worker may have no rows
+            has, has_not = ("training", "held-out") if in_training else ("held-out", "training")
+            raise ValueError(
+                f"base_margin must be given for both the training and the held-out rows, or for neither; the {has} "
+                f"rows have one and the {has_not} rows have none. Pass it to fit (or to xgb.DMatrix) and to "
+                "NDCGCallback(base_margin=). To evaluate without one all the same, pass X=xgb.DMatrix(X)."
+            )
+        # Without category columns the switch does nothing; with them, a model that can be trained has it on.
+        return xgb.DMatrix(self.X, missing=training.missing, base_margin=self.base_margin, enable_categorical=True)
 
     def _stopping(self) -> Any:
         if self.rounds is None:
@@ -351,6 +399,20 @@ class NDCGCallback:
         return model
 
 
+def _training_data() -> Any:
+    """The DMatrix that ``xgb.train``, which the estimators and ``xgboost.dask`` call as well, is training on.
+
+    XGBoost tells a callback nothing of it, so it is looked for where it must be: it is an argument of that function.
+    None where another function trains.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "xgboost.training" and frame.f_code.co_name == "train":
+            return frame.f_locals.get("dtrain")
+        frame = frame.f_back
+    return None
+
+
 class _Run:
     """What belongs to one training."""
 
@@ -363,8 +425,6 @@ class _Run:
 def _resolve(flavor: Flavor | str, k: KSpec, who: str) -> tuple[Flavor, tuple[int | None, ...], tuple[str, ...]]:
     """The flavor, its cut-offs and their names; refuses what XGBoost cannot honour."""
     flavor = as_flavor(flavor)
-    if k is ... and flavor.k is None:
-        k = (_DEFAULT_K,)
     ks, _ = cutoffs(k, flavor)
     if flavor.ties == "docid":
         raise ValueError(

@@ -43,7 +43,7 @@ def test_every_round_is_the_score_of_the_predictions(flavor, threads):
     Xv, yv, qv = make(1, ties=True)
     X, y, q = make(0, ties=True)
     train, valid = pool(X, y, q), pool(Xv, yv, qv)
-    metric = NDCGEval(flavor, Flavor.parse(flavor).k, learn=train, pools=[valid])
+    metric = NDCGEval(flavor, learn=train, pools=[valid])
     ranker = fit(metric, train, valid, thread_count=threads)
     for part, data, labels, qid in [("validation", valid, yv, qv), ("learn", train, y, q)]:
         expected = [ndcg_score(labels, s, qid=qid, flavor=flavor) for s in ranker.staged_predict(data)]
@@ -91,12 +91,23 @@ def test_early_stopping_keeps_the_best_round(loss):
 
 def test_the_name_says_the_flavor():
     train = pool(*make(0))
-    assert NDCGEval("catboost", pools=[train]).name == "ndcg_catboost@10"
+    assert NDCGEval("catboost", pools=[train]).name == "ndcg_catboost"
+    assert NDCGEval("catboost@4", pools=[train]).name == "ndcg_catboost@4"
     assert NDCGEval("xgboost", pools=[train]).name == "ndcg_xgboost@32"  # the flavor's own cut-off
     assert NDCGEval("catboost", None, pools=[train]).name == "ndcg_catboost"
     metric = NDCGEval(Flavor(gain="binary"), 3, pools=[train])
     assert list(fit(metric, train, None, 2).get_evals_result()["learn"]) == [metric.name]
     assert isinstance(metric, NDCGEval)
+
+
+def test_no_cutoff_is_none_and_its_name_stands_beside_catboosts_own():
+    train, valid = pool(*make(2)), pool(*make(3))
+    metric = NDCGEval("catboost", learn=train, pools=[valid])
+    own = ["NDCG:type=Base", "NDCG:top=3;type=Base"]
+    results = fit(metric, train, valid, 6, custom_metric=own).get_evals_result()["validation"]
+    theirs = {("top=3" in name): values for name, values in results.items() if name.startswith("NDCG")}
+    assert results["ndcg_catboost"] == pytest.approx(theirs[False], abs=1e-6)
+    assert abs(theirs[False][-1] - theirs[True][-1]) > 1e-3
 
 
 def test_data_sets_are_told_apart_by_their_labels():
@@ -183,7 +194,7 @@ def test_weights_of_rows_become_weights_of_queries():
     metric = NDCGEval("sklearn", pools=[(y, qid)])
     weight = np.array([1, 1, 2, 4, 6], np.float32)
     for w, expected in [(None, None), (weight, [1, 4]), (2 * weight[::-1], [5, 4 / 3])]:
-        value = ndcg_score(y, s, qid=qid, k=10, query_weight=expected)
+        value = ndcg_score(y, s, qid=qid, query_weight=expected)
         assert evaluate(metric, s, y, w) == (pytest.approx(value, abs=1e-12), 1.0)
     with pytest.raises(ValueError, match="query_weight must be finite"):
         evaluate(metric, s, y, 0 * weight)
@@ -193,7 +204,7 @@ def test_the_protocol():
     metric = NDCGEval("sklearn", pools=[([1, 0], [0, 0])])
     assert metric.is_max_optimal() is True
     assert metric.get_final_error(0.25, 4.0) == 0.25
-    assert repr(metric) == f"NDCGEval('{Flavor.preset('sklearn', k=10)}', 1 data sets)"
+    assert repr(metric) == f"NDCGEval('{Flavor.preset('sklearn')}', 1 data sets)"
 
 
 def test_pickle_and_copy():

@@ -128,13 +128,34 @@ def test_lightgbm_accepts_the_signature():
 
 
 def test_names_say_the_flavor_and_are_nobody_elses():
-    assert NDCGEval("lightgbm").names == ("ndcg_lightgbm@10",)
+    assert NDCGEval("lightgbm").names == ("ndcg_lightgbm",)
     assert NDCGEval(Flavor.preset("lightgbm", k=7)).names == ("ndcg_lightgbm@7",)
     assert NDCGEval("lightgbm", k=None).names == ("ndcg_lightgbm",)
     one, other = Flavor(gain="binary"), Flavor(gain="binary", ties="worst")
     names = {NDCGEval(f, k=10).names[0] for f in (one, other, "sklearn", "lightgbm")} | {"ndcg@10", "ndcg"}
     assert len(names) == 6
     assert not any(set(" :") & set(name) for name in names)
+
+
+def test_no_cutoff_is_none_and_its_name_stands_beside_lightgbms_own():
+    X, y, group = make(9)
+    valid = make(10)
+    first, log = dataset(X, y, group), {}
+    booster = lgb.train(
+        {**PARAMS, "metric": "ndcg", "eval_at": [10, 10_000]},
+        first,
+        8,
+        valid_sets=[dataset(*valid, reference=first)],
+        feval=NDCGEval("lightgbm"),
+        callbacks=[lgb.record_evaluation(log)],
+    )
+    assert list(log["valid_0"]) == ["ndcg@10", "ndcg@10000", "ndcg_lightgbm"]
+    ours = log["valid_0"]["ndcg_lightgbm"]
+    assert ours == pytest.approx(log["valid_0"]["ndcg@10000"], abs=1e-12)
+    assert ours[-1] == pytest.approx(
+        ndcg_score(valid[1], booster.predict(valid[0]), group=valid[2], flavor="lightgbm"), abs=1e-12
+    )
+    assert abs(ours[-1] - log["valid_0"]["ndcg@10"][-1]) > 1e-3
 
 
 def call(ndcg, y, s, group, weight=None):

@@ -157,6 +157,16 @@ def test_a_rule_of_lightgbms_own_beside_it_is_refused():
             train(StopEarly("sklearn", k=(10, 1), rounds=10), data, valid, params={alias: 10})
 
 
+def test_it_stops_on_the_flavors_own_cutoff_and_on_none_where_it_has_none():
+    data, valid = make(11), make(12)
+    booster, log = train(StopEarly("lightgbm", rounds=10), data, valid)
+    _, beside = train(StopEarly("lightgbm", k=(None, 10), rounds=10), data, valid)
+    assert log["valid_0"] == {"ndcg_lightgbm": beside["valid_0"]["ndcg_lightgbm"]}
+    assert booster.best_iteration == best(log["valid_0"]["ndcg_lightgbm"])
+    assert log["valid_0"]["ndcg_lightgbm"] != beside["valid_0"]["ndcg_lightgbm@10"]
+    assert list(train(StopEarly("lightgbm@3", rounds=10), data, valid)[1]["valid_0"]) == ["ndcg_lightgbm@3"]
+
+
 def test_rounds_and_min_delta():
     data, valid = make(11), make(12)
     short, short_log = train(StopEarly("sklearn", k=10, rounds=3), data, valid)

@@ -373,6 +373,23 @@ def test_early_stopping_in_a_search(problem, routing):
     assert search.best_estimator_.best_iteration_ < 40
 
 
+@pytest.mark.parametrize(
+    ("ranker", "setting"),
+    [
+        (lgbm(boosting_type="dart"), "boosting_type='dart'"),
+        (lgbm(boosting="dart"), "boosting='dart'"),
+        (lgbm(boost="dart"), "boost='dart'"),
+        (xgb(booster="dart"), "booster='dart'"),
+        (xgb(booster="gblinear"), "booster='gblinear'"),
+    ],
+)
+def test_boosting_that_cannot_go_back_to_a_round_is_not_stopped_early(problem, ranker, setting):
+    X, y, qid = problem
+    with pytest.raises(ValueError, match=f"early_stopping_rounds must be None with {setting}"):
+        QueryRanker(ranker, early_stopping_rounds=3).fit(X, y, qid)
+    assert QueryRanker(clone(ranker).set_params(verbosity=0)).fit(X, y, qid).best_iteration_ is None
+
+
 # -- conventions -----------------------------------------------------------------------------------------------------
 
 

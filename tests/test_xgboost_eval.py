@@ -124,13 +124,40 @@ def test_cross_validation_evaluates_whole_queries_and_drops_weights():
 
 def test_names_begin_with_ndcg_and_hold_nothing_that_xgboost_cannot_read():
     assert NDCGEval("xgboost").names == ("ndcg_xgboost@32",)  # the flavor's own cut-off
-    assert NDCGEval("lightgbm").names == ("ndcg_lightgbm@10",)
+    assert NDCGEval("lightgbm").names == ("ndcg_lightgbm",)
     assert NDCGEval("lightgbm", k=None).names == ("ndcg_lightgbm",)
     assert NDCGEval(Flavor.preset("lightgbm", k=7)).names == ("ndcg_lightgbm@7",)
     one, other = Flavor(gain="binary"), Flavor(gain=(0, 1, 5), ties="worst", empty="skip")
     names = {NDCGEval(f, k=10).names[0] for f in (one, other, "sklearn", "lightgbm")} | {"ndcg@10", "ndcg"}
     assert len(names) == 6
     assert all(name.startswith("ndcg") and not set(" \t:-") & set(name) for name in names)
+
+
+@pytest.mark.parametrize("callback", [False, True])
+def test_no_cutoff_is_none_and_its_name_stands_beside_xgboosts_own(callback):
+    data, (Xv, yv, gv) = matrix(*make(5, 30)), make(6, 30)
+    valid = matrix(Xv, yv, gv)
+    params = {**PARAMS, "eval_metric": ["ndcg@10", f"ndcg@{2**31 - 1}"]}
+    if callback:
+        ours = {"callbacks": [NDCGCallback("xgboost[ties=first]", k=None, X=Xv, y=yv, group=gv, name="v", rounds=8)]}
+    else:
+        ours = {"custom_metric": NDCGEval(Flavor.preset("xgboost", k=None)), "early_stopping_rounds": 8}
+    booster, log = train(params, data, 60, [(valid, "v")], **ours)
+    own = [name for name in log["v"] if "_" not in name]
+    assert list(log["v"]) == [*own, "ndcg_xgboost"]
+    assert log["v"]["ndcg_xgboost"] == pytest.approx(log["v"][own[-1]], abs=1.1e-6)
+    assert booster.best_iteration == int(np.argmax(log["v"]["ndcg_xgboost"])) > 0  # by its name, it is maximised
+    scores = booster.predict(valid)
+    assert log["v"]["ndcg_xgboost"][-1] == pytest.approx(
+        ndcg_score(yv, scores, group=gv, flavor="xgboost", k=None), abs=1.1e-6
+    )
+    assert abs(log["v"]["ndcg_xgboost"][-1] - log["v"]["ndcg@10"][-1]) > 1e-3
+
+
+def test_the_callback_takes_the_flavors_own_cutoff():
+    assert NDCGCallback("lightgbm", X=[[0.0]], y=[1], group=[1]).names == ("ndcg_lightgbm",)
+    assert NDCGCallback("lightgbm@3", X=[[0.0]], y=[1], group=[1]).names == ("ndcg_lightgbm@3",)
+    assert NDCGCallback("lightgbm@3", None, X=[[0.0]], y=[1], group=[1]).names == ("ndcg_lightgbm",)
 
 
 def value_of(metric, data, scores):
@@ -374,14 +401,64 @@ def test_categories_in_another_order_and_feature_names(as_matrix):
     assert ranker.best_score > ndcg_score(yv, np.zeros(200), qid=qv, k=5) + 0.05
 
 
-def test_values_that_mean_missing_need_a_dmatrix():
-    X, y, group = make(4, 30)
-    Xv, yv, gv = make(5, 30)
+@pytest.mark.parametrize("tree_method", ["hist", "exact"])
+@pytest.mark.parametrize("as_matrix", [False, True])
+def test_what_counts_as_missing_is_what_does_in_training(as_matrix, tree_method):
+    (X, y, group), (Xv, yv, gv) = make(4, 30), make(5, 30)
     X, Xv = (np.where(x < -0.5, -9.0, x) for x in (X, Xv))
-    stop = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv, missing=-9.0), y=yv, group=gv)
-    ranker = xgb.XGBRanker(n_estimators=10, missing=-9.0, callbacks=[stop], **RANKER).fit(X, y, group=group)
+    stop = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv, missing=-9.0) if as_matrix else Xv, y=yv, group=gv)
+    ranker = xgb.XGBRanker(n_estimators=10, missing=-9.0, callbacks=[stop], tree_method=tree_method, **RANKER)
+    ranker.fit(X, y, group=group)
     last = ranker.evals_result()["validation"]["ndcg_sklearn@5"][-1]
     assert last == pytest.approx(ndcg_score(yv, ranker.predict(Xv), group=gv, k=5), abs=1e-12)
+    read_as_numbers = ranker.get_booster().predict(xgb.DMatrix(Xv))
+    assert abs(last - ndcg_score(yv, read_as_numbers, group=gv, k=5)) > 1e-3
+    data = xgb.DMatrix(X, y, group=group, missing=-9.0)
+    _, log = train(ALONE, data, 10, [], callbacks=[NDCGCallback("sklearn@5", X=Xv, y=yv, group=gv)])
+    _, exact = train(
+        ALONE, data, 10, [], callbacks=[NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv, missing=-9.0), y=yv, group=gv)]
+    )
+    assert log == exact
+
+
+def test_boosting_starts_on_held_out_rows_where_the_base_margin_says():
+    (X, y, group), (Xv, yv, gv) = make(4, 30), make(5, 30)
+    margin, held = 3 * X[:, 1], 3 * Xv[:, 1]
+    stop = NDCGCallback("sklearn@5", X=Xv, y=yv, group=gv, base_margin=held, rounds=4)
+    ranker = xgb.XGBRanker(n_estimators=30, callbacks=[stop], **RANKER)
+    ranker.fit(X, y, group=group, base_margin=margin)
+    assert ranker.best_score == pytest.approx(
+        ndcg_score(yv, ranker.predict(Xv, base_margin=held), group=gv, k=5), abs=1e-12
+    )
+    assert abs(ranker.best_score - ndcg_score(yv, ranker.predict(Xv), group=gv, k=5)) > 0.02
+    assert pickle.loads(pickle.dumps(stop)).base_margin.tolist() == held.tolist()
+
+    without = NDCGCallback("sklearn@5", X=Xv, y=yv, group=gv)
+    with pytest.raises(ValueError, match=r"the training rows have one and the held-out rows have none.*base_margin="):
+        xgb.XGBRanker(n_estimators=2, callbacks=[without], **RANKER).fit(X, y, group=group, base_margin=margin)
+    with pytest.raises(ValueError, match="the held-out rows have one and the training rows have none"):
+        xgb.XGBRanker(n_estimators=2, callbacks=[stop], **RANKER).fit(X, y, group=group)
+    debiased = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv), y=yv, group=gv)  # a DMatrix says all that is meant
+    ranker.set_params(callbacks=[debiased]).fit(X, y, group=group, base_margin=margin)
+    assert ranker.evals_result()["validation"]["ndcg_sklearn@5"][-1] == pytest.approx(
+        ndcg_score(yv, ranker.predict(Xv), group=gv, k=5), abs=1e-12
+    )
+
+
+def test_where_the_training_data_cannot_be_seen_a_dmatrix_must_say_all():
+    X, y, group = make(4, 30)
+    data = matrix(X, y, group)
+    booster = xgb.Booster(ALONE, [data])
+    with pytest.raises(ValueError, match=r"X must be an xgb\.DMatrix where it is not xgb\.train that trains"):
+        held_out().before_training(booster)
+    Xv, yv, gv = make(5, 30)
+    callback, log = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv), y=yv, group=gv), {}
+    callback.before_training(booster)
+    booster.update(data, 0)
+    callback.after_iteration(booster, 0, log)
+    assert log["validation"]["ndcg_sklearn@5"] == [
+        pytest.approx(ndcg_score(yv, booster.predict(xgb.DMatrix(Xv)), group=gv, k=5), abs=1e-12)
+    ]
 
 
 def test_another_writer_of_the_same_history_is_refused():
@@ -400,6 +477,12 @@ def test_what_the_callback_refuses():
         NDCGCallback("sklearn", X=X, y=y)
     with pytest.raises(ValueError, match="y must have one label a row"):
         NDCGCallback("sklearn", X=[[0.0]], y=[[1, 0]])
+    with pytest.raises(ValueError, match=rf"base_margin must have one entry per label, \({len(y)},\); got shape"):
+        held_out(base_margin=[0, 1, 2])
+    with pytest.raises(TypeError, match="base_margin must hold real numbers"):
+        held_out(base_margin=["a"] * len(y))
+    with pytest.raises(ValueError, match="base_margin must be in the DMatrix where X is one"):
+        NDCGCallback("sklearn", X=xgb.DMatrix(X), y=y, group=group, base_margin=y)
     with pytest.raises(ValueError, match="rounds must be an integer >= 1"):
         held_out(rounds=0)
     with pytest.raises(TypeError, match="name must be a str"):

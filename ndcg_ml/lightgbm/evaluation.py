@@ -17,7 +17,6 @@ __all__ = ["NDCGEval"]
 
 # Data sets whose layout is kept between rounds: every fold and set of a cross-validation, with room to spare.
 _SLOTS = 32
-_DEFAULT_K = 10
 
 
 class NDCGEval:
@@ -31,8 +30,7 @@ class NDCGEval:
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
     k : int, None or sequence of them, optional
         Cut-offs, each reported as a metric of its own in this order. LightGBM monitors the first one when stopping
-        early with ``first_metric_only``. Default: the flavor's own cut-off, or 10 where the flavor has none; for no
-        cut-off pass ``None``.
+        early with ``first_metric_only``; None is no cut-off. Default: the flavor's own.
     threads : int, optional
         As for ``prepare``.
 
@@ -41,7 +39,8 @@ class NDCGEval:
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        What LightGBM logs: ``flavor.metric_name`` with ``@k``, never the name of a built-in metric.
+        What LightGBM logs: ``flavor.metric_name``, with ``@k`` where there is a cut-off; never the name of a built-in
+        metric.
 
     Raises
     ------
@@ -75,8 +74,6 @@ class NDCGEval:
     def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, threads: int | None = None) -> None:
         self.threads = check_k(threads, "threads", "for the default")
         self.flavor = as_flavor(flavor)
-        if k is ... and self.flavor.k is None:
-            k = (_DEFAULT_K,)
         self.ks, _ = cutoffs(k, self.flavor)
         if self.flavor.ties == "docid":
             raise ValueError(

@@ -69,6 +69,7 @@ def fit_and_stop(ranker: Any, training: Queries, validation: Queries, flavor: Fl
     best_score : float
     """
     told = _told(ranker, training)
+    _check_can_go_back(ranker)
     if _is_of(ranker, "lightgbm"):
         best = _stop_lightgbm(ranker, training, validation, told, flavor, rounds)
     elif _is_of(ranker, "xgboost"):
@@ -128,12 +129,27 @@ def _is_of(estimator: Any, library: str) -> bool:
     return any(cls.__module__.partition(".")[0] == library for cls in type(estimator).__mro__)
 
 
+# Boosting of which no earlier round can be had again, by what the libraries call the parameter. Dropouts change the
+# trees of earlier rounds (LightGBM then does not stop at all), and a linear model is one set of weights.
+_NO_WAY_BACK = {"boosting_type": ("dart",), "boosting": ("dart",), "boost": ("dart",), "booster": ("dart", "gblinear")}
+
+
+def _check_can_go_back(ranker: Any) -> None:
+    settings = ranker.get_params()
+    for name, kinds in _NO_WAY_BACK.items():
+        if settings.get(name) in kinds:
+            raise ValueError(
+                f"early_stopping_rounds must be None with {name}={settings[name]!r}, which cannot go back to its best "
+                f"round: later rounds change what earlier ones learned. Leave it None, or choose another {name}."
+            )
+
+
 def _stop_lightgbm(
     ranker: Any, training: Queries, validation: Queries, told: dict[str, Any], flavor: Flavor, rounds: int
 ) -> int:
     from ndcg_ml.lightgbm import StopEarly
 
-    stop = StopEarly(flavor, flavor.k, rounds=rounds)
+    stop = StopEarly(flavor, rounds=rounds)
     weight = () if validation.row_weight is None else (validation.row_weight,)
     ranker.set_params(**stop.params)
     ranker.fit(training.X, training.y, **told, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
@@ -144,14 +160,11 @@ def _stop_lightgbm(
 def _stop_xgboost(
     ranker: Any, training: Queries, validation: Queries, told: dict[str, Any], flavor: Flavor, rounds: int
 ) -> int:
-    from xgboost import DMatrix
-
     from ndcg_ml.xgboost import NDCGCallback
 
     callback = NDCGCallback(
         flavor,
-        flavor.k,
-        X=DMatrix(validation.X, missing=ranker.missing, enable_categorical=ranker.enable_categorical),
+        X=validation.X,
         y=validation.y,
         group=validation.sizes,
         query_weight=validation.weight,
@@ -160,7 +173,7 @@ def _stop_xgboost(
     own = ranker.callbacks
     ranker.set_params(callbacks=[*(own or []), callback])
     ranker.fit(training.X, training.y, **told)
-    ranker.set_params(callbacks=own)  # ours holds the validation data, in a form that does not pickle
+    ranker.set_params(callbacks=own)  # ours holds the validation data
     return int(ranker.best_iteration) + 1
 
 
@@ -178,7 +191,7 @@ def _stop_catboost(
         group_weight=validation.row_weight,
         cat_features=ranker.get_params().get("cat_features"),
     )
-    metric = NDCGEval(flavor, flavor.k, learn=(training.y, training.codes), pools=[(validation.y, validation.codes)])
+    metric = NDCGEval(flavor, learn=(training.y, training.codes), pools=[(validation.y, validation.codes)])
     ranker.set_params(eval_metric=metric)
     ranker.fit(training.X, training.y, **told, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True)
     return int(ranker.get_best_iteration()) + 1

@@ -42,7 +42,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         for an array. It is taken out before the ranker sees X, in ``fit`` and in ``predict``.
     early_stopping_rounds : int, optional
         Hold out whole queries in ``fit`` and stop when their NDCG has not risen for so many rounds; the ranker then
-        predicts with its best round. For LightGBM, XGBoost and CatBoost. Default: no early stopping.
+        predicts with its best round. For LightGBM, XGBoost and CatBoost, but not for boosting with ``dart`` or
+        ``gblinear``, which cannot go back to an earlier round. Default: no early stopping.
     validation_fraction : float, default 0.1
         Share of the queries that early stopping holds out: at least one, never all.
     random_state : int, RandomState or None, default None
