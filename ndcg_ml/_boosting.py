@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from ndcg_ml._checks import KSpec, cutoffs, refuse_docid
+from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.result import at_cutoff
-
-if TYPE_CHECKING:
-    from ndcg_ml.flavor import Flavor
 
 __all__ = [
     "EMPTY_IS_ONE",
@@ -17,10 +18,12 @@ __all__ = [
     "IN_ROW_ORDER",
     "LOGARITHM",
     "Library",
+    "Metric",
     "Rule",
     "check_expressible",
     "cut_at",
-    "metric_names",
+    "metric",
+    "one_score_per_row",
     "value_in_words",
 ]
 
@@ -111,6 +114,37 @@ def cut_at(k: int | None, longest: int) -> int:
 # -- evaluation functions -------------------------------------------------------------------------------------------
 
 
-def metric_names(flavor: Flavor, ks: tuple[int | None, ...]) -> tuple[str, ...]:
-    """What the library logs for each cut-off: ``flavor.metric_name`` with ``@k``."""
-    return tuple(f"{flavor.metric_name}{at_cutoff(k)}" for k in ks)
+class Metric(NamedTuple):
+    """What an evaluation function computes, and what the library logs it as."""
+
+    flavor: Flavor
+    ks: tuple[int | None, ...]
+    several: bool
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return as_arguments(self.flavor, self.ks, self.several)
+
+
+def metric(flavor: Flavor | str, k: KSpec, who: str, library: str, why_no_nan: str) -> Metric:
+    """The metric that a caller asked for; refuses what no boosting library can be given.
+
+    The names are ``flavor.metric_name`` with ``@k``, never the name of a built-in metric.
+    """
+    flavor = as_flavor(flavor)
+    ks, several = cutoffs(k, flavor)
+    refuse_docid(flavor, who, f"{library} does not store document ids")
+    if flavor.empty != flavor.empty:
+        raise ValueError(
+            f"{who} does not support empty=nan because {why_no_nan}. Choose empty='skip' to leave empty queries out, "
+            "or 0 or 1."
+        )
+    name = flavor.metric_name
+    return Metric(flavor, ks, several, tuple(f"{name}{at_cutoff(k)}" for k in ks))
+
+
+def one_score_per_row(scores: Any, who: str, fix: str) -> Any:
+    """The scores, refused where the library predicts several numbers per row."""
+    if np.ndim(scores) != 1:
+        raise ValueError(f"{who} needs one score per row; got predictions of shape {np.shape(scores)}. {fix}")
+    return scores

@@ -8,13 +8,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._arrays import real_array
-from ndcg_ml._recent import Recent
-from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
-from ndcg_ml.groups import Groups, IntArray, mean_row_weight
+from ndcg_ml._boosting import (
+    EMPTY_IS_ONE,
+    FLOAT64,
+    IDEAL,
+    Library,
+    Rule,
+    check_expressible,
+    cut_at,
+    metric,
+)
+from ndcg_ml._cache import Cache
+from ndcg_ml._checks import KSpec, optional_whole_number
+from ndcg_ml.flavor import Flavor, as_arguments
+from ndcg_ml.groups import IntArray
 from ndcg_ml.prepared import Prepared, prepare
+from ndcg_ml.queries import by_ids, mean_row_weight, real_array
 
-__all__ = ["NDCGEval"]
+__all__ = ["NDCGEval", "catboost_params"]
 
 # What is answered for a learn set in an order of CatBoost's own. CatBoost cannot write a nan.
 _UNKNOWN = -1.0
@@ -95,8 +106,15 @@ class NDCGEval:
         learn: Any = None,
         threads: int | None = None,
     ) -> None:
-        self.threads = check_k(threads, "threads", "for the default")
-        self.flavor = _resolve(flavor, k)
+        self.threads = optional_whole_number(threads, "threads", "for the default")
+        found = metric(flavor, k, "NDCGEval", "CatBoost", "CatBoost cannot write a nan")
+        if found.several:
+            raise TypeError(
+                f"k must be one cut-off because CatBoost takes one evaluation metric; got {found.ks}. Pass "
+                f"k={found.ks[0]}."
+            )
+        self.flavor = found.flavor.replace(k=found.ks[0])
+        (self.name,) = found.names
         if not isinstance(pools, Sequence):
             raise TypeError(
                 f"pools must be a list of catboost.Pool or (y, qid); got {type(pools).__name__}. Write pools=[...]."
@@ -107,11 +125,9 @@ class NDCGEval:
         if not self._sets:
             raise ValueError("pools must hold at least one data set; got none. Pass every evaluation set.")
         _distinct(self._sets)
-        self._recent: Recent[Prepared] = Recent(2 * len(self._sets))
+        self._cache: Cache[Prepared] = Cache(2 * len(self._sets))
         for bound in self._sets:
             self._prepared(bound, None)
-        cutoff = "" if self.flavor.k is None else f"@{self.flavor.k}"
-        self.name = f"{self.flavor.metric_name}{cutoff}"
         self._rename()
 
     def _rename(self) -> None:
@@ -122,7 +138,7 @@ class NDCGEval:
         return _restored, (self.__dict__,)
 
     def __repr__(self) -> str:
-        return f"NDCGEval({str(self.flavor)!r}, {len(self._sets)} data sets)"
+        return f"NDCGEval({as_arguments(self.flavor, (self.flavor.k,))}, {len(self._sets)} data sets)"
 
     def is_max_optimal(self) -> bool:
         """Higher is better. Called by CatBoost."""
@@ -168,7 +184,7 @@ class NDCGEval:
             mean = None if weight is None else mean_row_weight(weight, bound.sizes)
             return prepare(bound.labels, group=bound.sizes, flavor=self.flavor, query_weight=mean, threads=self.threads)
 
-        return self._recent.prepared((bound.labels, bound.sizes, weight), make)
+        return self._cache.prepared((bound.labels, bound.sizes, weight), make)
 
     def _not_bound(self, labels: NDArray[Any]) -> str:
         sizes = ", ".join(str(bound.labels.size) for bound in self._sets)
@@ -200,25 +216,6 @@ def _restored(state: dict[str, Any]) -> NDCGEval:
     return made
 
 
-def _resolve(flavor: Flavor | str, k: KSpec) -> Flavor:
-    """The flavor with its cut-off; refuses what CatBoost cannot honour."""
-    flavor = as_flavor(flavor)
-    ks, several = cutoffs(k, flavor)
-    if several:
-        raise TypeError(f"k must be one cut-off, for CatBoost takes one evaluation metric; got {ks}. Pass k={ks[0]}.")
-    if flavor.ties == "docid":
-        raise ValueError(
-            "NDCGEval cannot honour ties='docid', for CatBoost holds no document ids. "
-            "Choose another rule: flavor.replace(ties='average')."
-        )
-    if flavor.empty != flavor.empty:
-        raise ValueError(
-            "NDCGEval cannot honour empty=nan, for CatBoost cannot write a nan. "
-            "Choose empty='skip' to leave empty queries out, or 0 or 1."
-        )
-    return flavor.replace(k=ks[0])
-
-
 def _bound(entry: Any, what: str) -> _Bound:
     if hasattr(entry, "get_group_id_hash"):
         labels, qid = entry.get_label(), entry.get_group_id_hash()
@@ -231,7 +228,7 @@ def _bound(entry: Any, what: str) -> _Bound:
     labels = real_array(labels, f"the labels of {what}")
     if labels.ndim != 1:
         raise ValueError(f"{what} must have one label a row; got labels of shape {labels.shape}.")
-    groups = Groups.from_ids(qid, labels.size)
+    groups = by_ids(qid, labels.size)
     if groups.order is not None:
         raise ValueError(f"{what} must have the rows of a query together, as CatBoost demands. Sort them by query.")
     return _Bound(labels.astype(np.float32), groups.sizes, what)
@@ -249,3 +246,38 @@ def _distinct(sets: Sequence[_Bound]) -> None:
 
 def _reordered(bound: _Bound, labels: NDArray[Any]) -> bool:
     return bound.labels.size == labels.size and np.array_equal(np.sort(bound.labels), np.sort(labels))
+
+
+# -- CatBoost's own parameters -----------------------------------------------------------------------------------------
+
+# The largest number that CatBoost reads, and more rows than a query can have there (1.2.10).
+_LONGEST = 2**31 - 1
+_CATBOOST = Library(
+    name="CatBoost",
+    module="catboost",
+    training={
+        "gain": Rule(("linear", "exponential"), "knows the gains y and 2^y - 1"),
+        "discount": Rule(("log2", "ln", "reciprocal"), "discounts by 1/log2(rank + 1) or by 1/rank"),
+        "negative": Rule(("raise", "allow"), "passes a negative label through the gain formula"),
+        "unjudged": Rule(("raise",), "refuses a label that is NaN"),
+    },
+    metric={
+        **IDEAL,
+        "ties": Rule(("worst",), "puts tied rows lowest gain first"),
+        "empty": EMPTY_IS_ONE,
+        "score_dtype": FLOAT64,
+    },
+)
+
+
+def catboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
+    """See ``Flavor.catboost_params``."""
+    check_expressible(flavor, _CATBOOST, evaluate)
+    top = "" if flavor.k is None else f"top={cut_at(flavor.k, _LONGEST)};"
+    kind = "Exp" if flavor.gain == "exponential" else "Base"
+    denominator = "Position" if flavor.discount == "reciprocal" else "LogPosition"
+    # The loss calls them by other names than the metric, and ignores the metric's names without a word.
+    params = {"loss_function": f"YetiRank:mode=NDCG;{top}dcg_type={kind};dcg_denominator={denominator}"}
+    if evaluate:
+        params["eval_metric"] = f"NDCG:{top}type={kind};denominator={denominator}"
+    return params

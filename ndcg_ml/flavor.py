@@ -23,7 +23,7 @@ from ndcg_ml._checks import (
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml.presets import MIRRORS
 
-__all__ = ["PRESETS", "Flavor", "as_flavor"]
+__all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]
 
 NamedGain: TypeAlias = Literal["linear", "exponential", "binary", "judged"]
 Gain: TypeAlias = NamedGain | Sequence[float] | Callable[[float], float]
@@ -582,6 +582,15 @@ _DEFAULT = Flavor()
 
 PRESETS: Mapping[str, Flavor] = MappingProxyType({name: Flavor(**mirror.switches) for name, mirror in MIRRORS.items()})
 """Every preset by name. ``ndcg_ml.presets.MIRRORS`` says what each mirrors and how that was verified."""
+
+
+def as_arguments(flavor: Flavor, ks: tuple[int | None, ...], several: bool = False) -> str:
+    """The flavor and its cut-offs as a caller would write them, for ``repr``: ``'lightgbm', k=5``."""
+    _, start, _ = flavor._nearest()
+    name = repr(flavor.replace(k=start.k).short_text)
+    if several:
+        return f"{name}, k={ks}"
+    return name if ks[0] == start.k else f"{name}, k={ks[0]}"
 
 
 @lru_cache(maxsize=256)

@@ -82,16 +82,17 @@ class NDCGEval:
     """
 
     def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, threads: int | None = None) -> None:
-        self.threads = check_k(threads, "threads", "for the default")
-        self.flavor, self.ks, self.names = _resolve(flavor, k, "NDCGEval")
-        self._recent: Recent[Prepared] = Recent(_SLOTS)
+        self.threads = optional_whole_number(threads, "threads", "for the default")
+        self._metric = _metric(flavor, k, "NDCGEval")
+        self.flavor, self.ks, _, self.names = self._metric
+        self._cache: Cache[Prepared] = Cache(_SLOTS)
 
     @property
     def __name__(self) -> str:  # XGBRanker wants to call its eval_metric by name before it is told why not to use this
         return self.names[0]
 
     def __repr__(self) -> str:
-        return f"NDCGEval({str(self.flavor)!r}, k={self.ks})"
+        return f"NDCGEval({self._metric})"
 
     def __call__(self, preds: Any, dmatrix: Any) -> list[tuple[str, float]]:
         """Evaluate, called by XGBoost.
@@ -119,11 +120,11 @@ class NDCGEval:
         if collective.is_distributed():
             values = self._over_workers(preds, dmatrix)
         else:
-            values = self._prepared(dmatrix).sums(_one_a_row(preds, "NDCGEval")).values(self.flavor)
+            values = self._prepared(dmatrix).totals(_one_score(preds, "NDCGEval")).values(self.flavor)
         return list(zip(self.names, values, strict=True))[::-1]
 
     def _prepared(self, dmatrix: Any) -> Prepared:
-        return self._recent.prepared(_held(dmatrix), lambda: self._prepare(*_held(dmatrix)))
+        return self._cache.prepared(_held(dmatrix), lambda: self._prepare(*_held(dmatrix)))
 
     def _prepare(self, ends: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> Prepared:
         group = np.diff(ends.astype(np.int64))
@@ -170,15 +171,15 @@ class NDCGEval:
 
     def _share(self, preds: Any, dmatrix: Any) -> tuple[Sums, float]:
         """What the rows of this worker add, and the weight of its queries."""
-        scores = _one_a_row(preds, "NDCGEval")
+        scores = _one_score(preds, "NDCGEval")
         if dmatrix.num_row() == 0:
             return self._nothing(), 0.0
         ends, labels, weight = _held(dmatrix)
         if weight is None or weight.any():
-            sums = self._prepared(dmatrix).sums(scores)
+            sums = self._prepared(dmatrix).totals(scores).sums(self.flavor)
             return sums, sums.n_queries if weight is None else float(weight.sum(dtype=np.float64))
         # Weights that are all 0 are refused, and here they may well be: other workers have the queries that count.
-        sums = self._prepare(ends, labels, None).sums(scores)
+        sums = self._prepare(ends, labels, None).totals(scores).sums(self.flavor)
         return replace(sums, numerator=0 * sums.numerator, denominator=0 * sums.denominator), 0.0
 
     def _nothing(self) -> Sums:
@@ -291,11 +292,12 @@ class NDCGCallback:
         rounds: int | None = None,
         threads: int | None = None,
     ) -> None:
-        self.flavor, self.ks, self.names = _resolve(flavor, k, "NDCGCallback")
+        self._metric = _metric(flavor, k, "NDCGCallback")
+        self.flavor, self.ks, _, self.names = self._metric
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, what the data set is called; got {name!r}.")
         self.name = name
-        self.rounds = check_k(rounds, "rounds", "for no early stopping")
+        self.rounds = optional_whole_number(rounds, "rounds", "for no early stopping")
         self.X = X
         if np.ndim(y) != 1:
             raise ValueError(f"y must have one label a row, shape (n_rows,); got shape {np.shape(y)}.")
@@ -307,7 +309,7 @@ class NDCGCallback:
         self._run: _Run | None = None
 
     def __repr__(self) -> str:
-        return f"NDCGCallback({str(self.flavor)!r}, k={self.ks}, name={self.name!r}, rounds={self.rounds})"
+        return f"NDCGCallback({self._metric}, name={self.name!r}, rounds={self.rounds})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_run": None}
@@ -378,8 +380,8 @@ class NDCGCallback:
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Evaluate and record; True stops the training. Called by XGBoost."""
         assert self._run is not None
-        scores = _one_a_row(model.predict(self._run.data), "NDCGCallback")
-        values = self._prepared.sums(scores).values(self.flavor)
+        scores = _one_score(model.predict(self._run.data), "NDCGCallback")
+        values = self._prepared.totals(scores).values(self.flavor)
         log = evals_log.setdefault(self.name, {})
         # Last the first, as in NDCGEval, for other callbacks that follow the last metric.
         for metric, value in reversed(list(zip(self.names, values, strict=True))):
@@ -422,22 +424,8 @@ class _Run:
         self.n_done = 0
 
 
-def _resolve(flavor: Flavor | str, k: KSpec, who: str) -> tuple[Flavor, tuple[int | None, ...], tuple[str, ...]]:
-    """The flavor, its cut-offs and their names; refuses what XGBoost cannot honour."""
-    flavor = as_flavor(flavor)
-    ks, _ = cutoffs(k, flavor)
-    if flavor.ties == "docid":
-        raise ValueError(
-            f"{who} cannot honour ties='docid', for XGBoost holds no document ids. "
-            "Choose another rule: flavor.replace(ties='average')."
-        )
-    if flavor.empty != flavor.empty:
-        raise ValueError(
-            f"{who} cannot honour empty=nan, for a nan in the first round freezes XGBoost's early stopping. "
-            "Choose empty='skip' to leave empty queries out, or 0 or 1."
-        )
-    base = flavor.metric_name
-    return flavor, ks, tuple(base if k is None else f"{base}@{k}" for k in ks)
+def _metric(flavor: Flavor | str, k: KSpec, who: str) -> Metric:
+    return metric(flavor, k, who, "XGBoost", "a nan in the first round freezes XGBoost's early stopping")
 
 
 def _held(dmatrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
@@ -452,10 +440,68 @@ def _held(dmatrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None
     return ends, dmatrix.get_label(), weight if weight.size else None
 
 
-def _one_a_row(scores: Any, who: str) -> Any:
-    if np.ndim(scores) != 1:
+def _one_score(scores: Any, who: str) -> Any:
+    return one_score_per_row(scores, who, "Use an objective with a single output, such as rank:ndcg.")
+
+
+# -- XGBoost's own parameters ------------------------------------------------------------------------------------------
+
+# The largest number that XGBoost reads, and more rows than a query can have there (3.2).
+_LONGEST = 2**31 - 1
+# Before this the metric under ndcg_exp_gain=False is not linear: not in 2.1.0, 2.1.4, 3.0.0 and 3.0.2, but in 3.0.3.
+_LINEAR_SINCE = (3, 0, 3)
+_XGBOOST = Library(
+    name="XGBoost",
+    module="xgboost",
+    training={
+        "gain": Rule(("exponential", "linear"), "knows the gains 2^y - 1 and y"),
+        "discount": LOGARITHM,
+        "negative": Rule(
+            ("raise", "allow"), "passes a negative label through the linear gain, and refuses it under the other"
+        ),
+        "unjudged": Rule(("raise",), "refuses a label that is NaN"),
+    },
+    # Its predictions are float32, so what is tied in float64 is what is tied in float32.
+    metric={
+        **IDEAL,
+        "ties": IN_ROW_ORDER,
+        "empty": Rule((1.0, 0.0), "counts a query without a relevant document as 1, or as 0 under 'ndcg@k-'"),
+    },
+)
+
+
+def xgboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
+    """See ``Flavor.xgboost_params``."""
+    check_expressible(flavor, _XGBOOST, evaluate)
+    if flavor.gain == "exponential" and flavor.negative == "allow":
         raise ValueError(
-            f"{who} needs one score a row; got predictions of shape {np.shape(scores)}. "
-            "Use an objective with a single output, such as rank:ndcg."
+            "XGBoost cannot express negative='allow' with gain='exponential': under that gain it refuses negative "
+            "labels. Use flavor.replace(negative='raise'), or gain='linear'."
         )
-    return scores
+    at = cut_at(flavor.k, _LONGEST)
+    params: dict[str, Any] = {
+        "objective": "rank:ndcg",
+        "ndcg_exp_gain": flavor.gain == "exponential",
+        "lambdarank_pair_method": "topk",
+        "lambdarank_num_pair_per_sample": at,
+    }
+    if not evaluate:
+        return {**params, "disable_default_eval_metric": True}
+    if flavor.gain == "linear":
+        _check_linear_metric()
+    return {**params, "eval_metric": f"ndcg@{at}{'-' if flavor.empty == 0 else ''}"}
+
+
+def _check_linear_metric() -> None:
+    from importlib.metadata import PackageNotFoundError, version  # here, because it is slow and few need it
+
+    try:
+        installed = version("xgboost")
+    except PackageNotFoundError:
+        return
+    if tuple(int(part) for part in installed.split(".")[:3] if part.isdigit()) < _LINEAR_SINCE:
+        raise ValueError(
+            f"XGBoost {installed} cannot express gain='linear': its metric does not follow ndcg_exp_gain=False before "
+            f"{'.'.join(map(str, _LINEAR_SINCE))}. Use a later one, flavor.replace(gain='exponential'), or "
+            "xgboost_params(evaluate=False) with ndcg_ml.xgboost.NDCGEval, which evaluates this flavor."
+        )

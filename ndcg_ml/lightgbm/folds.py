@@ -1,16 +1,18 @@
-"""Folds of whole queries, for objectives under which LightGBM itself cuts them."""
+"""Folds of whole queries, for objectives under which LightGBM itself cuts them; and whether a data set is one."""
 
 from __future__ import annotations
 
 import heapq
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
-from ndcg_ml.groups import Groups, IntArray
-from ndcg_ml.lightgbm._whole_number import whole_number
+from ndcg_ml._checks import whole_number
+from ndcg_ml.groups import IntArray
+from ndcg_ml.queries import by_sizes
 
-__all__ = ["query_folds"]
+__all__ = ["WholeQueries", "query_folds"]
 
 
 def query_folds(
@@ -51,7 +53,7 @@ def query_folds(
     """
     n_splits = whole_number(n_splits, "n_splits", 2)
     sizes = np.asarray(group)
-    sizes = Groups.from_sizes(sizes, sizes.sum() if sizes.dtype.kind in "iu" else 0).sizes
+    sizes = by_sizes(sizes, sizes.sum() if sizes.dtype.kind in "iu" else 0).sizes
     if random_state is not None and not shuffle:
         raise ValueError(
             f"random_state only has a meaning with shuffle=True; got {random_state!r} with shuffle={shuffle!r}."
@@ -71,3 +73,50 @@ def query_folds(
         heapq.heapreplace(lightest, (rows + int(sizes[query]), fold))
     fold_of_row = np.repeat(fold_of_query, sizes)
     return [(np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)) for fold in range(n_splits)]
+
+
+class WholeQueries:
+    """A check that is made once per data set; what was checked does not travel when it is pickled or copied.
+
+    Parameters
+    ----------
+    who : str
+        Who needs whole queries, for the message.
+    """
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+        # By data set and not by content, by which `Cache` keeps: what is left of a cut query is in the rows that a
+        # data set took, and another one may hold the same labels in whole queries.
+        self._checked: WeakSet[Any] = WeakSet()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_who": self._who}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._checked = WeakSet()
+
+    def check(self, dataset: Any) -> None:
+        """Raise ValueError where a query of the data set was cut."""
+        if dataset in self._checked:
+            return
+        part = dataset
+        while getattr(part, "used_indices", None) is not None:  # a subset; a validation set merely has a reference
+            self._refuse_cut(part.reference.get_group(), part.used_indices)
+            part = part.reference
+        self._checked.add(dataset)
+
+    def _refuse_cut(self, group: Any, rows: Any) -> None:
+        if group is None:
+            return
+        sizes = np.asarray(group)
+        query = np.repeat(np.arange(sizes.size), sizes)
+        used = np.bincount(query[np.asarray(rows)], minlength=sizes.size)
+        cut = int(((used > 0) & (used != sizes)).sum())
+        if cut:
+            raise ValueError(
+                f"{self._who} needs whole queries, and the folds cut {cut} of {sizes.size}: some of their rows are in "
+                "this data set and some are not. Pass folds=query_folds(group), or folds=GroupKFold().split(...), to "
+                "lgb.cv; left to itself it keeps queries whole under its own ranking objectives only."
+            )

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import lru_cache
-from numbers import Real
 from types import EllipsisType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._arrays import real_array
-from ndcg_ml._labels import judge
-from ndcg_ml._recent import Recent
-from ndcg_ml._tables import discounts, relative_gains
+from ndcg_ml._aggregate import empty_queries
+from ndcg_ml._boosting import one_score_per_row
+from ndcg_ml._cache import Cache
+from ndcg_ml._checks import cutoffs, optional_whole_number, positive_number, refuse_docid
+from ndcg_ml._gains import discounts, grade, unscaled
+from ndcg_ml._kernel import Filled, fill, ideal, in_tie_order
 from ndcg_ml._threads import in_threads, thread_count
-from ndcg_ml.flavor import Flavor, as_flavor, check_k
-from ndcg_ml.groups import Block, Groups
-from ndcg_ml.lightgbm._whole_queries import WholeQueries
-from ndcg_ml.prepared import prepare
+from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.lightgbm.folds import WholeQueries
+from ndcg_ml.lightgbm.params import BELOW_THE_CUT
+from ndcg_ml.queries import Queries, real_array
 
 __all__ = ["NDCGObjective"]
 
@@ -29,8 +29,6 @@ Float32Array = NDArray[np.float32]
 
 # Data sets whose layout is kept between rounds: every fold of a cross-validation, with room to spare.
 _SLOTS = 32
-# As Flavor.lightgbm_params has it, from LightGBM's documentation of lambdarank_truncation_level.
-_BELOW_THE_CUT = 3
 # What LightGBM adds to a difference of scores before it divides by it; there it is a float32.
 _DIFFERENCE_FLOOR = float(np.float32(0.01))
 # LightGBM reads the sigmoid from a table of so many bins between -25 and 25, and what is beyond at the ends. Read from
@@ -139,23 +137,23 @@ class NDCGObjective:
         threads: int | None = None,
     ) -> None:
         self.flavor = as_flavor(flavor)
-        self.sigmoid = _positive(sigmoid, "sigmoid")
+        self.sigmoid = positive_number(sigmoid, "sigmoid")
         if isinstance(truncation, EllipsisType):
-            self.truncation = None if self.flavor.k is None else self.flavor.k + _BELOW_THE_CUT
+            self.truncation = None if self.flavor.k is None else self.flavor.k + BELOW_THE_CUT
         else:
-            self.truncation = check_k(truncation, "truncation", "for every pair")
+            self.truncation = optional_whole_number(truncation, "truncation", "for every pair")
         given: object = norm
         if not isinstance(given, bool):
             raise TypeError(f"norm must be True or False; got {norm!r} of type {type(norm).__name__}.")
         self.norm = norm
-        self.threads = check_k(threads, "threads", "for the default")
+        self.threads = optional_whole_number(threads, "threads", "for the default")
         _check_flavor(self.flavor)
-        self._recent: Recent[_Pairs] = Recent(_SLOTS)
+        self._cache: Cache[_Pairs] = Cache(_SLOTS)
         self._whole = WholeQueries("NDCGObjective")
 
     def __repr__(self) -> str:
         return (
-            f"NDCGObjective({str(self.flavor)!r}, sigmoid={self.sigmoid}, truncation={self.truncation}, "
+            f"NDCGObjective({self.flavor.short_text!r}, sigmoid={self.sigmoid}, truncation={self.truncation}, "
             f"norm={self.norm})"
         )
 
@@ -203,7 +201,7 @@ class NDCGObjective:
         return gradient, hessian
 
     def _pairs(self, labels: NDArray[Any], group: NDArray[Any]) -> _Pairs:
-        return self._recent.prepared((group, labels), lambda: _Pairs(self, labels, group))
+        return self._cache.prepared((group, labels), lambda: _Pairs(self, labels, group))
 
 
 class _Pairs:
@@ -213,36 +211,35 @@ class _Pairs:
         flavor = objective.flavor
         self._sigmoid, self._norm, self._threads = objective.sigmoid, objective.norm, objective.threads
         self._coarse = flavor.score_dtype == "float32"
-        flat = labels.astype(np.float64)
-        judgements = judge(flavor, flat, Groups.from_sizes(group, labels.size))
-        ranked = judgements.judged if flavor.unjudged == "condense" else judgements.documents
-        gains, exponent = relative_gains(flavor, flat, judgements.graded)
-        if exponent is not None:
-            with np.errstate(over="ignore"):
-                gains = np.ldexp(gains, np.repeat(exponent, group))
+        queries = Queries.read(labels, group=group)
         at_truncation = flavor.replace(k=objective.truncation)
-        _, _, ideals, _ = prepare(flat, group=group, flavor=at_truncation, threads=objective.threads).per_query(
-            np.zeros(labels.size)
-        )
-        ideal = ideals[:, 0]
-        if not (np.isfinite(ideal).all() and np.isfinite(gains).all()):
+        graded = grade(at_truncation, queries.labels, queries.groups)
+        longest = int(graded.documents.sizes.max())
+        depth = longest if objective.truncation is None else max(longest, objective.truncation)
+        self._discounts = discounts(flavor, depth if flavor.ideal == "max" else longest)
+        ks, _ = cutoffs((objective.truncation,), at_truncation)
+        ideals = ideal(at_truncation, ks, graded, self._discounts, threads=objective.threads)
+        assert ideals is not None  # the two that depend on the ranking are refused
+        empty_queries(ideals, flavor, queries.ids)  # refuses them under empty="raise"
+        ideals = unscaled(ideals, graded.exponent)[:, 0]
+        gains = graded.gains
+        if graded.exponent is not None:
+            with np.errstate(over="ignore"):
+                gains = np.ldexp(gains, np.repeat(graded.exponent, queries.groups.sizes))
+        if not (np.isfinite(ideals).all() and np.isfinite(gains).all()):
             raise ValueError(
-                f"y_true must have gains and ideals that float64 can hold; got labels up to {flat.max():g} under "
+                f"y_true must have gains and ideals that float64 can hold; got labels up to {labels.max():g} under "
                 f"gain={flavor.gain!r}. Use fewer grades, or another gain."
             )
-        counts = ideal > 0
+        counts = ideals > 0
         if flavor.aggregate == "micro" and counts.any():
-            ideal = np.where(counts, ideal[counts].mean(), 0.0)
+            ideals = np.where(counts, ideals[counts].mean(), 0.0)
         if flavor.short_lists == "zero":
-            counts &= ranked.sizes >= (flavor.k or 0)
-        scale = np.divide(1.0, ideal, out=np.zeros_like(ideal), where=counts)
-        ranked = _in_tie_order(ranked, flavor, gains)
-        longest = int(ranked.sizes.max())
-        self._discounts = discounts(flavor, longest)
+            counts &= graded.ranked.sizes >= (flavor.k or 0)
+        scale = np.divide(1.0, ideals, out=np.zeros_like(ideals), where=counts)
         self._depth = longest if objective.truncation is None else objective.truncation
-        self._blocks: list[tuple[Block, FloatArray]] = [
-            (block, block.gather(gains, 0.0, np.empty) * scale[block.queries, None]) for block in ranked.blocks()
-        ]
+        in_order = in_tie_order(graded.ranked, flavor, gains, None)
+        self._blocks = [(block, each * scale[block.queries, None]) for block, each in fill(in_order, gains)]
 
     def lambdas(self, scores: FloatArray) -> tuple[Float32Array, Float32Array]:
         """Gradient and hessian of every row."""
@@ -251,7 +248,7 @@ class _Pairs:
             with np.errstate(over="ignore"):
                 scores = scores.astype(np.float32).astype(np.float64)
 
-        def work(blocks: Sequence[tuple[Block, FloatArray]]) -> None:
+        def work(blocks: Sequence[Filled]) -> None:
             for block, gains in blocks:
                 padded = block.gather(scores, -np.inf, np.empty)
                 of_block = np.empty((2, *block.shape), dtype=np.float32)
@@ -358,52 +355,25 @@ def _one_by_one(terms: Float32Array) -> Float32Array:
     return total
 
 
-def _in_tie_order(ranked: Groups, flavor: Flavor, gains: FloatArray) -> Groups:
-    """The layout with rows arranged so that tied rows rank in the order they stand."""
-    if flavor.ties == "last":
-        return ranked.arranged(-np.arange(ranked.n_rows))
-    if flavor.ties == "best":
-        return ranked.arranged(-gains)
-    if flavor.ties == "worst":
-        return ranked.arranged(gains)
-    return ranked
-
-
 def _check_flavor(flavor: Flavor) -> None:
-    if flavor.ties == "docid":
-        raise ValueError(
-            "NDCGObjective cannot honour ties='docid', for LightGBM holds no document ids. "
-            "Choose another rule: flavor.replace(ties='first')."
-        )
+    refuse_docid(flavor, "NDCGObjective", "LightGBM does not store document ids")
     if flavor.ideal == "local" or flavor.recall_depth is not None:
         switch = "ideal='local'" if flavor.ideal == "local" else f"recall_depth={flavor.recall_depth}"
         raise ValueError(
-            f"NDCGObjective cannot honour {switch}: its ideal changes with the ranking, so that exchanging two "
+            f"NDCGObjective does not support {switch}: its ideal changes with the ranking, so that exchanging two "
             "documents changes more than DCG. Train on flavor.replace(ideal='global', recall_depth=None); NDCGEval "
             "evaluates this flavor."
         )
     if flavor.discount == "none":
         raise ValueError(
-            "NDCGObjective cannot honour discount='none': where no rank counts less than another, exchanging two "
+            "NDCGObjective does not support discount='none': where no rank counts less than another, exchanging two "
             "documents changes nothing, and every gradient would be 0. Train on another discount, such as "
             "flavor.replace(discount='log2'); NDCGEval evaluates this flavor."
         )
 
 
-def _positive(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be one number > 0; got {value!r} of type {type(value).__name__}.")
-    number = float(value)
-    if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be a finite number > 0; got {value!r}.")
-    return number
-
-
 def _checked_scores(scores: Any, shape: tuple[int, ...]) -> FloatArray:
-    if np.ndim(scores) != 1:
-        raise ValueError(
-            f"NDCGObjective needs one score a row; got predictions of shape {np.shape(scores)}. Leave num_class at 1."
-        )
+    one_score_per_row(scores, "NDCGObjective", "Leave num_class at 1.")
     array: FloatArray = real_array(scores, "y_score").astype(np.float64, copy=False)
     if array.shape != shape:
         raise ValueError(f"y_score must have the shape of y_true, {shape}; got {array.shape}.")

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
-from ndcg_ml.flavor import Flavor, KSpec
-from ndcg_ml.groups import Groups
-from ndcg_ml.lightgbm._whole_number import whole_number
-from ndcg_ml.lightgbm.evaluation import NDCGEval
+from ndcg_ml._checks import KSpec, whole_number
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.lightgbm.metric import NDCGEval
+from ndcg_ml.queries import by_sizes
 
 __all__ = ["StopEarly"]
 
@@ -243,6 +243,6 @@ def _check_valid(entry: Any, number: int) -> None:
                 f"{name} of validation set {number} must have one entry a row of X, {n_rows}; got {len(part)}."
             )
     try:
-        Groups.from_sizes(group, n_rows)
+        by_sizes(group, n_rows)
     except (TypeError, ValueError) as error:
         raise type(error)(f"In validation set {number}, {error}") from None

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._recent import Recent
-from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
-from ndcg_ml.groups import mean_row_weight
-from ndcg_ml.lightgbm._whole_queries import WholeQueries
+from ndcg_ml._boosting import metric, one_score_per_row
+from ndcg_ml._cache import Cache
+from ndcg_ml._checks import KSpec, optional_whole_number
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.lightgbm.folds import WholeQueries
 from ndcg_ml.prepared import Prepared, prepare
+from ndcg_ml.queries import mean_row_weight
 
 __all__ = ["NDCGEval"]
 
@@ -72,26 +74,16 @@ class NDCGEval:
     """
 
     def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, threads: int | None = None) -> None:
-        self.threads = check_k(threads, "threads", "for the default")
-        self.flavor = as_flavor(flavor)
-        self.ks, _ = cutoffs(k, self.flavor)
-        if self.flavor.ties == "docid":
-            raise ValueError(
-                "NDCGEval cannot honour ties='docid', for LightGBM holds no document ids. "
-                "Choose another rule: flavor.replace(ties='average')."
-            )
-        if self.flavor.empty != self.flavor.empty:
-            raise ValueError(
-                "NDCGEval cannot honour empty=nan, for a nan in the first round freezes LightGBM's early stopping. "
-                "Choose empty='skip' to leave empty queries out, or 0 or 1."
-            )
-        base = self.flavor.metric_name
-        self.names = tuple(base if k is None else f"{base}@{k}" for k in self.ks)
-        self._recent: Recent[Prepared] = Recent(_SLOTS)
+        self.threads = optional_whole_number(threads, "threads", "for the default")
+        self._metric = metric(
+            flavor, k, "NDCGEval", "LightGBM", "a nan in the first round freezes LightGBM's early stopping"
+        )
+        self.flavor, self.ks, _, self.names = self._metric
+        self._cache: Cache[Prepared] = Cache(_SLOTS)
         self._whole = WholeQueries("NDCGEval")
 
     def __repr__(self) -> str:
-        return f"NDCGEval({str(self.flavor)!r}, k={self.ks})"
+        return f"NDCGEval({self._metric})"
 
     # LightGBM counts the parameters of this signature, and only 2, 3 or 4 of them will do.
     def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
@@ -120,14 +112,9 @@ class NDCGEval:
                 "NDCGEval needs the sizes of the queries, and this data set has none. Pass group= to lgb.Dataset, "
                 "or group= and eval_group= to LGBMRanker.fit."
             )
-        if np.ndim(scores) != 1:
-            raise ValueError(
-                f"NDCGEval needs one score a row; got predictions of shape {np.shape(scores)}. "
-                "Use an objective with a single output, such as lambdarank."
-            )
-        values = self._prepared(np.asarray(group), np.asarray(labels), weight)(scores)
-        assert isinstance(values, dict)
-        return [(name, values[k], True) for name, k in zip(self.names, self.ks, strict=True)]
+        one_score_per_row(scores, "NDCGEval", "Use an objective with a single output, such as lambdarank.")
+        totals = self._prepared(np.asarray(group), np.asarray(labels), weight).totals(scores)
+        return [(name, value, True) for name, value in zip(self.names, totals.values(self.flavor), strict=True)]
 
     def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Prepared:
         weight = None if weight is None else np.asarray(weight)
@@ -138,4 +125,4 @@ class NDCGEval:
                 labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=self.threads
             )
 
-        return self._recent.prepared((group, labels, weight), make)
+        return self._cache.prepared((group, labels, weight), make)
