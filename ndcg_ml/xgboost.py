@@ -12,12 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._aggregate import Sums
-from ndcg_ml._arrays import real_array
-from ndcg_ml._recent import Recent
-from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
+from ndcg_ml._boosting import (
+    IDEAL,
+    IN_ROW_ORDER,
+    LOGARITHM,
+    Library,
+    Metric,
+    Rule,
+    check_expressible,
+    cut_at,
+    metric,
+    one_score_per_row,
+)
+from ndcg_ml._cache import Cache
+from ndcg_ml._checks import KSpec, optional_whole_number
+from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import Prepared, prepare
+from ndcg_ml.queries import real_array
 
-__all__ = ["NDCGCallback", "NDCGEval"]
+__all__ = ["NDCGCallback", "NDCGEval", "xgboost_params"]
 
 # Data sets whose layout is kept between rounds: every fold and set of a cross-validation, with room to spare.
 _SLOTS = 32
@@ -384,13 +397,13 @@ class NDCGCallback:
         values = self._prepared.totals(scores).values(self.flavor)
         log = evals_log.setdefault(self.name, {})
         # Last the first, as in NDCGEval, for other callbacks that follow the last metric.
-        for metric, value in reversed(list(zip(self.names, values, strict=True))):
-            if len(log.setdefault(metric, [])) != self._run.n_done:
+        for logged, value in reversed(list(zip(self.names, values, strict=True))):
+            if len(log.setdefault(logged, [])) != self._run.n_done:
                 raise ValueError(
-                    f"the evaluation history already has {metric!r} for a data set called {self.name!r}, written by "
+                    f"the evaluation history already has {logged!r} for a data set called {self.name!r}, written by "
                     "another callback or evaluation function. Pass another name= to NDCGCallback."
                 )
-            log[metric].append(value)
+            log[logged].append(value)
         self._run.n_done += 1
         stopping = self._run.stopping
         return stopping is not None and bool(stopping.after_iteration(model, epoch, evals_log))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ndcg_ml.lightgbm.metric import NDCGEval
 from ndcg_ml.lightgbm.folds import query_folds
+from ndcg_ml.lightgbm.metric import NDCGEval
 from ndcg_ml.lightgbm.objective import NDCGObjective
 from ndcg_ml.lightgbm.stopping import StopEarly
 

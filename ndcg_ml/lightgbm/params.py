@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ndcg_ml._boosting import (
     EMPTY_IS_ONE,
@@ -18,6 +20,7 @@ from ndcg_ml._boosting import (
     cut_at,
     value_in_words,
 )
+from ndcg_ml._gains import gain
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
@@ -70,40 +73,30 @@ def _label_gain(flavor: Flavor) -> list[float]:
         )
     grades = range(_GRADES if top is None else int(top) + 1)
     if isinstance(flavor.gain, tuple):
-        gains = list(flavor.gain[: None if top is None else len(grades)])
-    else:
-        gains = [_gain(flavor, grade) for grade in grades]
-    for grade, (lower, gain) in enumerate(pairwise(gains), start=1):
-        if gain < lower:
+        grades = grades[: len(flavor.gain)] if top is not None else range(len(flavor.gain))
+    gains = _gains_of(flavor, grades)
+    for grade, (lower, higher) in enumerate(pairwise(gains), start=1):
+        if higher < lower:
             raise ValueError(
                 f"LightGBM cannot express gain={value_in_words(flavor.gain)}: it takes the higher grade for the better "
-                f"document, and here grade {grade} gains {gain!r}, less than {lower!r} of grade {grade - 1}. Use "
+                f"document, and here grade {grade} gains {higher!r}, less than {lower!r} of grade {grade - 1}. Use "
                 "flavor.replace(gain='exponential'), or another gain that does not fall."
             )
     if max(map(abs, gains)) > _LARGEST_GAIN:
         raise ValueError(
-            f"LightGBM cannot express gain={value_in_words(flavor.gain)} up to grade {len(gains) - 1}, whose gain is beyond "
-            f"{_LARGEST_GAIN:g}. Use flavor.replace(max_grade=...) on labels of fewer grades, or another gain."
+            f"LightGBM cannot express gain={value_in_words(flavor.gain)} up to grade {len(gains) - 1}, whose gain is "
+            f"beyond {_LARGEST_GAIN:g}. Use flavor.replace(max_grade=...) on labels of fewer grades, or another gain."
         )
     return gains
 
 
-def _gain(flavor: Flavor, grade: int) -> float:
-    if flavor.gain == "exponential":
-        return 2.0**grade - 1.0 if grade < 1000 else math.inf
-    if flavor.gain == "binary":
-        return float(grade > 0)
-    if flavor.gain == "judged":
-        return 1.0
-    if not callable(flavor.gain):
-        return float(grade)
+def _gains_of(flavor: Flavor, grades: Sequence[int]) -> list[float]:
     try:
-        gain = float(flavor.gain(float(grade)))
+        with np.errstate(over="ignore"):
+            gains: list[float] = gain(flavor, np.array(grades, dtype=np.float64)).tolist()
     except (TypeError, ValueError, LookupError, ArithmeticError) as error:
         raise ValueError(
-            f"gain must have a value for every grade that LightGBM's table holds; gain({float(grade)!r}) failed: "
-            f"{error}. Use flavor.replace(max_grade=...) with the top of your grade scale."
+            f"gain must have a value for every grade that LightGBM's table holds; {error} Use "
+            "flavor.replace(max_grade=...) with the top of your grade scale."
         ) from error
-    if math.isnan(gain):
-        raise ValueError(f"gain must return a number; gain({float(grade)!r}) is nan.")
-    return gain
+    return gains
