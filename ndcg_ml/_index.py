@@ -65,7 +65,7 @@ def _same(mine: Axes, known: Axes) -> None:
         )
         raise ValueError(
             f"{mine.name} and {known.name} must have the same index, because rows are matched by position; got "
-            f"{shown(mine.index[at])} and {shown(known.index[at])} at row {at}. Align them by label, "
+            f"{_label(mine.index, at)} and {_label(known.index, at)} at row {at}. Align them by label, "
             f"{mine.name}.loc[{known.name}.index], or pass {mine.name}.to_numpy() if the rows correspond as they stand."
         )
     if mine.columns is None or known.columns is None or mine.columns is known.columns:
@@ -89,7 +89,7 @@ def no_labels(value: Any, name: str, fix: str) -> None:
     if index is None or _counts(index):
         return
     raise ValueError(
-        f"{name} has an index (its first label is {shown(index[0])}), which may name the queries in another order than "
+        f"{name} has an index (its first label is {_label(index)}), which may name the queries in another order than "
         f"that of the rows, and nothing to align it with. {fix}, or pass {name}.to_numpy() if its order is that of the "
         "rows."
     )
@@ -124,14 +124,14 @@ def by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
         return value
     if not index.is_unique:
         raise ValueError(
-            f"the index of {name} must name each query once; got {shown(index[index.duplicated()][0])} more than once."
+            f"the index of {name} must name each query once; got {_label(index[index.duplicated()])} more than once."
         )
     at = _positions(index, ids)
     absent_at = np.flatnonzero(at < 0)
     if absent_at.size:
         raise ValueError(
-            f"the index of {name} must hold the id of each query; got none for {shown(ids[absent_at[0]])} "
-            f"({absent_at.size} of {ids.size} queries), and labels such as {shown(index[0]) if len(index) else '()'}. "
+            f"the index of {name} must hold the id of each query; got none for {_label(ids, absent_at[0])} "
+            f"({absent_at.size} of {ids.size} queries), and labels such as {_label(index)}. "
             f"Index it by query id, or pass {name}.to_numpy() if it is in order of first appearance in qid."
         )
     return np.asarray(value)[at]
@@ -141,6 +141,10 @@ def _index(value: Any) -> Any:
     """The index of a pandas object, or of one made like them; None of anything else."""
     index = getattr(value, "index", None)
     return index if hasattr(index, "get_indexer") else None
+
+
+def _label(labels: Any, at: int = 0) -> str:
+    return shown(next(iter(labels[at : at + 1].tolist()), None))
 
 
 def _counts(index: Any) -> bool:
