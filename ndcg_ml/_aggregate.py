@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._gains import unscaled
+from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.groups import IntArray
 
@@ -33,7 +34,7 @@ def empty_queries(ideal: FloatArray, flavor: Flavor, ids: NDArray[Any]) -> BoolA
         which = ids[empty.any(axis=1)]
         raise EmptyQueryError(
             f"every query must have a relevant document under empty='raise'; {which.size} of {len(ideal)} have an "
-            f"ideal DCG of 0, the first is query {which[:1].tolist()[0]!r}. "
+            f"ideal DCG of 0, the first is query {shown(which[:1].tolist()[0])}. "
             "Remove them, or choose empty=0, 1, nan or 'skip'."
         )
     return empty

@@ -10,6 +10,8 @@ from numbers import Complex, Real
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ndcg_ml._shown import shown
+
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
 
@@ -93,7 +95,7 @@ def one_of(value: object, name: str, allowed: Sequence[str], alternative: str = 
         return
     kind = ValueError if isinstance(value, str) else TypeError
     also = f", {alternative}" if alternative else ""
-    raise kind(f"{name} must be one of {listed(allowed)}{also}; got {value!r}.{did_you_mean(value, allowed)}")
+    raise kind(f"{name} must be one of {listed(allowed)}{also}; got {shown(value)}.{did_you_mean(value, allowed)}")
 
 
 # -- numbers --------------------------------------------------------------------------------------------------------
@@ -106,7 +108,9 @@ def whole_number(value: object, name: str, least: int = 1, or_none: str = "") ->
         with suppress(TypeError):  # an array that is not a single integer, or a class
             number = operator.index(value)
     if number is None:
-        raise TypeError(f"{name} must be an integer >= {least}{or_none}; got {value!r} of type {type(value).__name__}.")
+        raise TypeError(
+            f"{name} must be an integer >= {least}{or_none}; got {shown(value)} of type {type(value).__name__}."
+        )
     if number < least:
         raise ValueError(f"{name} must be an integer >= {least}{or_none}; got {_briefly(number)}.")
     if number > _LARGEST:
@@ -141,19 +145,19 @@ def finite_number(value: object, name: str) -> float:
     """The value as a finite float."""
     number = as_float(value)
     if number is None:
-        raise TypeError(f"{name} must be a finite number; got {value!r} of type {type(value).__name__}.")
+        raise TypeError(f"{name} must be a finite number; got {shown(value)} of type {type(value).__name__}.")
     if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number; got {value!r}.")
+        raise ValueError(f"{name} must be a finite number; got {shown(value)}.")
     return number + 0.0  # -0.0 and 0.0 are one value, and print as one
 
 
 def positive_number(value: object, name: str) -> float:
     """The value as a finite float above 0."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be one number > 0; got {value!r} of type {type(value).__name__}.")
+        raise TypeError(f"{name} must be one number > 0; got {shown(value)} of type {type(value).__name__}.")
     number = float(value)
     if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be a finite number > 0; got {value!r}.")
+        raise ValueError(f"{name} must be a finite number > 0; got {shown(value)}.")
     return number
 
 

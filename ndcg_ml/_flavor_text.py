@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ndcg_ml._checks import did_you_mean, listed
+from ndcg_ml._shown import shown
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
@@ -85,14 +86,14 @@ def write(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
 def read(text: object, presets: Iterable[str], fields: Collection[str]) -> tuple[str, dict[str, object]]:
     """The name that a line starts with (``ndcg`` or a preset's), and the fields that it changes."""
     if not isinstance(text, str):
-        raise TypeError(f"text must be a str such as {_SHAPE}; got {text!r} of type {type(text).__name__}.")
+        raise TypeError(f"text must be a str such as {_SHAPE}; got {shown(text)} of type {type(text).__name__}.")
     match = _FORM.fullmatch(text)
     if match is None:
-        raise ValueError(f"a flavor's text must have the form {_SHAPE}; got {text!r}.")
+        raise ValueError(f"a flavor's text must have the form {_SHAPE}; got {shown(text)}.")
     name, names = match["name"], ["ndcg", *presets]
     if name not in names:
         raise ValueError(
-            f"a flavor's text must start with one of {listed(names)}; got {name!r} in {text!r}."
+            f"a flavor's text must start with one of {listed(names)}; got {shown(name)} in {shown(text)}."
             f"{did_you_mean(name, names)}"
         )
     changes: dict[str, object] = {}
@@ -101,14 +102,16 @@ def read(text: object, presets: Iterable[str], fields: Collection[str]) -> tuple
     for part in (match["switches"] or "").split(",") if match["switches"] else ():
         switch, equals, value = part.partition("=")
         if not equals:
-            raise ValueError(f"a switch in a flavor's text must have the form name=value; got {part!r} in {text!r}.")
+            raise ValueError(
+                f"a switch in a flavor's text must have the form name=value; got {shown(part)} in {shown(text)}."
+            )
         if switch not in fields:
             raise ValueError(
-                f"a switch in a flavor's text must be one of {listed(fields)}; got {switch!r} in {text!r}."
+                f"a switch in a flavor's text must be one of {listed(fields)}; got {shown(switch)} in {shown(text)}."
                 f"{did_you_mean(switch, fields)}"
             )
         if switch in changes:
-            raise ValueError(f"a flavor's text must set {switch!r} once; got it twice in {text!r}.")
+            raise ValueError(f"a flavor's text must set {shown(switch)} once; got it twice in {shown(text)}.")
         changes[switch] = _value(switch, value)
     return name, changes
 
@@ -134,13 +137,13 @@ def _value(name: str, text: str) -> object:
 
 def _whole(name: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,4000}", text):  # longer ones Python itself refuses to read
-        raise ValueError(f"{name} must be an integer >= 1; got {text!r} in the text of a flavor.")
+        raise ValueError(f"{name} must be an integer >= 1; got {shown(text)} in the text of a flavor.")
     return int(text)
 
 
 def _number(name: str, text: str) -> float:
     if not re.fullmatch(r"-?[0-9.]+(?:[eE][-+]?[0-9]+)?", text) or text.count(".") > 1 or not text.strip("-."):
-        raise ValueError(f"{name} must be a number; got {text!r} in the text of a flavor.")
+        raise ValueError(f"{name} must be a number; got {shown(text)} in the text of a flavor.")
     return float(text)
 
 

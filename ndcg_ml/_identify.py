@@ -10,16 +10,21 @@ from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._ranked import Ranked
-from ndcg_ml.flavor import PRESETS, Flavor, KSpec, cutoffs, switch_text
-from ndcg_ml.prepared import Prepared, prepare
+from ndcg_ml._aggregate import Totals
+from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
+from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._gains import gain
+from ndcg_ml._shown import shown
+from ndcg_ml.flavor import PRESETS, Flavor
+from ndcg_ml.prepared import Prepared
+from ndcg_ml.queries import Queries, Weights
 
 __all__ = ["Identification", "Match", "identify"]
 
 FloatArray = NDArray[np.float64]
-Rank: TypeAlias = Callable[[Flavor, Sequence["int | None"]], Ranked]
+Rank: TypeAlias = Callable[[Flavor, Sequence["int | None"]], Totals]
 
 COMMON_KS = (None, 1, 3, 5, 10, 20, 100)
 """The cut-offs that are tried where none is given, beside each preset's own."""
@@ -163,16 +168,16 @@ class Identification:
 
 def identify(
     value: float,
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
     k: KSpec = ...,
-    qid: Any = None,
-    group: Any = None,
-    mask: Any = None,
-    retrieved: Any = None,
-    doc_id: Any = None,
-    query_weight: Any = None,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    doc_id: ArrayLike | None = None,
+    query_weight: Weights | None = None,
     decimals: int | None = 4,
 ) -> Identification:
     """Find the flavors that reproduce a reported number on the data that it was computed from.
@@ -227,29 +232,18 @@ def identify(
     >>> result.matches[0].name
     'lightgbm@3'
     """
-    number, digits = _check_value(value), _check_decimals(decimals)
+    number = _check_value(value)
+    digits = optional_whole_number(decimals, "decimals, the decimals of value,", "if it is exact", 0)
     tried = None if isinstance(k, EllipsisType) else cutoffs(k, Flavor())[0]
+    queries = Queries.read(
+        y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
+    )
+    # A flavor that refuses nothing: what fails here is wrong with the data, and must be fixed by the caller.
+    Prepared(Flavor(negative="allow", unjudged="zero"), None, queries).evaluate(y_score)
+    data = _Data.of(queries, queries.scores(y_score))
 
-    def prepared(flavor: Flavor, ks: Sequence[int | None]) -> Prepared:
-        return prepare(
-            y_true,
-            flavor=flavor,
-            k=ks,
-            qid=qid,
-            group=group,
-            mask=mask,
-            retrieved=retrieved,
-            doc_id=doc_id,
-            query_weight=query_weight,
-        )
-
-    # A flavor that refuses nothing: what fails here is wrong with the data, and for the caller to mend.
-    lenient = prepared(Flavor(negative="allow", unjudged="zero"), (None,))
-    lenient.evaluate(y_score)
-    data = _Data.of(lenient, y_true, y_score, everything_retrieved=retrieved is None, ids=doc_id is not None)
-
-    def rank(flavor: Flavor, ks: Sequence[int | None]) -> Ranked:
-        return prepared(flavor, ks).ranked(y_score)
+    def rank(flavor: Flavor, ks: Sequence[int | None]) -> Totals:
+        return Prepared(flavor, ks, queries).totals(y_score)
 
     not_tried: dict[str, str] = {}
     presets = _preset_candidates(data, tried, rank, not_tried)
@@ -259,26 +253,11 @@ def identify(
 
 def _check_value(value: object) -> float:
     if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
-        raise TypeError(f"value must be the reported NDCG, a finite number; got {value!r}.")
+        raise TypeError(f"value must be the reported NDCG, a finite number; got {shown(value)}.")
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"value must be the reported NDCG, a finite number; got {value!r}.")
+        raise ValueError(f"value must be the reported NDCG, a finite number; got {shown(value)}.")
     return number
-
-
-def _check_decimals(decimals: object) -> int | None:
-    if decimals is None:
-        return None
-    if isinstance(decimals, bool) or not hasattr(decimals, "__index__"):
-        raise TypeError(
-            f"decimals must be an integer >= 0, the decimals of value, or None if it is exact; got {decimals!r}."
-        )
-    digits = int(decimals.__index__())
-    if digits < 0:
-        raise ValueError(
-            f"decimals must be an integer >= 0, the decimals of value, or None if it is exact; got {digits}."
-        )
-    return digits
 
 
 # -- the data -------------------------------------------------------------------------------------------------------
@@ -300,14 +279,12 @@ class _Data(NamedTuple):
     tied_by_float32: bool
 
     @classmethod
-    def of(cls, prepared: Prepared, y_true: Any, y_score: Any, *, everything_retrieved: bool, ids: bool) -> _Data:
-        groups = prepared.groups
+    def of(cls, queries: Queries, y_score: NDArray[Any]) -> _Data:
+        groups = queries.groups
         rows = np.arange(groups.n_rows) if groups.order is None else groups.order
-        flat = np.asarray(y_true, dtype=np.float64).reshape(-1)
-        labels = flat[rows]
+        flat = queries.labels.reshape(-1).astype(np.float64)
+        labels, scores = flat[rows], y_score[rows]
         judged = labels[~np.isnan(labels)]
-        scores = np.asarray(y_score).reshape(-1)[rows]
-        scores = scores.astype(np.float32 if scores.dtype.itemsize <= 4 and scores.dtype.kind == "f" else np.float64)
         with np.errstate(over="ignore"):
             distinct, distinct32 = (_n_distinct(groups.codes(), s) for s in (scores, scores.astype(np.float32)))
         return cls(
@@ -317,8 +294,8 @@ class _Data(NamedTuple):
             negative=bool((judged < 0).any()),
             unjudged=judged.size < labels.size,
             grades=tuple(np.unique(np.append(judged, 0.0)).tolist()),
-            everything_retrieved=everything_retrieved,
-            ids=ids,
+            everything_retrieved=queries.retrieved is None,
+            ids=queries.doc_id is not None,
             all_relevant=bool((groups.per_query(np.fmax, flat, 0.0) > 0).all()),
             tied=distinct32 < labels.size,
             tied_by_float32=distinct32 < distinct,
@@ -342,17 +319,9 @@ class _Data(NamedTuple):
 
     def _gains(self, flavor: Flavor) -> tuple[float, ...] | None:
         """The gain of each grade; None where the grades are not few and whole, or gain by another rule."""
-        if not set(self.grades) <= _FEW_GRADES:
+        if not set(self.grades) <= _FEW_GRADES or flavor.gain in ("linear", "judged") or callable(flavor.gain):
             return None
-        if flavor.gain == "exponential":
-            return tuple(2.0**grade - 1 for grade in self.grades)
-        if flavor.gain == "binary":
-            return tuple(float(grade > 0) for grade in self.grades)
-        if isinstance(flavor.gain, tuple):
-            table = dict(enumerate(flavor.gain))
-            # A grade that the table lacks gains 0 at best, as under no formula.
-            return tuple(table.get(int(grade), 0.0) for grade in self.grades)
-        return None
+        return tuple(gain(flavor, np.array(self.grades)).tolist())
 
     def reasons(self) -> dict[str, str]:
         """What may make a switch idle, said where one is."""
@@ -407,7 +376,7 @@ def _preset_candidates(
             continue
         mine = tuple(dict.fromkeys((flavor.k, *COMMON_KS))) if ks is None else ks
         try:
-            values = rank(flavor, mine).values(flavor)
+            values = rank(flavor, mine).finite_values(flavor)
         except ValueError as error:
             not_tried[name] = str(error)
             continue
@@ -508,12 +477,12 @@ class _Grid(NamedTuple):
         return here if value is None or abs(self.values[here] - value) <= _SAME else None
 
 
-def _all_rules(table: Ranked, flavor: Flavor) -> FloatArray:
+def _all_rules(totals: Totals, flavor: Flavor) -> FloatArray:
     """The values for every rule for empty queries, every mean and every cut-off: the last three axes."""
     out = np.full((len(_EMPTY), len(_AGGREGATE), len(table.ks)), np.nan)
     for row, empty in enumerate(_EMPTY):
         for column, aggregate in enumerate(_AGGREGATE):
-            values = table.values(flavor.replace(empty=empty, aggregate=aggregate, k=None))
+            values = totals.finite_values(flavor.replace(empty=empty, aggregate=aggregate, k=None))
             out[row, column] = [math.nan if value is None else value for value in values]
     return out
 

@@ -9,12 +9,15 @@ from types import EllipsisType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._ranked import Ranked
-from ndcg_ml.evaluation import PerQuery
-from ndcg_ml.flavor import Flavor, as_flavor, check_k, switch_text
-from ndcg_ml.prepared import Prepared, prepare
+from ndcg_ml._aggregate import Totals
+from ndcg_ml._checks import optional_whole_number, whole_number
+from ndcg_ml._flavor_text import switch_text
+from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.prepared import Prepared
+from ndcg_ml.queries import Queries, Weights
+from ndcg_ml.result import PerQuery
 
 __all__ = ["Explanation", "Part", "QueryDifference", "explain_difference"]
 
@@ -197,16 +200,16 @@ _METHODS: Mapping[str, str] = {
 def explain_difference(
     flavor_a: Flavor | str,
     flavor_b: Flavor | str,
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
     k: int | None | EllipsisType = ...,
-    qid: Any = None,
-    group: Any = None,
-    mask: Any = None,
-    retrieved: Any = None,
-    doc_id: Any = None,
-    query_weight: Any = None,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    doc_id: ArrayLike | None = None,
+    query_weight: Weights | None = None,
     queries: int = 10,
 ) -> Explanation:
     r"""Attribute the difference between two flavors' values to the switches in which they differ, exactly.
@@ -279,28 +282,17 @@ def explain_difference(
     """
     a, b = as_flavor(flavor_a), as_flavor(flavor_b)
     if not isinstance(k, EllipsisType):
-        cut = check_k(k, "k")
+        cut = optional_whole_number(k, "k", "for no cut-off")
         a, b = a.replace(k=cut), b.replace(k=cut)
-    n_shown = _check_count(queries)
-
-    def prepared(flavor: Flavor, ks: Sequence[int | None]) -> Prepared:
-        return prepare(
-            y_true,
-            flavor=flavor,
-            k=ks,
-            qid=qid,
-            group=group,
-            mask=mask,
-            retrieved=retrieved,
-            doc_id=doc_id,
-            query_weight=query_weight,
-        )
-
-    # Each end by itself first: what the data or a flavor refuse is the caller's to mend.
-    table_a, table_b = (prepared(flavor, (flavor.k,)).evaluate(y_score).per_query for flavor in (a, b))
-    mixtures = _Mixtures(a, b, lambda flavor, ks: prepared(flavor, ks).ranked(y_score))
+    n_shown = whole_number(queries, "queries, how many queries to list,", 0)
+    data = Queries.read(
+        y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
+    )
+    # Evaluate both flavors first, so that invalid input is reported before any mixture is tried.
+    table_a, table_b = (Prepared(flavor, ..., data).evaluate(y_score).per_query for flavor in (a, b))
+    mixtures = _Mixtures(a, b, lambda flavor, ks: Prepared(flavor, ks, data).totals(y_score))
     value_a, value_b = mixtures.end("flavor_a", a), mixtures.end("flavor_b", b)
-    idle = _idle(a, b, np.asarray(y_true, dtype=np.float64))
+    idle = _idle(a, b, data.labels)
     parts_apart = _inseparable(a, b)
     active = [switches for switches in parts_apart if not idle.issuperset(switches)]
     own_ranking = sum(not _AFTER_RANKING.issuperset(switches) for switches in active)
@@ -328,15 +320,6 @@ def explain_difference(
     )
 
 
-def _check_count(queries: object) -> int:
-    if isinstance(queries, bool) or not hasattr(queries, "__index__"):
-        raise TypeError(f"queries must be how many queries to list, an integer >= 0; got {queries!r}.")
-    count = int(queries.__index__())
-    if count < 0:
-        raise ValueError(f"queries must be how many queries to list, an integer >= 0; got {count}.")
-    return count
-
-
 # -- mixtures of two flavors ----------------------------------------------------------------------------------------
 
 Switches = tuple[str, ...]
@@ -345,17 +328,17 @@ Switches = tuple[str, ...]
 class _Mixtures:
     """The values of flavors that take some switches from b and the others from a. Rankings are made once."""
 
-    def __init__(self, a: Flavor, b: Flavor, rank: Callable[[Flavor, Sequence[int | None]], Ranked]) -> None:
+    def __init__(self, a: Flavor, b: Flavor, rank: Callable[[Flavor, Sequence[int | None]], Totals]) -> None:
         self.a, self.b = a, b
         self._ks = tuple(dict.fromkeys((a.k, b.k)))
         self._rank = rank
-        self._ranked: dict[Flavor, Ranked] = {}
+        self._totals: dict[Flavor, Totals] = {}
 
-    def ranked(self, flavor: Flavor) -> Ranked:
+    def totals(self, flavor: Flavor) -> Totals:
         key = flavor.replace(k=None, empty=0.0, aggregate="macro")
-        if key not in self._ranked:
-            self._ranked[key] = self._rank(key, self._ks)
-        return self._ranked[key]
+        if key not in self._totals:
+            self._totals[key] = self._rank(key, self._ks)
+        return self._totals[key]
 
     def end(self, name: str, flavor: Flavor) -> float:
         value = self._value(flavor)
@@ -374,10 +357,10 @@ class _Mixtures:
             return None
 
     def _value(self, flavor: Flavor) -> float | None:
-        return self.ranked(flavor).values(flavor)[self._ks.index(flavor.k)]
+        return self.totals(flavor).finite_values(flavor)[self._ks.index(flavor.k)]
 
 
-def _idle(a: Flavor, b: Flavor, labels: NDArray[np.float64]) -> set[str]:
+def _idle(a: Flavor, b: Flavor, labels: NDArray[Any]) -> set[str]:
     """Switches that cannot matter on these labels, which both flavors admit: no mixture needs to be tried."""
     idle = set()
     if not (labels < 0).any():
@@ -482,8 +465,8 @@ def _queries(
     mixtures: _Mixtures, value_a: float, value_b: float, table_a: PerQuery, table_b: PerQuery, n_shown: int
 ) -> tuple[QueryDifference, ...]:
     a, b = mixtures.a, mixtures.b
-    ndcg_a, share_a, empty_a = mixtures.ranked(a).shares(a, a.k)
-    ndcg_b, share_b, empty_b = mixtures.ranked(b).shares(b, b.k)
+    ndcg_a, share_a, empty_a = mixtures.totals(a).shares(a, a.k)
+    ndcg_b, share_b, empty_b = mixtures.totals(b).shares(b, b.k)
     middle = value_a + (value_b - value_a) / 2
     contribution = _times(share_b, ndcg_b - middle) - _times(share_a, ndcg_a - middle)
     first = np.argsort(-np.abs(contribution), kind="stable")[:n_shown]

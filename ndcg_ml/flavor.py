@@ -21,6 +21,7 @@ from ndcg_ml._checks import (
     optional_whole_number,
 )
 from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._shown import shown
 from ndcg_ml.presets import MIRRORS
 
 __all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]
@@ -198,7 +199,7 @@ class Flavor:
             if grade != int(grade or 0) or not 0 <= int(grade or 0) < len(self.gain):
                 raise ValueError(
                     f"Flavor.max_grade must be a grade of the gain table, an integer from 0 to {len(self.gain) - 1}; "
-                    f"got {grade!r}."
+                    f"got {shown(grade)}."
                 )
 
     # -- value semantics; nan is one value here, so the generated methods would not do -------------------------
@@ -283,10 +284,12 @@ class Flavor:
         'exponential'
         """
         if not isinstance(name, str):
-            raise TypeError(f"name must be the name of a preset (a str); got {name!r} of type {type(name).__name__}.")
+            raise TypeError(
+                f"name must be the name of a preset (a str); got {shown(name)} of type {type(name).__name__}."
+            )
         if name not in PRESETS:
             raise ValueError(
-                f"name must be the name of a preset, one of {listed(PRESETS)}; got {name!r}."
+                f"name must be the name of a preset, one of {listed(PRESETS)}; got {shown(name)}."
                 f"{did_you_mean(name, PRESETS)}"
             )
         return PRESETS[name].replace(**changes)
@@ -319,7 +322,8 @@ class Flavor:
         for name in changes:
             if name not in values:
                 raise TypeError(
-                    f"{name!r} is not a field of Flavor; the fields are {listed(values)}.{did_you_mean(name, values)}"
+                    f"{shown(name)} is not a field of Flavor; the fields are {listed(values)}."
+                    f"{did_you_mean(name, values)}"
                 )
         return Flavor(**{**values, **changes})
 
@@ -551,7 +555,7 @@ def _check_gain(value: object) -> Gain:
         return table
     raise TypeError(
         f"Flavor.gain must be one of {listed(_CHOICES['gain'])}, a table (a tuple of gains indexed by integer grade) "
-        f"or a callable of one grade; got {value!r} of type {type(value).__name__}."
+        f"or a callable of one grade; got {shown(value)} of type {type(value).__name__}."
     )
 
 
@@ -568,7 +572,8 @@ def _check_empty(value: object) -> Empty:
             return number + 0.0
     kind = ValueError if isinstance(value, (str, int, float)) and not isinstance(value, bool) else TypeError
     raise kind(
-        f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {value!r}.{did_you_mean(value, _CHOICES['empty'])}"
+        f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {shown(value)}."
+        f"{did_you_mean(value, _CHOICES['empty'])}"
     )
 
 
@@ -606,5 +611,5 @@ def as_flavor(flavor: object) -> Flavor:
         return _named(flavor)
     raise TypeError(
         f"flavor must be a Flavor, the name of a preset or a flavor's text (a str); "
-        f"got {flavor!r} of type {type(flavor).__name__}."
+        f"got {shown(flavor)} of type {type(flavor).__name__}."
     )

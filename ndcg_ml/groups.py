@@ -1,17 +1,15 @@
-"""Which rows belong to which query: ids, sizes or a mask become one ragged layout and its padded blocks."""
+"""Which rows belong to which query: a ragged layout, and its padded blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._arrays import plain_array
-
-__all__ = ["Block", "Groups", "IntArray", "mean_row_weight", "one_id_a_row"]
+__all__ = ["Block", "Groups", "IntArray", "ranges", "starts_of"]
 
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -92,76 +90,6 @@ class Groups:
         """Number of queries, those without rows included."""
         return int(self.sizes.size)
 
-    # -- the three ways in ---------------------------------------------------------------------------------------
-
-    @classmethod
-    def from_sizes(cls, group: Any, n_rows: int) -> Groups:
-        """From the number of rows of each query, in order (LightGBM's convention)."""
-        sizes = plain_array(group, "group")
-        if sizes.ndim != 1:
-            raise ValueError(f"group must be one-dimensional, a size for each query; got shape {sizes.shape}.")
-        if sizes.size == 0:
-            raise ValueError("group must hold at least one query size; got none. There is nothing to evaluate.")
-        if sizes.dtype.kind not in "iu":
-            raise TypeError(
-                f"group must hold integers, the number of rows of each query; got dtype {sizes.dtype}. "
-                "If these are ids, one a row, pass them as qid=."
-            )
-        if sizes.min() < 0:
-            raise ValueError(f"group must hold sizes >= 0; got {sizes.min()}.")
-        # Larger sizes than there are rows may add up to any number in 64 bits.
-        total = sum(sizes.tolist()) if sizes.max() > n_rows else int(sizes.sum())
-        sizes = sizes.astype(np.int64)
-        if total != n_rows:
-            hint = " It has one entry a row: if these are ids, pass them as qid=." if sizes.size == n_rows else ""
-            raise ValueError(f"group must sum to the number of rows, {n_rows}; got a sum of {total}.{hint}")
-        return cls(sizes=sizes, starts=_starts(sizes), order=None, n_rows=n_rows)
-
-    @classmethod
-    def from_ids(cls, qid: Any, n_rows: int) -> Groups:
-        """From one id a row, of any dtype and in any order; queries stand in order of first appearance."""
-        ids = one_id_a_row(qid)
-        if ids.size != n_rows:
-            hint = ""
-            if ids.dtype.kind in "iu" and ids.size < n_rows and ids.size and int(ids.sum()) == n_rows:
-                hint = " They sum to the number of rows: if these are sizes, pass them as group=."
-            raise ValueError(f"qid must have one id a row, {n_rows}; got {ids.size}.{hint}")
-        if ids.size == 0:
-            raise ValueError("qid must hold at least one row; got none. There is nothing to evaluate.")
-        if ids.dtype == object:
-            return cls._from_codes(*_hash_codes(ids))
-        new = np.empty(ids.size, dtype=bool)
-        new[0] = True
-        np.not_equal(ids[1:], ids[:-1], out=new[1:])
-        first = np.flatnonzero(new)
-        heads = ids[first]
-        # Every id stands in one piece; in rising order that needs no sorting to see.
-        if (heads[1:] > heads[:-1]).all() or np.unique(heads).size == heads.size:
-            sizes = np.diff(np.append(first, ids.size))
-            return cls(sizes=sizes, starts=first, order=None, n_rows=n_rows, ids=heads)
-        unique, seen, codes = np.unique(ids, return_index=True, return_inverse=True)
-        by_appearance = np.argsort(seen, kind="stable")
-        rank = np.empty_like(by_appearance)
-        rank[by_appearance] = np.arange(unique.size)
-        return cls._from_codes(rank[codes.reshape(-1)], unique[by_appearance])
-
-    @classmethod
-    def _from_codes(cls, codes: IntArray, ids: NDArray[Any]) -> Groups:
-        sizes = np.bincount(codes, minlength=ids.size)
-        order = None if (codes[1:] >= codes[:-1]).all() else np.argsort(codes, kind="stable")
-        return cls(sizes=sizes, starts=_starts(sizes), order=order, n_rows=codes.size, ids=ids)
-
-    @classmethod
-    def from_shape(cls, shape: tuple[int, int]) -> Groups:
-        """One query a row of a two-dimensional array."""
-        n_queries, width = shape
-        if n_queries == 0:
-            raise ValueError(f"y_true must hold at least one query; got shape {shape}. There is nothing to evaluate.")
-        sizes = np.full(n_queries, width, dtype=np.int64)
-        return cls(sizes=sizes, starts=_starts(sizes), order=None, n_rows=n_queries * width)
-
-    # -- derived layouts ---------------------------------------------------------------------------------------------
-
     def codes(self) -> IntArray:
         """The query of every listed row, in the order of `order`."""
         return np.repeat(np.arange(self.n_queries), self.sizes)
@@ -171,7 +99,7 @@ class Groups:
         kept = flags if self.order is None else flags[self.order]
         order = np.flatnonzero(kept) if self.order is None else self.order[kept]
         sizes = np.bincount(self.codes()[kept], minlength=self.n_queries)
-        return Groups(sizes=sizes, starts=_starts(sizes), order=order, n_rows=self.n_rows, ids=self.ids)
+        return Groups(sizes=sizes, starts=starts_of(sizes), order=order, n_rows=self.n_rows, ids=self.ids)
 
     def arranged(self, key: NDArray[Any]) -> Groups:
         """The same queries with their rows sorted by a key (one a row of the caller), equal keys in input order."""
@@ -218,63 +146,15 @@ class Groups:
         return Block(queries, rows, np.flatnonzero(slot >= sizes[:, None]) if padded else None, shape)
 
 
-def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
-    """Mean weight of each query's rows; 0 for a query without rows, which has none."""
-    if weight.size != sizes.sum():
-        raise ValueError(f"weight must have one entry a row, {sizes.sum()}; got {weight.size}.")
-    query = np.repeat(np.arange(sizes.size), sizes)
-    total = np.bincount(query, weights=weight, minlength=sizes.size)
-    mean: NDArray[np.float64] = total / np.maximum(sizes, 1)
-    return mean
-
-
-def _starts(sizes: IntArray) -> IntArray:
+def starts_of(sizes: IntArray) -> IntArray:
+    """Where each query begins, when they follow one another."""
     starts = np.zeros(sizes.size, dtype=np.int64)
     np.cumsum(sizes[:-1], out=starts[1:])
     return starts
 
 
-def one_id_a_row(qid: Any) -> NDArray[Any]:
-    """Query ids as an array in which ids that differ stay apart."""
-    if type(qid).__module__.split(".")[0] == "torch":
-        raise TypeError("qid is a torch tensor; pass qid.cpu().numpy(), or use ndcg_ml.torch for tensors.")
-    ids = plain_array(qid, "qid")
-    if ids.ndim == 1 and isinstance(qid, (list, tuple)) and _changed(qid, ids.dtype.kind):
-        ids = np.empty(len(qid), dtype=object)
-        ids[:] = qid
-    if ids.ndim != 1:
-        raise ValueError(f"qid must be one-dimensional, one id a row; got shape {ids.shape}.")
-    if ids.dtype.kind in "TV":  # variable-width strings have no unique() before NumPy 2.3, records no order
-        ids = ids.astype(object)
-    missing = False
-    if ids.dtype.kind == "f":
-        missing = bool(np.isnan(ids).any())
-    elif ids.dtype.kind in "mM":
-        missing = bool(np.isnat(ids).any())
-    if missing:
-        raise ValueError("qid must have an id for every row; got a missing value (NaN or NaT).")
-    return ids
-
-
-def _changed(ids: Sequence[Any], kind: str) -> bool:
-    """Whether NumPy, which gives a list one dtype, made 1 and "1" one id, or 2**63 and -1 floats that lost digits."""
-    if kind in "US":
-        return len(set(map(type, ids))) > 1
-    return kind == "f" and any(isinstance(each, int) and abs(each) > 2**53 for each in ids)
-
-
-def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
-    seen: dict[Any, int] = {}
-    codes = np.empty(ids.size, dtype=np.int64)
-    for row, value in enumerate(ids.tolist()):
-        try:
-            present = value is not None and bool(value == value)
-            if present:
-                codes[row] = seen.setdefault(value, len(seen))
-        except (ArithmeticError, TypeError, ValueError) as error:  # unhashable; or what refuses ==, or bool() after it
-            raise TypeError(f"qid must hold hashable ids; got {value!r} of type {type(value).__name__}.") from error
-        if not present:
-            raise ValueError(f"qid must have an id for every row; got a missing value at row {row}.")
-    unique = np.empty(len(seen), dtype=object)
-    unique[:] = list(seen)
-    return codes, unique
+def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+    """start, start + 1, ... of each range, one after another."""
+    ranges: IntArray = np.repeat(starts - starts_of(lengths), lengths)
+    ranges += np.arange(ranges.size)
+    return ranges

@@ -14,7 +14,7 @@ from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._gains import discounts, grade
 from ndcg_ml._threads import in_threads, thread_count
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.queries import Queries
+from ndcg_ml.queries import Queries, Weights
 from ndcg_ml.result import Evaluation, PerQuery
 
 __all__ = ["Prepared", "prepare"]
@@ -30,7 +30,7 @@ def prepare(
     mask: ArrayLike | None = None,
     retrieved: ArrayLike | None = None,
     doc_id: ArrayLike | None = None,
-    query_weight: ArrayLike | None = None,
+    query_weight: Weights | None = None,
     threads: int | None = None,
 ) -> Prepared:
     """Work out everything that depends on the labels alone, to score many predictions of the same documents.
@@ -131,7 +131,7 @@ class Prepared:
         """DCG and ideal DCG of every query for these scores, to be averaged under any rule; see ``__call__``."""
         return self._rank(self._scores(y_score))
 
-    def evaluate(self, y_score: ArrayLike) -> Evaluation:
+    def evaluate(self, y_score: ArrayLike) -> Evaluation[Any]:
         """The value for these scores with the table of queries behind it; see ``__call__``."""
         scores = self._scores(y_score)
         totals = self._rank(scores)
@@ -166,7 +166,8 @@ class Prepared:
         )
 
     def _scores(self, y_score: ArrayLike) -> NDArray[Any]:
-        scores = self.queries.scores(y_score)
+        # Under float32 scores are one wherever float32 makes them so.
+        scores = self.queries.scores(y_score, exact=self.flavor.score_dtype == "float64")
         order = self._layout.order
         ranked = scores if order is None else scores[order]
         if ranked.size and np.isnan(ranked.min()):

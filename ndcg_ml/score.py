@@ -5,42 +5,51 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from types import EllipsisType
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ndcg_ml._arrays import real_array
-from ndcg_ml.evaluation import Evaluation
-from ndcg_ml.flavor import Flavor, KSpec, as_flavor
+from ndcg_ml._checks import KSpec
+from ndcg_ml._shown import shown
+from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import prepare
+from ndcg_ml.queries import Weights, real_array
+from ndcg_ml.result import Evaluation
 
 __all__ = ["dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"]
+
+OneK: TypeAlias = "int | None | EllipsisType"
+ByK: TypeAlias = "dict[int | None, float]"
 
 
 # fmt: off
 @overload
 def ndcg_score(
-    y_true: Any, y_score: Any, *, flavor: Flavor | str = ..., k: int | None | EllipsisType = ..., qid: Any = ...,
-    group: Any = ..., mask: Any = ..., retrieved: Any = ..., doc_id: Any = ..., query_weight: Any = ...,
+    y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: OneK = ..., qid: ArrayLike | None = ...,
+    group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
+    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ...,
 ) -> float: ...
 @overload
 def ndcg_score(
-    y_true: Any, y_score: Any, *, flavor: Flavor | str = ..., k: Sequence[int | None], qid: Any = ...,
-    group: Any = ..., mask: Any = ..., retrieved: Any = ..., doc_id: Any = ..., query_weight: Any = ...,
-) -> dict[int | None, float]: ...
+    y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[int | None],
+    qid: ArrayLike | None = ..., group: ArrayLike | None = ..., mask: ArrayLike | None = ...,
+    retrieved: ArrayLike | None = ..., doc_id: ArrayLike | None = ...,
+    query_weight: Weights | None = ...,
+) -> ByK: ...
 # fmt: on
 def ndcg_score(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
-    qid: Any = None,
-    group: Any = None,
-    mask: Any = None,
-    retrieved: Any = None,
-    doc_id: Any = None,
-    query_weight: Any = None,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    doc_id: ArrayLike | None = None,
+    query_weight: Weights | None = None,
 ) -> Any:
     r"""Normalised discounted cumulative gain of scores against graded labels, averaged over queries.
 
@@ -129,27 +138,30 @@ def ndcg_score(
 # fmt: off
 @overload
 def dcg_score(
-    y_true: Any, y_score: Any, *, flavor: Flavor | str = ..., k: int | None | EllipsisType = ..., qid: Any = ...,
-    group: Any = ..., mask: Any = ..., retrieved: Any = ..., doc_id: Any = ..., query_weight: Any = ...,
+    y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: OneK = ..., qid: ArrayLike | None = ...,
+    group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
+    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ...,
 ) -> float: ...
 @overload
 def dcg_score(
-    y_true: Any, y_score: Any, *, flavor: Flavor | str = ..., k: Sequence[int | None], qid: Any = ...,
-    group: Any = ..., mask: Any = ..., retrieved: Any = ..., doc_id: Any = ..., query_weight: Any = ...,
-) -> dict[int | None, float]: ...
+    y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[int | None],
+    qid: ArrayLike | None = ..., group: ArrayLike | None = ..., mask: ArrayLike | None = ...,
+    retrieved: ArrayLike | None = ..., doc_id: ArrayLike | None = ...,
+    query_weight: Weights | None = ...,
+) -> ByK: ...
 # fmt: on
 def dcg_score(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
-    qid: Any = None,
-    group: Any = None,
-    mask: Any = None,
-    retrieved: Any = None,
-    doc_id: Any = None,
-    query_weight: Any = None,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    doc_id: ArrayLike | None = None,
+    query_weight: Weights | None = None,
 ) -> Any:
     r"""Discounted cumulative gain, not normalised: the (weighted) mean over queries of DCG@k.
 
@@ -193,19 +205,34 @@ def dcg_score(
     return prepared.dcg(y_score)
 
 
+# fmt: off
+@overload
 def evaluate(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: OneK = ..., qid: ArrayLike | None = ...,
+    group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
+    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ...,
+) -> Evaluation[float]: ...
+@overload
+def evaluate(
+    y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[int | None],
+    qid: ArrayLike | None = ..., group: ArrayLike | None = ..., mask: ArrayLike | None = ...,
+    retrieved: ArrayLike | None = ..., doc_id: ArrayLike | None = ...,
+    query_weight: Weights | None = ...,
+) -> Evaluation[ByK]: ...
+# fmt: on
+def evaluate(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
-    qid: Any = None,
-    group: Any = None,
-    mask: Any = None,
-    retrieved: Any = None,
-    doc_id: Any = None,
-    query_weight: Any = None,
-) -> Evaluation:
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    doc_id: ArrayLike | None = None,
+    query_weight: Weights | None = None,
+) -> Evaluation[Any]:
     """NDCG with the table of queries behind it.
 
     Parameters
@@ -251,7 +278,7 @@ def evaluate_ranked(
     judged: Iterable[Iterable[float]] | None = None,
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
-) -> Evaluation:
+) -> Evaluation[Any]:
     """NDCG of lists that are ranked already: the form of the textbooks.
 
     Parameters
@@ -317,7 +344,7 @@ def _one_list(row: Any, name: str) -> list[float]:
     values = real_array(row, name)
     if values.ndim == 0:
         raise TypeError(
-            f"{name} must be a list of grades, one list for each query; got {row!r}. "
+            f"{name} must be a list of grades, one list for each query; got {shown(row)}. "
             "For a single query, wrap its list: [[3, 0, 1]]."
         )
     if values.ndim != 1:
