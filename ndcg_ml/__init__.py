@@ -9,13 +9,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ndcg_ml.evaluation import Evaluation, PerQuery
+from ndcg_ml._identify import Identification, identify
 from ndcg_ml.explain import Explanation, explain_difference
 from ndcg_ml.flavor import PRESETS, Flavor
-from ndcg_ml.identification import Identification, identify
 from ndcg_ml.parquet import evaluate_parquet
 from ndcg_ml.partial import PartialEvaluation, evaluate_batches, evaluate_part
 from ndcg_ml.prepared import Prepared, prepare
+from ndcg_ml.result import Evaluation, PerQuery
 from ndcg_ml.runs import RunEvaluation, RunPerQuery, evaluate_run
 from ndcg_ml.score import dcg_score, evaluate, evaluate_ranked, ndcg_score
 

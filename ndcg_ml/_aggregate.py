@@ -135,7 +135,8 @@ class Totals:
         weight times an ideal DCG.
         """
         one = self._at(k)
-        ndcg, empty = (table[:, 0] for table in one.ndcg(flavor))
+        table, empties = one.ndcg(flavor)
+        ndcg, empty = table[:, 0], empties[:, 0]
         share = np.ones(len(ndcg)) if self.weight is None else self.weight.copy()
         counted = ~empty & (share > 0)
         if flavor.aggregate == "micro" and counted.any():

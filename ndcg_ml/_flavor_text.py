@@ -178,7 +178,7 @@ def _gain_in_words(flavor: Flavor) -> str:
         if flavor.off_table == "zero":
             words += "; a grade beyond it gains 0"
     else:
-        words = f"gain(y) = {_WORDS['gain'][flavor.gain]}"
+        words = f"gain(y) = {_WORDS['gain'][str(flavor.gain)]}"
     return words if flavor.max_grade is None else f"{words}; a label above {switch_text(flavor.max_grade)} is an error"
 
 

@@ -479,7 +479,7 @@ class _Grid(NamedTuple):
 
 def _all_rules(totals: Totals, flavor: Flavor) -> FloatArray:
     """The values for every rule for empty queries, every mean and every cut-off: the last three axes."""
-    out = np.full((len(_EMPTY), len(_AGGREGATE), len(table.ks)), np.nan)
+    out = np.full((len(_EMPTY), len(_AGGREGATE), len(totals.ks)), np.nan)
     for row, empty in enumerate(_EMPTY):
         for column, aggregate in enumerate(_AGGREGATE):
             values = totals.finite_values(flavor.replace(empty=empty, aggregate=aggregate, k=None))

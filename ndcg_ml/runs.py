@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import readers
-from ndcg_ml._arrays import plain_array, real_array
-from ndcg_ml.evaluation import Evaluation, PerQuery, at_cutoff
-from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
-from ndcg_ml.groups import Groups, IntArray
+from ndcg_ml._checks import KSpec, cutoffs
+from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.groups import IntArray
 from ndcg_ml.prepared import Prepared
+from ndcg_ml.queries import Queries, by_sizes, plain_array, real_array
+from ndcg_ml.result import Evaluation, PerQuery, at_cutoff
 
 __all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "align", "evaluate_run"]
 
@@ -48,7 +49,7 @@ class RunPerQuery(PerQuery):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class RunEvaluation(Evaluation):
+class RunEvaluation(Evaluation[Any]):
     """NDCG of a run: an ``Evaluation`` that also knows which topics the run lacks and how much of it is judged.
 
     Attributes
@@ -175,10 +176,7 @@ def evaluate_run(
     ks, several = cutoffs(k, flavor)
     aligned = align(qrels, run, queries=queries)
     _check_labels(aligned, flavor)
-    groups = replace(Groups.from_sizes(aligned.group, aligned.y_true.size), ids=aligned.qid)
-    evaluation = Prepared(
-        flavor, ks, several, groups, aligned.y_true, aligned.retrieved, aligned.doc_id, None, None
-    ).evaluate(aligned.y_score)
+    evaluation = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
     _check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
     table = evaluation.per_query
@@ -233,6 +231,11 @@ class AlignedRun:
     run_only: NDArray[Any]
     where: Callable[[int], str]
     """Names a row for a message."""
+
+    def queries(self) -> Queries:
+        """The same, without the scores, as ``Prepared`` takes it."""
+        groups = replace(by_sizes(self.group, self.y_true.size), ids=self.qid)
+        return Queries(self.y_true, groups, self.retrieved, self.doc_id)
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments for ``evaluate``, ``explain_difference``, ``identify`` and all that take such data.
@@ -580,7 +583,7 @@ def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
             )
 
 
-def _check_missing(evaluation: Evaluation, flavor: Flavor) -> None:
+def _check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
     """A topic that has relevant documents must not count 1, or not at all, because nothing is ranked in it.
 
     An ideal of what was retrieved is 0 there, and the flavor's rule for empty queries would decide.
@@ -609,11 +612,11 @@ def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> 
         ties=flavor.ties if flavor.ties in ("first", "last", "docid") else "average",
         score_dtype=flavor.score_dtype,
     )
-    groups = Groups.from_sizes(aligned.group, aligned.y_true.size)
+    queries = aligned.queries()
     flags = (~np.isnan(aligned.y_true)).astype(np.float64)
-    counted = Prepared(counting, ks, True, groups, flags, aligned.retrieved, aligned.doc_id, None, None)
-    _, found, _, _ = counted.per_query(aligned.y_score)
-    n_retrieved = groups.per_query(np.add, aligned.retrieved.astype(np.float64), 0.0)
+    totals = Prepared(counting, ks, replace(queries, labels=flags)).totals(aligned.y_score)
+    found, _ = totals.in_units_of_gain()
+    n_retrieved = queries.groups.per_query(np.add, aligned.retrieved.astype(np.float64), 0.0)
     depths = np.stack([n_retrieved if k is None else np.minimum(n_retrieved, k) for k in ks], axis=1)
     fractions: FloatArray = np.divide(found, depths, out=np.full(found.shape, np.nan), where=depths > 0)
     return fractions
