@@ -18,7 +18,7 @@ from ndcg_ml.cli.digits import digits_problem
 from ndcg_ml.cli.group import ndcg_ml
 from ndcg_ml.cli.letor import DataFileError, letor_problem
 
-DATA = Path(os.environ.get("NDCG_ML_DATA", Path(__file__).parents[2] / "shared" / "data")) / "lightgbm_lambdarank"
+DATA = Path(os.environ.get("NDCG_ML_DATA", Path(__file__).parents[3] / "shared" / "data")) / "lightgbm_lambdarank"
 MODELS = {"scikit-learn", "PyTorch", "LightGBM", "no model"}
 SMALL = ("--epochs", "2", "--rounds", "5")
 

@@ -113,22 +113,6 @@ def test_nothing_is_computed_before_the_error(case, monkeypatch):
         ndcg_score(y, s, **arguments)
 
 
-def test_tensors_are_pointed_to_the_torch_room():
-    torch = pytest.importorskip("torch")
-    for y, s in ((torch.tensor(Y), S), (Y, torch.tensor(S))):
-        with pytest.raises(TypeError, match=r"is a Tensor of torch.*ndcg_ml\.torch\.ndcg\(scores, labels.*numpy\(\)"):
-            ndcg_score(y, s, qid=Q)
-    with pytest.raises(TypeError, match=r"qid is a torch tensor; pass qid\.cpu\(\)\.numpy\(\)"):
-        ndcg_score(Y, S, qid=torch.tensor(Q))
-
-
-def test_arrays_are_pointed_away_from_the_torch_room():
-    pytest.importorskip("torch")
-    tensors = pytest.importorskip("ndcg_ml.torch")
-    with pytest.raises(TypeError, match="ndcg_score"):
-        tensors.ndcg(np.array(S2), np.array(Y2))
-
-
 def test_a_query_of_size_zero_is_an_empty_query():
     result = evaluate(Y, S, group=[2, 0, 2], flavor="lightgbm")
     assert (result.n_queries, result.n_empty) == (3, 1)

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from joblib import Parallel, delayed
 from strategies import flavors
 
 import ndcg_ml
@@ -68,9 +67,10 @@ def seen_in_a_worker(flavor):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_it_travels_to_worker_processes():
+    joblib = pytest.importorskip("joblib")
     sent = [*PRESETS.values(), Flavor(empty=math.nan, gain=(0, 1, 3))]
     for flavor, (text, same, back) in zip(
-        sent, Parallel(n_jobs=2)(delayed(seen_in_a_worker)(f) for f in sent), strict=True
+        sent, joblib.Parallel(n_jobs=2)(joblib.delayed(seen_in_a_worker)(f) for f in sent), strict=True
     ):
         assert (text, same, back) == (str(flavor), True, flavor)
 

@@ -6,12 +6,9 @@ import json
 import math
 import pickle
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +19,6 @@ from ndcg_ml import (
     PartialEvaluation,
     evaluate,
     evaluate_batches,
-    evaluate_parquet,
     evaluate_part,
     ndcg_score,
 )
@@ -462,95 +458,3 @@ def test_a_stream_has_no_document_ids() -> None:
 
 def test_an_empty_stream_is_a_part_without_rows() -> None:
     assert evaluate_batches([]).n_queries == evaluate_batches([([], [], [])]).n_queries == 0
-
-
-# -- Parquet -----------------------------------------------------------------------------------------------------------
-
-
-def written(path: Path, rows: tuple[np.ndarray, ...], row_group: int = 64, **columns: Any) -> Path:
-    table = {"grade": rows[0], "score": rows[1], "query": rows[2], "other": rows[0], **columns}
-    pq.write_table(pa.table(table), path, row_group_size=row_group)
-    return path
-
-
-NAMES = {"label": "grade", "score": "score", "qid": "query"}
-
-
-@pytest.mark.parametrize("batch_rows", [1, 7, 64, 1 << 18])
-def test_a_file_is_read_in_batches(tmp_path: Path, batch_rows: int) -> None:
-    rows = stream()
-    path = written(tmp_path / "scores.parquet", rows)
-    result = evaluate_parquet(path, **NAMES, flavor="sklearn", k=3, batch_rows=batch_rows)
-    assert (result.n_queries, result.n_docs) == (40, rows[0].size)
-    assert same(result.value, ndcg_score(*rows[:2], qid=rows[2], flavor="sklearn", k=3))
-    assert same(evaluate_parquet(str(path), **NAMES, k=3).value, ndcg_score(*rows[:2], qid=rows[2], k=3))
-
-
-def test_files_are_one_stream_in_their_order(tmp_path: Path) -> None:
-    rows = stream()
-    pieces = [written(tmp_path / f"{i}.parquet", piece) for i, piece in enumerate(cut(rows, [50, 100]))]
-    result = evaluate_parquet(pieces, **NAMES)
-    assert same(result.value, ndcg_score(*rows[:2], qid=rows[2]))
-    assert result.n_docs == rows[0].size
-    with pytest.raises(ValueError, match="in two of the parts"):
-        sum(evaluate_parquet(piece, **NAMES) for piece in pieces)
-
-
-@pytest.mark.parametrize("kind", ["string", "dictionary", "large_string", "uint32"])
-def test_ids_of_a_file_may_be_of_any_type(tmp_path: Path, kind: str) -> None:
-    y, s, qid = stream()
-    column = pa.array(qid.astype(np.uint32)) if kind == "uint32" else pa.array([f"q{i}" for i in qid])
-    if kind == "dictionary":
-        column = column.dictionary_encode()
-    elif kind == "large_string":
-        column = column.cast(pa.large_string())
-    path = written(tmp_path / "a.parquet", (y, s, qid), query=column)
-    assert same(evaluate_parquet(path, **NAMES, batch_rows=10).value, ndcg_score(y, s, qid=qid))
-
-
-def test_a_missing_label_is_an_unjudged_document(tmp_path: Path) -> None:
-    y = pa.array([3, None, 0, 1])
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"grade": y, "score": [0.4, 0.3, 0.2, 0.1], "query": [1, 1, 1, 1]}), path)
-    for unjudged in ("zero", "condense"):
-        flavor = Flavor(unjudged=unjudged)
-        expected = ndcg_score([3, math.nan, 0, 1], [4, 3, 2, 1], group=[4], flavor=flavor)
-        assert evaluate_parquet(path, **NAMES, flavor=flavor).value == expected
-    with pytest.raises(ValueError, match="y_true"):
-        evaluate_parquet(path, **NAMES, flavor=Flavor(unjudged="raise"))
-    with pytest.raises(ValueError, match="NaN"):
-        evaluate_parquet(path, label="score", score="grade", qid="query")
-    with pytest.raises(ValueError, match="missing"):
-        evaluate_parquet(path, label="score", score="score", qid="grade")
-
-
-def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.parquet", stream())
-    with pytest.raises(ValueError, match=r"'nope' is not a column of .*; the columns are grade, score, query, other"):
-        evaluate_parquet(path, label="nope", score="score", qid="query")
-    with pytest.raises(TypeError, match="label must be the name of a column; got 3"):
-        evaluate_parquet(path, label=3, score="score", qid="query")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="batch_rows must be 1 or more; got 0"):
-        evaluate_parquet(path, **NAMES, batch_rows=0)
-    with pytest.raises(TypeError, match=r"batch_rows must be a number of rows; got 2\.5"):
-        evaluate_parquet(path, **NAMES, batch_rows=2.5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="at least one file"):
-        evaluate_parquet([], **NAMES)
-    with pytest.raises(OSError, match="nowhere"):
-        evaluate_parquet(tmp_path / "nowhere.parquet", **NAMES)
-    damaged = path.read_bytes()
-    (tmp_path / "damaged").write_bytes(damaged[:-30] + b"\x0c" * 22 + damaged[-8:])
-    with pytest.raises(ValueError, match="source must be Parquet files"):
-        evaluate_parquet(tmp_path / "damaged", **NAMES)
-    (tmp_path / "text").write_text("not a table")
-    with pytest.raises(ValueError, match="source must be Parquet files"):
-        evaluate_parquet(tmp_path / "text", **NAMES)
-
-
-def test_the_progress_bar_counts_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = stream()
-    path = written(tmp_path / "a.parquet", rows)
-    evaluate_parquet(path, **NAMES, progress=True, batch_rows=10)
-    shown = capsys.readouterr().err
-    assert "100%" in shown
-    assert f"{rows[0].size}/{rows[0].size}" in shown

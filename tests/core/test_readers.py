@@ -7,7 +7,6 @@ import math
 import re
 
 import numpy as np
-import polars as pl
 import pytest
 
 from ndcg_ml import evaluate, readers
@@ -230,46 +229,6 @@ def test_tabs_and_no_document_ids(tmp_path):
     assert evaluate(**rows.arguments()).value == 1.0
 
 
-@pytest.mark.parametrize("library", ["pyarrow", "polars"])
-@pytest.mark.parametrize("qid", [[7, 7, 8], ["07", "07", "8"]])
-def test_parquet(tmp_path, monkeypatch, library, qid):
-    path = tmp_path / "no suffix"
-    columns = {"qid": qid, "label": [2, None, 0], "score": [0.5, 0.1, 1], "docno": ["a", "b", "a"], "x": [[1], [2], []]}
-    pl.DataFrame(columns, strict=False).write_parquet(path)
-    if library == "pyarrow":
-        pytest.importorskip("pyarrow.parquet")
-    else:
-        hide(monkeypatch, "pyarrow.parquet")
-    rows = read_columns(path)
-    assert rows.qid.tolist() == qid
-    np.testing.assert_array_equal(rows.y_true, [2.0, np.nan, 0.0])
-    assert rows.y_score.tolist() == [0.5, 0.1, 1.0]
-    assert rows.doc_id.tolist() == ["a", "b", "a"]
-    result = evaluate(**rows.arguments(), flavor="trec_eval")
-    assert result.per_query.qid.tolist() == [qid[0], qid[2]]
-
-
-def hide(monkeypatch, *names):
-    found = readers.import_module
-
-    def import_module(name):
-        if name in names:
-            raise ImportError(name)
-        return found(name)
-
-    monkeypatch.setattr(readers, "import_module", import_module)
-
-
-def test_parquet_without_a_library_that_reads_it(tmp_path, monkeypatch):
-    path = tmp_path / "rows.parquet"
-    pl.DataFrame({"qid": [1], "label": [1], "score": [1.0]}).write_parquet(path)
-    hide(monkeypatch, "pyarrow.parquet", "polars")
-    with pytest.raises(
-        ImportError, match=r"rows.parquet is a parquet file.*needs pyarrow or polars.*pip install pyarrow"
-    ):
-        read_columns(path)
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -296,25 +255,3 @@ def test_columns_that_are_refused(tmp_path, content, words):
     (tmp_path / "rows").write_text(content)
     with pytest.raises(DataFileError, match=rf"rows.*{words}"):
         read_columns(tmp_path / "rows")
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({"qid": [1, None], "label": [1, 1], "score": [1.0, 1.0]}, "column qid must have an id in every row"),
-        ({"qid": ["a", None], "label": [1, 1], "score": [1.0, 1.0]}, "column qid must have an id in every row"),
-        ({"qid": [1], "label": ["1"], "score": [1.0]}, "column label must hold numbers"),
-        ({"qid": [1], "label": [1], "score": [None]}, "score must be|column score must hold numbers"),
-        ({"qid": [1], "score": [1.0]}, "label is missing"),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("library", ["pyarrow", "polars"])
-def test_parquet_that_is_refused(tmp_path, monkeypatch, columns, words, library):
-    path = tmp_path / "rows"
-    pl.DataFrame(columns).write_parquet(path)
-    if library == "pyarrow":
-        pytest.importorskip("pyarrow.parquet")
-    else:
-        hide(monkeypatch, "pyarrow.parquet")
-    with pytest.raises(DataFileError, match=rf"rows.*{words}"):
-        read_columns(path)

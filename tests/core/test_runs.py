@@ -7,10 +7,7 @@ import math
 import pickle
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
-import pytrec_eval
 
 from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, ndcg_score
 from ndcg_ml.runs import align, evaluate_run
@@ -34,11 +31,6 @@ def qrels_file(path, qrels=QRELS):
 
 def run_file(path, run=RUN):
     return write(path, [(topic, "Q0", doc, 1, score, "tag") for topic in run for doc, score in run[topic].items()])
-
-
-def frame(data, value, library=pd.DataFrame):
-    rows = [(topic, doc, number) for topic in data for doc, number in data[topic].items()]
-    return library(dict(zip(("qid", "docno", value), map(list, zip(*rows, strict=True)), strict=True)))
 
 
 # -- the C program's numbers ----------------------------------------------------------------------------------------
@@ -81,43 +73,6 @@ def test_every_ndcg_that_trec_eval_printed(data_dir, printed, qrels, run, querie
 def test_the_graded_file_of_trec_eval_has_negative_grades(data_dir):
     data = align(data_dir / "trec_eval" / "qrels.rel_level", data_dir / "trec_eval" / "results.test")
     assert (data.y_true < 0).any()
-
-
-def random_problem(rng):
-    """Grades from -2 to 4, tied and nearly tied scores, unjudged documents, topics on one side only."""
-    alphabet = ["doc1", "doc2", "doc10", "Doc1", "é", "\U0001f600", "\uf8ff", "~", "A", "a", "07", "7", "x" * 40]
-    qrels, run = {}, {}
-    for number in range(int(rng.integers(2, 9))):
-        topic = f"t{number}"
-        pool = [*alphabet, *(f"{rng.integers(10**6)}-{i}" for i in range(int(rng.integers(0, 40))))]
-        if number == 0 or rng.random() < 0.8:
-            some = rng.permutation(pool)[: rng.integers(1, len(pool) + 1)].tolist()
-            qrels[topic] = {doc: int(rng.integers(-2, 5)) for doc in some}
-            # pytrec_eval-terrier 0.5.11 kills the process where every grade of a topic is negative.
-            qrels[topic][some[0]] = abs(qrels[topic][some[0]])
-        if number == 0 or rng.random() < 0.8:
-            some = rng.permutation(pool)[: rng.integers(1, len(pool) + 1)].tolist()
-            near = rng.choice([0.0, 1e-9, 1e-3], len(some))
-            run[topic] = dict(zip(some, (rng.integers(0, 4, len(some)) + near).tolist(), strict=True))
-    return qrels, run
-
-
-@pytest.mark.parametrize("seed", range(150))
-def test_pytrec_eval_live_on_random_problems(seed):
-    rng = np.random.default_rng(seed)
-    qrels, run = random_problem(rng)
-    if not any(doc in qrels.get(topic, {}) for topic, docs in run.items() for doc in docs):
-        pytest.skip("no judged document drawn")
-    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg", "ndcg_cut.1,3,10"}).evaluate(run)
-    result = evaluate_run(qrels, run, k=(None, 1, 3, 10), queries="both")
-    names = ("ndcg", "ndcg_cut_1", "ndcg_cut_3", "ndcg_cut_10")
-    assert sorted(result.per_query.qid.tolist()) == sorted(theirs)
-    expected = np.array([[theirs[topic][name] for name in names] for topic in result.per_query.qid.tolist()])
-    assert result.per_query.ndcg == pytest.approx(expected, abs=1e-12)
-    assert list(result.value.values()) == pytest.approx(expected.mean(axis=0), abs=1e-12)
-    # With every topic of the qrels, the missing ones count 0.
-    whole = evaluate_run(qrels, run, k=10).value
-    assert whole == pytest.approx(expected[:, 3].sum() / len(qrels), abs=1e-12)
 
 
 # -- which topics ---------------------------------------------------------------------------------------------------
@@ -185,23 +140,22 @@ def test_a_flavor_that_would_reward_a_missing_topic_is_refused(empty, run):
 
 
 def test_every_form_of_input_gives_the_same_result(tmp_path):
-    expected = evaluate_run(QRELS, RUN, k=(1, 10))
     packed = tmp_path / "qrels.packed"
     packed.write_bytes(gzip.compress(qrels_file(tmp_path / "qrels").read_bytes()))
     qrels_forms = [
         tmp_path / "qrels",
         str(packed),
-        frame(QRELS, "label"),
-        frame(QRELS, "label", pl.DataFrame),
     ]
     run_forms = [
         run_file(tmp_path / "run"),
         {"q3": ["d9", "d5"], "q1": ("d1", "d7", "d3"), "q9": np.array(["d1"])},
         {**RUN, "q1": ["d1", "d7", "d3"]},
-        frame(RUN, "score"),
-        frame(RUN, "score").astype({"qid": "category", "docno": object, "score": "float32"}),
-        frame(RUN, "score", pl.DataFrame),
     ]
+    check_forms(qrels_forms, run_forms)
+
+
+def check_forms(qrels_forms, run_forms):
+    expected = evaluate_run(QRELS, RUN, k=(1, 10))
     for qrels, run in [*((form, RUN) for form in qrels_forms), *((QRELS, form) for form in run_forms)]:
         result = evaluate_run(qrels, run, k=(1, 10))
         assert result.value == expected.value
@@ -209,12 +163,6 @@ def test_every_form_of_input_gives_the_same_result(tmp_path):
             if name != "tied":  # a ranked list has no ties
                 np.testing.assert_array_equal(result.per_query[name], expected.per_query[name])
         assert result.run_only.tolist() == ["q9"]
-
-
-def test_a_pyarrow_table_is_a_frame_too():
-    table = pytest.importorskip("pyarrow").table
-    result = evaluate_run(frame(QRELS, "label", table), frame(RUN, "score", table))
-    assert result.value == evaluate_run(QRELS, RUN).value
 
 
 def test_topics_may_stand_mixed_and_in_any_order_in_files(tmp_path):
@@ -342,10 +290,7 @@ def test_the_result_is_an_evaluation_with_a_column_more():
     pair, one = evaluate_run(QRELS, RUN, k=(1, 10)), evaluate_run(QRELS, RUN, k=10)
     assert isinstance(pair, Evaluation)
     assert pair.value[10] == one.value
-    table = pair.to_frame()
-    assert {"qid", "ndcg@1", "ndcg@10", "judged@1", "judged@10", "n_docs"} <= set(table.columns)
-    assert table["qid"].tolist() == ["q1", "q2", "q3"]
-    assert one.to_frame()["judged"].tolist()[::2] == one.per_query["judged"].tolist()[::2] == [2 / 3, 0.5]
+    assert one.per_query["judged"].tolist()[::2] == [2 / 3, 0.5]
     assert str(pair).splitlines()[:4] == [
         f"ndcg@1 = {pair.value[1]:.6f}",
         f"ndcg@10 = {pair.value[10]:.6f}",
@@ -387,7 +332,6 @@ def test_align_gives_arrays_for_the_other_functions(queries):
     [
         (QRELS, {1: {"d1": 1.0}}, TypeError, r"topic ids must have one type.*str in qrels and int in run"),
         ({1: {"d1": 1}}, {1: {7: 1.0}}, TypeError, r"document ids must .*str in qrels\[1\] and int in run\[1\]"),
-        ({1: {"d1": 1}}, frame(RUN, "score"), TypeError, r"topic ids.*int in qrels and str in run, column qid"),
         ({"q1": {"d1": 1, 2: 1}}, RUN, TypeError, r"of qrels\['q1'\] must all be str, or all be int; got int, str"),
         ({1.0: {"d1": 1}}, RUN, TypeError, "topic ids of qrels must all be str, or all be int; got float, such as 1.0"),
         ({True: {"d1": 1}}, RUN, TypeError, "got bool"),
@@ -410,10 +354,6 @@ def test_align_gives_arrays_for_the_other_functions(queries):
         (QRELS, {"q1": "d1"}, TypeError, r"run\['q1'\] must be {document: score} or \[document, ...\].*got str"),
         (QRELS, {"q1": {"d1", "d2"}}, TypeError, r"run\['q1'\] must be .* got set"),
         (QRELS, [("q1", "d1", 1.0)], TypeError, "run must be {topic: {document: score}}, .* got list"),
-        (QRELS, frame(QRELS, "label"), ValueError, "columns qid, docno and score; got qid, docno, label"),
-        (frame(RUN, "score"), RUN, ValueError, "columns qid, docno and label; got qid, docno, score"),
-        (QRELS, pd.concat([frame(RUN, "score")] * 2), ValueError, r"twice in a topic; 'd3' does in run\['q1'\]"),
-        (QRELS, frame(RUN, "score").replace("d9", None), TypeError, "ids of run, column docno, must all be str"),
     ],
 )  # fmt: skip
 def test_refusals(qrels, run, error, words):

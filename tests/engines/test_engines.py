@@ -19,7 +19,7 @@ import pytest
 
 from ndcg_ml import PartialEvaluation, evaluate_part, ndcg_score
 
-PAGE = Path(__file__).parents[1] / "docs" / "engines.md"
+PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
 DATA = "The data of this page"
 CUT = re.compile(r"a query must lie whole in one part; (\d+) of the quer")
 

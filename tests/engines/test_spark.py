@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from test_engines import CUT, blocks, run_as_script
+from engines.test_engines import CUT, blocks, run_as_script
 
 
 def test_spark(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = sorted((Path(__file__).parents[1] / "docs").glob("*.md"))
+DOCS = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
 
 
 def test_the_code_of_model_selection_runs(capsys):

@@ -1,6 +1,6 @@
 """The pages that say which NDCG each library computes are those that the presets and the recorded values give.
 
-``python tests/test_flavors_page.py --write`` writes docs/flavors.md, docs/parity.json and the README's table again.
+``python tests/pages/test_flavors_page.py --write`` writes docs/flavors.md, docs/parity.json and the README's table again.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pytest
 from divergences import DIVERGENCES
-from test_parity_golden import KNOWN, VARIANTS, reproduce
+from peers.test_parity_golden import KNOWN, VARIANTS, reproduce
 
 from ndcg_ml import PRESETS, Flavor
 from ndcg_ml.presets import MIRRORS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE, COUNTS, README = ROOT / "docs" / "flavors.md", ROOT / "docs" / "parity.json", ROOT / "README.md"
-BEGIN, END = "<!-- libraries: written by tests/test_flavors_page.py --write -->\n", "<!-- end of libraries -->\n"
+BEGIN, END = "<!-- libraries: written by tests/pages/test_flavors_page.py --write -->\n", "<!-- end of libraries -->\n"
 
 IN_THE_README = (
     *("sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval", "ir_measures", "gdeval", "ranx"),
@@ -65,7 +65,7 @@ def page(counts: dict[str, dict[str, int]]) -> str:
 def _page(counts: dict[str, dict[str, int]]) -> Iterator[str]:
     yield "# Which NDCG does each library compute?"
     yield ""
-    yield "Written by `python tests/test_flavors_page.py --write` from the presets, the declared divergences and recorded"
+    yield "Written by `python tests/pages/test_flavors_page.py --write` from the presets, the declared divergences and recorded"
     yield "values; the tests fail when it is not up to date. `Flavor.preset(name)` gives each of these, `ndcg-ml flavors"
     yield "NAME` describes it, `explain_difference(a, b, ...)` says in what two of them differ."
     yield ""

@@ -1,6 +1,6 @@
 """The README is true: its code runs, its table is the demo's, it has two set-up lines.
 
-``python tests/test_readme.py --write`` writes the table again from docs/demo.json, which is what
+``python tests/pages/test_readme.py --write`` writes the table again from docs/demo.json, which is what
 ``ndcg-ml demo --json --picture docs/demo.png`` printed.
 """
 
@@ -16,9 +16,9 @@ import pytest
 from ndcg_ml import PRESETS
 from ndcg_ml.cli.comparison import WELL_KNOWN
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-BEGIN, END = "<!-- table: written by tests/test_readme.py --write -->\n", "<!-- end of table -->\n"
+BEGIN, END = "<!-- table: written by tests/pages/test_readme.py --write -->\n", "<!-- end of table -->\n"
 
 
 def table() -> str:

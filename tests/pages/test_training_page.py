@@ -13,7 +13,7 @@ import pytest
 
 from ndcg_ml import ndcg_score
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "training.md"
 
 
