@@ -397,3 +397,15 @@ def test_the_arguments_and_the_answer(library):
     first = params(library, flavor)
     first.clear()
     assert params(library, flavor)
+
+
+def test_the_settings_of_other_libraries_are_those_of_the_flavor_that_is_asked() -> None:
+    trained = Flavor(gain="exponential", ties="first", k=4, max_grade=3)
+    lightgbm = trained.lightgbm_params(evaluate=False)
+    assert (lightgbm["label_gain"], lightgbm["metric"]) == ([0.0, 1.0, 3.0, 7.0], "None")
+    assert Flavor.preset("lightgbm", k=4).lightgbm_params()["eval_at"] == [4]
+    assert Flavor.preset("xgboost", k=4).xgboost_params()["eval_metric"] == "ndcg@4"
+    assert trained.xgboost_params(evaluate=False)["lambdarank_num_pair_per_sample"] == 4
+    assert "ndcg@4" not in trained.xgboost_params(evaluate=False).values()
+    assert "top=4" in Flavor.preset("catboost", k=4).catboost_params()["eval_metric"]
+    assert "eval_metric" not in trained.catboost_params(evaluate=False)
