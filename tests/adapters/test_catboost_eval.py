@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("catboost")
+pytest.importorskip("pandas")
+
 import copy
 import math
 import pickle
 
 import numpy as np
 import pandas as pd
-import pytest
 from catboost import CatBoostError, CatBoostRanker, Pool, cv
 
 from ndcg_ml import Flavor, ndcg_score

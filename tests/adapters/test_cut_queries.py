@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("sklearn")
+pytest.importorskip("lightgbm")
+pytest.importorskip("pandas")
+
 import pickle
 import warnings
 
 import numpy as np
 import pandas as pd
-import pytest
 import sklearn
 from lightgbm import LGBMRanker
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401

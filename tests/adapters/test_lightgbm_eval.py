@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("lightgbm")
+
 import copy
 import inspect
 import math
@@ -10,7 +14,6 @@ import threading
 
 import lightgbm as lgb
 import numpy as np
-import pytest
 
 from ndcg_ml import Flavor, ndcg_score
 from ndcg_ml.lightgbm import NDCGEval

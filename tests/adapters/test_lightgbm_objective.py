@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("lightgbm")
+pytest.importorskip("sklearn")
+
 import copy
 import inspect
 import math
@@ -12,7 +17,6 @@ import threading
 
 import lightgbm as lgb
 import numpy as np
-import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_svmlight_file
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("lightgbm")
+
 import dataclasses
 import inspect
 import pickle
@@ -10,7 +14,6 @@ import sys
 
 import lightgbm as lgb
 import numpy as np
-import pytest
 
 from ndcg_ml import ndcg_score
 from ndcg_ml.lightgbm import NDCGEval, StopEarly, query_folds

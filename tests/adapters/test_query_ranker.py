@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("sklearn")
+pytest.importorskip("lightgbm")
+pytest.importorskip("xgboost")
+pytest.importorskip("catboost")
+pytest.importorskip("pandas")
+pytest.importorskip("polars")
+
 import pickle
 
 import numpy as np
 import pandas as pd
 import polars as pl
-import pytest
 import scipy.sparse
 import sklearn
 from catboost import CatBoostRanker

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("lightgbm")
+pytest.importorskip("xgboost")
+pytest.importorskip("catboost")
+
 import ast
 import importlib.metadata
 import math
@@ -10,7 +16,6 @@ import re
 import catboost as cb
 import lightgbm as lgb
 import numpy as np
-import pytest
 import xgboost as xgb
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("xgboost")
+
 import copy
 import importlib
 import json
@@ -13,7 +17,6 @@ import threading
 import warnings
 
 import numpy as np
-import pytest
 import xgboost as xgb
 
 from ndcg_ml import Flavor, ndcg_score

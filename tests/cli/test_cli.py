@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("click")
+
 import gzip
 import json
 import math
@@ -13,7 +17,6 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pytest
 from click.testing import CliRunner, Result
 
 from ndcg_ml import PRESETS, Flavor, evaluate

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("click")
+pytest.importorskip("sklearn")
+
 import json
 import os
 import subprocess
@@ -9,7 +14,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 from click.testing import CliRunner, Result
 
 from ndcg_ml import Flavor

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("pyarrow")
+
 import os
 import re
 import signal
@@ -15,7 +19,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from ndcg_ml import PartialEvaluation, evaluate_part, ndcg_score
 

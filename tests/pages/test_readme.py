@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("click")
+
 import json
 import re
 import sys
 from pathlib import Path
-
-import pytest
 
 from ndcg_ml import PRESETS
 from ndcg_ml.cli.comparison import WELL_KNOWN

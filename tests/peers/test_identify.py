@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("catboost")
+pytest.importorskip("lightgbm")
+pytest.importorskip("sklearn")
+pytest.importorskip("torchmetrics")
+pytest.importorskip("xgboost")
+
 import itertools
 import json
 import math
@@ -11,7 +19,6 @@ from types import MappingProxyType
 import catboost.utils
 import lightgbm as lgb
 import numpy as np
-import pytest
 import torch
 import xgboost as xgb
 from hypothesis import given, settings

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("catboost")
+pytest.importorskip("lightgbm")
+pytest.importorskip("sklearn")
+pytest.importorskip("torchmetrics")
+pytest.importorskip("xgboost")
+
 import shutil
 import warnings
 from collections.abc import Callable
@@ -10,7 +18,6 @@ from typing import Any
 import catboost.utils
 import lightgbm as lgb
 import numpy as np
-import pytest
 import pytrec_eval
 import torch
 import xgboost as xgb

@@ -7,6 +7,15 @@ A loss that counts padding, the one story not here, is in test_torch_loss.py.
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("catboost")
+pytest.importorskip("lightgbm")
+pytest.importorskip("pandas")
+pytest.importorskip("sklearn")
+pytest.importorskip("torchmetrics")
+pytest.importorskip("xgboost")
+
 import functools
 import inspect
 import itertools
@@ -16,7 +25,6 @@ import catboost.utils
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
-import pytest
 import sklearn
 import torch
 import xgboost

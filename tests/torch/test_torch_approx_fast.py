@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import json
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
 import math
 
 import loss_invariants
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -475,24 +477,15 @@ def test_unknown_words_are_refused(options, words):
 DISCOUNTS = {"1/log2(1+r)": "log2", "1/r": "reciprocal", "JK b=2": "jarvelin"}
 
 
-@pytest.fixture(scope="module")
-def golden(parity_dir):
-    path = parity_dir / "loss_golden.json.gz"
-    if not path.exists():
-        pytest.skip(f"no {path}")
-    with gzip.open(path, "rt") as file:
-        return json.load(file)
-
-
-def case_of(golden, record):
-    case = golden["cases"][record["case"]]
+def case_of(loss_golden, record):
+    case = loss_golden["cases"][record["case"]]
     mask = torch.tensor(case["mask"])
     return torch.tensor(case["scores"], dtype=torch.float64), torch.tensor(case["labels"]), mask
 
 
-def sums_of(golden, record, flavor, temperature, step, method):
+def sums_of(loss_golden, record, flavor, temperature, step, method):
     """The sum over lists of the surrogate, its gradient, and its value by list (an empty list has 0)."""
-    scores, labels, mask = case_of(golden, record)
+    scores, labels, mask = case_of(loss_golden, record)
     loss = ApproxNDCGLoss(flavor, temperature=temperature, step=step, method=method, reduction="none")
     value, gradient = value_and_gradient(loss, scores, labels, mask)
     judged = torch.where(mask, labels, 0).sum(-1) > 0
@@ -504,20 +497,20 @@ def agree(got, want, tolerance):
     torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance)
 
 
-def records_of(golden, impl, *functions):
-    return [r for r in golden["records"] if r.get("impl", "").startswith(impl) and r["fn"] in functions]
+def records_of(loss_golden, impl, *functions):
+    return [r for r in loss_golden["records"] if r.get("impl", "").startswith(impl) and r["fn"] in functions]
 
 
 @both_methods
-def test_records_of_rax(golden, method):
+def test_records_of_rax(loss_golden, method):
     seen = wrong = 0
-    for record in records_of(golden, "rax", "approx_t12n(ndcg_metric)"):
+    for record in records_of(loss_golden, "rax", "approx_t12n(ndcg_metric)"):
         p = record["params"]
         gain = {"2^y-1": "exponential", "y": "linear"}[p["gain"]]
         k = p.get("topn")
         flavor = Flavor(gain=gain, discount=DISCOUNTS[p["discount"]], k=k)
-        values, gradient = sums_of(golden, record, flavor, p["temperature"], "logistic", method)
-        mask = case_of(golden, record)[2]
+        values, gradient = sums_of(loss_golden, record, flavor, p["temperature"], "logistic", method)
+        mask = case_of(loss_golden, record)[2]
         if k is not None and not mask.all():
             # Its cut-off counts padded documents among the first k. A list without padding in the same batch is right.
             for row, full in enumerate(mask.all(-1).tolist()):
@@ -536,22 +529,22 @@ def test_records_of_rax(golden, method):
 
 
 @both_methods
-def test_padded_lists_that_rax_cuts_wrongly_are_as_without_padding(golden, method):
-    for record in records_of(golden, "rax", "approx_t12n(ndcg_metric)"):
+def test_padded_lists_that_rax_cuts_wrongly_are_as_without_padding(loss_golden, method):
+    for record in records_of(loss_golden, "rax", "approx_t12n(ndcg_metric)"):
         if record["case"] != "nopad_row1" or record["params"].get("topn") is None:
             continue
         flavor = Flavor(gain="exponential", k=record["params"]["topn"])
         padded = {**record, "case": "pad3x6"}
-        values, _ = sums_of(golden, padded, flavor, record["params"]["temperature"], "logistic", method)
+        values, _ = sums_of(loss_golden, padded, flavor, record["params"]["temperature"], "logistic", method)
         assert values[1].item() == pytest.approx(-record["per_list"][0], abs=1e-10)
 
 
 @both_methods
-def test_records_of_tensorflow_ranking(golden, method):
-    records = records_of(golden, "tensorflow_ranking", "ApproxNDCGLoss")
+def test_records_of_tensorflow_ranking(loss_golden, method):
+    records = records_of(loss_golden, "tensorflow_ranking", "ApproxNDCGLoss")
     for record in records:
         temperature = record["params"]["temperature"]
-        values, gradient = sums_of(golden, record, Flavor(gain="exponential"), temperature, "logistic", method)
+        values, gradient = sums_of(loss_golden, record, Flavor(gain="exponential"), temperature, "logistic", method)
         weights = torch.tensor(record["list_weights"], dtype=torch.float64).reshape(-1)
         assert (values * weights).sum().item() == pytest.approx(-record["value"], abs=4e-6), record["case"]
         agree(-gradient * weights.unsqueeze(-1), record["grad"], 4e-6)
@@ -559,11 +552,11 @@ def test_records_of_tensorflow_ranking(golden, method):
 
 
 @both_methods
-def test_records_of_allrank(golden, method):
-    records = records_of(golden, "allRank", "approxNDCGLoss")
+def test_records_of_allrank(loss_golden, method):
+    records = records_of(loss_golden, "allRank", "approxNDCGLoss")
     for record in records:
         temperature = 1 / record["params"]["alpha"]
-        values, gradient = sums_of(golden, record, Flavor(gain="exponential"), temperature, "logistic", method)
+        values, gradient = sums_of(loss_golden, record, Flavor(gain="exponential"), temperature, "logistic", method)
         # Its mean counts the lists without a relevant document, with 0.
         assert values.mean().item() == pytest.approx(-record["value"], abs=2e-6), record["case"]
         agree(-gradient / len(values), record["grad"], 2e-6)
@@ -572,21 +565,21 @@ def test_records_of_allrank(golden, method):
 
 @both_methods
 @pytest.mark.parametrize(("function", "step"), [("logistic", "logistic"), ("laplace O(n log n)", "laplace")])
-def test_records_of_an_independent_derivation(golden, method, function, step):
-    records = records_of(golden, "surrogates_ref", f"approx_ndcg {function}")
+def test_records_of_an_independent_derivation(loss_golden, method, function, step):
+    records = records_of(loss_golden, "surrogates_ref", f"approx_ndcg {function}")
     for record in records:
         p = record["params"]
-        values, gradient = sums_of(golden, record, Flavor(gain="exponential", k=p["k"]), p["T"], step, method)
+        values, gradient = sums_of(loss_golden, record, Flavor(gain="exponential", k=p["k"]), p["T"], step, method)
         agree(values, record["per_list"], 1e-10)
         agree(gradient, record["grad"], 1e-10)
     assert len(records) >= 56
 
 
 @both_methods
-def test_samples_of_gumbel_noise_of_rax(golden, method):
-    records = records_of(golden, "rax", "gumbel_t12n(approx_t12n(ndcg_metric))")
+def test_samples_of_gumbel_noise_of_rax(loss_golden, method):
+    records = records_of(loss_golden, "rax", "gumbel_t12n(approx_t12n(ndcg_metric))")
     for record in records:
-        scores, labels, mask = case_of(golden, record)
+        scores, labels, mask = case_of(loss_golden, record)
         p = record["params"]
         loss = ApproxNDCGLoss(Flavor(gain="exponential"), temperature=p["temperature"], method=method, reduction="none")
         scores.requires_grad_()

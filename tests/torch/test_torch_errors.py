@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
+import numpy as np
 import torch
 from core.test_errors import S2, Y2, Q, S, Y
 

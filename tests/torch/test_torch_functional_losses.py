@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
 import inspect
 
-import pytest
 import torch
+from loss_invariants import seeded
 
 import ndcg_ml.torch
 from ndcg_ml import Flavor
@@ -25,18 +30,7 @@ from ndcg_ml.torch import (
     softmax_loss,
 )
 
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Many small operations on a busy machine wait for each other's threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 PAIRS = {

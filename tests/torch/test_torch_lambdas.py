@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
-import json
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
 import math
 
 import loss_invariants
-import pytest
 import torch
-from loss_invariants import doubles, value_and_gradient
+from loss_invariants import doubles, numbers, value_and_gradient
 
 import ndcg_ml.torch.lambdas as lambdas
 from ndcg_ml import Flavor
 from ndcg_ml.torch.lambdas import LambdaNDCGLoss
 
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Many small operations on a busy machine wait for each other's threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 SCHEMES = ["lambdarank", "ndcg1", "ndcg2", "ndcg2pp", "lambda_at_k"]
@@ -156,14 +151,9 @@ def test_a_second_derivative(monkeypatch, scheme, k, block):
 # -- other implementations -------------------------------------------------------------------------------------------
 
 
-def numbers(nested):
-    return [numbers(entry) for entry in nested] if isinstance(nested, list) else float(nested)
-
-
-def read_golden(parity_dir):
-    golden = json.loads(gzip.decompress((parity_dir / "loss_golden.json.gz").read_bytes()))
-    for record in golden["records"]:
-        case = golden["cases"][record["case"]]
+def read_golden(loss_golden):
+    for record in loss_golden["records"]:
+        case = loss_golden["cases"][record["case"]]
         case = (
             torch.tensor(case["scores"], dtype=torch.float64),
             torch.tensor(case["labels"]),
@@ -181,9 +171,9 @@ PEERS = {
 }
 
 
-def test_recorded_values_and_gradients(parity_dir):
+def test_recorded_values_and_gradients(loss_golden):
     seen = dict.fromkeys(PEERS, 0)
-    for impl, name, params, case, (scores, labels, mask), record in read_golden(parity_dir):
+    for impl, name, params, case, (scores, labels, mask), record in read_golden(loss_golden):
         if (impl, name) not in PEERS:
             continue
         if impl == "tensorflow_ranking" and case in ("ties6", "alltied4"):  # see below
@@ -203,9 +193,9 @@ def test_recorded_values_and_gradients(parity_dir):
 ALLRANK = {"lambdaRank_scheme": "lambdarank", "ndcgLoss2_scheme": "ndcg2", "ndcgLoss2PP_scheme": "ndcg2pp"}
 
 
-def test_recorded_sums_of_allrank(parity_dir):
+def test_recorded_sums_of_allrank(loss_golden):
     seen = 0
-    for impl, name, params, case, (scores, labels, mask), record in read_golden(parity_dir):
+    for impl, name, params, case, (scores, labels, mask), record in read_golden(loss_golden):
         if impl != "allRank" or name != "lambdaLoss" or params["scheme"] not in ALLRANK or case in ("big5", "ties6"):
             continue
         if params["reduction"] != "sum" or params["k"] is not None:
@@ -220,19 +210,19 @@ def test_recorded_sums_of_allrank(parity_dir):
     assert seen > 20
 
 
-def one(parity_dir, **wanted):
+def one(loss_golden, **wanted):
     """The first record with these fields, and its case."""
-    for impl, name, params, case, tensors, record in read_golden(parity_dir):
+    for impl, name, params, case, tensors, record in read_golden(loss_golden):
         fields = {"impl": impl, "fn": name, "case": case, **params}
         if all(fields.get(key) == value for key, value in wanted.items()):
             return tensors, record
     raise AssertionError(f"no record with {wanted}")
 
 
-def test_the_worst_pairs_keep_their_gradient(parity_dir):
+def test_the_worst_pairs_keep_their_gradient(loss_golden):
     # allRank 1.4.3 clamps the sigmoid at 1e-10, so that pairs more than 23 apart push no more.
     wanted = {"impl": "allRank", "fn": "lambdaLoss", "case": "big5", "scheme": "lambdaRank_scheme", "k": None}
-    (scores, labels, _), record = one(parity_dir, **wanted, reduction="sum", reduction_log="natural")
+    (scores, labels, _), record = one(loss_golden, **wanted, reduction="sum", reduction_log="natural")
     value, gradient = value_and_gradient(LambdaNDCGLoss(Flavor(gain="exponential")), scores, labels)
     want, pushes = by_pairs(scores[0].tolist(), [2**y - 1 for y in labels[0].tolist()], "lambdarank", None)
     assert value.item() == pytest.approx(want, rel=1e-12)
@@ -241,10 +231,10 @@ def test_the_worst_pairs_keep_their_gradient(parity_dir):
     assert max(abs(entry) for entry in numbers(record["grad"])[0]) < gradient.abs().max() / 2
 
 
-def test_pairs_across_the_cutoff_count(parity_dir):
+def test_pairs_across_the_cutoff_count(loss_golden):
     # allRank 1.4.3 keeps the pairs of which both are in the top k.
     wanted = {"impl": "allRank", "fn": "lambdaLoss", "case": "basic5", "scheme": "lambdaRank_scheme", "k": 2}
-    (scores, labels, _), record = one(parity_dir, **wanted, reduction="sum", reduction_log="natural")
+    (scores, labels, _), record = one(loss_golden, **wanted, reduction="sum", reduction_log="natural")
     value, gradient = value_and_gradient(LambdaNDCGLoss(Flavor(gain="exponential", k=2)), scores, labels)
     want, pushes = by_pairs(scores[0].tolist(), [2**y - 1 for y in labels[0].tolist()], "lambdarank", 2)
     assert value.item() == pytest.approx(want, rel=1e-12)
@@ -254,19 +244,19 @@ def test_pairs_across_the_cutoff_count(parity_dir):
     assert gradient[0, 0] < -0.1
 
 
-def test_neighbours_are_one_rank_apart(parity_dir):
+def test_neighbours_are_one_rank_apart(loss_golden):
     # pytorchltr 0.2.1 takes D(m + 1) - D(m + 2).
-    (scores, labels, _), record = one(parity_dir, impl="pytorchltr", fn="LambdaNDCGLoss2", case="basic5")
+    (scores, labels, _), record = one(loss_golden, impl="pytorchltr", fn="LambdaNDCGLoss2", case="basic5")
     value, _ = value_and_gradient(LambdaNDCGLoss(Flavor(gain="exponential"), scheme="ndcg2"), scores, labels)
     want, _ = by_pairs(scores[0].tolist(), [2**y - 1 for y in labels[0].tolist()], "ndcg2", None)
     assert value.item() == pytest.approx(want, rel=1e-12)
     assert abs(float(record["value"]) * math.log(2.0) - value.item()) > 0.2
 
 
-def test_tied_pairs_push_half(parity_dir):
+def test_tied_pairs_push_half(loss_golden):
     # TF-Ranking 0.5.5: relu(-x) + log1p(exp(-|x|)) has the derivative 0 at x = 0 in TensorFlow.
     name = "PairwiseLogisticLoss+DCGLambdaWeight smooth=1 (LambdaRank)"
-    (scores, labels, _), record = one(parity_dir, impl="tensorflow_ranking", fn=name, case="alltied4", topn=None)
+    (scores, labels, _), record = one(loss_golden, impl="tensorflow_ranking", fn=name, case="alltied4", topn=None)
     assert not any(numbers(record["grad"])[0])
     _, gradient = value_and_gradient(LambdaNDCGLoss(Flavor(gain="exponential")), scores, labels)
     _, pushes = by_pairs(scores[0].tolist(), [2**y - 1 for y in labels[0].tolist()], "lambdarank", None)
@@ -274,11 +264,11 @@ def test_tied_pairs_push_half(parity_dir):
     assert gradient.abs().max() > 0.1
 
 
-def test_the_padded_width_is_no_factor(parity_dir):
+def test_the_padded_width_is_no_factor(loss_golden):
     # rax 0.4.0 and TF-Ranking 0.5.5: the same list, padded from 4 to 6, has 1.5 times the loss.
     name = "pairwise_logistic_loss+dcg_lambdaweight"
-    (bare, grades, _), short = one(parity_dir, impl="rax", fn=name, case="nopad_row1", topn=None)
-    (scores, labels, mask), long = one(parity_dir, impl="rax", fn=name, case="pad3x6", topn=None)
+    (bare, grades, _), short = one(loss_golden, impl="rax", fn=name, case="nopad_row1", topn=None)
+    (scores, labels, mask), long = one(loss_golden, impl="rax", fn=name, case="pad3x6", topn=None)
     assert float(long["per_list"][1]) == pytest.approx(1.5 * float(short["per_list"][0]))
     loss = LambdaNDCGLoss(Flavor(gain="exponential"), reduction="none")
     assert loss(scores, labels, mask)[1].item() == pytest.approx(loss(bare, grades).item(), rel=1e-13)

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
-import json
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
 import math
 
 import loss_invariants
-import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from loss_invariants import doubles, value_and_gradient
+from loss_invariants import doubles, numbers, seeded, value_and_gradient
 from strategies import flavors, problems
 
 from ndcg_ml import Flavor
 from ndcg_ml.torch._lists import _read, at_whole_ranks
 from ndcg_ml.torch.listwise import ListMLELoss, SoftmaxLoss
 
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Many small operations on a busy machine wait for each other's threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 CALM = {
@@ -81,21 +72,16 @@ def test_drawing_never_waits_for_an_accelerator(make):
 # -- other implementations -------------------------------------------------------------------------------------------
 
 
-def numbers(nested):
-    return [numbers(entry) for entry in nested] if isinstance(nested, list) else float(nested)
-
-
-def read_golden(parity_dir):
-    golden = json.loads(gzip.decompress((parity_dir / "loss_golden.json.gz").read_bytes()))
-    for record in golden["records"]:
-        case = golden["cases"][record["case"]]
+def read_golden(loss_golden):
+    for record in loss_golden["records"]:
+        case = loss_golden["cases"][record["case"]]
         scores, mask = torch.tensor(case["scores"], dtype=torch.float64), torch.tensor(case["mask"])
         yield record["impl"].split()[0], record["fn"].split(" (")[0], scores, torch.tensor(case["labels"]), mask, record
 
 
-def test_recorded_softmax_losses(parity_dir):
+def test_recorded_softmax_losses(loss_golden):
     seen = {"rax": 0, "tensorflow_ranking": 0, "surrogates_ref": 0}
-    for impl, name, scores, labels, mask, record in read_golden(parity_dir):
+    for impl, name, scores, labels, mask, record in read_golden(loss_golden):
         if name not in ("softmax_loss", "SoftmaxLoss"):
             continue
         total = torch.where(mask, labels, 0).sum(-1).double()  # their targets do not sum to 1
@@ -110,9 +96,9 @@ def test_recorded_softmax_losses(parity_dir):
     assert seen == {"rax": 14, "tensorflow_ranking": 14, "surrogates_ref": 14}
 
 
-def test_recorded_listnet_losses(parity_dir):
+def test_recorded_listnet_losses(loss_golden):
     seen = 0
-    for impl, name, scores, labels, mask, record in read_golden(parity_dir):
+    for impl, name, scores, labels, mask, record in read_golden(loss_golden):
         relevant = (torch.where(mask, labels, 0).sum(-1) > 0).all()
         if name != "listnet" or impl != "surrogates_ref" or not relevant:  # empty lists have a loss there
             continue
@@ -128,9 +114,9 @@ def test_recorded_listnet_losses(parity_dir):
     assert seen == 11
 
 
-def test_recorded_listnet_losses_of_allrank(parity_dir):
+def test_recorded_listnet_losses_of_allrank(loss_golden):
     seen = 0
-    for impl, name, scores, labels, mask, record in read_golden(parity_dir):
+    for impl, name, scores, labels, mask, record in read_golden(loss_golden):
         relevant = (torch.where(mask, labels, 0).sum(-1) > 0).all()
         if name != "listNet" or impl != "allRank" or not relevant or record["case"] == "big5":  # see below
             continue
@@ -142,16 +128,16 @@ def test_recorded_listnet_losses_of_allrank(parity_dir):
     assert seen == 10
 
 
-def one(parity_dir, impl, name, case):
-    for found, fn, scores, labels, mask, record in read_golden(parity_dir):
+def one(loss_golden, impl, name, case):
+    for found, fn, scores, labels, mask, record in read_golden(loss_golden):
         if (found, fn, record["case"]) == (impl, name, case):
             return scores, labels, mask, record
     raise AssertionError(f"no record of {impl} {name} on {case}")
 
 
-def test_the_worst_documents_keep_their_loss_and_gradient(parity_dir):
+def test_the_worst_documents_keep_their_loss_and_gradient(loss_golden):
     # allRank 1.4.3 takes the logarithm of softmax + 1e-10, which is never less than -23.
-    scores, labels, mask, record = one(parity_dir, "allRank", "listNet", "big5")
+    scores, labels, mask, record = one(loss_golden, "allRank", "listNet", "big5")
     value, gradient = value_and_gradient(SoftmaxLoss(Flavor(), target="listnet"), scores, labels, mask)
     target = labels[0].double().softmax(0)
     assert value.item() == pytest.approx(-(target * (scores[0] - scores[0].logsumexp(0))).sum().item(), rel=1e-12)
@@ -160,9 +146,9 @@ def test_the_worst_documents_keep_their_loss_and_gradient(parity_dir):
     assert max(abs(entry) for entry in numbers(record["grad"])[0]) < gradient.abs().max() / 9
 
 
-def test_recorded_listmle_losses(parity_dir):
+def test_recorded_listmle_losses(loss_golden):
     seen = {"rax": 0, "tensorflow_ranking": 0, "surrogates_ref": 0}
-    for impl, name, scores, labels, mask, record in read_golden(parity_dir):
+    for impl, name, scores, labels, mask, record in read_golden(loss_golden):
         relevant = (torch.where(mask, labels, 0).sum(-1) > 0).all()
         if name not in ("listmle_loss", "ListMLELoss", "listmle") or not relevant:
             continue
@@ -185,9 +171,9 @@ def listmle(scores, order, k=None):
     return torch.stack([scores[order[i:]].logsumexp(0) - scores[order[i]] for i in range(len(order))][:k]).sum()
 
 
-def test_tied_scores_share_the_gradient_of_listmle(parity_dir):
+def test_tied_scores_share_the_gradient_of_listmle(loss_golden):
     # rax 0.4.0: the right value with another gradient where the largest scores are tied.
-    scores, labels, mask, record = one(parity_dir, "rax", "listmle_loss", "ties6")
+    scores, labels, mask, record = one(loss_golden, "rax", "listmle_loss", "ties6")
     leaf = scores[0].clone().requires_grad_()
     listmle(leaf, [5, 1, 2, 4, 0, 3]).backward()
     _, gradient = value_and_gradient(ListMLELoss(tie_order="input"), scores, labels, mask)
@@ -195,9 +181,9 @@ def test_tied_scores_share_the_gradient_of_listmle(parity_dir):
     assert (gradient - torch.tensor(record["grad"])).abs().max() > 0.3
 
 
-def test_padding_is_not_in_the_likelihood(parity_dir):
+def test_padding_is_not_in_the_likelihood(loss_golden):
     # TensorFlow Ranking 0.5.5: a list of two documents, padded to six, has a loss of 3.49 instead of 0.31.
-    scores, labels, mask, record = one(parity_dir, "tensorflow_ranking", "ListMLELoss", "pad3x6")
+    scores, labels, mask, record = one(loss_golden, "tensorflow_ranking", "ListMLELoss", "pad3x6")
     value = ListMLELoss(reduction="none")(scores, labels, mask)[2].item()
     assert value == pytest.approx(listmle(scores[2], [0, 1]).item(), abs=1e-13)
     assert record["per_list"][2] > value + 3

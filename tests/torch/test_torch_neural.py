@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
-import json
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
 import math
 
 import loss_invariants
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loss_invariants import doubles, value_and_gradient
+from loss_invariants import doubles, numbers, value_and_gradient
 
 import ndcg_ml.torch.neural as neural
 from ndcg_ml import Flavor
 from ndcg_ml.torch import ndcg
 from ndcg_ml.torch.neural import NeuralNDCGLoss
 
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Many small operations on a busy machine wait for each other's threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 MAKERS = {
@@ -85,14 +80,9 @@ def test_values_and_gradients_of_the_definition(k, rounds, temperature, tied):
     torch.testing.assert_close(gradient[0], leaf.grad, rtol=0, atol=1e-11)
 
 
-def numbers(nested):
-    return [numbers(entry) for entry in nested] if isinstance(nested, list) else float(nested)
-
-
-def test_recorded_values_and_gradients(parity_dir):
-    golden = json.loads(gzip.decompress((parity_dir / "loss_golden.json.gz").read_bytes()))
+def test_recorded_values_and_gradients(loss_golden):
     seen = {"tensorflow_ranking": 0, "allRank": 0, "surrogates_ref": 0}
-    for record in golden["records"]:
+    for record in loss_golden["records"]:
         impl, name, params = record["impl"].split()[0], record["fn"], record.get("params", {})
         neural_sort = name.startswith(("NeuralSortNDCGLoss", "neuralsort_ndcg"))
         if not (neural_sort or name.startswith(("neuralNDCG", "neural_ndcg"))) or "error" in record:
@@ -101,7 +91,7 @@ def test_recorded_values_and_gradients(parity_dir):
             continue
         if params.get("powered_relevancies") is False:
             continue
-        case = golden["cases"][record["case"]]
+        case = loss_golden["cases"][record["case"]]
         labels, mask = torch.tensor(case["labels"], dtype=torch.float64), torch.tensor(case["mask"])
         flavor = Flavor(gain="exponential", k=params.get("k"))
         temperature = params.get("tau", params.get("temperature"))
@@ -122,17 +112,16 @@ def test_recorded_values_and_gradients(parity_dir):
     assert seen == {"tensorflow_ranking": 28, "allRank": 48, "surrogates_ref": 112}
 
 
-def test_linear_gains_have_a_linear_ideal(parity_dir):
+def test_linear_gains_have_a_linear_ideal(loss_golden):
     # allRank 1.4.3, neuralNDCG_transposed(powered_relevancies=False): the ideal keeps the exponential gain.
-    golden = json.loads(gzip.decompress((parity_dir / "loss_golden.json.gz").read_bytes()))
     (record,) = (
         entry
-        for entry in golden["records"]
+        for entry in loss_golden["records"]
         if entry["fn"] == "neuralNDCG_transposed"
         and entry.get("params", {}).get("powered_relevancies") is False
         and entry["case"] == "pad3x6"
     )
-    case = golden["cases"]["pad3x6"]
+    case = loss_golden["cases"]["pad3x6"]
     temperature = record["params"]["temperature"]
     got = []
     for row, labels, mask in zip(case["scores"], case["labels"], case["mask"], strict=True):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
 import itertools
-import json
 import math
 
 import loss_invariants
-import pytest
 import torch
-from loss_invariants import doubles, value_and_gradient
+from loss_invariants import doubles, seeded, value_and_gradient
 
 import ndcg_ml.torch.stochastic as stochastic
 from ndcg_ml import Flavor
@@ -20,18 +22,7 @@ from ndcg_ml.torch.neural import NeuralNDCGLoss
 from ndcg_ml.torch.plackett_luce import PlackettLuceNDCGLoss, _expected_ndcg
 from ndcg_ml.torch.stochastic import Stochastic
 
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Many small operations on a busy machine wait for each other's threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 MAKERS = {
@@ -123,13 +114,12 @@ def test_value_and_gradient_are_unbiased(scores, grades, k, discount):
         assert ((estimates.mean(0) - exact).abs() < 5 * error + 1e-12).all()
 
 
-def test_recorded_expectations(parity_dir):
-    golden = json.loads(gzip.decompress((parity_dir / "loss_golden.json.gz").read_bytes()))
+def test_recorded_expectations(loss_golden):
     seen = 0
-    for record in golden["records"]:
+    for record in loss_golden["records"]:
         if not record["fn"].startswith(("pl_ndcg", "E[NDCG] under")):
             continue
-        case, k = golden["cases"][record["case"]], record["params"]["k"]
+        case, k = loss_golden["cases"][record["case"]], record["params"]["k"]
         scores, labels = torch.tensor(case["scores"], dtype=torch.float64), torch.tensor(case["labels"])
         slope = torch.tensor(record["grad"], dtype=torch.float64)
         if "noise" in record:
@@ -219,11 +209,10 @@ def test_scores_far_apart_keep_the_gradient_finite_in_long_lists():
 # -- Stochastic ------------------------------------------------------------------------------------------------------
 
 
-def test_recorded_noise_of_rax(parity_dir, monkeypatch):
-    golden = json.loads(gzip.decompress((parity_dir / "loss_golden.json.gz").read_bytes()))
-    records = [record for record in golden["records"] if record["fn"].startswith("gumbel_t12n")]
+def test_recorded_noise_of_rax(loss_golden, monkeypatch):
+    records = [record for record in loss_golden["records"] if record["fn"].startswith("gumbel_t12n")]
     for record in records:
-        case, params = golden["cases"][record["case"]], record["params"]
+        case, params = loss_golden["cases"][record["case"]], record["params"]
         noise = torch.tensor(record["noise"], dtype=torch.float64)
         monkeypatch.setattr(stochastic, "gumbel", lambda like, samples, generator, noise=noise: noise)
         inner = ApproxNDCGLoss(Flavor(gain="exponential"), temperature=params["temperature"], reduction="none")

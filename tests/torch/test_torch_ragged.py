@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
 import itertools
 
 import loss_invariants
-import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -22,10 +26,6 @@ from ndcg_ml.torch import (
 )
 
 SIZES = (3, 1, 5, 4)
-
-
-def seeded():
-    return torch.Generator().manual_seed(0)
 
 
 LOSSES = {
