@@ -31,7 +31,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
     """The page."""
     lines = [
         INTRODUCTION,
-        *_table(("run", "what was tried", "how many", "fails now", "found and mended"), _summary(found)),
+        *_table(("run", "what was tried", "how many", "fails now", "found and fixed"), _summary(found)),
     ]
     for record in found.values():
         lines += [f"\n## {record['title']}\n", f"{record['tried']}\n"]
@@ -39,7 +39,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         lines += [f"`{record['command']}`, {record['date']}; {versions}.\n"]
         if record["found"]:
             lines += ["Found:\n"]
-            lines += [f"- {one['what'].rstrip('.')}. *{one['mended'].rstrip('.')}.*" for one in record["found"]]
+            lines += [f"- {one['what'].rstrip('.')}. *{one['fixed'].rstrip('.')}.*" for one in record["found"]]
         else:
             lines += ["Nothing was found."]
         lines += _mutants(record) + _details(record, "lanes") + _details(record, "figures")

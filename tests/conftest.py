@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# tests/ is on the path, for oracle.py and its like. Where PyTorch is not installed, its folder torch/ must not pass for it.
+# tests/ is on the path, for oracle.py and its like. Its folder torch/ must not pass for PyTorch where that is missing.
 _torch = importlib.util.find_spec("torch")
 if _torch is not None and _torch.origin is None:
     sys.modules["torch"] = None  # type: ignore[assignment]

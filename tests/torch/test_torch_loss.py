@@ -12,6 +12,7 @@ import math
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loss_invariants import doubles
 
 from ndcg_ml import Flavor
 from ndcg_ml.torch import ApproxNDCGLoss, ndcg
@@ -70,10 +71,6 @@ LISTS = {
     "grade30": ([0.4, 0.1, -0.2, 0.9], [30, 0, 15, 1]),
     "big5": ([120.0, -80.0, 0.0, 60.0, -150.0], [0, 3, 1, 2, 4]),
 }
-
-
-def doubles(*rows):
-    return torch.tensor(rows, dtype=torch.float64, requires_grad=True)
 
 
 @pytest.mark.parametrize("record", RECORDS.strip().splitlines())

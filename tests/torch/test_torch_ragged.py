@@ -11,6 +11,7 @@ import itertools
 
 import loss_invariants
 import torch
+from loss_invariants import seeded
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import ndcg_ml.torch.stochastic as stochastic
