@@ -327,7 +327,7 @@ def evaluate_part(
     if np.shape(y_true)[:1] == (0,) and np.size(() if group is None else group) == 0:
         others: dict[str, Any] = {"y_score": y_score, "qid": qid, "query_id": query_id, "query_weight": query_weight}
         for name, rows in (others | {"mask": mask, "retrieved": retrieved, "doc_id": doc_id}).items():
-            if rows is not None and np.size(rows) != 0:
+            if rows is not None and np.shape(rows)[:1] != (0,):
                 raise ValueError(f"{name} must be as long as y_true, which has no rows; got shape {np.shape(rows)}.")
         return _nothing(flavor, k)
     none_counts = query_weight is not None and _all_zero(query_weight)

@@ -14,10 +14,10 @@ INTRODUCTION = """\
 # Reliability: what was tried to break the library
 
 Written by `python -m reliability.report` from the records in `reliability/results/`; each names the command that
-repeats it. These are the long runs. Shorter ones are part of the test-suite: fuzzed inputs (`tests/test_fuzz.py`),
-sequences of updates, merges, resets and copies (`tests/test_state_machine.py`), hostile arrays
-(`tests/test_hostile_arrays.py`), threads and forks (`tests/test_threads.py`), processes
-(`tests/test_torch_distributed.py`) and engines (`tests/test_engines.py`, `tests/test_spark.py`).
+repeats it. These are the long runs. Shorter ones are part of the test-suite: fuzzed inputs (`tests/engines/test_fuzz.py`),
+sequences of updates, merges, resets and copies (`tests/torch/test_state_machine.py`), hostile arrays
+(`tests/core/test_hostile_arrays.py`), threads and forks (`tests/core/test_threads.py`), processes
+(`tests/torch/test_torch_distributed.py`) and engines (`tests/engines/test_engines.py`, `tests/engines/test_spark.py`).
 """
 
 
@@ -31,7 +31,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
     """The page."""
     lines = [
         INTRODUCTION,
-        *_table(("run", "what was tried", "how many", "fails now", "found and mended"), _summary(found)),
+        *_table(("run", "what was tried", "how many", "fails now", "found and fixed"), _summary(found)),
     ]
     for record in found.values():
         lines += [f"\n## {record['title']}\n", f"{record['tried']}\n"]
@@ -39,7 +39,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         lines += [f"`{record['command']}`, {record['date']}; {versions}.\n"]
         if record["found"]:
             lines += ["Found:\n"]
-            lines += [f"- {one['what'].rstrip('.')}. *{one['mended'].rstrip('.')}.*" for one in record["found"]]
+            lines += [f"- {one['what'].rstrip('.')}. *{one['fixed'].rstrip('.')}.*" for one in record["found"]]
         else:
             lines += ["Nothing was found."]
         lines += _mutants(record) + _details(record, "lanes") + _details(record, "figures")

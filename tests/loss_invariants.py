@@ -15,6 +15,15 @@ def doubles(*rows):
     return torch.tensor(rows, dtype=torch.float64, requires_grad=True)
 
 
+def numbers(nested):
+    """Recorded values, of which those that JSON has no word for are text."""
+    return [numbers(entry) for entry in nested] if isinstance(nested, list) else float(nested)
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
 def value_and_gradient(loss, scores, labels, mask=None):
     scores = scores.detach().clone().requires_grad_()
     value = loss(scores, labels, mask)

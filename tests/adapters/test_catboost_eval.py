@@ -1,0 +1,275 @@
+"""The CatBoost evaluation metric against CatBoost's own numbers, and the data sets that it is bound to."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("catboost")
+pytest.importorskip("pandas")
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+from catboost import CatBoostError, CatBoostRanker, Pool, cv
+
+from ndcg_ml import Flavor, ndcg_score
+from ndcg_ml.catboost import NDCGEval
+
+QUIET = {"thread_count": 1, "verbose": False, "allow_writing_files": False, "random_seed": 0, "depth": 3}
+
+
+def make(seed, n_queries=40, ties=False):
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(7 * np.arange(n_queries) + 3, rng.integers(1, 12, n_queries))
+    X = rng.normal(size=(qid.size, 4)).round(0 if ties else 6)
+    return X, np.clip(np.round(X[:, 0] + rng.normal(size=qid.size)), 0, 4), qid
+
+
+def pool(X, y, qid, **options):
+    return Pool(X, y, group_id=qid, **options)
+
+
+def fit(metric, train, valid, iterations=10, loss="YetiRank", fit_options=(), **options):
+    ranker = CatBoostRanker(loss_function=loss, iterations=iterations, eval_metric=metric, **{**QUIET, **options})
+    return ranker.fit(train, eval_set=valid, **{"use_best_model": False, **dict(fit_options)})
+
+
+def history(ranker, name, part="validation"):
+    return np.array(ranker.get_evals_result()[part][name])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("flavor", ["sklearn@5", "lightgbm@3", "ndcg[empty=skip]"])
+def test_every_round_is_the_score_of_the_predictions(flavor, threads):
+    Xv, yv, qv = make(1, ties=True)
+    X, y, q = make(0, ties=True)
+    train, valid = pool(X, y, q), pool(Xv, yv, qv)
+    metric = NDCGEval(flavor, learn=train, pools=[valid])
+    ranker = fit(metric, train, valid, thread_count=threads)
+    for part, data, labels, qid in [("validation", valid, yv, qv), ("learn", train, y, q)]:
+        expected = [ndcg_score(labels, s, qid=qid, flavor=flavor) for s in ranker.staged_predict(data)]
+        assert history(ranker, metric.name, part) == pytest.approx(expected, abs=1e-9)
+        assert len(set(expected)) > 2
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("top", [3, None])
+def test_the_catboost_flavor_is_catboosts_own_number_every_round(top, weighted):
+    built_in = "NDCG" if top is None else f"NDCG:top={top}"
+    pools = []
+    for seed in (0, 1):
+        X, y, q = make(seed, ties=True)
+        weight = np.random.default_rng(seed).uniform(0.1, 3, q.max() + 1)[q] if weighted else None
+        pools.append(pool(X, y, q, group_weight=weight))
+    train, valid = pools
+    metric = NDCGEval("catboost", top, learn=train, pools=[valid])
+    ranker = fit(metric, train, valid, custom_metric=[f"{built_in}{';' if top else ':'}hints=skip_train~false"])
+    for part in ("learn", "validation"):
+        result = ranker.get_evals_result()[part]
+        (theirs,) = (result[name] for name in result if name.startswith("NDCG") and ("top" in name) == bool(top))
+        assert history(ranker, metric.name, part) == pytest.approx(theirs, abs=1e-9)
+        assert len(set(theirs)) > 2
+    unweighted = [ndcg_score(*scored, flavor="catboost", k=top, qid=make(1)[2]) for scored in staged(ranker, valid)]
+    assert (np.abs(history(ranker, metric.name) - unweighted).max() > 1e-3) == weighted
+
+
+def staged(ranker, data):
+    return [(data.get_label(), scores) for scores in ranker.staged_predict(data)]
+
+
+@pytest.mark.parametrize("loss", ["YetiRank", "QueryRMSE", "PairLogit"])
+def test_early_stopping_keeps_the_best_round(loss):
+    train, valid = pool(*make(2)), pool(*make(3))
+    stop = {"early_stopping_rounds": 8, "use_best_model": True}
+    metric = NDCGEval("sklearn@5", learn=train, pools=[valid])
+    ranker = fit(metric, train, valid, 200, loss, stop, learning_rate=0.3)
+    values = history(ranker, metric.name)
+    assert ranker.get_best_iteration() == int(np.argmax(values)) > 0
+    assert ranker.tree_count_ == ranker.get_best_iteration() + 1 < len(values) < 200
+    assert ranker.get_best_score()["validation"][metric.name] == max(values)
+    assert ndcg_score(make(3)[1], ranker.predict(valid), qid=make(3)[2], k=5) == pytest.approx(max(values), abs=1e-9)
+
+
+def test_the_name_says_the_flavor():
+    train = pool(*make(0))
+    assert NDCGEval("catboost", pools=[train]).name == "ndcg_catboost"
+    assert NDCGEval("catboost@4", pools=[train]).name == "ndcg_catboost@4"
+    assert NDCGEval("xgboost", pools=[train]).name == "ndcg_xgboost@32"  # the flavor's own cut-off
+    assert NDCGEval("catboost", None, pools=[train]).name == "ndcg_catboost"
+    metric = NDCGEval(Flavor(gain="binary"), 3, pools=[train])
+    assert list(fit(metric, train, None, 2).get_evals_result()["learn"]) == [metric.name]
+    assert isinstance(metric, NDCGEval)
+
+
+def test_no_cutoff_is_none_and_its_name_stands_beside_catboosts_own():
+    train, valid = pool(*make(2)), pool(*make(3))
+    metric = NDCGEval("catboost", learn=train, pools=[valid])
+    own = ["NDCG:type=Base", "NDCG:top=3;type=Base"]
+    results = fit(metric, train, valid, 6, custom_metric=own).get_evals_result()["validation"]
+    theirs = {("top=3" in name): values for name, values in results.items() if name.startswith("NDCG")}
+    assert results["ndcg_catboost"] == pytest.approx(theirs[False], abs=1e-6)
+    assert abs(theirs[False][-1] - theirs[True][-1]) > 1e-3
+
+
+def test_data_sets_are_told_apart_by_their_labels():
+    X, y, q = make(0)
+    other = (X, np.clip(y[::-1].copy(), 0, 2), q)  # as many rows, the same queries
+    unlike = make(4, 20)
+    train, one, two = pool(X, y, q), pool(*other), pool(*unlike)
+    metric = NDCGEval("sklearn@5", learn=(y, q), pools=[unlike[1:], (other[1].tolist(), [str(i) for i in q])])
+    ranker = fit(metric, train, [one, two])
+    for part, data, (_, labels, qid) in [("validation_0", one, other), ("validation_1", two, unlike)]:
+        expected = [ndcg_score(labels, s, qid=qid, k=5) for s in ranker.staged_predict(data)]
+        assert history(ranker, metric.name, part) == pytest.approx(expected, abs=1e-9)
+
+
+def test_labels_that_float32_rounds_are_known_again():
+    X, y, q = make(0)
+    y = y + 0.1
+    metric = NDCGEval("sklearn@5", pools=[(y, q)])
+    ranker = fit(metric, pool(X, y, q), None, 3)
+    expected = [ndcg_score(y.astype(np.float32), s, qid=q, k=5) for s in ranker.staged_predict(X)]
+    assert history(ranker, metric.name, "learn") == pytest.approx(expected, abs=1e-9)
+    assert metric.evaluate((X[:, 0],), y, None)[0] == ndcg_score(y.astype(np.float32), X[:, 0], qid=q, k=5)
+
+
+def with_categories(seed):
+    X, y, q = make(seed)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["e"] = np.random.default_rng(seed).choice(list("pqrs"), len(y))
+    return pool(frame, y, q, cat_features=["e"]), y, q
+
+
+REORDERING = [("categories", {}), ("numbers", {"boosting_type": "Ordered"})]
+
+
+@pytest.mark.parametrize(("features", "options"), REORDERING)
+def test_a_learn_set_that_catboost_reorders_is_minus_one_and_the_rest_exact(features, options):
+    (train, y, q), (valid, yv, qv) = (
+        with_categories(seed) if features == "categories" else (pool(*make(seed)), *make(seed)[1:]) for seed in (0, 1)
+    )
+    metric = NDCGEval("sklearn@5", learn=train, pools=[valid])
+    ranker = fit(metric, train, valid, **options)
+    assert set(history(ranker, metric.name, "learn")) == {-1.0}
+    expected = [ndcg_score(yv, s, qid=qv, k=5) for s in ranker.staged_predict(valid)]
+    assert history(ranker, metric.name) == pytest.approx(expected, abs=1e-9)
+    in_order = fit(metric, train, valid, has_time=True, **options)
+    assert history(in_order, metric.name, "learn")[-1] == pytest.approx(
+        ndcg_score(y, in_order.predict(train), qid=q, k=5), abs=1e-9
+    )
+    with pytest.raises(CatBoostError, match=r"in another order.*cannot be known.*learn=.*has_time=True"):
+        fit(NDCGEval("sklearn@5", pools=[train, valid]), train, valid, **options)
+
+
+def test_a_data_set_that_is_not_bound_stops_the_training():
+    train, valid = pool(*make(0)), pool(*make(1))
+    for metric in (NDCGEval("sklearn", pools=[valid]), NDCGEval("sklearn", pools=[train])):
+        with pytest.raises(CatBoostError, match=r"none of those that it is bound to.*eval_set in pools=.*learn="):
+            fit(metric, train, valid)
+
+
+def test_cross_validation_is_refused():
+    train = pool(*make(0))
+    options = {name: value for name, value in QUIET.items() if name != "verbose"}
+    # Under YetiRank catboost.cv of 1.2.10 ends the process (floating point exception), with its own metrics too.
+    params = {**options, "loss_function": "QueryRMSE", "eval_metric": NDCGEval("sklearn", pools=[train])}
+    with pytest.raises(CatBoostError, match="none of those that it is bound to"):
+        cv(train, params, iterations=2, fold_count=3, logging_level="Silent")
+
+
+def test_equal_labels_with_other_queries_cannot_be_told_apart():
+    y, qid = [1, 0, 2, 0], [0, 0, 1, 1]
+    NDCGEval("sklearn", learn=(y, qid), pools=[(y, qid), (y, ["a", "a", "b", "b"])])
+    with pytest.raises(ValueError, match=r"pools\[0\] and pools\[1\] have the same labels and different queries"):
+        NDCGEval("sklearn", pools=[(y, qid), (y, [0, 0, 0, 1])])
+    with pytest.raises(ValueError, match=r"pools\[0\] and learn have the same labels"):
+        NDCGEval("sklearn", learn=(y, qid), pools=[(y, [0, 0, 0, 1])])
+
+
+def evaluate(metric, scores, labels, weight=None):
+    return metric.evaluate((np.array(scores, float),), np.array(labels, np.float32), weight)
+
+
+def test_weights_of_rows_become_weights_of_queries():
+    y, s, qid = [1, 0, 0, 2, 0], [1, 2, 1, 0, 0.5], [8, 8, 9, 9, 9]
+    metric = NDCGEval("sklearn", pools=[(y, qid)])
+    weight = np.array([1, 1, 2, 4, 6], np.float32)
+    for w, expected in [(None, None), (weight, [1, 4]), (2 * weight[::-1], [5, 4 / 3])]:
+        value = ndcg_score(y, s, qid=qid, query_weight=expected)
+        assert evaluate(metric, s, y, w) == (pytest.approx(value, abs=1e-12), 1.0)
+    with pytest.raises(ValueError, match="query_weight must be finite"):
+        evaluate(metric, s, y, 0 * weight)
+
+
+def test_the_protocol():
+    metric = NDCGEval("sklearn", pools=[([1, 0], [0, 0])])
+    assert metric.is_max_optimal() is True
+    assert metric.get_final_error(0.25, 4.0) == 0.25
+    assert repr(metric) == f"NDCGEval('{Flavor.preset('sklearn')}', 1 data sets)"
+
+
+def test_pickle_and_copy():
+    X, y, q = make(0)
+    train, valid = pool(X, y, q), pool(*make(1))
+    metric = NDCGEval("sklearn@5", learn=train, pools=[valid])
+    ranker = fit(metric, train, valid)
+    for again in (metric, pickle.loads(pickle.dumps(metric)), copy.deepcopy(metric), copy.copy(metric)):
+        assert isinstance(again, NDCGEval)
+        assert type(again).__name__ == again.name == metric.name
+        assert evaluate(again, X[:, 0], y) == evaluate(metric, X[:, 0], y)
+    for again in (pickle.loads(pickle.dumps(ranker)), ranker.copy()):
+        assert (again.predict(valid) == ranker.predict(valid)).all()
+        again.fit(train, eval_set=valid)
+        assert again.get_evals_result() == ranker.get_evals_result()
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ([[0.1, 0.2], [0.3, 0.4]], "needs one score a row; got 2.*YetiRank"),
+        ([[0.1, math.nan]], "y_score must not hold NaN"),
+    ],
+)
+def test_scores_that_cannot_be_evaluated_are_refused(scores, message):
+    with pytest.raises(ValueError, match=message):
+        NDCGEval("sklearn", pools=[([1, 0], [0, 0])]).evaluate(tuple(map(np.array, scores)), np.array([1, 0]), None)
+
+
+ONE = ([1, 0], [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"k": (5, 10), "pools": [ONE]}, TypeError, r"k must be one cut-off.*\(5, 10\). Pass k=5"),
+        ({"k": 0, "pools": [ONE]}, ValueError, "k must be an integer >= 1"),
+        ({"flavor": "trec_eval", "pools": [ONE]}, ValueError, "cannot honour ties='docid'"),
+        ({"flavor": Flavor(empty=math.nan), "pools": [ONE]}, ValueError, "cannot honour empty=nan"),
+        ({"pools": []}, ValueError, "pools must hold at least one data set"),
+        ({"pools": np.zeros((2, 2))}, TypeError, r"pools must be a list of.*Write pools=\[...\]"),
+        ({"pools": Pool([[0.0]], [1], group_id=[0])}, TypeError, r"pools must be a list.*got Pool"),
+        ({"pools": [np.zeros(2)]}, TypeError, r"pools\[0\] must be a catboost.Pool or a pair \(y, qid\); got ndarray"),
+        ({"pools": ONE}, ValueError, r"pools\[0\] must have one label a row; got labels of shape \(\)"),
+        ({"pools": [([1, 0], [0])]}, ValueError, "qid must have one id a row, 2; got 1"),
+        ({"pools": [([1, 0, 1], [0, 1, 0])]}, ValueError, r"pools\[0\] must have the rows of a query together"),
+        ({"pools": [([1, -1], [0, 0])]}, ValueError, "y_true must be >= 0"),
+        ({"pools": [(["a", "b"], [0, 0])]}, TypeError, r"the labels of pools\[0\] must hold real numbers"),
+        ({"pools": [Pool([[0.0]], [1])]}, ValueError, "must have labels and queries. Pass label= and group_id="),
+        ({"pools": [ONE], "learn": Pool([[0.0]], group_id=[0])}, ValueError, "learn must have labels and queries"),
+        ({"pools": [ONE], "threads": 0}, ValueError, "threads must be an integer >= 1"),
+    ],
+)
+def test_what_cannot_be_bound_is_refused_when_it_is_made(arguments, error, message):
+    with pytest.raises(error, match=message):
+        NDCGEval(**{"flavor": "sklearn", **arguments})
+
+
+def test_empty_queries_are_never_nan():
+    y, s, qid = [1, 0, 0, 0], [1, 0, 1, 0], [0, 0, 1, 1]
+    for empty, value in [(0.0, 0.5), (1.0, 1.0), ("skip", 1.0)]:
+        assert evaluate(NDCGEval(Flavor(empty=empty), pools=[(y, qid)]), s, y)[0] == value
+    with pytest.raises(ValueError, match="nothing to average"):
+        evaluate(NDCGEval(Flavor(empty="skip"), pools=[([0, 0], [0, 0])]), [1, 0], [0, 0])

@@ -1,0 +1,266 @@
+"""The LightGBM evaluation function, in both interfaces, against LightGBM's own numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("lightgbm")
+
+import copy
+import inspect
+import math
+import pickle
+import threading
+
+import lightgbm as lgb
+import numpy as np
+
+from ndcg_ml import Flavor, ndcg_score
+from ndcg_ml.lightgbm import NDCGEval
+from ndcg_ml.lightgbm.evaluation import _SLOTS
+
+PARAMS = {"objective": "lambdarank", "verbosity": -1, "num_leaves": 7, "min_data_in_leaf": 5, "num_threads": 1}
+
+
+def make(seed, n_queries=60, ties=False):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(1, 25, n_queries)
+    n = int(group.sum())
+    X = rng.normal(size=(n, 4)).round(0 if ties else 6)
+    y = np.clip(np.round(X[:, 0] + rng.normal(size=n)), 0, 4)
+    return X, y, group
+
+
+def dataset(X, y, group, reference=None, weight=None):
+    return lgb.Dataset(X, y, group=group, weight=weight, reference=reference, params={"verbosity": -1})
+
+
+@pytest.mark.parametrize("k", [1, 5, 10])
+def test_the_lightgbm_flavor_is_lightgbms_own_number_every_round(k):
+    train = dataset(*make(0, ties=True))
+    valid = dataset(*make(1, ties=True), reference=train)
+    log = {}
+    lgb.train(
+        {**PARAMS, "metric": "ndcg", "eval_at": [k]},
+        train,
+        15,
+        valid_sets=[valid],
+        feval=NDCGEval("lightgbm", k=k),
+        callbacks=[lgb.record_evaluation(log)],
+    )
+    ours, theirs = log["valid_0"][f"ndcg_lightgbm@{k}"], log["valid_0"][f"ndcg@{k}"]
+    assert len(ours) == len(theirs) == 15
+    assert np.abs(np.array(ours) - theirs).max() < 1e-12
+    assert len(set(ours)) > 1
+
+
+def test_one_object_in_both_interfaces_gives_the_same_values():
+    (X, y, group), (Xv, yv, gv) = make(2), make(3)
+    ndcg = NDCGEval(Flavor.preset("sklearn", k=10), k=(10, 3))
+    log = {}
+    train = dataset(X, y, group)
+    lgb.train(
+        {**PARAMS, "metric": "None"},
+        train,
+        10,
+        valid_sets=[dataset(Xv, yv, gv, reference=train)],
+        feval=ndcg,
+        callbacks=[lgb.record_evaluation(log)],
+    )
+    model = lgb.LGBMRanker(n_estimators=10, verbosity=-1, num_leaves=7, min_child_samples=5, n_jobs=1, metric="None")
+    newer = "eval_X" in inspect.signature(model.fit).parameters  # since 4.7, which deprecates eval_set
+    valid = {"eval_X": (Xv,), "eval_y": (yv,)} if newer else {"eval_set": [(Xv, yv)]}
+    model.fit(X, y, group=group, eval_group=[gv], eval_metric=ndcg, **valid)
+    assert list(log["valid_0"]) == list(model.evals_result_["valid_0"]) == ["ndcg_sklearn@10", "ndcg_sklearn@3"]
+    for name in ndcg.names:
+        assert log["valid_0"][name] == model.evals_result_["valid_0"][name]
+    expected = ndcg_score(yv, model.predict(Xv), group=gv, flavor="sklearn", k=(10, 3))
+    assert [v[-1] for v in model.evals_result_["valid_0"].values()] == pytest.approx(list(expected.values()), abs=1e-12)
+
+
+def test_early_stopping_follows_the_first_cutoff():
+    (X, y, group), (Xv, yv, gv) = make(4, 30), make(5, 30)
+    best = {}
+    for ks in [(10, 1), (1, 10)]:
+        train = dataset(X, y, group)
+        log = {}
+        booster = lgb.train(
+            {**PARAMS, "metric": "None"},
+            train,
+            60,
+            valid_sets=[dataset(Xv, yv, gv, reference=train)],
+            feval=NDCGEval("sklearn", k=ks),
+            callbacks=[lgb.early_stopping(8, first_metric_only=True, verbose=False), lgb.record_evaluation(log)],
+        )
+        monitored = log["valid_0"][f"ndcg_sklearn@{ks[0]}"]
+        assert booster.best_iteration == int(np.argmax(monitored)) + 1
+        best[ks] = booster.best_iteration
+    assert best[10, 1] != best[1, 10]
+
+
+def test_cross_validation_evaluates_whole_queries():
+    X, y, group = make(6, 40)
+    ndcg = NDCGEval("lightgbm", k=10)
+    params = {**PARAMS, "metric": "ndcg", "eval_at": [10]}
+    result = lgb.cv(params, dataset(X, y, group), 5, nfold=4, feval=ndcg, eval_train_metric=True)
+    for part in ("train", "valid"):
+        ours, theirs = result[f"{part} ndcg_lightgbm@10-mean"], result[f"{part} ndcg@10-mean"]
+        assert ours == pytest.approx(theirs, abs=1e-12)
+    assert len(ndcg._recent) == 8
+
+
+def test_row_weights_become_query_weights_as_in_lightgbm():
+    X, y, group = make(8)
+    y[np.cumsum(group) - 1] = 2  # no empty query: LightGBM counts those un-weighted
+    weight = np.random.default_rng(0).uniform(0.1, 3, len(y))
+    train = dataset(X, y, group, weight=weight)
+    log = {}
+    lgb.train(
+        {**PARAMS, "metric": "ndcg", "eval_at": [5]},
+        train,
+        5,
+        valid_sets=[train],
+        feval=NDCGEval("lightgbm", k=5),
+        callbacks=[lgb.record_evaluation(log)],
+    )
+    assert log["training"]["ndcg_lightgbm@5"] == pytest.approx(log["training"]["ndcg@5"], abs=1e-7)  # float32 weights
+
+
+def test_lightgbm_accepts_the_signature():
+    assert list(inspect.signature(NDCGEval("sklearn")).parameters) == ["a", "b", "weight", "group"]
+
+
+def test_names_say_the_flavor_and_are_nobody_elses():
+    assert NDCGEval("lightgbm").names == ("ndcg_lightgbm",)
+    assert NDCGEval(Flavor.preset("lightgbm", k=7)).names == ("ndcg_lightgbm@7",)
+    assert NDCGEval("lightgbm", k=None).names == ("ndcg_lightgbm",)
+    one, other = Flavor(gain="binary"), Flavor(gain="binary", ties="worst")
+    names = {NDCGEval(f, k=10).names[0] for f in (one, other, "sklearn", "lightgbm")} | {"ndcg@10", "ndcg"}
+    assert len(names) == 6
+    assert not any(set(" :") & set(name) for name in names)
+
+
+def test_no_cutoff_is_none_and_its_name_stands_beside_lightgbms_own():
+    X, y, group = make(9)
+    valid = make(10)
+    first, log = dataset(X, y, group), {}
+    booster = lgb.train(
+        {**PARAMS, "metric": "ndcg", "eval_at": [10, 10_000]},
+        first,
+        8,
+        valid_sets=[dataset(*valid, reference=first)],
+        feval=NDCGEval("lightgbm"),
+        callbacks=[lgb.record_evaluation(log)],
+    )
+    assert list(log["valid_0"]) == ["ndcg@10", "ndcg@10000", "ndcg_lightgbm"]
+    ours = log["valid_0"]["ndcg_lightgbm"]
+    assert ours == pytest.approx(log["valid_0"]["ndcg@10000"], abs=1e-12)
+    assert ours[-1] == pytest.approx(
+        ndcg_score(valid[1], booster.predict(valid[0]), group=valid[2], flavor="lightgbm"), abs=1e-12
+    )
+    assert abs(ours[-1] - log["valid_0"]["ndcg@10"][-1]) > 1e-3
+
+
+def call(ndcg, y, s, group, weight=None):
+    return ndcg(np.asarray(y, float), np.asarray(s, float), weight, np.asarray(group))[0][1]
+
+
+def test_the_cache_sees_changed_labels_groups_and_weights():
+    ndcg = NDCGEval("sklearn", k=None)
+    y, s, group = np.array([2.0, 0, 1, 0]), np.array([0.1, 0.2, 0.3, 0.4]), np.array([2, 2])
+    first = call(ndcg, y, s, group)
+    y[:] = y[::-1].copy()  # the same array object with other labels
+    assert call(ndcg, y, s, group) == ndcg_score(y, s, group=group) != first
+    assert call(ndcg, y, s, [4]) == ndcg_score(y, s, group=[4])
+    weighted = call(ndcg, y, s, group, np.array([1.0, 1, 3, 3]))
+    assert weighted == ndcg_score(y, s, group=group, query_weight=[1, 3])
+    assert len(ndcg._recent) == 4
+
+
+def test_scores_in_a_reused_buffer_are_neither_kept_nor_changed():
+    ndcg = NDCGEval("sklearn", k=2)
+    y, group, buffer = np.array([2.0, 0, 1, 0]), np.array([2, 2]), np.array([4.0, 3, 2, 1])
+    assert call(ndcg, y, buffer, group) == 1.0
+    assert buffer.tolist() == [4, 3, 2, 1]
+    buffer[:] = [1, 2, 3, 4]
+    assert call(ndcg, y, buffer, group) == ndcg_score(y, buffer, group=group, k=2) < 1
+
+
+def test_more_data_sets_than_slots():
+    ndcg = NDCGEval("sklearn", k=None)
+    for n in range(2, _SLOTS + 10):
+        y, s = np.arange(float(n)), -np.arange(float(n))
+        assert call(ndcg, y, s, [n]) == ndcg_score(y, s, group=[n])
+    assert len(ndcg._recent) == _SLOTS
+
+
+def test_pickle_and_copy_leave_the_cache_behind():
+    ndcg = NDCGEval("sklearn@5")
+    call(ndcg, [1, 0], [0, 1], [2])
+    for again in (pickle.loads(pickle.dumps(ndcg)), copy.deepcopy(ndcg)):
+        assert len(again._recent) == 0
+        assert again.names == ndcg.names
+        assert call(again, [1, 0], [0, 1], [2]) == call(ndcg, [1, 0], [0, 1], [2])
+
+
+def test_threads_may_share_one_object():
+    ndcg = NDCGEval("lightgbm", k=10)
+    problems = [make(seed, 20) for seed in range(8)]
+    wrong = []
+
+    def work(X, y, group):
+        expected = ndcg_score(y, X[:, 1], group=group, flavor="lightgbm", k=10)
+        wrong.extend(group for _ in range(30) if call(ndcg, y, X[:, 1], group) != expected)
+
+    threads = [threading.Thread(target=work, args=p) for p in problems]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1, 0], [0.1, 0.2], None, None), "needs the sizes of the queries.*group="),
+        (([1, 0], [0.1, math.nan], None, [2]), "y_score must not hold NaN"),
+        (([1, 0], [[0.1, 0.2], [0.3, 0.4]], None, [2]), "one score a row.*lambdarank"),
+        (([1, -1], [0.1, 0.2], None, [2]), "y_true must be >= 0"),
+        (([1, 0], [0.1, 0.2], [1.0], [2]), "weight must have one entry a row, 2; got 1"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused(arguments, message):
+    y, s, weight, group = (None if a is None else np.asarray(a) for a in arguments)
+    with pytest.raises(ValueError, match=message):
+        NDCGEval("sklearn")(y, s, weight, group)
+
+
+def test_a_data_set_without_groups_is_refused():
+    X, y, _ = make(9)
+    train = lgb.Dataset(X, y, params={"verbosity": -1})
+    with pytest.raises(ValueError, match=r"needs the sizes of the queries.*lgb\.Dataset"):
+        lgb.train(
+            {"objective": "regression", "verbosity": -1, "metric": "None"},
+            train,
+            2,
+            valid_sets=[train],
+            feval=NDCGEval("sklearn"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("flavor", "message"),
+    [("trec_eval", "cannot honour ties='docid'"), (Flavor(empty=math.nan), "cannot honour empty=nan")],
+)
+def test_what_lightgbm_cannot_honour_is_refused_when_it_is_made(flavor, message):
+    with pytest.raises(ValueError, match=message):
+        NDCGEval(flavor)
+
+
+def test_empty_queries_are_never_nan():
+    for empty in (0.0, 1.0, "skip"):
+        value = call(NDCGEval(Flavor(empty=empty), k=10), [1, 0, 0, 0], [1, 0, 1, 0], [2, 2])
+        assert value == {0.0: 0.5, 1.0: 1.0, "skip": 1.0}[empty]
+    with pytest.raises(ValueError, match="nothing to average"):
+        call(NDCGEval(Flavor(empty="skip"), k=10), [0, 0], [1, 0], [2])

@@ -1,0 +1,464 @@
+"""Early stopping on NDCG alone, queries that folds cut, and folds that do not, against LightGBM itself."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("lightgbm")
+
+import dataclasses
+import inspect
+import pickle
+import subprocess
+import sys
+
+import lightgbm as lgb
+import numpy as np
+
+from ndcg_ml import ndcg_score
+from ndcg_ml.lightgbm import NDCGEval, StopEarly, query_folds
+
+PARAMS = {"objective": "lambdarank", "verbosity": -1, "num_leaves": 4, "min_data_in_leaf": 10, "num_threads": 1}
+
+
+def make(seed, n_queries=40, docs=(5, 25), noise=1.5):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(*docs, n_queries)
+    X = rng.normal(size=(int(group.sum()), 5))
+    y = np.clip(np.round(0.5 * X.sum(axis=1) + noise * rng.normal(size=len(X))), 0, 4)
+    return X, y, group
+
+
+def dataset(X, y, group, reference=None, weight=None):
+    return lgb.Dataset(X, y, group=group, weight=weight, reference=reference, params={"verbosity": -1})
+
+
+def train(stop, data, *valid, rounds=150, params=(), names=None, **also):
+    """Train on `data` with these validation sets; the booster and what LightGBM recorded."""
+    log = {}
+    first = dataset(*data)
+    arguments = stop.train()
+    arguments["callbacks"].append(lgb.record_evaluation(log))
+    booster = lgb.train(
+        {**PARAMS, **stop.params, **dict(params)},
+        first,
+        rounds,
+        valid_sets=[first if v is data else dataset(*v, reference=first) for v in valid],
+        valid_names=names,
+        **arguments,
+        **also,
+    )
+    return booster, log
+
+
+def ranker(stop, rounds=150):
+    return lgb.LGBMRanker(
+        n_estimators=rounds, num_leaves=4, min_child_samples=10, verbosity=-1, n_jobs=1, **stop.params
+    )
+
+
+def best(history):
+    return int(np.argmax(history)) + 1
+
+
+def test_both_interfaces_stop_at_the_best_round_of_the_first_cutoff():
+    data, valid = make(0), make(1)
+    stop = StopEarly("lightgbm", k=(10, 3), rounds=12)
+    booster, log = train(stop, data, valid)
+    X, y, group = data
+    model = ranker(stop).fit(X, y, group=group, **stop.fit(valid))
+    monitored = log["valid_0"]["ndcg_lightgbm@10"]
+    assert 1 < booster.best_iteration == model.best_iteration_ == best(monitored)
+    assert len(monitored) == booster.best_iteration + 12 < 150
+    assert monitored == model.evals_result_["valid_0"]["ndcg_lightgbm@10"]
+    assert list(log["valid_0"]) == ["ndcg_lightgbm@10", "ndcg_lightgbm@3"]
+    expected = ndcg_score(valid[1], model.predict(valid[0]), group=valid[2], flavor="lightgbm", k=10)
+    assert model.best_score_["valid_0"]["ndcg_lightgbm@10"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_order_of_the_cutoffs_decides():
+    rounds = {}
+    for ks in [(10, 1), (1, 10)]:
+        booster, log = train(StopEarly("sklearn", k=ks, rounds=10), make(2), make(3))
+        assert booster.best_iteration == best(log["valid_0"][f"ndcg_sklearn@{ks[0]}"])
+        rounds[ks] = booster.best_iteration
+    assert rounds[10, 1] != rounds[1, 10]
+
+
+def test_of_several_validation_sets_one_must_be_named_and_decides():
+    data, sets = make(4), (make(5), make(6))
+    rounds = {}
+    for watch in ("valid_0", "valid_1"):
+        stop = StopEarly("sklearn", k=(5, 10), rounds=10, watch=watch)
+        booster, log = train(stop, data, *sets)
+        assert booster.best_iteration == best(log[watch]["ndcg_sklearn@5"]) == len(log[watch]["ndcg_sklearn@5"]) - 10
+        X, y, group = data
+        model = ranker(stop).fit(X, y, group=group, **stop.fit(*sets))
+        assert model.best_iteration_ == booster.best_iteration
+        rounds[watch] = booster.best_iteration
+        for name, metrics in log.items():  # all sets and cut-offs, though one entry decides
+            for metric, history in metrics.items():
+                assert booster.best_score[name][metric] == history[booster.best_iteration - 1]
+    assert rounds["valid_0"] != rounds["valid_1"]
+    everything, log = train(StopEarly("sklearn", k=5, watch="mine", rounds=10), data, *sets, names=["mine", "other"])
+    assert everything.best_iteration == rounds["valid_0"]
+    with pytest.raises(
+        ValueError, match=r"watch must name.*several; got None with 'valid_0', 'valid_1'.*watch='valid_0'"
+    ):
+        train(StopEarly("sklearn"), data, *sets)
+    with pytest.raises(ValueError, match="watch must name"):
+        ranker(stop).fit(X, y, group=group, **StopEarly("sklearn").fit(*sets))
+    with pytest.raises(ValueError, match="one of 'valid_0', 'valid_1'; got 'valid_2'"):
+        train(StopEarly("sklearn", watch="valid_2"), data, *sets)
+
+
+def test_the_training_set_is_not_one_that_decides():
+    data, valid = make(7), make(8)
+    stop = StopEarly("sklearn", k=5, rounds=10)
+    alone, _ = train(stop, data, valid)
+    beside, log = train(stop, data, data, valid, names=["train", "valid"])
+    assert list(log) == ["train", "valid"]
+    assert beside.best_iteration == alone.best_iteration < 140
+    with pytest.raises(ValueError, match="needs a validation set to stop on; got none, only the training set"):
+        train(stop, data, data)
+    with pytest.raises(ValueError, match=r"needs a validation set to stop on; got none\. Pass"):
+        train(stop, data)
+    with pytest.raises(ValueError, match="one of 'valid'; got 'train'"):
+        train(StopEarly("sklearn", watch="train"), data, data, valid, names=["train", "valid"])
+
+
+def test_built_in_metrics_do_not_decide_even_where_they_are_computed():
+    stop = StopEarly("sklearn", k=5, rounds=10)
+    without, _ = train(stop, make(12), make(13))
+    beside, log = train(stop, make(12), make(13), params={"metric": "ndcg", "eval_at": [1, 2]})
+    assert list(log["valid_0"]) == ["ndcg@1", "ndcg@2", "ndcg_sklearn@5"]
+    assert beside.best_iteration == without.best_iteration == best(log["valid_0"]["ndcg_sklearn@5"])
+    assert beside.best_iteration not in (best(log["valid_0"]["ndcg@1"]), best(log["valid_0"]["ndcg@2"]))
+    arguments = {**stop.train(), "feval": NDCGEval("sklearn", k=7)}
+    first = dataset(*make(12))
+    with pytest.raises(ValueError, match="'ndcg_sklearn@5' to be evaluated, and it was not"):
+        lgb.train({**PARAMS, **stop.params}, first, 5, valid_sets=[dataset(*make(13), reference=first)], **arguments)
+
+
+def test_a_rule_of_lightgbms_own_beside_it_is_refused():
+    # What it would do: one callback more, which stops on every metric; so ndcg@1 ends what ndcg@10 should decide.
+    data, valid = make(2), make(3)
+    ndcg = NDCGEval("sklearn", k=(10, 1))
+    log = {}
+    first = dataset(*data)
+    booster = lgb.train(
+        {**PARAMS, "metric": "None", "early_stopping_round": 10},
+        first,
+        150,
+        valid_sets=[dataset(*valid, reference=first)],
+        feval=ndcg,
+        callbacks=[lgb.record_evaluation(log)],
+    )
+    assert booster.best_iteration == best(log["valid_0"]["ndcg_sklearn@1"]) != best(log["valid_0"]["ndcg_sklearn@10"])
+    for alias in ("early_stopping_round", "n_iter_no_change"):
+        with pytest.raises(ValueError, match=r"early_stopping_round must not be among the parameters.*got 10"):
+            train(StopEarly("sklearn", k=(10, 1), rounds=10), data, valid, params={alias: 10})
+
+
+def test_it_stops_on_the_flavors_own_cutoff_and_on_none_where_it_has_none():
+    data, valid = make(11), make(12)
+    booster, log = train(StopEarly("lightgbm", rounds=10), data, valid)
+    _, beside = train(StopEarly("lightgbm", k=(None, 10), rounds=10), data, valid)
+    assert log["valid_0"] == {"ndcg_lightgbm": beside["valid_0"]["ndcg_lightgbm"]}
+    assert booster.best_iteration == best(log["valid_0"]["ndcg_lightgbm"])
+    assert log["valid_0"]["ndcg_lightgbm"] != beside["valid_0"]["ndcg_lightgbm@10"]
+    assert list(train(StopEarly("lightgbm@3", rounds=10), data, valid)[1]["valid_0"]) == ["ndcg_lightgbm@3"]
+
+
+def test_rounds_and_min_delta():
+    data, valid = make(11), make(12)
+    short, short_log = train(StopEarly("sklearn", k=10, rounds=3), data, valid)
+    assert len(short_log["valid_0"]["ndcg_sklearn@10"]) == short.best_iteration + 3
+    strict, log = train(StopEarly("sklearn", k=10, rounds=3, min_delta=1), data, valid)
+    assert (strict.best_iteration, len(log["valid_0"]["ndcg_sklearn@10"])) == (1, 4)
+    whole, log = train(StopEarly("sklearn", k=10, rounds=40), data, valid, rounds=20)
+    assert len(log["valid_0"]["ndcg_sklearn@10"]) == 20
+    assert whole.best_iteration == best(log["valid_0"]["ndcg_sklearn@10"])
+
+
+def test_training_that_goes_on_from_a_model():
+    data, valid = make(13), make(14)
+    start = lgb.train({**PARAMS, "metric": "None"}, dataset(*data), 5)
+    booster, log = train(StopEarly("sklearn", k=(5, 10), rounds=10), data, valid, init_model=start)
+    history = log["valid_0"]["ndcg_sklearn@5"]
+    assert booster.best_iteration == 5 + best(history)
+    assert booster.best_score["valid_0"]["ndcg_sklearn@5"] == max(history)
+    other = log["valid_0"]["ndcg_sklearn@10"][best(history) - 1]
+    assert booster.best_score["valid_0"]["ndcg_sklearn@10"] == other
+
+
+def test_row_weights_of_the_validation_set():
+    (X, y, group), (Xv, yv, gv) = make(15), make(16)
+    query_weight = np.random.default_rng(0).integers(1, 9, len(gv)).astype(float)
+    weight = np.repeat(query_weight, gv)
+    stop = StopEarly("sklearn", k=5, rounds=10)
+    model = ranker(stop).fit(X, y, group=group, **stop.fit((Xv, yv, gv, weight)))
+    expected = ndcg_score(yv, model.predict(Xv), group=gv, k=5, query_weight=query_weight)
+    assert model.best_score_["valid_0"]["ndcg_sklearn@5"] == pytest.approx(expected, abs=1e-12)
+    assert expected != ndcg_score(yv, model.predict(Xv), group=gv, k=5)
+    sets = stop.fit((Xv, yv, gv), (Xv, yv, gv, weight))
+    assert [w is None for w in sets["eval_sample_weight"]] == [True, False]
+    both = StopEarly("sklearn", k=5, watch="valid_1", rounds=10)
+    again = ranker(both).fit(X, y, group=group, **both.fit((Xv, yv, gv), (Xv, yv, gv, weight)))
+    assert again.best_iteration_ == model.best_iteration_
+    assert again.best_score_["valid_1"] == model.best_score_["valid_0"] != again.best_score_["valid_0"]
+
+
+@pytest.mark.parametrize("newer", [True, False])
+def test_the_sets_are_named_as_the_installed_version_takes_them(monkeypatch, newer):
+    class Newer:
+        def fit(self, X, y, eval_set=None, eval_group=None, *, eval_X=None, eval_y=None): ...
+
+    class Older:
+        def fit(self, X, y, eval_set=None, eval_group=None): ...
+
+    one, other = make(17), make(18)
+    stop = StopEarly("sklearn")
+    installed = "eval_X" in inspect.signature(lgb.LGBMRanker.fit).parameters
+    assert ("eval_X" in stop.fit(one)) == installed == ("eval_set" not in stop.fit(one))
+    monkeypatch.setattr(lgb, "LGBMRanker", Newer if newer else Older)
+    arguments = stop.fit(one, other)
+    common = {"callbacks", "eval_group", "eval_metric", "eval_sample_weight"}
+    if newer:
+        assert set(arguments) == common | {"eval_X", "eval_y"}
+        assert isinstance(arguments["eval_X"], tuple)  # a list would be one data set
+        assert arguments["eval_X"] == (one[0], other[0])
+        assert arguments["eval_y"] == (one[1], other[1])
+    else:
+        assert set(arguments) == common | {"eval_set"}
+        assert arguments["eval_set"] == [one[:2], other[:2]]
+    assert arguments["eval_group"] == [one[2], other[2]]
+
+
+@pytest.mark.parametrize("seed", [16, 20, 26])
+def test_lightgbms_own_metric_stops_on_the_order_of_the_file(seed):
+    """On a validation file sorted best-first, few distinct scores and ties in file order make round 1 the best."""
+    data, (X, y, group) = make(seed, 80, (10, 30), noise=2.0), make(seed + 1, 60, (10, 30), noise=2.0)
+    order = np.lexsort((-y, np.repeat(np.arange(len(group)), group)))
+    valid = X[order], y[order], group
+    first, log = dataset(*data), {}
+    theirs = lgb.train(
+        {**PARAMS, "metric": "ndcg", "eval_at": [10], "min_data_in_leaf": 20},
+        first,
+        200,
+        valid_sets=[dataset(*valid, reference=first)],
+        callbacks=[lgb.early_stopping(20, verbose=False), lgb.record_evaluation(log)],
+    )
+    ours, _ = train(StopEarly("lightgbm@10[ties=average]", rounds=20), data, valid, params={"min_data_in_leaf": 20})
+
+    def truly(model):
+        return ndcg_score(valid[1], model.predict(valid[0]), group=group, flavor="lightgbm@10[ties=average]")
+
+    reported = log["valid_0"]["ndcg@10"]
+    assert theirs.best_iteration == 1
+    assert reported[0] > max(reported[1:]) + 0.05
+    assert len(np.unique(theirs.predict(valid[0]))) <= 4
+    assert ours.best_iteration > 10
+    assert truly(theirs) + 0.05 < truly(ours) < reported[0] - 0.05
+
+
+def test_cross_validation_stops_on_the_aggregate():
+    data = dataset(*make(19, 60))
+    _, _, group = make(19, 60)
+    stop = StopEarly("sklearn", k=(5, 10), rounds=10)
+    arguments = {"folds": query_folds(group, 3), "num_boost_round": 150, "return_cvbooster": True}
+    result = lgb.cv({**PARAMS, **stop.params}, data, **arguments, **stop.train())
+    history = result["valid ndcg_sklearn@5-mean"]
+    assert 1 < len(history) == best(history) == result["cvbooster"].best_iteration < 140
+    for watch, train_too in [("valid", False), (None, True), ("valid", True)]:
+        stop = StopEarly("sklearn", k=(5, 10), rounds=10, watch=watch)
+        again = lgb.cv(
+            {**PARAMS, **stop.params}, dataset(*make(19, 60)), eval_train_metric=train_too, **arguments, **stop.train()
+        )
+        assert again["valid ndcg_sklearn@5-mean"] == history
+    stop = StopEarly("sklearn", watch="valid_0")
+    with pytest.raises(ValueError, match="one of 'valid'; got 'valid_0'"):
+        lgb.cv({**PARAMS, **stop.params}, dataset(*make(19, 60)), **arguments, **stop.train())
+
+
+def test_folds_that_cut_queries_are_refused_and_whole_ones_are_not():
+    X, y, group = make(20, 50)
+    stop = StopEarly("sklearn", k=5, rounds=10)
+    params = {**PARAMS, "objective": "regression", **stop.params}
+    with pytest.raises(ValueError, match=r"the folds cut \d+ of 50: .*folds=query_folds\(group\)"):
+        lgb.cv(params, dataset(X, y, group), 5, **stop.train())
+    folds = query_folds(group, 4)
+    result = lgb.cv(params, dataset(X, y, group), 150, folds=folds, return_cvbooster=True, **stop.train())
+    boosters = result["cvbooster"].boosters
+    scores = []
+    for (_, test), booster in zip(folds, boosters, strict=True):
+        query = np.repeat(np.arange(len(group)), group)[test]
+        scores.append(ndcg_score(y[test], booster.predict(X[test]), qid=query, k=5))
+    assert result["valid ndcg_sklearn@5-mean"][-1] == pytest.approx(np.mean(scores), abs=1e-12)
+    # Ranking objectives keep queries whole by default; folds of rows cut them there as well.
+    lgb.cv({**PARAMS, **stop.params}, dataset(X, y, group), 2, nfold=3, **stop.train())
+    rows = np.random.default_rng(0).permutation(len(y))
+    with pytest.raises(ValueError, match="NDCGEval needs whole queries"):
+        lgb.cv({**PARAMS, **stop.params}, dataset(X, y, group), 2, folds=[(rows[100:], rows[:100])], **stop.train())
+    half = np.arange(group[0] - 1)
+    with pytest.raises(ValueError, match="the folds cut 1 of 50"):
+        lgb.cv({**PARAMS, **stop.params}, dataset(X, y, group), 2, folds=[(half, half)], **stop.train())
+
+
+def test_a_cut_is_seen_whatever_was_evaluated_before():
+    # What is left of query 1 holds the labels of query 0, so by content the two subsets are one.
+    y = np.array([1.0, 0, 1, 0, 2, 0, 0, 0])
+    full = dataset(np.arange(16.0).reshape(8, 2), y, [2, 4, 2]).construct()
+    ndcg = NDCGEval("sklearn", k=None)
+    whole, cut = full.subset([0, 1]).construct(), full.subset([2, 3]).construct()
+    assert whole.get_label().tolist() == cut.get_label().tolist()
+    assert whole.get_group().tolist() == cut.get_group().tolist() == [2]
+    scores = np.array([0.1, 0.2])
+    for _ in range(2):
+        assert ndcg(scores, whole)[0][1] == ndcg_score([1, 0], scores, group=[2])
+        with pytest.raises(ValueError, match="cut 1 of 3"):
+            ndcg(scores, cut)
+    assert len(ndcg._recent) == 1
+    assert ndcg(np.arange(8.0), full)[0][1] == ndcg_score(y, np.arange(8.0), group=[2, 4, 2])
+
+
+def test_a_subset_of_a_subset_is_checked_to_the_top():
+    full = dataset(np.arange(16.0).reshape(8, 2), np.array([1.0, 0, 1, 0, 2, 0, 0, 1]), [2, 4, 2]).construct()
+    ndcg = NDCGEval("sklearn", k=None)
+    some = full.subset([0, 1, 2, 3, 6, 7]).construct()
+    with pytest.raises(ValueError, match="cut 1 of 3"):
+        ndcg(np.zeros(2), some.subset([4, 5]).construct())
+    some = full.subset([0, 1, 6, 7]).construct()
+    assert ndcg(np.array([0.0, 1]), some.subset([2, 3]).construct())[0][1] == 1
+
+
+def test_data_sets_seen_do_not_keep_an_object_from_being_pickled():
+    stop = StopEarly("sklearn", k=3, rounds=10)
+    booster, _ = train(stop, make(21), make(22))
+    again = pickle.loads(pickle.dumps(stop))
+    assert (again.rounds, again.eval.names, again.watch) == (10, ("ndcg_sklearn@3",), None)
+    assert train(again, make(21), make(22))[0].best_iteration == booster.best_iteration
+    arguments = pickle.loads(pickle.dumps(stop.train()))
+    first = dataset(*make(21))
+    third = lgb.train(
+        {**PARAMS, **stop.params}, first, 150, valid_sets=[dataset(*make(22), reference=first)], **arguments
+    )
+    assert third.best_iteration == booster.best_iteration
+    assert pickle.loads(pickle.dumps(arguments))["feval"].names == ("ndcg_sklearn@3",)  # after training as well
+
+
+def test_the_arguments_are_fresh_and_the_object_is_frozen():
+    stop = StopEarly("sklearn", k=3)
+    assert stop.params == {"metric": "None"}
+    stop.params["metric"] = "ndcg"
+    assert stop.params == {"metric": "None"}
+    assert stop.train()["callbacks"][0] is not stop.train()["callbacks"][0]
+    assert stop.train()["feval"] is stop.eval is stop.fit(make(0))["eval_metric"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        stop.rounds = 3
+    with pytest.raises(TypeError):
+        StopEarly("sklearn", 10, 50)
+
+
+def test_lightgbm_is_imported_by_what_needs_it_alone():
+    code = (
+        "import sys; from ndcg_ml.lightgbm import StopEarly, query_folds; stop = StopEarly('sklearn', k=5); "
+        "query_folds([2, 2], 2); assert not {'lightgbm', 'sklearn', 'scipy'} & set(sys.modules); stop.train(); "
+        "assert 'lightgbm' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"rounds": 0}, ValueError, "rounds must be an integer >= 1; got 0"),
+        ({"rounds": None}, TypeError, "rounds must be an integer >= 1; got None"),
+        ({"rounds": 2.0}, TypeError, "rounds must be an integer >= 1"),
+        ({"min_delta": -0.1}, ValueError, "min_delta must be a finite number >= 0"),
+        ({"min_delta": np.nan}, ValueError, "min_delta must be a finite number >= 0"),
+        ({"min_delta": [0.1]}, TypeError, "min_delta must be one number"),
+        ({"watch": 1}, TypeError, "watch must be the name of a validation set.*'valid_1'"),
+        ({"k": 0}, ValueError, "k must be an integer >= 1"),
+        ({"flavor": "trec_eval"}, ValueError, "ties='docid'"),
+    ],
+)
+def test_options_are_checked_when_it_is_made(options, error, message):
+    with pytest.raises(error, match=message):
+        StopEarly(**{"flavor": "sklearn", **options})
+
+
+@pytest.mark.parametrize(
+    ("valid", "error", "message"),
+    [
+        ([], ValueError, "needs a validation set to stop on; got none"),
+        ([[1, 2, 3]], TypeError, r"must be a tuple \(X, y, group\).*number 0 is of type list"),
+        ([(1, 2)], ValueError, "number 0 has 2 parts"),
+        ([([[1], [2]], [0], [2])], ValueError, "y of validation set 0 must have one entry a row of X, 2; got 1"),
+        ([([[1], [2]], [0, 1], [2], [1.0])], ValueError, "sample_weight of validation set 0 .* 2; got 1"),
+        ([([[1], [2]], [0, 1], [3])], ValueError, "In validation set 0, group must sum to the number of rows, 2"),
+        ([([[1], [2]], [0, 1], ["a", "b"])], TypeError, "In validation set 0, group must hold integers"),
+    ],
+)
+def test_validation_sets_are_checked_before_training(valid, error, message):
+    with pytest.raises(error, match=message):
+        StopEarly("sklearn").fit(*valid)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("n_splits", [2, 5, 40])
+def test_query_folds_are_of_whole_queries(n_splits, shuffle):
+    _, y, group = make(23)
+    group = np.append(group, 0)
+    query = np.repeat(np.arange(len(group)), group)
+    folds = query_folds(group, n_splits, shuffle=shuffle, random_state=0 if shuffle else None)
+    assert len(folds) == n_splits
+    assert np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(len(y)))
+    for rows, test in folds:
+        assert np.array_equal(np.union1d(rows, test), np.arange(len(y)))
+        assert not np.intersect1d(query[rows], query[test]).size
+        assert (np.diff(test) > 0).all()
+        assert (np.diff(rows) > 0).all()
+        assert test.size
+    sizes = [test.size for _, test in folds]
+    assert max(sizes) - min(sizes) <= group.max()
+    if n_splits < 40 and not shuffle:
+        assert max(sizes) - min(sizes) <= 2
+
+
+def test_query_folds_are_those_of_scikit_learn():
+    from sklearn.model_selection import GroupKFold
+
+    group = np.random.default_rng(0).permutation(np.arange(1, 30))  # of distinct sizes: equal ones may change places
+    query = np.repeat(np.arange(len(group)), group)
+    theirs = GroupKFold(4).split(query, groups=query)
+    for (rows, test), (their_rows, their_test) in zip(query_folds(group, 4), theirs, strict=True):
+        assert np.array_equal(rows, their_rows)
+        assert np.array_equal(test, their_test)
+
+
+def test_shuffled_folds_follow_their_seed():
+    group = np.arange(1, 30)
+    first, again, other = (
+        [test.tolist() for _, test in query_folds(group, 3, shuffle=True, random_state=seed)] for seed in (0, 0, 1)
+    )
+    assert first == again != other
+    generator = np.random.default_rng(0)
+    assert first == [test.tolist() for _, test in query_folds(group, 3, shuffle=True, random_state=generator)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"n_splits": 1}, ValueError, "n_splits must be an integer >= 2; got 1"),
+        ({"n_splits": 2.0}, TypeError, "n_splits must be an integer >= 2"),
+        ({"n_splits": 4}, ValueError, "n_splits must be at most the number of queries with rows, 3; got 4"),
+        ({"random_state": 0}, ValueError, "random_state only has a meaning with shuffle=True"),
+        ({"group": ["a", "b"]}, TypeError, "group must hold integers"),
+        ({"group": [3, -1]}, ValueError, "group must hold sizes >= 0"),
+        ({"group": []}, ValueError, "at least one query size"),
+    ],
+)
+def test_query_folds_checks_its_arguments(arguments, error, message):
+    with pytest.raises(error, match=message):
+        query_folds(**{"group": [2, 0, 3, 1], "n_splits": 2, **arguments})

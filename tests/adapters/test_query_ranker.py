@@ -1,0 +1,502 @@
+"""QueryRanker: the three boosting libraries by query id, in any row order, in every tool of scikit-learn."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("sklearn")
+pytest.importorskip("lightgbm")
+pytest.importorskip("xgboost")
+pytest.importorskip("catboost")
+pytest.importorskip("pandas")
+pytest.importorskip("polars")
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import scipy.sparse
+import sklearn
+from catboost import CatBoostRanker
+from lightgbm import LGBMRanker
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFECV, SequentialFeatureSelector
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    RandomizedSearchCV,
+    cross_val_predict,
+    cross_validate,
+    learning_curve,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+from xgboost import XGBRanker
+
+from ndcg_ml import Flavor, ndcg_score
+from ndcg_ml.sklearn import QueryKFold, QueryRanker, ndcg_scorer
+
+LIGHTGBM = Flavor.preset("lightgbm", k=10)
+
+
+def lgbm(**changes):
+    settings = {"n_estimators": 8, "num_leaves": 4, "min_child_samples": 3, "n_jobs": 1, "verbosity": -1}
+    return LGBMRanker(**{**settings, **changes})
+
+
+def xgb(**changes):
+    return XGBRanker(**{"n_estimators": 8, "max_depth": 2, "n_jobs": 1, **changes})
+
+
+def cat(**changes):
+    settings = {"iterations": 8, "depth": 2, "thread_count": 1, "verbose": 0, "allow_writing_files": False}
+    return CatBoostRanker(**{**settings, **changes})
+
+
+RANKERS = {"lightgbm": lgbm, "xgboost": xgb, "catboost": cat}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 25, 40)
+    qid = np.repeat([f"q{i}" for i in rng.permutation(40)], sizes)
+    X = rng.normal(size=(sizes.sum(), 4))
+    y = np.clip(np.round(X[:, 0] + 0.7 * X[:, 1] + 0.5 * rng.normal(size=len(X))), 0, 4).astype(int)
+    shuffled = rng.permutation(len(X))
+    return X[shuffled], y[shuffled], qid[shuffled]
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def fitted_by_hand(ranker, X, y, qid, weight=None):
+    """What a careful user of each library writes."""
+    order = np.argsort(qid, kind="stable")
+    X, y, qid = X[order], y[order], qid[order]
+    _, first, sizes = np.unique(qid, return_index=True, return_counts=True)
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    if isinstance(ranker, LGBMRanker):
+        return ranker.fit(X, y, group=sizes, sample_weight=None if weight is None else weight[order])
+    if isinstance(ranker, XGBRanker):
+        return ranker.fit(X, y, qid=codes, sample_weight=None if weight is None else weight[order][first])
+    return ranker.fit(X, y, group_id=codes, group_weight=None if weight is None else weight[order])
+
+
+@pytest.mark.parametrize("library", RANKERS)
+def test_rows_in_any_order_give_the_model_made_by_hand(problem, library):
+    X, y, qid = problem
+    by_hand = fitted_by_hand(RANKERS[library](), X, y, qid)
+    ranker = RANKERS[library]()
+    model = QueryRanker(ranker).fit(X, y, qid)
+    assert np.array_equal(model.predict(X), by_hand.predict(X))
+    with pytest.raises(Exception, match=r"(?i)fit"):  # of three types
+        ranker.predict(X)
+    assert set(model.trained_queries_.ids) == set(qid)
+    assert model.best_iteration_ is None
+    assert model.validation_queries_.size == 0
+
+
+@pytest.mark.parametrize("library", RANKERS)
+def test_a_weight_is_the_weight_of_the_query(problem, library):
+    X, y, qid = problem
+    of_query = dict(zip(np.unique(qid), np.random.default_rng(0).uniform(0.1, 5, 40), strict=True))
+    weight = np.array([of_query[q] for q in qid])
+    by_hand = fitted_by_hand(RANKERS[library](), X, y, qid, weight)
+    weighted = QueryRanker(RANKERS[library]()).fit(X, y, qid, sample_weight=weight)
+    assert np.array_equal(weighted.predict(X), by_hand.predict(X))
+    assert not np.array_equal(weighted.predict(X), QueryRanker(RANKERS[library]()).fit(X, y, qid).predict(X))
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda q: q.tolist(),
+        lambda q: pd.Series(q, index=range(len(q), 0, -1)),
+        lambda q: pd.Series(q).astype("category"),
+        lambda q: pl.Series(q.tolist()),
+        lambda q: np.unique(q, return_inverse=True)[1],
+        lambda q: np.unique(q, return_inverse=True)[1] * 0.5,
+        lambda q: q.astype(object),
+        lambda q: np.array("2026-01-01", "datetime64[D]") + np.unique(q, return_inverse=True)[1],
+    ],
+    ids=["list", "series", "categorical", "polars", "int", "float", "object", "dates"],
+)
+def test_ids_of_any_dtype(problem, convert):
+    X, y, qid = problem
+    expected = QueryRanker(lgbm()).fit(X, y, qid).predict(X)
+    assert np.array_equal(QueryRanker(lgbm()).fit(X, y, convert(qid)).predict(X), expected)
+
+
+def frames(X, qid):
+    names = list("abcd")
+    return {
+        "pandas": pd.DataFrame(X, columns=names).assign(qid=qid),
+        "polars": pl.DataFrame(X, schema=names).with_columns(qid=pl.Series(qid.tolist())),
+    }
+
+
+@pytest.mark.parametrize("library", RANKERS)
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_ids_in_a_column_need_no_routing(problem, library, kind):
+    X, y, qid = problem
+    frame = frames(X, qid)[kind]
+    search = GridSearchCV(
+        QueryRanker(RANKERS[library](), qid_column="qid"),
+        {"ranker": [RANKERS[library]()]},
+        scoring=ndcg_scorer(LIGHTGBM, qid_column="qid"),
+        cv=QueryKFold(3, qid_column="qid"),
+    ).fit(frame, y)
+    assert search.best_score_ == pytest.approx(np.mean(by_hand(RANKERS[library], X, y, qid)), abs=1e-12)
+    plain = QueryRanker(RANKERS[library]()).fit(X, y, qid)
+    assert np.array_equal(search.predict(frame), plain.predict(X))
+    assert list(search.best_estimator_.feature_names_in_) == ["a", "b", "c", "d", "qid"]
+
+
+def by_hand(make, X, y, qid, flavor=LIGHTGBM, cv=None):
+    scores = []
+    for train, test in (cv or GroupKFold(3)).split(X, y, qid):
+        fitted = fitted_by_hand(make(), X[train], y[train], qid[train])
+        scores.append(ndcg_score(y[test], fitted.predict(X[test]), qid=qid[test], flavor=flavor))
+    return scores
+
+
+def test_ids_in_a_column_of_an_array_or_sparse_matrix(problem):
+    X, y, qid = problem
+    codes = np.unique(qid, return_inverse=True)[1]
+    expected = QueryRanker(lgbm()).fit(X, y, codes).predict(X)
+    for at, wide in ((0, np.column_stack([codes, X])), (-1, np.column_stack([X, codes]))):
+        assert np.array_equal(QueryRanker(lgbm(), qid_column=at).fit(wide, y).predict(wide), expected)
+        assert np.array_equal(QueryRanker(lgbm(), qid_column=at).fit(wide.tolist(), y).predict(wide), expected)
+        for sparse in (scipy.sparse.csr_matrix(wide), scipy.sparse.coo_array(wide)):
+            assert np.array_equal(QueryRanker(lgbm(), qid_column=at).fit(sparse, y).predict(sparse), expected)
+    frame = pd.DataFrame(np.column_stack([codes, X]))
+    assert np.array_equal(QueryRanker(lgbm(), qid_column=0).fit(frame, y).predict(frame), expected)
+
+
+@pytest.mark.parametrize("library", RANKERS)
+def test_categories_with_early_stopping(problem, library):
+    X, y, qid = problem
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["e"] = pd.Categorical(np.where(y > 1, "good", "bad"), categories=["bad", "good"])
+    # A list would do for CatBoost alone: it copies it, which scikit-learn's clone refuses.
+    needs = {"lightgbm": {}, "xgboost": {"enable_categorical": True}, "catboost": {"cat_features": ("e",)}}
+    ranker = RANKERS[library](**needs[library])
+    model = QueryRanker(ranker, flavor=LIGHTGBM, early_stopping_rounds=5, random_state=0).fit(frame, y, qid)
+    assert model.best_score_ > 0.9
+    assert np.array_equal(clone(model).fit(frame, y, qid).predict(frame), model.predict(frame))
+
+
+@pytest.mark.parametrize("library", RANKERS)
+def test_sparse_features(problem, library):
+    X, y, qid = problem
+    X = np.where(np.abs(X) < 0.5, 0, X)
+    plain = QueryRanker(RANKERS[library]()).fit(X, y, qid)
+    for form in (scipy.sparse.csr_matrix, scipy.sparse.csc_array):
+        sparse = QueryRanker(RANKERS[library]()).fit(form(X), y, qid)
+        assert sparse.predict(form(X)).shape == (len(y),)
+        assert ndcg_score(y, sparse.predict(form(X)), qid=qid) > 0.8
+    assert plain.predict(X).shape == (len(y),)
+
+
+# -- scikit-learn's tools --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_the_search_of_the_readme(problem, routing, n_jobs):
+    X, y, qid = problem
+    grid = {"ranker__num_leaves": [2, 4, 8]}
+    search = GridSearchCV(
+        QueryRanker(lgbm()), grid, scoring=ndcg_scorer("lightgbm", k=10), cv=GroupKFold(3), n_jobs=n_jobs
+    ).fit(X, y, groups=qid)
+    for leaves, score in zip(grid["ranker__num_leaves"], search.cv_results_["mean_test_score"], strict=True):
+        expected = by_hand(lambda leaves=leaves: lgbm(num_leaves=leaves), X, y, qid)
+        assert score == pytest.approx(np.mean(expected), abs=1e-12)
+    assert search.score(X, y, groups=qid) == ndcg_score(y, search.predict(X), qid=qid, flavor=LIGHTGBM)
+
+
+def test_a_grid_over_the_libraries(problem, routing):
+    X, y, qid = problem
+    rankers = {"lightgbm": lgbm, "xgboost": xgb, "catboost": cat, "ridge": Ridge}
+    search = GridSearchCV(
+        QueryRanker(None), {"ranker": [r() for r in rankers.values()]}, scoring=ndcg_scorer(LIGHTGBM), cv=GroupKFold(3)
+    ).fit(X, y, groups=qid)
+    scores = search.cv_results_["mean_test_score"]
+    for make, score in zip((lgbm, xgb, cat), scores, strict=False):
+        assert score == pytest.approx(np.mean(by_hand(make, X, y, qid)), abs=1e-12)
+    assert len(set(scores)) == 4
+
+
+def test_without_scoring_the_flavor_of_the_ranker_counts(problem, routing):
+    X, y, qid = problem
+    model = QueryRanker(lgbm(), flavor="burges2005@3")
+    search = GridSearchCV(model, {"ranker__num_leaves": [4]}, cv=GroupKFold(3)).fit(X, y, groups=qid)
+    flavor = Flavor.preset("burges2005", k=3)
+    assert search.best_score_ == pytest.approx(np.mean(by_hand(lgbm, X, y, qid, flavor)), abs=1e-12)
+    assert model.fit(X, y, qid).score(X, y, qid) == ndcg_score(y, model.predict(X), qid=qid, flavor=flavor)
+
+
+def test_pipelines_with_the_ranker_at_the_end(problem, routing):
+    X, y, qid = problem
+    pipe = make_pipeline(StandardScaler(), QueryRanker(lgbm()))
+    grid = {"queryranker__ranker__num_leaves": [2, 4]}
+    search = GridSearchCV(pipe, grid, scoring=ndcg_scorer(LIGHTGBM), cv=GroupKFold(3)).fit(X, y, groups=qid)
+    scaled = StandardScaler().fit(X).transform(X)
+    best = search.best_params_["queryranker__ranker__num_leaves"]
+    assert np.array_equal(search.predict(X), QueryRanker(lgbm(num_leaves=best)).fit(scaled, y, qid).predict(scaled))
+
+
+def test_a_column_of_ids_passes_through_a_pipeline(problem):
+    X, y, qid = problem
+    frame = frames(X, np.unique(qid, return_inverse=True)[1])["pandas"]
+    scale = ColumnTransformer([("scale", StandardScaler(), list("abcd"))], remainder="passthrough")
+    pipe = make_pipeline(scale, QueryRanker(lgbm(), qid_column=-1))
+    scaled = StandardScaler().fit(X).transform(X)
+    expected = QueryRanker(lgbm()).fit(scaled, y, qid)
+    assert np.array_equal(pipe.fit(frame, y).predict(frame), expected.predict(scaled))
+    scorer = ndcg_scorer(LIGHTGBM, qid_column="qid")
+    assert scorer(pipe, frame, y) == ndcg_score(y, expected.predict(scaled), qid=qid, flavor=LIGHTGBM)
+
+
+def test_other_tools(problem, routing):
+    X, y, qid = problem
+    scorer, cv = ndcg_scorer(LIGHTGBM), GroupKFold(3)
+    expected = by_hand(lgbm, X, y, qid)
+    model = QueryRanker(lgbm())
+    got = cross_validate(model, X, y, scoring=scorer, cv=cv, params={"groups": qid}, return_train_score=True)
+    assert got["test_score"] == pytest.approx(expected, abs=1e-12)
+    assert (got["train_score"] > got["test_score"]).all()
+    random = RandomizedSearchCV(model, {"ranker__num_leaves": [4]}, n_iter=1, scoring=scorer, cv=cv)
+    assert random.fit(X, y, groups=qid).best_score_ == pytest.approx(np.mean(expected), abs=1e-12)
+    curve = learning_curve(model, X, y, scoring=scorer, cv=cv, params={"groups": qid}, train_sizes=[0.5, 1.0])
+    assert curve[2][-1] == pytest.approx(expected, abs=1e-12)
+    predicted = cross_val_predict(model, X, y, cv=cv, params={"groups": qid})
+    assert predicted.shape == y.shape
+    rfe = RFECV(
+        QueryRanker(lgbm()),
+        cv=cv,
+        scoring=scorer,
+        importance_getter="ranker_.feature_importances_",
+        min_features_to_select=2,
+    ).fit(X, y, groups=qid)
+    assert set(np.flatnonzero(rfe.support_)) >= {0}
+    assert rfe.cv_results_["mean_test_score"][-1] == pytest.approx(np.mean(expected), abs=1e-12)
+    selector = SequentialFeatureSelector(model, n_features_to_select=1, scoring=scorer, cv=cv).fit(X, y, groups=qid)
+    assert selector.get_support().tolist() == [True, False, False, False]
+
+
+def test_a_search_in_a_cross_validation(problem, routing):
+    X, y, qid = problem
+    scorer = ndcg_scorer(LIGHTGBM)
+    inner = GridSearchCV(QueryRanker(lgbm()), {"ranker__num_leaves": [4]}, scoring=scorer, cv=GroupKFold(2))
+    got = cross_validate(inner, X, y, scoring=scorer, cv=GroupKFold(3), params={"groups": qid})
+    assert got["test_score"] == pytest.approx(by_hand(lgbm, X, y, qid), abs=1e-12)
+
+
+def test_many_cutoffs_from_one_prediction_a_fold(problem, routing):
+    X, y, qid = problem
+    calls = []
+
+    class Counted(LGBMRanker):
+        def predict(self, X, **kwargs):
+            calls.append(len(X))
+            return super().predict(X, **kwargs)
+
+    ranker = Counted(**lgbm().get_params())
+    ks = tuple(range(1, 11))
+    search = GridSearchCV(
+        QueryRanker(ranker),
+        {"ranker__num_leaves": [2, 4]},
+        scoring=ndcg_scorer("lightgbm", k=ks),
+        refit="ndcg@10",
+        cv=GroupKFold(3),
+    ).fit(X, y, groups=qid)
+    assert len(calls) == 2 * 3
+    for k in ks:
+        expected = by_hand(lgbm, X, y, qid, LIGHTGBM.replace(k=k))
+        assert search.cv_results_[f"mean_test_ndcg@{k}"][1] == pytest.approx(np.mean(expected), abs=1e-12)
+    assert search.best_score_ == max(search.cv_results_["mean_test_ndcg@10"])
+    assert search.score(X, y, groups=qid) == ndcg_score(y, search.predict(X), qid=qid, flavor=LIGHTGBM)
+
+
+# -- early stopping --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", RANKERS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_early_stopping_on_whole_held_out_queries(problem, library, weighted):
+    X, y, qid = problem
+    rounds = {"iterations" if library == "catboost" else "n_estimators": 60}
+    flavor = Flavor(gain="exponential", ties="average", empty="skip", k=5)
+    model = QueryRanker(
+        RANKERS[library](**rounds), flavor=flavor, early_stopping_rounds=6, validation_fraction=0.3, random_state=1
+    )
+    of_query = dict(zip(np.unique(qid), np.random.default_rng(0).uniform(0.1, 5, 40), strict=True))
+    weight = np.array([of_query[q] for q in qid]) if weighted else None
+    model.fit(X, y, qid, sample_weight=weight)
+    held = np.isin(qid, model.validation_queries_)
+    assert model.validation_queries_.size == 12
+    assert 1 <= model.best_iteration_ < 60
+
+    def value(scores):
+        query_weight = [of_query[q] for q in pd.unique(qid[held])] if weighted else None
+        return ndcg_score(y[held], scores, qid=qid[held], flavor=flavor, query_weight=query_weight)
+
+    def after(n):
+        if library == "lightgbm":
+            return model.ranker_.predict(X[held], num_iteration=n)
+        if library == "xgboost":
+            return model.ranker_.predict(X[held], iteration_range=(0, n))
+        return model.ranker_.predict(X[held], ntree_end=n)
+
+    assert np.allclose(model.predict(X[held]), after(model.best_iteration_), atol=1e-12)
+    assert model.best_score_ == pytest.approx(value(model.predict(X[held])), abs=1e-6)
+    history = [value(after(n)) for n in range(1, model.best_iteration_ + 1)]
+    assert np.argmax(history) + 1 == model.best_iteration_
+
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict(X), model.predict(X))
+    refit = clone(model).fit(X, y, qid, sample_weight=weight)
+    assert np.array_equal(refit.predict(X), model.predict(X))
+    other = clone(model).set_params(random_state=2).fit(X, y, qid, sample_weight=weight)
+    assert set(other.validation_queries_) != set(model.validation_queries_)
+
+
+def test_early_stopping_in_a_search(problem, routing):
+    X, y, qid = problem
+    model = QueryRanker(lgbm(n_estimators=40), flavor="sklearn@5", early_stopping_rounds=4, random_state=0)
+    rankers = [lgbm(n_estimators=40), xgb(n_estimators=40), cat(iterations=40)]
+    search = GridSearchCV(model, {"ranker": rankers}, scoring=ndcg_scorer("sklearn@5"), cv=GroupKFold(3)).fit(
+        X, y, groups=qid
+    )
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_estimator_.best_iteration_ < 40
+
+
+@pytest.mark.parametrize(
+    ("ranker", "setting"),
+    [
+        (lgbm(boosting_type="dart"), "boosting_type='dart'"),
+        (lgbm(boosting="dart"), "boosting='dart'"),
+        (lgbm(boost="dart"), "boost='dart'"),
+        (xgb(booster="dart"), "booster='dart'"),
+        (xgb(booster="gblinear"), "booster='gblinear'"),
+    ],
+)
+def test_boosting_that_cannot_go_back_to_a_round_is_not_stopped_early(problem, ranker, setting):
+    X, y, qid = problem
+    with pytest.raises(ValueError, match=f"early_stopping_rounds must be None with {setting}"):
+        QueryRanker(ranker, early_stopping_rounds=3).fit(X, y, qid)
+    assert QueryRanker(clone(ranker).set_params(verbosity=0)).fit(X, y, qid).best_iteration_ is None
+
+
+# -- conventions -----------------------------------------------------------------------------------------------------
+
+
+class WithIds(QueryRanker):
+    """For scikit-learn's checks, which call fit(X, y): the ids that they cannot know, all rows one query."""
+
+    def fit(self, X, y, qid=None, sample_weight=None, *, groups=None):
+        return super().fit(X, y, np.zeros(np.shape(np.asarray(y))[0] if y is not None else 0), sample_weight)
+
+    def score(self, X, y, qid=None, *, groups=None):
+        return super().score(X, y, np.zeros(len(y)))
+
+
+# The weight is that of the query, equal in all its rows; these checks give the rows of one query different weights.
+EXPECTED_FAILURES = {
+    "check_sample_weights_not_overwritten": "the weights differ within the query",
+    "check_sample_weight_equivalence_on_dense_data": "the weights differ within the query",
+    "check_sample_weight_equivalence_on_sparse_data": "the weights differ within the query",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_own_checks():
+    model = WithIds(lgbm(n_estimators=3, min_child_samples=1))
+    results = check_estimator(model, expected_failed_checks=EXPECTED_FAILURES, on_skip=None, on_fail=None)
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert not failed
+    xfailed = [r for r in results if r["status"] == "xfail"]
+    assert {r["check_name"] for r in xfailed} == set(EXPECTED_FAILURES)
+    assert all("sample_weight must be equal in all rows of a query" in str(r["exception"]) for r in xfailed)
+    assert sum(r["status"] == "passed" for r in results) > 40
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_checks_fail_where_no_ids_are_passed():
+    results = check_estimator(QueryRanker(lgbm(n_estimators=1)), on_skip=None, on_fail=None)
+    reasons = [str(r["exception"]) for r in results if r["status"] == "failed"]
+    assert len(reasons) > 20
+    fitted = [r for r in reasons if "no query ids arrived" in r]
+    assert len(fitted) > 0.7 * len(reasons)  # the others expect another error and get this one, in their own words
+
+
+def test_parameters_clone_repr(problem):
+    X, y, qid = problem
+    model = QueryRanker(lgbm(), flavor="lightgbm@10", early_stopping_rounds=3)
+    assert clone(model).get_params()["ranker__num_leaves"] == 4
+    assert model.set_params(ranker__num_leaves=7).ranker.num_leaves == 7
+    assert "QueryRanker(" in repr(model)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    fitted = QueryRanker(lgbm()).fit(X, y, qid)
+    with pytest.raises(ValueError, match="X has 3 features, but QueryRanker is expecting 4"):
+        fitted.predict(X[:, :3])
+    assert np.array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
+
+
+def fit(*, ranker=None, X=((1.0,), (2.0,), (3.0,)), y=(1, 0, 1), qid=(1, 1, 2), weight=None, **settings):
+    return QueryRanker(ranker or Ridge(), **settings).fit(X, y, qid, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"qid": None}, ValueError, r"no query ids arrived.*groups=qid.*qid_column='qid'"),
+        ({"qid": (2, 1)}, ValueError, r"one a row, shape \(3,\); got \(2,\).*sizes of queries are not ids"),
+        ({"qid": ((1,), (1,), (2,))}, ValueError, r"one a row, shape \(3,\); got \(3, 1\)"),
+        ({"qid": (1, np.nan, 2)}, ValueError, "an id for every row"),
+        ({"qid": (1, None, 2)}, ValueError, "an id for every row"),
+        ({"qid": np.array([1, "a", 2], dtype=object)}, TypeError, "of one type.*got int, str"),
+        ({"y": (1, np.nan, 0)}, ValueError, "y must hold finite labels; got 1"),
+        ({"y": ("a", "b", "c")}, TypeError, "y must hold real numbers"),
+        ({"y": (1, 0)}, ValueError, r"y must have one label a row, shape \(3,\); got \(2,\)"),
+        ({"y": None}, ValueError, "requires y to be passed"),
+        ({"X": (1.0, 2.0, 3.0)}, ValueError, "X must be two-dimensional"),
+        ({"weight": (1, 2, 1)}, ValueError, "equal in all rows of a query.*query 1 has weights from 1.0 to 2.0"),
+        ({"weight": (1, 1)}, ValueError, "sample_weight must be one a row"),
+        ({"weight": (-1, -1, 1)}, ValueError, "finite and >= 0"),
+        ({"weight": (0, 0, 0)}, ValueError, "not zero in every row"),
+        ({"qid_column": "q", "qid": None}, ValueError, "in its column qid_column='q'; got a ndarray without named"),
+        ({"qid_column": 1, "qid": None}, ValueError, r"qid_column=1 must be a column of X; got X of shape \(3, 1\)"),
+        ({"qid_column": 0.5, "qid": None}, TypeError, "qid_column must be the name of a column"),
+        ({"qid_column": 0, "qid": (1, 1, 2)}, ValueError, "must agree where both are given"),
+        ({"qid_column": 0, "qid": None, "X": ((0.5,), (0.5,), (1.5,))}, ValueError, "numbers with fractions.*0.5"),
+        ({"flavor": "scikit"}, ValueError, "Did you mean 'sklearn'"),
+        ({"early_stopping_rounds": 0}, ValueError, "early_stopping_rounds must be an integer >= 1"),
+        ({"early_stopping_rounds": 5}, ValueError, "needs a ranker of LightGBM, XGBoost or CatBoost; got Ridge"),
+        ({"early_stopping_rounds": 5, "validation_fraction": 1.0}, ValueError, "validation_fraction.*between 0 and 1"),
+        ({"early_stopping_rounds": 5, "qid": (1, 1, 1)}, ValueError, "at least two queries.*got 1"),
+        ({"ranker": LGBMRanker}, TypeError, r"ranker must be an estimator, such as LGBMRanker\(\); got <class"),
+        ({"ranker": make_pipeline(StandardScaler(), LGBMRanker())}, ValueError, "Put the pipeline outside"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(settings, error, message):
+    with pytest.raises(error, match=message):
+        fit(**settings)
+
+
+def test_a_frame_without_the_column_is_refused(problem):
+    X, y, qid = problem
+    for frame in frames(X, qid).values():
+        with pytest.raises(ValueError, match=r"column qid_column='query'; got columns \['a', 'b', 'c', 'd', 'qid'\]"):
+            QueryRanker(lgbm(), qid_column="query").fit(frame, y)

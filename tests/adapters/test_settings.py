@@ -1,0 +1,416 @@
+"""A flavor as settings of LightGBM, XGBoost and CatBoost: their own printed metric is the flavor, or a refusal is."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("lightgbm")
+pytest.importorskip("xgboost")
+pytest.importorskip("catboost")
+
+import ast
+import importlib.metadata
+import math
+import re
+
+import catboost as cb
+import lightgbm as lgb
+import numpy as np
+import xgboost as xgb
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from strategies import flavors, square_root
+
+from ndcg_ml import Flavor, ndcg_score
+from ndcg_ml.lightgbm import StopEarly
+
+
+def stable(value):
+    """The id of a case, the same in every process: functions print their address."""
+    return re.sub(r" at 0x\w+", "", str(value))
+
+
+LIBRARIES = {"lightgbm": 1e-9, "xgboost": 1e-5, "catboost": 1e-6}
+# Before 3.0.3 XGBoost's metric is not linear where it is told to be, and the settings say so.
+LINEAR_XGBOOST = tuple(int(part) for part in xgb.__version__.split(".")[:3]) >= (3, 0, 3)
+
+
+def make(seed, top=4, sizes=(1, 1, 2, 5, 9, 14, 3, 50)):
+    """Queries with tied scores to come: of one document, without a relevant one, and one longer than 32."""
+    rng = np.random.default_rng(seed)
+    group = rng.permutation(np.array(sizes))
+    query = np.repeat(np.arange(len(group)), group)
+    X = rng.normal(size=(len(query), 3)).round(0)
+    y = np.clip(np.round(X[:, 0] + rng.normal(size=len(query)) + 0.5), 0, top)
+    y[query == np.flatnonzero(group == 5)[0]] = 0
+    return X, y, group, query
+
+
+def measured(library, params, data, rounds=3):
+    """What the library printed in the last round, by metric, and the predictions that it printed it for."""
+    X, y, group, query = data
+    log = {}
+    if library == "lightgbm":
+        params = {"verbosity": -1, "num_threads": 1, "num_leaves": 4, "min_data_in_leaf": 5, **params}
+        rows = lgb.Dataset(X, y, group=group, params={"verbosity": -1})
+        model = lgb.train(params, rows, rounds, valid_sets=[rows], callbacks=[lgb.record_evaluation(log)])
+        return {name: history[-1] for name, history in log.get("training", {}).items()}, model.predict(X)
+    if library == "xgboost":
+        rows = xgb.DMatrix(X, y, qid=query)
+        params = {"nthread": 1, "max_depth": 2, **params}
+        model = xgb.train(params, rows, rounds, evals=[(rows, "rows")], evals_result=log, verbose_eval=False)
+        return {name: history[-1] for name, history in log.get("rows", {}).items()}, model.predict(rows)
+    rows = cb.Pool(X, y, group_id=query)
+    model = cb.CatBoost(
+        {
+            "iterations": rounds,
+            "depth": 2,
+            "thread_count": 1,
+            "random_seed": 0,
+            "bootstrap_type": "No",
+            "verbose": False,
+            "allow_writing_files": False,
+            "use_best_model": False,
+            **params,
+        }
+    ).fit(rows, eval_set=rows)
+    last = {name: history[-1] for name, history in model.get_evals_result()["validation"].items()}
+    wanted = params.get("eval_metric", "").replace(";denominator=LogPosition", "")  # as it calls it
+    return {name: value for name, value in last.items() if name == wanted}, model.predict(rows)
+
+
+def params(library, flavor, **options):
+    return getattr(flavor, f"{library}_params")(**options)
+
+
+def check(library, flavor, data):
+    printed, scores = measured(library, params(library, flavor), data)
+    (value,) = printed.values()
+    expected = ndcg_score(data[1], scores, group=data[2], flavor=flavor)
+    assert value == pytest.approx(expected, abs=LIBRARIES[library])
+    return value
+
+
+ACCEPTED = {
+    "lightgbm": [
+        {},
+        {"k": 5},
+        {"k": 1},
+        {"k": 100},
+        {"k": 10**12},
+        {"gain": "linear", "k": 5},
+        {"gain": "binary", "k": 5},
+        {"gain": (0, 1, 1, 5, 5.5), "k": 5},
+        {"gain": (-1, -0.5, 0, 2, 3), "k": 5},
+        {"gain": (2, 3, 4, 5, 6, 7, 8), "max_grade": 4, "k": 5},
+        {"gain": square_root, "k": 5},
+        {"gain": "judged", "k": 5},
+        {"gain": "linear", "max_grade": 4.5, "k": 5},
+        {"max_grade": 900, "k": 5},
+        {"discount": "ln", "ideal": "global", "k": 5},
+        {"ideal_depth": "all", "short_lists": "zero"},
+        {"ideal_depth": "retrieved", "k": 5},
+    ],
+    "xgboost": [
+        {"k": None},
+        {"k": 5},
+        {"k": 1},
+        {"k": 32},
+        {"k": 10**12},
+        {"gain": "linear", "k": 5},
+        {"gain": "linear", "k": None, "empty": 0},
+        {"empty": 0, "k": 5},
+        {"score_dtype": "float64", "k": 5},
+        {"discount": "ln", "ideal": "global", "k": 5},
+        {"k": None, "ideal_depth": "all"},
+    ],
+    "catboost": [
+        {},
+        {"k": 5},
+        {"k": 1},
+        {"k": 10**12},
+        {"gain": "exponential", "k": 5},
+        {"discount": "reciprocal", "k": 5},
+        {"gain": "exponential", "discount": "reciprocal"},
+        {"discount": "ln", "ideal": "global", "negative": "raise", "k": 5},
+        {"ideal_depth": "all"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("library", "changes"), [(library, changes) for library, rows in ACCEPTED.items() for changes in rows], ids=stable
+)
+def test_the_library_prints_the_flavor(library, changes):
+    flavor = Flavor.preset(library, **changes)
+    if library == "xgboost" and flavor.gain == "linear" and not LINEAR_XGBOOST:
+        pytest.skip(f"XGBoost {xgb.__version__} has no linear metric")
+    values = {check(library, flavor, make(seed)) for seed in range(2)}
+    assert values - {0.0, 1.0} or flavor.gain == "judged"
+
+
+# A fix that a message offers, to be followed as a reader would.
+FIX = re.compile(r"flavor\.replace\(([^()]*)\)")
+
+
+@settings(max_examples=60)
+@given(flavors(), st.integers(0, 3))
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_any_flavor_is_refused_by_its_switch_or_printed(library, flavor, seed):
+    for _ in range(12):
+        try:
+            params(library, flavor)
+        except ValueError as error:
+            message = str(error)
+        else:
+            break
+        if "max_grade must be" in message or "whose gain is beyond" in message:
+            flavor = flavor.replace(max_grade=4)
+            continue
+        fix = ast.parse(f"f({FIX.search(message)[1]})", mode="eval").body.keywords
+        switch, shown = fix[0].arg, getattr(flavor, fix[0].arg)
+        assert f"{switch}=" in message.split(":")[0]
+        assert callable(shown) or repr(shown) in message.split(": it ")[0]
+        flavor = flavor.replace(**{change.arg: ast.literal_eval(change.value) for change in fix})
+    else:
+        pytest.fail(f"the fixes do not lead to a flavor that is taken: {flavor}")
+    top = min(4, 4 if flavor.max_grade is None else flavor.max_grade)
+    if isinstance(flavor.gain, tuple):
+        top = min(top, len(flavor.gain) - 1)
+    assume(top >= 1)  # CatBoost refuses labels that are all equal
+    check(library, flavor, make(seed, math.floor(top)))
+
+
+REFUSED = [
+    ("lightgbm", {"ties": "average"}, "ties='average': it leaves tied rows in the order of the data.*ties='first'"),
+    ("lightgbm", {"empty": 0}, "empty=0.0: it counts a query without a relevant document as 1.*empty=1.0"),
+    ("lightgbm", {"empty": math.nan}, "empty=nan: it"),
+    ("lightgbm", {"empty": "raise"}, "empty='raise': it"),
+    ("lightgbm", {"aggregate": "micro"}, "aggregate='micro': it takes the mean.*aggregate='macro'"),
+    ("lightgbm", {"ideal": "local"}, "ideal='local': it divides by the best order of all rows.*ideal='recall'"),
+    ("lightgbm", {"ideal": "max", "max_grade": 4}, "ideal='max': it"),
+    ("lightgbm", {"recall_depth": 5}, "recall_depth=5: it.*recall_depth=None"),
+    ("lightgbm", {"ideal_depth": "all", "k": 5}, "ideal_depth='all': it cuts the ideal where it cuts the ranking"),
+    ("lightgbm", {"ideal": "given"}, "ideal='given': it divides by the best order"),
+    ("lightgbm", {"short_lists": "zero", "k": 5}, "short_lists='zero': it scores a query with fewer than k .*='score'"),
+    ("lightgbm", {"gain": (0, 1, 3), "off_table": "zero"}, "off_table='zero': it refuses a label beyond its table"),
+    ("lightgbm", {"score_dtype": "float32"}, "score_dtype='float32': it compares scores in float64"),
+    ("lightgbm", {"discount": "jarvelin"}, r"discount='jarvelin': it discounts by 1/log2\(rank \+ 1\).*'log2'"),
+    ("lightgbm", {"discount": square_root}, "discount=<square_root>: it"),
+    ("lightgbm", {"negative": "allow"}, "negative='allow': it refuses negative labels.*negative='raise'"),
+    ("lightgbm", {"unjudged": "zero"}, "unjudged='zero': it takes a label that is NaN for grade 0"),
+    ("lightgbm", {"gain": (0, 3, 1)}, r"gain=\(0.0, 3.0, 1.0\): .* grade 2 gains 1.0, less than 3.0 of grade 1"),
+    ("lightgbm", {"gain": math.cos}, "gain=<cos>: it takes the higher grade for the better document"),
+    ("lightgbm", {"gain": math.log}, r"gain\(0.0\) failed: .*max_grade=\.\.\."),
+    ("lightgbm", {"gain": {1: 1, 2: 3}.__getitem__}, r"gain\(0.0\) failed"),
+    ("lightgbm", {"gain": lambda grade: math.nan}, r"gain must return a number; gain\(0.0\) is nan"),
+    ("lightgbm", {"max_grade": -1}, "max_grade must be from 0 to 9999 for LightGBM.*got -1.0"),
+    ("lightgbm", {"max_grade": 1e6, "gain": "linear"}, "max_grade must be from 0 to 9999 for LightGBM"),
+    ("lightgbm", {"max_grade": 2000}, "gain='exponential' up to grade 2000, whose gain is beyond 1e"),
+    ("xgboost", {"ties": "average"}, "ties='average': it leaves tied rows in the order of the data.*ties='first'"),
+    ("xgboost", {"empty": "skip"}, "empty='skip': it counts .* as 1, or as 0 under 'ndcg@k-'"),
+    ("xgboost", {"gain": "binary"}, "gain='binary': it knows the gains.*gain='exponential'"),
+    ("xgboost", {"gain": (0, 1, 3)}, r"gain=\(0.0, 1.0, 3.0\): it .*replace\(gain='exponential'\)"),
+    ("xgboost", {"gain": (0, 1), "off_table": "zero"}, r"replace\(gain='exponential', off_table='raise'\)"),
+    ("xgboost", {"gain": "judged"}, "gain='judged': it"),
+    ("xgboost", {"discount": "reciprocal"}, "discount='reciprocal': it"),
+    ("xgboost", {"negative": "zero"}, "negative='zero': it passes a negative label through the linear gain"),
+    ("xgboost", {"negative": "allow"}, "negative='allow' with gain='exponential': under that gain it refuses"),
+    ("xgboost", {"unjudged": "condense"}, "unjudged='condense': it refuses a label that is NaN"),
+    ("xgboost", {"ideal_depth": "all"}, "ideal_depth='all': it"),  # the preset has a cut-off
+    ("catboost", {"ties": "first"}, "ties='first': it puts tied rows lowest gain first.*ties='worst'"),
+    ("catboost", {"empty": 0}, "empty=0.0: it counts"),
+    ("catboost", {"gain": "binary"}, "gain='binary': it knows the gains y and 2.y - 1.*gain='linear'"),
+    ("catboost", {"discount": "none"}, r"discount='none': it discounts by 1/log2\(rank \+ 1\) or by 1/rank"),
+    ("catboost", {"negative": "drop"}, "negative='drop': it passes"),
+    ("catboost", {"unjudged": "zero"}, "unjudged='zero': it"),
+    ("catboost", {"score_dtype": "float32"}, "score_dtype='float32': it"),
+]
+EVALUATION_ALONE = ("ties", "empty", "aggregate", "ideal", "recall_depth", "ideal_depth", "score_dtype", "short_lists")
+
+
+@pytest.mark.parametrize(("library", "changes", "message"), REFUSED, ids=stable)
+def test_what_a_library_cannot_express_is_refused(library, changes, message):
+    flavor = Flavor.preset(library, **changes)
+    with pytest.raises(ValueError, match=message):
+        params(library, flavor)
+    if set(changes) & set(EVALUATION_ALONE):  # then it may train, and leave the evaluation to NDCGEval
+        with pytest.raises(ValueError, match=rf"evaluate=False\) with ndcg_ml\.{library}\.NDCGEval"):
+            params(library, flavor)
+        assert params(library, flavor, evaluate=False)
+    else:
+        with pytest.raises(ValueError, match=message):
+            params(library, flavor, evaluate=False)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("k", [None, 5])
+def test_without_evaluation_the_same_trees_and_no_metric(library, k):
+    flavor = Flavor.preset(library, k=k)
+    data = make(0)
+    _, scores = measured(library, params(library, flavor), data)
+    quiet = params(library, flavor.replace(ties="average", empty="skip"), evaluate=False)
+    printed, again = measured(library, quiet, data)
+    assert printed == {}
+    assert np.array_equal(scores, again)
+    assert len(np.unique(scores)) > 2
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_objective_follows_gain_and_cutoff(library):
+    data = make(1)
+    one = Flavor.preset(library, gain="linear", k=None)
+    others = [one.replace(gain="exponential"), one.replace(k=1)]
+    if library == "catboost":
+        others.append(one.replace(discount="reciprocal"))
+    first, *rest = (measured(library, params(library, flavor, evaluate=False), data)[1] for flavor in (one, *others))
+    for scores in rest:
+        assert not np.array_equal(first, scores)
+
+
+def test_lightgbm_without_these_settings_is_exponential():
+    data = make(2)
+    linear = Flavor.preset("lightgbm", gain="linear", k=5)
+    default, _ = measured("lightgbm", {"objective": "lambdarank", "metric": "ndcg", "eval_at": [5]}, data)
+    printed, _ = measured("lightgbm", linear.lightgbm_params(), data)
+    assert default["ndcg@5"] != pytest.approx(printed["ndcg@5"], abs=1e-3)
+
+
+def test_xgboost_without_a_cutoff_is_not_its_plain_ndcg():
+    data = make(3)
+    everything = Flavor.preset("xgboost", k=None).xgboost_params()
+    plain, scores = measured("xgboost", {**everything, "eval_metric": "ndcg"}, data)
+    assert plain["ndcg"] == pytest.approx(ndcg_score(data[1], scores, group=data[2], flavor="xgboost"), abs=1e-5)
+    assert plain["ndcg"] != pytest.approx(measured("xgboost", everything, data)[0]["ndcg@2147483647"], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("library", "gain"), [("xgboost", "linear"), ("catboost", "linear"), ("catboost", "exponential")]
+)
+def test_negative_labels_go_through_the_formula_where_the_flavor_says_so(library, gain):
+    if library == "xgboost" and not LINEAR_XGBOOST:
+        pytest.skip(f"XGBoost {xgb.__version__} has no linear metric")
+    X, y, group, query = make(4)
+    y[::7] = -1
+    flavor = Flavor.preset(library, gain=gain, negative="allow", k=5)
+    value = check(library, flavor, (X, y, group, query))
+    assert value != pytest.approx(ndcg_score(y, X[:, 0], group=group, flavor=flavor.replace(negative="zero")), abs=1e-3)
+
+
+def test_what_the_flavor_refuses_lightgbm_refuses_by_the_size_of_its_table():
+    X, y, group, query = make(5)
+    flavor = Flavor.preset("lightgbm", max_grade=3, k=5)
+    assert flavor.lightgbm_params()["label_gain"] == [0, 1, 3, 7]
+    assert flavor.replace(max_grade=None).lightgbm_params()["label_gain"] == [2.0**grade - 1 for grade in range(31)]
+    assert flavor.replace(gain=(0, 2, 3, 4, 5, 6)).lightgbm_params()["label_gain"] == [0, 2, 3, 4]
+    with pytest.raises(lgb.basic.LightGBMError, match="Label 4 is not less than the number of label mappings"):
+        measured("lightgbm", flavor.lightgbm_params(), (X, y, group, query))
+    with pytest.raises(ValueError, match="max_grade"):
+        ndcg_score(y, y, group=group, flavor=flavor)
+    check("lightgbm", flavor, (X, np.minimum(y, 3), group, query))
+
+
+def test_the_cutoff_where_lightgbm_truncates():
+    for k, level, at in [(1, 4, 1), (10, 13, 10), (None, 10000, 10000), (9999, 10000, 9999), (10**6, 10000, 10000)]:
+        taken = Flavor.preset("lightgbm", k=k).lightgbm_params()
+        assert (taken["lambdarank_truncation_level"], taken["eval_at"]) == (level, [at])
+    one = make(6, sizes=(5, 10001))
+    with pytest.raises(lgb.basic.LightGBMError, match="10001 exceeds upper limit of 10000 for a query"):
+        measured("lightgbm", Flavor.preset("lightgbm").lightgbm_params(), one)
+
+
+@pytest.mark.filterwarnings("ignore:Found 'eval_at' in params")
+@pytest.mark.parametrize("k", [None, 5])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_scikit_learn_classes_take_them_too(library, k):
+    flavor = Flavor.preset(library, k=k)
+    X, y, group, query = make(7)
+    taken = params(library, flavor)
+    if library == "lightgbm":
+        stop = StopEarly("lightgbm").fit((X, y, group))  # for the names that the installed version gives the sets
+        model = lgb.LGBMRanker(**taken, n_estimators=3, num_leaves=4, min_child_samples=5, verbosity=-1, n_jobs=1).fit(
+            X,
+            y,
+            group=group,
+            **{name: value for name, value in stop.items() if name not in ("eval_metric", "callbacks")},
+        )
+        (history,) = model.evals_result_["training"].values()
+    elif library == "xgboost":
+        model = xgb.XGBRanker(**taken, n_estimators=3, max_depth=2, n_jobs=1)
+        model.fit(X, y, qid=query, eval_set=[(X, y)], eval_qid=[query], verbose=False)
+        (history,) = model.evals_result()["validation_0"].values()
+    else:
+        model = cb.CatBoostRanker(
+            **taken,
+            iterations=3,
+            depth=2,
+            thread_count=1,
+            verbose=False,
+            allow_writing_files=False,
+            use_best_model=False,
+        )
+        rows = cb.Pool(X, y, group_id=query)
+        history = model.fit(rows, eval_set=rows).get_evals_result()["validation"][
+            "NDCG:top=5;type=Base" if k else "NDCG:type=Base"
+        ]
+    expected = ndcg_score(y, model.predict(X), group=group, flavor=flavor)
+    assert history[-1] == pytest.approx(expected, abs=LIBRARIES[library])
+
+
+def test_what_lightgbm_does_not_print_it_can_stop_on():
+    (X, y, group, _), (Xv, yv, gv, _) = make(8), make(9)
+    flavor = Flavor.preset("lightgbm", ties="average", empty="skip", k=5)
+    stop = StopEarly(flavor, rounds=5)
+    model = lgb.LGBMRanker(**flavor.lightgbm_params(evaluate=False), n_estimators=60, verbosity=-1, n_jobs=1)
+    model.fit(X, y, group=group, **stop.fit((Xv, yv, gv)))
+    assert list(model.evals_result_["valid_0"]) == list(stop.eval.names)
+    assert model.best_score_["valid_0"][stop.eval.names[0]] == pytest.approx(
+        ndcg_score(yv, model.predict(Xv), group=gv, flavor=flavor), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("installed", "linear"), [("2.1.4", False), ("3.0.2", False), ("3.0.3", True), ("3.1.0", True)]
+)
+def test_xgboosts_linear_metric_is_refused_where_it_is_not_linear(monkeypatch, installed, linear):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: installed)
+    flavor = Flavor.preset("xgboost", gain="linear")
+    if linear:
+        assert flavor.xgboost_params()["ndcg_exp_gain"] is False
+    else:
+        with pytest.raises(ValueError, match=f"XGBoost {installed} cannot express gain='linear'.*before 3.0.3"):
+            flavor.xgboost_params()
+        assert flavor.xgboost_params(evaluate=False)["ndcg_exp_gain"] is False
+        assert Flavor.preset("xgboost").xgboost_params()
+
+
+def test_settings_for_another_machine_need_no_xgboost_here(monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    assert Flavor.preset("xgboost", gain="linear").xgboost_params()["eval_metric"] == "ndcg@32"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_arguments_and_the_answer(library):
+    flavor = Flavor.preset(library)
+    with pytest.raises(TypeError, match="evaluate must be True or False; got 1"):
+        params(library, flavor, evaluate=1)
+    with pytest.raises(TypeError):
+        getattr(flavor, f"{library}_params")(True)
+    first = params(library, flavor)
+    first.clear()
+    assert params(library, flavor)
+
+
+def test_the_settings_of_other_libraries_are_those_of_the_flavor_that_is_asked() -> None:
+    trained = Flavor(gain="exponential", ties="first", k=4, max_grade=3)
+    lightgbm = trained.lightgbm_params(evaluate=False)
+    assert (lightgbm["label_gain"], lightgbm["metric"]) == ([0.0, 1.0, 3.0, 7.0], "None")
+    assert Flavor.preset("lightgbm", k=4).lightgbm_params()["eval_at"] == [4]
+    assert Flavor.preset("xgboost", k=4).xgboost_params()["eval_metric"] == "ndcg@4"
+    assert trained.xgboost_params(evaluate=False)["lambdarank_num_pair_per_sample"] == 4
+    assert "ndcg@4" not in trained.xgboost_params(evaluate=False).values()
+    assert "top=4" in Flavor.preset("catboost", k=4).catboost_params()["eval_metric"]
+    assert "eval_metric" not in trained.catboost_params(evaluate=False)

@@ -1,0 +1,706 @@
+"""The XGBoost evaluation function and callback against XGBoost's own numbers, on one worker and on two."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("xgboost")
+
+import copy
+import importlib
+import json
+import math
+import pickle
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import xgboost as xgb
+
+from ndcg_ml import Flavor, ndcg_score
+from ndcg_ml.xgboost import _SLOTS, NDCGCallback, NDCGEval
+
+PARAMS = {"objective": "rank:ndcg", "nthread": 1, "max_depth": 3, "verbosity": 0, "base_score": 0.5}
+ALONE = {**PARAMS, "disable_default_eval_metric": True}
+RANKER = {"n_jobs": 1, "max_depth": 3, "verbosity": 0}
+
+
+def make(seed, n_queries=60, ties=False):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(1, 25, n_queries)
+    n = int(group.sum())
+    X = rng.normal(size=(n, 4)).round(0 if ties else 6)
+    y = np.clip(np.round(X[:, 0] + rng.normal(size=n)), 0, 4)
+    return X, y, group
+
+
+def matrix(X, y, group, weight=None):
+    return xgb.DMatrix(X, y, group=group, weight=weight)
+
+
+def train(params, data, rounds, sets, **options):
+    log = {}
+    booster = xgb.train(params, data, rounds, evals=sets, evals_result=log, verbose_eval=False, **options)
+    return booster, log
+
+
+# -- the evaluation function ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 5, 10])
+def test_the_xgboost_flavor_is_xgboosts_own_number_every_round(k):
+    data, valid = matrix(*make(0, ties=True)), matrix(*make(1, ties=True))
+    params = {**PARAMS, "eval_metric": f"ndcg@{k}"}
+    _, log = train(params, data, 15, [(valid, "valid")], custom_metric=NDCGEval("xgboost", k=k))
+    ours, theirs = log["valid"][f"ndcg_xgboost@{k}"], log["valid"][f"ndcg@{k}"]
+    assert len(ours) == len(theirs) == 15
+    assert np.abs(np.array(ours) - theirs).max() <= 1e-6
+    assert len(set(ours)) > 1
+
+
+def test_it_is_the_score_of_the_predictions_with_six_decimals():
+    Xv, yv, gv = make(3)
+    data, valid = matrix(*make(2)), matrix(Xv, yv, gv)
+    booster, log = train(ALONE, data, 8, [(valid, "valid")], custom_metric=NDCGEval("sklearn", k=(10, None)))
+    for name, k in [("ndcg_sklearn@10", 10), ("ndcg_sklearn", None)]:
+        for i, value in enumerate(log["valid"][name]):
+            score = booster.predict(valid, iteration_range=(0, i + 1))
+            assert value == pytest.approx(ndcg_score(yv, score, group=gv, k=k), abs=5.1e-7)
+
+
+def test_early_stopping_maximises_the_first_cutoff():
+    data, valid = matrix(*make(5, 30)), matrix(*make(6, 30))
+    best = {}
+    for ks in [(10, 1), (1, 10)]:
+        metric = NDCGEval("sklearn", k=ks)
+        booster, log = train(ALONE, data, 60, [(valid, "valid")], custom_metric=metric, early_stopping_rounds=8)
+        history = log["valid"][metric.names[0]]
+        assert list(log["valid"]) == list(metric.names[::-1])
+        assert booster.best_iteration == int(np.argmax(history))
+        assert len(history) == booster.best_iteration + 9
+        best[ks] = booster.best_iteration
+    assert best[10, 1] != best[1, 10]
+    assert 0 not in best.values()
+
+
+def test_xgboosts_default_metric_comes_first_and_decides_nothing():
+    data, valid = matrix(*make(5, 30)), matrix(*make(6, 30))
+    options = {"custom_metric": NDCGEval("sklearn", k=1), "early_stopping_rounds": 8}
+    with_default, log = train(PARAMS, data, 60, [(data, "train"), (valid, "valid")], **options)
+    without, _ = train(ALONE, data, 60, [(data, "train"), (valid, "valid")], **options)
+    assert list(log["valid"]) == ["ndcg@32", "ndcg_sklearn@1"]
+    assert with_default.best_iteration == without.best_iteration == int(np.argmax(log["valid"]["ndcg_sklearn@1"]))
+    assert with_default.best_iteration != int(np.argmax(log["valid"]["ndcg@32"]))
+
+
+def test_weights_are_one_a_query_as_in_xgboost():
+    X, y, group = make(8)
+    y[np.cumsum(group) - 1] = 2  # no empty query: XGBoost counts those un-weighted
+    data = matrix(X, y, group, np.random.default_rng(0).uniform(0.1, 3, group.size))
+    metric = NDCGEval("xgboost", k=5)
+    _, log = train({**PARAMS, "eval_metric": "ndcg@5"}, data, 5, [(data, "train")], custom_metric=metric)
+    assert log["train"]["ndcg_xgboost@5"] == pytest.approx(log["train"]["ndcg@5"], abs=1e-6)
+    scores = X[:, 1].astype(np.float32)
+    assert value_of(metric, data, scores) == pytest.approx(
+        ndcg_score(y, scores, group=group, query_weight=data.get_weight(), flavor="xgboost", k=5), abs=1e-12
+    )
+    assert value_of(metric, data, scores) != value_of(metric, matrix(X, y, group), scores)
+
+
+def test_cross_validation_evaluates_whole_queries_and_drops_weights():
+    X, y, group = make(6, 40)
+    qid = np.repeat(np.arange(40), group)
+    metric, params = NDCGEval("xgboost", k=10), {**PARAMS, "eval_metric": "ndcg@10"}
+    weighted = xgb.DMatrix(X, y, qid=qid, weight=np.random.default_rng(0).uniform(0.1, 9, 40))
+    plain, dropped = (
+        xgb.cv(params, data, 5, nfold=4, custom_metric=metric, as_pandas=False)
+        for data in (xgb.DMatrix(X, y, qid=qid), weighted)
+    )
+    for part in ("train", "test"):
+        ours, theirs = plain[f"{part}-ndcg_xgboost@10-mean"], plain[f"{part}-ndcg@10-mean"]
+        assert ours == pytest.approx(theirs, abs=1e-6)
+    assert dropped["test-ndcg_xgboost@10-mean"] == plain["test-ndcg_xgboost@10-mean"]
+    assert len(metric._recent) == 8
+
+
+def test_names_begin_with_ndcg_and_hold_nothing_that_xgboost_cannot_read():
+    assert NDCGEval("xgboost").names == ("ndcg_xgboost@32",)  # the flavor's own cut-off
+    assert NDCGEval("lightgbm").names == ("ndcg_lightgbm",)
+    assert NDCGEval("lightgbm", k=None).names == ("ndcg_lightgbm",)
+    assert NDCGEval(Flavor.preset("lightgbm", k=7)).names == ("ndcg_lightgbm@7",)
+    one, other = Flavor(gain="binary"), Flavor(gain=(0, 1, 5), ties="worst", empty="skip")
+    names = {NDCGEval(f, k=10).names[0] for f in (one, other, "sklearn", "lightgbm")} | {"ndcg@10", "ndcg"}
+    assert len(names) == 6
+    assert all(name.startswith("ndcg") and not set(" \t:-") & set(name) for name in names)
+
+
+@pytest.mark.parametrize("callback", [False, True])
+def test_no_cutoff_is_none_and_its_name_stands_beside_xgboosts_own(callback):
+    data, (Xv, yv, gv) = matrix(*make(5, 30)), make(6, 30)
+    valid = matrix(Xv, yv, gv)
+    params = {**PARAMS, "eval_metric": ["ndcg@10", f"ndcg@{2**31 - 1}"]}
+    if callback:
+        ours = {"callbacks": [NDCGCallback("xgboost[ties=first]", k=None, X=Xv, y=yv, group=gv, name="v", rounds=8)]}
+    else:
+        ours = {"custom_metric": NDCGEval(Flavor.preset("xgboost", k=None)), "early_stopping_rounds": 8}
+    booster, log = train(params, data, 60, [(valid, "v")], **ours)
+    own = [name for name in log["v"] if "_" not in name]
+    assert list(log["v"]) == [*own, "ndcg_xgboost"]
+    assert log["v"]["ndcg_xgboost"] == pytest.approx(log["v"][own[-1]], abs=1.1e-6)
+    assert booster.best_iteration == int(np.argmax(log["v"]["ndcg_xgboost"])) > 0  # by its name, it is maximised
+    scores = booster.predict(valid)
+    assert log["v"]["ndcg_xgboost"][-1] == pytest.approx(
+        ndcg_score(yv, scores, group=gv, flavor="xgboost", k=None), abs=1.1e-6
+    )
+    assert abs(log["v"]["ndcg_xgboost"][-1] - log["v"]["ndcg@10"][-1]) > 1e-3
+
+
+def test_the_callback_takes_the_flavors_own_cutoff():
+    assert NDCGCallback("lightgbm", X=[[0.0]], y=[1], group=[1]).names == ("ndcg_lightgbm",)
+    assert NDCGCallback("lightgbm@3", X=[[0.0]], y=[1], group=[1]).names == ("ndcg_lightgbm@3",)
+    assert NDCGCallback("lightgbm@3", None, X=[[0.0]], y=[1], group=[1]).names == ("ndcg_lightgbm",)
+
+
+def value_of(metric, data, scores):
+    return metric(np.asarray(scores), data)[-1][1]
+
+
+def call(metric, y, s, group, weight=None):
+    return value_of(metric, matrix(np.zeros((len(y), 1)), y, group, weight), s)
+
+
+def test_the_cache_sees_changed_labels_groups_and_weights():
+    metric = NDCGEval("sklearn", k=None)
+    y, s, group = [2.0, 0, 1, 0], [0.1, 0.2, 0.3, 0.4], [2, 2]
+    first = call(metric, y, s, group)
+    assert call(metric, y[::-1], s, group) == ndcg_score(y[::-1], s, group=group) != first
+    assert call(metric, y, s, [4]) == ndcg_score(y, s, group=[4])
+    assert call(metric, y, s, group, [1, 3]) == ndcg_score(y, s, group=group, query_weight=[1, 3])
+    assert call(metric, y, s, group) == first
+    assert len(metric._recent) == 4
+
+
+def test_more_data_sets_than_slots():
+    metric = NDCGEval("sklearn", k=None)
+    for n in range(2, _SLOTS + 10):
+        y, s = np.arange(float(n)), -np.arange(float(n))
+        assert call(metric, y, s, [n]) == ndcg_score(y, s, group=[n])
+    assert len(metric._recent) == _SLOTS
+
+
+def test_pickle_and_copy_leave_the_cache_behind():
+    metric = NDCGEval("sklearn@5")
+    before = call(metric, [1, 0], [0, 1], [2])
+    for again in (pickle.loads(pickle.dumps(metric)), copy.deepcopy(metric)):
+        assert len(again._recent) == 0
+        assert again.names == metric.names
+        assert call(again, [1, 0], [0, 1], [2]) == before
+
+
+def test_threads_may_share_one_object():
+    metric = NDCGEval("xgboost", k=10)
+    problems = [make(seed, 20) for seed in range(6)]
+    wrong = []
+
+    def work(X, y, group):
+        data, expected = matrix(X, y, group), ndcg_score(y, X[:, 1], group=group, flavor="xgboost", k=10)
+        wrong.extend(group for _ in range(20) if value_of(metric, data, X[:, 1]) != expected)
+
+    threads = [threading.Thread(target=work, args=p) for p in problems]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1, 0], [0.1, 0.2], None), r"needs to know the queries.*qid= or group= to xgb\.DMatrix"),
+        (([1, 0], [0.1, math.nan], [2]), "y_score must not hold NaN"),
+        (([1, 0], [[0.1, 0.2], [0.3, 0.4]], [2]), "one score a row.*rank:ndcg"),
+        (([1, 0], [0.1, 0.2, 0.3], [2]), "y_score must have the shape of y_true"),
+        (([1, -1], [0.1, 0.2], [2]), "y_true must be >= 0"),
+        (([1, 0], [0.1, 0.2], [2], [1, 2]), "weight must have one entry a query, 1.*got 2"),
+        (([1, 0], [0.1, 0.2], [2], [0]), "query_weight must be finite"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        call(NDCGEval("sklearn"), *arguments)
+
+
+def test_a_training_without_groups_is_refused():
+    X, y, _ = make(9)
+    data = xgb.DMatrix(X, y)
+    with pytest.raises(ValueError, match="needs to know the queries"):
+        train({**ALONE, "objective": "reg:squarederror"}, data, 2, [(data, "t")], custom_metric=NDCGEval("sklearn"))
+
+
+@pytest.mark.parametrize(
+    ("flavor", "message"),
+    [("trec_eval", "cannot honour ties='docid'"), (Flavor(empty=math.nan), "cannot honour empty=nan")],
+)
+def test_what_xgboost_cannot_honour_is_refused_when_it_is_made(flavor, message):
+    with pytest.raises(ValueError, match=f"NDCGEval {message}"):
+        NDCGEval(flavor)
+    with pytest.raises(ValueError, match=f"NDCGCallback {message}"):
+        NDCGCallback(flavor, X=[[0.0]], y=[1], group=[1])
+
+
+def test_empty_queries_are_never_nan():
+    for empty in (0.0, 1.0, "skip"):
+        value = call(NDCGEval(Flavor(empty=empty), k=10), [1, 0, 0, 0], [1, 0, 1, 0], [2, 2])
+        assert value == {0.0: 0.5, 1.0: 1.0, "skip": 1.0}[empty]
+    with pytest.raises(ValueError, match="nothing to average"):
+        call(NDCGEval(Flavor(empty="skip"), k=10), [0, 0], [1, 0], [2])
+
+
+@pytest.mark.parametrize("estimator", [xgb.XGBRanker, xgb.XGBRegressor])
+@pytest.mark.parametrize("again", ["made", "cloned", "pickled"])
+def test_an_estimator_cannot_use_it_and_says_so(estimator, again):
+    from sklearn.base import clone
+
+    X, y, group = make(10, 10)
+    model = estimator(n_estimators=2, eval_metric=NDCGEval("sklearn", k=5), **RANKER)
+    model = {"made": lambda m: m, "cloned": clone, "pickled": lambda m: pickle.loads(pickle.dumps(m))}[again](model)
+    queries = {"group": group, "eval_group": [group]} if estimator is xgb.XGBRanker else {}
+    with pytest.raises(ValueError, match=r"one query at a time.*custom_metric=.*NDCGCallback.*QueryRanker"):
+        model.fit(X, y, eval_set=[(X, y)], **queries)
+
+
+# -- the callback -----------------------------------------------------------------------------------------------------
+
+
+def held_out(seed=5, n_queries=30, k=5, **options):
+    X, y, group = make(seed, n_queries)
+    return NDCGCallback("sklearn", k, X=X, y=y, group=group, **options)
+
+
+def test_the_ranker_stops_at_the_best_round_and_predicts_with_it():
+    (X, y, group), (Xv, yv, gv) = make(4, 30), make(5, 30)
+    stop = held_out(rounds=6)
+    ranker = xgb.XGBRanker(n_estimators=80, callbacks=[stop], **RANKER).fit(X, y, group=group)
+    history = ranker.evals_result()["validation"]["ndcg_sklearn@5"]
+    assert ranker.best_iteration == int(np.argmax(history)) > 0
+    assert len(history) == ranker.best_iteration + 7 < 80
+    assert ranker.best_score == max(history)
+    for i, value in enumerate(history):
+        scores = ranker.predict(Xv, iteration_range=(0, i + 1))
+        assert value == pytest.approx(ndcg_score(yv, scores, group=gv, k=5), abs=1e-12)
+    assert ndcg_score(yv, ranker.predict(Xv), group=gv, k=5) == pytest.approx(ranker.best_score, abs=1e-12)
+
+
+def test_it_stops_where_xgboosts_own_early_stopping_does():
+    data, valid = matrix(*make(4, 30)), matrix(*make(5, 30))
+    theirs, log = train(
+        ALONE, data, 80, [(valid, "valid")], custom_metric=NDCGEval("sklearn", k=(5, 1)), early_stopping_rounds=6
+    )
+    ours, history = train(ALONE, data, 80, [], callbacks=[held_out(k=(5, 1), rounds=6)])
+    assert ours.best_iteration == theirs.best_iteration
+    assert ours.num_boosted_rounds() == theirs.num_boosted_rounds()
+    assert list(history["validation"]) == ["ndcg_sklearn@1", "ndcg_sklearn@5"]
+    for name, values in history["validation"].items():
+        assert values == pytest.approx(log["valid"][name], abs=5.1e-7)
+
+
+def test_without_rounds_it_only_records():
+    booster, log = train(ALONE, matrix(*make(4, 30)), 12, [], callbacks=[held_out(name="held_out")])
+    assert len(log["held_out"]["ndcg_sklearn@5"]) == booster.num_boosted_rounds() == 12
+    assert "best_iteration" not in booster.attributes()
+
+
+def test_continued_training_counts_from_the_first_round():
+    data = matrix(*make(4, 30))
+    first, _ = train(ALONE, data, 3, [])
+    booster, log = train(ALONE, data, 40, [], xgb_model=first, callbacks=[held_out(rounds=4)])
+    history = log["validation"]["ndcg_sklearn@5"]
+    assert booster.best_iteration == 3 + int(np.argmax(history))
+    assert booster.num_boosted_rounds() == 3 + len(history)
+
+
+def test_rows_of_a_query_may_stand_anywhere_and_queries_weigh():
+    X, y, group = make(5, 30)
+    qid = np.repeat(np.arange(30), group)
+    order = np.random.default_rng(0).permutation(len(y))
+    weight = np.random.default_rng(1).uniform(0, 3, 30)
+    _, first = np.unique(qid[order], return_index=True)
+    seen = qid[order][np.sort(first)]
+    by_group = NDCGCallback("sklearn@5", X=X, y=y, group=group, query_weight=weight)
+    by_qid = NDCGCallback(
+        "sklearn@5", X=X[order], y=y[order], qid=qid[order], query_weight=weight[seen], name="shuffled"
+    )
+    _, log = train(ALONE, matrix(*make(4, 30)), 5, [], callbacks=[by_group, by_qid, held_out(name="plain")])
+    ours = {name: np.array(log[name]["ndcg_sklearn@5"]) for name in log}
+    assert np.abs(ours["validation"] - ours["shuffled"]).max() < 1e-12
+    assert np.abs(ours["validation"] - ours["plain"]).max() > 1e-3
+
+
+def test_it_may_be_used_again_cloned_copied_and_pickled():
+    from sklearn.base import clone
+
+    X, y, group = make(4, 30)
+    ranker = xgb.XGBRanker(n_estimators=30, callbacks=[held_out(rounds=4)], **RANKER)
+    histories = []
+    for estimator in (ranker, ranker, clone(ranker), copy.deepcopy(ranker), pickle.loads(pickle.dumps(ranker))):
+        estimator.fit(X, y, group=group)
+        histories.append((estimator.best_iteration, estimator.evals_result()["validation"]["ndcg_sklearn@5"]))
+    assert all(history == histories[0] for history in histories)
+    copied = clone(ranker).callbacks[0]
+    assert copied is not ranker.callbacks[0]
+    assert copied.X is ranker.callbacks[0].X
+    assert ranker.callbacks[0]._run is None  # what belongs to a training is not kept
+
+
+def test_after_a_training_that_failed_it_starts_afresh():
+    data, stop = matrix(*make(4, 30)), held_out(rounds=4)
+
+    class Breaks(xgb.callback.TrainingCallback):
+        def after_iteration(self, model, epoch, evals_log):
+            if epoch == 3:
+                raise RuntimeError("for another reason")
+            return False
+
+    expected, _ = train(ALONE, data, 30, [], callbacks=[held_out(rounds=4)])
+    with pytest.raises(RuntimeError, match="for another reason"):
+        train(ALONE, data, 30, [], callbacks=[Breaks(), stop])
+    booster, log = train(ALONE, data, 30, [], callbacks=[stop])
+    assert booster.best_iteration == expected.best_iteration
+    assert len(log["validation"]["ndcg_sklearn@5"]) == expected.num_boosted_rounds()
+
+
+def test_a_pickle_is_read_where_xgboost_was_not_loaded():
+    script = (
+        "import pickle, sys; callback = pickle.load(sys.stdin.buffer); from xgboost.callback import TrainingCallback; "
+        "print(isinstance(callback, TrainingCallback))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=pickle.dumps(held_out()), capture_output=True, timeout=90
+    )
+    assert done.stdout.split() == [b"True"], done.stderr.decode()
+
+
+@pytest.mark.parametrize("as_matrix", [False, True])
+def test_categories_in_another_order_and_feature_names(as_matrix):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+
+    def frame(n, categories):
+        drawn = rng.choice(categories, n)
+        X = pd.DataFrame({"x": rng.normal(size=n), "c": pd.Categorical(drawn, categories=categories)})
+        grade = np.array([{"p": 0, "q": 3, "r": 1, "s": 2}[c] for c in drawn])
+        return X, np.clip(grade + np.round(rng.normal(size=n)), 0, 4), np.repeat(np.arange(n // 10), 10)
+
+    recodes = tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 1)  # before, categories went by their number
+    (X, y, qid), (Xv, yv, qv) = frame(400, list("pqrs")), frame(200, list("srp" if recodes else "pqrs"))
+    data = xgb.DMatrix(Xv, enable_categorical=True) if as_matrix else Xv
+    stop = NDCGCallback("sklearn@5", X=data, y=yv, qid=qv, rounds=5)
+    ranker = xgb.XGBRanker(n_estimators=30, enable_categorical=True, learning_rate=0.05, callbacks=[stop], **RANKER)
+    ranker.fit(X, y, qid=qid)
+    assert ranker.best_score == pytest.approx(ndcg_score(yv, ranker.predict(Xv), qid=qv, k=5), abs=1e-12)
+    assert ranker.best_score > ndcg_score(yv, np.zeros(200), qid=qv, k=5) + 0.05
+
+
+@pytest.mark.parametrize("tree_method", ["hist", "exact"])
+@pytest.mark.parametrize("as_matrix", [False, True])
+def test_what_counts_as_missing_is_what_does_in_training(as_matrix, tree_method):
+    (X, y, group), (Xv, yv, gv) = make(4, 30), make(5, 30)
+    X, Xv = (np.where(x < -0.5, -9.0, x) for x in (X, Xv))
+    stop = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv, missing=-9.0) if as_matrix else Xv, y=yv, group=gv)
+    ranker = xgb.XGBRanker(n_estimators=10, missing=-9.0, callbacks=[stop], tree_method=tree_method, **RANKER)
+    ranker.fit(X, y, group=group)
+    last = ranker.evals_result()["validation"]["ndcg_sklearn@5"][-1]
+    assert last == pytest.approx(ndcg_score(yv, ranker.predict(Xv), group=gv, k=5), abs=1e-12)
+    read_as_numbers = ranker.get_booster().predict(xgb.DMatrix(Xv))
+    assert abs(last - ndcg_score(yv, read_as_numbers, group=gv, k=5)) > 1e-3
+    data = xgb.DMatrix(X, y, group=group, missing=-9.0)
+    _, log = train(ALONE, data, 10, [], callbacks=[NDCGCallback("sklearn@5", X=Xv, y=yv, group=gv)])
+    _, exact = train(
+        ALONE, data, 10, [], callbacks=[NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv, missing=-9.0), y=yv, group=gv)]
+    )
+    assert log == exact
+
+
+def test_boosting_starts_on_held_out_rows_where_the_base_margin_says():
+    (X, y, group), (Xv, yv, gv) = make(4, 30), make(5, 30)
+    margin, held = 3 * X[:, 1], 3 * Xv[:, 1]
+    stop = NDCGCallback("sklearn@5", X=Xv, y=yv, group=gv, base_margin=held, rounds=4)
+    ranker = xgb.XGBRanker(n_estimators=30, callbacks=[stop], **RANKER)
+    ranker.fit(X, y, group=group, base_margin=margin)
+    assert ranker.best_score == pytest.approx(
+        ndcg_score(yv, ranker.predict(Xv, base_margin=held), group=gv, k=5), abs=1e-12
+    )
+    assert abs(ranker.best_score - ndcg_score(yv, ranker.predict(Xv), group=gv, k=5)) > 0.02
+    assert pickle.loads(pickle.dumps(stop)).base_margin.tolist() == held.tolist()
+
+    without = NDCGCallback("sklearn@5", X=Xv, y=yv, group=gv)
+    with pytest.raises(ValueError, match=r"the training rows have one and the held-out rows have none.*base_margin="):
+        xgb.XGBRanker(n_estimators=2, callbacks=[without], **RANKER).fit(X, y, group=group, base_margin=margin)
+    with pytest.raises(ValueError, match="the held-out rows have one and the training rows have none"):
+        xgb.XGBRanker(n_estimators=2, callbacks=[stop], **RANKER).fit(X, y, group=group)
+    debiased = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv), y=yv, group=gv)  # a DMatrix says all that is meant
+    ranker.set_params(callbacks=[debiased]).fit(X, y, group=group, base_margin=margin)
+    assert ranker.evals_result()["validation"]["ndcg_sklearn@5"][-1] == pytest.approx(
+        ndcg_score(yv, ranker.predict(Xv), group=gv, k=5), abs=1e-12
+    )
+
+
+def test_where_the_training_data_cannot_be_seen_a_dmatrix_must_say_all():
+    X, y, group = make(4, 30)
+    data = matrix(X, y, group)
+    booster = xgb.Booster(ALONE, [data])
+    with pytest.raises(ValueError, match=r"X must be an xgb\.DMatrix where it is not xgb\.train that trains"):
+        held_out().before_training(booster)
+    Xv, yv, gv = make(5, 30)
+    callback, log = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv), y=yv, group=gv), {}
+    callback.before_training(booster)
+    booster.update(data, 0)
+    callback.after_iteration(booster, 0, log)
+    assert log["validation"]["ndcg_sklearn@5"] == [
+        pytest.approx(ndcg_score(yv, booster.predict(xgb.DMatrix(Xv)), group=gv, k=5), abs=1e-12)
+    ]
+
+
+def test_another_writer_of_the_same_history_is_refused():
+    data, valid = matrix(*make(4, 30)), matrix(*make(5, 30))
+    with pytest.raises(ValueError, match=r"already has 'ndcg_sklearn@5'.*'validation'.*another name="):
+        train(ALONE, data, 2, [(valid, "validation")], custom_metric=NDCGEval("sklearn@5"), callbacks=[held_out()])
+    with pytest.raises(ValueError, match="another name="):
+        train(ALONE, data, 2, [], callbacks=[held_out(), held_out()])
+    _, log = train(ALONE, data, 2, [], callbacks=[held_out(), held_out(name="other")])
+    assert log["validation"] == log["other"]
+
+
+def test_what_the_callback_refuses():
+    X, y, group = make(5, 30)
+    with pytest.raises(ValueError, match="qid or group must be given"):
+        NDCGCallback("sklearn", X=X, y=y)
+    with pytest.raises(ValueError, match="y must have one label a row"):
+        NDCGCallback("sklearn", X=[[0.0]], y=[[1, 0]])
+    with pytest.raises(ValueError, match=rf"base_margin must have one entry per label, \({len(y)},\); got shape"):
+        held_out(base_margin=[0, 1, 2])
+    with pytest.raises(TypeError, match="base_margin must hold real numbers"):
+        held_out(base_margin=["a"] * len(y))
+    with pytest.raises(ValueError, match="base_margin must be in the DMatrix where X is one"):
+        NDCGCallback("sklearn", X=xgb.DMatrix(X), y=y, group=group, base_margin=y)
+    with pytest.raises(ValueError, match="rounds must be an integer >= 1"):
+        held_out(rounds=0)
+    with pytest.raises(TypeError, match="name must be a str"):
+        held_out(name=0)
+    with pytest.raises(ValueError, match=rf"X must have one row a label, {len(y)}; got {len(y) - 1}"):
+        train(ALONE, matrix(X, y, group), 2, [], callbacks=[NDCGCallback("sklearn", X=X[1:], y=y, group=group)])
+    with pytest.raises(ValueError, match=r"xgb\.cv trains several.*NDCGEval"):
+        xgb.cv(ALONE, matrix(X, y, group), 2, nfold=2, callbacks=[held_out()])
+    several = {"objective": "multi:softprob", "num_class": 5, "nthread": 1, "verbosity": 0}
+    with pytest.raises(ValueError, match="NDCGCallback needs one score a row"):
+        train(several, xgb.DMatrix(X, y), 2, [], callbacks=[held_out()])
+
+
+# -- several workers --------------------------------------------------------------------------------------------------
+
+WORKER = """
+import json, sys
+import numpy as np, xgboost as xgb
+from ndcg_ml import Flavor
+from ndcg_ml.xgboost import NDCGEval
+
+class Part:  # what XGBoost passes, and what it would pass for a worker without rows
+    def __init__(self, y, group, weight):
+        self.y, self.weight = np.array(y, np.float32), np.array(weight, np.float32)
+        self.ends = np.append(0, np.cumsum(group)).astype(np.uint32) if group is not None else np.array([], np.uint32)
+    def num_row(self): return self.y.size
+    def get_label(self): return self.y
+    def get_weight(self): return self.weight
+    def get_uint_info(self, field): return self.ends
+
+todo = json.load(sys.stdin)
+with xgb.collective.CommunicatorContext(**todo["tracker"]):
+    for case in todo["cases"]:
+        try:
+            y, s, group, weight = case["parts"][todo["number"]]
+            ks = tuple(case["ks"])
+            result = NDCGEval(Flavor.parse(case["flavor"]), k=ks)(np.array(s, float), Part(y, group, weight))
+        except Exception as error:
+            result = f"{type(error).__name__}: {error}"
+        print(json.dumps(result), flush=True)
+"""
+
+
+def on_two_workers(cases):
+    """What two processes return, or their errors, for [flavor, cut-offs, labels, scores, group and weight of each]."""
+    from xgboost.tracker import RabitTracker
+
+    tracker = RabitTracker(host_ip="127.0.0.1", n_workers=2, sortby="task", timeout=60)
+    tracker.start()
+    todo = [{"flavor": str(Flavor.parse(f)), "ks": ks, "parts": parts} for f, ks, parts in cases]
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    outputs = [[], []]
+
+    def talk(number):
+        about = {"tracker": {**tracker.worker_args(), "dmlc_task_id": str(number)}, "number": number, "cases": todo}
+        out, error = workers[number].communicate(json.dumps(about), timeout=90)
+        outputs[number] = [json.loads(line) for line in out.splitlines() if line.startswith(("[[", '"'))]
+        assert len(outputs[number]) == len(cases), error
+
+    threads = [threading.Thread(target=talk, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for worker in workers:
+        worker.kill()
+    tracker.free()
+    return list(zip(*outputs, strict=True))
+
+
+def part(seed, n_queries, weighted=False, noise=1.0):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(1, 12, n_queries)
+    y = rng.integers(0, 4, group.sum()) * (np.repeat(rng.random(n_queries), group) > 0.2)  # some queries are empty
+    s = (y + noise * rng.normal(size=y.size)).round(1)
+    return [y.tolist(), s.tolist(), group.tolist(), rng.uniform(0.1, 3, n_queries).tolist() if weighted else []]
+
+
+def together(flavor, ks, parts):
+    y, s, group, weight = ([value for p in parts for value in p[i] or ()] for i in range(4))
+    weight = np.array(weight, np.float32) if weight else None
+    return ndcg_score(np.array(y, np.float32), s, group=group, query_weight=weight, flavor=flavor, k=ks)
+
+
+NOTHING = [[], [], None, []]
+
+
+def test_workers_give_the_value_of_all_their_queries():
+    uneven = [part(0, 20, noise=0.1), part(1, 60, noise=3.0)]
+    weighted = [part(2, 20, weighted=True), part(3, 60, weighted=True)]
+    unimportant = [part(4, 5, weighted=True), part(5, 9, weighted=True)]
+    unimportant[0][3] = [0.0] * 5
+    no_relevant = [[[0, 0, 0], [3, 2, 1], [2, 1], []], part(6, 9)]
+    huge = [[[1023, 0, 1000], [0.1, 0.2, 0.3], [3], []], [[1, 2, 0], [0.3, 0.2, 0.1], [2, 1], []]]
+    smallest = [[[0, 0], [1, 2], [2], []], [[1, 0, 2], [0.1, 0.2, 0.3], [3], []]]
+    cases = [
+        (flavor, ks, parts)
+        for ks in ([10], [5, 1, None])
+        for flavor, parts in [
+            ("sklearn", uneven),
+            ("xgboost", weighted),
+            ("ndcg[empty=skip]", uneven),
+            ("ndcg[empty=skip]", no_relevant),
+            ("ndcg[gain=exponential,aggregate=micro]", uneven),
+            ("ndcg[aggregate=micro]", weighted),
+            ("ndcg[gain=exponential,aggregate=micro]", huge),
+            ("ndcg[gain=exponential,aggregate=micro]", huge[::-1]),
+            ("ndcg[gain=0|1e-320|3e-320,aggregate=micro]", smallest),
+            ("sklearn", [NOTHING, uneven[1]]),
+            ("ndcg[empty=skip]", [uneven[0], NOTHING]),
+            ("sklearn", unimportant),
+        ]
+    ]
+    for (flavor, ks, parts), results in zip(cases, on_two_workers(cases), strict=True):
+        expected = together(flavor, tuple(ks), parts)
+        for result in results:
+            assert isinstance(result, list), result
+            assert [name.partition("@")[2] for name, _ in result] == ["" if k is None else str(k) for k in ks[::-1]]
+            assert [value for _, value in result] == pytest.approx(list(expected.values())[::-1], abs=1e-12, rel=0)
+    one, other = (ndcg_score(y, s, group=group, k=10) for y, s, group, _ in uneven)
+    assert abs(together("sklearn", 10, uneven) - (one + other) / 2) > 0.05  # what XGBoost makes of a plain function
+
+
+def test_what_one_worker_refuses_is_raised_on_both():
+    good, no_scores = part(0, 3), [[1, 0], [0.1, math.nan], [2], []]
+    zero = [[1, 0], [1, 0], [2], [0.0]]
+    cases = [
+        ("sklearn", [5], [good, no_scores], ("rows of worker 1", "must not hold NaN")),
+        ("sklearn", [5], [[[1, 0], [1, 2], None, []], good], ("needs to know the queries", "rows of worker 0")),
+        ("ndcg[empty=raise]", [5], [[[0, 0], [1, 2], [2], []], [[1], [1], [1], []]], ("empty='raise'", "of worker 0")),
+        ("sklearn", [5], [good, [[1, 0], [1, 2], [2], [1.0, 2.0]]], ("rows of worker 1", "one entry a query")),
+        ("sklearn", [5], [no_scores, no_scores], ("must not hold NaN", "must not hold NaN")),
+        ("ndcg[empty=skip]", [5], [[[0, 0], [1, 2], [2], []], NOTHING], ("nothing to average",) * 2),
+        ("sklearn", [5], [NOTHING, NOTHING], ("no worker has a query",) * 2),
+        ("sklearn", [5], [zero, zero], ("they are 0 on every worker",) * 2),
+        ("ndcg[aggregate=micro]", [5], [zero, NOTHING], ("they are 0 on every worker",) * 2),
+    ]
+    # A call that works comes last: an error that left one worker behind would show there.
+    results = on_two_workers([case[:3] for case in cases] + [("sklearn", [5], [good, good])])
+    for (*_, messages), errors in zip(cases, results, strict=False):
+        for message, error in zip(messages, errors, strict=True):
+            assert isinstance(error, str), error
+            assert message in error
+            assert "ValueError" in error or "EmptyQueryError" in error
+    assert results[-1][0] == results[-1][1] == [["ndcg_sklearn@5", pytest.approx(together("sklearn", 5, [good]))]]
+
+
+def test_xgboost_on_dask_gets_the_value_over_all_workers():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("distributed")
+        pytest.importorskip("dask.dataframe")
+        check_dask(importlib.import_module("xgboost.dask"))
+
+
+def check_dask(dxgb):
+    import dask
+    from dask import array as da
+    from distributed import Client, LocalCluster, wait
+
+    def plain(preds, data):
+        import numpy as np
+
+        from ndcg_ml import ndcg_score
+
+        group = np.diff(data.get_uint_info("group_ptr").astype(int))
+        return "ndcg_plain@5", ndcg_score(data.get_label(), preds, group=group, k=5)
+
+    rng = np.random.default_rng(0)
+    shards = []
+    for n_queries, signal, first in [(20, 3.0, 0), (60, 0.2, 20)]:
+        qid = np.repeat(np.arange(first, first + n_queries), rng.integers(3, 9, n_queries))
+        X = rng.normal(size=(qid.size, 3))
+        shards.append((X, np.clip(np.round(signal * X[:, 0] + rng.normal(size=qid.size)), 0, 4), qid))
+    X, y, qid = (np.concatenate(parts) for parts in zip(*shards, strict=True))
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "host": "127.0.0.1"}
+    with (
+        dask.config.set({"distributed.worker.daemon": True, "distributed.comm.timeouts.connect": "60s"}),
+        LocalCluster(dashboard_address=None, worker_dashboard_address=None, silence_logs=50, **options) as cluster,
+        Client(cluster) as client,
+    ):
+
+        def on_workers(shards):  # one each, so that it is known who has what
+            addresses = sorted(client.scheduler_info()["workers"])
+            parts = [
+                [client.persist(da.from_array(a, chunks=a.shape), workers=[address]) for a in shard]
+                for shard, address in zip(shards, addresses, strict=False)
+            ]
+            wait(parts)
+            X, y, qid = (da.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            return dxgb.DaskDMatrix(client, X, y, qid=qid)
+
+        def run(metric, sets, **more):
+            evals = [(on_workers(parts), name) for name, parts in sets.items()]
+            return dxgb.train(client, ALONE, on_workers(shards), 4, evals=evals, custom_metric=metric, **more)
+
+        held_out = NDCGCallback("sklearn@5", X=X, y=y, qid=qid, name="held_out")
+        # The second set is all on one worker; the other has a part without rows.
+        ours = run(NDCGEval("sklearn", k=5), {"all": shards, "lone": shards[:1]}, callbacks=[held_out])
+        theirs = run(plain, {"all": shards})
+    booster, log = ours["booster"], ours["history"]
+    for name, some in [("all", slice(None)), ("lone", slice(len(shards[0][1])))]:
+        whole = xgb.DMatrix(X[some])
+        scores = [booster.predict(whole, iteration_range=(0, i + 1)) for i in range(4)]
+        expected = [ndcg_score(y[some], s, qid=qid[some], k=5) for s in scores]
+        assert log[name]["ndcg_sklearn@5"] == pytest.approx(expected, abs=5.1e-7)  # XGBoost writes six decimals
+        if name == "all":
+            assert log["held_out"]["ndcg_sklearn@5"] == pytest.approx(expected, abs=1e-12)
+            assert np.abs(np.array(theirs["history"]["all"]["ndcg_plain@5"]) - expected).min() > 0.01

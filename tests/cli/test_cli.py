@@ -1,0 +1,712 @@
+"""``ndcg-ml flavors``, ``eval``, ``compare``, ``explain``, ``identify``: numbers, forms of input, refusals, pipes."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("click")
+
+import gzip
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from click.testing import CliRunner, Result
+
+from ndcg_ml import PRESETS, Flavor, evaluate
+from ndcg_ml.cli.group import ndcg_ml
+from ndcg_ml.cli.paired import paired_difference
+from ndcg_ml.explain import explain_difference
+from ndcg_ml.identification import identify
+from ndcg_ml.presets import MIRRORS
+from ndcg_ml.readers import read_columns, read_letor
+from ndcg_ml.runs import align, evaluate_run
+
+QRELS = "q1 0 d1 2\nq1 0 d2 0\nq1 0 d3 1\nq2 0 d4 1\nq3 0 d5 3\nq3 0 d1 1\n"
+RUN = "q3 Q0 d9 1 7.0 t\nq3 Q0 d5 2 3.5 t\nq1 Q0 d1 1 .9 t\nq1 Q0 d3 3 .5 t\nq1 Q0 d7 2 .5 t\nq9 Q0 d1 1 1 t\n"
+BETTER = "q1 Q0 d1 1 3 t\nq1 Q0 d3 2 2 t\nq2 Q0 d4 1 1 t\nq3 Q0 d9 1 7.0 t\nq3 Q0 d5 2 3.5 t\n"
+# q1 ranks d1, then d7 before d3 (descending id); q3 ranks an unjudged document first; q2 is not in the run.
+Q1 = (2 + 1 / math.log2(4)) / (2 + 1 / math.log2(3))
+Q3 = (3 / math.log2(3)) / (3 + 1 / math.log2(3))
+
+LABELS = "2 qid:7 1:0.5 # first\n0 qid:7 1:0.1\n1 qid:7\n0 qid:8 1:1\n0 qid:8 1:2\n3 qid:9\n1 qid:9\n"
+SCORES = "0.3\n0.9\n0.3\n1\n2\n5\n6\n"
+TABLE = "qid,label,score,docno\n7,2,0.3,a\n7,0,0.9,b\n7,1,0.3,c\n8,0,1,a\n8,0,2,b\n9,3,5,a\n9,1,6,b\n"
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    """Small files in the working folder; nothing in the environment that changes how rich prints."""
+    contents = {"qrels": QRELS, "run": RUN, "better": BETTER, "labels": LABELS, "scores": SCORES, "table.csv": TABLE}
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def invoke(command: str, *more: object, **settings: object) -> Result:
+    """The command line as it would be typed; further arguments may hold blanks."""
+    return CliRunner().invoke(ndcg_ml, [*command.split(), *map(str, more)], **settings)
+
+
+def text(command: str, *more: object, **settings: object) -> str:
+    result = invoke(command, *more, **settings)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def document(command: str, *more: object, **settings: object) -> dict:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text(command, "--json", *more, **settings), parse_constant=refuse)
+
+
+def program(arguments: list[object], **settings: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    run = "from ndcg_ml.cli import main; main()"
+    return subprocess.run([sys.executable, "-c", run, *map(str, arguments)], capture_output=True, text=True, **settings)
+
+
+TREC = "--qrels qrels --run run"
+LETOR = "--labels labels --scores scores"
+
+
+# -- flavors --------------------------------------------------------------------------------------------------------
+
+
+def test_flavors_has_one_line_a_preset_in_a_pipe():
+    heading, *lines = text("flavors").splitlines()
+    assert heading.split() == ["flavor", "gain", "discount", "ideal", "ties", "empty", "k", "library", "unusual"]
+    assert [line.split()[0] for line in lines] == list(PRESETS)
+    for line, mirror in zip(lines, MIRRORS.values(), strict=True):
+        assert mirror.library in line
+        assert mirror.unusual in line
+    [xgboost] = [line for line in lines if line.startswith("xgboost ")]
+    assert xgboost.split()[1:7] == ["2^y-1", "log2(r+1)", "recall", "first", "1", "32"]
+
+
+def test_flavors_as_json_are_the_presets():
+    listed = document("flavors")["flavors"]
+    assert {each["name"]: Flavor.parse(each["text"]) for each in listed} == dict(PRESETS)
+    for each in listed:
+        gain = each["switches"].pop("gain")
+        assert Flavor(gain=tuple(gain) if isinstance(gain, list) else gain, **each["switches"]) == PRESETS[each["name"]]
+        mirror = MIRRORS[each["name"]]
+        assert [each[key] for key in ("library", "verified", "unusual")] == [
+            mirror.library,
+            mirror.verified,
+            mirror.unusual,
+        ]
+
+
+@pytest.mark.parametrize(
+    ("name", "mirror", "same"),
+    [
+        ("ir_measures", "ir_measures", {"trec_eval", "pytrec_eval"}),  # not the first of the presets that are equal
+        ("ir_measures@10", "ir_measures", {"trec_eval", "pytrec_eval"}),
+        ("lightgbm", "lightgbm", set()),
+        ("lightgbm@10[gain=linear]", "lightgbm_linear", set()),
+        ("lightgbm@10[ties=average,empty=nan]", None, set()),
+    ],
+)
+def test_one_flavor(name, mirror, same):
+    result = document("flavors", name)
+    assert result["name"] == mirror
+    assert result["library"] == (mirror and MIRRORS[mirror].library)
+    assert set(result["same_as"]) >= same
+    assert mirror not in result["same_as"]
+    assert Flavor.parse(result["text"]) == Flavor.parse(name)
+    assert result["words"] == Flavor.parse(name).describe()
+    shown = text("flavors", name)
+    assert str(Flavor.parse(name)) in shown
+    if mirror is None:
+        assert "no library or paper" in shown
+        assert result["switches"]["empty"] == "nan"
+    else:
+        for words in (MIRRORS[mirror].library, MIRRORS[mirror].verified, MIRRORS[mirror].unusual):
+            assert words in shown
+    for other in same:
+        assert other in shown
+        assert MIRRORS[other].library not in shown
+
+
+# -- eval -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("run", "published"), [("BM25", "0.5058"), ("BM25_RM3", "0.5216"), ("SPLADE_P_P_ENSEMBLE_DISTIL", "0.7308")]
+)
+def test_published_values_of_the_deep_learning_track(data_dir, run, published):
+    folder = data_dir / "trec_dl19"
+    shown = text("eval -k 10", "--qrels", folder / "qrels.dl19-passage.txt", "--run", folder / f"run.{run}.txt")
+    [line] = [line.split() for line in shown.splitlines() if line.startswith("ndcg@10 ")]
+    assert line[:2] == ["ndcg@10", published]
+    assert re.search(r"^queries +43;", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("queries", "value"), [("qrels", (Q1 + Q3) / 3), ("both", (Q1 + Q3) / 2), ("run", (Q1 + Q3) / 3)]
+)
+def test_eval_of_a_run(queries, value):
+    result = document(f"eval {TREC} --queries {queries}")
+    assert result["values"][0]["ndcg"] == pytest.approx(value, abs=1e-12)
+    assert result["queries"] == queries
+    assert result["n_queries"] == {"qrels": 3, "both": 2, "run": 3}[queries]
+    assert (result["qrels_only"], result["run_only"]) == (["q2"], ["q9"])
+    assert result["values"][0]["judged"] == evaluate_run("qrels", "run", queries=queries).judged
+    shown = text(f"eval {TREC} --queries {queries} --digits 7")
+    assert f"{value:.7f}" in shown
+    lacks = "counted as retrieving nothing" if queries == "qrels" else "left out"
+    assert re.search(rf"^not in run +1 topic \(q2\), {lacks}$", shown, re.MULTILINE)
+    assert re.search(
+        rf"^not in qrels +1 topic \(q9\), {'counted' if queries == 'run' else 'left out'}", shown, re.MULTILINE
+    )
+
+
+def test_eval_at_several_cut_offs_and_per_query():
+    result = document(f"eval {TREC} -k 1 -k none --per-query")
+    expected = evaluate_run("qrels", "run", k=(1, None))
+    assert [(each["k"], each["ndcg"]) for each in result["values"]] == list(expected.value.items())
+    assert [Flavor.parse(each["flavor"]).k for each in result["values"]] == [1, None]
+    assert [each["qid"] for each in result["per_query"]] == ["q1", "q2", "q3"]
+    table = expected.per_query
+    for i, each in enumerate(result["per_query"]):
+        assert [each[key] for key in ("n_docs", "n_judged", "n_relevant", "tied")] == [
+            table[key][i] for key in ("n_docs", "n_judged", "n_relevant", "tied")
+        ]
+        for at, value in enumerate(each["values"]):
+            for key in ("ndcg", "dcg", "idcg", "empty"):
+                assert value[key] == table[key][i, at]
+            assert value["judged"] == (None if math.isnan(table.judged[i, at]) else table.judged[i, at])
+    shown = text(f"eval {TREC} -k 1 -k none --per-query").splitlines()
+    assert shown[0].split() == ["qid", "ndcg@1", "ndcg", "documents", "judged", "relevant", "tied"]
+    assert shown[1].split() == ["q1", "1.0000", f"{Q1:.4f}", "3", "3", "2", "2"]
+    assert text(f"eval {TREC} -k 2 --per-query").splitlines()[2].split()[-2:] == ["0", "-"]  # q2 retrieves nothing
+
+
+def test_queries_that_the_mean_leaves_out_are_null():
+    result = document(f"eval {LETOR} --flavor sklearn[empty=skip] --per-query")
+    assert [each["values"][0]["ndcg"] is None for each in result["per_query"]] == [False, True, False]
+    assert result["values"][0]["n_empty"] == 1
+    undefined = document(f"eval {LETOR} --flavor sklearn[empty=nan]")
+    assert undefined["values"][0]["ndcg"] is None
+    assert re.search(r"^ndcg +- +1$", text(f"eval {LETOR} --flavor sklearn[empty=nan]"), re.MULTILINE)
+
+
+def test_the_three_forms_are_those_of_the_library(files):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    rows = read_columns("table.csv")
+    columns = {"qid": rows.qid.tolist(), "label": rows.y_true, "score": rows.y_score, "docno": rows.doc_id.tolist()}
+    pyarrow.parquet.write_table(pa.table(columns), "table.parquet")
+    expected = evaluate(**read_letor("labels", "scores").arguments(), k=(2,)).value[2]
+    for inputs in (LETOR, "--table table.csv", "--table table.parquet"):
+        result = document(f"eval {inputs} -k 2")
+        assert result["values"][0]["ndcg"] == expected
+        assert result["values"][0]["flavor"] == str(PRESETS["sklearn"].replace(k=2))
+        assert (result["queries"], result["values"][0]["judged"], result["per_query"]) == (None, None, None)
+    with_ids = document("eval --table table.csv --flavor trec_eval")["values"][0]["ndcg"]
+    assert with_ids == evaluate(**rows.arguments(), flavor="trec_eval").value != expected
+
+
+def test_the_default_flavor_is_that_of_the_library():
+    assert document(f"eval {TREC}")["values"][0]["flavor"] == str(PRESETS["trec_eval"])
+    assert document(f"eval {LETOR}")["values"][0]["flavor"] == str(PRESETS["sklearn"])
+    shown = text(f"eval {LETOR} --flavor xgboost")  # its own cut-off
+    assert shown.splitlines()[1].startswith("ndcg@32 ")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_standard_input(packed):
+    def given(content: str) -> bytes:
+        return gzip.compress(content.encode()) if packed else content.encode()
+
+    run = document("eval --qrels qrels --run -", input=given(RUN))
+    assert run == document(f"eval {TREC}")
+    assert document("eval --qrels - --run run", input=given(QRELS)) == run
+    explained = document("explain --a trec_eval --b ranx --qrels - --run run --queries both", input=given(QRELS))
+    assert explained["n_queries"] == 2
+    assert document("eval --table -", input=given(TABLE)) == document("eval --table table.csv")
+    assert document("eval --labels labels --scores -", input=given(SCORES)) == document(f"eval {LETOR}")
+    moved = document("compare run - --qrels qrels", input=given(BETTER))
+    assert (moved.pop("b")["file"], moved.pop("moved")) == ("-", document("compare run better --qrels qrels")["moved"])
+
+
+def test_parquet_from_standard_input(files):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pa.table({"qid": [1, 1], "label": [0, 1], "score": [0.5, 0.2]}), "t")
+    result = document("eval --per-query --table -", input=Path("t").read_bytes())
+    assert result["per_query"][0]["qid"] == 1
+    assert result["values"][0]["ndcg"] == pytest.approx(1 / math.log2(3))
+
+
+def test_ids_are_shown_as_they_are():
+    Path("odd.csv").write_bytes(b'qid,label,score\n[red]a,1,1\n:smile:,1,1\n"two\nlines",1,1\nb\xff,1,1\n\x1b[2J,1,1\n')
+    shown = text("eval --table odd.csv --per-query").splitlines()[1:6]
+    assert [line.split("  ")[0] for line in shown] == ["[red]a", ":smile:", r"two\x0alines", r"b\udcff", r"\x1b[2J"]
+    ids = [each["qid"] for each in document("eval --table odd.csv --per-query")["per_query"]]
+    assert ids == ["[red]a", ":smile:", "two\nlines", "b\udcff", "\x1b[2J"]
+
+
+# -- compare --------------------------------------------------------------------------------------------------------
+
+
+def test_compare_of_three_queries_by_hand():
+    result = document("compare run better --qrels qrels")
+    differences = [1 - Q1, 1.0, 0.0]
+    assert result["difference"] == pytest.approx(sum(differences) / 3, abs=1e-12)
+    assert result["a"]["ndcg"] == result["a"]["ndcg_of_pairs"] == pytest.approx((Q1 + Q3) / 3, abs=1e-12)
+    assert result["b"]["ndcg"] == pytest.approx((2 + Q3) / 3, abs=1e-12)
+    assert (result["wins"], result["ties"], result["losses"]) == (2, 1, 0)
+    # Two differences that are not 0: of the four assignments of signs, two have a sum as far from 0.
+    assert (result["exact"], result["p_value"]) == (True, 0.5)
+    assert [each["qid"] for each in result["moved"]] == ["q2", "q1"]
+    assert result["moved"][0] == {"qid": "q2", "a": 0.0, "b": 1.0, "difference": 1.0}
+    # 1 of the 27 resamples is q3 alone, more than 2.5 %, and 1 is q2 alone.
+    assert result["interval"] == [0.0, 1.0]
+    assert (result["n_pairs"], result["not_compared"], result["confidence"]) == (3, [], 0.95)
+    mirrored = document("compare better run --qrels qrels")
+    assert (mirrored["difference"], mirrored["p_value"]) == (-result["difference"], 0.5)
+    assert (mirrored["wins"], mirrored["losses"]) == (0, 2)
+    assert [each["qid"] for each in mirrored["moved"]] == ["q2", "q1"]
+    shown = text("compare run better --qrels qrels --top 1")
+    for words in (
+        "b - a",
+        f"{result['difference']:+.4f}",
+        "+0.0000 to +1.0000",
+        "0.5000",
+        "every exchange",
+        "of 3 queries",
+    ):
+        assert words in shown
+    assert re.search(r"^queries +3: b is better in 2, equal in 1, worse in 0$", shown, re.MULTILINE)
+    assert "not compared" not in shown
+
+
+def test_compare_of_scores():
+    Path("other").write_text("3\n2\n1\n1\n2\n6\n5\n")
+    result = document("compare scores other --labels labels --flavor lightgbm -k 2")
+    values = [document(f"eval --labels labels --scores {name} --flavor lightgbm -k 2") for name in ("scores", "other")]
+    assert [result[side]["ndcg"] for side in "ab"] == [each["values"][0]["ndcg"] for each in values]
+    assert result["flavor"] == str(PRESETS["lightgbm"].replace(k=2))
+
+
+def test_compare_says_which_queries_are_no_pair():
+    # Topics of the run: q9 is in the one alone, q2 in the other.
+    result = document("compare run better --qrels qrels --queries run")
+    assert result["not_compared"] == ["q9", "q2"]
+    assert (result["n_pairs"], result["a"]["n_queries"], result["b"]["n_queries"]) == (2, 3, 3)
+    assert result["a"]["ndcg"] != result["a"]["ndcg_of_pairs"] == pytest.approx((Q1 + Q3) / 2, abs=1e-12)
+    assert result["difference"] == pytest.approx((1 - Q1) / 2, abs=1e-12)
+    shown = text("compare run better --qrels qrels --queries run")
+    assert "2 without a value in one of the runs: q9, q2" in shown
+    assert f"a {(Q1 + Q3) / 3:.4f} of 3, b {(2 + Q3) / 3:.4f} of 3" in shown
+
+
+@pytest.mark.parametrize("empty", ["skip", "nan"])
+def test_empty_queries_are_no_pairs(empty):
+    result = document(f"compare scores scores --labels labels --flavor sklearn[empty={empty}]")
+    assert (result["not_compared"], result["n_pairs"], result["p_value"]) == (["8"], 2, 1.0)
+    assert (result["interval"], result["moved"], result["ties"]) == ([0.0, 0.0], [], 2)
+    assert (result["a"]["ndcg"] is None) == (empty == "nan")
+
+
+def test_nothing_to_compare_is_refused():
+    Path("zeros").write_text("0 qid:1\n")
+    Path("one").write_text("1\n")
+    result = invoke("compare one one --labels zeros --flavor sklearn[empty=nan]")
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "no query has a value in both" in result.stderr
+
+
+def paired(*differences: float, resamples: int = 10_000, seed: int = 0):
+    return paired_difference(np.array(differences), resamples=resamples, confidence=0.95, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("differences", "p_value"),
+    [
+        ((1, 2, 3), 2 / 8),
+        ((1, -2, 3), 6 / 8),  # |sum| >= 2: all but +1 +2 -3 and its mirror
+        ((0, 1, 0, -2, 3, 0), 6 / 8),
+        ((0.1, 0.2, 0.3), 2 / 8),
+        ((1, -1), 1.0),
+        ((0.5,), 1.0),
+        ((0.0, 0.0), 1.0),
+        ((1e-15, 0.0, 1e-15, 1e-15), 1.0),  # rounding
+    ],
+)
+def test_exact_randomisation_by_hand(differences, p_value):
+    result = paired(*differences)
+    assert result.exact
+    assert result.p_value == pytest.approx(p_value, abs=1e-12)
+
+
+def test_exact_randomisation_by_enumeration():
+    differences = np.random.default_rng(5).normal(0.1, 0.2, 9)
+    sums = [abs(sum(s * d for s, d in zip(signs, differences, strict=True))) for signs in product((1, -1), repeat=9)]
+    p_value = sum(each >= abs(differences.sum()) - 1e-12 for each in sums) / len(sums)
+    assert 0 < p_value < 1
+    assert paired(*differences, resamples=512).exact
+    assert paired(*differences, resamples=512).p_value == pytest.approx(p_value, abs=1e-12)
+    drawn = paired(*differences, resamples=511)
+    assert not drawn.exact
+    assert drawn.p_value == pytest.approx(p_value, abs=0.08)
+
+
+def test_bootstrap_by_hand():
+    # Of two differences the resampled means are a, (a + b) / 2 and b, with chances 1/4, 1/2 and 1/4.
+    assert paired(0.2, 0.6).interval == pytest.approx((0.2, 0.6), abs=1e-12)
+    assert paired(0.25, 0.25, 0.25).interval == (0.25, 0.25)
+    assert paired(0.25).interval is None
+    # Of 400 coin tosses the mean is normal with standard deviation 1/20.
+    low, high = paired(*[1.0, -1.0] * 200).interval
+    assert (low, high) == pytest.approx((-1.96 / 20, 1.96 / 20), abs=0.006)
+
+
+def test_the_seed_decides_what_is_drawn():
+    differences = np.random.default_rng(1).normal(0.05, 0.2, 40)
+    first = paired(*differences, seed=3)
+    assert paired(*differences, seed=3) == first
+    assert paired(*differences, seed=4).interval != first.interval
+    assert paired(*differences, seed=4).p_value != first.p_value
+    assert paired(0.5, resamples=100).exact
+    assert (first.exact, first.wins + first.losses, first.ties) == (False, 40, 0)
+
+
+def test_thousands_of_pairs():
+    differences = np.random.default_rng(2).normal(0.01, 0.2, 2500)
+    result = paired(*differences, resamples=500)
+    # Of so many the mean is normal, and so are the sums under random signs.
+    deviation = float(np.sqrt((differences**2).mean() / differences.size))
+    assert result.p_value == pytest.approx(math.erfc(abs(result.difference) / deviation / math.sqrt(2)), abs=0.04)
+    assert result.interval == pytest.approx(
+        (result.difference - 1.96 * deviation, result.difference + 1.96 * deviation), abs=deviation / 3
+    )
+
+
+def test_a_p_value_is_never_shown_as_zero():
+    rows = [(qid, doc, label) for qid in range(12) for doc, label in (("a", 1), ("b", 0))]
+    Path("labels").write_text("".join(f"{label} qid:{qid}\n" for qid, _, label in rows))
+    Path("bad").write_text("".join(f"{1 - label}\n" for *_, label in rows))
+    Path("good").write_text("".join(f"{label}\n" for *_, label in rows))
+    result = document("compare bad good --labels labels")
+    assert result["p_value"] == pytest.approx(2 / 2**12)
+    assert "below 0.001 " in text("compare bad good --labels labels --digits 3")
+    assert "0.0005 " in text("compare bad good --labels labels")
+
+
+def test_real_runs_are_compared(data_dir):
+    folder = data_dir / "trec_dl19"
+    files = [folder / f"run.{name}.txt" for name in ("BM25", "SPLADE_P_P_ENSEMBLE_DISTIL", "BM25_RM3")]
+    qrels = ("--qrels", folder / "qrels.dl19-passage.txt", "-k", 10)
+    better = document("compare", *files[:2], *qrels)
+    assert f"{better['a']['ndcg']:.4f} {better['b']['ndcg']:.4f}" == "0.5058 0.7308"
+    assert better["p_value"] < 0.001
+    assert better["interval"][0] > 0.1
+    assert (better["n_pairs"], len(better["moved"]), better["exact"]) == (43, 10, False)
+    unclear = document("compare", files[0], files[2], *qrels)
+    assert 0.2 < unclear["p_value"] < 0.6
+    assert unclear["interval"][0] < 0 < unclear["difference"] < unclear["interval"][1]
+    assert unclear["wins"] + unclear["ties"] + unclear["losses"] == 43
+
+
+# -- explain --------------------------------------------------------------------------------------------------------
+
+
+def test_explain_is_that_of_the_library():
+    a, b = "trec_eval@3", "trec_eval[gain=exponential,score_dtype=float64]"
+    result = document(f"explain --a {a} --b {b} -k 2 --top 1 {TREC}")
+    expected = explain_difference(a, b, **align("qrels", "run").arguments(), k=2, queries=1)
+    assert result == expected.to_dict()
+    assert sum(part["contribution"] for part in result["parts"]) == pytest.approx(result["difference"], abs=1e-12)
+    assert {part["switches"][0] for part in result["parts"]} == {"gain", "score_dtype"}
+    shown = text(f"explain --a {a} --b {b} -k 2 --top 1 {TREC}")
+    gain = f"{expected.parts[0].contribution:+.4f}"
+    assert re.search(rf"^gain +linear +exponential +{re.escape(gain)}$", shown, re.MULTILINE)
+    assert re.search(r"^no effect +score_dtype$", shown, re.MULTILINE)
+    assert "the 1 of 3 queries" in shown
+    assert "k" in [part["switches"][0] for part in document(f"explain --a {a} --b {b} {TREC}")["parts"]]
+    both = document(f"explain --a {a} --b {b} --queries both {TREC}")
+    assert both["n_queries"] == 2
+
+
+def test_explain_of_labels_and_tables():
+    by_letor = document(f"explain --a sklearn --b lightgbm {LETOR}")
+    assert by_letor == document("explain --a sklearn --b lightgbm --table table.csv")
+    assert {part["switches"][0] for part in by_letor["parts"]} == {"gain", "ties", "empty"}
+    [empty] = [each for each in by_letor["queries"] if each["empty_a"]]
+    assert (empty["qid"], empty["contribution"]) == ("8", pytest.approx(1 / 3))
+    skipped = document(f"explain --a sklearn --b sklearn[empty=skip] {LETOR}")
+    assert None in [each["value_b"] for each in skipped["queries"]]
+    assert re.search(r"^8 +\S+ +0.0000 +- ", text(f"explain --a sklearn --b sklearn[empty=skip] {LETOR}"), re.MULTILINE)
+
+
+def test_explain_of_one_flavor_is_nothing():
+    assert document(f"explain --a sklearn --b sklearn {LETOR}")["parts"] == []
+    assert re.search(r"^b - a +\+0.0000$", text(f"explain --a sklearn --b sklearn {LETOR}"), re.MULTILINE)
+
+
+# -- identify -------------------------------------------------------------------------------------------------------
+
+
+def test_identify_names_the_flavor():
+    value = document(f"eval {LETOR} --flavor catboost -k 3")["values"][0]["ndcg"]
+    result = document(f"identify {value:.4f} -k 3 {LETOR}")
+    assert result == identify(float(f"{value:.4f}"), **read_letor("labels", "scores").arguments(), k=(3,)).to_dict()
+    assert result["matches"][0]["value"] == pytest.approx(value, abs=1e-12)
+    assert "catboost@3" in result["matches"][0]["presets"]
+    shown = text(f"identify {value:.4f} -k 3 {LETOR}")
+    assert shown.startswith(f"{value:.4f}: ")
+    assert f"{value:.6f}" in shown  # two digits more than were given
+    assert re.search(r"^tried +\d+ flavors$", shown, re.MULTILINE)
+    assert "ties=docid: doc_id was not given" in shown
+
+
+def test_decimals_are_those_that_value_is_written_with():
+    value = document(f"eval {LETOR} --flavor lightgbm")["values"][0]["ndcg"]
+    for written, decimals in ((f"{value:.2f}", 2), (f"{value:.6f}", 6), (repr(value), None)):
+        result = document(f"identify {written} {LETOR}")
+        assert result["decimals"] == decimals
+        assert "lightgbm" in [name for match in result["matches"] for name in match["presets"]]
+    assert document(f"identify {value:.6f} --decimals 3 {LETOR}")["decimals"] == 3
+
+
+def test_identify_without_a_match_exits_with_1():
+    result = invoke(f"identify 0.12345 -k 3 {TREC}")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("0.12345: no match. The nearest are\n")
+    assert "--queries qrels" in result.stdout
+    assert result.stderr == ""
+    as_json = invoke(f"identify 0.12345 -k 3 {TREC} --json")
+    assert as_json.exit_code == 1
+    assert json.loads(as_json.stdout)["matches"] == []
+    assert json.loads(as_json.stdout)["nearest"]
+
+
+def test_identify_a_published_value(data_dir):
+    folder = data_dir / "trec_dl19"
+    data = ("--qrels", folder / "qrels.dl19-passage.txt", "--run", folder / "run.BM25.txt")
+    presets = document("identify .5058 -k 10", *data)["matches"][0]["presets"]
+    assert {"trec_eval@10", "ir_measures@10"} <= set(presets)
+
+
+# -- refusals -------------------------------------------------------------------------------------------------------
+
+USAGE = {
+    "eval": "the data must be given as --qrels with --run",
+    "eval --qrels qrels": "--qrels needs --run as well",
+    "eval --scores scores": "--scores needs --labels as well",
+    f"eval {LETOR} --table table.csv": "got --labels --scores --table",
+    f"eval {LETOR} --queries both": "--queries is for --qrels and --run",
+    "eval --qrels - --run -": "only one file can be read from standard input",
+    "compare - - --qrels qrels": "only one file can be read from standard input",
+    "eval --table nowhere.csv": "'nowhere.csv' does not exist",
+    f"eval {TREC} --flavor lightgmb": "Did you mean 'lightgbm'?",
+    f"eval {TREC} -k 0": "must be an integer of 1 or more, or 'none'",
+    f"eval {TREC} -k ten": "must be an integer of 1 or more, or 'none'",
+    f"eval {TREC} --queries all": "'all' is not one of",
+    f"eval {TREC} --digits -1": "not in the range",
+    "compare run better": "--qrels or as --labels",
+    "compare run --qrels qrels": "Missing argument 'RUN_B'",
+    f"explain --a sklearn {LETOR}": "Missing option '--b'",
+    f"identify half {LETOR}": "must be a finite number; got 'half'",
+    f"identify nan {LETOR}": "must be a finite number; got 'nan'",
+    "flavors lightgmb": "Did you mean 'lightgbm'?",
+}
+
+
+@pytest.mark.parametrize("command", USAGE)
+def test_wrong_arguments(command):
+    result = invoke(command)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert USAGE[command] in result.stderr
+    assert result.stderr.startswith("Usage: ")
+
+
+BAD = {
+    "eval --qrels qrels --run short": "short, line 1: a line of a run must have 6",
+    "eval --qrels short --run run": "short, line 1: a line of qrels must have 4",
+    "eval --labels labels --scores short": "short, line 1: a line must be one score",
+    "eval --labels short --scores scores": "short, line 1: a line must begin with a grade",
+    "eval --table short": "short: must have the columns",
+    f"eval {LETOR} --flavor trec_eval": "labels, scores: doc_id must be given",
+    "eval --table unjudged.csv": "unjudged.csv: y_true must not hold NaN",
+    f"eval {TREC} --flavor lightgbm": "run, line 5",
+    f"explain --a trec_eval --b lightgbm {TREC}": "qrels, run: y_true must not hold NaN",
+    f"explain --a sklearn --b lightgbm[empty=nan] {LETOR}": "labels, scores: flavor_b must have a finite value",
+    "identify 0.5 --table short": "short: must have the columns",
+    "compare run short --qrels qrels": "short, line 1: a line of a run must have 6",
+    "compare run better --qrels qrels --flavor trec_eval[aggregate=micro]": "aggregate=macro",
+    "eval --qrels qrels --run foreign": "qrels and run must share a topic",
+    "eval --table twice.csv --flavor trec_eval": "twice.csv: ",
+}
+
+
+@pytest.mark.parametrize("command", BAD)
+def test_data_that_cannot_be_used_are_one_line(command):
+    Path("short").write_text("a b c\n")
+    Path("foreign").write_text("x Q0 d 1 1 t\n")
+    Path("unjudged.csv").write_text("qid,label,score\n1,,1\n1,2,3\n")
+    Path("twice.csv").write_text("qid,label,score,docno\n1,1,1,a\n1,2,3,a\n")
+    result = invoke(command)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert BAD[command] in result.stderr
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_standard_input_is_named_as_such():
+    result = invoke("eval --labels - --scores scores", input="1 qid:1\nx qid:1\n")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: standard input, line 2: a line must begin with a grade")
+
+
+def test_a_file_that_cannot_be_read_is_named(monkeypatch):
+    def refuse(path, *more):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("ndcg_ml.cli.inputs.read_columns", refuse)
+    result = invoke("eval --table table.csv")
+    assert (result.exit_code, result.stderr) == (2, "Error: table.csv: Permission denied\n")
+
+
+def test_a_message_of_several_lines_becomes_one(monkeypatch):
+    def refuse(path):
+        raise ValueError("table.csv:\n  two\n  lines")
+
+    monkeypatch.setattr("ndcg_ml.cli.inputs.read_columns", refuse)
+    assert invoke("eval --table table.csv").stderr == "Error: table.csv: two lines\n"
+
+
+def test_the_name_of_a_file_is_not_taken_for_a_part_of_a_word():
+    Path("a").write_text("qid,label,score\n1,,1\n1,2,3\n")
+    assert invoke("eval --table a").stderr.startswith("Error: a: y_true must not hold NaN")
+
+
+# -- terminals and pipes --------------------------------------------------------------------------------------------
+
+ALL = (
+    "flavors",
+    "flavors letor3",
+    f"eval {TREC} -k 10 -k 100 --per-query",
+    "compare run better --qrels qrels",
+    f"explain --a trec_eval --b ranx_burges {TREC}",
+    f"identify 0.5 -k 3 {TREC}",
+)
+
+
+@pytest.mark.parametrize("command", ALL)
+def test_a_terminal_of_100_columns_and_a_pipe(command):
+    terminal = invoke(command, env={"FORCE_COLOR": "1", "COLUMNS": "100", "TERM": "xterm-256color"}).stdout
+    lines = ANSI.sub("", terminal).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert ANSI.search(terminal)
+    pipe = invoke(command).stdout
+    assert pipe.isascii()
+    assert not ANSI.search(pipe)
+    assert [line for line in pipe.splitlines() if line != line.rstrip()] == []
+    if command != "flavors":  # which has another layout
+        words = set("".join(lines).replace(" ", "").replace("─", ""))
+        assert words == set(pipe.replace(" ", "").replace("\n", ""))
+
+
+def test_a_flavor_is_broken_after_commas_on_a_terminal():
+    shown = ANSI.sub("", text(f"eval {TREC}", env={"FORCE_COLOR": "1", "COLUMNS": "60", "TERM": "xterm-256color"}))
+    [flavor] = re.findall(r"^flavor +(ndcg\[(?:.|\n)*?\])", shown, re.MULTILINE)
+    lines = [line.strip() for line in flavor.split("\n")]
+    assert len(lines) > 2
+    assert all(line.endswith(",") for line in lines[:-1])
+    assert "".join(lines) == str(PRESETS["trec_eval"])
+
+
+@pytest.mark.parametrize("command", ["", *(command.split()[0] for command in ALL)])
+def test_help_fits(command):
+    shown = text(f"{command} --help")
+    assert max(map(len, shown.splitlines())) <= 110
+    assert "\b" not in shown
+    if command:
+        assert "  --json" in shown
+
+
+JSON = {
+    "flavors letor3": "name library verified unusual text switches same_as words",
+    f"eval {TREC}": "values n_queries n_documents queries qrels_only run_only per_query",
+    "compare run better --qrels qrels": "flavor a b n_pairs not_compared difference interval confidence p_value exact "
+    "resamples seed wins ties losses moved",
+    f"explain --a trec_eval --b ranx_burges {TREC}": "flavor_a flavor_b value_a value_b difference method parts "
+    "n_queries queries",
+    f"identify 0.4 -k 3 --decimals 1 {TREC}": "value decimals truncated matches nearest n_tried not_tried reasons",
+}
+
+
+@pytest.mark.parametrize("command", JSON)
+def test_json_has_the_keys_that_help_names(command):
+    keys = document(command)
+    assert set(keys) == set(JSON[command].split())
+    explained = text(f"{command.split()[0]} --help")
+    explained = explained[explained.index("  --json prints" if "flavors" not in command else "  --json without") :]
+    for key in keys:
+        assert re.search(rf"\b{key}\b", explained), key
+
+
+def test_processes_and_exit_codes():
+    fine = program(["eval", *TREC.split(), "-k", 2])
+    assert (fine.returncode, fine.stderr) == (0, "")
+    assert fine.stdout == text(f"eval {TREC} -k 2")
+    piped = program(["eval", "--qrels", "qrels", "--run", "-", "-k", 2], input=RUN)
+    assert piped.stdout == fine.stdout
+    nothing = program(["identify", "0.12345", "-k", 3, *TREC.split()])
+    assert (nothing.returncode, nothing.stderr) == (1, "")
+    wrong = program(["eval", "--table", "labels"])
+    assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize("json_too", [[], ["--json"]])
+def test_a_reader_that_leaves_early_is_no_error(json_too):
+    rows = "".join(f"query-{i},1,0.5\n" for i in range(5000))
+    Path("many.csv").write_text(f"qid,label,score\n{rows}")
+    run = "from ndcg_ml.cli import main; main()"
+    arguments = [sys.executable, "-c", run, "eval", "--table", "many.csv", "--per-query", *json_too]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.read(1)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.wait(timeout=60)
+
+
+def test_an_encoding_that_lacks_a_letter():
+    Path("table.csv").write_text("qid,label,score\nWürzburg,1,0.5\n", encoding="utf-8")
+    shown = program(["eval", "--table", "table.csv", "--per-query"], env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.splitlines()[1].startswith(r"W\xfcrzburg ")
+
+
+def test_scipy_is_loaded_by_compare_alone():
+    heavy = (
+        "[name for name in ('scipy', 'sklearn', 'torch', 'pandas', 'lightgbm', 'matplotlib') if name in sys.modules]"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys, ndcg_ml.cli.group; print({heavy})"], capture_output=True, text=True
+    )
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+    without = "import sys; sys.modules['scipy'] = None; from ndcg_ml.cli import main; main()"
+    arguments = ["compare", "run", "better", "--qrels", "qrels"]
+    done = subprocess.run([sys.executable, "-c", without, *arguments], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "pip install 'ndcg_ml[demo]'" in done.stderr

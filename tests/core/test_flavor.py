@@ -1,0 +1,302 @@
+"""The flavor as a value: text and back, equality, pickling, words, and what it refuses."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import os
+import pickle
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import flavors
+
+import ndcg_ml
+from ndcg_ml import PRESETS, Flavor
+from ndcg_ml.flavor import as_flavor, cutoffs
+from ndcg_ml.presets import MIRRORS
+
+AWKWARD = [0.1, 1 / 3, 1e-300, 5e-324, 1.7976931348623157e308, -2.5, 1e15, 1e16, 123456789012345.6, -0.0]
+
+
+@given(flavors(callables=False), st.integers(1, 2**63 - 1) | st.none())
+def test_text_reads_back(flavor, k):
+    flavor = flavor.replace(k=k)
+    text = str(flavor)
+    again = Flavor.parse(text)
+    assert again == flavor
+    assert hash(again) == hash(flavor)
+    assert str(again) == text
+    assert not set(text) & set(" :\n")
+    assert as_flavor(text) == flavor
+    rebuilt = eval(repr(flavor), {"Flavor": Flavor, "nan": math.nan})
+    assert rebuilt == flavor
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(AWKWARD), min_size=1, max_size=8))
+def test_tables_of_any_numbers_read_back(table):
+    flavor = Flavor(gain=table)
+    assert flavor.gain == tuple(table)
+    assert Flavor.parse(str(flavor)) == flavor
+
+
+@given(flavors(callables=False))
+def test_pickle_copy_and_set_membership(flavor):
+    for again in (pickle.loads(pickle.dumps(flavor)), copy.deepcopy(flavor), flavor.replace()):
+        assert again == flavor
+        assert {again, flavor} == {flavor}
+
+
+def test_nan_is_one_value():
+    one, other = Flavor(empty=math.nan), Flavor(empty=float("nan"))
+    assert one == other == Flavor(empty="nan") == pickle.loads(pickle.dumps(one)) == Flavor.parse(str(one))
+    assert hash(one) == hash(other)
+    assert one != Flavor(empty=0)
+    assert isinstance(one.empty, float)
+
+
+def seen_in_a_worker(flavor):
+    return str(flavor), hash(flavor) == hash(Flavor.parse(str(flavor))), flavor
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_it_travels_to_worker_processes():
+    joblib = pytest.importorskip("joblib")
+    sent = [*PRESETS.values(), Flavor(empty=math.nan, gain=(0, 1, 3))]
+    for flavor, (text, same, back) in zip(
+        sent, joblib.Parallel(n_jobs=2)(joblib.delayed(seen_in_a_worker)(f) for f in sent), strict=True
+    ):
+        assert (text, same, back) == (str(flavor), True, flavor)
+
+
+def test_every_field_counts_in_equality():
+    base = Flavor()
+    changes = {
+        "gain": "binary", "discount": "ln", "ideal": "recall", "ideal_depth": "all", "max_grade": 4, "k": 3,
+        "ties": "worst", "empty": 1, "aggregate": "micro", "negative": "drop", "unjudged": "zero", "score_dtype": "float32",
+        "short_lists": "zero",
+    }  # fmt: skip
+    others = [base.replace(**{name: value}) for name, value in changes.items()]
+    others += [
+        Flavor(discount="jarvelin"),
+        Flavor(discount="jarvelin", discount_base=3),
+        Flavor(ideal="recall", recall_depth=2),
+        Flavor(gain=(0, 1)),
+        Flavor(gain=(0, 1), off_table="zero"),
+        Flavor(ideal_depth="retrieved"),
+    ]
+    assert len({base, *others}) == len(others) + 1
+    assert {f.name for f in dataclasses.fields(Flavor)} == {*changes, "discount_base", "recall_depth", "off_table"}
+    assert Flavor(max_grade=4, gain=(0, 1), k=np.int64(3)) == Flavor(max_grade=4.0, gain=np.array([0.0, 1.0]), k=3)
+    assert base != "ndcg"
+
+
+def test_it_is_frozen_and_keyword_only():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Flavor().k = 3
+    with pytest.raises(TypeError):
+        Flavor("linear")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"gain": "exp2"}, ValueError, r"Flavor.gain must be one of 'linear', 'exponential', 'binary'.*got 'exp2'. Did you mean 'exponential'"),
+        ({"gain": ()}, ValueError, "Flavor.gain as a table must hold a gain for grade 0"),
+        ({"gain": (0, math.inf)}, ValueError, "Flavor.gain must be a finite number; got inf"),
+        ({"gain": (0, "1")}, TypeError, "Flavor.gain must be a finite number; got '1' of type str"),
+        ({"gain": 3}, TypeError, "Flavor.gain must be one of .*got 3 of type int"),
+        ({"discount": "log"}, ValueError, "Flavor.discount must be one of 'log2', 'jarvelin', 'reciprocal', 'ln', 'none'.*Did you mean 'ln'"),
+        ({"discount": 2}, TypeError, "Flavor.discount must be one of"),
+        ({"discount_base": 1}, ValueError, "Flavor.discount_base must be greater than 1.*got 1.0"),
+        ({"discount_base": 3}, ValueError, "discount_base only has a meaning with discount='jarvelin'.*Leave it out"),
+        ({"ideal": "optimal"}, ValueError, "Flavor.ideal must be one of 'global', 'recall', 'local', 'max', 'given'; got 'optimal'"),
+        ({"ideal": "max"}, ValueError, "Flavor.max_grade must be given with ideal='max'.*got None. Pass the top"),
+        ({"ideal": "max", "max_grade": 3, "gain": (0, 1)}, ValueError, "max_grade must be a grade of the gain table, an integer from 0 to 1; got 3.0"),
+        ({"max_grade": math.nan}, ValueError, "Flavor.max_grade must be a finite number; got nan"),
+        ({"max_grade": True}, TypeError, "Flavor.max_grade must be a finite number; got True of type bool"),
+        ({"ideal_depth": 10}, TypeError, "Flavor.ideal_depth must be one of 'k', 'all', 'retrieved'; got 10"),
+        ({"ideal_depth": "retreived"}, ValueError, "got 'retreived'. Did you mean 'retrieved'"),
+        ({"off_table": "zero"}, ValueError, "Flavor.off_table only has a meaning with a gain table; got off_table='zero' with gain=linear. Leave it out"),
+        ({"off_table": "drop", "gain": (0, 1)}, ValueError, "Flavor.off_table must be one of 'raise', 'zero'; got 'drop'"),
+        ({"short_lists": 0}, TypeError, "Flavor.short_lists must be one of 'score', 'zero'; got 0"),
+        ({"short_lists": "zeros"}, ValueError, "got 'zeros'. Did you mean 'zero'"),
+        ({"gain": "judge"}, ValueError, "got 'judge'. Did you mean 'judged'"),
+        ({"recall_depth": 3}, ValueError, "recall_depth only has a meaning with ideal='recall'"),
+        ({"recall_depth": 0, "ideal": "recall"}, ValueError, "Flavor.recall_depth must be an integer >= 1.*got 0"),
+        ({"k": 0}, ValueError, "Flavor.k must be an integer >= 1, or None for no cut-off; got 0"),
+        ({"k": True}, TypeError, "Flavor.k must be an integer.*got True of type bool"),
+        ({"k": 10.0}, TypeError, "Flavor.k must be an integer.*got 10.0 of type float"),
+        ({"ties": "mean"}, ValueError, "Flavor.ties must be one of 'average', 'first', 'last', 'best', 'worst', 'docid'; got 'mean'. Did you mean 'average'"),
+        ({"empty": 0.5}, ValueError, "Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got 0.5"),
+        ({"empty": "skp"}, ValueError, "Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got 'skp'. Did you mean 'skip'"),
+        ({"empty": True}, TypeError, "Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got True"),
+        ({"empty": None}, TypeError, "Flavor.empty must be 0, 1, nan"),
+        ({"aggregate": "mean"}, ValueError, "Flavor.aggregate must be one of 'macro', 'micro'"),
+        ({"negative": "clip"}, ValueError, "Flavor.negative must be one of 'raise', 'zero', 'drop', 'allow'; got 'clip'. Did you mean 'zero'"),
+        ({"unjudged": "condensed"}, ValueError, "Flavor.unjudged must be one of 'raise', 'zero', 'condense'; got 'condensed'. Did you mean 'condense'"),
+        ({"score_dtype": "float16"}, ValueError, "Flavor.score_dtype must be one of 'float64', 'float32'"),
+        ({"score_dtype": np.float32}, TypeError, "Flavor.score_dtype must be one of"),
+    ],
+)  # fmt: skip
+def test_it_is_validated_when_it_is_made(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Flavor(**arguments)
+    if "max_grade" not in message:
+        with pytest.raises(error, match=message):
+            Flavor().replace(**arguments)
+
+
+def test_a_name_that_is_no_field():
+    with pytest.raises(TypeError, match=r"'tie' is not a field of Flavor; the fields are 'gain'.*Did you mean 'ties'"):
+        Flavor().replace(tie="average")
+    with pytest.raises(TypeError, match="'at' is not a field of Flavor"):
+        Flavor.preset("sklearn", at=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        (3, TypeError, "text must be a str such as 'ndcg', 'ndcg@10'.*got 3 of type int"),
+        ("", ValueError, "a flavor's text must have the form"),
+        ("ndcg @10", ValueError, "a flavor's text must have the form"),
+        ("ndcg[gain=linear", ValueError, "a flavor's text must have the form"),
+        ("map@10", ValueError, "a flavor's text must start with one of 'ndcg', 'sklearn'"),
+        ("scikit-learn", ValueError, "Did you mean 'sklearn'"),
+        ("ndcg@ten", ValueError, "k must be an integer >= 1; got 'ten'"),
+        ("ndcg@0", ValueError, "Flavor.k must be an integer >= 1"),
+        ("ndcg[ties]", ValueError, "must have the form name=value; got 'ties'"),
+        ("ndcg[tie=first]", ValueError, "a switch in a flavor's text must be one of.*Did you mean 'ties'"),
+        ("ndcg[ties=first,ties=last]", ValueError, "must set 'ties' once"),
+        ("ndcg@5[k=5]", ValueError, "must set 'k' once"),
+        ("ndcg[ties=mean]", ValueError, "Flavor.ties must be one of.*Did you mean 'average'"),
+        ("ndcg[max_grade=a]", ValueError, "max_grade must be a number; got 'a'"),
+        ("ndcg[gain=0|x]", ValueError, "gain must be a number; got 'x'"),
+        ("ndcg[gain=<lambda>]", ValueError, "a flavor with a callable cannot be read back.*Keep the Flavor object"),
+    ],
+)
+def test_text_that_is_no_flavor(text, error, message):
+    with pytest.raises(error, match=message):
+        Flavor.parse(text)
+
+
+@given(st.text() | st.from_regex(r"(ndcg|sklearn)(@[0-9x-]{0,4})?(\[[a-z_=,0-9.|<-]{0,30}\])?", fullmatch=True))
+def test_any_text_is_a_flavor_or_a_value_error(text):
+    try:
+        flavor = Flavor.parse(text)
+    except ValueError:
+        return
+    assert Flavor.parse(str(flavor)) == flavor
+
+
+def test_text_may_start_from_a_preset():
+    assert Flavor.parse("lightgbm@10") == Flavor.preset("lightgbm", k=10)
+    assert Flavor.parse("lightgbm@10[ties=average,empty=skip]") == Flavor.preset(
+        "lightgbm", k=10, ties="average", empty="skip"
+    )
+    assert Flavor.parse("xgboost[k=None]").k is None
+    assert Flavor.parse("ndcg") == Flavor()
+
+
+def gain_of_my_own(grade):
+    return grade**2
+
+
+def test_callables_are_compared_by_identity_and_shown():
+    flavor = Flavor(gain=gain_of_my_own, discount=abs)
+    assert flavor == Flavor(gain=gain_of_my_own, discount=abs) == pickle.loads(pickle.dumps(flavor))
+    assert flavor != Flavor(gain=lambda y: y**2, discount=abs)
+    assert "gain=<gain_of_my_own>" in str(flavor)
+    assert "D(r) = <abs>(r), a callable" in flavor.describe()
+
+
+@given(flavors())
+def test_the_description_has_the_formula_and_every_switch(flavor):
+    words = flavor.describe()
+    at = "" if flavor.k is None else f"@{flavor.k}"
+    assert words.startswith(f"NDCG{at} = DCG{at} / IDCG{at}")
+    for switch in ("gain", "discount", "ties", "ideal", "empty", "aggregate", "negative", "unjudged", "scores", "text"):
+        assert f"\n  {switch:<10} " in words
+    assert str(flavor) in words
+
+
+def test_descriptions_differ_where_flavors_differ():
+    changes = [
+        {}, {"gain": "exponential"}, {"discount": "reciprocal"}, {"ideal": "recall"}, {"ideal": "local"}, {"empty": 1},
+        {"ideal": "max", "max_grade": 4}, {"ideal_depth": "all"}, {"ideal": "recall", "recall_depth": 3}, {"ties": "docid"},
+        {"aggregate": "micro"}, {"negative": "drop"}, {"unjudged": "condense"}, {"score_dtype": "float32"}, {"max_grade": 3},
+        {"gain": "judged"}, {"gain": (0, 1)}, {"gain": (0, 1), "off_table": "zero"}, {"ideal": "given"}, {"ideal_depth": "retrieved"},
+        {"short_lists": "zero"},
+    ]  # fmt: skip
+    texts = {Flavor(k=5, **change).describe().rsplit("\n", 1)[0] for change in changes}
+    assert len(texts) == len(changes)
+    assert "not cut at 5" in Flavor(k=5, ideal_depth="all").describe()
+    assert "D(r) = 0 for r > 5" in Flavor(k=5).describe()
+
+
+def test_presets_are_listed_and_say_where_they_come_from():
+    assert set(PRESETS) == set(MIRRORS)
+    assert {"sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval"} <= set(PRESETS)
+    assert {"burges2005", "jarvelin2002"} <= set(PRESETS)
+    first = {"pytrec_eval": "trec_eval", "ir_measures": "trec_eval", "letor4": "letor3", "spark": "recbole"}
+    for name, flavor in PRESETS.items():
+        mirror = MIRRORS[name]
+        assert flavor == Flavor.preset(name) == Flavor(**mirror.switches)
+        assert flavor.preset_name == flavor.replace(k=7).preset_name == first.get(name, name)
+        assert flavor.metric_name == f"ndcg_{first.get(name, name)}"
+        assert all((mirror.library, mirror.verified, mirror.unusual))
+        assert re.search(r"\d", mirror.library), "no version"
+        assert mirror.library in flavor.describe()
+        assert MIRRORS[first.get(name, name)].unusual in flavor.describe()
+    assert "also       letor4: LETOR 4.0" in Flavor.preset("letor3").describe()
+    assert "also" not in Flavor.preset("mslr").describe()
+    with pytest.raises(TypeError):
+        PRESETS["mine"] = Flavor()
+    with pytest.raises(ValueError, match="must be the name of a preset, one of 'sklearn'.*Did you mean 'catboost'"):
+        Flavor.preset("catbost")
+    with pytest.raises(TypeError, match="must be the name of a preset"):
+        Flavor.preset(Flavor())
+
+
+@given(flavors(callables=False), flavors(callables=False))
+def test_metric_names_are_safe_in_logs(one, other):
+    for flavor in (one, other):
+        assert flavor.metric_name.startswith("ndcg_")
+        assert flavor.metric_name.replace("_", "").isalnum()
+        assert flavor.replace(k=3).metric_name == flavor.replace(k=None).metric_name
+    assert (one.metric_name == other.metric_name) == (one.replace(k=None) == other.replace(k=None))
+
+
+def test_metric_names_are_the_same_in_every_process():
+    code = "from ndcg_ml import Flavor; print(Flavor(gain=(0, 1, 3), empty='skip').metric_name)"
+    names = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout.strip()
+        for seed in ("1", "2")
+    }
+    assert names == {Flavor(gain=(0, 1, 3), empty="skip").metric_name}
+
+
+def test_cutoffs():
+    flavor = Flavor(k=7)
+    assert cutoffs(..., flavor) == ((7,), False)
+    assert cutoffs(None, flavor) == ((None,), False)
+    assert cutoffs(np.int32(3), flavor) == ((3,), False)
+    for several in ([1, 3, None], (1, 3, None), np.array([1, 3, None], dtype=object)):
+        assert cutoffs(several, flavor) == ((1, 3, None), True)
+    assert cutoffs(range(1, 3), flavor) == ((1, 2), True)
+
+
+def test_the_version_is_stated():
+    assert ndcg_ml.__version__.count(".") == 2

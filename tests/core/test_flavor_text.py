@@ -1,0 +1,292 @@
+"""A flavor in words: its description, its text and what is refused, compared in full."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import math
+import re
+from typing import Any
+
+import pytest
+
+from ndcg_ml import PRESETS, Flavor, evaluate
+from ndcg_ml.flavor import cutoffs, switch_text
+from ndcg_ml.presets import MIRRORS
+
+# -- the flavor in words --------------------------------------------------------------------------------------------
+
+
+def own(number: float) -> float:
+    return number
+
+
+def test_a_description_is_these_lines() -> None:
+    flavor = Flavor(gain="exponential", k=10, empty="skip", aggregate="micro", unjudged="condense")
+    assert flavor.describe().split("\n") == [
+        "NDCG@10 = DCG@10 / IDCG@10, DCG@10 = sum over documents of gain(y) * D(rank)",
+        "  gain       gain(y) = 2^y - 1",
+        "  discount   D(r) = 1 / log2(r + 1); D(r) = 0 for r > 10",
+        "  ties       every order of the tied documents counts the same (their mean discount)",
+        "  ideal      all judged documents of the query, retrieved or not, best first",
+        "  empty      a query whose ideal DCG is 0 is left out of the mean",
+        "  aggregate  sum of DCG over sum of IDCG",
+        "  negative   a negative label is an error",
+        "  unjudged   a document without a label (NaN) is removed before ranking",
+        "  scores     scores are compared in float64",
+        f"  text       {flavor}",
+    ]
+
+
+def test_the_description_of_a_preset_ends_with_what_it_mirrors() -> None:
+    lines = Flavor.preset("letor3").describe().split("\n")
+    assert lines[0] == "NDCG = DCG / IDCG, DCG = sum over documents of gain(y) * D(rank)"
+    three, four = MIRRORS["letor3"], MIRRORS["letor4"]
+    assert lines[-4:] == [
+        f"  preset     letor3: {three.library}",
+        f"  note       {three.unusual}",
+        f"  also       letor4: {four.library}",
+        f"  text       {Flavor.preset('letor3')}",
+    ]
+    assert [line.split()[0] for line in lines[1:10]] == (
+        ["gain", "discount", "ties", "ideal", "empty", "aggregate", "negative", "unjudged", "scores"]
+    )
+
+
+ALL_JUDGED = "all judged documents of the query, retrieved or not, "
+
+
+@pytest.mark.parametrize(
+    ("switches", "row", "words"),
+    [
+        ({"gain": own}, "gain", "gain(y) = <own>(y), a callable"),
+        ({"gain": (0, 1, 3)}, "gain", "gain(y) = table 0|1|3, by grade"),
+        ({"gain": (0, 1), "off_table": "zero"}, "gain", "gain(y) = table 0|1, by grade; a grade beyond it gains 0"),
+        ({"max_grade": 2.5}, "gain", "gain(y) = y; a label above 2.5 is an error"),
+        ({"discount": own}, "discount", "D(r) = <own>(r), a callable"),
+        ({"discount": "jarvelin", "discount_base": 3}, "discount", "D(r) = 1 for r < 3, else 1 / log_3(r)"),
+        (
+            {"short_lists": "zero"},
+            "discount",
+            "D(r) = 1 / log2(r + 1); a query with fewer than k documents has DCG 0",
+        ),
+        (
+            {"short_lists": "zero", "k": 4},
+            "discount",
+            "D(r) = 1 / log2(r + 1); D(r) = 0 for r > 4; a query with fewer than 4 documents has DCG 0",
+        ),
+        ({}, "ideal", f"{ALL_JUDGED}best first"),
+        ({"k": 3, "ideal_depth": "all"}, "ideal", f"{ALL_JUDGED}best first; not cut at 3"),
+        (
+            {"k": 3, "ideal_depth": "retrieved"},
+            "ideal",
+            f"{ALL_JUDGED}best first; cut after as many documents as were retrieved",
+        ),
+        ({"ideal": "given"}, "ideal", f"{ALL_JUDGED}in the order of the input"),
+        ({"ideal": "recall"}, "ideal", "the retrieved documents, best first"),
+        ({"ideal": "recall", "recall_depth": 5}, "ideal", "the retrieved documents among the first 5, best first"),
+        ({"ideal": "local"}, "ideal", "the expected gains at every rank, re-sorted"),
+        ({"ideal": "local", "k": 3}, "ideal", "the expected gains at ranks 1..3, re-sorted"),
+        ({"ideal": "max", "max_grade": 4}, "ideal", "gain(4) at as many ranks as documents were retrieved"),
+        ({"ideal": "max", "max_grade": 4, "k": 3}, "ideal", "gain(4) at ranks 1..3"),
+        ({"empty": "raise"}, "empty", "a query whose ideal DCG is 0 is an error"),
+        ({"empty": "nan"}, "empty", "a query whose ideal DCG is 0 scores nan"),
+        ({"empty": 1}, "empty", "a query whose ideal DCG is 0 scores 1"),
+    ],
+)
+def test_a_switch_is_described_in_these_words(switches: dict[str, Any], row: str, words: str) -> None:
+    assert f"\n  {row:<10} {words}\n" in Flavor(**switches).describe()
+
+
+def test_flavors_that_differ_spread_over_hashes() -> None:
+    assert len({hash(flavor) for flavor in PRESETS.values()}) == len(set(PRESETS.values()))
+
+
+# -- the flavor's text and its errors -------------------------------------------------------------------------------
+
+
+class Named:
+    """A callable that is no function."""
+
+    def __call__(self, number: float) -> float:
+        return number
+
+
+def test_the_text_of_a_flavor_is_as_short_as_it_reads() -> None:
+    assert str(Flavor()) == "ndcg[gain=linear,discount=log2,ideal=global,ties=average,empty=0]"
+    assert str(Flavor(max_grade=4, gain=(0, 0.5))) == (
+        "ndcg[gain=0|0.5,discount=log2,ideal=global,ties=average,empty=0,max_grade=4]"
+    )
+    assert switch_text(999999999999999.0) == "999999999999999"
+    assert switch_text(1e15) == "1000000000000000.0"
+
+
+def test_what_a_flavor_is_where_nothing_is_said() -> None:
+    assert {field.name: getattr(Flavor(), field.name) for field in dataclasses.fields(Flavor)} == {
+        "gain": "linear",
+        "off_table": "raise",
+        "discount": "log2",
+        "discount_base": 2.0,
+        "ideal": "global",
+        "ideal_depth": "k",
+        "recall_depth": None,
+        "max_grade": None,
+        "k": None,
+        "short_lists": "score",
+        "ties": "average",
+        "empty": 0.0,
+        "aggregate": "macro",
+        "negative": "raise",
+        "unjudged": "raise",
+        "score_dtype": "float64",
+    }
+
+
+def test_a_callable_of_any_kind_is_shown_without_spaces() -> None:
+    assert switch_text(Named()) == "<Named>"
+    assert switch_text(functools.partial(pow, 2)) == "<partial>"
+    spaced = Named()
+    spaced.__dict__["__qualname__"] = "two words"
+    assert switch_text(spaced) == "<two_words>"
+    assert "gain=<two_words>," in str(Flavor(gain=spaced))
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("ndcg[max_grade=None]", "max_grade", None),
+        ("ndcg[max_grade=1E2]", "max_grade", 100.0),
+        ("ndcg[max_grade=1e+2]", "max_grade", 100.0),
+        ("ndcg[empty=0.0]", "empty", 0.0),
+        ("ndcg[empty=1.0]", "empty", 1.0),
+    ],
+)
+def test_numbers_may_be_written_in_other_ways(text: str, field: str, value: float | None) -> None:
+    assert getattr(Flavor.parse(text), field) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ndcg[short_lists=None]", "Flavor.short_lists must be one of 'score', 'zero'; got 'None'."),
+        ("ndcg@5x", "k must be an integer >= 1; got '5x' in the text of a flavor."),
+        ("ndcg[max_grade=1.2.3]", "max_grade must be a number; got '1.2.3' in the text of a flavor."),
+        ("ndcg[max_grade=.]", "max_grade must be a number; got '.' in the text of a flavor."),
+        ("ndcg[max_grade=-.]", "max_grade must be a number; got '-.' in the text of a flavor."),
+        ("ndcg[max_grade=..]", "max_grade must be a number; got '..' in the text of a flavor."),
+        ("ndcg[empty=0x]", "empty must be a number; got '0x' in the text of a flavor."),
+        ("ndcg[ideal=a=b]", "Flavor.ideal must be one of 'global', 'recall', 'local', 'max', 'given'; got 'a=b'."),
+    ],
+)  # fmt: skip
+def test_what_the_text_gets_wrong_is_said_in_full(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Flavor.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("switches", "error", "end"),
+    [
+        ({"ideal": 3}, TypeError, "; got 3."),
+        ({"ideal": "xyzzy"}, ValueError, "; got 'xyzzy'."),
+        ({"gain": "e2"}, ValueError, "; got 'e2'."),
+        ({"gain": "expo"}, ValueError, "; got 'expo'. Did you mean 'exponential'?"),
+        ({"discount": "recip"}, ValueError, "; got 'recip'. Did you mean 'reciprocal'?"),
+        ({"discount": "jarv"}, ValueError, "; got 'jarv'. Did you mean 'jarvelin'?"),
+        ({"ideal_depth": "retr"}, ValueError, "; got 'retr'. Did you mean 'retrieved'?"),
+    ],
+)
+def test_a_suggestion_is_made_where_one_is_near(switches: dict[str, Any], error: type[Exception], end: str) -> None:
+    with pytest.raises(error, match=f"{re.escape(end)}$"):
+        Flavor(**switches)
+
+
+def test_a_flavor_has_one_cut_off() -> None:
+    with pytest.raises(ValueError, match=r"^a flavor's text must have the form .*; got 'ndcg@5@3'\.$"):
+        Flavor.parse("ndcg@5@3")
+
+
+def test_the_name_for_logs_is_a_digest_of_the_text_without_the_cut_off() -> None:
+    flavor = Flavor(gain=(0, 1, 3), k=10, empty="skip")
+    digest = hashlib.sha256(str(flavor.replace(k=None)).encode()).hexdigest()
+    assert flavor.metric_name == f"ndcg_{digest[:8]}"
+
+
+def test_a_word_for_a_gain_is_not_taken_for_a_table() -> None:
+    with pytest.raises(ValueError, match=r"^Flavor\.gain must be one of 'linear', .*; got 'e2'"):
+        Flavor.parse("ndcg[gain=e2]")
+
+
+def test_the_type_of_what_is_no_name_is_said() -> None:
+    with pytest.raises(TypeError, match=r"^name must be the name of a preset \(a str\); got 3 of type int\.$"):
+        Flavor.preset(3)  # type: ignore[arg-type]
+
+
+def test_only_the_maximal_ideal_limits_the_cut_off() -> None:
+    flavor = Flavor(ideal="max", max_grade=1)
+    assert cutoffs((10**8, None), flavor) == ((10**8, None), True)
+    with pytest.raises(ValueError, match=r"^k must be at most 100000000 under ideal='max', .*; got 100000001. Choose"):
+        cutoffs((3, 10**8 + 1, None), flavor)
+    assert cutoffs(10**12, Flavor()) == ((10**12,), False)
+    assert cutoffs(10**12, Flavor(ideal="local")) == ((10**12,), False)
+
+
+def test_there_is_no_negative_zero() -> None:
+    assert repr(Flavor(gain=(-0.0, 1), max_grade=-0.0)) == "Flavor(gain=(0.0, 1.0), max_grade=0.0)"
+    assert math.copysign(1, float(Flavor(empty=-0.0).empty)) == 1
+
+
+def test_a_refused_switch_says_what_else_it_may_be() -> None:
+    with pytest.raises(ValueError, match=r"'ln', 'none', or a callable of one rank; got 'xyzzy'\.$"):
+        Flavor(discount="xyzzy")
+    with pytest.raises(
+        ValueError, match=r"'binary', 'judged', a table \(.*\) or a callable of one grade; got 'xyzzy'\.$"
+    ):
+        Flavor(gain="xyzzy")
+    with pytest.raises(ValueError, match=r"'macro', 'micro'; got 'xyzzy'\.$"):
+        Flavor(aggregate="xyzzy")
+
+
+@pytest.mark.parametrize("grade", [0, 1])
+def test_every_grade_of_a_gain_table_may_be_the_top(grade: int) -> None:
+    flavor = Flavor(ideal="max", gain=(2, 3), max_grade=grade, k=1)
+    assert evaluate([0.0], [1], group=[1], flavor=flavor).per_query.idcg.tolist() == [2.0 + grade]
+    assert Flavor(ideal="max", gain=(2,), max_grade=0).max_grade == 0
+
+
+@pytest.mark.parametrize("grade", [2, 0.5, -1])
+def test_the_top_grade_must_be_in_the_gain_table(grade: float) -> None:
+    message = f"Flavor.max_grade must be a grade of the gain table, an integer from 0 to 1; got {float(grade)!r}."
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Flavor(ideal="max", gain=(2, 3), max_grade=grade)
+
+
+@pytest.mark.parametrize(
+    ("switches", "error", "message"),
+    [
+        (
+            {"ideal": "recall", "recall_depth": 0},
+            ValueError,
+            "Flavor.recall_depth must be an integer >= 1, or None for all that was retrieved; got 0.",
+        ),
+        (
+            {"ideal": "recall", "recall_depth": 1.0},
+            TypeError,
+            "Flavor.recall_depth must be an integer >= 1, or None for all that was retrieved; got 1.0 of type float.",
+        ),
+        ({"k": 0}, ValueError, "Flavor.k must be an integer >= 1, or None for no cut-off; got 0."),
+        ({"discount_base": "2"}, TypeError, "Flavor.discount_base must be a finite number; got '2' of type str."),
+        ({"max_grade": math.inf}, ValueError, "Flavor.max_grade must be a finite number; got inf."),
+        ({"gain": ()}, ValueError, "Flavor.gain as a table must hold a gain for grade 0 at least; got an empty table."),
+    ],
+)
+def test_what_a_switch_gets_wrong_is_said_in_full(
+    switches: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+        Flavor(**switches)
+
+
+def test_no_cut_off_at_all_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^k must hold at least one cut-off; got an empty sequence\.$"):
+        cutoffs([], Flavor())

@@ -1,0 +1,752 @@
+"""Parts of a data set add up to the whole, exactly; and what is not disjoint or not whole is refused."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import datetime
+import json
+import math
+import os
+import pickle
+import subprocess
+import sys
+from fractions import Fraction
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import Problem, flavors, problems, square_root
+
+from ndcg_ml import (
+    Flavor,
+    PartialEvaluation,
+    evaluate,
+    evaluate_batches,
+    evaluate_part,
+    ndcg_score,
+)
+from ndcg_ml._exact import Exact, exact_sum
+from ndcg_ml._query_ids import KINDS
+
+KS: Any = (1, 3, None)
+
+
+class SquareRoot:
+    """A callable that is equal to itself alone."""
+
+    def __call__(self, grade: float) -> float:
+        return square_root(grade)
+
+
+def copied(function: Any) -> Any:
+    """What a process gets that was sent a function of ``__main__``, or an object."""
+    if isinstance(function, FunctionType):
+        return FunctionType(function.__code__, function.__globals__, function.__name__)
+    return copy.copy(function)
+
+
+def part_of(problem: Problem, flavor: Flavor, queries: list[int], k: Any = ...) -> PartialEvaluation:
+    """The part that these queries of the problem are."""
+    weights = None if problem.weights is None else tuple(problem.weights[q] for q in queries)
+    some = Problem(tuple(problem.queries[q] for q in queries), weights)
+    return evaluate_part(**some.flat(flavor), query_id=np.array(queries, dtype=np.int64), flavor=flavor, k=k)
+
+
+def outcome(function: Any) -> Any:
+    try:
+        return function()
+    except ValueError as error:
+        return str(error)
+
+
+def same(got: Any, expected: Any) -> bool:
+    """Both the same value to 1e-12, or both an error."""
+    if isinstance(expected, str) or isinstance(got, str):
+        return isinstance(expected, str) and isinstance(got, str)
+    if isinstance(expected, dict):
+        return got.keys() == expected.keys() and all(same(got[k], expected[k]) for k in expected)
+    return bool(np.isclose(got, expected, rtol=1e-12, atol=1e-13, equal_nan=True))
+
+
+# -- sums without rounding ---------------------------------------------------------------------------------------------
+
+ANY = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(ANY, max_size=30), st.integers(-3000, 3000))
+def test_an_exact_sum_is_the_sum_of_fractions(values: list[float], exponent: int) -> None:
+    total = exact_sum(np.array(values, dtype=np.float64), exponent)
+    assert (
+        Fraction(total.mantissa) * Fraction(2) ** total.exponent == sum(map(Fraction, values)) * Fraction(2) ** exponent
+    )
+    assert total.mantissa % 2 or total == Exact(0, 0)
+
+
+@given(st.lists(ANY, max_size=30))
+def test_an_exact_sum_rounds_once(values: list[float]) -> None:
+    expected = sum(map(Fraction, values))
+    try:
+        rounded = float(expected)
+    except OverflowError:
+        rounded = math.inf if expected > 0 else -math.inf
+    assert exact_sum(np.array(values, dtype=np.float64)).rounded() == rounded
+
+
+@given(st.lists(st.tuples(ANY, st.integers(-5000, 5000)), max_size=8), st.randoms())
+def test_exact_numbers_add_up_in_any_order(terms: list[tuple[float, int]], random: Any) -> None:
+    numbers = [exact_sum(np.array([value]), exponent) for value, exponent in terms]
+    shuffled = random.sample(numbers, len(numbers))
+    forward, other = Exact(0, 0), Exact(0, 0)
+    for number, another in zip(numbers, shuffled, strict=True):
+        forward, other = forward.plus(number), another.plus(other)
+    assert forward == other
+
+
+def test_exact_numbers_far_apart_do_not_fill_the_memory() -> None:
+    huge, one = Exact(1, 10**15), Exact(1, 0)
+    assert huge.plus(one) == one.plus(huge) == huge
+    assert Exact(-1, 10**15).plus(one) == Exact(-1, 10**15)
+    assert huge.rounded(10**15) == 1.0
+    assert one.rounded(10**15) == 0.0
+    assert huge.rounded() == math.inf
+    assert Exact(-1, 10**15).rounded() == -math.inf
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_an_exact_sum_refuses_what_is_not_finite(bad: float) -> None:
+    with pytest.raises(ValueError, match="too large for float64"):
+        exact_sum(np.array([1.0, bad]))
+
+
+# -- parts and the whole -----------------------------------------------------------------------------------------------
+
+
+@given(st.data())
+def test_parts_add_up_to_the_whole_in_any_grouping(data: st.DataObject) -> None:
+    flavor = data.draw(flavors())
+    problem = data.draw(problems(flavor, max_queries=8))
+    k = data.draw(st.sampled_from([..., None, 2, KS]))
+    where = data.draw(st.lists(st.integers(0, 3), min_size=len(problem.queries), max_size=len(problem.queries)))
+    shards = [[q for q, shard in enumerate(where) if shard == number] for number in range(4)]
+    whole = outcome(lambda: ndcg_score(**problem.flat(flavor), flavor=flavor, k=k))
+    try:
+        parts = [part_of(problem, flavor, shard, k) for shard in shards]
+    except ValueError:
+        assert isinstance(whole, str)  # empty="raise"
+        return
+    order = data.draw(st.permutations(range(4)))
+    a, b, c, d = (parts[i] for i in order)
+    merged = PartialEvaluation.merge(parts)
+    assert merged == (a + b) + (c + d) == a + (b + (c + d)) == sum([d, c, b, a]) == ((d + b) + a) + c
+    assert hash(merged) == hash(sum([d, c, b, a]))
+    assert same(outcome(lambda: merged.value), whole)
+    everything = part_of(problem, flavor, list(range(len(problem.queries))), k)
+    assert same(outcome(lambda: merged.value), outcome(lambda: everything.value))
+    assert (merged.n_queries, merged.n_docs, merged.n_empty) == (
+        everything.n_queries,
+        everything.n_docs,
+        everything.n_empty,
+    )
+    np.testing.assert_array_equal(merged.ids, everything.ids)
+
+
+@given(st.data())
+def test_a_part_survives_json_and_pickle(data: st.DataObject) -> None:
+    flavor = data.draw(flavors())
+    problem = data.draw(problems(flavor))
+    queries = list(range(len(problem.queries)))
+    part = outcome(lambda: part_of(problem, flavor, queries, data.draw(st.sampled_from([..., KS]))))
+    if isinstance(part, str):
+        return
+    assert pickle.loads(pickle.dumps(part)) == part
+    if callable(flavor.gain) or callable(flavor.discount):
+        with pytest.raises(ValueError, match="Pickle"):
+            part.to_json()
+        return
+    again = PartialEvaluation.from_json(part.to_json())
+    assert again == part
+    assert same(outcome(lambda: again.value), outcome(lambda: part.value))
+    json.loads(part.to_json().encode())
+
+
+def test_a_part_says_what_the_evaluation_of_its_rows_says() -> None:
+    y, s, qid = [3, 0, 1, 0, 0], [0.9, 0.1, 0.3, 0.2, 0.8], list("aaabb")
+    part = evaluate_part(y, s, qid=qid, flavor="lightgbm", k=10)
+    whole = evaluate(y, s, qid=qid, flavor="lightgbm", k=10)
+    assert (part.value, part.flavor, part.k) == (whole.value, whole.flavor, whole.k)
+    assert (part.n_queries, part.n_empty, part.n_docs) == (2, 1, 5)
+    assert str(part) == "ndcg@10 = 1.000000\n2 queries, 1 empty; 5 documents\n" + str(whole.flavor)
+    several = evaluate_part(y, s, qid=qid, flavor="lightgbm", k=[1, 10])
+    assert several.n_empty == {1: 1, 10: 1}
+    assert several.k == (1, 10)
+    assert str(several).startswith("ndcg@1 = 1.000000\nndcg@10 = 1.000000\n2 queries, 1 empty")
+    assert "2 queries" in repr(part)
+
+
+def test_the_cut_off_may_be_in_the_flavor_or_beside_it() -> None:
+    beside = evaluate_part([1], [1], qid=[1], flavor="sklearn", k=5)
+    within = evaluate_part([1], [1], qid=[2], flavor=Flavor.preset("sklearn", k=5))
+    assert (beside + within).n_queries == 2
+
+
+@pytest.mark.parametrize("shape", ["flat", "two-dimensional", "group"])
+def test_a_part_without_rows_changes_nothing(shape: str) -> None:
+    some = evaluate_part([1, 0], [0.1, 0.2], qid=["x", "x"])
+    forms: dict[str, Any] = {
+        "flat": lambda: evaluate_part([], [], qid=[]),
+        "two-dimensional": lambda: evaluate_part(np.empty((0, 4)), np.empty((0, 4)), query_id=[]),
+        "group": lambda: evaluate_part([], [], group=np.array([], dtype=int), query_id=[]),
+    }
+    nothing = forms[shape]()
+    assert nothing + some == some + nothing == some
+    assert str(nothing).startswith("no queries")
+    with pytest.raises(ValueError, match="no query"):
+        _ = nothing.value
+    with pytest.raises(ValueError, match="y_score must be as long as y_true"):
+        evaluate_part([], [1.0], qid=[])
+
+
+def test_queries_without_documents_count() -> None:
+    part = evaluate_part([], [], group=[0, 0], query_id=[1, 2], flavor="sklearn")
+    assert (part.n_queries, part.n_empty, part.value) == (2, 2, 0.0)
+
+
+def test_a_part_whose_weights_are_0_counts_for_nothing_and_is_still_seen() -> None:
+    some = evaluate_part([1, 0], [0.1, 0.2], qid=["x", "x"])
+    muted = evaluate_part([1, 0], [0.2, 0.1], qid=["y", "y"], query_weight=[0.0])
+    assert (some + muted).value == some.value
+    assert (some + muted).n_queries == 2
+    with pytest.raises(ValueError, match="above 0"):
+        _ = muted.value
+    with pytest.raises(ValueError, match="one weight a query"):
+        evaluate_part([1, 0], [0.2, 0.1], qid=["y", "y"], query_weight=[0.0, 0.0])
+
+
+def test_an_undefined_query_makes_the_whole_undefined() -> None:
+    flavor = Flavor(empty=math.nan)
+    whole = evaluate_part([1], [1], qid=[1], flavor=flavor)
+    empty = evaluate_part([0], [1], qid=[2], flavor=flavor)
+    assert whole.value == 1.0
+    assert math.isnan((whole + empty).value)  # type: ignore[arg-type]
+    assert math.isnan(ndcg_score([1, 0], [1, 1], group=[1, 1], flavor=flavor))
+
+
+def test_the_gain_of_one_part_may_dwarf_the_others() -> None:
+    flavor = Flavor(gain="exponential", aggregate="micro")
+    small = evaluate_part([1, 0], [1, 2], qid=[1, 1], flavor=flavor)
+    large = evaluate_part([5000, 0], [1, 2], qid=[2, 2], flavor=flavor)
+    expected = ndcg_score([1, 0, 5000, 0], [1, 2, 1, 2], group=[2, 2], flavor=flavor)
+    assert (small + large).value == pytest.approx(expected, rel=1e-14)
+    assert (large + small) == (small + large)
+    assert small.value == pytest.approx(1 / math.log2(3))
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+IDS: dict[str, tuple[Any, Any]] = {
+    "int": (np.array([3, 4]), np.array([4, 5], dtype=np.int16)),
+    "object uint64": (np.array([3, 2**63 + 4], dtype=object), np.array([2**63 + 4], dtype=np.uint64)),
+    "objects from -1 to 2^63": (np.array([2**63 + 1, -1], dtype=object), np.array([-1, 3], dtype=object)),
+    "uint64": (np.array([3, 2**63 + 4], dtype=np.uint64), np.array([2**63 + 4], dtype=np.uint64)),
+    "bool": (np.array([True, False]), np.array([False])),
+    "negative": (np.array([-1, 4]), np.array([-1])),
+    "str": (["a", "b"], np.array(["b", "longer"])),
+    "objects": (np.array(["a", "b"], dtype=object), ["b"]),
+    "object integers": (np.array([3, 4], dtype=object), [4]),
+    "zeros at the end": (np.array(["b", "b\0"], dtype=object), np.array(["b\0"], dtype=object)),
+    "bytes": (np.array([b"a", b"b"]), np.array([b"b"], dtype=object)),
+    "float": (np.array([0.5, -0.0]), np.array([0.0])),
+    "time": (np.array(["2026-01-01", "2026-01-02"], dtype="M8[s]"), np.array(["2026-01-02"], dtype="M8[ms]")),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_query_in_two_parts_is_recognised(name: str) -> None:
+    first, second = (evaluate_part(np.ones((len(ids), 1)), np.ones((len(ids), 1)), query_id=ids) for ids in IDS[name])
+    with pytest.raises(ValueError, match="1 of the queries is in two of the parts"):
+        first + second
+    with pytest.raises(ValueError, match="2 of the queries are in two"):
+        first + first
+    (other,) = (x for x in IDS[name][0] if x not in list(IDS[name][1]))
+    alone = evaluate_part([1], [1], qid=np.array([other], dtype=np.asarray(IDS[name][0]).dtype))
+    assert (alone + second).n_queries == 1 + len(second.ids)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([1], ["1"]), ([1], [1.0]), (["a"], np.array([b"a"]))],
+)
+def test_ids_of_unlike_types_are_refused(first: Any, second: Any) -> None:
+    parts = [evaluate_part([1], [1], qid=ids) for ids in (first, second)]
+    with pytest.raises(TypeError, match="query ids must be of one type in all parts"):
+        sum(parts)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        np.array([(1, 2), "a"], dtype=object),
+        np.array([1, "a"], dtype=object),
+        np.array([1 + 2j, 3]),
+        np.array([1, 2], dtype="m8[s]"),
+    ],
+    ids=str,
+)
+def test_ids_that_have_no_number_are_refused(ids: Any) -> None:
+    with pytest.raises(TypeError, match="query ids must be integers, strings"):
+        evaluate_part([1, 1], [1, 2], qid=ids)
+
+
+@pytest.mark.parametrize("qid", [-7, 12])
+def test_a_query_in_two_parts_is_named_by_its_number(qid: int) -> None:
+    part = evaluate_part([1, 1], [1, 2], qid=[qid, qid + 100])
+    with pytest.raises(ValueError, match=rf"is in two of the parts \(query {qid}, for one\)\. Either"):
+        part + evaluate_part([1], [1], qid=[qid])
+
+
+def test_parts_of_unlike_meaning_are_refused() -> None:
+    one = evaluate_part([1], [1], qid=[1], flavor="sklearn", k=5)
+    for other in (
+        evaluate_part([1], [1], qid=[2], flavor="sklearn", k=6),
+        evaluate_part([1], [1], qid=[2], flavor="lightgbm", k=5),
+        evaluate_part([1], [1], qid=[2], flavor="sklearn", k=[5]),
+    ):
+        with pytest.raises(ValueError, match="one flavor and the same cut-offs"):
+            one + other
+    with pytest.raises(ValueError, match="at least one part"):
+        PartialEvaluation.merge([])
+    with pytest.raises(TypeError, match="PartialEvaluation objects; got float"):
+        PartialEvaluation.merge([one, 0.5])  # type: ignore[list-item]
+    for wrong in (1, 0.0, None):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            wrong + one  # type: ignore[operator]
+    assert one != 1
+
+
+def test_ids_in_lists_stay_what_they_are() -> None:
+    with pytest.raises(TypeError, match="all of one type"):
+        evaluate_part([[1], [1]], [[1], [1]], query_id=["1", 1])
+    with pytest.raises(TypeError, match="all of one type"):
+        evaluate_batches([([1, 1, 0], [1, 1, 0], ["1", 1, 2])])
+    masked = np.ma.masked_array([1, 2], mask=[False, True])
+    with pytest.raises(TypeError, match="query_id"):
+        evaluate_part([[1], [1]], [[1], [1]], query_id=masked)
+    with pytest.raises(TypeError, match="qid"):
+        evaluate_batches([([1, 1], [1, 2], masked)])
+
+
+@pytest.mark.parametrize("name", ["query_weight", "retrieved", "doc_id"])
+def test_what_goes_with_no_rows_has_none_either(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be as long as y_true, which has no rows"):
+        evaluate_part([], [], qid=[], **{name: [True]})
+
+
+def test_ids_must_be_given_once() -> None:
+    rows = np.ones((2, 3))
+    with pytest.raises(ValueError, match="got neither"):
+        evaluate_part(rows, rows)
+    with pytest.raises(ValueError, match="got both"):
+        evaluate_part([1], [1], qid=[1], query_id=[1])
+    with pytest.raises(ValueError, match=r"one id a query, shape \(2,\); got \(3,\)"):
+        evaluate_part(rows, rows, query_id=[1, 2, 3])
+    with pytest.raises(ValueError, match="must not repeat; got 1 for two"):
+        evaluate_part(rows, rows, query_id=np.array([1, 1]))
+    with pytest.raises(ValueError, match="missing value"):
+        evaluate_part(rows, rows, query_id=[1, math.nan])
+
+
+def test_empty_queries_are_refused_in_each_part_under_raise() -> None:
+    with pytest.raises(ValueError, match="query 'b'"):
+        evaluate_part([1, 0], [1, 1], qid=["a", "b"], flavor=Flavor(empty="raise"))
+
+
+def test_nothing_to_average_is_found_at_the_end() -> None:
+    flavor = Flavor(empty="skip")
+    empty = evaluate_part([0], [1], qid=[1], flavor=flavor)
+    with pytest.raises(ValueError, match="nothing to average"):
+        _ = empty.value
+    assert (empty + evaluate_part([1], [1], qid=[2], flavor=flavor)).value == 1.0
+
+
+def test_a_text_that_is_no_part_is_refused() -> None:
+    good = json.loads(evaluate_part([1], [1], qid=[1]).to_json())
+    changes: list[Any] = [
+        "",
+        "[]",
+        "{}",
+        json.dumps({**good, "ndcg_ml": 2}),
+        json.dumps({**good, "ids": "***"}),
+        json.dumps({**good, "ids": ""}),
+        json.dumps({**good, "n_queries": 2}),
+        json.dumps({**good, "n_empty": []}),
+        json.dumps({**good, "numerator": [["zz", 0]]}),
+        json.dumps({**good, "flavor": "ndcg[gain=none-such]"}),
+        json.dumps({**good, "k": [1, 2]}),
+        json.dumps({**good, "numerator": [["0x1", math.inf]]}),
+        json.dumps({**good, "flavor": 5}),
+        json.dumps({**good, "k": "three"}),
+        "[" * 100_000,
+        "5",
+        b"\xff",
+    ]
+    for text in changes:
+        with pytest.raises(ValueError, match="to_json wrote"):
+            PartialEvaluation.from_json(text)
+    assert PartialEvaluation.from_json(json.dumps(good)).value == 1.0
+
+
+def test_a_gain_without_a_name_travels_by_pickle_alone() -> None:
+    part = evaluate_part([4, 1], [1, 2], qid=[1, 1], flavor=Flavor(gain=square_root))
+    with pytest.raises(ValueError, match="Pickle the part instead"):
+        part.to_json()
+    assert pickle.loads(pickle.dumps(part)) == part
+
+
+@pytest.mark.parametrize(
+    ("gain", "name"),
+    [(lambda grade: grade, "gain"), (square_root, "gain"), (SquareRoot(), "discount")],
+    ids=["a lambda", "a function", "an object"],
+)
+def test_parts_of_copies_of_one_callable_say_why_they_do_not_merge(gain: Any, name: str) -> None:
+    copies = [Flavor(**{name: copied(gain)}, k=5) for _ in range(2)]
+    parts = [evaluate_part([1], [1], qid=[i], flavor=flavor) for i, flavor in enumerate(copies)]
+    with pytest.raises(
+        ValueError, match=rf"both print as ndcg@5\[.*, but {name} is a callable, .* Define it as a"
+    ) as caught:
+        sum(parts)
+    assert "__main__" in str(caught.value)
+    assert "module that all processes import" in str(caught.value)
+    assert "0x" not in str(caught.value)  # an address would differ in every process
+    if name == "discount":
+        both = [evaluate_part([1], [1], qid=[i], flavor=f.replace(gain=f.discount)) for i, f in enumerate(copies)]
+        with pytest.raises(ValueError, match="but gain and discount are callables"):
+            sum(both)
+    with pytest.raises(ValueError, match="one flavor and the same cut-offs"):
+        parts[0] + evaluate_part([1], [1], qid=[1], flavor=copies[1], k=6)
+
+
+SCRIPT = """
+import multiprocessing, sys
+from joblib import Parallel, delayed
+from strategies import square_root as imported
+from ndcg_ml import Flavor, evaluate_part
+
+def in_main(grade):
+    return grade**0.5
+
+def part(query, flavor):
+    return evaluate_part([3, 1, 0], [0.1, 0.2, 0.3], qid=[query] * 3, flavor=flavor)
+
+def total(name, parts):
+    try:
+        print(name, sum(parts).n_queries)
+    except ValueError as error:
+        print(name, error)
+
+if __name__ == "__main__":
+    for name, gain in (("imported", imported), ("in_main", in_main)):
+        flavor = Flavor(gain=gain)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            total(f"spawn {name}", pool.starmap(part, [(1, flavor), (2, flavor)]))
+        total(f"loky {name}", Parallel(n_jobs=2)(delayed(part)(query, flavor) for query in (1, 2)))
+"""
+
+
+def test_a_callable_gain_travels_between_processes_where_they_import_it(tmp_path: Path) -> None:
+    pytest.importorskip("joblib")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parent)])
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, tmp_path / "script.py"], capture_output=True, text=True, env=environment, timeout=300
+    )
+    first, second, third, fourth = done.stdout.splitlines()
+    assert (first, second, third) == ("spawn imported 2", "loky imported 2", "spawn in_main 2"), done.stderr
+    assert fourth.startswith("loky in_main parts must have one flavor; both print as ndcg[gain=<in_main>")
+
+
+def changed(**changes: Any) -> str:
+    return json.dumps({**json.loads(evaluate_part([1, 0], [0, 1], qid=[1, 2]).to_json()), **changes})
+
+
+def encoded(*ids: int) -> str:
+    return base64.b64encode(np.array(ids, dtype="<u8").tobytes()).decode()
+
+
+NONE = {"n_queries": 0, "n_empty": [0], "ids": "", "id_kind": ""}
+IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
+    "NDCG of 5": ({"numerator": [["0x5", 1]]}, "an NDCG is above 1"),
+    "NDCG below 0": ({"numerator": [["-0x1", 0]]}, "an NDCG is below 0"),
+    "weights below 0": ({"denominator": [["-0x1", 0]]}, "a denominator is below 0"),
+    "NDCG without weight": ({"denominator": [["0x0", 0]]}, "an NDCG is above 1"),
+    "weights beyond all": ({"denominator": [["0x1", 5000]]}, "a denominator is too large"),
+    "sum of 3 numbers": ({"numerator": [["0x1", 0, 0]]}, "a mantissa and an exponent"),
+    "decimal mantissa": ({"numerator": [["1", 0]]}, "hexadecimal"),
+    "mantissa with a blank": ({"numerator": [[" 0x1", 0]]}, "hexadecimal"),
+    "mantissa that is a number": ({"numerator": [[1, 0]]}, "hexadecimal"),
+    "fractional exponent": ({"numerator": [["0x1", 0.5]]}, "exponent of a sum"),
+    "exponent that is true": ({"numerator": [["0x1", True]]}, "exponent of a sum"),
+    "exponent of many digits": ({"numerator": [["0x1", 10**400]]}, "exponent of a sum"),
+    "two sums for one cut-off": ({"numerator": [["0x1", 0], ["0x1", 0]]}, "one entry for each cut-off"),
+    "sums as a text": ({"numerator": "0x1"}, "one entry for each cut-off"),
+    "fewer than no queries": ({"n_queries": -1}, "n_queries must be an integer from 0"),
+    "half a query": ({"n_queries": 2.0}, "n_queries must be"),
+    "a query that is true": ({"n_queries": True}, "n_queries must be"),
+    "queries as a text": ({"n_queries": "2"}, "n_queries must be"),
+    "documents below 0": ({"n_docs": -1}, "n_docs must be an integer from 0"),
+    "documents of many digits": ({"n_docs": 10**4000}, "n_docs must be"),
+    "no documents' count": ({"n_docs": None}, "n_docs must be"),
+    "more empty than queries": ({"n_empty": [3]}, "n_empty must be an integer from 0 to 2"),
+    "fewer empty than none": ({"n_empty": [-1]}, "n_empty must be"),
+    "empty queries that score": ({"n_empty": [2], "numerator": [["0x1", 0]]}, "not that of empty queries"),
+    "empty queries that were refused": ({"n_empty": [1], "flavor": "sklearn[empty=raise]"}, "empty='raise'"),
+    "empty queries that count": ({"n_empty": [2], "flavor": "sklearn[empty=skip]"}, "denominator must be 0"),
+    "any kind of id": ({"id_kind": "uuid"}, "id_kind must be"),
+    "no kind of id": ({"id_kind": ""}, "id_kind must be"),
+    "a list of kinds": ({"id_kind": ["int"]}, "id_kind must be"),
+    "an id twice": ({"ids": encoded(1, 1)}, "none may repeat"),
+    "ids that fall": ({"ids": encoded(2, 1)}, "must rise"),
+    "one id": ({"ids": encoded(1)}, "those of 2 queries"),
+    "part of an id": ({"ids": base64.b64encode(b"123").decode()}, "could not be read"),
+    "ids that are no text": ({"ids": [1, 2]}, "base64"),
+    "an id that is not a number": ({"ids": encoded(1, 0x7FF8 << 48), "id_kind": "float"}, "no number"),
+    "two zeros": ({"ids": encoded(0, 2**63), "id_kind": "float"}, "no number"),
+    "an id that is no time": ({"ids": encoded(1, 2**63), "id_kind": "time"}, "no time"),
+    "no queries, but documents": (
+        {**NONE, "numerator": [["0x0", 0]], "denominator": [["0x0", 0]]},
+        "documents without queries",
+    ),
+    "no queries, but a sum": ({**NONE, "n_docs": 0}, "denominator must be 0"),
+    "another cut-off beside": ({"k": 3}, "another cut-off"),
+    "a cut-off that is true": ({"k": True}, "k must be"),
+    "a cut-off of 0": ({"k": [0]}, "k must be"),
+    "a cut-off twice": ({"k": [None, None]}, "must not repeat"),
+    "another key": ({"ndcg": 1.0}, "its keys must be"),
+    "a format that is true": ({"ndcg_ml": True}, "its format is True"),
+    "a format of many digits": ({"ndcg_ml": 10**400}, "its format is"),
+    "a long flavor": ({"flavor": "x" * 10**6}, "could not be read"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "message"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_a_part_that_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        PartialEvaluation.from_json(changed(**changes))
+    assert str(caught.value).startswith("text must be what PartialEvaluation.to_json wrote; ")
+    assert len(str(caught.value)) < 300
+
+
+def test_a_text_is_a_str_with_every_key_once() -> None:
+    assert PartialEvaluation.from_json(changed()) == PartialEvaluation.from_json(changed().encode())
+    with pytest.raises(ValueError, match="a key stands in it twice"):
+        PartialEvaluation.from_json(changed().replace("{", '{"n_docs": 7, ', 1))
+    with pytest.raises(ValueError, match="its keys must be"):
+        PartialEvaluation.from_json(json.dumps({"ndcg_ml": 1}))
+    for wrong in (None, 5, {"ndcg_ml": 1}):
+        with pytest.raises(TypeError, match="text must be a str or bytes"):
+            PartialEvaluation.from_json(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "flavor",
+    [
+        Flavor(ideal="given"),
+        Flavor(ideal="recall", recall_depth=1),
+        Flavor(gain=(0, 9, 1), ideal="max", max_grade=2),
+    ],
+    ids=str,
+)
+def test_a_part_may_have_an_ndcg_above_1_where_its_flavor_may(flavor: Flavor) -> None:
+    part = evaluate_part([0, 1, 1], [1, 3, 2], qid=[1, 1, 1], flavor=flavor)
+    if flavor.ideal == "recall":
+        part = evaluate_part([1, 2], [2, 1], qid=[1, 1], flavor=flavor)
+    assert part.value > 1  # type: ignore[operator]
+    assert PartialEvaluation.from_json(part.to_json()) == part
+
+
+ODD: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([2**63, 2**64, 10**400, -1, 0, 1, 2])
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["0x1", "-0x3", "0x0", "0x" + "f" * 400, "sklearn", "ndcg@5[empty=skip]", "", *KINDS])
+    | st.lists(st.integers(0, 2**64 - 1), max_size=3).map(lambda ids: encoded(*ids)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.data())
+def test_a_changed_text_is_refused_or_is_a_part(data: st.DataObject) -> None:
+    flavor = data.draw(flavors(callables=False))
+    problem = data.draw(problems(flavor))
+    part = outcome(
+        lambda: part_of(problem, flavor, list(range(len(problem.queries))), data.draw(st.sampled_from([..., KS])))
+    )
+    if isinstance(part, str):
+        return
+    text = part.to_json()
+    if data.draw(st.booleans()):
+        at, length = data.draw(st.integers(0, len(text))), data.draw(st.integers(0, 4))
+        text = text[:at] + data.draw(st.text('0123456789abx-",:[]{}= @\0', max_size=4)) + text[at + length :]
+    else:
+        stored = json.loads(text)
+        for key in data.draw(st.lists(st.sampled_from(sorted(stored)), min_size=1, max_size=2)):
+            inside = stored[key]
+            while isinstance(inside, list) and inside and data.draw(st.booleans()):
+                holder, place = inside, data.draw(st.integers(0, len(inside) - 1))
+                inside = holder[place]
+                if not isinstance(inside, list):
+                    holder[place] = data.draw(ODD)
+            if inside is stored[key]:
+                stored[key] = data.draw(ODD)
+        text = json.dumps(stored)
+    try:
+        read = PartialEvaluation.from_json(text)
+    except ValueError:
+        return
+    assert PartialEvaluation.from_json(read.to_json()) == read
+    assert len(read.ids) == len(set(read.ids.tolist())) == read.n_queries >= max(read.empties) >= min(read.empties) >= 0
+    assert read.n_docs >= 0
+    assert read.id_kind in (KINDS if read.n_queries else [""])
+    values = outcome(lambda: read.value)
+    bounded = flavor.ideal in ("global", "local") and flavor.negative != "allow" and not isinstance(flavor.gain, tuple)
+    for value in values.values() if isinstance(values, dict) else () if isinstance(values, str) else [values]:
+        if bounded and read.flavor == flavor:
+            assert math.isnan(value) or 0 <= value <= 1 + 1e-9
+    str(read)
+    assert (read + evaluate_part([], [], qid=[], flavor=read.flavor, k=read.k)) == read
+
+
+# -- streams -----------------------------------------------------------------------------------------------------------
+
+
+def stream(n_queries: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows in the order of their queries."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, n_queries)
+    qid = np.repeat(rng.permutation(n_queries), sizes)
+    return rng.integers(0, 4, qid.size), rng.normal(size=qid.size).round(1), qid
+
+
+def cut(rows: tuple[np.ndarray, ...], at: list[int]) -> list[Any]:
+    return [tuple(column[a:b] for column in rows) for a, b in zip([0, *at], [*at, rows[0].size], strict=True)]
+
+
+@given(st.lists(st.integers(0, 180), max_size=20), st.sampled_from(["int", "str", "object"]))
+def test_a_stream_may_be_cut_anywhere(at: list[int], kind: str) -> None:
+    y, s, qid = stream()
+    expected = ndcg_score(y, s, qid=qid, flavor="sklearn", k=KS)
+    ids = {"int": qid, "str": qid.astype(str), "object": np.array([f"q{i}" for i in qid], dtype=object)}[kind]
+    result = evaluate_batches(cut((y, s, ids), sorted(min(a, y.size) for a in at)), flavor="sklearn", k=KS)
+    assert same(result.value, expected)
+    assert result.n_queries == 40
+    assert result.n_docs == y.size
+    np.testing.assert_array_equal(result.ids, evaluate_part(y, s, qid=ids).ids)
+
+
+DAYS = np.array(["2026-01-01", "2026-01-02", "2026-01-03"], dtype="M8[D]")
+NUL = [b"\x01", b"\x01\0", b"\x01\0\0"]
+PIECES: dict[str, list[Any]] = {
+    "int32, int64, uint8": [np.array([1, 2], "i4"), np.array([2, 2], "i8"), np.array([2, 3], "u1")],
+    "int64, uint64": [np.array([1, 2**62 + 1]), np.array([2**62 + 1, 2**62 + 2], "u8")],
+    "uint64, int64": [np.array([2**62, 2**62 + 1], "u8"), np.array([2**62 + 1, 3])],
+    "int, objects": [np.array([1, 2]), np.array([2, 2], dtype=object)],
+    "objects around 2^63": [np.array([-5, 2**63 + 1], dtype=object), np.array([2**63 + 1, 2**63], dtype=object)],
+    "float32, float64": [np.array([1.5, 2.5], "f4"), np.array([2.5, 3.5])],
+    "U1, U5, T": [np.array(["a", "b"]), np.array(["b", "bcdef"]), np.array(["bcdef", "c"], dtype="T")],
+    "U1, objects": [np.array(["a", "b"]), np.array(["b", "b\0"], dtype=object)],
+    "S1, objects": [np.array([b"a", b"b"]), np.array([b"b", b"b\0"], dtype=object)],
+    "seconds, nanoseconds": [DAYS[:2].astype("M8[s]"), DAYS[1:].astype("M8[ns]")],
+    "bytes": [np.array(NUL[:2], dtype=object), np.array(NUL[1:2], dtype=object), np.array(NUL[1:], dtype=object)],
+    "4 bytes": [np.array([b"123\0", b"1234"]).view("V4"), np.array([b"1234", b"12\0\0"]).view("V4")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_the_ids_of_a_query_may_change_their_dtype_between_batches(name: str) -> None:
+    assert_joined(PIECES[name], name)
+
+
+def assert_joined(pieces: list[Any], name: str) -> None:
+    """The ids of these batches name the same queries as in one array."""
+    listed = [each for ids in pieces for each in np.asarray(ids).tolist()]
+    if name == "seconds, nanoseconds":
+        listed = [0, 1, 1, 2]  # of which tolist() makes integers and times
+    codes = [listed.index(each) for each in listed]
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 4, len(codes)), rng.normal(size=len(codes))
+    at = np.cumsum([len(ids) for ids in pieces])[:-1].tolist()
+    batches = [(y, s, ids) for (y, s, _), ids in zip(cut((y, s, np.array(codes)), at), pieces, strict=True)]
+    result = evaluate_batches(batches, flavor="sklearn")
+    assert result.n_queries == len(set(codes))
+    assert same(result.value, ndcg_score(y, s, qid=codes, flavor="sklearn"))
+    back = [(y[::-1], s[::-1], ids[::-1]) for y, s, ids in batches[::-1]]
+    assert same(evaluate_batches(back, flavor="sklearn").value, result.value)
+
+
+def test_ids_that_a_stream_cannot_tell_apart_are_refused() -> None:
+    wide = np.array([2**64, 2**64 + 1], dtype=object)
+    with pytest.raises(TypeError, match="must fit 64 bits; got 18446744073709551616"):
+        evaluate_batches([([1, 0], [1, 2], wide)])
+    with pytest.raises(TypeError, match="whole nanoseconds"):
+        evaluate_batches([([1, 0], [1, 2], np.array([1, 2], dtype="M8[ps]"))])
+    with pytest.raises(TypeError, match="got date"):
+        evaluate_batches([([1], [1], [datetime.date(2026, 1, 1)])])
+
+
+def test_batches_of_a_stream_evaluated_alone_are_refused_when_merged() -> None:
+    y, s, qid = stream()
+    parts = [evaluate_part(*rows[:2], qid=rows[2]) for rows in cut((y, s, qid), [50, 100])]
+    with pytest.raises(ValueError, match="the data were cut inside a query"):
+        sum(parts)
+
+
+@pytest.mark.parametrize("n_batches", [2, 300])
+def test_a_query_that_comes_back_is_refused(n_batches: int) -> None:
+    batches = [([1, 0], [0.1, 0.2], [2 * i, 2 * i + 1]) for i in range(n_batches)]
+    assert evaluate_batches(batches).n_queries == 2 * n_batches
+    with pytest.raises(ValueError, match=r"a query came back after others\. Sort the rows"):
+        evaluate_batches([*batches, ([1], [1], [0])])
+
+
+def test_a_query_may_be_longer_than_many_batches() -> None:
+    y, s, qid = np.arange(500) % 4, np.sin(np.arange(500)), np.zeros(500, dtype=int)
+    assert same(evaluate_batches(cut((y, s, qid), list(range(7, 500, 7)))).value, ndcg_score(y, s, qid=qid))
+
+
+def test_ids_of_a_stream_keep_their_type() -> None:
+    with pytest.raises(TypeError, match=r"of one type in all parts, .*; got int and str"):
+        evaluate_batches([([1], [1], [7]), ([1], [1], ["7"])])
+
+
+@pytest.mark.parametrize(
+    ("batches", "kind", "message"),
+    [
+        ([([1], [1])], TypeError, "batch 0 is a tuple of 2"),
+        ([([1], [1], [1]), 5], TypeError, "batch 1 is a int"),
+        ([([1], [1, 2], [1])], ValueError, r"batch 0 has shapes \(1,\), \(2,\) and \(1,\)"),
+        ([([[1]], [[1]], [[1]])], ValueError, "one label, score and query id a row"),
+        ([([1], [math.nan], [1])], ValueError, "must not hold NaN"),
+        ([([1, 1], [1, 2], [1.0, math.nan])], ValueError, "missing value"),
+        ([(["a"], [1], [1])], TypeError, "y_true"),
+    ],
+)
+def test_a_batch_that_makes_no_sense_is_refused(batches: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        evaluate_batches(batches)
+
+
+def test_a_stream_has_no_document_ids() -> None:
+    with pytest.raises(ValueError, match="docid"):
+        evaluate_batches([], flavor=Flavor(ties="docid"))
+
+
+def test_an_empty_stream_is_a_part_without_rows() -> None:
+    assert evaluate_batches([]).n_queries == evaluate_batches([([], [], [])]).n_queries == 0

@@ -1,0 +1,257 @@
+"""Files of qrels, runs, labels, scores and columns: what is read, and what is refused with which line."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+
+import numpy as np
+import pytest
+
+from ndcg_ml import evaluate, readers
+from ndcg_ml.readers import QRELS, RUN, DataFileError, read_columns, read_letor, trec_lines
+from ndcg_ml.runs import evaluate_run
+
+LINE = b"301 Q0 doc1 1 2.5 tag\n"
+
+
+def lines(path, content, form=RUN):
+    """Topic, document, value and number of every line."""
+    path.write_bytes(content)
+    blocks = list(trec_lines(path, form))
+    return [row for block in blocks for row in zip(*block, strict=True)]
+
+
+# -- TREC -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"301 Q0 doc1 1 2.5 tag\n", [(b"301", b"doc1", 2.5, 1)]),
+        (b"301 Q0 doc1 1 2.5 tag", [(b"301", b"doc1", 2.5, 1)]),
+        (b"301\tQ0\tdoc1\t1\t  2.5\ttag\r\n3 Q0 d 1 -1e-3 t\r\n", [(b"301", b"doc1", 2.5, 1), (b"3", b"d", -0.001, 2)]),
+        (b"301 Q0 doc1 1 2.5 tag\r302 Q0 d 1 3 t\r", [(b"301", b"doc1", 2.5, 1), (b"302", b"d", 3.0, 2)]),
+        (b"\n \t\n  301 Q0 doc1 1 2.5 tag  \n\n", [(b"301", b"doc1", 2.5, 3)]),
+        (b"# a comment of six words\n301 Q0 a#b 1 2.5 tag\n  # 1 2 3 4 5\n", [(b"301", b"a#b", 2.5, 2)]),
+        (b"3#1 Q0 #b 1 2.5 tag\n", [(b"3#1", b"#b", 2.5, 1)]),
+        (b"301 Q0 doc1 1 2.5 tag and more\n302 Q0 d 0 1 t\n", [(b"301", b"doc1", 2.5, 1), (b"302", b"d", 1.0, 2)]),
+        (b"301 Q0 doc1 first 2.5 tag\n", [(b"301", b"doc1", 2.5, 1)]),
+        (b"301 Q0 d 1 -inf tag\n301 Q0 e 1 inf tag\n", [(b"301", b"d", -math.inf, 1), (b"301", b"e", math.inf, 2)]),
+        (b"\xef\xbb\xbf301 Q0 d\xff 1 1 tag\n", [(b"301", b"d\xff", 1.0, 1)]),
+        (b"0301 Q0 1e3 1 1 tag\n", [(b"0301", b"1e3", 1.0, 1)]),
+        # 7 and 5 columns: as many as two lines of 6
+        (b"1 Q0 d 1 2 t u\n2 Q0 e 1 3 t\n", [(b"1", b"d", 2.0, 1), (b"2", b"e", 3.0, 2)]),
+    ],
+)  # fmt: skip
+def test_lines_of_a_run(tmp_path, content, expected):
+    assert lines(tmp_path / "run", content) == expected
+    assert lines(tmp_path / "run.gz", gzip.compress(content)) == expected
+
+
+def test_lines_of_qrels(tmp_path):
+    content = b"301 0 d1 1\n# one two three\n301\tQ0\td2\t-2\n\n301 0 d3 0.5\n"
+    assert lines(tmp_path / "qrels", content, QRELS) == [
+        (b"301", b"d1", 1.0, 1),
+        (b"301", b"d2", -2.0, 3),
+        (b"301", b"d3", 0.5, 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "bad", "words"),
+    [
+        (RUN, b"301 Q0 d 1 2.5", r"a run must have 6 or more columns \(topic Q0 document rank score tag\); got 5"),
+        (RUN, b"301 Q0 d", "got 3; got '301 Q0 d'"),
+        (RUN, b"301", "got 1"),
+        (RUN, b"301 Q0 d 1 high tag", "column 5, the score, must be a number, and not NaN.*got 'high'"),
+        (RUN, b"301 Q0 d 1 nan tag", "must be a number, and not NaN.*got 'nan'"),
+        (RUN, b"301 Q0 d 1 1_000 tag", "got '1_000'"),
+        (RUN, b"301 Q0 d 1 0x10 tag", "got '0x10'"),
+        (RUN, b"301 Q0 my doc 1 2.5 tag", "got 7, and 'doc' where the rank should be. An id cannot hold a blank"),
+        (RUN, b"301,Q0,d,1,2.5,tag", "6 or more columns.* got 1"),
+        (RUN, b"301 Q0 d 1 " + b"x" * 500 + b" tag", r"got '" + "x" * 80 + r"'\.\.\.\.$"),
+        (RUN, b"301 Q0 d 1 \xff tag", r"got '\\\\xff'"),
+        (QRELS, b"301 0 d", r"a line of qrels must have 4 columns \(topic iteration document grade\); got 3"),
+        (QRELS, b"301 0 d 1 2", "must have 4 columns .* got 5"),
+        (QRELS, b"301 Q0 d 1 2.5 tag", "must have 4 columns .* got 6"),
+        (QRELS, b"301 0 d yes", "column 4, the grade, must be a finite number; got 'yes'"),
+        (QRELS, b"301 0 d nan", "must be a finite number; got 'nan'"),
+        (QRELS, b"301 0 d -inf", "must be a finite number; got '-inf'"),
+        (QRELS, b"301 0 d 1_0", "must be a finite number; got '1_0'"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("before", [0, 3])
+def test_a_malformed_line_is_refused_with_file_and_number(tmp_path, form, bad, words, before):
+    good = LINE if form is RUN else b"301 0 d 1\n"
+    content = good * before + bad + b"\n" + good
+    with pytest.raises(DataFileError, match=rf"the file, line {before + 1}: .*{words}"):
+        lines(tmp_path / "the file", content, form)
+    with pytest.raises(DataFileError, match=rf"the file, line {before + 3}: .*{words}"):
+        lines(tmp_path / "the file", b"\n# comment\n" + content, form)
+
+
+def test_lines_that_make_up_for_each_other_are_refused(tmp_path):
+    # 12 words on two lines, as two lines of a run have.
+    with pytest.raises(DataFileError, match=r"line 1: .* got 5"):
+        lines(tmp_path / "run", b"301 Q0 d 1 2.5\ntag 302 Q0 d 1 2.5 tag\n")
+
+
+@pytest.mark.parametrize("block", [1, 7, 22, 50, 400])
+def test_blocks_are_seamless(tmp_path, monkeypatch, block):
+    rng = np.random.default_rng(0)
+    rows = [f"{i // 7} Q0 doc{rng.integers(10**9)} {i} {rng.normal()} t{' more' * (i % 5 == 0)}" for i in range(100)]
+    for end in ("\n", "\r\n"):
+        content = ("\ufeff" + end.join(rows) + end * 2).encode()
+        expected = lines(tmp_path / "run", content)
+        assert [row[3] for row in expected] == list(range(1, 101))
+        monkeypatch.setattr(readers, "_BLOCK", block)
+        assert lines(tmp_path / "run", content) == expected
+        assert lines(tmp_path / "run", gzip.compress(content)) == expected
+        with pytest.raises(DataFileError, match=r"line 102: .* got 2"):
+            lines(tmp_path / "run", content + b"not good")
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "has no lines; a line of a run must have 6"),
+        (b"\n\n# nothing\n", "has no lines"),
+        (LINE.decode().encode("utf-16"), "holds a NUL byte, .* Save it as UTF-8"),
+        (gzip.compress(LINE * 100, mtime=0)[:-12], "is damaged, gzip cannot unpack it"),
+        (
+            gzip.compress(LINE * 100, mtime=0)[:40] + b"\x00\x01" + gzip.compress(LINE * 100, mtime=0)[42:],
+            "is damaged|NUL|line",
+        ),
+    ],
+)
+def test_files_that_are_no_run(tmp_path, content, words):
+    with pytest.raises(DataFileError, match=rf"the file.*{words}"):
+        lines(tmp_path / "the file", content)
+
+
+def test_the_error_reaches_the_caller_of_evaluate_run(tmp_path):
+    path = tmp_path / "r.txt"
+    path.write_bytes(LINE + b"301 Q0 doc2\n")
+    with pytest.raises(ValueError, match=re.escape(f"{path}, line 2: a line of a run must have 6")):
+        evaluate_run({"301": {"doc1": 1}}, path)
+
+
+# -- LETOR ----------------------------------------------------------------------------------------------------------
+
+
+def letor(folder, labels, scores, sizes=None):
+    (folder / "labels").write_bytes(labels)
+    (folder / "scores").write_bytes(scores)
+    if sizes is not None:
+        (folder / "labels.query").write_bytes(sizes)
+    return read_letor(folder / "labels", str(folder / "scores"))
+
+
+def test_labels_with_query_ids_and_a_file_of_scores(tmp_path):
+    rows = letor(
+        tmp_path, b"2 qid:07 1:0.5 # docid = a\n\n# all\r\n0.5\tqid:7 # x\n-1 qid:07 3:1\n", b"1.5\n-inf\r\n0\n\n"
+    )
+    assert rows.y_true.tolist() == [2.0, 0.5, -1.0]
+    assert rows.y_score.tolist() == [1.5, -math.inf, 0.0]
+    assert rows.qid.tolist() == ["07", "7", "07"]
+    assert evaluate(**rows.arguments(), flavor="trec_eval[ties=first]").per_query.qid.tolist() == ["07", "7"]
+
+
+def test_labels_with_a_side_file_of_sizes(tmp_path):
+    rows = letor(tmp_path, b"2 1:0.5\n0\n1 2:1\n", b"3\n2\n1\n", b"1\n2\n")
+    assert rows.qid.tolist() == ["1", "2", "2"]
+
+
+def test_lightgbms_example_is_read_whole(data_dir, tmp_path):
+    labels = data_dir / "lightgbm_lambdarank" / "rank.test"
+    (tmp_path / "scores").write_text("0.5\n" * 768)
+    rows = read_letor(labels, tmp_path / "scores")
+    sizes = np.loadtxt(f"{labels}.query", dtype=int)
+    assert [rows.qid.tolist().count(str(i + 1)) for i in range(50)] == sizes.tolist()
+    expected = [float(line.split()[0]) for line in labels.read_text().splitlines()]
+    assert rows.y_true.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "sizes", "words"),
+    [
+        (b"1 qid:1\nhigh qid:1\n", b"1\n2\n", None, "labels, line 2: a line must begin with a grade.*got 'high qid:1'"),
+        (b"nan qid:1\n", b"1\n", None, "labels, line 1: .*a finite number"),
+        (b"1 qid:1\n1 1:2\n", b"1\n2\n", None, "labels, line 2: every line must have qid:ID"),
+        (b"1 1:2\n\n1 qid:1\n", b"1\n2\n", None, "labels, line 3: every line must have qid:ID"),
+        (b"1 qid: 7\n", b"1\n", None, "labels, line 1: qid: must be followed by the id"),
+        (b"1 qid:1\n1 qid:1\n", b"1\n", None, "scores: must have one score for each of the 2 rows of .*labels; got 1"),
+        (b"1 qid:1\n", b"1\n2\n", None, "for each of the 1 rows of .* got 2"),
+        (b"1 qid:1\n", b"nan\n", None, "scores, line 1: a line must be one score"),
+        (b"1 qid:1\n", b"7 0.5\n", None, "scores, line 1: a line must be one score.*got '7 0.5'"),
+        (b"# none\n", b"", None, "labels: has no rows"),
+        (b"1 1:2\n", b"1\n", None, "labels: no line has a qid:, and there is no labels.query beside it"),
+        (b"1 1:2\n", b"1\n", b"2\n", "labels.query: sizes must sum to the 1 rows of labels; got 2"),
+        (b"1 1:2\n", b"1\n", b"1\n0\n", "labels.query, line 2: a line must be the size of a query"),
+    ],
+)  # fmt: skip
+def test_labels_and_scores_that_are_refused(tmp_path, labels, scores, sizes, words):
+    with pytest.raises(DataFileError, match=words):
+        letor(tmp_path, labels, scores, sizes)
+
+
+# -- columns --------------------------------------------------------------------------------------------------------
+
+CSV = 'docno,score,extra,label,qid\nd1,0.5,x,2,07\n"d,2",-inf,y,,07\nd\xe9,1e-3,z,nan,"8\n9"\n'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        CSV.encode(),
+        gzip.compress(CSV.encode(), mtime=0),
+        b"\xef\xbb\xbf" + CSV.replace("\n", "\r\n").replace("8\r\n9", "8\n9").encode(),
+        (CSV + "\n").encode(),
+    ],
+)
+def test_csv(tmp_path, content):
+    (tmp_path / "rows").write_bytes(content)
+    rows = read_columns(tmp_path / "rows")
+    np.testing.assert_array_equal(rows.y_true, [2.0, np.nan, np.nan])
+    assert rows.y_score.tolist() == [0.5, -math.inf, 0.001]
+    assert rows.qid.tolist() == ["07", "07", "8\n9"]
+    assert rows.doc_id.tolist() == ["d1", "d,2", "d\xe9"]
+
+
+def test_tabs_and_no_document_ids(tmp_path):
+    (tmp_path / "rows.tsv").write_text("qid\tlabel\tscore\na,b\t1\t2\n")
+    rows = read_columns(str(tmp_path / "rows.tsv"))
+    assert rows.qid.tolist() == ["a,b"]
+    assert rows.doc_id is None
+    assert evaluate(**rows.arguments()).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            "qid,label\n1,2\n",
+            "must have the columns qid, label, score .* score is missing, the file has 'qid', 'label'",
+        ),
+        ("qid;label;score\n", "qid, label, score are missing, the file has 'qid;label;score'"),
+        ("", "the file has none"),
+        ("qid,label,score,score\n1,2,3,4\n", "must have each column once; got 'score' 2 times"),
+        ("qid,label,score\n", "has no rows"),
+        ("qid,label,score\na,1,2\nb,1\n", "line 3: must have 3 fields, as the header; got 2"),
+        ("qid,label,score\na,1,2,3\n", "line 2: must have 3 fields, as the header; got 4"),
+        ("qid,label,score\na,one,2\n", "line 2: label must be a number; got 'one'"),
+        ("qid,label,score\na,1,1_0\n", "line 2: score must be a number; got '1_0'"),
+        ("qid,label,score\na,1,\n", "line 2: score must be a number; got ''"),
+        ("qid,label,score\na,1,1\na,1,nan\n", "row 2: score must be a number, and not NaN; got nan"),
+        ("qid,label,score\na,inf,1\n", "row 1: label must be finite, or empty for an unjudged document; got inf"),
+        ("qid,label,score\n,1,1\n", "line 2: qid must be an id; got ''"),
+        ('qid,label,score\n"a"b,1,1\n', "line 2: not CSV"),
+    ],
+)
+def test_columns_that_are_refused(tmp_path, content, words):
+    (tmp_path / "rows").write_text(content)
+    with pytest.raises(DataFileError, match=rf"rows.*{words}"):
+        read_columns(tmp_path / "rows")

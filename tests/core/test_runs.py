@@ -1,0 +1,397 @@
+"""TREC runs against qrels: trec_eval's own numbers, every form of input, and what must be refused."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, ndcg_score
+from ndcg_ml.runs import align, evaluate_run
+
+QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d5": 3, "d1": 1}}
+RUN = {"q3": {"d9": 7.0, "d5": 3.5}, "q1": {"d3": 0.5, "d1": 0.9, "d7": 0.5}, "q9": {"d1": 1.0}}
+
+# q1 ranks d1, then d7 before d3 (docid descending); q3 ranks an unjudged document first.
+Q1 = (2 + 1 / math.log2(4)) / (2 + 1 / math.log2(3))
+Q3 = (3 / math.log2(3)) / (3 + 1 / math.log2(3))
+
+
+def write(path, rows):
+    path.write_text("".join(" ".join(map(str, row)) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def qrels_file(path, qrels=QRELS):
+    return write(path, [(topic, 0, doc, grade) for topic in qrels for doc, grade in qrels[topic].items()])
+
+
+def run_file(path, run=RUN):
+    return write(path, [(topic, "Q0", doc, 1, score, "tag") for topic in run for doc, score in run[topic].items()])
+
+
+# -- the C program's numbers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("run", "published"), [("BM25", ".5058"), ("BM25_RM3", ".5216"), ("SPLADE_P_P_ENSEMBLE_DISTIL", ".7308")]
+)
+def test_published_values_of_the_deep_learning_track(data_dir, run, published):
+    folder = data_dir / "trec_dl19"
+    result = evaluate_run(folder / "qrels.dl19-passage.txt", str(folder / f"run.{run}.txt"), k=10)
+    assert f"{result.value:.4f}".lstrip("0") == published
+    assert result.n_queries == 43
+
+
+@pytest.mark.parametrize(
+    ("printed", "qrels", "run", "queries"),
+    [
+        ("out.test.aq", "qrels.test", "results.test", "both"),
+        ("out.test.aqc", "qrels.test", "results.trunc", "qrels"),
+        ("out.test.aql", "qrels.rel_level", "results.test", "both"),
+    ],
+)
+def test_every_ndcg_that_trec_eval_printed(data_dir, printed, qrels, run, queries):
+    folder = data_dir / "trec_eval"
+    theirs = {}
+    for line in (folder / printed).read_text().splitlines():
+        name, topic, value = line.split()
+        if name == "ndcg" or name.startswith("ndcg_cut_"):
+            theirs[topic, int(name.removeprefix("ndcg_cut_")) if "cut" in name else None] = value
+    ks = sorted({k for _, k in theirs}, key=lambda k: k or 0)
+    result = evaluate_run(folder / qrels, folder / run, k=ks, queries=queries)
+    ours = {("all", k): value for k, value in result.value.items()}
+    for topic, row in zip(result.per_query.qid.tolist(), result.per_query.ndcg, strict=True):
+        ours.update({(topic, k): value for k, value in zip(ks, row, strict=True)})
+    assert {key: f"{value:.4f}" for key, value in ours.items()} == theirs
+    assert len(theirs) == 40
+
+
+def test_the_graded_file_of_trec_eval_has_negative_grades(data_dir):
+    data = align(data_dir / "trec_eval" / "qrels.rel_level", data_dir / "trec_eval" / "results.test")
+    assert (data.y_true < 0).any()
+
+
+# -- which topics ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("queries", "values"),
+    [
+        ("qrels", {"q1": Q1, "q2": 0.0, "q3": Q3}),
+        ("run", {"q1": Q1, "q3": Q3, "q9": 0.0}),
+        ("both", {"q1": Q1, "q3": Q3}),
+    ],
+)
+def test_topics_of_the_qrels_of_the_run_or_of_both(queries, values):
+    result = evaluate_run(QRELS, RUN, queries=queries)
+    got = dict(zip(result.per_query.qid.tolist(), result.per_query.ndcg.tolist(), strict=True))
+    assert list(got) == list(values)
+    assert got == pytest.approx(values, abs=1e-15)
+    assert result.value == pytest.approx(np.mean(list(values.values())))
+    assert result.qrels_only.tolist() == ["q2"]
+    assert result.run_only.tolist() == ["q9"]
+    assert result.queries == queries
+    assert result.n_empty == (queries == "run")
+
+
+def test_a_missing_topic_is_not_lost_by_default():
+    assert evaluate_run(QRELS, RUN).value == evaluate_run(QRELS, RUN, queries="qrels").value
+    assert evaluate_run(QRELS, RUN).value < evaluate_run(QRELS, RUN, queries="both").value
+
+
+@pytest.mark.parametrize(
+    ("queries", "line"),
+    [
+        ("qrels", (", counted as retrieving nothing", ", left out")),
+        ("run", (", left out", ", counted as unjudged")),
+        ("both", (", left out", ", left out")),
+    ],
+)
+def test_the_text_says_what_became_of_missing_topics(queries, line):
+    told = f"topics: 1 of the qrels are not in the run{line[0]}; 1 of the run are not in the qrels{line[1]}"
+    assert told in str(evaluate_run(QRELS, RUN, queries=queries)).splitlines()
+    none = evaluate_run(QRELS, {topic: ["d1", "d4"] for topic in QRELS}, queries=queries)
+    assert "topics: 0 of the qrels are not in the run; 0 of the run are not in the qrels" in str(none).splitlines()
+
+
+def test_an_empty_list_is_a_topic_of_the_run():
+    result = evaluate_run(QRELS, {"q1": ["d1"], "q2": [], "q8": {}}, queries="run")
+    assert result.per_query.qid.tolist() == ["q1", "q2", "q8"]
+    assert result.per_query.n_docs.tolist() == [1, 0, 0]
+    assert result.per_query.ndcg[1:].tolist() == [0.0, 0.0]
+    assert result.qrels_only.tolist() == ["q3"]
+
+
+@pytest.mark.parametrize("empty", [1.0, "skip"])
+@pytest.mark.parametrize("run", [RUN, {**RUN, "q2": []}])
+def test_a_flavor_that_would_reward_a_missing_topic_is_refused(empty, run):
+    flavor = Flavor.preset("trec_eval", ideal="recall", empty=empty)
+    with pytest.raises(ValueError, match=r"rank some document under ideal='recall'.*the first q2"):
+        evaluate_run(QRELS, run, flavor=flavor, k=(1, 10))
+    assert evaluate_run(QRELS, RUN, flavor=flavor, queries="both").value > 0
+    assert evaluate_run(QRELS, run, flavor=flavor.replace(ideal="global")).value > 0
+
+
+# -- forms of input -------------------------------------------------------------------------------------------------
+
+
+def test_every_form_of_input_gives_the_same_result(tmp_path):
+    packed = tmp_path / "qrels.packed"
+    packed.write_bytes(gzip.compress(qrels_file(tmp_path / "qrels").read_bytes()))
+    qrels_forms = [
+        tmp_path / "qrels",
+        str(packed),
+    ]
+    run_forms = [
+        run_file(tmp_path / "run"),
+        {"q3": ["d9", "d5"], "q1": ("d1", "d7", "d3"), "q9": np.array(["d1"])},
+        {**RUN, "q1": ["d1", "d7", "d3"]},
+    ]
+    check_forms(qrels_forms, run_forms)
+
+
+def check_forms(qrels_forms, run_forms):
+    expected = evaluate_run(QRELS, RUN, k=(1, 10))
+    for qrels, run in [*((form, RUN) for form in qrels_forms), *((QRELS, form) for form in run_forms)]:
+        result = evaluate_run(qrels, run, k=(1, 10))
+        assert result.value == expected.value
+        for name in expected.per_query:
+            if name != "tied":  # a ranked list has no ties
+                np.testing.assert_array_equal(result.per_query[name], expected.per_query[name])
+        assert result.run_only.tolist() == ["q9"]
+
+
+def test_topics_may_stand_mixed_and_in_any_order_in_files(tmp_path):
+    lines = run_file(tmp_path / "run").read_text().splitlines(keepends=True)
+    mixed = tmp_path / "mixed"
+    mixed.write_text("".join(lines[::-1][1:] + lines[-1:]))
+    assert evaluate_run(QRELS, mixed).value == evaluate_run(QRELS, RUN).value
+
+
+def test_integer_ids_are_ordered_as_their_text(tmp_path):
+    # As text 9 > 10, so the tied documents rank 9, 10; as numbers it would be the other way round.
+    qrels, run = {1: {9: 1, 10: 0}}, {np.int64(1): {10: 0.5, np.int32(9): 0.5}}
+    assert evaluate_run(qrels, run, k=1).value == 1.0
+    assert evaluate_run(qrels_file(tmp_path / "q", qrels), run_file(tmp_path / "r", run), k=1).value == 1.0
+    result = evaluate_run(qrels, run, k=1)
+    assert result.per_query.qid.dtype == np.int64
+    assert result.per_query.qid.tolist() == [1]
+
+
+def test_ids_are_neither_cut_nor_read_as_numbers(tmp_path):
+    docs = ["7", "07", "7.0", "7\u00a0", "x" * 300, "x" * 299 + "y", "\U0001f600", "\uf8ff"]
+    qrels = {topic: {doc: int(doc == topic) for doc in docs} for topic in docs}
+    run = {topic: [topic] for topic in docs}
+    for result in (
+        evaluate_run(qrels, run),
+        evaluate_run(qrels_file(tmp_path / "q", qrels), run),
+        evaluate_run({**qrels, "a\0": {"b\0": 1, "b": 0}}, {**run, "a\0": ["b\0"]}),
+    ):
+        assert set(result.per_query.ndcg.tolist()) == {1.0}
+        assert set(docs) <= set(result.per_query.qid.tolist())
+    assert "a\0" in result.per_query.qid.tolist()
+
+
+def test_bytes_that_are_not_utf8_are_ids_too(tmp_path):
+    (tmp_path / "q").write_bytes(b"1\xff 0 d\xe9 1\n1\xff 0 d\xea 0\n")
+    (tmp_path / "r").write_bytes(b"1\xff Q0 d\xe9 1 2.5 t\n")
+    result = evaluate_run(tmp_path / "q", tmp_path / "r")
+    assert result.value == 1.0
+    name = b"1\xff".decode("utf-8", "surrogateescape")
+    assert result.per_query.qid.tolist() == [name]
+    assert evaluate_run(tmp_path / "q", {name: [b"d\xe9".decode("utf-8", "surrogateescape")]}).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ("doc9", "doc2"),
+        ("doc2", "doc10"),
+        ("doc10", "Doc1"),
+        ("\U0001f600", "\uf8ff"),
+        ("é", "z"),
+        ("x" * 300 + "b", "x" * 300 + "a"),
+    ],
+)
+def test_ties_are_in_descending_byte_order(better, worse):
+    for run in ({better: 1.0, worse: 1.0}, {worse: 1.0, better: 1.0 + 1e-9}, {worse: 1.0 + 1e-9, better: 1.0}):
+        assert evaluate_run({"q": {better: 1, worse: 0}}, {"q": run}, k=1).value == 1.0
+
+
+def test_ties_first_keeps_the_order_of_the_run(tmp_path):
+    qrels, run = {"q": {"a": 1, "b": 0}}, {"q": {"b": 1.0, "a": 1.0}}
+    first = Flavor.preset("trec_eval", ties="first", k=1)
+    assert evaluate_run(qrels, run, flavor=first).value == 0.0
+    assert evaluate_run(qrels, run_file(tmp_path / "r", run), flavor=first).value == 0.0
+    assert evaluate_run(qrels, run, flavor=first.replace(ties="last")).value == 1.0
+
+
+# -- unjudged documents, judged@k -----------------------------------------------------------------------------------
+
+
+def test_unjudged_documents_gain_nothing_are_left_out_or_are_refused():
+    one = {"q3": RUN["q3"]}
+    zero = Flavor.preset("trec_eval")
+    assert evaluate_run(QRELS, one, flavor=zero, queries="run").value == pytest.approx(Q3)
+    condensed = evaluate_run(QRELS, one, flavor=zero.replace(unjudged="condense"), queries="run")
+    assert condensed.value == pytest.approx(3 / (3 + 1 / math.log2(3)))
+    assert condensed.per_query.n_docs.tolist() == [1]
+    assert condensed.judged == 0.5  # of the ranking as it was
+    with pytest.raises(ValueError, match=r"unjudged='raise'; got 1, the first in run\['q3'\], document 'd9'"):
+        evaluate_run(QRELS, one, flavor=zero.replace(unjudged="raise"), queries="run")
+
+
+def test_a_refused_negative_grade_is_named_with_its_line(tmp_path):
+    path = qrels_file(tmp_path / "q", {"q": {"a": 1, "b": -1}})
+    with pytest.raises(ValueError, match=r"negative='raise'; got 1, the first in .*q, line 2"):
+        evaluate_run(path, {"q": ["a"]}, flavor="sklearn")
+    with pytest.raises(ValueError, match=r"the first in run\['q'\], document 'b'"):
+        evaluate_run(path, {"q": ["a", "b"]}, flavor="sklearn")
+
+
+def test_judged_at_k():
+    result = evaluate_run(QRELS, RUN, k=(1, 2, None))
+    assert result.per_query.qid.tolist() == ["q1", "q2", "q3"]
+    np.testing.assert_array_equal(
+        result.per_query.judged, [[1.0, 0.5, 2 / 3], [np.nan, np.nan, np.nan], [0.0, 0.5, 0.5]]
+    )
+    assert result.judged == {1: 0.5, 2: 0.5, None: pytest.approx(7 / 12)}
+    assert evaluate_run(QRELS, RUN, k=2).judged == 0.5
+
+
+def test_judged_at_k_compares_scores_as_the_flavor_does():
+    qrels, run = {"q": {"a": 1}}, {"q": {"a": 1 + 1e-9, "b": 1.0}}
+    assert evaluate_run(qrels, run, k=1).judged == 0.0
+    assert evaluate_run(qrels, run, k=1, flavor="trec_eval[score_dtype=float64]").judged == 1.0
+
+
+def test_negative_grades_are_judged():
+    assert evaluate_run({"q": {"a": -2, "b": 1}}, {"q": ["a", "c", "b"]}, k=2).judged == 0.5
+
+
+@pytest.mark.parametrize(
+    ("ties", "judged"), [("docid", 0.0), ("first", 1.0), ("last", 0.0), ("average", 0.5), ("best", 0.5), ("worst", 0.5)]
+)
+def test_judged_at_k_follows_the_ties_of_the_flavor(ties, judged):
+    result = evaluate_run(
+        {"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}, flavor=Flavor.preset("trec_eval", ties=ties), k=1
+    )
+    assert result.judged == judged
+
+
+# -- the result -----------------------------------------------------------------------------------------------------
+
+
+def test_the_result_is_an_evaluation_with_a_column_more():
+    pair, one = evaluate_run(QRELS, RUN, k=(1, 10)), evaluate_run(QRELS, RUN, k=10)
+    assert isinstance(pair, Evaluation)
+    assert pair.value[10] == one.value
+    assert one.per_query["judged"].tolist()[::2] == [2 / 3, 0.5]
+    assert str(pair).splitlines()[:4] == [
+        f"ndcg@1 = {pair.value[1]:.6f}",
+        f"ndcg@10 = {pair.value[10]:.6f}",
+        "judged@1 = 0.500000",
+        f"judged@10 = {pair.judged[10]:.6f}",
+    ]
+    assert str(pair).splitlines()[-1] == str(pair.flavor)
+    copy = pickle.loads(pickle.dumps(pair))
+    assert str(copy) == str(pair)
+    assert copy.per_query.keys() == pair.per_query.keys()
+
+
+def test_other_flavors_of_the_same_run():
+    graded = evaluate_run(QRELS, RUN, flavor="trec_eval@2[gain=exponential]", queries="both")
+    q3 = (7 / math.log2(3)) / (7 + 1 / math.log2(3))
+    q1 = 3 / (3 + 1 / math.log2(3))
+    assert graded.value == pytest.approx((q1 + q3) / 2)
+    assert str(graded.flavor).startswith("ndcg@2[gain=exponential")
+
+
+@pytest.mark.parametrize("queries", ["qrels", "run", "both"])
+def test_align_gives_arrays_for_the_other_functions(queries):
+    run = {**RUN, "q8": []}
+    data = align(QRELS, run, queries=queries)
+    result = evaluate_run(QRELS, run, queries=queries, k=2)
+    assert ndcg_score(**data.arguments(), flavor="trec_eval", k=2) == pytest.approx(result.value, abs=1e-15)
+    assert dcg_score(**data.arguments(), flavor="trec_eval", k=2) == pytest.approx(result.per_query.dcg.mean())
+    again = evaluate(**data.arguments(), flavor="trec_eval", k=2)
+    if queries != "run":  # where q8 has no row, topics are given by size alone
+        assert again.per_query.qid.tolist() == result.per_query.qid.tolist()
+    np.testing.assert_array_equal(again.per_query.ndcg, result.per_query.ndcg)
+
+
+# -- what must be refused -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "error", "words"),
+    [
+        (QRELS, {1: {"d1": 1.0}}, TypeError, r"topic ids must have one type.*str in qrels and int in run"),
+        ({1: {"d1": 1}}, {1: {7: 1.0}}, TypeError, r"document ids must .*str in qrels\[1\] and int in run\[1\]"),
+        ({"q1": {"d1": 1, 2: 1}}, RUN, TypeError, r"of qrels\['q1'\] must all be str, or all be int; got int, str"),
+        ({1.0: {"d1": 1}}, RUN, TypeError, "topic ids of qrels must all be str, or all be int; got float, such as 1.0"),
+        ({True: {"d1": 1}}, RUN, TypeError, "got bool"),
+        (QRELS, {"q1": [b"d1"]}, TypeError, "got bytes"),
+        (QRELS, {"Q1": {"d1": 1.0}}, ValueError, r"must share a topic; qrels has 'q1', 'q2', 'q3' and run has 'Q1'"),
+        (QRELS, {"q1": ["D1", "D2"]}, ValueError, "none of its 2 documents is judged.*look like 'd1'.*like 'D1'"),
+        (QRELS, {"q1": ["d4"]}, ValueError, "none of its 1 documents is judged in its topic"),
+        (QRELS, {}, ValueError, "run must hold at least one topic; got an empty dict"),
+        ({}, RUN, ValueError, "qrels must hold at least one topic; got an empty dict"),
+        (QRELS, {"q1": []}, ValueError, "run must hold at least one document; got none"),
+        ({"q1": {}}, RUN, ValueError, r"qrels\['q1'\] must judge a document; got none"),
+        (QRELS, {"q1": ["d1", "d2", "d1"]}, ValueError, r"twice in a topic; 'd1' does in run\['q1'\], document 'd1'"),
+        (QRELS, {"q1": {"d1": math.nan}}, ValueError, r"must not be NaN.*got nan in run\['q1'\], document 'd1'"),
+        ({"q1": {"d1": math.nan}}, RUN, ValueError, r"grades must be finite.*in qrels\['q1'\], document 'd1'"),
+        ({"q1": {"d1": math.inf}}, RUN, ValueError, "grades must be finite numbers; got inf"),
+        ({"q1": {"d1": "1"}}, RUN, TypeError, r"qrels\['q1'\] must hold real numbers"),
+        ({"q1": {"d1": None}}, RUN, ValueError, r"grades must be finite.*got nan in qrels\['q1'\], document 'd1'"),
+        ({"q1": {"d1": [1]}}, RUN, TypeError, r"qrels\['q1'\] must hold one number a document; got \[1\]"),
+        ({"q1": ["d1"]}, RUN, TypeError, r"qrels\['q1'\] must be {document: grade}; got list"),
+        (QRELS, {"q1": "d1"}, TypeError, r"run\['q1'\] must be {document: score} or \[document, ...\].*got str"),
+        (QRELS, {"q1": {"d1", "d2"}}, TypeError, r"run\['q1'\] must be .* got set"),
+        (QRELS, [("q1", "d1", 1.0)], TypeError, "run must be {topic: {document: score}}, .* got list"),
+    ],
+)  # fmt: skip
+def test_refusals(qrels, run, error, words):
+    with pytest.raises(error, match=words):
+        evaluate_run(qrels, run)
+
+
+def test_integer_ids_in_python_do_not_match_the_text_of_a_file(tmp_path):
+    path = qrels_file(tmp_path / "q", {1: {5: 1}})
+    with pytest.raises(TypeError, match=r"str in qrels \(.*q\) and int in run.*convert one side"):
+        evaluate_run(path, {1: {5: 1.0}})
+    assert evaluate_run(path, {"1": {"5": 1.0}}).value == 1.0
+
+
+@pytest.mark.parametrize("side", ["qrels", "run"])
+def test_a_document_twice_in_a_file_is_named_with_both_lines(tmp_path, side):
+    qrels, run = qrels_file(tmp_path / "qrels"), run_file(tmp_path / "run")
+    path = tmp_path / side
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("\n" + "".join(lines) + lines[2])
+    with pytest.raises(ValueError, match=rf"does in .*{side}, line 4 and .*{side}, line {len(lines) + 2}\. Remove"):
+        evaluate_run(qrels, run)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"queries": "all"}, ValueError, "queries must be one of 'qrels', 'run', 'both'; got 'all'"),
+        ({"queries": None}, TypeError, "queries must be one of"),
+        ({"k": 0}, ValueError, "k must be an integer >= 1"),
+        ({"flavor": "trec"}, ValueError, "Did you mean 'trec_eval'"),
+    ],
+)
+def test_settings_are_refused_before_files_are_read(tmp_path, arguments, error, words):
+    with pytest.raises(error, match=words):
+        evaluate_run(tmp_path / "no such qrels", tmp_path / "no such run", **arguments)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such run"):
+        evaluate_run(QRELS, tmp_path / "no such run")

@@ -1,0 +1,196 @@
+"""One object in many threads, in forked processes and in fresh ones: the same bits as alone."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from ndcg_ml import Flavor, Prepared, _threads, evaluate, ndcg_score, prepare
+
+N_THREADS = 8
+FLAVORS = (
+    Flavor(gain="exponential", k=10),
+    Flavor(ties="first", ideal="recall", recall_depth=7),
+    Flavor(ideal="local", score_dtype="float32", aggregate="micro"),
+)
+
+
+@pytest.fixture
+def data():
+    """Labels, sizes of queries of many lengths, and scores with ties."""
+    rng = np.random.default_rng(11)
+    sizes = rng.integers(0, 60, 120)
+    labels = rng.integers(0, 5, sizes.sum())
+    scores = [np.round(rng.normal(size=labels.size), 2).astype(dtype) for dtype in ("f4", "f8") for _ in range(12)]
+    return labels, sizes, scores
+
+
+@pytest.fixture
+def many_threads(monkeypatch):
+    """Small inputs use the threads of the kernel too; which threads did any work."""
+    seen = set()
+    start = threading.Thread.start
+
+    def noted(self):
+        seen.add(self.name)
+        start(self)
+
+    monkeypatch.setattr(_threads, "_WORTH_A_THREAD", 16)
+    monkeypatch.setattr(threading.Thread, "start", noted)
+    return seen
+
+
+def together(call, arguments, times=3):
+    """The results of calls from several threads that start at one moment, in the order of the arguments."""
+    arguments = list(arguments) * times
+    barrier = threading.Barrier(N_THREADS)
+
+    def work(number):
+        barrier.wait(60)
+        return [(at, call(*arguments[at])) for at in range(number, len(arguments), N_THREADS)]
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        results = dict(pair for part in pool.map(work, range(N_THREADS)) for pair in part)
+    return [results[at] for at in range(len(arguments))]
+
+
+# -- threads ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flavor", FLAVORS, ids=str)
+@pytest.mark.parametrize("threads", [None, 3])
+def test_a_prepared_object_in_eight_threads(data, flavor, threads, many_threads):
+    labels, sizes, scores = data
+    prepared = prepare(labels, group=sizes, flavor=flavor, k=(1, 5, None), threads=threads)
+    serial = [prepare(labels, group=sizes, flavor=flavor, k=(1, 5, None), threads=1)(each) for each in scores]
+    many_threads.clear()
+    got = together(prepared, [(each,) for each in scores])
+    assert got == serial * 3
+    # Eight of ours; and the kernel's only where they were asked for, as these calls are not from the main thread.
+    assert len(many_threads) == N_THREADS if threads is None else len(many_threads) > N_THREADS
+
+
+@pytest.mark.parametrize("flavor", FLAVORS, ids=str)
+def test_the_tables_of_a_prepared_object_in_eight_threads(data, flavor, many_threads):
+    labels, sizes, scores = data
+    prepared = prepare(labels, group=sizes, flavor=flavor, threads=2)
+    serial = [evaluate(labels, each, group=sizes, flavor=flavor).per_query for each in scores]
+    got = [result.per_query for result in together(prepared.evaluate, [(each,) for each in scores])]
+    for mine, alone in zip(got, serial * 3, strict=True):
+        for name in ("ndcg", "dcg", "idcg", "empty", "tied"):
+            assert mine[name].tobytes() == alone[name].tobytes(), name
+
+
+def test_an_error_in_one_thread_leaves_the_object_as_it_was(data, many_threads):
+    labels, sizes, scores = data
+    prepared = prepare(labels, group=sizes, threads=2)
+    alone = prepared(scores[0])
+    bad = scores[0].copy()
+    bad[3] = np.nan
+
+    def attempt(each):
+        try:
+            return prepared(each)
+        except ValueError as error:
+            return str(error)
+
+    got = together(attempt, [(scores[0],), (bad,)], times=16)
+    assert got[::2] == [alone] * 16
+    assert all("y_score must not hold NaN" in message for message in got[1::2])
+
+
+# -- forks ------------------------------------------------------------------------------------------------------------
+
+FORKED = """
+import multiprocessing, os, sys, warnings
+import numpy as np
+from ndcg_ml import _threads, prepare
+warnings.simplefilter("ignore", DeprecationWarning)  # of a fork while threads run
+_threads._WORTH_A_THREAD = 16
+rng = np.random.default_rng(3)
+sizes = rng.integers(1, 60, 300)
+labels, scores = rng.integers(0, 5, sizes.sum()), rng.normal(size=sizes.sum())
+prepared = prepare(labels, group=sizes, threads=4)
+before = prepared(scores)
+
+def again(send=None):
+    value = prepared(scores), prepare(labels, group=sizes, threads=4)(scores)
+    if send is not None:
+        send.send(value)
+    return value
+
+if sys.argv[1] == "os":
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if again() == (before, before) else 3)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+else:
+    context = multiprocessing.get_context("fork")
+    receive, send = context.Pipe(False)
+    child = context.Process(target=again, args=(send,))
+    child.start()
+    child.join(60)
+    if child.is_alive():
+        child.kill()
+        print("hangs")
+    else:
+        print(0 if receive.poll(0) and receive.recv() == (before, before) else 3)
+print(again() == (before, before))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("how", ["os", "multiprocessing"])
+def test_a_fork_after_the_threads_were_used(how):
+    done = subprocess.run([sys.executable, "-c", FORKED, how], capture_output=True, text=True, timeout=120)
+    assert (done.stdout.split(), done.stderr) == (["0", "True"], "")
+
+
+# -- fresh processes --------------------------------------------------------------------------------------------------
+
+FRESH = """
+import pickle, sys
+calls = pickle.load(sys.stdin.buffer)
+sys.stdout.buffer.write(pickle.dumps([call(*arguments, **named) for call, arguments, named in calls]))
+"""
+
+
+def elsewhere(calls):
+    """What the calls return in a fresh interpreter that was sent the pickled objects."""
+    done = subprocess.run([sys.executable, "-c", FRESH], input=pickle.dumps(calls), capture_output=True, timeout=120)
+    assert done.stderr == b""
+    return pickle.loads(done.stdout)
+
+
+@pytest.mark.parametrize("flavor", FLAVORS, ids=str)
+def test_prepared_objects_and_flavors_in_a_fresh_process(data, flavor):
+    labels, sizes, scores = data
+    qid = np.array([f"q{i}" for i in np.repeat(np.arange(sizes.size), sizes)])
+    objects = [
+        prepare(labels, group=sizes, flavor=flavor, k=(1, None)),
+        prepare(labels, qid=qid, flavor=flavor),
+        prepare(labels, qid=qid[::-1], flavor=flavor, retrieved=labels < 4, query_weight=np.arange(len(set(qid))) + 1),
+    ]
+    assert all(isinstance(each, Prepared) for each in objects)
+    calls = [(each, (scores[0],), {}) for each in objects]
+    got = elsewhere([*calls, (str, (flavor,), {}), (flavor.__eq__, (Flavor.parse(str(flavor)),), {})])
+    assert got == [*(each(scores[0]) for each in objects), str(flavor), True]
+
+
+def test_a_pool_of_spawned_processes(data):
+    labels, sizes, scores = data
+    prepared = prepare(labels, group=sizes, flavor=FLAVORS[0], threads=2)
+    here = [prepared(each) for each in scores[:4]]
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map_async(prepared, scores[:4]).get(120) == here
+        named = {"group": sizes, "flavor": FLAVORS[1]}
+        there = pool.apply_async(ndcg_score, (labels, scores[0]), named).get(120)
+    assert there == ndcg_score(labels, scores[0], **named)

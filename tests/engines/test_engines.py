@@ -1,0 +1,292 @@
+"""docs/engines.md is true: what its engines add up is the number of one machine, and the short cuts are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ndcg_ml import PartialEvaluation, evaluate_part, ndcg_score
+
+PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
+DATA = "The data of this page"
+CUT = re.compile(r"a query must lie whole in one part; (\d+) of the quer")
+
+
+def blocks(section: str) -> list[str]:
+    """The code of a section of the page."""
+    [text] = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert found
+    return found
+
+
+def run_here(code: list[str], scope: dict[str, Any]) -> dict[str, Any]:
+    for block in code:
+        exec(compile(block, PAGE.name, "exec"), scope)
+    return scope
+
+
+def run_as_script(folder: Path, *parts: str, timeout: float = 240) -> str:
+    """What this code prints as a script after the data, which is ended with all its children when it hangs."""
+    code = "\n".join([*blocks(DATA), *map(textwrap.dedent, parts)])
+    script = folder / "script.py"
+    script.write_text(f'if __name__ == "__main__":\n{textwrap.indent(code, "    ")}', encoding="utf-8")
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYSPARK_PYTHON": sys.executable,
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", str(script)],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, error = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    assert process.returncode == 0, error[-3000:]
+    return out
+
+
+@pytest.fixture
+def page(tmp_path, monkeypatch):
+    """The names of the page's first section, in a folder with its files."""
+    monkeypatch.chdir(tmp_path)
+    return run_here(blocks(DATA), {})
+
+
+def test_every_section_with_code_is_run_by_a_test():
+    text = PAGE.read_text("utf-8")
+    titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    with_code = [title for title in titles if "```python" in text.split(f"## {title}\n")[1].split("\n## ")[0]]
+    assert with_code == [DATA, "Files larger than memory", "Processes", "Dask", "Spark", "Ray", "Folds"]
+
+
+# -- the sections -----------------------------------------------------------------------------------------------------
+
+
+def test_the_data_of_the_page_do_cut_queries_and_do_tie(page):
+    ends = np.cumsum([pq.read_metadata(path).num_rows for path in sorted(Path("any_row").iterdir())])[:-1]
+    assert (page["qid"][ends - 1] == page["qid"][ends]).any()
+    assert page["expected"] != ndcg_score(page["grade"], page["score"], qid=page["qid"], flavor="lightgbm", k=10)
+
+
+@pytest.mark.parametrize("library", ["", "polars", "pyarrow", "duckdb"])
+def test_files_larger_than_memory(page, library, capsys):
+    first, *others = blocks("Files larger than memory")
+    named = {re.search(r"^(?:import|from) (\w+)", block, flags=re.MULTILINE)[1]: block for block in others}
+    assert set(named) == {"polars", "pyarrow", "duckdb"}
+    if not library:
+        run_here([first], page)
+        assert int(CUT.search(capsys.readouterr().out)[1]) == 2
+        assert page["one"] == page["four"]
+        return
+    pl = pytest.importorskip(library)
+    if library == "polars" and not hasattr(pl.LazyFrame, "collect_batches"):
+        pytest.skip("this polars cannot stream a query")
+    if library == "duckdb" and not hasattr(pl.DuckDBPyRelation, "to_arrow_reader"):
+        pytest.skip("this DuckDB streams under another name")
+    run_here([named[library]], page)
+    by_library = page[{"polars": "by_polars", "pyarrow": "by_arrow", "duckdb": "by_duckdb"}[library]]
+    assert (by_library.n_queries, by_library.n_docs) == (400, len(page["qid"]))
+    assert by_library.value == pytest.approx(page["expected"], abs=1e-12, rel=0)
+    if library == "duckdb":
+        assert "a query came back after others" in capsys.readouterr().out
+    else:  # each batch by itself
+        table = {"polars": lambda: pl.scan_parquet("any_row/*.parquet").collect().iter_slices(1000)}.get(
+            library, lambda: page["table"].to_batches(1000)
+        )
+        with pytest.raises(ValueError, match=CUT):
+            sum(evaluate_part(b["grade"], b["score"], qid=b["query"], **page["ndcg"]) for b in table())
+
+
+def test_processes(tmp_path):
+    pytest.importorskip("joblib")
+    out = run_as_script(tmp_path, *blocks("Processes"), "print(by_files == by_shards)")
+    assert int(CUT.search(out)[1]) >= 1
+    assert out.endswith("True\n")
+
+
+def test_dask_and_lightgbm_on_dask(tmp_path):
+    for library in ("distributed", "dask", "lightgbm", "pandas"):
+        pytest.importorskip(library)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("dask.dataframe")
+    checks = """
+        some = qid < 3
+        few = rows[rows["query"] < 3].shuffle("query", npartitions=12)
+        assert (few.map_partitions(len).compute() == 0).sum() >= 9
+        total = merged([dask.delayed(part)(frame) for frame in few.to_delayed()], at_once=5)
+        assert abs(total.value - ndcg_score(grade[some], score[some], qid=qid[some], **ndcg)) < 1e-12
+        for indexed in (rows.set_index("query", drop=False), rows.set_index("query", drop=False, sorted=True)):
+            by_index = merged([dask.delayed(part)(frame) for frame in indexed.to_delayed()])
+            assert indexed.npartitions > 1 and by_index == by_dask
+
+        frame = train.compute()
+        local = ranker.to_local().predict(frame[["a", "b"]])
+        whole = ndcg_score(frame["grade"], local, qid=frame["query"], flavor="lightgbm", k=10)
+        assert abs(all_workers.value - whole) < 1e-12 and all_workers.n_queries == 400
+
+        from itertools import combinations
+
+        pairs = zip(train.to_delayed(), scores, strict=True)
+        each = dask.compute(*[dask.delayed(part_of_model)(*both) for both in pairs])
+        found = [sum(some) for n in (1, 2, 3) for some in combinations(each, n)]
+        assert any(abs(shard.value - one_worker) < 1e-9 for shard in found)
+        assert abs(one_worker - whole) > 1e-9
+    """
+    *code, close = blocks("Dask")
+    out = run_as_script(tmp_path, *code, checks, close)
+    assert int(CUT.search(out)[1]) == 2
+    assert "on all 400 queries" in out
+
+
+def test_ray(tmp_path):
+    pytest.importorskip("ray", reason="Ray is not installed")
+    out = run_as_script(tmp_path, *blocks("Ray"), "print(by_ray.n_queries, by_ray.n_docs == len(qid))")
+    assert int(CUT.search(out)[1]) > 3
+    assert "400 True\n" in out
+
+
+def test_folds(page, capsys):
+    lgb, xgb = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
+    of_lightgbm, of_xgboost = blocks("Folds")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lgb.basic.LGBMDeprecationWarning)
+        run_here([of_lightgbm], page)
+    grade, qid, features, folds, ndcg = (page[name] for name in ("grade", "qid", "features", "folds", "ndcg"))
+    scores = np.empty(len(qid))
+    for booster, (_, test) in zip(page["boosters"], folds, strict=True):
+        scores[test] = booster.predict(features[test])
+    total = page["out_of_fold"]
+    assert total.value == pytest.approx(ndcg_score(grade, scores, qid=qid, **ndcg), abs=1e-12, rel=0)
+    assert page["mean_of_folds"] == pytest.approx(np.mean([part.value for part in page["parts"]]), abs=1e-12, rel=0)
+    assert abs(page["mean_of_folds"] - total.value) > 1e-3
+
+    run_here([of_xgboost], page)
+    for number, (train, test) in enumerate(folds):
+        booster = xgb.train(
+            {"objective": "rank:ndcg", "max_depth": 3},
+            xgb.DMatrix(features[train], grade[train], qid=qid[train]),
+            10,
+        )
+        scores[test] = booster.predict(xgb.DMatrix(features[test]))
+        assert page["parts"][number].n_queries == [340, 40, 20][number]
+    assert sum(page["parts"]).value == pytest.approx(ndcg_score(grade, scores, qid=qid, **ndcg), abs=1e-12, rel=0)
+    assert capsys.readouterr().out.count("all 400 queries") == 2
+
+    fifths = np.array_split(np.random.default_rng(0).permutation(len(qid)), 5)  # KFold(shuffle=True)
+    with pytest.raises(ValueError, match=CUT):
+        sum(evaluate_part(grade[rows], scores[rows], qid=qid[rows], **ndcg) for rows in fifths)
+
+
+# -- what the last section says --------------------------------------------------------------------------------------
+
+
+def test_what_is_not_noticed_is_as_the_page_says(page):
+    grade, score, qid, ndcg = (page[name] for name in ("grade", "score", "qid", "ndcg"))
+
+    def part(rows: Any, ids: Any = None, **options: Any) -> PartialEvaluation:
+        return evaluate_part(grade[rows], score[rows], qid=qid[rows] if ids is None else ids, **{**ndcg, **options})
+
+    halves = [np.flatnonzero(qid < 100), np.flatnonzero(qid >= 100)]
+    assert sum(map(part, halves)).value == pytest.approx(page["expected"], abs=1e-12, rel=0)
+    assert np.mean([part(rows).value for rows in halves]) != pytest.approx(page["expected"], abs=1e-4)
+
+    sampled = np.random.default_rng(0).random(len(qid)) < 0.5
+    missing = sum(part(rows[sampled[rows]]) for rows in halves)
+    assert missing.value > page["expected"] + 0.01  # an easier task, and no error
+    assert missing.n_docs < len(qid)
+
+    cut = np.array_split(np.arange(len(qid)), 4)
+    with pytest.raises(ValueError, match=CUT):
+        sum(map(part, cut))
+    unique = sum(part(rows, qid[rows] + 1000 * number) for number, rows in enumerate(cut))
+    assert unique.n_queries > 400  # counts of the source give it away
+    from_0 = [np.unique(qid[rows], return_inverse=True)[1] for rows in halves]
+    with pytest.raises(ValueError, match=CUT):
+        sum(part(rows, ids) for rows, ids in zip(halves, from_0, strict=True))
+
+    for other in (qid.astype(str), qid.astype(float)):
+        with pytest.raises(TypeError, match="one type in all parts"):
+            part(halves[0]) + part(halves[1], other[halves[1]])
+
+    reordered = np.random.default_rng(0).permutation(len(qid))
+    everything = np.arange(len(qid))
+    assert part(reordered).value == pytest.approx(part(everything).value, abs=1e-12, rel=0)
+    first = {"flavor": "lightgbm"}
+    assert abs(part(reordered, **first).value - part(everything, **first).value) > 1e-6
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+MEASURE = """
+import sys
+from pathlib import Path
+from ndcg_ml import evaluate_parquet
+
+def resident(field):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+def evaluate(path):
+    return evaluate_parquet(path, label="grade", score="score", qid="query", k=10)
+
+evaluate(sys.argv[1])  # loads the code
+before = resident("VmRSS")
+Path("/proc/self/clear_refs").write_text("5")
+part = evaluate(sys.argv[2])
+print(resident("VmHWM") - before, repr(part.value), part.n_docs)
+"""
+
+
+def write(path: Path, n_rows: int, row_group_size: int) -> float:
+    """A file of about so many rows; its NDCG."""
+    rng = np.random.default_rng(n_rows)
+    sizes = rng.integers(1, 200, n_rows // 100)
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    grade = rng.integers(0, 5, len(qid), dtype=np.int8)
+    score = rng.random(len(qid), dtype=np.float32)
+    table = pa.table({"query": qid, "grade": grade, "score": score, "unread": rng.random(len(qid))})
+    pq.write_table(table, path, row_group_size=row_group_size)
+    return float(ndcg_score(grade, score, qid=qid, k=10))
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="measures memory as Linux counts it")
+@pytest.mark.parametrize("row_group_size", [1 << 62, 100_000], ids=["one row group", "many"])
+def test_memory_does_not_grow_with_the_file(tmp_path, row_group_size):
+    write(tmp_path / "small.parquet", 10_000, row_group_size)
+    peaks = []
+    for n_rows in (1_000_000, 2_000_000):
+        path = tmp_path / f"{n_rows}.parquet"
+        expected = write(path, n_rows, row_group_size)
+        command = [sys.executable, "-c", MEASURE, str(tmp_path / "small.parquet"), str(path)]
+        out = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout.split()
+        assert float(out[1]) == pytest.approx(expected, abs=1e-12, rel=0)
+        assert int(out[2]) > 0.9 * n_rows
+        peaks.append(int(out[0]))
+    assert max(peaks) < 150e6, peaks
+    assert peaks[1] - peaks[0] < 20e6, peaks

@@ -1,0 +1,98 @@
+"""Columns and frames of pandas, polars and pyarrow: read as the arrays that they hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from core.test_properties import check_form, check_ids
+from core.test_runs import QRELS, RUN, check_forms
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ndcg_ml import ndcg_score
+from ndcg_ml.runs import evaluate_run
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+ID_TYPES = {
+    "pandas": lambda ids: pd.Series([f"q{i}" for i in ids], index=np.arange(ids.size)[::-1]),
+    "categories": lambda ids: pd.Series(pd.Categorical([f"q{i}" for i in ids])),
+    "polars": lambda ids: pl.Series([f"q{i}" for i in ids]),
+}
+
+
+@settings(max_examples=15)
+@pytest.mark.parametrize("name", ID_TYPES)
+@given(st.data())
+def test_ids_in_a_column_equal_sizes_and_padding(name, data):
+    check_ids(ID_TYPES[name], data)
+
+
+FORMS = {
+    "pandas": lambda values: pd.Series(values, index=np.arange(values.size)[::-1] * 10),
+    "pandas extension": lambda values: pd.Series(values).astype("Float64"),
+    "polars": lambda values: pl.Series(values),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("flavor", ["sklearn@3", "lightgbm@3", "catboost", "torchmetrics@5", "trec_eval@4"])
+def test_a_column_gives_the_value_of_its_array(form, flavor):
+    check_form(FORMS[form], flavor, ids=form != "pandas extension")
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_a_frame_is_a_two_dimensional_array(library):
+    rng = np.random.default_rng(1)
+    y, s, mask = rng.integers(0, 4, (5, 8)), rng.integers(0, 4, (5, 8)), rng.random((5, 8)) < 0.7
+    arguments = {"mask": mask, "flavor": "lightgbm", "k": 4}
+    assert ndcg_score(library(y), library(s), **arguments) == ndcg_score(y, s, **arguments)
+
+
+# -- runs and qrels ---------------------------------------------------------------------------------------------------
+
+
+def frame(data, value, library=pd.DataFrame):
+    rows = [(topic, doc, number) for topic in data for doc, number in data[topic].items()]
+    return library(dict(zip(("qid", "docno", value), map(list, zip(*rows, strict=True)), strict=True)))
+
+
+def test_runs_and_qrels_in_frames_give_the_result_of_dicts():
+    check_forms(
+        [frame(QRELS, "label"), frame(QRELS, "label", pl.DataFrame)],
+        [
+            frame(RUN, "score"),
+            frame(RUN, "score").astype({"qid": "category", "docno": object, "score": "float32"}),
+            frame(RUN, "score", pl.DataFrame),
+        ],
+    )
+
+
+def test_a_pyarrow_table_is_a_frame_too():
+    table = pytest.importorskip("pyarrow").table
+    result = evaluate_run(frame(QRELS, "label", table), frame(RUN, "score", table))
+    assert result.value == evaluate_run(QRELS, RUN).value
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "error", "words"),
+    [
+        ({1: {"d1": 1}}, frame(RUN, "score"), TypeError, r"topic ids.*int in qrels and str in run, column qid"),
+        (QRELS, frame(QRELS, "label"), ValueError, "columns qid, docno and score; got qid, docno, label"),
+        (frame(RUN, "score"), RUN, ValueError, "columns qid, docno and label; got qid, docno, score"),
+        (QRELS, pd.concat([frame(RUN, "score")] * 2), ValueError, r"twice in a topic; 'd3' does in run\['q1'\]"),
+        (QRELS, frame(RUN, "score").replace("d9", None), TypeError, "ids of run, column docno, must all be str"),
+    ],
+)  # fmt: skip
+def test_frames_that_are_refused(qrels, run, error, words):
+    with pytest.raises(error, match=words):
+        evaluate_run(qrels, run)
+
+
+def test_the_result_of_a_run_as_a_frame():
+    pair, one = evaluate_run(QRELS, RUN, k=(1, 10)), evaluate_run(QRELS, RUN, k=10)
+    table = pair.to_frame()
+    assert {"qid", "ndcg@1", "ndcg@10", "judged@1", "judged@10", "n_docs"} <= set(table.columns)
+    assert table["qid"].tolist() == ["q1", "q2", "q3"]
+    assert one.to_frame()["judged"].tolist()[::2] == [2 / 3, 0.5]

@@ -1,0 +1,201 @@
+"""Parquet files: read in batches, in any order of files, with ids of any type, by either library, and refused."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from core.test_partial import assert_joined, cut, same, stream
+
+from ndcg_ml import Flavor, evaluate, evaluate_parquet, ndcg_score, readers
+from ndcg_ml.readers import DataFileError, read_columns
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+pl = pytest.importorskip("polars")
+pytest.importorskip("tqdm")
+pd = pytest.importorskip("pandas")
+
+# -- evaluate_parquet -------------------------------------------------------------------------------------------------
+
+
+def written(path: Path, rows: tuple[np.ndarray, ...], row_group: int = 64, **columns: Any) -> Path:
+    table = {"grade": rows[0], "score": rows[1], "query": rows[2], "other": rows[0], **columns}
+    pq.write_table(pa.table(table), path, row_group_size=row_group)
+    return path
+
+
+NAMES = {"label": "grade", "score": "score", "qid": "query"}
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 64, 1 << 18])
+def test_a_file_is_read_in_batches(tmp_path: Path, batch_rows: int) -> None:
+    rows = stream()
+    path = written(tmp_path / "scores.parquet", rows)
+    result = evaluate_parquet(path, **NAMES, flavor="sklearn", k=3, batch_rows=batch_rows)
+    assert (result.n_queries, result.n_docs) == (40, rows[0].size)
+    assert same(result.value, ndcg_score(*rows[:2], qid=rows[2], flavor="sklearn", k=3))
+    assert same(evaluate_parquet(str(path), **NAMES, k=3).value, ndcg_score(*rows[:2], qid=rows[2], k=3))
+
+
+def test_files_are_one_stream_in_their_order(tmp_path: Path) -> None:
+    rows = stream()
+    pieces = [written(tmp_path / f"{i}.parquet", piece) for i, piece in enumerate(cut(rows, [50, 100]))]
+    result = evaluate_parquet(pieces, **NAMES)
+    assert same(result.value, ndcg_score(*rows[:2], qid=rows[2]))
+    assert result.n_docs == rows[0].size
+    with pytest.raises(ValueError, match="in two of the parts"):
+        sum(evaluate_parquet(piece, **NAMES) for piece in pieces)
+
+
+@pytest.mark.parametrize("kind", ["string", "dictionary", "large_string", "uint32"])
+def test_ids_of_a_file_may_be_of_any_type(tmp_path: Path, kind: str) -> None:
+    y, s, qid = stream()
+    column = pa.array(qid.astype(np.uint32)) if kind == "uint32" else pa.array([f"q{i}" for i in qid])
+    if kind == "dictionary":
+        column = column.dictionary_encode()
+    elif kind == "large_string":
+        column = column.cast(pa.large_string())
+    path = written(tmp_path / "a.parquet", (y, s, qid), query=column)
+    assert same(evaluate_parquet(path, **NAMES, batch_rows=10).value, ndcg_score(y, s, qid=qid))
+
+
+@pytest.mark.parametrize("kind", [pa.binary(16), pa.binary(), pa.large_binary(), "dictionary", "uuid"], ids=str)
+@pytest.mark.parametrize("batch_rows", [1, 2, 3, 7])
+def test_binary_ids_may_end_in_zeros(tmp_path: Path, kind: Any, batch_rows: int) -> None:
+    queries = np.repeat(np.arange(6), 3)
+    ids = [bytes(15 - q) + bytes([q + 1]) + bytes(q) for q in queries.tolist()]  # all but the first end in zeros
+    if kind == "uuid":
+        column = pa.array(ids, pa.uuid())
+    elif kind == "dictionary":
+        column = pa.array(ids).dictionary_encode()
+    else:
+        column = pa.array(ids, kind)
+    y, s, _ = stream()
+    path = written(tmp_path / "a.parquet", (y[:18], s[:18], queries), query=column, row_group=4)
+    result = evaluate_parquet(path, **NAMES, batch_rows=batch_rows)
+    assert (result.n_queries, result.id_kind) == (6, "bytes")
+    assert same(result.value, ndcg_score(y[:18], s[:18], qid=queries))
+
+
+def test_ids_of_pandas_may_change_their_dtype_between_batches() -> None:
+    numbers = [np.array([1, 2]), np.array([2, 2], dtype=object), pd.Series([2, 3], dtype="Int16")]
+    texts = [pd.Series(["a", "b"], dtype="string"), pd.Series(["b", "bc"]), pd.Series(["bc"], dtype="category")]
+    for pieces in (numbers, texts):
+        assert_joined(pieces, "pandas")
+
+
+def test_a_missing_label_is_an_unjudged_document(tmp_path: Path) -> None:
+    y = pa.array([3, None, 0, 1])
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"grade": y, "score": [0.4, 0.3, 0.2, 0.1], "query": [1, 1, 1, 1]}), path)
+    for unjudged in ("zero", "condense"):
+        flavor = Flavor(unjudged=unjudged)
+        expected = ndcg_score([3, math.nan, 0, 1], [4, 3, 2, 1], group=[4], flavor=flavor)
+        assert evaluate_parquet(path, **NAMES, flavor=flavor).value == expected
+    with pytest.raises(ValueError, match="y_true"):
+        evaluate_parquet(path, **NAMES, flavor=Flavor(unjudged="raise"))
+    with pytest.raises(ValueError, match="NaN"):
+        evaluate_parquet(path, label="score", score="grade", qid="query")
+    with pytest.raises(ValueError, match="missing"):
+        evaluate_parquet(path, label="score", score="score", qid="grade")
+
+
+def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.parquet", stream())
+    with pytest.raises(ValueError, match=r"'nope' is not a column of .*; the columns are grade, score, query, other"):
+        evaluate_parquet(path, label="nope", score="score", qid="query")
+    with pytest.raises(TypeError, match="label must be the name of a column; got 3"):
+        evaluate_parquet(path, label=3, score="score", qid="query")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="batch_rows must be 1 or more; got 0"):
+        evaluate_parquet(path, **NAMES, batch_rows=0)
+    with pytest.raises(TypeError, match=r"batch_rows must be a number of rows; got 2\.5"):
+        evaluate_parquet(path, **NAMES, batch_rows=2.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="at least one file"):
+        evaluate_parquet([], **NAMES)
+    with pytest.raises(OSError, match="nowhere"):
+        evaluate_parquet(tmp_path / "nowhere.parquet", **NAMES)
+    damaged = path.read_bytes()
+    (tmp_path / "damaged").write_bytes(damaged[:-30] + b"\x0c" * 22 + damaged[-8:])
+    with pytest.raises(ValueError, match="source must be Parquet files"):
+        evaluate_parquet(tmp_path / "damaged", **NAMES)
+    (tmp_path / "text").write_text("not a table")
+    with pytest.raises(ValueError, match="source must be Parquet files"):
+        evaluate_parquet(tmp_path / "text", **NAMES)
+
+
+def test_the_progress_bar_counts_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = stream()
+    path = written(tmp_path / "a.parquet", rows)
+    evaluate_parquet(path, **NAMES, progress=True, batch_rows=10)
+    shown = capsys.readouterr().err
+    assert "100%" in shown
+    assert f"{rows[0].size}/{rows[0].size}" in shown
+
+
+# -- read_columns -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+@pytest.mark.parametrize("qid", [[7, 7, 8], ["07", "07", "8"]])
+def test_parquet(tmp_path, monkeypatch, library, qid):
+    path = tmp_path / "no suffix"
+    columns = {"qid": qid, "label": [2, None, 0], "score": [0.5, 0.1, 1], "docno": ["a", "b", "a"], "x": [[1], [2], []]}
+    pl.DataFrame(columns, strict=False).write_parquet(path)
+    if library == "pyarrow":
+        pytest.importorskip("pyarrow.parquet")
+    else:
+        hide(monkeypatch, "pyarrow.parquet")
+    rows = read_columns(path)
+    assert rows.qid.tolist() == qid
+    np.testing.assert_array_equal(rows.y_true, [2.0, np.nan, 0.0])
+    assert rows.y_score.tolist() == [0.5, 0.1, 1.0]
+    assert rows.doc_id.tolist() == ["a", "b", "a"]
+    result = evaluate(**rows.arguments(), flavor="trec_eval")
+    assert result.per_query.qid.tolist() == [qid[0], qid[2]]
+
+
+def hide(monkeypatch, *names):
+    found = readers.import_module
+
+    def import_module(name):
+        if name in names:
+            raise ImportError(name)
+        return found(name)
+
+    monkeypatch.setattr(readers, "import_module", import_module)
+
+
+def test_parquet_without_a_library_that_reads_it(tmp_path, monkeypatch):
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame({"qid": [1], "label": [1], "score": [1.0]}).write_parquet(path)
+    hide(monkeypatch, "pyarrow.parquet", "polars")
+    with pytest.raises(
+        ImportError, match=r"rows.parquet is a parquet file.*needs pyarrow or polars.*pip install pyarrow"
+    ):
+        read_columns(path)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"qid": [1, None], "label": [1, 1], "score": [1.0, 1.0]}, "column qid must have an id in every row"),
+        ({"qid": ["a", None], "label": [1, 1], "score": [1.0, 1.0]}, "column qid must have an id in every row"),
+        ({"qid": [1], "label": ["1"], "score": [1.0]}, "column label must hold numbers"),
+        ({"qid": [1], "label": [1], "score": [None]}, "score must be|column score must hold numbers"),
+        ({"qid": [1], "score": [1.0]}, "label is missing"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+def test_parquet_that_is_refused(tmp_path, monkeypatch, columns, words, library):
+    path = tmp_path / "rows"
+    pl.DataFrame(columns).write_parquet(path)
+    if library == "pyarrow":
+        pytest.importorskip("pyarrow.parquet")
+    else:
+        hide(monkeypatch, "pyarrow.parquet")
+    with pytest.raises(DataFileError, match=rf"rows.*{words}"):
+        read_columns(path)

@@ -1,0 +1,514 @@
+"""Which flavor a reported number is: against live libraries, and against trying every flavor by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("catboost")
+pytest.importorskip("lightgbm")
+pytest.importorskip("sklearn")
+pytest.importorskip("torchmetrics")
+pytest.importorskip("xgboost")
+
+import itertools
+import json
+import math
+import warnings
+from types import MappingProxyType
+
+import catboost.utils
+import lightgbm as lgb
+import numpy as np
+import torch
+import xgboost as xgb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import ndcg_score as sklearn_ndcg
+from strategies import flavors, problems
+from torchmetrics.retrieval import RetrievalNormalizedDCG
+
+from ndcg_ml import PRESETS, Flavor, ndcg_score
+from ndcg_ml import identification as module
+from ndcg_ml.identification import AXES, COMMON_KS, identify
+
+
+def data(seed=0, n_queries=30, smallest=1):
+    """Tied scores, scores that only float32 ties, empty queries, queries of one document."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(smallest, 30, n_queries)
+    n = int(group.sum())
+    y = np.clip(rng.integers(-2, 5, n), 0, 4).astype(float)
+    s = rng.normal(size=n).round(1) + 1e-9 * rng.integers(0, 2, n)
+    y[: group[0]] = 0
+    return y, s, group
+
+
+SMALL = {"y_true": [0, 2, 1, 0, 3, 1, 0, 0], "y_score": [0.9, 0.5, 0.5, 0.2, 0.7, 0.8, 0.1, 0.5], "group": [5, 1, 2]}
+
+
+# -- live libraries
+
+
+def lightgbm_says(y, s, group, k):
+    train = lgb.Dataset(np.zeros((y.size, 1)), y, group=group, init_score=s, params={"verbosity": -1})
+    parameters = {"objective": "lambdarank", "metric": "ndcg", "eval_at": [k], "verbosity": -1, "num_threads": 1}
+    return lgb.Booster(parameters, train).eval_train()[0][2]
+
+
+def xgboost_says(y, s, group, k):
+    matrix = xgb.DMatrix(np.zeros((y.size, 1)), y, base_margin=s)
+    matrix.set_group(group)
+    parameters = {"objective": "rank:ndcg", "eval_metric": f"ndcg@{k}", "base_score": 0.0, "nthread": 1}
+    return float(xgb.Booster(parameters, [matrix]).eval(matrix).rsplit(":", 1)[1])
+
+
+def catboost_says(y, s, group, k):
+    query = np.repeat(np.arange(group.size), group)
+    return catboost.utils.eval_metric(y, s, f"NDCG:top={k}", group_id=query, thread_count=1)[0]
+
+
+def torchmetrics_says(y, s, group, k):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        metric = RetrievalNormalizedDCG(top_k=k)
+    query = torch.arange(group.size).repeat_interleave(torch.tensor(group))
+    metric.update(torch.tensor(s), torch.tensor(y).long(), indexes=query)
+    return metric.compute().item()
+
+
+def sklearn_says(y, s, group, k):
+    # It refuses queries of one document, which the data must not have.
+    parts = np.split(np.arange(y.size), np.cumsum(group)[:-1])
+    return float(np.mean([sklearn_ndcg([y[part]], [s[part]], k=k) for part in parts]))
+
+
+LIVE = {
+    "lightgbm": lightgbm_says,
+    "xgboost": xgboost_says,
+    "catboost": catboost_says,
+    "torchmetrics": torchmetrics_says,
+    "sklearn": sklearn_says,
+}
+
+
+@pytest.mark.parametrize("name", LIVE)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_live_library_is_named_first(name, seed):
+    y, s, group = data(seed, smallest=2 if name == "sklearn" else 1)
+    value = LIVE[name](y, s, group, 10)
+    # As it comes, the cut-off unknown; and as it is printed, the cut-off known.
+    assert identify(value, y, s, group=group).matches[0].name == f"{name}@10"
+    printed = identify(round(value, 4), y, s, group=group, k=10)
+    assert printed.matches[0].name == f"{name}@10"
+    assert abs(printed.matches[0].value - value) < 1e-5
+
+
+def test_xgboosts_silent_32_is_its_own_cutoff():
+    rng = np.random.default_rng(5)
+    group = rng.integers(20, 60, 30)
+    y, s = rng.integers(0, 5, group.sum()).astype(float), rng.normal(size=group.sum()).round(1)
+    s += 1e-9 * rng.integers(0, 2, s.size)
+    matrix = xgb.DMatrix(np.zeros((y.size, 1)), y, base_margin=s)
+    matrix.set_group(group)
+    booster = xgb.Booster({"objective": "rank:ndcg", "eval_metric": "ndcg", "base_score": 0.0, "nthread": 1}, [matrix])
+    value = float(booster.eval(matrix).rsplit(":", 1)[1])
+    assert identify(value, y, s, group=group, decimals=5).matches[0].name == "xgboost@32"
+
+
+# -- the presets and the combinations
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_among_the_presets_that_match(name):
+    y, s, group = data(2, n_queries=10)
+    y = np.minimum(y, 2)  # which every table of gains admits
+    ids = np.concatenate([np.random.default_rng(0).permutation(size) for size in group])
+    try:
+        value = ndcg_score(y, s, group=group, doc_id=ids, flavor=name)
+    except ValueError:
+        pytest.skip("the preset refuses these data")
+    result = identify(value, y, s, group=group, doc_id=ids, decimals=None, k=PRESETS[name].k)
+    own = name if PRESETS[name].k is None else f"{name}@{PRESETS[name].k}"
+    assert own in result.matches[0].presets
+    assert result.not_tried == {} or name not in result.not_tried
+
+
+def test_a_preset_with_one_switch_changed_is_named_so():
+    y, s, group = data(3)
+    value = ndcg_score(y, s, group=group, flavor="lightgbm@5[ties=last]")
+    match = identify(value, y, s, group=group, decimals=None).matches[0]
+    assert match.name == "lightgbm@5[ties=last]"
+    assert match.presets == ()
+    assert match.n_others >= 1
+    assert match.free["ideal"] == ("recall", "global")
+    assert set(match.free) <= {"ideal", "gain"}  # a preset's table may be 2^y - 1 on these grades
+
+
+def every_flavor(k):
+    """The grid, spelled out."""
+    for gain, discount, ideal, depth, ties, dtype, empty, aggregate in itertools.product(
+        ("linear", "exponential", "binary"), ("log2", "reciprocal", "none", "jarvelin"),
+        ("global", "recall", "local", "max"), ("k", "all"), ("average", "first", "last", "best", "worst"),
+        ("float64", "float32"), (0.0, 1.0, "skip"), ("macro", "micro"),
+    ):  # fmt: skip
+        yield Flavor(
+            gain=gain, discount=discount, ideal=ideal, ideal_depth=depth, ties=ties, score_dtype=dtype, empty=empty,
+            aggregate=aggregate, k=k, max_grade=3 if ideal == "max" else None,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def few_presets(monkeypatch):
+    """Others have tables of gains, which add to the grid."""
+    few = {name: PRESETS[name] for name in ("sklearn", "lightgbm", "catboost")}
+    monkeypatch.setattr(module, "PRESETS", MappingProxyType(few))
+    return few
+
+
+@pytest.fixture(scope="module")
+def by_hand():
+    return {flavor: ndcg_score(flavor=flavor, **SMALL) for flavor in every_flavor(3)}
+
+
+def test_matches_and_counts_are_those_of_trying_every_flavor(by_hand, few_presets):
+    for name in few_presets:
+        value = by_hand[PRESETS[name].replace(k=3, negative="raise")]
+        result = identify(value, **SMALL, k=3, decimals=None)
+        same = [flavor for flavor, theirs in by_hand.items() if abs(theirs - value) < 1e-12]
+        assert result.matches[0].name == f"{name}@3"
+        assert result.matches[0].n_others == len(same) - 1
+        assert len(result.matches) == 1
+        assert result.n_tried == len(by_hand) + len(few_presets)
+    two = identify(value, **SMALL, k=3, decimals=2)
+    near = {round(theirs, 11) for theirs in by_hand.values() if abs(theirs - value) <= 0.0051}
+    assert len(near) > 3
+    assert {round(match.value, 11) for match in two.matches} == near
+    assert sum(match.n_others + 1 for match in two.matches) == sum(round(v, 11) in near for v in by_hand.values())
+
+
+@pytest.mark.usefixtures("few_presets")
+def test_free_switches_are_those_that_change_nothing(by_hand):
+    match = identify(
+        by_hand[Flavor(gain="exponential", ideal="recall", ties="first", empty=1, k=3)], **SMALL, k=3
+    ).matches[0]
+    assert match.name == "lightgbm@3"
+    assert set(match.free) == {"ideal", "ideal_depth", "ties", "score_dtype"}
+    choices = {
+        "gain": ("linear", "exponential", "binary"), "discount": ("log2", "reciprocal", "none", "jarvelin"),
+        "ideal": ("global", "recall", "local"), "ideal_depth": ("k", "all"),
+        "ties": ("average", "first", "last", "best", "worst"), "score_dtype": ("float64", "float32"),
+        "empty": (0.0, 1.0, "skip"), "aggregate": ("macro", "micro"),
+    }  # fmt: skip
+    for switch, values in choices.items():
+        same = [
+            v
+            for v in values
+            if abs(ndcg_score(flavor=match.flavor.replace(**{switch: v}), **SMALL) - match.value) < 1e-12
+        ]
+        if switch in match.free:
+            assert set(match.free[switch]) == set(same)
+            assert match.free[switch][0] == getattr(match.flavor, switch)
+        else:
+            assert same == [getattr(match.flavor, switch)]
+
+
+@settings(max_examples=15)
+@given(st.data())
+def test_every_match_reads_back_as_a_flavor_with_its_value(data):
+    own = {"ideals": ("global", "recall", "local", "max"), "short_lists": "score"}
+    flavor = data.draw(flavors(callables=False, gains=("linear", "exponential", "binary"), **own))
+    problem = data.draw(problems(flavor))
+    arguments = problem.flat()
+    try:
+        value = ndcg_score(flavor=flavor, **arguments)
+    except ValueError:
+        return
+    if not 0 <= value <= 2:
+        return
+    result = identify(value, k=flavor.k, decimals=2, **arguments)
+    for match in (*result.matches[:30], *result.nearest):
+        assert Flavor.parse(match.name) == match.flavor
+        assert ndcg_score(flavor=match.flavor, **arguments) == pytest.approx(match.value, abs=1e-11)
+        for switch in set(match.free) - {"discount", "ideal"}:
+            for other in match.free[switch]:
+                off = {"off_table": "zero" if isinstance(other, tuple) else "raise"} if switch == "gain" else {}
+                changed = match.flavor.replace(**{switch: other}, **off)
+                assert ndcg_score(flavor=changed, **arguments) == pytest.approx(match.value, abs=1e-11)
+    in_grid = flavor.recall_depth is None and flavor.max_grade is None and flavor.discount_base == 2
+    if in_grid and flavor.empty in (0.0, 1.0, "skip") and flavor.ideal_depth != "retrieved":
+        assert min(abs(match.value - value) for match in result.matches) < 1e-11
+    json.dumps(result.to_dict(), allow_nan=False)
+    str(result)
+
+
+def test_unretrieved_negative_and_unjudged_documents_open_their_switches():
+    rng = np.random.default_rng(8)
+    y, s, group = data(8)
+    y[::5], y[1::9] = -1, math.nan
+    retrieved = rng.random(y.size) < 0.8
+    flavor = Flavor(gain="exponential", negative="drop", unjudged="condense", ideal="global", k=10)
+    value = ndcg_score(y, s, group=group, retrieved=retrieved, flavor=flavor)
+    result = identify(value, y, s, group=group, retrieved=retrieved, k=10, decimals=None)
+    match = result.matches[0]
+    assert {match.flavor.negative, *match.free.get("negative", ())} >= {"drop"}
+    assert match.flavor.unjudged == "condense"
+    assert match.flavor.ideal == "global"
+    assert "ideal" not in match.free
+    assert "negative='raise'" in result.not_tried["sklearn"] or "unjudged='raise'" in result.not_tried["sklearn"]
+
+
+def test_the_maximal_ideal_takes_the_highest_label():
+    value = ndcg_score(flavor=Flavor(ideal="max", max_grade=3, ties="first", k=3), **SMALL)
+    match = identify(value, **SMALL, k=3, decimals=None).matches[0]
+    assert (match.flavor.ideal, match.flavor.max_grade) == ("max", 3)
+    assert "max_grade=3,ideal=max" in match.name
+
+
+def test_the_natural_logarithm_is_log2(monkeypatch):
+    natural = Flavor(discount="ln", ideal="recall", ties="first")
+    monkeypatch.setattr(module, "PRESETS", MappingProxyType({"natural": natural}))
+    match = identify(ndcg_score(flavor=natural, k=3, **SMALL), **SMALL, k=3, decimals=None).matches[0]
+    assert match.name == "natural@3"
+    assert match.free["ideal"] == ("recall", "global")
+    changed = natural.replace(ties="average", k=3)
+    match = identify(ndcg_score(flavor=changed, **SMALL), **SMALL, k=3, decimals=None).matches[0]
+    assert (match.name, match.flavor) == ("natural@3[ties=average]", changed)
+
+
+def test_documents_that_were_not_retrieved_tell_the_ideals_apart():
+    y, s, group = data(9, n_queries=12)
+    retrieved = np.random.default_rng(9).random(y.size) < 0.7
+    for ideal in ("global", "recall"):
+        flavor = Flavor.preset("lightgbm", k=10, ideal=ideal)
+        value = ndcg_score(y, s, group=group, retrieved=retrieved, flavor=flavor)
+        match = identify(value, y, s, group=group, retrieved=retrieved, k=10, decimals=None).matches[0]
+        assert match.flavor.ideal == ideal
+        assert "ideal" not in match.free
+
+
+# -- order
+
+
+def test_presets_that_coincide_stand_in_the_order_of_presets():
+    # No near-ties: float32, all that XGBoost does otherwise than LightGBM, does not show.
+    y, s, group = data(4)
+    s = s.round(1)
+    match = identify(ndcg_score(y, s, group=group, flavor="xgboost", k=10), y, s, group=group).matches[0]
+    expected = [name for name in PRESETS if f"{name}@10" in match.presets]
+    assert [text.split("@")[0] for text in match.presets] == expected
+    assert {"lightgbm@10", "xgboost@10"} <= set(match.presets)
+    assert match.name == match.presets[0]
+    assert "xgboost@10" in str(identify(match.value, y, s, group=group))
+
+
+def test_a_presets_own_cutoff_comes_before_others():
+    # No query is longer than 30: no cut-off, 32 and 100 are one, and only the first is LightGBM's own.
+    y, s, group = data(4)
+    match = identify(ndcg_score(y, s, group=group, flavor="lightgbm"), y, s, group=group).matches[0]
+    assert match.name == "lightgbm"
+    assert match.flavor.k is None
+    assert {None, 32, 100} <= set(match.free["k"])
+    assert {"lightgbm@100"} <= set(match.presets)
+
+
+def test_presets_come_before_nearer_combinations():
+    y, s, group = data(0)
+    result = identify(round(ndcg_score(y, s, group=group, flavor="lightgbm@10"), 2), y, s, group=group, decimals=2)
+    has = [bool(match.presets) for match in result.matches]
+    assert has == sorted(has, reverse=True)
+    assert 0 < sum(has) < len(has)
+    changes = [match.name.count("=") for match in result.matches if not match.presets]
+    assert changes[0] == 1
+
+
+def test_of_a_finer_value_the_nearest_preset_is_first():
+    y, s, group = data(0)
+    values = {name: ndcg_score(y, s, group=group, flavor=name, k=10) for name in ("lightgbm", "xgboost", "sklearn")}
+    for name, value in values.items():
+        result = identify(value + 1e-7, y, s, group=group, decimals=0, k=10)
+        assert result.matches[0].name == f"{name}@10"
+        distances = [abs(match.value - value - 1e-7) for match in result.matches if match.presets]
+        assert distances == sorted(distances)
+        assert len(distances) > 4
+    # A rounded value says nothing of which is nearer: the order of the presets.
+    names = [
+        m.presets[0].split("@")[0] for m in identify(1.0, y, s, group=group, decimals=0, k=10).matches if m.presets
+    ]
+    order = list(PRESETS)
+    assert [order.index(name) for name in names] == sorted(order.index(name) for name in names)
+    assert len(names) > 4
+
+
+# -- rounding
+
+
+def test_half_a_unit_of_the_last_decimal():
+    value = ndcg_score(flavor="lightgbm@3", **SMALL)  # 0.876633
+    for off, matches in [(0.49, True), (-0.49, True), (0.505, True), (0.53, False), (-0.53, False)]:
+        reported = value + off * 1e-4 + 1e-15
+        assert any(m.name == "lightgbm@3" for m in identify(reported, **SMALL, k=3).matches) == matches
+        reported = value + off * 1e-2
+        assert any(m.name == "lightgbm@3" for m in identify(reported, **SMALL, k=3, decimals=2).matches) == matches
+
+
+def test_a_value_that_was_cut_off():
+    value = ndcg_score(flavor="lightgbm@3", **SMALL)  # 0.876632989
+    rounded = identify(0.8766, **SMALL, k=3)
+    assert not rounded.truncated
+    cut = identify(0.87663298, **SMALL, k=3, decimals=8)
+    assert cut.truncated
+    assert cut.matches[0].name == "lightgbm@3"
+    assert "cut off rather than rounded" in str(cut)
+    assert not identify(0.876632982, **SMALL, k=3, decimals=8).matches  # has more digits than it was cut to
+    assert not identify(0.87663300, **SMALL, k=3, decimals=8).truncated
+    assert identify(0.87663299, **SMALL, k=3, decimals=8).matches[0].value == value
+
+
+def test_an_exact_value():
+    value = ndcg_score(flavor="lightgbm@3", **SMALL)
+    assert identify(value + 9e-10, **SMALL, decimals=None).matches[0].name == "lightgbm@3"
+    assert identify(value + 2e-9, **SMALL, decimals=None).matches == ()
+
+
+def test_no_match_names_the_nearest(by_hand):
+    value = max(v for v in by_hand.values() if v < 0.9) + 2e-4
+    result = identify(value, **SMALL, k=3)
+    assert result.matches == ()
+    assert not result.truncated
+    assert len(result.nearest) == 5
+    gaps = [abs(match.value - value) for match in result.nearest]
+    assert gaps == sorted(gaps)
+    assert gaps[0] == pytest.approx(min(abs(v - value) for v in by_hand.values()), abs=1e-12)
+    assert "no match; the nearest are" in str(result)
+    assert identify(7.5, **SMALL).nearest[0].value < 2
+
+
+# -- what was tried
+
+
+def test_without_a_cutoff_the_common_ones_and_the_presets_own_are_tried():
+    y, s, group = data(6, n_queries=12)
+    assert COMMON_KS == (None, 1, 3, 5, 10, 20, 100)
+    for k in (None, 5, 100):
+        value = ndcg_score(y, s, group=group, flavor="catboost", k=k)
+        assert f"catboost{'' if k is None else f'@{k}'}" in identify(value, y, s, group=group).matches[0].presets
+    value = ndcg_score(y, s, group=group, flavor="catboost", k=7)
+    assert identify(value, y, s, group=group, decimals=None).matches == ()
+    assert identify(value, y, s, group=group, decimals=None, k=(6, 7)).matches[0].name == "catboost@7"
+
+
+def test_what_needs_ids_says_so():
+    result = identify(0.5, **SMALL)
+    assert result.not_tried["trec_eval"] == result.not_tried["ties=docid"] == "doc_id was not given"
+    assert str(result).count("doc_id was not given") == 1
+    assert "trec_eval" not in identify(0.5, **SMALL, doc_id=list("abcdefgh")).not_tried
+
+
+def test_a_table_of_gains_that_lacks_a_grade(monkeypatch):
+    table = Flavor(gain=(0, 1, 4), ideal="recall", ties="first", empty=0)
+    few = {"table": table, "lightgbm": PRESETS["lightgbm"]}
+    monkeypatch.setattr(module, "PRESETS", MappingProxyType(few))
+    result = identify(0.5, **SMALL, k=3)
+    assert "from 0 to 2" in result.not_tried["table"]
+    assert "gain=0|1|4" in result.not_tried
+    fewer = {**SMALL, "y_true": np.minimum(SMALL["y_true"], 2)}
+    result = identify(ndcg_score(flavor=table, k=3, **fewer), **fewer, k=3, decimals=None)
+    assert result.matches[0].name == "table@3"
+    assert "gain=0|1|4" not in result.not_tried
+    changed = table.replace(k=3, ties="average", empty="skip")
+    match = identify(ndcg_score(flavor=changed, **fewer), **fewer, k=3, decimals=None).matches[0]
+    assert (match.name, match.flavor) == ("table@3[ties=average,empty=skip]", changed)
+
+
+def test_a_table_that_ends_may_be_another_gain_on_these_grades(monkeypatch):
+    beyond = Flavor(gain=(0, 1, 3), off_table="zero", ideal="recall", ties="first", empty=1)
+    monkeypatch.setattr(module, "PRESETS", MappingProxyType({"beyond": beyond, "lightgbm": PRESETS["lightgbm"]}))
+    fewer = {**SMALL, "y_true": np.minimum(SMALL["y_true"], 2)}
+    match = identify(ndcg_score(flavor=beyond, k=3, **fewer), **fewer, k=3, decimals=None).matches[0]
+    assert match.name == "beyond@3"
+    assert "lightgbm@3" in match.presets
+    assert match.free["gain"] == ((0, 1, 3), "exponential")
+    value = ndcg_score(flavor=beyond, k=3, **SMALL)  # grade 3 gains 0
+    match = identify(value, **SMALL, k=3, decimals=None).matches[0]
+    assert match.name == "beyond@3"
+    assert "lightgbm@3" not in match.presets
+    assert "gain" not in match.free
+    changed = PRESETS["catboost"].replace(gain=(0, 1, 3), off_table="zero", k=3)
+    few = {"catboost": PRESETS["catboost"], "beyond": beyond.replace(discount="jarvelin", empty="skip")}
+    monkeypatch.setattr(module, "PRESETS", MappingProxyType(few))
+    match = identify(ndcg_score(flavor=changed, **SMALL), **SMALL, k=3, decimals=None).matches[0]
+    assert (match.name, match.flavor) == ("catboost@3[gain=0|1|3,off_table=zero]", changed)
+
+
+def test_a_preset_with_a_switch_outside_the_grid(monkeypatch):
+    # It is compared, but the combinations are not written as changes of it.
+    depth = Flavor(gain="linear", ideal="recall", recall_depth=2, ties="first")
+    monkeypatch.setattr(module, "PRESETS", MappingProxyType({"depth": depth, **PRESETS}))
+    value = ndcg_score(flavor=depth, **SMALL)
+    match = next(m for m in identify(value, **SMALL).matches if "depth" in m.presets)
+    assert match.value == pytest.approx(value, abs=1e-12)
+    assert not any(m.name.startswith("depth") and not m.presets for m in identify(value, **SMALL, decimals=1).matches)
+
+
+def test_a_preset_without_a_value_says_so():
+    result = identify(0.0, [0, 0], [1, 2], group=[2])
+    assert result.not_tried["burges2005"] == "it has no value under empty=skip"
+    assert "sklearn" in result.matches[0].presets
+
+
+def test_reasons_name_what_the_data_make_idle():
+    result = identify(1.0, [1, 0, 0], [3, 2, 1], group=[3])
+    text = str(result)
+    assert "ties may be" in text
+    for reason in (
+        "(no two documents of a query have the same score)",
+        "(float32 makes no further scores equal)",
+        "(all labels are 0 or 1)",
+        "(there is one query)",
+        "(every query has a relevant document)",
+        "(the longest query has 3 documents)",
+        "(every document was retrieved)",
+    ):
+        assert reason in text
+    near = identify(1.0, [1, 2, 0], [1.0, 1.0 + 1e-9, 0], group=[3], retrieved=np.array([True, True, False]))
+    assert set(near.reasons) == {"aggregate", "empty", "k"}
+    padded = identify(1.0, [[1, 0, 7]], [[2, 1, 1]], mask=np.array([[True, True, False]]))  # padding is no document
+    assert {"ties", "gain"} <= set(padded.reasons)
+
+
+def test_json_and_text():
+    result = identify(0.8766, **SMALL)
+    shown = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert shown["matches"][0]["name"] == "lightgbm@3"
+    assert Flavor.parse(shown["matches"][0]["flavor"]) == result.matches[0].flavor
+    assert shown["matches"][0]["free"]["ties"] == ["first", "best"]
+    assert set(result.matches[0].free) <= set(AXES)
+    assert str(result).startswith("0.8766: ")
+    assert str(identify(0.1234567, **SMALL, decimals=None)).startswith("0.1234567: no match")
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"value": math.nan}, ValueError, "value must be the reported NDCG"),
+        ({"value": math.inf}, ValueError, "value must be the reported NDCG"),
+        ({"value": "0.5"}, TypeError, "value must be the reported NDCG"),
+        ({"value": True}, TypeError, "value must be the reported NDCG"),
+        ({"decimals": -1}, ValueError, "decimals must be"),
+        ({"decimals": 2.0}, TypeError, "decimals must be"),
+        ({"decimals": True}, TypeError, "decimals must be"),
+        ({"k": 0}, ValueError, "k must be an integer"),
+        ({"k": (1, 1)}, ValueError, "must not repeat"),
+        ({"group": None}, ValueError, "qid or group must be given"),
+        ({"y_score": [1, 2, math.nan]}, ValueError, "y_score must not hold NaN"),
+        ({"y_score": [1, 2]}, ValueError, "y_score must have the shape"),
+        ({"y_true": [1, 2, math.inf]}, ValueError, "y_true must be finite"),
+    ],
+)
+def test_refusals(arguments, error, words):
+    good = {"value": 0.5, "y_true": [0, 1, 0], "y_score": [1, 2, 3], "group": [2, 1]}
+    with pytest.raises(error, match=words):
+        identify(**{**good, **arguments})

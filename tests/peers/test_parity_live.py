@@ -1,0 +1,519 @@
+"""The presets against the installed libraries, on random problems and on real data."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("catboost")
+pytest.importorskip("lightgbm")
+pytest.importorskip("sklearn")
+pytest.importorskip("torchmetrics")
+pytest.importorskip("xgboost")
+
+import shutil
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import catboost.utils
+import lightgbm as lgb
+import numpy as np
+import pytrec_eval
+import torch
+import xgboost as xgb
+from divergences import DIVERGENCES
+from sklearn.datasets import load_svmlight_file
+from sklearn.metrics import dcg_score as sklearn_dcg
+from sklearn.metrics import ndcg_score as sklearn_ndcg
+from torchmetrics.retrieval import RetrievalNormalizedDCG
+
+from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score
+from ndcg_ml.lightgbm import NDCGEval
+
+KS = (1, 3, 10, None)
+
+SHOWN: set[tuple[str, str]] = set()
+
+
+def diverges(library: str, cases: str) -> Callable[[Any], Any]:
+    """An expected failure that the table of divergences declares."""
+    (entry,) = (e for e in DIVERGENCES if library in e.libraries and e.cases == cases)
+    SHOWN.add((library, cases))
+    raises = (ValueError, AssertionError)
+    return pytest.mark.xfail(reason=f"{library}, {cases}: {entry.theirs}", raises=raises, strict=True)
+
+
+WEIGHTED = "queries are weighted and one has no relevant document"
+NEGATIVE_IDEAL = "the ideal DCG is 0 or below, because labels are negative"
+
+
+def test_every_divergence_that_is_said_to_show_here_does():
+    wanted = {(library, e.cases) for e in DIVERGENCES if e.shown_by == "live" for library in e.libraries}
+    assert wanted <= SHOWN
+
+
+def ragged(seed, *, ties=True, empties=True, singles=True, top=5, longest=29):
+    """Queries with tied scores, without relevant documents, with one document."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1 if singles else 2, longest + 1, 40)
+    y = rng.integers(0, top, sizes.sum()).astype(float)
+    s = rng.normal(size=y.size)
+    if ties:
+        s = s.round(rng.integers(0, 2))
+    starts = np.cumsum(sizes) - sizes
+    for query in range(0, 40, 7):
+        part = slice(starts[query], starts[query] + sizes[query])
+        if empties:
+            y[part] = 0
+        elif not y[part].any():
+            y[part.start] = 1
+    if not empties:
+        for start, size in zip(starts, sizes, strict=True):
+            if not y[start : start + size].any():
+                y[start] = 1
+    return y, s, sizes
+
+
+# -- scikit-learn
+
+
+@pytest.mark.parametrize("digits", [0, 1, 12])
+@pytest.mark.parametrize("k", KS)
+def test_sklearn(k, digits):
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        shape = rng.integers(1, 8), rng.integers(2, 60)
+        y, s, weight = (
+            rng.integers(0, 5, shape).astype(float),
+            rng.normal(size=shape).round(digits),
+            rng.random(shape[0]),
+        )
+        y[:: 1 + seed % 3] *= rng.random()  # fractions; and 0 now and then
+        for theirs, ours in ((sklearn_ndcg, ndcg_score), (sklearn_dcg, dcg_score)):
+            assert ours(y, s, flavor="sklearn", k=k) == pytest.approx(theirs(y, s, k=k), rel=1e-12, abs=1e-12)
+            weighted = ours(y, s, flavor="sklearn", k=k, query_weight=weight)
+            assert weighted == pytest.approx(theirs(y, s, k=k, sample_weight=weight), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("k", KS)
+def test_sklearn_ignoring_ties_where_there_are_none(k):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        shape = rng.integers(1, 8), rng.integers(2, 60)
+        y, s = rng.integers(0, 5, shape).astype(float), rng.permuted(np.arange(np.prod(shape)).reshape(shape), axis=1)
+        ours = ndcg_score(y, s, flavor="sklearn_ignore_ties", k=k)
+        assert ours == pytest.approx(sklearn_ndcg(y, s, k=k, ignore_ties=True), rel=1e-12, abs=1e-12)
+
+
+@diverges("scikit-learn", "a query has one document")
+def test_sklearn_scores_one_document():
+    assert ndcg_score([[2.0]], [[1.0]], flavor="sklearn") == sklearn_ndcg([[2.0]], [[1.0]])
+
+
+# -- LightGBM
+
+
+def lightgbm_says(y, s, sizes, k, weight=None, **params):
+    rows = None if weight is None else np.repeat(weight, sizes)
+    data = lgb.Dataset(np.zeros((y.size, 1)), y, group=sizes, init_score=s, weight=rows, params={"verbosity": -1})
+    booster = lgb.Booster(
+        {"objective": "lambdarank", "metric": "ndcg", "eval_at": [k or 1000], "verbosity": -1, **params}, data
+    )
+    return booster.eval_train()[0][2]
+
+
+@pytest.mark.parametrize("k", KS)
+def test_lightgbm(k):
+    for seed in range(15):
+        y, s, sizes = ragged(seed, top=31)
+        assert ndcg_score(y, s, group=sizes, flavor="lightgbm", k=k) == pytest.approx(
+            lightgbm_says(y, s, sizes, k), abs=1e-12
+        )
+
+
+@pytest.mark.parametrize("k", KS)
+def test_lightgbm_linear(k):
+    for seed in range(5):
+        y, s, sizes = ragged(seed, top=31)
+        assert ndcg_score(y, s, group=sizes, flavor="lightgbm_linear", k=k) == pytest.approx(
+            lightgbm_says(y, s, sizes, k, label_gain=list(range(31))), abs=1e-12
+        )
+
+
+def test_lightgbm_weights():
+    y, s, sizes = ragged(3, empties=False)
+    weight = np.random.default_rng(0).random(sizes.size).astype(np.float32)
+    ours = ndcg_score(y, s, group=sizes, flavor="lightgbm", k=5, query_weight=weight)
+    assert ours == pytest.approx(lightgbm_says(y, s, sizes, 5, weight), abs=1e-6)
+
+
+@diverges("lightgbm", WEIGHTED)
+def test_lightgbm_weights_with_empty_queries():
+    y, s, sizes = ragged(3, empties=True)
+    weight = np.random.default_rng(0).random(sizes.size).astype(np.float32)
+    ours = ndcg_score(y, s, group=sizes, flavor="lightgbm", k=5, query_weight=weight)
+    assert ours == pytest.approx(lightgbm_says(y, s, sizes, 5, weight), abs=1e-3)
+
+
+def test_lightgbm_constant_model_is_the_order_of_the_file():
+    y = np.array([3.0, 2, 1, 0, 0])
+    for rows, expected in ((y, 1.0), (y[::-1].copy(), None)):
+        theirs = lightgbm_says(rows, np.zeros(5), [5], 3)
+        assert ndcg_score(rows, np.zeros(5), group=[5], flavor="lightgbm", k=3) == pytest.approx(theirs, abs=1e-12)
+        assert expected is None or theirs == expected
+    fair = Flavor.preset("lightgbm", ties="average")
+    values = {ndcg_score(rows, np.zeros(5), group=[5], flavor=fair, k=3) for rows in (y, y[::-1].copy())}
+    assert max(values) - min(values) < 1e-12
+    assert max(values) < 0.6
+
+
+@pytest.fixture(scope="module")
+def lambdarank(data_dir):
+    folder = data_dir / "lightgbm_lambdarank"
+    if not folder.is_dir():
+        pytest.skip(f"no data at {folder}")
+    parts = {}
+    for name in ("train", "test"):
+        X, y = load_svmlight_file(str(folder / f"rank.{name}"), n_features=300)
+        parts[name] = X, y, np.loadtxt(folder / f"rank.{name}.query", dtype=int)
+    return parts
+
+
+@pytest.mark.parametrize("k", [1, 3, 5, 10])
+def test_lightgbm_printed_values_over_ten_rounds_on_real_data(lambdarank, k):
+    X, y, group = lambdarank["train"]
+    Xt, yt, gt = lambdarank["test"]
+    train = lgb.Dataset(X, y, group=group, free_raw_data=False, params={"verbosity": -1})
+    log = {}
+    booster = lgb.train(
+        {"objective": "lambdarank", "metric": "ndcg", "eval_at": [k], "verbosity": -1, "num_threads": 2},
+        train,
+        10,
+        valid_sets=[train, lgb.Dataset(Xt, yt, group=gt, reference=train, params={"verbosity": -1})],
+        valid_names=["train", "test"],
+        feval=NDCGEval("lightgbm", k=k),
+        callbacks=[lgb.record_evaluation(log)],
+    )
+    for name, (features, labels, sizes) in {"train": (X, y, group), "test": (Xt, yt, gt)}.items():
+        printed = log[name][f"ndcg@{k}"]
+        assert np.abs(np.array(log[name][f"ndcg_lightgbm@{k}"]) - printed).max() < 1e-12
+        for number, value in enumerate(printed, start=1):
+            scores = booster.predict(features, raw_score=True, num_iteration=number)
+            assert ndcg_score(labels, scores, group=sizes, flavor="lightgbm", k=k) == pytest.approx(value, abs=1e-9)
+            if number == 1:
+                assert evaluate(labels, scores, group=sizes).per_query.tied.sum() > 0.5 * labels.size
+
+
+# -- XGBoost, CatBoost, torchmetrics, pytrec_eval
+
+
+def xgboost_says(y, s, sizes, metric, exponential=True, weight=None):
+    data = xgb.DMatrix(np.zeros((y.size, 1)), y, base_margin=s, weight=weight)
+    data.set_group(sizes)
+    params = {"objective": "rank:ndcg", "eval_metric": metric, "ndcg_exp_gain": exponential, "base_score": 0.0}
+    return float(xgb.Booster(params, [data]).eval(data).rsplit(":", 1)[1])
+
+
+@pytest.mark.parametrize("k", [1, 3, 10, "default"])
+@pytest.mark.parametrize(
+    ("preset", "exponential", "suffix"),
+    [("xgboost", True, ""), ("xgboost_minus", True, "-"), ("xgboost_linear", False, "")],
+)
+def test_xgboost(k, preset, exponential, suffix):
+    # "ndcg" is its silent ndcg@32, which the preset's own cut-off says too
+    metric = f"ndcg{suffix}" if k == "default" else f"ndcg@{k}{suffix}"
+    for seed in range(10):
+        y, s, sizes = ragged(seed, top=5 if seed % 2 else 32, longest=60)
+        ours = ndcg_score(y, s, group=sizes, flavor=preset, k=... if k == "default" else k)
+        assert ours == pytest.approx(xgboost_says(y, s, sizes, metric, exponential), abs=2e-6)
+
+
+def test_xgboost_linear_takes_negative_labels():
+    y, s, sizes = ragged(1)
+    y -= 1
+    ours = ndcg_score(y, s, group=sizes, flavor="xgboost_linear", k=5)
+    assert ours == pytest.approx(xgboost_says(y, s, sizes, "ndcg@5", exponential=False), abs=2e-6)
+
+
+def test_xgboost_weights():
+    y, s, sizes = ragged(3, empties=False)
+    weight = np.random.default_rng(0).random(sizes.size).astype(np.float32)
+    ours = ndcg_score(y, s, group=sizes, flavor="xgboost", k=5, query_weight=weight)
+    assert ours == pytest.approx(xgboost_says(y, s, sizes, "ndcg@5", weight=weight), abs=2e-6)
+
+
+@diverges("xgboost", WEIGHTED)
+def test_xgboost_weights_with_empty_queries():
+    y, s, sizes = ragged(3, empties=True)
+    weight = np.random.default_rng(0).random(sizes.size).astype(np.float32)
+    ours = ndcg_score(y, s, group=sizes, flavor="xgboost", k=5, query_weight=weight)
+    assert ours == pytest.approx(xgboost_says(y, s, sizes, "ndcg@5", weight=weight), abs=1e-3)
+
+
+@pytest.mark.parametrize("k", KS)
+@pytest.mark.parametrize(
+    ("preset", "kind", "position"),
+    [
+        ("catboost", "Base", "LogPosition"),
+        ("catboost_exp", "Exp", "LogPosition"),
+        ("catboost_position", "Base", "Position"),
+        ("catboost_exp_position", "Exp", "Position"),
+    ],
+)
+def test_catboost(k, preset, kind, position):
+    for seed in range(10):
+        y, s, sizes = ragged(seed, top=5 if seed % 2 else 30)
+        group = np.repeat(np.arange(sizes.size), sizes)
+        metric = f"NDCG:top={k or -1};type={kind};denominator={position}"
+        weight = np.random.default_rng(seed).integers(1, 5, sizes.size).astype(float)
+        weighted = catboost.utils.eval_metric(y, s, metric, group_id=group, group_weight=np.repeat(weight, sizes))[0]
+        theirs = catboost.utils.eval_metric(y, s, metric, group_id=group)[0]
+        assert ndcg_score(y, s, group=sizes, flavor=preset, k=k) == pytest.approx(theirs, abs=1e-6)
+        ours = ndcg_score(y, s, group=sizes, flavor=preset, k=k, query_weight=weight)
+        assert ours == pytest.approx(weighted, abs=1e-6)
+
+
+def torchmetrics_says(y, s, sizes, k, action="neg"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        metric = RetrievalNormalizedDCG(top_k=k, empty_target_action=action)
+    query = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    metric.update(torch.tensor(s), torch.tensor(y).long(), indexes=query)
+    return metric.compute().item()
+
+
+@pytest.mark.parametrize("k", KS)
+@pytest.mark.parametrize("action", ["neg", "pos", "skip"])
+def test_torchmetrics(k, action):
+    preset = "torchmetrics" if action == "neg" else f"torchmetrics_{action}"
+    for seed in range(3):
+        y, s, sizes = ragged(seed)
+        theirs = torchmetrics_says(y, s, sizes, k, action)
+        assert ndcg_score(y, s, group=sizes, flavor=preset, k=k) == pytest.approx(theirs, abs=1e-5)
+
+
+@pytest.mark.parametrize("k", KS)
+def test_torchmetrics_error(k):
+    y, s, sizes = ragged(0, empties=False)
+    theirs = torchmetrics_says(y, s, sizes, k, "error")
+    assert ndcg_score(y, s, group=sizes, flavor="torchmetrics_error", k=k) == pytest.approx(theirs, abs=1e-5)
+    y, s, sizes = ragged(0)
+    with pytest.raises(ValueError, match="query with no positive target"):
+        torchmetrics_says(y, s, sizes, k, "error")
+    with pytest.raises(ValueError, match="under empty='raise'"):
+        ndcg_score(y, s, group=sizes, flavor="torchmetrics_error", k=k)
+
+
+@diverges("torchmetrics", "the labels of a query sum to 0, but some are above 0")
+def test_torchmetrics_labels_that_sum_to_zero():
+    theirs = torchmetrics_says([1, 0, -1], [3.0, 2.0, 1.0], [3], None)
+    assert ndcg_score([1, 0, -1], [3, 2, 1], group=[3], flavor="torchmetrics") == pytest.approx(theirs)
+
+
+@diverges("torchmetrics", NEGATIVE_IDEAL)
+def test_torchmetrics_negative_ideal():
+    theirs = torchmetrics_says([-2, -1], [2.0, 1.0], [2], None)
+    assert ndcg_score([-2, -1], [2, 1], group=[2], flavor="torchmetrics") == pytest.approx(theirs)
+
+
+# -- runs and judgements
+
+
+def trec(seed, *, ties=True, longest=29, missing=True, near=False):
+    """A run and judgements: tied scores, topics without a relevant document, unjudged and unretrieved documents."""
+    y, s, sizes = ragged(seed, ties=ties, longest=longest)
+    rng = np.random.default_rng(seed)
+    if near:
+        s = s + 1e-9 * rng.integers(0, 2, s.size)  # equal in float32
+    qrels, run = {}, {}
+    ends = np.cumsum(sizes)
+    for topic, (start, end) in enumerate(zip(ends - sizes, ends, strict=True)):
+        ids = [f"d{i}" for i in rng.permutation(100)]
+        here = range(end - start)
+        judged = [i for i in here if i == 0 or rng.random() < 0.8]
+        qrels[f"q{topic}"] = {ids[i]: int(y[start + i]) for i in judged}
+        qrels[f"q{topic}"] |= {ids[60 + i]: int(rng.integers(0, 4)) for i in range(topic % 3)}  # not retrieved
+        if not (missing and topic % 9 == 5):
+            run[f"q{topic}"] = {ids[i]: float(s[start + i]) for i in here}
+    run["q_unjudged"] = {"d1": 1.0}
+    return qrels, run
+
+
+def columns(qrels, run, topics=None):
+    """A run and judgements as arguments of ``evaluate``."""
+    rows = [
+        (topic, document, qrels[topic].get(document, np.nan), scores.get(document, 0.0), document in scores)
+        for topic in (topics or qrels)
+        for scores in [run.get(topic, {})]
+        for document in dict.fromkeys([*scores, *qrels[topic]])
+    ]
+    qid, doc_id, y_true, y_score, retrieved = map(np.array, zip(*rows, strict=True))
+    return {"y_true": y_true, "y_score": y_score, "qid": qid, "doc_id": doc_id, "retrieved": retrieved}
+
+
+def assert_per_query(ours, theirs, tolerance):
+    """Every topic that the library has a value for."""
+    mine = dict(zip(ours.per_query.qid.tolist(), ours.per_query.ndcg.tolist(), strict=True))
+    assert set(theirs) <= set(mine)
+    for topic, value in theirs.items():
+        assert mine[topic] == pytest.approx(value, abs=tolerance), topic
+
+
+@pytest.mark.parametrize("k", [1, 5, 10, 30, 1000])
+def test_pytrec_eval(k):
+    for seed in range(10):
+        qrels, run = trec(seed, near=True)
+        both = [topic for topic in qrels if topic in run]
+        evaluated = pytrec_eval.RelevanceEvaluator(qrels, {f"ndcg_cut.{k}", "ndcg"}).evaluate(run)
+        assert set(both) == set(evaluated)
+        for measure, at in ((f"ndcg_cut_{k}", k), ("ndcg", None)):
+            ours = evaluate(flavor="pytrec_eval", k=at, **columns(qrels, run, both))
+            theirs = {topic: values[measure] for topic, values in evaluated.items()}
+            assert_per_query(ours, theirs, 1e-12)
+            assert ours.value == pytest.approx(np.mean(list(theirs.values())), abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 10, 1000])
+def test_ir_measures(k):
+    ir_measures = pytest.importorskip("ir_measures")
+    for seed in range(3):
+        qrels, run = trec(seed, near=True)
+        measure = ir_measures.nDCG @ k
+        theirs = ir_measures.pytrec_eval.calc([measure], qrels, run)
+        ours = evaluate(flavor="ir_measures", k=k, **columns(qrels, run))
+        assert ours.value == pytest.approx(theirs.aggregated[measure], abs=1e-12)
+        assert_per_query(ours, {value.query_id: value.value for value in theirs.per_query}, 1e-12)
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval.pl needs perl")
+@pytest.mark.parametrize("k", [1, 10, 1000])
+def test_gdeval(k):
+    ir_measures = pytest.importorskip("ir_measures")
+    qrels, run = (
+        {topic[1:]: docs for topic, docs in part.items() if topic[1:].isdigit()} for part in trec(k, near=True)
+    )
+    measure = ir_measures.nDCG(dcg="exp-log2") @ k
+    theirs = ir_measures.gdeval.calc([measure], qrels, run)
+    ours = evaluate(flavor="gdeval", k=k, **columns(qrels, run))
+    assert ours.value == pytest.approx(theirs.aggregated[measure], abs=1e-5)
+    assert_per_query(ours, {value.query_id: value.value for value in theirs.per_query}, 0.5e-5 + 1e-9)
+
+
+def ranx_says(qrels, run, metric):
+    ranx = pytest.importorskip("ranx")
+    ranked = ranx.Run({topic: dict(docs) for topic, docs in run.items()})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numba's, about ranx's own casts
+        return float(ranx.evaluate(ranx.Qrels(qrels), ranked, metric, make_comparable=True))
+
+
+@pytest.mark.parametrize("k", KS)
+@pytest.mark.parametrize(("preset", "metric"), [("ranx", "ndcg"), ("ranx_burges", "ndcg_burges")])
+def test_ranx(k, preset, metric):
+    for seed in range(4):
+        # its sort is stable up to 15 documents
+        qrels, run = trec(seed, ties=seed % 2 == 0, longest=15 if seed % 2 == 0 else 29)
+        theirs = ranx_says(qrels, run, metric if k is None else f"{metric}@{k}")
+        ours = ndcg_score(flavor=preset, k=k, **columns(qrels, run))
+        assert ours == pytest.approx(theirs, abs=1e-12)
+
+
+@diverges("ranx", "scores are tied in a query of more than 15 documents")
+def test_ranx_many_ties():
+    y = np.random.default_rng(0).integers(0, 5, 300)
+    qrels = {"q": {f"d{i}": int(grade) for i, grade in enumerate(y)}}
+    run = {"q": {f"d{i}": 1.0 for i in range(300)}}
+    theirs = ranx_says(qrels, run, "ndcg@10")
+    assert ndcg_score(flavor="ranx", k=10, **columns(qrels, run)) == pytest.approx(theirs, abs=1e-6)
+
+
+@diverges("ranx", "a grade is a fraction")
+def test_ranx_fractions():
+    qrels, run = {"q": {"a": 0.5, "b": 1.0}}, {"q": {"a": 2.0, "b": 1.0}}
+    theirs = ranx_says(qrels, run, "ndcg")
+    assert ndcg_score(flavor="ranx", **columns(qrels, run)) == pytest.approx(theirs, abs=1e-6)
+
+
+# -- neural ranking and recommender systems
+
+
+def rax_says(y, s, sizes, k):
+    rax = pytest.importorskip("rax")
+    shape = len(sizes), max(sizes)
+    where = np.arange(shape[1]) < np.asarray(sizes)[:, None]
+    labels, scores = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
+    labels[where], scores[where] = y, s
+    return float(rax.ndcg_metric(scores, labels, where=where, topn=k))
+
+
+@pytest.mark.parametrize("k", KS)
+def test_rax(k):
+    for seed in range(5):
+        y, s, sizes = ragged(seed, top=5 if seed % 2 else 30)
+        s[:: 2 + seed] = -np.inf  # its way to say: not retrieved
+        ours = ndcg_score(y, s, group=sizes, retrieved=s > -np.inf, flavor="rax", k=k)
+        assert ours == pytest.approx(rax_says(y, s, sizes, k), abs=1e-5)
+
+
+@diverges("rax", NEGATIVE_IDEAL)
+def test_rax_negative_ideal():
+    ours = ndcg_score([0, -1], [0, 1], group=[2], flavor="rax", k=1)
+    assert ours == pytest.approx(rax_says([0, -1], [0, 1], [2], 1), abs=1e-5)
+
+
+@diverges("rax", "a label is 128 or more")
+def test_rax_large_grades():
+    theirs = rax_says([128, 0], [0, 1], [2], None)
+    assert ndcg_score([128, 0], [0, 1], group=[2], flavor="rax") == pytest.approx(theirs, abs=1e-5)
+
+
+def recommenders_say(qrels, run, k, kind):
+    module = pytest.importorskip("recommenders.evaluation.python_evaluation")
+    pandas = pytest.importorskip("pandas")
+
+    def frame(part, column):
+        rows = [(user, item, value) for user, items in part.items() for item, value in items.items()]
+        return pandas.DataFrame(rows, columns=["userID", "itemID", column])
+
+    return module.ndcg_at_k(frame(qrels, "rating"), frame(run, "prediction"), k=k, score_type=kind)
+
+
+@pytest.mark.parametrize("k", [1, 3, 10, 1000])
+@pytest.mark.parametrize("kind", ["binary", "raw", "exp"])
+def test_recommenders(k, kind):
+    for seed in range(3):
+        qrels, run = trec(seed)
+        ours = ndcg_score(flavor=f"recommenders_{kind}", k=k, **columns(qrels, run))
+        assert ours == pytest.approx(recommenders_say(qrels, run, k, kind), abs=1e-12)
+
+
+@diverges("recommenders", NEGATIVE_IDEAL)
+def test_recommenders_negative_ideal():
+    qrels, run = {"u": {"a": 0, "b": -1}}, {"u": {"a": 1.0, "b": 2.0}}
+    theirs = recommenders_say(qrels, run, 10, "raw")
+    assert ndcg_score(flavor="recommenders_raw", **columns(qrels, run)) == pytest.approx(theirs)
+
+
+@diverges("recommenders", "every user is empty")
+def test_recommenders_without_a_relevant_item():
+    qrels, run = {"u": {"a": 0, "b": 0}}, {"u": {"a": 1.0, "b": 2.0}}
+    theirs = recommenders_say(qrels, run, 10, "raw")
+    assert ndcg_score(flavor="recommenders_raw", **columns(qrels, run)) == pytest.approx(theirs)
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_recbole(k, monkeypatch):
+    metrics = pytest.importorskip("recbole.evaluator.metrics")
+    monkeypatch.setattr(np, "float", float, raising=False)  # a name that NumPy dropped in 1.24
+    config = {"topk": [k], "metric_decimal_place": 4}
+    for seed in range(5):
+        qrels, run = trec(seed, ties=False, missing=False)
+        del run["q_unjudged"]
+        hits = np.zeros((len(run), k), dtype=bool)
+        for row, (user, scores) in enumerate(run.items()):
+            best = sorted(scores, key=lambda item: -scores[item])[:k]
+            hits[row, : len(best)] = [qrels[user].get(item, 0) > 0 for item in best]
+        n_relevant = np.array([sum(grade > 0 for grade in qrels[user].values()) for user in run])
+        theirs = metrics.NDCG(config).metric_info(hits, n_relevant)[:, k - 1]
+        ours = evaluate(flavor="recbole", k=k, **columns(qrels, run))
+        assert ours.per_query.ndcg == pytest.approx(theirs, abs=1e-12)

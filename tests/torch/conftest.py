@@ -1,0 +1,30 @@
+"""The recorded losses of other libraries, and one thread."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Many small operations on a busy machine wait for each other's threads."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def loss_golden(parity_dir: Path) -> dict[str, Any]:
+    """Values and gradients, their inputs and what was run (see tests/peers/golden/README.md)."""
+    with gzip.open(parity_dir / "loss_golden.json.gz", "rt", encoding="utf-8") as file:
+        loaded: dict[str, Any] = json.load(file)
+    return loaded

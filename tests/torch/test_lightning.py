@@ -1,0 +1,320 @@
+"""The torchmetrics metric under Lightning's Trainer: what it logs and stops on is the number of the whole set."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
+import csv
+import os
+import pickle
+import time
+import traceback
+import warnings
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch.utils.data import DataLoader, Dataset
+from torchmetrics import MetricCollection
+
+from ndcg_ml import ndcg_score
+from ndcg_ml.torch import NDCG, ApproxNDCGLoss
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of what it imports
+    lightning = pytest.importorskip("lightning", reason="Lightning is not installed (pip install lightning)")
+    from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+    from lightning.pytorch.loggers import CSVLogger
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::lightning.fabric.utilities.warnings.PossibleUserWarning"),  # more workers, ...
+    pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning"),
+]
+
+N_QUERIES, WIDTH, WORLD = 21, 7, 2  # in two processes: one must repeat a query to make them even
+
+
+class Queries(Dataset):
+    """Item: features, labels, id and mask of one query."""
+
+    def __init__(self):
+        draw = torch.Generator().manual_seed(11)
+        self.features = torch.randn(N_QUERIES, WIDTH, 4, generator=draw)
+        self.labels = torch.randint(0, 4, (N_QUERIES, WIDTH), generator=draw)
+        self.labels[::5] = 0
+        self.mask = torch.rand(N_QUERIES, WIDTH, generator=draw) < 0.7
+        self.mask[:, 0] = True
+
+    def __len__(self):
+        return N_QUERIES
+
+    def __getitem__(self, number):
+        return self.features[number], self.labels[number], torch.tensor(number), self.mask[number]
+
+
+QUERIES = Queries()
+
+
+def whole_set(scores, **arguments):
+    """What the scores of all queries are worth, by NumPy."""
+    return ndcg_score(QUERIES.labels.numpy(), scores, mask=QUERIES.mask.numpy(), **arguments)
+
+
+class Ranker(lightning.LightningModule):
+    """A linear ranker that remembers its scores of each validation epoch."""
+
+    def __init__(self, metric):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = torch.nn.Linear(4, 1, bias=False)
+        self.metric = metric
+        self.loss = ApproxNDCGLoss()
+        self.scores = []
+
+    def forward(self, features):
+        return self.layer(features.to(self.dtype)).squeeze(-1)
+
+    def training_step(self, batch):
+        features, labels, _, mask = batch
+        return self.loss(self(features), labels, mask)
+
+    def validation_step(self, batch):
+        features, labels, ids, mask = batch
+        self.metric.update(self(features), labels, ids, mask)
+        self.log("val_ndcg_at_5", self.metric)
+
+    def on_validation_epoch_end(self):
+        if not self.trainer.sanity_checking:
+            self.scores.append(self(QUERIES.features).double().numpy())
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.5)
+
+
+class SeveralCutoffs(Ranker):
+    """Several cut-offs from one metric."""
+
+    def validation_step(self, batch):
+        features, labels, ids, mask = batch
+        self.metric(self(features), labels, ids if self.metric.query_ids == "global" else None, mask)
+
+    def on_validation_epoch_end(self):
+        super().on_validation_epoch_end()
+        self.log_dict({f"val/{name}": value for name, value in self.metric.compute().items()})
+        self.metric.reset()
+
+
+class Collection(Ranker):
+    """A collection, which Lightning takes apart."""
+
+    def validation_step(self, batch):
+        features, labels, ids, mask = batch
+        self.metric(self(features), labels, ids, mask)
+        self.log_dict(self.metric, on_step=False, on_epoch=True)
+
+
+class Logged(lightning.Callback):
+    """What every validation epoch left in ``callback_metrics``, and how many queries the metric had counted."""
+
+    def __init__(self):
+        self.values, self.counted = [], []
+
+    def on_validation_epoch_end(self, trainer, module):
+        if not trainer.sanity_checking and hasattr(module.metric, "n_queries"):
+            self.counted.append(int(module.metric.n_queries))
+
+    def on_validation_end(self, trainer, module):
+        if not trainer.sanity_checking:
+            self.values.append({name: value.item() for name, value in trainer.callback_metrics.items()})
+
+
+def loader(**arguments):
+    return DataLoader(QUERIES, batch_size=4, **arguments)
+
+
+def trainer(folder, **arguments):
+    options = {"accelerator": "cpu", "devices": 1, "max_epochs": 3, "logger": False, "enable_checkpointing": False}
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False}
+    return lightning.Trainer(**(options | quiet | arguments), default_root_dir=folder)
+
+
+def test_what_is_logged_stopped_on_and_kept_is_the_number_of_the_whole_set(tmp_path):
+    stop = EarlyStopping("val_ndcg_at_5", mode="max", patience=5)
+    best = ModelCheckpoint(tmp_path / "kept", "{epoch}-{val_ndcg_at_5:.4f}", "val_ndcg_at_5", mode="max")
+    model, logged, logger = Ranker(NDCG(k=5)), Logged(), CSVLogger(tmp_path)
+    trainer(
+        tmp_path, callbacks=[stop, best, logged], logger=logger, enable_checkpointing=True, log_every_n_steps=1
+    ).fit(model, loader(shuffle=True), loader())
+
+    want = [whole_set(scores, k=5) for scores in model.scores]
+    assert len(want) == 3
+    assert len(set(want)) > 1
+    assert logged.counted == [N_QUERIES] * 3  # the two batches of the sanity check are of no epoch
+    assert [values["val_ndcg_at_5"] for values in logged.values] == pytest.approx(want, abs=1e-12)
+    assert stop.best_score.item() == best.best_model_score.item() == pytest.approx(max(want), abs=1e-12)
+    epoch = int(np.argmax(want))
+    assert Path(best.best_model_path).name == f"epoch={epoch}-val_ndcg_at_5={want[epoch]:.4f}.ckpt"
+    with open(Path(logger.log_dir) / "metrics.csv", newline="") as file:
+        written = [float(row["val_ndcg_at_5"]) for row in csv.DictReader(file) if row["val_ndcg_at_5"]]
+    assert written == pytest.approx(want, abs=1e-12)
+    kept = torch.load(best.best_model_path, weights_only=True)["state_dict"]
+    assert set(kept) == {"layer.weight"}  # a checkpoint made without the metric loads
+
+
+@pytest.mark.parametrize("settings", [{}, {"split_queries": True}, {"query_ids": "batch"}], ids=str)
+def test_several_cutoffs_by_log_dict(tmp_path, settings):
+    model, logged = SeveralCutoffs(NDCG(k=[1, 5, None], **settings)), Logged()
+    best = ModelCheckpoint(tmp_path, "{val/ndcg_at_5:.4f}", "val/ndcg_at_5", mode="max", auto_insert_metric_name=False)
+    trainer(tmp_path, callbacks=[best, logged], enable_checkpointing=True).fit(model, loader(), loader())
+    assert len(logged.values) == 3
+    for values, scores in zip(logged.values, model.scores, strict=True):
+        want = whole_set(scores, k=[1, 5, None])
+        assert values == pytest.approx(
+            {"val/ndcg_at_1": want[1], "val/ndcg_at_5": want[5], "val/ndcg": want[None]}, abs=1e-6
+        )
+    assert Path(best.best_model_path).name == f"{best.best_model_score.item():.4f}.ckpt"
+
+
+def test_a_collection_by_log_dict(tmp_path):
+    metrics = {"at_1": NDCG(k=1), "again": NDCG(k=1), "lightgbm": NDCG("lightgbm"), "split": NDCG(split_queries=True)}
+    model, logged = Collection(MetricCollection(metrics, prefix="val_")), Logged()
+    trainer(tmp_path, callbacks=[logged]).fit(model, loader(), loader())
+    assert len(logged.values) == 3
+    for values, scores in zip(logged.values, model.scores, strict=True):
+        at_1 = whole_set(scores, k=1)
+        lightgbm, split = whole_set(scores, flavor="lightgbm"), whole_set(scores)
+        want = {"val_at_1": at_1, "val_again": at_1, "val_lightgbm": lightgbm, "val_split": split}
+        assert values == pytest.approx(want, abs=1e-12)
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_model_in_bfloat16(tmp_path, split):
+    model, logged = Ranker(NDCG(k=5, split_queries=split)), Logged()
+    trainer(tmp_path, callbacks=[logged], precision="bf16-true").fit(model, loader(), loader())
+    assert model.layer.weight.dtype == torch.bfloat16
+    want = [whole_set(scores, k=5) for scores in model.scores]
+    assert len(want) == 3
+    assert [values["val_ndcg_at_5"] for values in logged.values] == pytest.approx(want, abs=1e-12)
+
+
+def test_names_are_legal_in_mlflow():
+    validation = pytest.importorskip("mlflow.utils.validation", reason="mlflow is not installed")
+    exceptions = pytest.importorskip("mlflow.exceptions")
+    metric = NDCG(k=[1, 10, None])
+    metric.update(torch.rand(1, 3), torch.ones(1, 3))
+    for name in metric.compute():
+        validation._validate_metric_name(f"val/{name}")
+    with pytest.raises(exceptions.MlflowException):
+        validation._validate_metric_name("val/ndcg@10")
+
+
+# -- two processes ---------------------------------------------------------------------------------------------------
+
+
+class Score(Ranker):
+    """Validation alone."""
+
+    def on_validation_epoch_end(self):
+        pass
+
+
+def lightnings_own_sampler(rank, folder):
+    return trainer(folder, strategy="ddp", devices=WORLD).validate(Score(NDCG(k=5)), loader(), verbose=False)
+
+
+def without_ids(rank, folder):
+    metric = NDCG(k=5, query_ids="batch")
+    update = metric.update
+    metric.update = lambda preds, target, ids, mask: update(preds, target, mask=mask)
+    return trainer(folder, strategy="ddp", devices=WORLD).validate(Score(metric), loader(), verbose=False)
+
+
+def sampler_that_does_not_repeat(rank, folder):
+    own = loader(sampler=range(rank, N_QUERIES, WORLD))
+    scores = trainer(folder, strategy="ddp", devices=WORLD, use_distributed_sampler=False)
+    return scores.validate(Score(NDCG(k=5)), own, verbose=False)
+
+
+def whole_fit(rank, folder):
+    """Three epochs of training, each with uneven validation."""
+    model, logged = Ranker(NDCG(k=5)), Logged()
+    fit = trainer(folder, strategy="ddp", devices=WORLD, use_distributed_sampler=False, callbacks=[logged])
+    fit.fit(model, loader(sampler=range(16)), loader(sampler=range(rank, N_QUERIES, WORLD)))
+    return [values["val_ndcg_at_5"] for values in logged.values], model.scores
+
+
+SCENARIOS = [lightnings_own_sampler, without_ids, sampler_that_does_not_repeat, whole_fit]
+
+
+def outcome(scenario, rank, folder):
+    try:
+        return scenario(rank, folder)
+    except ValueError as error:
+        return error
+    except Exception:
+        return AssertionError(traceback.format_exc())
+
+
+def process(rank, folder):
+    """What torchrun would have set: Lightning then starts no processes of its own."""
+    torch.set_num_threads(1)
+    os.environ |= {"LOCAL_RANK": str(rank), "RANK": str(rank), "WORLD_SIZE": str(WORLD), "GROUP_RANK": "0"}
+    os.environ |= {"LOCAL_WORLD_SIZE": str(WORLD), "TORCHELASTIC_RUN_ID": "none"}
+    dist.init_process_group(
+        "gloo", f"file://{folder}/store", rank=rank, world_size=WORLD, timeout=timedelta(seconds=60)
+    )
+    came = {scenario.__name__: outcome(scenario, rank, folder) for scenario in SCENARIOS}
+    (Path(folder) / f"{rank}.pickle").write_bytes(pickle.dumps(came))
+    dist.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def came(tmp_path_factory):
+    """What came of the scenarios, process by process. A hang is an error."""
+    folder = tmp_path_factory.mktemp("ddp")
+    context = mp.start_processes(process, (str(folder),), nprocs=WORLD, join=False, start_method="spawn")
+    until = time.monotonic() + 150
+    try:
+        while not context.join(timeout=1):
+            if time.monotonic() > until:
+                pytest.fail("the processes hang")
+    finally:
+        for child in context.processes:
+            if child.is_alive():
+                child.kill()
+    parts = [pickle.loads((folder / f"{rank}.pickle").read_bytes()) for rank in range(WORLD)]
+    for broken in (value for part in parts for value in part.values() if isinstance(value, AssertionError)):
+        raise broken
+    return parts
+
+
+def untrained():
+    with torch.no_grad():
+        return Ranker(NDCG())(QUERIES.features).double().numpy()
+
+
+def test_the_sampler_that_lightning_puts_in_repeats_a_query(came):
+    for part in came:
+        with pytest.raises(ValueError, match=r"1 of the queries came more than once.*DistributedSampler"):
+            raise part["lightnings_own_sampler"]
+        # Unless the queries have no ids: then one counts twice, as in every metric.
+        [values] = part["without_ids"]
+        assert abs(values["val_ndcg_at_5"] - whole_set(untrained(), k=5)) > 1e-3
+
+
+def test_a_sampler_that_does_not_repeat_is_exact(came):
+    for part in came:
+        [values] = part["sampler_that_does_not_repeat"]
+        assert values["val_ndcg_at_5"] == pytest.approx(whole_set(untrained(), k=5), abs=1e-12)
+
+
+def test_every_epoch_is_exact_in_both_processes(came):
+    for logged, scores in (part["whole_fit"] for part in came):
+        assert len(logged) == 3
+        assert logged == pytest.approx([whole_set(part, k=5) for part in scores], abs=1e-12)

@@ -1,0 +1,594 @@
+"""ApproxNDCGLoss by scans and over all pairs: one loss, one gradient; records of other libraries; ragged input."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
+import math
+
+import loss_invariants
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ndcg_ml import Flavor
+from ndcg_ml.torch import ApproxNDCGLoss, ndcg
+from ndcg_ml.torch._soft_ranks import STEPS, fast_soft_ranks, tail
+from ndcg_ml.torch.approx import _DENSE_UP_TO_ON_CPU
+
+METHODS = ("dense", "fast")
+both_steps = pytest.mark.parametrize("step", STEPS)
+both_methods = pytest.mark.parametrize("method", METHODS)
+
+
+def oracle_ranks(scores, temperature, step):
+    """The definition, pair by pair, in Python's floats."""
+
+    def ahead(x):
+        if step == "logistic":
+            return 1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x))
+        return 1 - math.exp(-x) / 2 if x > 0 else math.exp(x) / 2
+
+    ranks = []
+    for i, own in enumerate(scores):
+        ranks.append(1 + math.fsum(ahead((s - own) / temperature) for j, s in enumerate(scores) if j != i))
+    return ranks
+
+
+def value_and_gradient(loss, scores, labels, mask=None, **ragged):
+    scores = scores.detach().clone().requires_grad_()
+    value = loss(scores, labels, mask, **ragged)
+    value.sum().backward()
+    return value.detach(), scores.grad
+
+
+def drawn(seed, n, kind, dtype=torch.float64):
+    """Three lists with masks: spread, in ties, in clusters far apart, or all tied."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(3, n, generator=generator, dtype=torch.float64)
+    if kind == "ties":
+        scores = scores.mul(2).round()
+    elif kind == "far":
+        scores = scores + 1e4 * torch.randint(-3, 4, (3, n), generator=generator)
+    elif kind == "equal":
+        scores = torch.full_like(scores, 0.3)
+    labels = torch.randint(0, 5, (3, n), generator=generator)
+    return scores.to(dtype), labels, torch.rand(3, n, generator=generator) < 0.8
+
+
+# -- one loss --------------------------------------------------------------------------------------------------------
+
+# Around one block, several, and many; the cut-off below, at and above the number of documents.
+SHAPES = st.tuples(st.integers(0, 10**6), st.sampled_from([1, 2, 31, 32, 33, 64, 65, 200, 700]))
+KINDS = st.sampled_from(["spread", "ties", "far", "equal"])
+CUTS = st.sampled_from([None, 1, 3, 40, 1000])
+TEMPERATURES = st.sampled_from([1e-6, 0.01, 0.1, 1.0, 10.0])
+
+
+@settings(max_examples=120)
+@given(SHAPES, KINDS, CUTS, TEMPERATURES, st.sampled_from(STEPS))
+def test_fast_is_dense_in_float64(shape, kind, k, temperature, step):
+    scores, labels, mask = drawn(*shape, kind)
+    make = [
+        ApproxNDCGLoss(Flavor(k=k), temperature=temperature, cut_temperature=1.0, step=step, method=m, reduction="none")
+        for m in METHODS
+    ]
+    (want, gradient), (got, fast) = (value_and_gradient(loss, scores, labels, mask) for loss in make)
+    torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-12)
+    # What is left of a gradient at a low temperature is the rounding of terms of the size 1 / T.
+    scale = gradient.abs().max().item()
+    torch.testing.assert_close(fast, gradient, rtol=0, atol=1e-10 * scale + 1e-15 / temperature)
+
+
+@settings(max_examples=80)
+@given(
+    SHAPES,
+    st.sampled_from(["spread", "ties", "equal"]),
+    CUTS,
+    st.sampled_from([0.01, 0.1, 1.0, 10.0]),
+    st.sampled_from(STEPS),
+)
+def test_fast_is_dense_in_float32(shape, kind, k, temperature, step):
+    scores, labels, mask = drawn(*shape, kind, torch.float32)
+    options = {"temperature": temperature, "cut_temperature": 1.0, "step": step, "reduction": "none"}
+    want, gradient = value_and_gradient(
+        ApproxNDCGLoss(Flavor(k=k), method="dense", **options), scores.double(), labels, mask
+    )
+    got, fast = value_and_gradient(ApproxNDCGLoss(Flavor(k=k), method="fast", **options), scores, labels, mask)
+    assert got.dtype == torch.float32
+    torch.testing.assert_close(got.double(), want, rtol=0, atol=2e-6)
+    scale = gradient.abs().max().item()
+    torch.testing.assert_close(fast.double(), gradient, rtol=0, atol=2e-5 * scale + 1e-7 / temperature)
+
+
+@both_steps
+@both_methods
+def test_ranks_are_those_of_the_definition(step, method):
+    scores, _, _ = drawn(5, 90, "ties")
+    scores[1] *= 37.0
+    labels = torch.eye(90, dtype=torch.int64)
+    flavor = Flavor(gain="linear", discount="reciprocal")
+    for row, temperature in ((0, 0.7), (1, 0.05), (2, 30.0)):
+        want = oracle_ranks(scores[row].tolist(), temperature, step)
+        # One relevant document a list, with an ideal of 1: the loss is 1 - 1 / rank.
+        loss = ApproxNDCGLoss(flavor, temperature=temperature, step=step, method=method, reduction="none")
+        got = 1 / (1 - loss(scores[row].expand(90, 90), labels))
+        assert got.tolist() == pytest.approx(want, rel=1e-13)
+
+
+@both_steps
+@both_methods
+@pytest.mark.parametrize("k", [None, 99])
+def test_gradient_is_that_of_the_value(step, method, k):
+    scores, labels, mask = drawn(3, 40, "spread")
+    scores[0, 20:] = scores[0, 20]  # a step in the slope, not in the value, so only all of a run may move
+    shift = torch.zeros(3, 1, dtype=torch.float64, requires_grad=True)
+    loss = ApproxNDCGLoss(Flavor(gain="exponential", k=k), temperature=0.6, step=step, method=method)
+    free = scores[1:].clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda s: loss(s, labels[1:], mask[1:]), (free,))
+    run = torch.arange(40) >= 20
+    assert torch.autograd.gradcheck(lambda d: loss(scores + d * run, labels, mask), (shift,))
+
+
+def test_dense_has_a_second_derivative_and_fast_says_so():
+    scores, labels, _ = drawn(1, 9, "spread")
+    scores.requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda s: ApproxNDCGLoss(method="dense")(s, labels), (scores,))
+    (gradient,) = torch.autograd.grad(ApproxNDCGLoss(method="fast")(scores, labels), scores, create_graph=True)
+    with pytest.raises(RuntimeError, match=r"no second derivative.*method='dense'"):
+        gradient.square().sum().backward()
+
+
+@pytest.mark.parametrize(("n_terms", "error"), [(1, 0.34), (9, 2.6e-7), (12, 1.4e-9), (20, 2e-15)])
+def test_tail_of_the_logistic_step(n_terms, error):
+    coefficients = tail("logistic", n_terms)
+    assert len(coefficients) == n_terms
+    for z in torch.linspace(0.001, 1, 2000, dtype=torch.float64).tolist():
+        got = math.fsum(c * z**m for m, c in enumerate(coefficients, 1))
+        assert abs(got * (1 + z) / z - 1) <= error
+
+
+@both_steps
+def test_tied_documents_have_the_middle_rank_whatever_their_block(step):
+    scores = torch.zeros(1, 1001, dtype=torch.float64)
+    ranks = fast_soft_ranks(scores, torch.ones_like(scores, dtype=torch.bool), 0.1, step)
+    assert ranks.tolist() == [pytest.approx([501.0] * 1001, rel=1e-14)]
+
+
+# -- invariants ------------------------------------------------------------------------------------------------------
+
+KEPT = [
+    loss_invariants.appended_padding_changes_nothing,
+    loss_invariants.padding_may_stand_anywhere,
+    loss_invariants.lists_without_gain_have_no_loss,
+    loss_invariants.odd_lists_have_finite_gradients,
+    loss_invariants.gradients_sum_to_zero_and_a_shift_changes_nothing,
+    loss_invariants.documents_may_stand_in_any_order,
+    loss_invariants.the_mean_is_over_lists_that_are_not_empty,
+    loss_invariants.half_precision_is_computed_in_float32,
+    loss_invariants.a_score_that_is_not_finite_makes_its_list_nan,
+    loss_invariants.it_never_waits_for_an_accelerator,
+    loss_invariants.refusals_say_what_to_do,
+]
+
+
+@both_steps
+@both_methods
+@pytest.mark.parametrize("flavor", [Flavor(gain="exponential"), Flavor(k=2)], ids=str)
+@pytest.mark.parametrize("invariant", KEPT)
+def test_what_every_loss_keeps_to(invariant, flavor, step, method):
+    invariant(lambda r: ApproxNDCGLoss(flavor, step=step, method=method, reduction=r))
+
+
+@both_steps
+@pytest.mark.parametrize("poison", loss_invariants.POISON)
+@pytest.mark.parametrize("k", [None, 5, 60])
+def test_padding_of_several_blocks_changes_nothing(step, poison, k):
+    scores, labels, _ = drawn(8, 50, "ties")
+    loss = ApproxNDCGLoss(Flavor(gain="exponential", k=k), temperature=0.5, step=step, method="fast", reduction="none")
+    want, gradient = value_and_gradient(loss, scores, labels)
+    tail_ = torch.full((3, 90), poison, dtype=torch.float64)
+    padded, grades = (
+        torch.cat([tail_[:, :40], scores, tail_[:, 40:]], 1),
+        torch.cat([tail_[:, :40], labels, tail_[:, 40:]], 1),
+    )
+    mask = torch.zeros(3, 140, dtype=torch.bool)
+    mask[:, 40:90] = True
+    got, moved = loss_invariants.watched(loss, padded, grades, mask)
+    torch.testing.assert_close(got, want, rtol=1e-13, atol=1e-13)
+    torch.testing.assert_close(moved[:, 40:90], gradient, rtol=1e-12, atol=1e-15)
+    assert not moved[~mask].any()
+
+
+@both_steps
+@pytest.mark.parametrize("k", [None, 7])
+def test_documents_may_stand_in_any_order_and_scores_anywhere(step, k):
+    scores, labels, mask = drawn(4, 150, "ties")
+    loss = ApproxNDCGLoss(Flavor(k=k), temperature=0.3, step=step, method="fast", reduction="none")
+    want, gradient = value_and_gradient(loss, scores, labels, mask)
+    order = torch.randperm(150, generator=torch.Generator().manual_seed(1))
+    got, permuted = value_and_gradient(loss, scores[:, order], labels[:, order], mask[:, order])
+    torch.testing.assert_close(got, want, rtol=1e-13, atol=1e-13)
+    torch.testing.assert_close(permuted, gradient[:, order], rtol=1e-10, atol=1e-15)
+    got, shifted = value_and_gradient(loss, scores + 1024.0, labels, mask)
+    torch.testing.assert_close(got, want, rtol=1e-13, atol=1e-13)
+    torch.testing.assert_close(shifted, gradient, rtol=1e-10, atol=1e-15)
+    assert gradient.sum(-1).tolist() == pytest.approx([0.0] * 3, abs=1e-14)
+
+
+@both_steps
+@both_methods
+def test_lists_that_break_losses_have_finite_gradients(step, method):
+    for scores, labels in (
+        (torch.zeros(1, 70), torch.arange(70)[None] % 3),
+        (torch.tensor([[0.7]]), torch.tensor([[2]])),
+        (torch.randn(2, 70), torch.zeros(2, 70)),
+        (torch.tensor([[3e38, -3e38, 0.0] * 30]), torch.tensor([[0, 1, 2] * 30])),
+        (torch.tensor([[1e-30, 0.0] * 40]), torch.tensor([[0, 1] * 40])),
+    ):
+        for k in (None, 2, 70, 1000):
+            loss = ApproxNDCGLoss(Flavor(k=k), temperature=0.01, step=step, method=method)
+            value, gradient = loss_invariants.watched(loss, scores, labels)
+            assert value.isfinite(), (scores, k)
+            assert gradient.isfinite().all(), (scores, k)
+
+
+@both_steps
+@both_methods
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_score_that_is_not_finite_is_the_loss_of_its_own_list_only(step, method, bad):
+    scores, labels, _ = drawn(2, 80, "spread")
+    scores[1, 50] = bad
+    value, gradient = value_and_gradient(ApproxNDCGLoss(step=step, method=method, reduction="none"), scores, labels)
+    assert value.isnan().tolist() == [False, True, False]
+    assert gradient[[0, 2]].isfinite().all()
+    assert gradient[1].isnan().any()
+
+
+FLAVORS = st.builds(
+    Flavor,
+    gain=st.sampled_from(["linear", "exponential", "binary", (0.0, 1.0, 5.0, 6.0, 20.0)]),
+    discount=st.sampled_from(["log2", "ln", "reciprocal", "jarvelin", "none"]),
+    ideal=st.sampled_from(["global", "local", "max", "given"]),
+    max_grade=st.just(4.0),
+    k=st.sampled_from([None, 1, 3, 40, 100]),
+    ties=st.sampled_from(["average", "first", "worst"]),
+    negative=st.sampled_from(["zero", "drop"]),
+    unjudged=st.sampled_from(["zero", "condense"]),
+)
+
+
+@settings(max_examples=60)
+@given(FLAVORS, st.integers(0, 10**6), st.sampled_from(STEPS))
+def test_cold_limit_is_the_metric(flavor, seed, step):
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.stack([torch.randperm(75, generator=generator) for _ in range(3)]).double()
+    labels = torch.randint(-1, 5, (3, 75), generator=generator).double()
+    labels[:, ::9] = math.nan
+    mask = torch.rand(3, 75, generator=generator) < 0.7
+    loss = ApproxNDCGLoss(flavor, temperature=1e-3, step=step, method="fast", reduction="none")(scores, labels, mask)
+    metric = ndcg(scores, labels, flavor=flavor.replace(empty=1.0), mask=mask)
+    torch.testing.assert_close(loss, 1 - metric, rtol=1e-10, atol=1e-10)
+
+
+# -- precision, method, compilation ----------------------------------------------------------------------------------
+
+
+@both_steps
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_float32(dtype, step):
+    scores, labels, _ = drawn(6, 90, "spread", dtype)
+    loss = ApproxNDCGLoss(step=step, method="fast")
+    got, gradient = value_and_gradient(loss, scores, labels)
+    want, wide = value_and_gradient(loss, scores.float(), labels)
+    assert got.dtype == torch.float32
+    assert got == want
+    assert torch.equal(gradient, wide.to(dtype))
+
+
+def test_auto_goes_by_the_length_of_the_lists():
+    loss = ApproxNDCGLoss(temperature=0.3)
+    for n, method in ((_DENSE_UP_TO_ON_CPU, "dense"), (_DENSE_UP_TO_ON_CPU + 1, "fast")):
+        scores, labels, _ = drawn(0, n, "spread")
+        got = torch.autograd.grad(loss(scores.requires_grad_(), labels), scores, create_graph=True)[0]
+        once = "_Slopes" in type(got.grad_fn).__name__ or _reaches(got.grad_fn, "_Slopes")
+        assert once == (method == "fast")
+
+
+def _reaches(node, name, depth=12):
+    if node is None or depth == 0:
+        return False
+    return name in type(node).__name__ or any(_reaches(after, name, depth - 1) for after, _ in node.next_functions)
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by torch's own tracer
+@both_steps
+@both_methods
+def test_it_compiles_without_a_graph_break(step, method):
+    torch._dynamo.reset()
+    loss = ApproxNDCGLoss(Flavor(gain="exponential", k=5), temperature=0.4, step=step, method=method)
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    scores, labels, mask = drawn(7, 70, "ties")
+    want, gradient = value_and_gradient(loss, scores, labels, mask)
+    got, traced = value_and_gradient(compiled, scores, labels, mask)
+    torch.testing.assert_close(got, want)
+    torch.testing.assert_close(traced, gradient)
+
+
+@both_steps
+def test_it_never_waits_for_an_accelerator(step):
+    scores = torch.rand(3, 100, device="meta", requires_grad=True)  # has no data, so that any look at it raises
+    ApproxNDCGLoss(Flavor(k=2), step=step, method="fast")(scores, torch.ones(3, 100, device="meta")).backward()
+    assert scores.grad.shape == (3, 100)
+
+
+# -- ragged ----------------------------------------------------------------------------------------------------------
+
+LENGTHS = (4, 1, 0, 70, 33)
+
+
+def ragged():
+    generator = torch.Generator().manual_seed(3)
+    n = sum(LENGTHS)
+    scores, labels = (
+        torch.randn(n, generator=generator, dtype=torch.float64),
+        torch.randint(0, 4, (n,), generator=generator),
+    )
+    return scores, labels, torch.tensor([0, *LENGTHS]).cumsum(0)
+
+
+def one_by_one(loss, scores, labels, offsets):
+    """The loss of each list by itself, and the gradient of their sum."""
+    scores = scores.clone().requires_grad_()
+    cuts = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+    values = torch.cat([loss(scores[None, a:b], labels[None, a:b]) for a, b in cuts])
+    values.sum().backward()
+    return values.detach(), scores.grad
+
+
+@both_methods
+def test_offsets_are_lists_one_after_the_other(method):
+    loss = ApproxNDCGLoss(Flavor(k=3), temperature=0.4, method=method, reduction="none")
+    scores, labels, offsets = ragged()
+    want, gradient = one_by_one(loss, scores, labels, offsets)
+    got, flat = value_and_gradient(loss, scores, labels, offsets=offsets)
+    torch.testing.assert_close(got, want)
+    torch.testing.assert_close(flat, gradient)
+
+
+@both_methods
+def test_indexes_may_be_interleaved_and_lists_stand_as_they_first_appear(method):
+    loss = ApproxNDCGLoss(Flavor(k=3), temperature=0.4, method=method, reduction="none")
+    scores, labels, offsets = ragged()
+    want, gradient = one_by_one(loss, scores, labels, offsets)
+    ids = torch.tensor([7, -2, 5, 90, 3]).repeat_interleave(torch.tensor(LENGTHS))
+    order = torch.randperm(scores.numel(), generator=torch.Generator().manual_seed(2))
+    got, flat = value_and_gradient(loss, scores[order], labels[order], indexes=ids[order])
+    seen = list(dict.fromkeys(ids[order].tolist()))
+    assert got.tolist() == pytest.approx([want[[7, -2, 5, 90, 3].index(i)].item() for i in seen])
+    torch.testing.assert_close(flat, gradient[order])
+    metric = ndcg(scores[order], labels[order], flavor=Flavor(k=3, empty=1.0), indexes=ids[order])
+    cold = ApproxNDCGLoss(Flavor(k=3), temperature=1e-7, method=method, reduction="none")
+    torch.testing.assert_close(cold(scores[order], labels[order], indexes=ids[order]), 1 - metric)
+
+
+def test_ties_of_a_flat_list_keep_the_order_of_the_rows():
+    # The local ideal of tied documents follows the order in which they stand.
+    scores, labels = torch.tensor([0.5, 0.5, 0.5, 0.5, 0.5]), torch.tensor([0, 3, 1, 0, 2])
+    loss = ApproxNDCGLoss(Flavor(ideal="local", ties="first", k=1), reduction="none")
+    got = loss(scores, labels, indexes=torch.tensor([4, 4, 1, 4, 1]))
+    want = [loss(scores[None, rows], labels[None, rows]).item() for rows in ([0, 1, 3], [2, 4])]
+    assert got.tolist() == pytest.approx(want)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors_are_their_lists():
+    loss = ApproxNDCGLoss(temperature=0.4, reduction="none")
+    scores, labels, offsets = ragged()
+    want, gradient = one_by_one(loss, scores, labels, offsets)
+    leaf = scores.clone().requires_grad_()
+    got = loss(
+        torch.nested.nested_tensor_from_jagged(leaf, offsets), torch.nested.nested_tensor_from_jagged(labels, offsets)
+    )
+    got.sum().backward()
+    torch.testing.assert_close(got, want)
+    torch.testing.assert_close(leaf.grad, gradient)
+    with pytest.raises(ValueError, match="got a tensor that is not nested"):
+        loss(torch.nested.nested_tensor_from_jagged(leaf, offsets), labels)
+    other = torch.nested.nested_tensor_from_jagged(labels, offsets.flip(0).diff().neg().flip(0).sort().values.cumsum(0))
+    with pytest.raises(ValueError, match="labels must have as many documents"):
+        loss(torch.nested.nested_tensor_from_jagged(leaf, offsets), other)
+
+
+def test_no_rows_are_no_lists():
+    none = torch.zeros(0, requires_grad=True)
+    for ragged_as in ({"indexes": torch.zeros(0, dtype=torch.int64)}, {"offsets": torch.tensor([0, 0])}):
+        loss = ApproxNDCGLoss()(none, torch.zeros(0), **ragged_as)
+        loss.backward()
+        assert loss == 0
+
+
+FOUR = (torch.rand(4), torch.ones(4))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "words"),
+    [
+        (
+            FOUR,
+            {"offsets": torch.tensor([0, 3])},
+            ValueError,
+            "offsets must rise from 0 to the number of rows, 4; got 0 to 3",
+        ),
+        (FOUR, {"offsets": torch.tensor([0, 3, 1, 4])}, ValueError, "with a fall between"),
+        (FOUR, {"offsets": torch.tensor([1, 4])}, ValueError, "got 1 to 4"),
+        (FOUR, {"offsets": torch.tensor([0.0, 4.0])}, TypeError, "offsets must hold integers; got dtype torch.float32"),
+        (FOUR, {"offsets": torch.tensor([], dtype=torch.int64)}, ValueError, r"shape \(n_lists \+ 1,\)"),
+        (FOUR, {"offsets": [0, 4]}, TypeError, "offsets must be a torch.Tensor"),
+        (
+            FOUR,
+            {"indexes": torch.zeros(3, dtype=torch.int64)},
+            ValueError,
+            r"indexes must have the shape of scores, \(4,\)",
+        ),
+        (FOUR, {"indexes": torch.zeros(4)}, TypeError, "indexes must hold integers"),
+        (
+            FOUR,
+            {"indexes": torch.zeros(4).long(), "offsets": torch.tensor([0, 4])},
+            ValueError,
+            "offsets must not be given with indexes",
+        ),
+        (
+            (torch.rand(2, 2), torch.ones(2, 2)),
+            {"indexes": torch.zeros(4).long()},
+            ValueError,
+            "indexes is for 1-D scores",
+        ),
+        (
+            (torch.rand(4), torch.ones(3)),
+            {"offsets": torch.tensor([0, 4])},
+            ValueError,
+            "labels must have the shape of scores",
+        ),
+    ],
+)
+def test_refusals_of_ragged_input(arguments, options, error, words):
+    with pytest.raises(error, match=words):
+        ApproxNDCGLoss()(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"step": "gauss"}, "step must be 'logistic' or 'laplace'; got 'gauss'"),
+        ({"method": "slow"}, "method must be 'auto', 'dense' or 'fast'; got 'slow'"),
+    ],
+)
+def test_unknown_words_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        ApproxNDCGLoss(**options)
+
+
+# -- golden records --------------------------------------------------------------------------------------------------
+
+DISCOUNTS = {"1/log2(1+r)": "log2", "1/r": "reciprocal", "JK b=2": "jarvelin"}
+
+
+def case_of(loss_golden, record):
+    case = loss_golden["cases"][record["case"]]
+    mask = torch.tensor(case["mask"])
+    return torch.tensor(case["scores"], dtype=torch.float64), torch.tensor(case["labels"]), mask
+
+
+def sums_of(loss_golden, record, flavor, temperature, step, method):
+    """The sum over lists of the surrogate, its gradient, and its value by list (an empty list has 0)."""
+    scores, labels, mask = case_of(loss_golden, record)
+    loss = ApproxNDCGLoss(flavor, temperature=temperature, step=step, method=method, reduction="none")
+    value, gradient = value_and_gradient(loss, scores, labels, mask)
+    judged = torch.where(mask, labels, 0).sum(-1) > 0
+    return torch.where(judged, 1 - value, 0.0), -gradient
+
+
+def agree(got, want, tolerance):
+    want = torch.as_tensor(want, dtype=torch.float64)
+    torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance)
+
+
+def records_of(loss_golden, impl, *functions):
+    return [r for r in loss_golden["records"] if r.get("impl", "").startswith(impl) and r["fn"] in functions]
+
+
+@both_methods
+def test_records_of_rax(loss_golden, method):
+    seen = wrong = 0
+    for record in records_of(loss_golden, "rax", "approx_t12n(ndcg_metric)"):
+        p = record["params"]
+        gain = {"2^y-1": "exponential", "y": "linear"}[p["gain"]]
+        k = p.get("topn")
+        flavor = Flavor(gain=gain, discount=DISCOUNTS[p["discount"]], k=k)
+        values, gradient = sums_of(loss_golden, record, flavor, p["temperature"], "logistic", method)
+        mask = case_of(loss_golden, record)[2]
+        if k is not None and not mask.all():
+            # Its cut-off counts padded documents among the first k. A list without padding in the same batch is right.
+            for row, full in enumerate(mask.all(-1).tolist()):
+                theirs = -record["per_list"][row]
+                if full:
+                    assert values[row].item() == pytest.approx(theirs, abs=1e-10)
+                elif values[row] > 0 and mask[row].sum() > k:
+                    assert abs(values[row].item() - theirs) > 1e-3
+                    wrong += 1
+            continue
+        agree(values, [-v for v in record["per_list"]], 1e-10)
+        agree(-gradient, record["grad"], 1e-10)
+        seen += 1
+    assert seen >= 110
+    assert wrong >= 3
+
+
+@both_methods
+def test_padded_lists_that_rax_cuts_wrongly_are_as_without_padding(loss_golden, method):
+    for record in records_of(loss_golden, "rax", "approx_t12n(ndcg_metric)"):
+        if record["case"] != "nopad_row1" or record["params"].get("topn") is None:
+            continue
+        flavor = Flavor(gain="exponential", k=record["params"]["topn"])
+        padded = {**record, "case": "pad3x6"}
+        values, _ = sums_of(loss_golden, padded, flavor, record["params"]["temperature"], "logistic", method)
+        assert values[1].item() == pytest.approx(-record["per_list"][0], abs=1e-10)
+
+
+@both_methods
+def test_records_of_tensorflow_ranking(loss_golden, method):
+    records = records_of(loss_golden, "tensorflow_ranking", "ApproxNDCGLoss")
+    for record in records:
+        temperature = record["params"]["temperature"]
+        values, gradient = sums_of(loss_golden, record, Flavor(gain="exponential"), temperature, "logistic", method)
+        weights = torch.tensor(record["list_weights"], dtype=torch.float64).reshape(-1)
+        assert (values * weights).sum().item() == pytest.approx(-record["value"], abs=4e-6), record["case"]
+        agree(-gradient * weights.unsqueeze(-1), record["grad"], 4e-6)
+    assert len(records) == 42
+
+
+@both_methods
+def test_records_of_allrank(loss_golden, method):
+    records = records_of(loss_golden, "allRank", "approxNDCGLoss")
+    for record in records:
+        temperature = 1 / record["params"]["alpha"]
+        values, gradient = sums_of(loss_golden, record, Flavor(gain="exponential"), temperature, "logistic", method)
+        # Its mean counts the lists without a relevant document, with 0.
+        assert values.mean().item() == pytest.approx(-record["value"], abs=2e-6), record["case"]
+        agree(-gradient / len(values), record["grad"], 2e-6)
+    assert len(records) == 42
+
+
+@both_methods
+@pytest.mark.parametrize(("function", "step"), [("logistic", "logistic"), ("laplace O(n log n)", "laplace")])
+def test_records_of_an_independent_derivation(loss_golden, method, function, step):
+    records = records_of(loss_golden, "surrogates_ref", f"approx_ndcg {function}")
+    for record in records:
+        p = record["params"]
+        values, gradient = sums_of(loss_golden, record, Flavor(gain="exponential", k=p["k"]), p["T"], step, method)
+        agree(values, record["per_list"], 1e-10)
+        agree(gradient, record["grad"], 1e-10)
+    assert len(records) >= 56
+
+
+@both_methods
+def test_samples_of_gumbel_noise_of_rax(loss_golden, method):
+    records = records_of(loss_golden, "rax", "gumbel_t12n(approx_t12n(ndcg_metric))")
+    for record in records:
+        scores, labels, mask = case_of(loss_golden, record)
+        p = record["params"]
+        loss = ApproxNDCGLoss(Flavor(gain="exponential"), temperature=p["temperature"], method=method, reduction="none")
+        scores.requires_grad_()
+        noise = torch.tensor(record["noise"], dtype=torch.float64)
+        surrogate = torch.stack([1 - loss(scores + p["beta"] * g, labels, mask) for g in noise]).mean(0)
+        judged = torch.where(mask, labels, 0).sum(-1) > 0
+        scale = record["value"] / -surrogate[judged].sum().item()
+        surrogate[judged].sum().backward()
+        # The value is a mean over lists, or their sum.
+        assert 1 / scale == pytest.approx(round(1 / scale), abs=1e-9)
+        agree(-scale * scores.grad, record["grad"], 1e-10)
+    assert len(records) == 4

@@ -1,0 +1,470 @@
+"""The torch kernel against the NumPy one, over drawn problems and drawn flavors, and what only tensors can do."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
+import math
+import sys
+from importlib import import_module
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ndcg_ml import Flavor, evaluate
+from ndcg_ml.torch import ndcg
+
+LEAST = math.ldexp(1.0, -1060)  # a subnormal float64
+
+
+def shifted(rank):
+    return 1.0 / (rank + 2.0)
+
+
+def square(grade):
+    return grade * grade
+
+
+@st.composite
+def flavors(draw):
+    short, full, falling = (0.0, 1.0, 3.0), (0.0, 1.0, 3.0, 7.0, 15.0), (0.5, -2, 0, 5, 5)
+    gain = draw(st.sampled_from(["linear", "exponential", "binary", "judged", short, full, falling, square]))
+    discount = draw(st.sampled_from(["log2", "jarvelin", "reciprocal", "ln", "none", shifted]))
+    ideal = draw(
+        st.sampled_from(["global", "recall", "local", "max", "given"] if gain != short else ["global", "given"])
+    )
+    return Flavor(
+        gain=gain,
+        off_table="zero" if gain == short else "raise",
+        discount=discount,
+        discount_base=draw(st.sampled_from([2.0, 2.5, 3.0])) if discount == "jarvelin" else 2.0,
+        ideal=ideal,
+        ideal_depth=draw(st.sampled_from(["k", "all", "retrieved"])),
+        short_lists=draw(st.sampled_from(["score", "score", "zero"])),
+        recall_depth=draw(st.sampled_from([None, 1, 2, 3, 50])) if ideal == "recall" else None,
+        max_grade=4.0 if ideal == "max" else draw(st.sampled_from([None, 4.0])),
+        ties=draw(st.sampled_from(["average", "first", "last", "best", "worst", "docid"])),
+        empty=draw(st.sampled_from([0.0, 1.0, math.nan])),
+        negative=draw(st.sampled_from(["zero", "drop"] if isinstance(gain, tuple) else ["zero", "drop", "allow"])),
+        unjudged=draw(st.sampled_from(["zero", "condense"])),
+        score_dtype=draw(st.sampled_from(["float64", "float32"])),
+    )
+
+
+@st.composite
+def problems(draw, flavor, labels=(0.0, 0.0, 1.0, 2.0, 3.0, 4.0, -1.0, math.nan)):
+    """Scores full of ties (some only in float32), of -inf and of -0.0; labels with negatives and without judgement."""
+    shape = draw(st.integers(1, 4)), draw(st.integers(1, 8))
+
+    def table(values):
+        size = shape[0] * shape[1]
+        return np.array(draw(st.lists(values, min_size=size, max_size=size))).reshape(shape)
+
+    scores = table(st.sampled_from([-math.inf, -1.0, -0.0, 0.0, 0.5, 1.0, 1.0 + 1e-12, 2.0, math.inf]))
+    if draw(st.booleans()):
+        scores = scores.astype(np.float32)
+    flags = table(st.sampled_from([True, True, False])), table(st.sampled_from([True, True, False]))
+    return {
+        "y": table(st.sampled_from(labels)).astype(np.float64),
+        "s": scores,
+        "mask": flags[0] if draw(st.booleans()) else None,
+        "retrieved": flags[1] if draw(st.booleans()) else None,
+        "doc_id": np.array([draw(st.permutations(range(shape[1]))) for _ in range(shape[0])]),
+    }
+
+
+@st.composite
+def cases(draw):
+    flavor = draw(flavors())
+    return flavor, draw(problems(flavor)), draw(st.sampled_from([[None, 1, 3, 20], [2], [None]]))
+
+
+def tensor(array):
+    return None if array is None else torch.from_numpy(np.array(array))
+
+
+def both(flavor, problem, ks):
+    """Per-query values from torch and from NumPy, in the padded form."""
+    p = problem
+    got = ndcg(
+        tensor(p["s"]), tensor(p["y"]), flavor=flavor, k=ks, mask=tensor(p["mask"]),
+        retrieved=tensor(p["retrieved"]), doc_id=tensor(p["doc_id"]),
+    )  # fmt: skip
+    want = evaluate(
+        p["y"], p["s"], flavor=flavor, k=ks, mask=p["mask"], retrieved=p["retrieved"], doc_id=p["doc_id"]
+    ).per_query.ndcg
+    return torch.stack([got[k] for k in ks], dim=-1).numpy(), want
+
+
+@settings(deadline=None, max_examples=300)
+@given(cases())
+def test_padded_form_is_the_numpy_kernel(case):
+    got, want = both(*case)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=300)
+@given(cases(), st.randoms(use_true_random=False))
+def test_flat_form_is_the_numpy_kernel(case, random):
+    flavor, p, ks = case
+    y, s = p["y"].ravel(), p["s"].ravel()
+    ids = np.array([random.choice([7, -3, 4, 10**12]) for _ in y])
+    doc_id = np.array(random.sample(range(len(y)), len(y)))
+    retrieved = None if p["retrieved"] is None else p["retrieved"].ravel()
+    got = ndcg(
+        tensor(s),
+        tensor(y),
+        flavor=flavor,
+        k=ks,
+        indexes=tensor(ids),
+        retrieved=tensor(retrieved),
+        doc_id=tensor(doc_id),
+    )
+    want = evaluate(y, s, flavor=flavor, k=ks, qid=ids, retrieved=retrieved, doc_id=doc_id)
+    assert want.per_query.qid.tolist() == list(dict.fromkeys(ids.tolist()))
+    got = torch.stack([got[k] for k in ks], dim=-1).numpy()
+    np.testing.assert_allclose(got, want.per_query.ndcg, rtol=1e-12, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.data())
+def test_huge_and_tiny_gains_are_the_numpy_kernel(data):
+    exponential = data.draw(st.booleans())
+    labels = (0.0, 1.0, 999.0, 1000.0, 5000.0) if exponential else (0.0, LEAST, 2 * LEAST, 1.0, 5e307, 1e308)
+    ideal = data.draw(st.sampled_from(["global", "recall", "local", "max"]))
+    flavor = Flavor(
+        gain="exponential" if exponential else "linear",
+        ideal=ideal,
+        max_grade=labels[-1] if ideal == "max" else None,
+        ties=data.draw(st.sampled_from(["average", "worst"])),
+    )
+    problem = data.draw(problems(flavor, labels)) | {"retrieved": None}
+    got, want = both(flavor, problem, [None, 2])
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+# -- values known from elsewhere -------------------------------------------------------------------------------------
+
+# 1/rank, linear, k = 2; ranking .1, 1.0, .7 of judged 1.0, .9, .7, .1, .1
+RANKING = {
+    "scores": torch.tensor([[3.0, 2.0, 1.0, math.nan, math.nan]]),
+    "labels": torch.tensor([[0.1, 1.0, 0.7, 0.9, 0.1]], dtype=torch.float64),
+    "retrieved": torch.tensor([[True, True, True, False, False]]),
+}
+
+
+@pytest.mark.parametrize(
+    ("ideal", "value"), [("local", 4 / 7), ("recall", 4 / 9), ("global", 0.6 / 1.45), ("max", 0.4)]
+)
+def test_the_four_ideals(ideal, value):
+    flavor = Flavor(discount="reciprocal", ideal=ideal, k=2, max_grade=1.0 if ideal == "max" else None)
+    assert ndcg(**RANKING, flavor=flavor).item() == pytest.approx(value, abs=1e-12)
+
+
+# Gains 0 and 3 tied at ranks 1 and 2, and a 1 behind them. Within a depth of 2 both are in; a depth of 1 cuts the run.
+@pytest.mark.parametrize(("depth", "ideal"), [(1, 1.5), (2, 3.0), (3, 3.0 + 1.0 / 2)])
+def test_recall_depth_takes_a_whole_run_as_it_is_and_of_a_cut_one_the_mean(depth, ideal):
+    flavor = Flavor(discount="reciprocal", ideal="recall", recall_depth=depth)
+    dcg = 1.5 * (1 + 1 / 2) + 1 / 3
+    got = ndcg(torch.tensor([[2.0, 2.0, 1.0]]), torch.tensor([[0.0, 3.0, 1.0]]), flavor=flavor)
+    assert got.item() == pytest.approx(dcg / ideal, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("grades", "value"),
+    [([3, 1, 2, 0, 2], 0.950849602851865), ([0, 1, 2, 2, 3], 0.5664478625498256), ([3, 2, 2, 1, 0], 1.0)],
+)
+def test_exponential_gain(grades, value):
+    scores = torch.arange(5).flip(0)[None]
+    got = ndcg(scores, torch.tensor([grades]), flavor=Flavor(gain="exponential"))
+    assert got.item() == pytest.approx(value, abs=1e-12)
+
+
+def test_constant_scores_have_the_mean_over_orders():
+    labels = torch.tensor([[3.0, 0.0, 1.0]])
+    discounts = [1.0, 1 / math.log2(3), 0.5]
+    want = 4 / 3 * sum(discounts) / (3 * discounts[0] + discounts[1])
+    assert ndcg(torch.zeros(1, 3), labels, flavor=Flavor()).item() == pytest.approx(want, abs=1e-12)
+
+
+def test_a_small_gain_beside_a_huge_one_of_another_query_keeps_its_digits():
+    labels = torch.tensor([[1e-6, 2e-6], [0.0, 1000.0]], dtype=torch.float64)
+    flavor = Flavor(gain="exponential", k=1)
+    scores = torch.tensor([[1.0, 0.0]]).expand(2, 2)
+    want = math.expm1(1e-6 * math.log(2)) / math.expm1(2e-6 * math.log(2))
+    assert ndcg(scores, labels, flavor=flavor)[0].item() == pytest.approx(want, rel=1e-14)
+
+
+def test_a_gain_that_is_nothing_beside_the_largest_is_still_a_gain():
+    # The ideal looks at the first rank only, where a grade of 1 stands; another one of 5000 sets the scale.
+    labels = torch.tensor([[1.0, 5000.0]])
+    assert ndcg(torch.tensor([[2.0, 1.0]]), labels, flavor=Flavor(gain="exponential", ideal="local", k=1)).item() == 1.0
+
+
+def test_the_top_of_the_scale_only_sets_the_scale_of_the_max_ideal():
+    scores, labels = torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[2.0, 0.0, 1.0]])
+    want = ndcg(scores, labels, flavor=Flavor(gain="exponential"))
+    assert ndcg(scores, labels, flavor=Flavor(gain="exponential", max_grade=5000)).item() == want.item()
+
+
+@pytest.mark.parametrize("ideal", ["recall", "local"])
+def test_a_huge_grade_that_was_not_retrieved_costs_the_retrieved_ones_nothing(ideal):
+    flavor = Flavor(gain="exponential", ideal=ideal)
+    labels = torch.tensor([[1.0, 2.0, 5000.0]])
+    retrieved = torch.tensor([[True, True, False]])
+    got = ndcg(torch.tensor([[3.0, 2.0, 1.0]]), labels, flavor=flavor, retrieved=retrieved)
+    assert got.item() == ndcg(torch.tensor([[3.0, 2.0]]), labels[:, :2], flavor=flavor).item()
+
+
+# -- padding ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ties", ["average", "first", "last", "best", "worst"])
+def test_padding_does_not_mix_with_documents_at_minus_infinity(ties):
+    scores = torch.tensor([[math.nan, -math.inf, 1.0, math.inf, -math.inf]])
+    labels = torch.tensor([[9.0, 2.0, 1.0, 9.0, 1.0]])
+    mask = torch.tensor([[False, True, True, False, True]])
+    flavor = Flavor(ties=ties, k=2)
+    want = ndcg(torch.tensor([[-9.0, 1.0, -9.0]]), torch.tensor([[2.0, 1.0, 1.0]]), flavor=flavor)
+    assert ndcg(scores, labels, flavor=flavor, mask=mask).item() == pytest.approx(want.item(), rel=1e-14)
+
+
+@pytest.mark.parametrize("poison", [math.nan, math.inf, -math.inf, 1e30, -7.0])
+@pytest.mark.parametrize("flavor", [Flavor(), Flavor(gain=(0, 1, 3)), Flavor(ideal="local"), Flavor(gain=square)])
+def test_what_stands_in_a_masked_slot_is_never_looked_at(poison, flavor):
+    scores, labels = torch.tensor([[0.1, 0.3, 0.2]]), torch.tensor([[2.0, 1.0, 0.0]])
+    mask = torch.tensor([[False, True, True, False, True]])
+    holes = torch.full((1, 5), poison)
+    padded = [holes.masked_scatter(mask, values) for values in (scores, labels)]
+    assert ndcg(*padded, flavor=flavor, mask=mask).tolist() == ndcg(scores, labels, flavor=flavor).tolist()
+
+
+def test_leading_dimensions_are_kept():
+    scores, labels = torch.rand(2, 3, 5), torch.randint(0, 4, (2, 3, 5))
+    got = ndcg(scores, labels, k=[3, None])
+    assert {k: v.shape for k, v in got.items()} == {3: (2, 3), None: (2, 3)}
+    assert got[3][1, 2].item() == ndcg(scores[1, 2:], labels[1, 2:], k=3).item()
+
+
+def test_queries_without_documents_are_empty():
+    assert ndcg(torch.zeros(2, 0), torch.zeros(2, 0), flavor=Flavor(empty=1.0)).tolist() == [1.0, 1.0]
+    mask = torch.zeros(1, 3, dtype=torch.bool)
+    for flavor in (Flavor(empty=1.0), Flavor(empty=1.0, ideal="max", max_grade=4.0, k=2)):
+        assert ndcg(torch.zeros(1, 3), torch.ones(1, 3), flavor=flavor, mask=mask).tolist() == [1.0]
+
+
+def test_jagged_tensors():
+    lengths, generator = [3, 0, 5], torch.Generator().manual_seed(0)
+    scores = [torch.rand(n, generator=generator) - 1 for n in lengths]  # a padded 0 would rank first
+    labels = [torch.randint(0, 4, (n,), generator=generator) for n in lengths]
+    kept = [torch.arange(n) != 1 for n in lengths]
+    jagged = [torch.nested.nested_tensor(part, layout=torch.jagged) for part in (scores, labels, kept)]
+    got = ndcg(jagged[0], jagged[1], retrieved=jagged[2], flavor=Flavor(empty=1.0))
+    want = [
+        1.0 if not n else ndcg(s[None], y[None], retrieved=r[None], flavor=Flavor()).item()
+        for n, s, y, r in zip(lengths, scores, labels, kept, strict=True)
+    ]
+    assert got.tolist() == pytest.approx(want, rel=1e-14)
+    whole = ndcg(scores[2][None], labels[2][None]).item()
+    assert ndcg(jagged[0], jagged[1]).tolist()[2] == pytest.approx(whole, rel=1e-14)
+    assert ndcg(jagged[0], jagged[1]).tolist()[0] == pytest.approx(ndcg(scores[0][None], labels[0][None]).item())
+    with pytest.raises(ValueError, match="other lengths"):
+        ndcg(jagged[0], torch.nested.nested_tensor([*labels[:2], labels[2][:4]], layout=torch.jagged))
+    with pytest.raises(ValueError, match="Convert all of them"):
+        ndcg(jagged[0], torch.zeros(3, 5))
+    with pytest.raises(ValueError, match="Leave it out"):
+        ndcg(jagged[0], jagged[1], mask=torch.ones(3, 5, dtype=torch.bool))
+
+
+class Largest(TorchDispatchMode):
+    """The largest tensor that an operation made."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for part in out if isinstance(out, (tuple, list)) else (out,):
+            if isinstance(part, torch.Tensor):
+                self.numel = max(self.numel, part.numel())
+        return out
+
+
+@pytest.mark.parametrize("ideal", ["global", "local"])
+def test_flat_form_does_not_pad(ideal):
+    ids = torch.cat([torch.zeros(2000, dtype=torch.int64), torch.arange(1, 2001)])
+    with Largest() as largest:
+        ndcg(torch.rand(4000), torch.ones(4000), flavor=Flavor(ideal=ideal), indexes=ids)
+    assert largest.numel <= 10 * 4000
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_scores_tie_in_their_own_precision(dtype):
+    scores = torch.tensor([[1.0, 1.0 + 1e-4, 0.5]])
+    labels = torch.tensor([[3, 1, 0]])
+    got = ndcg(scores.to(dtype), labels)
+    assert got.dtype == torch.float64
+    assert got.item() == ndcg(torch.tensor([[1.0, 1.0, 0.5]]), labels).item() != ndcg(scores, labels).item()
+
+
+def test_integer_scores_beyond_float32_are_told_apart_unless_the_flavor_says_otherwise():
+    scores, labels = torch.tensor([[2**40, 2**40 + 1]]), torch.tensor([[0, 1]])
+    assert ndcg(scores, labels).item() == 1.0
+    assert ndcg(scores, labels, flavor=Flavor(score_dtype="float32")).item() < 1.0
+
+
+def test_a_callable_gain_is_called_once_for_each_distinct_label():
+    seen = []
+
+    def gain(grade):
+        seen.append(grade)
+        return 2.0 * grade
+
+    labels = torch.tensor([[1, 1, 3], [0, 3, 1]])
+    scores = torch.rand(2, 3)
+    assert ndcg(scores, labels, flavor=Flavor(gain=gain)).tolist() == ndcg(scores, labels).tolist()
+    assert seen == [0.0, 1.0, 3.0]
+
+
+def test_a_callable_gain_is_only_asked_about_documents_that_have_a_grade():
+    flavor = Flavor(gain=lambda grade: 1 + math.log(grade), unjudged="zero", negative="zero")  # has no value at 0
+    labels = torch.tensor([[3.0, math.nan, -1.0, 0.0]])
+    mask = torch.tensor([[True, True, True, False]])
+    assert ndcg(torch.tensor([[3.0, 2.0, 1.0, 0.0]]), labels, flavor=flavor, mask=mask).item() == 1.0
+
+
+def test_no_gradient_is_kept():
+    scores = torch.rand(2, 3, requires_grad=True)
+    assert not ndcg(scores, torch.ones(2, 3)).requires_grad
+
+
+# -- compiled --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "flavor",
+    [
+        Flavor(gain="exponential", ideal="global"),
+        Flavor(gain=(0, 1, 3, 7), ideal="recall", recall_depth=3, ties="worst", discount="jarvelin"),
+        Flavor(ideal="local", unjudged="zero", negative="drop"),
+        Flavor(ideal="max", max_grade=3, ties="last", empty="raise", score_dtype="float32"),
+        Flavor(ideal="given", ideal_depth="retrieved", gain=(0, 1), off_table="zero", short_lists="zero"),
+        "ndcg@3[gain=exponential]",
+    ],
+    ids=lambda flavor: getattr(flavor, "ideal", flavor),
+)
+def test_padded_form_compiles_without_a_graph_break(flavor):
+    torch._dynamo.reset()
+    compiled = torch.compile(ndcg, fullgraph=True, backend="aot_eager")
+    generator = torch.Generator().manual_seed(1)
+    for width in (4, 7):
+        scores = torch.randint(0, 4, (5, width), generator=generator).float()
+        labels = torch.randint(0, 4, (5, width), generator=generator)
+        labels[:, 0] = 1
+        mask = torch.rand(5, width, generator=generator) < 0.7
+        mask[:, 0] = True
+        got = compiled(scores, labels, flavor=flavor, k=[None, 2], mask=mask)
+        want = ndcg(scores, labels, flavor=flavor, k=[None, 2], mask=mask)
+        for k in (None, 2):
+            torch.testing.assert_close(got[k], want[k], rtol=1e-12, atol=1e-12)
+
+
+def test_compiled_code_says_nan_where_eager_code_raises():
+    torch._dynamo.reset()
+    compiled = torch.compile(ndcg, fullgraph=True, backend="aot_eager")
+    scores = torch.tensor([[1.0, 2.0], [math.nan, 1.0], [1.0, 2.0], [1.0, 2.0]])
+    labels = torch.tensor([[0.0, 1.0], [0.0, 1.0], [-1.0, 1.0], [0.0, 0.0]])
+    got = compiled(scores, labels, flavor=Flavor(empty="raise"))
+    assert got.isnan().tolist() == [False, True, True, True]
+    assert got[0] == 1.0
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------
+
+S, Y = torch.tensor([[0.3, 0.1]]), torch.tensor([[1.0, 0.0]])
+IDS = torch.tensor([0, 0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"scores": S.numpy(), "labels": Y}, TypeError, r"scores must be a torch.Tensor.*ndcg_ml.ndcg_score"),
+        ({"scores": S, "labels": [[1, 0]]}, TypeError, "labels must be a torch.Tensor.*builtins.list"),
+        (
+            {"scores": S, "labels": Y[:, :1]},
+            ValueError,
+            r"labels must have the shape of scores, \(1, 2\); got \(1, 1\)",
+        ),
+        ({"scores": S[0], "labels": Y[0]}, ValueError, r"indexes must be given .*scores\[None\]"),
+        ({"scores": S, "labels": Y, "indexes": IDS[None]}, ValueError, "indexes is for 1-D input.*flatten"),
+        ({"scores": S[0], "labels": Y[0], "indexes": IDS, "mask": IDS == 0}, ValueError, "mask is for padded input"),
+        (
+            {"scores": S[0], "labels": Y[0], "indexes": IDS.float()},
+            TypeError,
+            r"indexes must hold integers.*\.long\(\)",
+        ),
+        ({"scores": S[0], "labels": Y[0], "indexes": IDS[:1]}, ValueError, "indexes must have the shape of scores"),
+        ({"scores": S, "labels": Y, "mask": torch.ones(1, 2)}, TypeError, r"mask must be a tensor of bool.*mask\.bool"),
+        ({"scores": S, "labels": Y, "retrieved": S[:, :1] > 0}, ValueError, "retrieved must have the shape of scores"),
+        ({"scores": S[0, 0], "labels": Y[0, 0]}, ValueError, "must have a dimension for the documents"),
+        ({"scores": S + 1j, "labels": Y}, TypeError, "scores must hold real numbers"),
+        ({"scores": S[:0], "labels": Y[:0]}, ValueError, r"at least one query; got shape \(0, 2\)"),
+        (
+            {"scores": S[0, :0], "labels": Y[0, :0], "indexes": IDS[:0]},
+            ValueError,
+            r"at least one query; got shape \(0,\)",
+        ),
+        ({"scores": S * math.nan, "labels": Y}, ValueError, "scores must not hold NaN.*got 2.*-inf ranks last"),
+        ({"scores": S, "labels": Y * math.nan}, ValueError, "under unjudged='raise'; got 2.*choose unjudged="),
+        (
+            {"scores": S, "labels": Y * math.inf, "flavor": Flavor(unjudged="zero")},
+            ValueError,
+            "finite; got 1 infinite",
+        ),
+        ({"scores": S, "labels": -Y}, ValueError, "under negative='raise'; got 1.*pass mask="),
+        ({"scores": S, "labels": Y, "flavor": Flavor(max_grade=0.5)}, ValueError, "max_grade=0.5; got 1 that do"),
+        ({"scores": S, "labels": Y / 2, "flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1"),
+        ({"scores": S, "labels": Y * 2, "flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1"),
+        (
+            {"scores": S, "labels": Y / 2, "flavor": Flavor(gain=(0, 1), off_table="zero")},
+            ValueError,
+            "integer grades >= 0 for a gain table",
+        ),
+        ({"scores": S, "labels": Y * 0, "flavor": Flavor(empty="raise")}, ValueError, "got 1 with an ideal DCG of 0"),
+        ({"scores": S, "labels": Y, "flavor": Flavor(ties="docid")}, ValueError, "doc_id must be given"),
+        ({"scores": S, "labels": Y, "doc_id": IDS[None]}, ValueError, "doc_id must not repeat.*got 2"),
+        ({"scores": S, "labels": Y, "doc_id": S}, TypeError, "doc_id must hold integers"),
+        ({"scores": S, "labels": Y, "k": 0}, ValueError, "k must be an integer >= 1"),
+    ],
+)
+def test_refusals_say_what_to_do(arguments, error, words):
+    with pytest.raises(error, match=words):
+        ndcg(**arguments)
+
+
+def test_an_empty_query_that_will_be_skipped_is_nan():
+    labels = torch.tensor([[0, 0], [1, 0]])
+    assert ndcg(S.expand(2, 2), labels, flavor="ndcg[empty=skip]").isnan().tolist() == [True, False]
+
+
+def test_documents_of_two_queries_may_share_an_id():
+    flavor, ids = Flavor(ties="docid"), torch.tensor([5, 6, 5])
+    got = ndcg(torch.zeros(3), torch.tensor([1, 0, 1]), flavor=flavor, indexes=torch.tensor([0, 0, 1]), doc_id=ids)
+    assert got.tolist() == pytest.approx([1 / math.log2(3), 1.0])
+
+
+@pytest.mark.parametrize("missing", ["torch", "torchmetrics"])
+def test_without_the_framework_the_error_says_what_to_install(monkeypatch, missing):
+    for name in [name for name in sys.modules if name.startswith("ndcg_ml.torch")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=r"pip install 'ndcg_ml\[torch\]'"):
+        import_module("ndcg_ml.torch")

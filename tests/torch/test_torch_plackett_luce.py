@@ -1,0 +1,288 @@
+"""PlackettLuceNDCGLoss against all permutations, and Stochastic against recorded noise of rax."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
+import itertools
+import math
+
+import loss_invariants
+import torch
+from loss_invariants import doubles, seeded, value_and_gradient
+
+import ndcg_ml.torch.stochastic as stochastic
+from ndcg_ml import Flavor
+from ndcg_ml.torch import ApproxNDCGLoss, ndcg
+from ndcg_ml.torch._draws import gumbel, normal
+from ndcg_ml.torch.neural import NeuralNDCGLoss
+from ndcg_ml.torch.plackett_luce import PlackettLuceNDCGLoss, _expected_ndcg
+from ndcg_ml.torch.stochastic import Stochastic
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+MAKERS = {
+    "whole": lambda reduction: PlackettLuceNDCGLoss(Flavor(), generator=seeded(), reduction=reduction),
+    "cut": lambda reduction: PlackettLuceNDCGLoss(Flavor(k=2), samples=5, generator=seeded(), reduction=reduction),
+    "callable": lambda reduction: PlackettLuceNDCGLoss(
+        Flavor(discount=lambda rank: 1 / rank, ideal="local"), generator=seeded(), reduction=reduction
+    ),
+    "gumbel": lambda reduction: Stochastic(
+        ApproxNDCGLoss(Flavor(k=2), temperature=0.2, reduction=reduction), samples=4, generator=seeded()
+    ),
+    "normal": lambda reduction: Stochastic(
+        NeuralNDCGLoss(Flavor(), reduction=reduction), "normal", samples=2, scale=0.5, generator=seeded()
+    ),
+}
+
+
+# A generator has a device, and meta is not one: that one is below.
+SEEDED = [holds for holds in loss_invariants.ANY if holds is not loss_invariants.it_never_waits_for_an_accelerator]
+
+
+@pytest.mark.parametrize("holds", SEEDED, ids=lambda holds: holds.__name__)
+@pytest.mark.parametrize("maker", MAKERS)
+def test_invariants(maker, holds):
+    holds(MAKERS[maker])
+
+
+UNSEEDED = {
+    "pl": lambda reduction: PlackettLuceNDCGLoss(Flavor(k=2), samples=3, reduction=reduction),
+    "gumbel": lambda reduction: Stochastic(ApproxNDCGLoss(Flavor(k=2), reduction=reduction), samples=3),
+    "normal": lambda reduction: Stochastic(ApproxNDCGLoss(Flavor(k=2), reduction=reduction), "normal", samples=3),
+}
+
+
+@pytest.mark.parametrize("maker", UNSEEDED)
+def test_it_never_waits_for_an_accelerator(maker):
+    loss_invariants.it_never_waits_for_an_accelerator(UNSEEDED[maker])
+
+
+@pytest.mark.parametrize("maker", UNSEEDED)
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+def test_it_compiles_without_a_graph_break(maker):
+    torch._dynamo.reset()
+    compiled = torch.compile(UNSEEDED[maker]("mean"), fullgraph=True, backend="aot_eager")
+    scores, labels = doubles([0.1, 0.9, 0.4], [0.3, 0.2, 0.7]), torch.tensor([[1, 0, 2], [0, 0, 1]])
+    torch.manual_seed(5)
+    value = compiled(scores, labels)
+    value.backward()
+    torch.manual_seed(5)
+    want, gradient = value_and_gradient(UNSEEDED[maker]("mean"), scores, labels)
+    torch.testing.assert_close(value.detach(), want)
+    torch.testing.assert_close(scores.grad, gradient)
+
+
+# -- all permutations ------------------------------------------------------------------------------------------------
+
+
+def enumerated(scores, gains, k, discount):
+    """Expected NDCG, every ranking weighted by its probability."""
+    n = len(scores)
+    cut = [discount(rank) if k is None or rank <= k else 0.0 for rank in range(1, n + 1)]
+    ideal = sum(gain * at for gain, at in zip(sorted(gains, reverse=True), cut, strict=True))
+    total = scores.new_zeros(())
+    for order in itertools.permutations(range(n)):
+        log_probability = scores.new_zeros(())
+        for place in range(n):
+            log_probability = log_probability + scores[order[place]] - scores[list(order[place:])].logsumexp(0)
+        value = sum(gains[document] * cut[place] for place, document in enumerate(order)) / ideal
+        total = total + log_probability.exp() * value
+    return total
+
+
+@pytest.mark.parametrize("k", [None, 1, 3])
+@pytest.mark.parametrize("discount", ["log2", lambda rank: 1.0 if rank < 3 else 0.4], ids=["log2", "steps"])
+@pytest.mark.parametrize(
+    ("scores", "grades"), [([0.3, 1.2, -0.4, 2.0, 0.9], [3, 2, 0, 1, 2]), ([0.5, 0.5, -2.5, 0.5], [0, 1, 1, 4])]
+)
+def test_value_and_gradient_are_unbiased(scores, grades, k, discount):
+    formula = discount if callable(discount) else lambda rank: 1 / math.log2(1 + rank)
+    leaf = torch.tensor(scores, dtype=torch.float64, requires_grad=True)
+    want = enumerated(leaf, grades, k, formula)
+    want.backward()
+    # 100 estimates of 500 rankings each: their mean is within 5 of its standard errors, once in two million not.
+    loss = PlackettLuceNDCGLoss(Flavor(discount=discount, k=k), samples=500, generator=seeded(11), reduction="none")
+    value, gradient = value_and_gradient(loss, doubles(scores).expand(100, -1), torch.tensor([grades]).expand(100, -1))
+    for estimates, exact in ((1 - value[:, None], want.detach()[None]), (-gradient, leaf.grad)):
+        error = estimates.std(0) / 10
+        assert (error < 0.005).all()
+        assert ((estimates.mean(0) - exact).abs() < 5 * error + 1e-12).all()
+
+
+def test_recorded_expectations(loss_golden):
+    seen = 0
+    for record in loss_golden["records"]:
+        if not record["fn"].startswith(("pl_ndcg", "E[NDCG] under")):
+            continue
+        case, k = loss_golden["cases"][record["case"]], record["params"]["k"]
+        scores, labels = torch.tensor(case["scores"], dtype=torch.float64), torch.tensor(case["labels"])
+        slope = torch.tensor(record["grad"], dtype=torch.float64)
+        if "noise" in record:
+            gains, mask = 2.0 ** labels.double() - 1, torch.tensor(case["mask"])
+            discount = 1 / torch.log2(torch.arange(2.0, scores.shape[1] + 2, dtype=torch.float64))
+            discount[k or scores.shape[1] :] = 0
+            gains = torch.where(mask, gains, 0.0)
+            weight = gains / (gains.sort(-1, descending=True).values * discount).sum(-1, keepdim=True)
+            leaf = scores.clone().requires_grad_()
+            value = _expected_ndcg(leaf, weight, mask, discount, torch.tensor(record["noise"], dtype=torch.float64))
+            value.sum().backward()
+            assert value.sum().item() == pytest.approx(record["value"], abs=1e-10)
+            torch.testing.assert_close(leaf.grad, slope, rtol=0, atol=1e-10)
+        else:
+            leaf = scores[0].clone().requires_grad_()
+            value = enumerated(leaf, [2**y - 1 for y in labels[0].tolist()], k, lambda rank: 1 / math.log2(1 + rank))
+            value.backward()
+            assert value.item() == pytest.approx(record["value"], abs=1e-10)
+            torch.testing.assert_close(leaf.grad[None], slope, rtol=0, atol=1e-10)
+        seen += 1
+    assert seen == 9
+
+
+def test_scaled_up_scores_give_the_metric_and_ties_share_it():
+    torch.manual_seed(0)
+    labels = torch.randint(0, 5, (4, 6))
+    scores = torch.stack([torch.randperm(6) for _ in range(4)]).double()
+    flavor = Flavor(gain="exponential", k=4)
+    value = PlackettLuceNDCGLoss(flavor, generator=seeded(), reduction="none")(100 * scores, labels)
+    torch.testing.assert_close(value, 1 - ndcg(scores, labels, flavor=flavor), rtol=0, atol=1e-12)
+    tied = doubles([1.0, 1.0, 0.5, 0.5, 0.5, -1.0])
+    value = PlackettLuceNDCGLoss(flavor, samples=20_000, generator=seeded())(100 * tied, labels[:1])
+    assert value.item() == pytest.approx(1 - ndcg(tied.detach(), labels[:1], flavor=flavor).item(), abs=0.01)
+
+
+def test_a_shift_and_the_order_of_documents_change_nothing():
+    scores, weight = doubles([0.4, 0.1, -0.3, 0.9]), torch.tensor([[0.2, 0.5, 0.0, 0.3]], dtype=torch.float64)
+    valid, discount = torch.ones(1, 4, dtype=torch.bool), torch.tensor([1.0, 0.6, 0.0, 0.0], dtype=torch.float64)
+    noise, order = gumbel(scores.detach(), 7, seeded()), torch.tensor([2, 0, 3, 1])
+    want = _expected_ndcg(scores, weight, valid, discount, noise)
+    (gradient,) = torch.autograd.grad(want, scores)
+    moved = (scores.detach() + 4096.0)[:, order].float().requires_grad_()
+    got = _expected_ndcg(moved, weight[:, order].float(), valid, discount.float(), noise[..., order].float())
+    (permuted,) = torch.autograd.grad(got, moved)
+    assert got.item() == pytest.approx(want.item(), abs=1e-6)
+    torch.testing.assert_close(permuted.double(), gradient[:, order], rtol=0, atol=2e-4)  # the shift rounds the scores
+
+
+def test_large_scores_leave_float32_its_room_for_the_noise():
+    scores, labels = torch.tensor([[0.5, 0.0, 1.0, 0.0, 0.5, 1.0]]), torch.tensor([[0, 1, 2, 1, 0, 3]])
+    want, gradient = value_and_gradient(MAKERS["whole"]("mean"), scores, labels)
+    value, shifted = value_and_gradient(MAKERS["whole"]("mean"), scores + 2.0**22, labels)
+    assert value == want
+    assert torch.equal(shifted, gradient)
+
+
+def test_noise_of_float32_is_finite_where_the_draw_is_zero(monkeypatch):
+    monkeypatch.setattr(torch, "rand", lambda shape, **_: torch.zeros(shape))
+    assert gumbel(torch.zeros(2, 3), 2, None).isfinite().all()
+
+
+def test_the_generator_decides_and_moves_on():
+    scores, labels = doubles([0.4, 0.1, -0.3, 0.9]), torch.tensor([[0, 1, 2, 1]])
+    for make in (MAKERS["whole"], MAKERS["gumbel"], MAKERS["normal"]):
+        one, other = make("mean"), make("mean")
+        first = one(scores, labels)
+        torch.manual_seed(1)
+        assert other(scores, labels) == first
+        assert one(scores, labels) != first
+
+
+def test_a_second_derivative_is_refused():
+    scores, labels = doubles([0.4, 0.1, -0.3, 0.9]), torch.tensor([[0, 1, 2, 1]])
+    for power in (1, 2):  # of the loss, whose own gradient is then a constant or not
+        loss = MAKERS["whole"]("mean")(scores, labels)
+        (gradient,) = torch.autograd.grad(loss**power, scores, create_graph=True)
+        with pytest.raises(RuntimeError, match=r"no second derivative.*create_graph.*Take ApproxNDCGLoss"):
+            (loss + gradient.square().sum()).backward()
+
+
+def test_scores_far_apart_keep_the_gradient_finite_in_long_lists():
+    scores = torch.linspace(-500, 500, 1001)[None].requires_grad_()
+    PlackettLuceNDCGLoss(Flavor(), samples=2, generator=seeded())(scores, torch.arange(1001)[None] % 5).backward()
+    assert scores.grad.isfinite().all()
+
+
+# -- Stochastic ------------------------------------------------------------------------------------------------------
+
+
+def test_recorded_noise_of_rax(loss_golden, monkeypatch):
+    records = [record for record in loss_golden["records"] if record["fn"].startswith("gumbel_t12n")]
+    for record in records:
+        case, params = loss_golden["cases"][record["case"]], record["params"]
+        noise = torch.tensor(record["noise"], dtype=torch.float64)
+        monkeypatch.setattr(stochastic, "gumbel", lambda like, samples, generator, noise=noise: noise)
+        inner = ApproxNDCGLoss(Flavor(gain="exponential"), temperature=params["temperature"], reduction="none")
+        loss = Stochastic(inner, samples=params["samples"], scale=params["beta"])
+        scores, labels = torch.tensor(case["scores"], dtype=torch.float64), torch.tensor(case["labels"])
+        value, gradient = value_and_gradient(loss, scores, labels, torch.tensor(case["mask"]))
+        assert (1 - value).mean().item() == pytest.approx(-record["value"], abs=1e-10)
+        slope = torch.tensor(record["grad"], dtype=torch.float64)
+        torch.testing.assert_close(gradient / len(value), slope, rtol=0, atol=1e-10)
+    assert len(records) == 4
+
+
+def test_a_single_draw_without_scale_to_speak_of_is_the_loss():
+    scores, labels = doubles([0.4, 0.1, -0.3, 0.9], [0.1, 0.2, 0.3, 0.4]), torch.tensor([[0, 1, 2, 1], [3, 0, 0, 1]])
+    mask = torch.tensor([[True, True, True, True], [True, True, False, True]])  # sample- and list-major must not mix
+    loss = ApproxNDCGLoss(Flavor(k=2), reduction="none")
+    want, gradient = value_and_gradient(loss, scores, labels, mask)
+    for noise in ("gumbel", "normal"):
+        got, noisy = value_and_gradient(Stochastic(loss, noise, scale=1e-14), scores, labels, mask)
+        torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
+        torch.testing.assert_close(noisy, gradient, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("noise", "mean", "deviation"), [("gumbel", 0.5772156649, math.pi / math.sqrt(6)), ("normal", 0, 1)]
+)
+def test_the_law_of_the_noise(noise, mean, deviation):
+    drawn = {"gumbel": gumbel, "normal": normal}[noise](torch.zeros(1, 10), 20_000, seeded())
+    assert drawn.shape == (20_000, 1, 10)
+    assert drawn.mean().item() == pytest.approx(mean, abs=5 * deviation / math.sqrt(200_000))
+    assert drawn.std().item() == pytest.approx(deviation, abs=0.02)
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: PlackettLuceNDCGLoss(Flavor(negative="allow")), ValueError, "negative='allow'.*Choose 'raise'"),
+        (lambda: PlackettLuceNDCGLoss(Flavor(aggregate="micro")), ValueError, "aggregate='micro'.*macro"),
+        (lambda: PlackettLuceNDCGLoss(samples=0), ValueError, "samples must be 1 or more; got 0"),
+        (lambda: PlackettLuceNDCGLoss(samples=2.0), TypeError, "samples must be a whole number; got 2.0 of type float"),
+        (lambda: PlackettLuceNDCGLoss(generator=3), TypeError, r"got 3 of type int. For a seed: torch.Generator\(dev"),
+        (lambda: PlackettLuceNDCGLoss(reduction="avg"), ValueError, "reduction must be 'mean', 'sum' or 'none'"),
+        (lambda: Stochastic(Flavor()), TypeError, "loss must be a module, such as ApproxNDCGLoss"),
+        (
+            lambda: Stochastic(ApproxNDCGLoss(), "cauchy"),
+            ValueError,
+            "noise must be 'gumbel' or 'normal'; got 'cauchy'",
+        ),
+        (lambda: Stochastic(ApproxNDCGLoss(), scale=0), ValueError, "scale must be a finite number above 0; got 0"),
+        (lambda: Stochastic(ApproxNDCGLoss(), samples=0), ValueError, "samples must be 1 or more; got 0"),
+        (lambda: Stochastic(ApproxNDCGLoss(), generator="0"), TypeError, "generator must be a torch.Generator or None"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_at_construction(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_a_negative_discount_is_refused_when_it_is_met():
+    loss = PlackettLuceNDCGLoss(Flavor(discount=lambda rank: 1 - rank / 4))
+    assert loss(doubles([0.4, 0.1, -0.3, 0.9]), torch.tensor([[0, 1, 2, 1]])).isfinite()
+    with pytest.raises(ValueError, match=r"discount must not be negative.*up to 5\. Cut the list off"):
+        loss(doubles([0.4, 0.1, -0.3, 0.9, 0.0]), torch.tensor([[0, 1, 2, 1, 0]]))
+
+
+def test_repr_says_what_it_is():
+    assert "samples=16, reduction='mean'" in repr(PlackettLuceNDCGLoss(Flavor(k=10)))
+    text = repr(Stochastic(ApproxNDCGLoss(Flavor(k=10)), scale=2))
+    assert "noise='gumbel', samples=8, scale=2.0" in text
+    assert "ndcg@10" in text
