@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ndcg_ml import Flavor
-from ndcg_ml.cli.comparison import WELL_KNOWN
-from ndcg_ml.cli.digits import digits_problem
 from ndcg_ml.cli.group import ndcg_ml
-from ndcg_ml.cli.letor import DataFileError, letor_problem
+from ndcg_ml.demo import digits_problem, letor_problem
+from ndcg_ml.demo.comparison import WELL_KNOWN
+from ndcg_ml.readers import DataFileError
 
 DATA = Path(os.environ.get("NDCG_ML_DATA", Path(__file__).parents[2] / "shared" / "data")) / "lightgbm_lambdarank"
 MODELS = {"scikit-learn", "PyTorch", "LightGBM", "no model"}

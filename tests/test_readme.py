@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ndcg_ml import PRESETS
-from ndcg_ml.cli.comparison import WELL_KNOWN
+from ndcg_ml.demo.comparison import WELL_KNOWN
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

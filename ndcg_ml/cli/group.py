@@ -6,11 +6,11 @@ import click
 
 from ndcg_ml import __version__
 from ndcg_ml.cli.compare import compare
-from ndcg_ml.cli.demo import demo
 from ndcg_ml.cli.evaluate import evaluate
 from ndcg_ml.cli.explain import explain
 from ndcg_ml.cli.flavors import flavors
 from ndcg_ml.cli.identify import identify
+from ndcg_ml.demo.run import demo
 
 __all__ = ["ndcg_ml"]
 

@@ -14,7 +14,7 @@ __all__ = ["Problem", "Split"]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One part of a ranking problem. The rows of a query stand together.
+    """One part of a ranking problem. The rows of each query are contiguous.
 
     Attributes
     ----------
@@ -46,13 +46,13 @@ class Split:
         return np.arange(int(self.sizes.max())) < self.sizes[:, None]
 
     def padded(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Per-row values as one row a query, with 0 behind a query's last document."""
+        """Per-row values as one row per query, with 0 after a query's last document."""
         out = np.zeros((*self.mask.shape, *values.shape[1:]), dtype=values.dtype)
         out[self.mask] = values
         return out
 
     def of_queries(self, queries: NDArray[np.int64]) -> Split:
-        """The given queries only, in the given order."""
+        """These queries only, in this order."""
         starts = np.cumsum(self.sizes) - self.sizes
         rows = np.concatenate([np.arange(starts[q], starts[q] + self.sizes[q]) for q in queries])
         return Split(self.features[rows], self.labels[rows], self.sizes[queries])
@@ -68,7 +68,7 @@ class Problem:
         What the data is, in a few words.
     train, valid, test : Split
     notes : tuple of str
-        What the user should know of how the parts came about.
+        What the user should know about how the parts were made.
     """
 
     name: str

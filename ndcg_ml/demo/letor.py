@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml.cli.problem import Problem, Split
+from ndcg_ml.demo.problem import Problem, Split
 from ndcg_ml.readers import DataFileError
 
 __all__ = ["DataFileError", "letor_problem"]
