@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ndcg_ml import Flavor
-from ndcg_ml.cli.group import ndcg_ml
+from ndcg_ml.cli.commands import ndcg_ml
 from ndcg_ml.demo import digits_problem, letor_problem
 from ndcg_ml.demo.comparison import WELL_KNOWN
 from ndcg_ml.readers import DataFileError

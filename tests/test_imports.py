@@ -38,7 +38,7 @@ def loaded_by(statement: str, folder: Path | None = None) -> set[str]:
         "import ndcg_ml.xgboost",
         "import ndcg_ml.catboost",
         "import ndcg_ml.cli",
-        "import ndcg_ml.cli.group",
+        "import ndcg_ml.cli.commands",
         "import ndcg_ml.demo",
     ],
 )
