@@ -6,7 +6,6 @@ Importing this package loads NumPy and nothing heavier; the frameworks are loade
 from __future__ import annotations
 
 from ndcg_ml.demo.digits import digits_problem
-from ndcg_ml.demo.letor import letor_problem
-from ndcg_ml.demo.problem import Problem, Split
+from ndcg_ml.demo.problem import Problem, Split, letor_problem
 
 __all__ = ["Problem", "Split", "digits_problem", "letor_problem"]

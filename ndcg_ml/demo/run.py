@@ -14,8 +14,8 @@ from rich.text import Text
 
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml.demo.digits import MOST_QUERIES, digits_problem
-from ndcg_ml.demo.letor import DataFileError, letor_problem
-from ndcg_ml.demo.problem import Problem
+from ndcg_ml.demo.problem import Problem, letor_problem
+from ndcg_ml.readers import DataFileError
 
 if TYPE_CHECKING:
     from ndcg_ml.demo.models import Adapters, Step, Trained
