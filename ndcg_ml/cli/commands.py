@@ -15,9 +15,8 @@ from rich.text import Text
 
 from ndcg_ml import __version__
 from ndcg_ml.cli.compare import compare
-from ndcg_ml.cli.inputs import Inputs, takes_data
+from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
 from ndcg_ml.cli.output import Screen, columns, finite, print_json
-from ndcg_ml.cli.parameters import cut_off, digits_option, flavor_option, flavor_text, json_option
 from ndcg_ml.demo.run import demo
 from ndcg_ml.evaluation import Evaluation, at_cutoff
 from ndcg_ml.explain import Explanation, explain_difference

@@ -11,9 +11,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, Inputs
+from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, Inputs, cut_off, digits_option, flavor_option, json_option
 from ndcg_ml.cli.output import Screen, columns, finite, print_json
-from ndcg_ml.cli.parameters import cut_off, digits_option, flavor_option, json_option
 from ndcg_ml.evaluation import Evaluation, at_cutoff
 from ndcg_ml.flavor import Flavor
 
