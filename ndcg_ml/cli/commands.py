@@ -61,7 +61,7 @@ _FLAVORS_JSON = """\
 --json without NAME: {"flavors": [...]}, each with
   name        the preset
   library     the library with its version, or the paper
-  verified    how that was established
+  verified    how it was verified
   unusual     what its users should know
   text        the flavor as text, which --flavor takes
   switches    every field of the flavor; nan is the text "nan"
@@ -335,13 +335,13 @@ Example:
 @ndcg_ml.command(epilog=_EXPLAIN_JSON)
 @takes_data
 @click.option("--a", "a", type=flavor_text, metavar="FLAVOR", required=True, help="A preset or a flavor's text.")
-@click.option("--b", "b", type=flavor_text, metavar="FLAVOR", required=True, help="Another.")
+@click.option("--b", "b", type=flavor_text, metavar="FLAVOR", required=True, help="Another flavor.")
 @click.option(
     "-k",
     "at",
     metavar="K",
     type=cut_off,
-    help="One cut-off for both, or 'none'.  [default: each its own, a switch as others]",
+    help="One cut-off for both, or 'none'.  [default: each flavor's own, as one more switch]",
 )
 @click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="How many queries to list.")
 @digits_option
@@ -520,7 +520,7 @@ def _show_matches(screen: Screen, result: Identification, value: Decimal, top: i
 
 
 def _show_first(screen: Screen, result: Identification, match: Match) -> None:
-    """What is known of the first match."""
+    """What is known about the first match."""
     screen.fact("others", "flavors with the same value, which these data cannot tell apart")
     screen.flavor(match.flavor, "first")
     others = [name for name in match.presets if name != match.name]

@@ -95,7 +95,7 @@ def compare(
     k = chosen.k if at is None else at[0]
     if chosen.aggregate != "macro":
         raise BadInput(
-            f"a comparison of queries is one of their means, aggregate=macro; got aggregate={chosen.aggregate}."
+            f"compare needs a flavor with aggregate=macro, because it compares means; got aggregate={chosen.aggregate}."
         )
     try:
         import_module("scipy.stats")
@@ -225,7 +225,7 @@ def _paired(a: Evaluation, b: Evaluation) -> _Pairs:
 
 
 class _Comparison(NamedTuple):
-    """All that there is to say."""
+    """Everything that the command reports."""
 
     files: tuple[str, str]
     flavor: Flavor
@@ -237,7 +237,7 @@ class _Comparison(NamedTuple):
     top: int
 
     def moved(self) -> list[tuple[Any, float, float, float]]:
-        """The queries that moved most, the largest first; those that did not move are not among them."""
+        """The queries that moved most, largest first, without those that did not move."""
         difference = self.pairs.b - self.pairs.a
         order = np.argsort(-np.abs(difference), kind="stable")[: min(self.top, self.paired.wins + self.paired.losses)]
         return [
@@ -285,7 +285,7 @@ class _Comparison(NamedTuple):
         screen.print(table)
         screen.print()
         if paired.interval is None:
-            interval = "none, of a single pair"
+            interval = "none for a single pair"
         else:
             low, high = (screen.number(bound, sign=True) for bound in paired.interval)
             interval = f"{low} to {high} ({100 * _CONFIDENCE:g} %, percentile bootstrap, {self.resamples} resamples)"
