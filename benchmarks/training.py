@@ -36,8 +36,7 @@ from scipy.stats import bootstrap
 from torch import Tensor, nn
 
 from ndcg_ml import Flavor, evaluate, ndcg_score
-from ndcg_ml.cli.letor import letor_problem
-from ndcg_ml.cli.problem import Split
+from ndcg_ml.demo import Split, letor_problem
 from ndcg_ml.lightgbm import NDCGEval, NDCGObjective
 from ndcg_ml.torch import (
     ApproxNDCGLoss,

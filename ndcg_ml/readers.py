@@ -12,18 +12,32 @@ import io
 import math
 import os
 import zlib
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from itertools import chain
+from operator import lt
 from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["QRELS", "RUN", "DataFileError", "Form", "Lines", "ScoredRows", "read_columns", "read_letor", "trec_lines"]
+__all__ = [
+    "QRELS",
+    "RUN",
+    "DataFileError",
+    "Form",
+    "LetorRows",
+    "Lines",
+    "ScoredRows",
+    "letor_rows",
+    "read_columns",
+    "read_letor",
+    "trec_lines",
+]
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -238,27 +252,86 @@ def read_letor(labels: AnyPath, scores: AnyPath) -> ScoredRows:
     >>> rows.y_true.tolist(), rows.y_score.tolist(), rows.qid.tolist()
     ([2.0, 0.0], [0.3, 0.9], ['7', '7'])
     """
+    rows = letor_rows(labels)
+    return ScoredRows(rows.labels, _scores(scores, rows.labels.size, labels), rows.qid)
+
+
+class LetorRows(NamedTuple):
+    """The lines of a LETOR/SVMlight file, with their features line after line where they were asked for."""
+
+    labels: FloatArray
+    qid: NDArray[Any]
+    """The query of each line, as text."""
+    lengths: NDArray[np.int64]
+    """How many features each line has."""
+    indices: NDArray[np.int64]
+    values: FloatArray
+
+
+def letor_rows(path: AnyPath, *, features: bool = False) -> LetorRows:
+    """The lines of a LETOR/SVMlight file, as ``read_letor`` describes them.
+
+    Parameters
+    ----------
+    path : path
+    features : bool, default False
+        Whether to read the features, each ``index:value`` with a finite value, the indices from 0 and ascending.
+
+    Returns
+    -------
+    LetorRows
+
+    Raises
+    ------
+    DataFileError
+        As from ``read_letor``, or a line has features that are not of that form.
+    """
     grades: list[float] = []
     queries: list[bytes] = []
-    for number, line in _numbered(labels):
-        tokens = line.partition(b"#")[0].split(None, 2)
+    lengths, indices, values = array("q"), array("q"), array("d")
+    for number, line in _numbered(path):
+        tokens = line.partition(b"#")[0].split(None, -1 if features else 2)
         if not tokens:
             continue
         grade = _number(tokens[0])
         if grade is None or not math.isfinite(grade):
-            raise _wrong(labels, number, "a line must begin with a grade, a finite number", line)
+            raise _wrong(path, number, "a line must begin with a grade, a finite number", line)
         given = len(tokens) > 1 and tokens[1].startswith(b"qid:")
         if given != (len(queries) == len(grades)) and grades:
-            raise _wrong(labels, number, "every line must have qid:ID after the grade, or no line of the file", line)
+            raise _wrong(path, number, "every line must have qid:ID after the grade, or no line of the file", line)
         if given:
             queries.append(tokens[1].removeprefix(b"qid:"))
             if not queries[-1]:
-                raise _wrong(labels, number, "qid: must be followed by the id of the query, without a blank", line)
+                raise _wrong(path, number, "qid: must be followed by the id of the query, without a blank", line)
         grades.append(grade)
+        if features:
+            pairs = _features(tokens[1 + given :])
+            if pairs is None:
+                wrong = next((token for token in tokens[1 + given :] if _features([token]) is None), line)
+                raise _wrong(path, number, f"features must be {_FEATURES}", wrong)
+            lengths.append(len(pairs[0]))
+            indices.extend(pairs[0])
+            values.extend(pairs[1])
     if not grades:
-        raise DataFileError(f"{labels}: has no rows.")
-    qid = _column(map(_text, queries)) if queries else _queries_of_sizes(labels, len(grades))
-    return ScoredRows(np.array(grades), _scores(scores, len(grades), labels), qid)
+        raise DataFileError(f"{path}: has no rows.")
+    qid = _column(map(_text, queries)) if queries else _queries_of_sizes(path, len(grades))
+    return LetorRows(np.array(grades), qid, *(np.array(each) for each in (lengths, indices, values)))
+
+
+_FEATURES = "index:value, the indices 0 or more in ascending order, the values finite"
+_HIGHEST_INDEX = 2**63 - 1  # of an int64
+
+
+def _features(tokens: list[bytes]) -> tuple[list[int], list[float]] | None:
+    """Indices and values of one line, or None if they are not as they must be."""
+    try:
+        pairs = [token.partition(b":") for token in tokens]
+        indices = [int(index) for index, _, _ in pairs]
+        values = [float(value) for _, _, value in pairs]
+    except ValueError:
+        return None
+    ascending = all(map(lt, [-1, *indices], [*indices, _HIGHEST_INDEX]))
+    return (indices, values) if ascending and all(map(math.isfinite, values)) and b"_" not in b"".join(tokens) else None
 
 
 def _queries_of_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:

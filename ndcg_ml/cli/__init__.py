@@ -16,7 +16,7 @@ _NEEDS = ("click", "rich")
 def main() -> None:
     """Run ``ndcg-ml`` with the arguments of the process, or say how to install what it lacks."""
     try:
-        from ndcg_ml.cli.group import ndcg_ml
+        from ndcg_ml.cli.commands import ndcg_ml
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in _NEEDS:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import inspect
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, Inputs
+from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, Inputs, cut_off, digits_option, flavor_option, json_option
 from ndcg_ml.cli.output import Screen, columns, finite, print_json
-from ndcg_ml.cli.parameters import cut_off, digits_option, flavor_option, json_option
 from ndcg_ml.evaluation import Evaluation, at_cutoff
 from ndcg_ml.flavor import Flavor
 
-if TYPE_CHECKING:
-    from ndcg_ml.cli.paired import Paired
-
-__all__ = ["compare"]
+__all__ = ["Paired", "compare", "paired_difference"]
 
 _CONFIDENCE = 0.95
+_SAME = 1e-12  # values this close differ by rounding alone
+_BATCH = 1 << 22  # numbers that are drawn at once
 
 _EPILOG = """\
 \b
@@ -30,7 +31,7 @@ _EPILOG = """\
   n_pairs       queries that were compared
   not_compared  ids of queries without a value in one of the runs
   difference    mean of b - a over the pairs
-  interval      [low, high], null of a single pair
+  interval      [low, high], null for a single pair
   confidence    of the interval, 0.95
   p_value       of the randomisation test
   exact         whether the test enumerated every exchange
@@ -53,9 +54,9 @@ _EPILOG = """\
     type=click.IntRange(100, 10_000_000),
     default=10_000,
     show_default=True,
-    help="Of the bootstrap and of the test.",
+    help="Resamples of the bootstrap and of the test.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Draws the resamples.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the resamples.")
 @click.option(
     "--top", type=click.IntRange(0), default=10, show_default=True, help="How many queries that moved to list."
 )
@@ -94,10 +95,10 @@ def compare(
     k = chosen.k if at is None else at[0]
     if chosen.aggregate != "macro":
         raise BadInput(
-            f"a comparison of queries is one of their means, aggregate=macro; got aggregate={chosen.aggregate}."
+            f"compare needs a flavor with aggregate=macro, because it compares means; got aggregate={chosen.aggregate}."
         )
     try:
-        from ndcg_ml.cli.paired import paired_difference
+        import_module("scipy.stats")
     except ImportError as error:
         raise BadInput(f"{error}: compare needs scipy. Install it with: pip install 'ndcg_ml[demo]'") from error
     results = [side.evaluate(chosen, (k,)) for side in sides]
@@ -110,6 +111,93 @@ def compare(
         print_json(comparison.document())
     else:
         comparison.show(Screen(digits))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paired:
+    """The mean of paired differences b - a."""
+
+    difference: float
+    interval: tuple[float, float] | None
+    """Percentile bootstrap interval; None for a single pair."""
+    p_value: float
+    """Two-sided, of the randomisation test."""
+    exact: bool
+    """Whether all assignments of signs were enumerated, rather than some drawn."""
+    wins: int
+    """Pairs in which b is above a; ties are equal to within 1e-12."""
+    ties: int
+    losses: int
+
+
+def paired_difference(differences: NDArray[np.float64], *, resamples: int, confidence: float, seed: int) -> Paired:
+    """Mean difference, bootstrap interval and randomisation test of differences b - a, one per query.
+
+    Parameters
+    ----------
+    differences : ndarray of float64
+        At least one, all finite.
+    resamples : int
+        Of the bootstrap, and the limit on sign assignments in the test, which enumerates them all where it can.
+    confidence : float
+        Of the interval.
+    seed : int
+
+    Notes
+    -----
+    The test's null hypothesis is that it is random which of the two values of a query came from which run. Then each
+    difference could as well have the other sign; a difference of 0 has no sign and is left out of the enumeration.
+    """
+    stats = import_module("scipy.stats")  # of all commands only this one needs SciPy
+    apart = np.abs(differences) > _SAME
+    signed = differences[apart]
+    exact = signed.size < 2 or 2**signed.size <= resamples
+    interval: tuple[float, float] | None = None
+    mean = float(differences.mean())
+    batch = max(1, _BATCH // differences.size)
+    if differences.size > 1:
+        if np.ptp(differences) <= _SAME:  # every resample has the same mean
+            interval = (mean, mean)
+        else:
+            bounds = stats.bootstrap(
+                (differences,),
+                np.mean,
+                n_resamples=resamples,
+                batch=batch,
+                confidence_level=confidence,
+                method="percentile",
+                **_drawn_with(stats.bootstrap, seed),
+            ).confidence_interval
+            interval = (float(bounds.low), float(bounds.high))
+    p_value = 1.0
+    if signed.size > 1:  # a single one is as far from 0 with either sign
+        # The sum over the pairs that are apart is the mean over all pairs times a factor that no sign changes.
+        with np.errstate(over="ignore"):  # SciPy 1.11 counts the assignments in floats
+            test = stats.permutation_test(
+                (signed,),
+                np.sum,
+                permutation_type="samples",
+                n_resamples=resamples,
+                batch=batch,
+                vectorized=True,
+                **_drawn_with(stats.permutation_test, seed),
+            )
+        p_value = float(test.pvalue)
+    return Paired(
+        difference=mean,
+        interval=interval,
+        p_value=p_value,
+        exact=exact,
+        wins=int((signed > 0).sum()),
+        ties=int(differences.size - signed.size),
+        losses=int((signed < 0).sum()),
+    )
+
+
+def _drawn_with(function: Any, seed: int) -> dict[str, Any]:
+    """The random generator, under the name that this version of SciPy has for it (1.15 renamed it)."""
+    name = "rng" if "rng" in inspect.signature(function).parameters else "random_state"
+    return {name: np.random.default_rng(seed)}
 
 
 class _Pairs(NamedTuple):
@@ -137,7 +225,7 @@ def _paired(a: Evaluation, b: Evaluation) -> _Pairs:
 
 
 class _Comparison(NamedTuple):
-    """All that there is to say."""
+    """Everything that the command reports."""
 
     files: tuple[str, str]
     flavor: Flavor
@@ -149,7 +237,7 @@ class _Comparison(NamedTuple):
     top: int
 
     def moved(self) -> list[tuple[Any, float, float, float]]:
-        """The queries that moved most, the largest first; those that did not move are not among them."""
+        """The queries that moved most, largest first, without those that did not move."""
         difference = self.pairs.b - self.pairs.a
         order = np.argsort(-np.abs(difference), kind="stable")[: min(self.top, self.paired.wins + self.paired.losses)]
         return [
@@ -197,7 +285,7 @@ class _Comparison(NamedTuple):
         screen.print(table)
         screen.print()
         if paired.interval is None:
-            interval = "none, of a single pair"
+            interval = "none for a single pair"
         else:
             low, high = (screen.number(bound, sign=True) for bound in paired.interval)
             interval = f"{low} to {high} ({100 * _CONFIDENCE:g} %, percentile bootstrap, {self.resamples} resamples)"

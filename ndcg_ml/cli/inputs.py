@@ -1,4 +1,4 @@
-"""The data that commands work on: the options that name the files, and how they are read."""
+"""What commands take: the options that they share, and the files of data."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -22,7 +22,20 @@ from ndcg_ml.readers import read_columns, read_letor
 from ndcg_ml.runs import align, evaluate_run
 from ndcg_ml.score import evaluate
 
-__all__ = ["FILE", "QUERIES", "BadInput", "Inputs", "takes_data"]
+__all__ = [
+    "FILE",
+    "QUERIES",
+    "BadInput",
+    "Inputs",
+    "cut_off",
+    "digits_option",
+    "flavor_option",
+    "flavor_text",
+    "json_option",
+    "takes_data",
+]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 FILE = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 QUERIES = click.Choice(["qrels", "run", "both"])
@@ -152,18 +165,9 @@ class Inputs:
             with path.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
 
-            def local(name: str | None) -> str | None:
-                return str(path) if name == "-" else name
-
+            [stdin] = [field.name for field in fields(self) if getattr(self, field.name) == "-"]
             try:
-                yield Inputs(
-                    qrels=local(self.qrels),
-                    run=local(self.run),
-                    labels=local(self.labels),
-                    scores=local(self.scores),
-                    table=local(self.table),
-                    queries=self.queries,
-                )
+                yield replace(self, **{stdin: str(path)})
             except (ValueError, TypeError, ImportError) as error:
                 raise ValueError(str(error).replace(f"{folder}{os.sep}", "")) from error
 
@@ -175,20 +179,54 @@ def takes_data(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that name files; it receives them as `data`."""
 
     @functools.wraps(command)
-    def with_data(
-        *,
-        qrels: str | None,
-        run: str | None,
-        labels: str | None,
-        scores: str | None,
-        table: str | None,
-        queries: str | None,
-        **others: Any,
-    ) -> None:
-        data = Inputs(qrels=qrels, run=run, labels=labels, scores=scores, table=table, queries=queries)
-        command(data=data, **others)
+    def with_data(**options: Any) -> None:
+        data = Inputs(**{field.name: options.pop(field.name) for field in fields(Inputs)})
+        command(data=data, **options)
 
     decorated: Callable[..., None] = with_data
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
+
+
+# -- options that commands share ---------------------------------------------------------------------------------------
+
+
+def flavor_text(value: str) -> Flavor:
+    """A flavor, from the name of a preset or a flavor's text."""
+    try:
+        return as_flavor(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def cut_off(value: str) -> tuple[int | None]:
+    """A cut-off, where ``none`` is no cut-off: a sequence of one, because None is an option that was not given."""
+    if value == "none":
+        return (None,)
+    if not (value.isascii() and value.isdigit() and int(value)):
+        raise click.BadParameter(f"must be an integer of 1 or more, or 'none' for no cut-off; got {value!r}.")
+    return (int(value),)
+
+
+def flavor_option(default: str) -> Callable[[_Command], _Command]:
+    """``--flavor``; `default` describes the flavor used without it."""
+    return click.option(
+        "--flavor",
+        type=flavor_text,
+        metavar="FLAVOR",
+        help="A preset (see 'ndcg-ml flavors') or a flavor's text, such as 'lightgbm@10[ties=average]'.  "
+        f"[default: {default}]",
+    )
+
+
+def digits_option(command: _Command) -> _Command:
+    """``--digits``."""
+    return click.option(
+        "--digits", type=click.IntRange(0, 17), default=4, show_default=True, help="Decimals of the numbers in tables."
+    )(command)
+
+
+def json_option(command: _Command) -> _Command:
+    """``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every digit.")(command)

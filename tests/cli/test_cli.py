@@ -20,8 +20,8 @@ import numpy as np
 from click.testing import CliRunner, Result
 
 from ndcg_ml import PRESETS, Flavor, evaluate
-from ndcg_ml.cli.group import ndcg_ml
-from ndcg_ml.cli.paired import paired_difference
+from ndcg_ml.cli.commands import ndcg_ml
+from ndcg_ml.cli.compare import paired_difference
 from ndcg_ml.explain import explain_difference
 from ndcg_ml.identification import identify
 from ndcg_ml.presets import MIRRORS
@@ -702,7 +702,7 @@ def test_scipy_is_loaded_by_compare_alone():
         "[name for name in ('scipy', 'sklearn', 'torch', 'pandas', 'lightgbm', 'matplotlib') if name in sys.modules]"
     )
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys, ndcg_ml.cli.group; print({heavy})"], capture_output=True, text=True
+        [sys.executable, "-c", f"import sys, ndcg_ml.cli.commands; print({heavy})"], capture_output=True, text=True
     )
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
     without = "import sys; sys.modules['scipy'] = None; from ndcg_ml.cli import main; main()"

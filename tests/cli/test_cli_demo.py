@@ -17,10 +17,10 @@ import numpy as np
 from click.testing import CliRunner, Result
 
 from ndcg_ml import Flavor
-from ndcg_ml.cli.comparison import WELL_KNOWN
-from ndcg_ml.cli.digits import digits_problem
-from ndcg_ml.cli.group import ndcg_ml
-from ndcg_ml.cli.letor import DataFileError, letor_problem
+from ndcg_ml.cli.commands import ndcg_ml
+from ndcg_ml.demo import Split, digits_problem, letor_problem
+from ndcg_ml.demo.comparison import WELL_KNOWN, agreements
+from ndcg_ml.readers import DataFileError
 
 DATA = Path(os.environ.get("NDCG_ML_DATA", Path(__file__).parents[3] / "shared" / "data")) / "lightgbm_lambdarank"
 MODELS = {"scikit-learn", "PyTorch", "LightGBM", "no model"}
@@ -144,6 +144,25 @@ class TestFiles:
         assert read.sizes.tolist() == [2, 1]
         assert read.features[:, 0].tolist() == [0.5, 0.75, 0.25]
 
+    def test_index_0_is_a_feature_where_a_file_has_it(self, tmp_path):
+        test = tmp_path / "test"
+        test.write_text("1 qid:q 0:0 2:0.5\n0 qid:q\n", encoding="utf-8")
+        problem = letor_problem(write_letor(tmp_path / "train", 12), test)
+        assert problem.test.features.tolist() == [[0, 0, 0.5, 0], [0, 0, 0, 0]]
+        assert problem.train.features.shape[1] == 4
+
+    def test_files_without_features_are_refused(self, tmp_path):
+        train = tmp_path / "train"
+        train.write_text("".join(f"{i % 2} qid:{i // 4}\n" for i in range(60)), encoding="utf-8")
+        with pytest.raises(DataFileError, match=r"train: no line has a feature \(index:value\)"):
+            letor_problem(train, train)
+
+    def test_queries_of_one_document_alone(self):
+        test = Split(np.ones((3, 1)), np.array([1, 0, 2]), np.ones(3, dtype=np.int64))
+        found = {each.compared: each for each in agreements(Flavor.parse("sklearn@5"), test, {"a": np.arange(3.0)})}
+        [scikit_learn] = [each for who, each in found.items() if who.startswith("scikit-learn")]
+        assert (scikit_learn.queries, scikit_learn.difference) == (0, 0.0)
+
     @pytest.mark.skipif(not DATA.is_dir(), reason=f"no data at {DATA}")
     def test_lightgbm_lambdarank(self, tmp_path):
         result = invoke(
@@ -157,24 +176,28 @@ class TestFiles:
 
 
 BAD_FILES = {
-    "no grade": ("hello world\n", "not a LETOR/SVMlight file"),
-    "binary": (b"\xff\xfe\x00\x01\n", "not a LETOR/SVMlight file"),
-    "text as id": ("1 qid:a 1:2\n", "not a LETOR/SVMlight file"),
-    "indices descend": ("1 qid:1 3:2 1:4\n", "sorted and unique"),
+    "no grade": ("hello world\n", "bad.txt, line 1: a line must begin with a grade"),
+    "binary": (b"\xff\xfe\x00\x01\n", "holds a NUL byte"),
+    "no value": ("1 qid:1 1:2\n1 qid:2 3 1:2\n", "bad.txt, line 2: features must be index:value"),
+    "index of text": ("1 qid:1 a:2\n", "got 'a:2'"),
+    "negative index": ("1 qid:1 1:2 -1:2\n", "got '-1:2'"),
+    "index beyond all": (f"1 qid:1 1:2 {2**63}:2\n", f"got '{2**63}:2'"),
+    "indices descend": ("1 qid:1 3:2 1:4\n", "in ascending order, the values finite; got '1 qid:1 3:2 1:4'"),
+    "index twice": ("1 qid:1 3:2 3:4\n", "in ascending order"),
     "empty": ("", "has no rows"),
     "fraction": ("0.5 qid:1 1:2\n", "integers from 0 to 30"),
     "negative": ("-1 qid:1 1:2\n", "integers from 0 to 30"),
     "too high": ("31 qid:1 1:2\n", "integers from 0 to 30"),
-    "nan": ("1 qid:1 1:nan\n", "NaN or infinite"),
-    "some qids": ("1 qid:1 1:2\n0 1:3\n", "every line must have a qid:"),
+    "nan": ("1 qid:1 1:nan\n", "the values finite; got '1:nan'"),
+    "some qids": ("1 qid:1 1:2\n0 1:3\n", "bad.txt, line 2: every line must have qid:ID"),
     "no groups": ("1 1:2\n0 1:3\n", "there is no bad.txt.query"),
     "nothing relevant": ("0 qid:1 1:2\n", "has a grade above 0"),
     "huge index": ("1 qid:1 999999999:2\n", "more than this command holds in memory"),
 }
 BAD_SIDE_FILES = {
-    "not numbers": ("two\n", "one integer a line"),
-    "zero": ("0\n2\n", "must be 1 or more"),
-    "empty": ("", "must be 1 or more"),
+    "not numbers": ("two\n", "line 1: a line must be the size of a query, an integer of 1 or more; got 'two'"),
+    "zero": ("0\n2\n", "an integer of 1 or more; got '0'"),
+    "empty": ("", "must sum to the 2 rows of bad.txt; got 0"),
     "sum": ("3\n", "must sum to the 2 rows"),
 }
 
@@ -209,7 +232,7 @@ class TestBadInput:
         bad.write_text("hello world\n", encoding="utf-8")
         result = invoke("--train", bad, "--test", bad)
         assert result.exit_code == 2
-        assert "bad.txt: not a LETOR/SVMlight file" in result.output.replace("\n", " ")
+        assert "bad.txt, line 1: a line must begin with a grade" in result.output.replace("\n", " ")
         assert "Traceback" not in result.output
 
     @pytest.mark.parametrize(

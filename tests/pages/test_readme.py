@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from ndcg_ml import PRESETS
-from ndcg_ml.cli.comparison import WELL_KNOWN
+from ndcg_ml.demo.comparison import WELL_KNOWN
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

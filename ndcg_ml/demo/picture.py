@@ -10,32 +10,20 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from ndcg_ml.cli.models import Trained
+from ndcg_ml.demo.models import Trained
 
-__all__ = ["can_save", "draw"]
+__all__ = ["draw", "endings"]
 
 _CURVE, _BEST = "#2b6ca3", "#c8452d"
 
 
-def can_save(path: Path) -> tuple[bool, str]:
-    """Whether the name's ending is one that can be drawn, and the endings that are."""
-    endings = sorted(FigureCanvasAgg.get_supported_filetypes())
-    return path.suffix[1:].lower() in endings, ", ".join(endings)
+def endings() -> list[str]:
+    """The endings of file names that a picture can be saved under."""
+    return sorted(FigureCanvasAgg.get_supported_filetypes())
 
 
 def draw(trained: Sequence[Trained], title: str, metric: str, path: Path) -> None:
-    """Save one figure with a panel a model.
-
-    Parameters
-    ----------
-    trained : sequence of Trained
-        A grid search has ``labels``; the others have a curve.
-    title : str
-    metric : str
-        What is on the axes, such as "NDCG@10".
-    path : Path
-        Its ending says the format.
-    """
+    """Save one figure with one panel per model; `metric`, such as "NDCG@10", labels the axes."""
     figure = Figure(figsize=(13, 4.3), layout=ConstrainedLayoutEngine(w_pad=0.12))
     panels = figure.subplots(1, len(trained), gridspec_kw={"width_ratios": [1.15 if m.labels else 1 for m in trained]})
     for panel, model in zip(panels, trained, strict=True):

@@ -1,8 +1,9 @@
-"""What the demo says: three tables for people, one JSON document for programs."""
+"""The demo's output: three tables for people, one JSON document for programs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -12,8 +13,8 @@ from rich.text import Text
 from ndcg_ml import PRESETS, Evaluation, Flavor
 
 if TYPE_CHECKING:
-    from ndcg_ml.cli.comparison import Agreement
-    from ndcg_ml.cli.models import Trained
+    from ndcg_ml.demo.comparison import Agreement
+    from ndcg_ml.demo.models import Trained
 
 __all__ = ["agreement_table", "as_json", "at", "models_table", "presets_table"]
 
@@ -25,11 +26,8 @@ def at(flavor: Flavor) -> str:
 
 def models_table(trained: Sequence[Trained], results: Mapping[str, Evaluation], flavor: Flavor) -> Table:
     """Table 1: the models under the chosen flavor."""
-    table = _table(f"1. Three models, one flavor: {at(flavor)} on the test queries")
-    for heading in ("model", "what was kept"):
-        table.add_column(heading)
-    for heading in ("validation", "test", "seconds"):
-        table.add_column(heading, justify="right")
+    headings = ("model", "what was kept", "validation", "test", "seconds")
+    table = _table(f"1. Three models, one flavor: {at(flavor)} on the test queries", headings, right=range(2, 5))
     for model in trained:
         value = results[model.framework].value
         table.add_row(
@@ -50,12 +48,10 @@ def models_table(trained: Sequence[Trained], results: Mapping[str, Evaluation], 
 
 def presets_table(values: Mapping[str, Mapping[str, float]], flavor: Flavor) -> Table:
     """Table 2: the same predictions under the well-known presets."""
-    table = _table(f"2. The same predictions, {at(flavor)} under well-known presets")
-    for heading in ("preset", "gain", "ties", "empty"):
-        table.add_column(heading, no_wrap=True)
     models = list(next(iter(values.values())))
-    for model in models:
-        table.add_column(model, justify="right", no_wrap=True)
+    headings = ("preset", "gain", "ties", "empty", *models)
+    title = f"2. The same predictions, {at(flavor)} under well-known presets"
+    table = _table(title, headings, right=range(4, len(headings)), no_wrap=True)
     for name, row in values.items():
         used = PRESETS.get(name, flavor)
         switches = [_short(used.gain), used.ties, _short(used.empty)]
@@ -69,21 +65,18 @@ def presets_table(values: Mapping[str, Mapping[str, float]], flavor: Flavor) -> 
     table.add_row("max - min", "", "", "", *(f"{value:.4f}" for value in spread), style="bold yellow")
     table.caption = (
         "Nothing was trained again: only the definition changes (jarvelin2002 also has another discount). "
-        "No model means that all scores are equal, so that the tie rule decides."
+        '"No model" gives every document the same score, so the tie rule decides.'
     )
     return table
 
 
 def agreement_table(agreements: Sequence[Agreement], n_models: int) -> Table:
     """Table 3: the same number from everywhere."""
-    table = _table("3. The same flavor, computed by others: largest difference seen")
-    table.add_column("compared")
-    table.add_column("flavor")
-    table.add_column("queries", justify="right")
-    table.add_column("difference", justify="right")
-    table.add_column("note", style="dim")
+    headings = ("compared", "flavor", "queries", "difference", "note")
+    table = _table("3. The same flavor, computed by others: largest difference seen", headings, right=range(2, 4))
+    table.columns[-1].style = "dim"
     for entry in agreements:
-        table.add_row(entry.who, entry.flavor, str(entry.n_queries), f"[bold]{entry.difference:.1e}[/]", entry.note)
+        table.add_row(entry.compared, entry.flavor, str(entry.queries), f"[bold]{entry.difference:.1e}[/]", entry.note)
     table.caption = f"Over the {n_models} sets of predictions of table 2."
     return table
 
@@ -113,21 +106,13 @@ def as_json(
             for model in trained
         ],
         "presets": {name: dict(row) for name, row in presets.items()},
-        "agreement": [
-            {
-                "compared": entry.who,
-                "flavor": entry.flavor,
-                "queries": entry.n_queries,
-                "difference": entry.difference,
-                "note": entry.note,
-            }
-            for entry in agreements
-        ],
+        "agreement": [asdict(entry) for entry in agreements],
     }
 
 
-def _table(title: str) -> Table:
-    return Table(
+def _table(title: str, headings: Sequence[str], *, right: range, no_wrap: bool = False) -> Table:
+    """An empty table, whose columns numbered `right` hold numbers."""
+    table = Table(
         title=Text(title, style="bold"),
         title_justify="left",
         caption_justify="left",
@@ -136,6 +121,9 @@ def _table(title: str) -> Table:
         padding=(0, 1, 0, 0),
         header_style="bold cyan",
     )
+    for i, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if i in right else "left", no_wrap=no_wrap)
+    return table
 
 
 def _short(value: object) -> str:

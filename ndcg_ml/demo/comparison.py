@@ -1,4 +1,4 @@
-"""The same predictions under well-known presets, by every adapter of this library, and by the libraries themselves."""
+"""The same predictions under well-known presets, through every adapter, and by the libraries themselves."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import sklearn.metrics
 import torch
 import torchmetrics
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator
 from torchmetrics.retrieval import RetrievalNormalizedDCG
 
 from ndcg_ml import PRESETS, Flavor, evaluate, ndcg_score
-from ndcg_ml.cli.problem import Split
+from ndcg_ml.demo.problem import Split
 from ndcg_ml.lightgbm import NDCGEval
 from ndcg_ml.sklearn import ndcg_scorer
 from ndcg_ml.torch import NDCG
@@ -30,37 +30,23 @@ WELL_KNOWN = (
 """The presets that the demo compares: what most people mean by NDCG. ``ndcg-ml flavors`` lists all."""
 
 Predictions = Mapping[str, NDArray[np.float64]]
-"""One score a document of the test part, by model."""
+"""The scores of the test documents, by model."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The largest difference between two ways to the same number.
+    """The largest absolute difference between two ways to the same number, over all models."""
 
-    Attributes
-    ----------
-    who : str
-        What was compared.
-    flavor : str
-        Under which flavor.
-    n_queries : int
-        Queries that were compared, for each model.
-    difference : float
-        The largest absolute difference over all models.
-    note : str
-        What is particular about it.
-    """
-
-    who: str
+    compared: str
     flavor: str
-    n_queries: int
+    queries: int
     difference: float
     note: str
 
 
 def under_well_known_presets(flavor: Flavor, test: Split, predictions: Predictions) -> dict[str, dict[str, float]]:
     """NDCG of each model by preset, all at the flavor's own cut-off; the flavor itself comes first."""
-    flavors = {"this flavor": flavor} | {name: preset.replace(k=flavor.k) for name, preset in _well_known()}
+    flavors = {"this flavor": flavor} | {name: PRESETS[name].replace(k=flavor.k) for name in WELL_KNOWN}
     return {
         name: {
             model: ndcg_score(test.labels, scores, flavor=one, group=test.sizes, doc_id=test.doc_id)
@@ -70,72 +56,39 @@ def under_well_known_presets(flavor: Flavor, test: Split, predictions: Predictio
     }
 
 
-def _well_known() -> list[tuple[str, Flavor]]:
-    return [(name, PRESETS[name]) for name in WELL_KNOWN]
-
-
 def agreements(flavor: Flavor, test: Split, predictions: Predictions) -> list[Agreement]:
     """How far the adapters are from each other, and from the three libraries that compute an NDCG of their own."""
-    k = flavor.k
+    k, n_queries = flavor.k, test.sizes.size
     at = "" if k is None else f"@{k}"
     # No adapter is given document ids, which ties="docid" needs.
-    presets = [preset.replace(k=k) for _, preset in _well_known() if preset.ties != "docid"]
-    n_queries = test.sizes.size
-    several = test.of_queries(np.flatnonzero(test.sizes > 1))
-    cut = np.repeat(test.sizes > 1, test.sizes)
+    presets = [PRESETS[name].replace(k=k) for name in WELL_KNOWN if PRESETS[name].ties != "docid"]
+
+    def ours(*flavors: Flavor) -> float:
+        return max(_between_adapters(one, test, scores) for one in flavors for scores in predictions.values())
+
+    def theirs(difference: Callable[[int | None, Split, NDArray[np.float64]], float]) -> float:
+        return max(difference(k, test, scores) for scores in predictions.values())
+
+    sk, lgb, tm = (library.__version__ for library in (sklearn, lightgbm, torchmetrics))
+    n_several = int((test.sizes > 1).sum())
+    no_ids, one_document = "all but trec_eval: it needs ids", "it refuses one-document queries"
     return [
+        Agreement("our 4 ways in", "this flavor", n_queries, ours(flavor), "ndcg_score, scorer, NDCG, NDCGEval"),
+        Agreement("our 4 ways in", f"{len(presets)} presets{at}", n_queries, ours(*presets), no_ids),
+        Agreement(f"scikit-learn {sk}", f"sklearn{at}", n_several, theirs(_from_sklearn), one_document),
+        Agreement(f"LightGBM {lgb}", f"lightgbm{at}", n_queries, theirs(_from_lightgbm), "its metric 'ndcg'"),
         Agreement(
-            "our 4 ways in",
-            "this flavor",
-            n_queries,
-            _largest(predictions, lambda scores: _between_adapters(flavor, test, scores)),
-            "ndcg_score, scorer, NDCG, NDCGEval",
-        ),
-        Agreement(
-            "our 4 ways in",
-            f"{len(presets)} presets{at}",
-            n_queries,
-            _largest(predictions, lambda scores: max(_between_adapters(one, test, scores) for one in presets)),
-            "all but trec_eval: it needs ids",
-        ),
-        Agreement(
-            f"scikit-learn {sklearn.__version__}",
-            f"sklearn{at}",
-            several.sizes.size,
-            _largest(predictions, lambda scores: _from_sklearn(k, several, scores[cut])),
-            "it refuses one-document queries",
-        ),
-        Agreement(
-            f"LightGBM {lightgbm.__version__}",
-            f"lightgbm{at}",
-            n_queries,
-            _largest(predictions, lambda scores: _from_lightgbm(k, test, scores)),
-            "its metric 'ndcg'",
-        ),
-        Agreement(
-            f"torchmetrics {torchmetrics.__version__}",
-            f"torchmetrics{at}",
-            n_queries,
-            _largest(predictions, lambda scores: _from_torchmetrics(k, test, scores)),
-            "computes in float32",
+            f"torchmetrics {tm}", f"torchmetrics{at}", n_queries, theirs(_from_torchmetrics), "computes in float32"
         ),
     ]
 
 
-def _largest(predictions: Predictions, difference: Callable[[NDArray[np.float64]], float]) -> float:
-    return max(difference(scores) for scores in predictions.values())
-
-
-class GivenScores(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """A regressor that predicts the first feature: what a scorer is handed to score given scores."""
-
-    def fit(self, X: Any, y: Any) -> GivenScores:  # noqa: N803
-        """Nothing to learn."""
-        return self
+class GivenScores(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """Predicts the first feature: what a scorer is handed to score given scores."""
 
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """The first feature."""
-        scores: NDArray[np.float64] = np.asarray(X)[:, 0]
+        scores: NDArray[np.float64] = X[:, 0]
         return scores
 
 
@@ -159,11 +112,14 @@ def _between_adapters(flavor: Flavor, test: Split, scores: NDArray[np.float64]) 
 
 
 def _from_sklearn(k: int | None, test: Split, scores: NDArray[np.float64]) -> float:
+    """Query by query, because scikit-learn has no query ids; it refuses queries of one document."""
     ours = evaluate(test.labels, scores, flavor="sklearn", k=k, group=test.sizes).per_query.ndcg
     ends = np.cumsum(test.sizes)[:-1]
-    pairs = zip(np.split(test.labels, ends), np.split(scores, ends), strict=True)
-    theirs = [sklearn.metrics.ndcg_score([labels], [predicted], k=k) for labels, predicted in pairs]
-    return float(np.abs(ours - theirs).max())
+    pairs = zip(ours, np.split(test.labels, ends), np.split(scores, ends), strict=True)
+    return max(
+        (abs(own - sklearn.metrics.ndcg_score([y], [predicted], k=k)) for own, y, predicted in pairs if y.size > 1),
+        default=0.0,
+    )
 
 
 def _from_lightgbm(k: int | None, test: Split, scores: NDArray[np.float64]) -> float:

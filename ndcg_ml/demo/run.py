@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from ndcg_ml import Flavor, evaluate
+from ndcg_ml.demo.digits import MOST_QUERIES, digits_problem
+from ndcg_ml.demo.problem import Problem, letor_problem
+from ndcg_ml.readers import DataFileError
 
 if TYPE_CHECKING:
-    from ndcg_ml.cli.models import Adapters, Trained
-    from ndcg_ml.cli.problem import Problem, Split
+    from ndcg_ml.demo.models import Adapters, Step, Trained
 
 __all__ = ["demo"]
 
 _FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
+_PICTURE = click.Path(dir_okay=False, writable=True, path_type=Path)
 _UNTRAINED = "no model"
-_MOST_QUERIES = 300
 
 
 @click.command()
@@ -36,14 +38,14 @@ _MOST_QUERIES = 300
 @click.option(
     "--train",
     type=_FILE,
-    help="LETOR/SVMlight file with qid:, or with a FILE.query of sizes beside it. "
-    "Default: embedded data made of scikit-learn's handwritten digits.",
+    help="LETOR/SVMlight file with qid:, or with query sizes in FILE.query beside it. "
+    "Default: embedded data made from scikit-learn's handwritten digits.",
 )
-@click.option("--valid", type=_FILE, help="File of the same form; without it, training queries are held out.")
-@click.option("--test", type=_FILE, help="File of the same form; needed with --train.")
+@click.option("--valid", type=_FILE, help="File of the same form; without it, some training queries are held out.")
+@click.option("--test", type=_FILE, help="File of the same form; required with --train.")
 @click.option(
     "--picture",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    type=_PICTURE,
     default=Path("ndcg-ml-demo.png"),
     show_default=True,
     help="Where to save the training curves.",
@@ -53,13 +55,12 @@ _MOST_QUERIES = 300
     type=click.IntRange(0, 2**31 - 1),
     default=0,
     show_default=True,
-    help="Draws the data and starts the trainings.",
+    help="Seed of the data and of the training.",
 )
 @click.option(
     "--queries",
-    type=click.IntRange(20, _MOST_QUERIES),
-    default=None,
-    help=f"Training queries of the embedded data.  [default: {_MOST_QUERIES}]",
+    type=click.IntRange(20, MOST_QUERIES),
+    help=f"Training queries of the embedded data.  [default: {MOST_QUERIES}]",
 )
 @click.option("--epochs", type=click.IntRange(1), default=60, show_default=True, help="Most epochs of the network.")
 @click.option("--rounds", type=click.IntRange(1), default=300, show_default=True, help="Most rounds of boosting.")
@@ -79,7 +80,7 @@ def demo(
     """Choose three models by one NDCG flavor, then score them by everyone's.
 
     A scikit-learn grid search, a PyTorch network that stops early and LightGBM that stops early are all guided by
-    --flavor. Then: their test NDCG; the same predictions under well-known presets; how far this library is from
+    --flavor. The output: their test NDCG; the same predictions under well-known presets; how far this library is from
     scikit-learn's, LightGBM's and torchmetrics' own numbers; and a picture of the training curves.
     """
     try:
@@ -89,11 +90,11 @@ def demo(
     log = Console(stderr=True)
     with log.status("loading scikit-learn, PyTorch and LightGBM"):
         try:
-            from ndcg_ml.cli import comparison, models, report
-            from ndcg_ml.cli import picture as pictures
+            from ndcg_ml.demo import comparison, models, report
+            from ndcg_ml.demo import picture as pictures
         except ImportError as error:
             raise click.ClickException(f"{error}\nThe demo needs: pip install 'ndcg_ml[demo]'") from error
-    _check_picture(picture)
+    _check_picture(picture, pictures.endings())
     try:
         adapters = models.Adapters(flavor)
     except ValueError as error:
@@ -133,32 +134,28 @@ def demo(
     out.print(Text.assemble("Training curves: ", (str(picture), "bold")), soft_wrap=True)
 
 
-def _check_picture(picture: Path) -> None:
-    from ndcg_ml.cli.picture import can_save
-
+def _check_picture(picture: Path, endings: list[str]) -> None:
+    wrong = None
     if not picture.parent.is_dir():
-        raise click.BadParameter(f"the folder {picture.parent} does not exist.", param_hint="--picture")
-    if not os.access(picture.parent, os.W_OK):
-        raise click.BadParameter(f"the folder {picture.parent} cannot be written to.", param_hint="--picture")
-    possible, endings = can_save(picture)
-    if not possible:
-        raise click.BadParameter(f"must end in one of {endings}; got {picture.name!r}.", param_hint="--picture")
+        wrong = f"the folder {picture.parent} does not exist."
+    elif not os.access(picture.parent, os.W_OK):
+        wrong = f"the folder {picture.parent} cannot be written to."
+    elif picture.suffix[1:].lower() not in endings:
+        wrong = f"must end in one of {', '.join(endings)}; got {picture.name!r}."
+    if wrong:
+        raise click.BadParameter(wrong, param_hint="--picture")
 
 
 def _problem(train: Path | None, valid: Path | None, test: Path | None, queries: int | None, seed: int) -> Problem:
     if train is None:
-        given = [name for name, path in (("--valid", valid), ("--test", test)) if path is not None]
-        if given:
-            raise click.UsageError(f"{given[0]} needs --train as well.")
-        from ndcg_ml.cli.digits import digits_problem
-
-        return digits_problem(seed, _MOST_QUERIES if queries is None else queries)
+        for name, path in (("--valid", valid), ("--test", test)):
+            if path is not None:
+                raise click.UsageError(f"{name} needs --train as well.")
+        return digits_problem(seed, MOST_QUERIES if queries is None else queries)
     if test is None:
-        raise click.UsageError("--train needs --test as well: the numbers are of queries that chose nothing.")
+        raise click.UsageError("--train needs --test as well: results are reported on queries that chose nothing.")
     if queries is not None:
         raise click.UsageError("--queries is for the embedded data; leave it out with --train.")
-    from ndcg_ml.cli.letor import DataFileError, letor_problem
-
     try:
         return letor_problem(train, test, valid, seed=seed)
     except DataFileError as error:
@@ -166,20 +163,21 @@ def _problem(train: Path | None, valid: Path | None, test: Path | None, queries:
 
 
 def _introduce(out: Console, problem: Problem, flavor: Flavor) -> None:
-    def size(part: Split) -> str:
-        return f"{part.sizes.size} queries / {part.labels.size:,} documents"
-
-    parts = "; ".join(f"{name} {size(getattr(problem, name))}" for name in ("train", "valid", "test"))
-    lines = [("data", f"{problem.name}, {problem.train.features.shape[1]} features"), ("", parts)]
-    lines += [("note", note) for note in problem.notes]
-    lines.append(("flavor", str(flavor)))
-    for name, words in lines:
+    parts = {name: getattr(problem, name) for name in ("train", "valid", "test")}
+    sizes = (f"{name} {p.sizes.size} queries / {p.labels.size:,} documents" for name, p in parts.items())
+    facts = [
+        ("data", f"{problem.name}, {problem.train.features.shape[1]} features"),
+        ("", "; ".join(sizes)),
+        *(("note", note) for note in problem.notes),
+        ("flavor", str(flavor)),
+    ]
+    for name, words in facts:
         out.print(Text.assemble((f"{name:<8}", "bold"), words), soft_wrap=True)
     out.print()
 
 
 def _train(problem: Problem, adapters: Adapters, epochs: int, rounds: int, seed: int, log: Console) -> list[Trained]:
-    from ndcg_ml.cli import models
+    from ndcg_ml.demo import models
 
     columns = (
         TextColumn("{task.description:<34}"),
@@ -188,25 +186,22 @@ def _train(problem: Problem, adapters: Adapters, epochs: int, rounds: int, seed:
         TextColumn("{task.fields[says]}"),
     )
     with Progress(*columns, console=log) as progress:
-        # Within GridSearchCV there is nothing to count from outside, so this bar only moves.
+        # GridSearchCV reports no progress from inside, so its bar only moves.
         search = progress.add_task("scikit-learn: grid search by query", total=None, says="")
         network = progress.add_task("PyTorch: MLP, ApproxNDCG loss", total=epochs, start=False, says="")
         trees = progress.add_task("LightGBM: lambdarank", total=rounds, start=False, says="")
 
-        grid = models.search_grid(problem, adapters)
-        progress.update(search, total=1, completed=1, says=f"{grid.validation:.4f}")
+        def begin(bar: TaskID) -> Step:
+            progress.start_task(bar)
+            return lambda number, value: progress.update(bar, completed=number, says=f"{value:.4f}")
 
-        def epoch(number: int, value: float) -> None:
-            progress.update(network, completed=number, says=f"{value:.4f}")
+        def end(bar: TaskID, model: Trained, steps: int) -> Trained:
+            progress.update(bar, total=steps, completed=steps, says=f"{model.validation:.4f}")
+            return model
 
-        progress.start_task(network)
-        mlp = models.train_network(problem, adapters, epochs=epochs, seed=seed, step=epoch)
-        progress.update(network, total=len(mlp.history), says=f"{mlp.validation:.4f}")
-
-        def boosted(number: int, value: float) -> None:
-            progress.update(trees, completed=number, says=f"{value:.4f}")
-
-        progress.start_task(trees)
-        gbm = models.boost_trees(problem, adapters, rounds=rounds, seed=seed, step=boosted)
-        progress.update(trees, total=len(gbm.history), says=f"{gbm.validation:.4f}")
+        grid = end(search, models.search_grid(problem, adapters), steps=1)
+        mlp = models.train_network(problem, adapters, epochs=epochs, seed=seed, step=begin(network))
+        end(network, mlp, steps=len(mlp.history))
+        gbm = models.boost_trees(problem, adapters, rounds=rounds, seed=seed, step=begin(trees))
+        end(trees, gbm, steps=len(gbm.history))
     return [grid, mlp, gbm]

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml.cli.problem import Problem, Split
+from ndcg_ml.demo.problem import Problem, Split
 
 __all__ = ["MOST_QUERIES", "digits_problem"]
 
 MOST_QUERIES = 300
 """Most training queries that leave enough images to retrieve."""
 
-# The images stand in the order in which they were collected, writer after writer. Consecutive stretches therefore
-# (but for the writers at the two borders) test on handwriting that was not trained on.
+# The images are in the order in which they were collected, writer by writer. So consecutive stretches (except for the
+# writers at the two borders) test on handwriting that was not trained on.
 _STRETCHES = {"train": slice(0, 900), "valid": slice(900, 1250), "test": slice(1250, None)}
 _SHARE = {"train": 1.0, "valid": 0.25, "test": 0.5}
 
@@ -28,7 +28,7 @@ _LONGEST = 40
 
 
 def digits_problem(seed: int = 0, queries: int = MOST_QUERIES) -> Problem:
-    """A graded retrieval problem made of real images: show me images like this one.
+    """A graded retrieval problem made from real images: show me images like this one.
 
     The images are the 1,797 digits of ``sklearn.datasets.load_digits``, 8 by 8 pixels, nothing downloaded. They are
     cut into three stretches (900, 350, 547 images; different writers), so that no image is in two parts, and in each
@@ -36,9 +36,9 @@ def digits_problem(seed: int = 0, queries: int = MOST_QUERIES) -> Problem:
 
     A first stage retrieves the candidates of a query, as in a real system: the images that have nearly as much ink in
     the left and in the right half as the query, nearest first, at most 40. So lists are ragged; a few queries have a
-    single candidate; a few have no relevant candidate at all, for which ``Flavor.empty`` decides; and the order of the
-    rows means something, so that ``ties="first"`` and ``ties="average"`` differ on a model that ties documents. Queries
-    for which the first stage finds nothing are left out.
+    single candidate; a few have no relevant candidate at all, and ``Flavor.empty`` decides how those count; and the
+    order of the rows means something, so that ``ties="first"`` and ``ties="average"`` differ on a model that ties
+    documents. Queries for which the first stage finds nothing are left out.
 
     The grade is 2 for the same digit, 1 for another digit of its family by shape (0 and 6 round; 1, 4, 7 straight
     strokes; 3, 5, 8, 9 bows to the right; 2 alone), else 0. The 70 features compare the two images: the absolute
@@ -52,10 +52,6 @@ def digits_problem(seed: int = 0, queries: int = MOST_QUERIES) -> Problem:
         Draws which images are queries.
     queries : int, default 300
         Training queries, at most 300; validation gets a quarter and test half as many.
-
-    Returns
-    -------
-    Problem
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""The three trainings, guided by one flavor: a grid search, a network and boosting, which stop early."""
+"""The three models guided by one flavor: a grid search, and a network and boosting that stop early."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from ndcg_ml import ndcg_score
-from ndcg_ml.cli.problem import Problem, Split
+from ndcg_ml.demo.problem import Problem, Split
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.lightgbm import NDCGEval
 from ndcg_ml.sklearn import ndcg_scorer
@@ -46,41 +46,28 @@ GRID: list[dict[str, list[Any]]] = [
 
 _NETWORK_PATIENCE = 12
 _BOOSTING_PATIENCE = 25
-_QUERIES_A_BATCH = 16
+_QUERIES_PER_BATCH = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A chosen model's predictions for the test part, and the way there.
-
-    Attributes
-    ----------
-    framework : str
-    scores : ndarray of float64, shape (n_test_rows,)
-    history : tuple of float
-        Validation NDCG of each candidate, epoch or round, in order.
-    best : int
-        Position in `history` of the one that was kept.
-    chosen : str
-        What was kept, in words.
-    stopped : bool
-        Whether training ended early.
-    seconds : float
-    spread : tuple of float
-        Standard deviation over the folds, of each candidate of a grid search.
-    labels : tuple of str
-        The candidates of a grid search, in words.
-    """
+    """A chosen model's predictions for the test part, and how it was chosen."""
 
     framework: str
     scores: NDArray[np.float64]
     history: tuple[float, ...]
+    """Validation NDCG of each candidate, epoch or round, in order."""
     best: int
+    """Position in `history` of the one that was kept."""
     chosen: str
-    stopped: bool
+    """What was kept, in words."""
     seconds: float
-    spread: tuple[float, ...] = field(default=())
-    labels: tuple[str, ...] = field(default=())
+    stopped: bool = False
+    """Whether training stopped early."""
+    spread: tuple[float, ...] = ()
+    """Standard deviation over the folds of each candidate of a grid search."""
+    labels: tuple[str, ...] = ()
+    """The candidates of a grid search, in words."""
 
     @property
     def validation(self) -> float:
@@ -89,46 +76,34 @@ class Trained:
 
 
 class Adapters:
-    """One flavor handed to every framework. Making them is what finds out whether each can honour it.
-
-    Parameters
-    ----------
-    flavor : Flavor
-
-    Raises
-    ------
-    ValueError
-        An adapter cannot honour the flavor.
-    """
+    """One flavor handed to every framework; a ValueError names the first one that does not support it."""
 
     def __init__(self, flavor: Flavor) -> None:
         self.flavor = flavor
         self.scorer = ndcg_scorer(flavor)
         self.feval = NDCGEval(flavor, k=flavor.k)
         self.metric = NDCG(flavor)
-        # The loss sees the whole list: with a cut-off, documents far below it would have no gradient to rise by. It is
-        # a mean over the lists of a batch, whatever the flavor's own mean. And it has no rule for negative labels,
-        # which the data of this command cannot have.
+        # The loss sees the whole list: with a cut-off, documents far below it would have no gradient. It is a mean over
+        # the lists of a batch, whatever the flavor's own mean. And it has no rule for negative labels, which the data
+        # of this command cannot have.
         negative = "raise" if flavor.negative == "allow" else flavor.negative
         self.loss = ApproxNDCGLoss(flavor.replace(k=None, aggregate="macro", negative=negative), temperature=0.5)
 
     def check(self, problem: Problem) -> None:
-        """Find out before anything is trained whether every part, and every fold, can be scored under the flavor.
+        """Raise a ValueError, before anything is trained, if a part or a fold cannot be scored under the flavor.
 
-        Raises
-        ------
-        ValueError
-            It cannot: the flavor refuses a label, or an empty query, or leaves nothing to average.
+        It cannot where the flavor rejects a label or an empty query, or leaves nothing to average.
         """
-        train = problem.train
-        for n, (_, rows) in enumerate(GroupKFold(FOLDS).split(train.features, groups=train.qid), start=1):
-            self._check_part(f"fold {n} of the training part", train.labels[rows], train.qid[rows])
-        self._check_part("the validation part", problem.valid.labels, problem.valid.qid)
-        self._check_part("the test part", problem.test.labels, problem.test.qid)
-
-    def _check_part(self, name: str, labels: NDArray[np.int64], qid: NDArray[np.int64]) -> None:
+        train, valid, test = problem.train, problem.valid, problem.test
+        parts = {
+            f"fold {n} of the training part": (train.labels[rows], train.qid[rows])
+            for n, (_, rows) in enumerate(GroupKFold(FOLDS).split(train.features, groups=train.qid), start=1)
+        }
+        parts |= {"the validation part": (valid.labels, valid.qid), "the test part": (test.labels, test.qid)}
+        name = ""
         try:
-            ndcg_score(labels, np.zeros(labels.size), flavor=self.flavor, qid=qid)
+            for name, (labels, qid) in parts.items():  # noqa: B007  # the error names the part
+                ndcg_score(labels, np.zeros(labels.size), flavor=self.flavor, qid=qid)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
 
@@ -149,7 +124,6 @@ def search_grid(problem: Problem, adapters: Adapters) -> Trained:
         history=tuple(results["mean_test_score"].tolist()),
         best=int(search.best_index_),
         chosen=labels[search.best_index_],
-        stopped=False,
         seconds=perf_counter() - began,
         spread=tuple(results["std_test_score"].tolist()),
         labels=labels,
@@ -184,7 +158,7 @@ def train_network(problem: Problem, adapters: Adapters, *, epochs: int, seed: in
         best, best_weights = -1, copy.deepcopy(network.state_dict())
         for epoch in range(epochs):
             network.train()
-            for batch in torch.split(torch.randperm(len(features)), _QUERIES_A_BATCH):
+            for batch in torch.split(torch.randperm(len(features)), _QUERIES_PER_BATCH):
                 optimizer.zero_grad()
                 loss = adapters.loss(network(features[batch]).squeeze(-1), labels[batch], mask=mask[batch])
                 loss.backward()
@@ -193,7 +167,7 @@ def train_network(problem: Problem, adapters: Adapters, *, epochs: int, seed: in
             with torch.no_grad():
                 metric.reset()
                 metric.update(network(valid_features).squeeze(-1), valid_labels, mask=valid_mask)
-                history.append(_value(metric))
+                history.append(torch.as_tensor(metric.compute()).item())
             step(epoch + 1, history[-1])
             if best < 0 or history[-1] > history[best]:
                 best, best_weights = epoch, copy.deepcopy(network.state_dict())
@@ -265,12 +239,6 @@ def boost_trees(problem: Problem, adapters: Adapters, *, rounds: int, seed: int,
     )
 
 
-def _value(metric: NDCG) -> float:
-    value = metric.compute()
-    assert isinstance(value, torch.Tensor)  # one cut-off
-    return value.item()
-
-
 def _in_words(params: dict[str, Any]) -> str:
     short = {"Ridge": "Ridge", "HistGradientBoostingRegressor": "HistGB"}[type(params["regressor"]).__name__]
     rest = (f"{name.removeprefix('regressor__')}={value:g}" for name, value in params.items() if name != "regressor")
@@ -279,10 +247,10 @@ def _in_words(params: dict[str, Any]) -> str:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep OpenMP and torch to one thread for a while.
+    """Limit OpenMP and torch to one thread for a while.
 
-    On problems of this size threads cost more than they save, ten times more where they have to share their cores; and
-    sums come out the same on every number of cores.
+    On problems of this size threads cost more than they save, ten times more where they have to share cores. And sums
+    come out the same on any number of cores.
     """
     before = torch.get_num_threads()
     with threadpool_limits(limits=1):

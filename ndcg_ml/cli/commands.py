@@ -1,0 +1,531 @@
+"""The command group ``ndcg-ml``, and its commands ``flavors``, ``eval``, ``explain`` and ``identify``."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import fields
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from ndcg_ml import __version__
+from ndcg_ml.cli.compare import compare
+from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
+from ndcg_ml.cli.output import Screen, columns, finite, print_json
+from ndcg_ml.demo.run import demo
+from ndcg_ml.evaluation import Evaluation, at_cutoff
+from ndcg_ml.explain import Explanation, explain_difference
+from ndcg_ml.flavor import PRESETS, Flavor, empty_in_words, switch_text
+from ndcg_ml.identification import Identification, Match
+from ndcg_ml.identification import identify as find
+from ndcg_ml.presets import MIRRORS, Mirror
+from ndcg_ml.runs import RunEvaluation, RunPerQuery
+
+__all__ = ["ndcg_ml"]
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 fine, 1 nothing found (identify), 2 wrong arguments or data that cannot be used.",
+)
+@click.version_option(__version__, prog_name="ndcg-ml")
+def ndcg_ml() -> None:
+    """NDCG defined once, and the same number from it everywhere."""
+
+
+ndcg_ml.add_command(compare)
+ndcg_ml.add_command(demo)
+
+
+# -- flavors ----------------------------------------------------------------------------------------------------------
+
+_DIGITS = 4
+_SWITCHES = ("gain", "discount", "ideal", "ties", "empty")
+
+
+def _named(value: str) -> tuple[Flavor, Mirror | None]:
+    """A flavor with the mirror that the user named, where several presets are equal."""
+    flavor = flavor_text(value)
+    start = value.partition("@")[0]
+    same = start in PRESETS and PRESETS[start].replace(k=None) == flavor.replace(k=None)
+    return flavor, MIRRORS.get(start if same else flavor.preset_name or "")
+
+
+_FLAVORS_JSON = """\
+\b
+--json without NAME: {"flavors": [...]}, each with
+  name        the preset
+  library     the library with its version, or the paper
+  verified    how it was verified
+  unusual     what its users should know
+  text        the flavor as text, which --flavor takes
+  switches    every field of the flavor; nan is the text "nan"
+--json with NAME: one such object; name, library, verified and unusual are null where it is not a preset.
+It also has
+  same_as     other presets that are this flavor, perhaps with another cut-off
+  words       the formula and every switch, in words
+"""
+
+
+@ndcg_ml.command(epilog=_FLAVORS_JSON)
+@click.argument("named", metavar="[NAME]", type=_named, required=False)
+@json_option
+def flavors(named: tuple[Flavor, Mirror | None] | None, as_json: bool) -> None:
+    """List what every library calls NDCG.
+
+    NAME is a preset or any flavor's text, such as 'lightgbm@10[ties=average]'. In the tables, y is the grade of a
+    document and r its rank. The default Flavor, whose text is 'ndcg', is not a preset.
+    """
+    if named is not None:
+        _one_flavor(*named, as_json=as_json)
+    elif as_json:
+        print_json({"flavors": [_flavor_document(PRESETS[name], mirror) for name, mirror in MIRRORS.items()]})
+    else:
+        _all_flavors(Screen(_DIGITS))
+
+
+def _one_flavor(flavor: Flavor, mirror: Mirror | None, *, as_json: bool) -> None:
+    same_as = [
+        name
+        for name, preset in PRESETS.items()
+        if preset.replace(k=None) == flavor.replace(k=None) and (mirror is None or name != mirror.name)
+    ]
+    if as_json:
+        print_json({**_flavor_document(flavor, mirror), "same_as": same_as, "words": flavor.describe()})
+        return
+    screen = Screen(_DIGITS)
+    formula, *words = flavor.describe().split("\n")
+    screen.print(Text(formula, style="bold"))
+    for line in words:
+        name, _, rest = line.strip().partition(" ")
+        # The mirror that the user named is printed below; the flavor may name another that is equal.
+        if name not in ("preset", "note", "also", "text"):
+            screen.fact(name, rest.strip())
+    screen.print()
+    if mirror is None:
+        screen.fact("mirrors", "no library or paper: it is not a preset")
+    else:
+        screen.fact("preset", mirror.name)
+        screen.fact("mirrors", mirror.library)
+        screen.fact("verified", mirror.verified)
+        screen.fact("unusual", mirror.unusual)
+    screen.flavor(flavor, "text")
+
+
+def _all_flavors(screen: Screen) -> None:
+    headings = ("flavor", *_SWITCHES, "k")
+    rows = [(name, *(_short(getattr(PRESETS[name], switch)) for switch in (*_SWITCHES, "k"))) for name in MIRRORS]
+    if not screen.is_terminal:
+        table = columns(screen, *headings, "library", "unusual", left=len(headings) + 2)
+        for row, mirror in zip(rows, MIRRORS.values(), strict=True):
+            table.add_row(*row, mirror.library, mirror.unusual)
+        screen.print(table)
+        return
+    # One line of switches, then the words, which would be too narrow to read as columns.
+    widths = [max(map(len, cells)) for cells in zip(headings, *rows, strict=True)]
+
+    def line(row: tuple[str, ...]) -> str:
+        return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+    screen.print(Text(line(headings), style="bold"))
+    for row, mirror in zip(rows, MIRRORS.values(), strict=True):
+        screen.print(Text.assemble((row[0], "bold"), line(row)[len(row[0]) :]))
+        for words, style in ((mirror.library, "cyan"), (mirror.unusual, "dim")):
+            indented = textwrap.fill(words, screen.width - 1, initial_indent="    ", subsequent_indent="    ")
+            screen.print(Text(indented, style=style))
+    screen.print(f"{len(rows)} flavors; 'ndcg-ml flavors NAME' has every switch of one in words.")
+
+
+def _flavor_document(flavor: Flavor, mirror: Mirror | None) -> dict[str, Any]:
+    def value(name: str) -> Any:
+        switch = getattr(flavor, name)
+        return "nan" if isinstance(switch, float) and math.isnan(switch) else switch
+
+    return {
+        "name": mirror and mirror.name,
+        "library": mirror and mirror.library,
+        "verified": mirror and mirror.verified,
+        "unusual": mirror and mirror.unusual,
+        "text": str(flavor),
+        "switches": {field.name: value(field.name) for field in fields(flavor)},
+    }
+
+
+def _short(value: object) -> str:
+    words = {"linear": "y", "exponential": "2^y-1", "log2": "log2(r+1)", "reciprocal": "r", "jarvelin": "log2(r)"}
+    return "-" if value is None else words.get(str(value), switch_text(value))
+
+
+# -- eval -------------------------------------------------------------------------------------------------------------
+
+_EVAL_JSON = """\
+\b
+Examples:
+  ndcg-ml eval --qrels qrels.txt --run run.txt -k 10 -k 100
+  zcat run.gz | ndcg-ml eval --qrels qrels.txt --run - --per-query
+  ndcg-ml eval --labels test.txt --scores scores.txt --flavor lightgbm -k 5
+
+\b
+--json prints
+  values       [{k, flavor, ndcg, n_empty, judged}], one per cut-off; k is null for no cut-off, ndcg is null
+               for nan; judged, the mean fraction of the first k retrieved documents that is judged, is
+               null for labels and tables
+  n_queries    queries that were evaluated
+  n_documents  documents that were ranked
+  queries      qrels, run or both; null for labels and tables
+  qrels_only   topics missing from the run
+  run_only     topics missing from the qrels
+  per_query    null without --per-query, else [{qid, n_docs, n_judged, n_relevant, tied, values}] with
+               values [{k, ndcg, dcg, idcg, empty, judged}], ndcg null where the mean leaves the query out
+"""
+
+
+@ndcg_ml.command("eval", epilog=_EVAL_JSON)
+@takes_data
+@flavor_option("trec_eval for a run, sklearn for labels and tables")
+@click.option(
+    "-k",
+    "ks",
+    metavar="K",
+    type=cut_off,
+    multiple=True,
+    help="A cut-off, or 'none'; may be repeated.  [default: the flavor's own]",
+)
+@click.option("--per-query", is_flag=True, help="List every query.")
+@digits_option
+@json_option
+def evaluate(
+    data: Inputs, flavor: Flavor | None, ks: Sequence[tuple[int | None]], per_query: bool, digits: int, as_json: bool
+) -> None:
+    """Evaluate a run, or scores with labels.
+
+    The data are --qrels with --run, --labels with --scores, or --table. A file may be gzipped; - is standard input.
+    """
+    chosen = data.flavor if flavor is None else flavor
+    cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or (chosen.k,)
+    result = data.evaluate(chosen, cut_offs)
+    if as_json:
+        print_json(_eval_document(result, per_query))
+        return
+    screen = Screen(digits)
+    if per_query:
+        _show_queries(screen, result)
+        screen.print()
+    _show_means(screen, result)
+
+
+def _by_k(result: Evaluation) -> list[tuple[int | None, float, int, float | None]]:
+    assert isinstance(result.value, dict)
+    assert isinstance(result.n_empty, dict)
+    judged = result.judged if isinstance(result, RunEvaluation) else None
+    return [
+        (k, value, result.n_empty[k], judged[k] if isinstance(judged, dict) else None)
+        for k, value in result.value.items()
+    ]
+
+
+def _show_means(screen: Screen, result: Evaluation) -> None:
+    rows = _by_k(result)
+    of_run = isinstance(result, RunEvaluation)
+    table = columns(screen, "metric", "value", "empty", *["judged"] * of_run)
+    for k, value, n_empty, judged in rows:
+        table.add_row(f"ndcg{at_cutoff(k)}", screen.number(value), str(n_empty), *[screen.number(judged)] * of_run)
+    screen.print(table)
+    screen.print()
+    screen.fact("queries", f"{result.n_queries}; one that is empty {empty_in_words(result.flavor)}")
+    screen.fact("documents", f"{int(result.per_query.n_docs.sum())} ranked")
+    if isinstance(result, RunEvaluation):
+        for name, ids, fate in (
+            ("not in run", result.qrels_only, {"qrels": "counted as retrieving nothing"}),
+            ("not in qrels", result.run_only, {"run": "counted as unjudged"}),
+        ):
+            words = f"{len(ids)} topics" if len(ids) != 1 else f"1 topic ({screen.text(ids[0])})"
+            screen.fact(name, f"{words}, {fate.get(result.queries, 'left out')}" if len(ids) else "no topic")
+    screen.flavor(result.flavor.replace(k=rows[0][0] if len(rows) == 1 else None))
+
+
+def _show_queries(screen: Screen, result: Evaluation) -> None:
+    ks = [k for k, *_ in _by_k(result)]
+    per_query = result.per_query
+    judged = per_query.judged if isinstance(per_query, RunPerQuery) else None
+    shows_judged = judged is not None and len(ks) == 1
+    headings = ("documents", "judged", "relevant", "tied")
+    table = columns(
+        screen, "qid", *(f"ndcg{at_cutoff(k)}" for k in ks), *headings, *[f"judged{at_cutoff(ks[0])}"] * shows_judged
+    )
+    for i, qid in enumerate(per_query.qid.tolist()):
+        counts = (column[i] for column in (per_query.n_docs, per_query.n_judged, per_query.n_relevant, per_query.tied))
+        table.add_row(
+            screen.text(qid),
+            *(screen.number(value) for value in per_query.ndcg[i]),
+            *map(str, counts),
+            *([screen.number(judged[i, 0])] if judged is not None and shows_judged else []),
+        )
+    screen.print(table)
+
+
+def _eval_document(result: Evaluation, per_query: bool) -> dict[str, Any]:
+    run = result if isinstance(result, RunEvaluation) else None
+    return {
+        "values": [
+            {
+                "k": k,
+                "flavor": str(result.flavor.replace(k=k)),
+                "ndcg": finite(value),
+                "n_empty": n_empty,
+                "judged": finite(judged),
+            }
+            for k, value, n_empty, judged in _by_k(result)
+        ],
+        "n_queries": result.n_queries,
+        "n_documents": int(result.per_query.n_docs.sum()),
+        "queries": run and run.queries,
+        "qrels_only": run.qrels_only.tolist() if run else [],
+        "run_only": run.run_only.tolist() if run else [],
+        "per_query": _query_documents(result) if per_query else None,
+    }
+
+
+def _query_documents(result: Evaluation) -> list[dict[str, Any]]:
+    table = result.per_query
+    judged = table.judged if isinstance(table, RunPerQuery) else None
+    return [
+        {
+            "qid": qid,
+            **{count: int(table[count][i]) for count in ("n_docs", "n_judged", "n_relevant", "tied")},
+            "values": [
+                {
+                    "k": k,
+                    **{value: finite(table[value][i, at]) for value in ("ndcg", "dcg", "idcg")},
+                    "empty": bool(table.empty[i, at]),
+                    "judged": None if judged is None else finite(judged[i, at]),
+                }
+                for at, (k, *_) in enumerate(_by_k(result))
+            ],
+        }
+        for i, qid in enumerate(table.qid.tolist())
+    ]
+
+
+# -- explain ----------------------------------------------------------------------------------------------------------
+
+_EXPLAIN_JSON = """\
+\b
+Example:
+  ndcg-ml explain --a trec_eval --b lightgbm[unjudged=zero] -k 10 --qrels qrels.txt --run run.txt
+
+\b
+--json prints
+  flavor_a, flavor_b   the flavors as text
+  value_a, value_b     their values
+  difference           value_b - value_a
+  method               shapley; or order, one switch after another, where there are too many
+  parts                [{switches, a, b, contribution}], largest first
+  n_queries            queries in the data
+  queries              [{qid, contribution, value_a, value_b, n_docs, tied, empty_a, empty_b}], the --top
+                       that contribute most; a value is null where the mean leaves the query out
+"""
+
+
+@ndcg_ml.command(epilog=_EXPLAIN_JSON)
+@takes_data
+@click.option("--a", "a", type=flavor_text, metavar="FLAVOR", required=True, help="A preset or a flavor's text.")
+@click.option("--b", "b", type=flavor_text, metavar="FLAVOR", required=True, help="Another flavor.")
+@click.option(
+    "-k",
+    "at",
+    metavar="K",
+    type=cut_off,
+    help="One cut-off for both, or 'none'.  [default: each flavor's own, as one more switch]",
+)
+@click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="How many queries to list.")
+@digits_option
+@json_option
+def explain(
+    data: Inputs, a: Flavor, b: Flavor, at: tuple[int | None] | None, top: int, digits: int, as_json: bool
+) -> None:
+    """Say why two flavors disagree.
+
+    The parts sum exactly to the difference: each is the effect of its switch, averaged over the orders in which the
+    switches can be changed. The data are --qrels with --run, --labels with --scores, or --table, as for eval.
+    """
+    arguments = data.arguments()
+    with data.refusals():
+        result = explain_difference(a, b, **arguments, k=... if at is None else at[0], queries=top)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _show_explanation(Screen(digits), result)
+
+
+def _show_explanation(screen: Screen, result: Explanation) -> None:
+    for name, flavor, value in (("a", result.flavor_a, result.value_a), ("b", result.flavor_b, result.value_b)):
+        screen.flavor(flavor, f"{name}   {screen.number(value)}")
+    screen.print()
+    shown = [part for part in result.parts if abs(part.contribution) > 1e-15]
+    idle = [part.name for part in result.parts if part not in shown]
+    table = columns(screen, "switch", "a", "b", "contribution", left=3)
+    for part in shown:
+        values = (", ".join(map(switch_text, side)) for side in (part.a, part.b))
+        table.add_row(part.name, *values, screen.number(part.contribution, sign=True))
+    table.add_row("b - a", "", "", screen.number(result.difference, sign=True))
+    screen.print(table)
+    screen.print()
+    if idle:
+        screen.fact("no effect", ", ".join(idle))
+    if result.parts:
+        how = {
+            "shapley": "Shapley values: the mean effect of a switch over all orders of changing them",
+            "order": "one switch after another from a to b, in the order of the flavor's fields",
+        }
+        screen.fact("method", how[result.method])
+    if result.queries:
+        table = columns(screen, "qid", "contribution", "a", "b", "documents", "tied", "empty")
+        for query in result.queries:
+            empty = {(True, True): "both", (True, False): "a", (False, True): "b"}.get(
+                (query.empty_a, query.empty_b), "-"
+            )
+            table.add_row(
+                screen.text(query.qid),
+                screen.number(query.contribution, sign=True),
+                screen.number(query.value_a),
+                screen.number(query.value_b),
+                str(query.n_docs),
+                str(query.tied),
+                empty,
+            )
+        screen.print()
+        screen.print(table)
+        screen.print(f"the {len(result.queries)} of {result.n_queries} queries that contribute most")
+
+
+# -- identify ---------------------------------------------------------------------------------------------------------
+
+# A number with more decimals is a float in full, not one rounded for print.
+_MOST_DECIMALS = 9
+
+
+def _finite_number(value: str) -> Decimal:
+    """A number with its decimals as written."""
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        number = Decimal("nan")
+    if not number.is_finite():
+        raise click.BadParameter(f"must be a finite number; got {value!r}.")
+    return number
+
+
+_IDENTIFY_JSON = """\
+\b
+Example:
+  ndcg-ml identify 0.5058 -k 10 --qrels qrels.txt --run run.txt
+
+\b
+--json prints
+  value      as it was given
+  decimals   how many it was rounded to, null if it is exact
+  truncated  true where no flavor rounds to VALUE, and the matches are those that give it when cut off
+  matches    [{name, flavor, value, presets, n_others, free}]: presets with the same value, how many
+             other flavors have it too, and {switch: [other settings with the same value]}
+  nearest    the same for the closest flavors, where nothing matches
+  n_tried    how many flavors were compared
+  not_tried  {preset or switch: why the data rule it out}
+  reasons    {switch: why it has no effect on these data}
+"""
+
+
+@ndcg_ml.command(epilog=_IDENTIFY_JSON)
+@click.argument("value", metavar="VALUE", type=_finite_number)
+@takes_data
+@click.option(
+    "-k",
+    "ks",
+    type=cut_off,
+    metavar="K",
+    multiple=True,
+    help="The cut-off, or 'none', if it is known; may be repeated.  [default: each preset's own, none, 1, 3, 5, "
+    "10, 20, 100]",
+)
+@click.option(
+    "--decimals",
+    type=click.IntRange(0, 15),
+    help="How many decimals VALUE was rounded to.  [default: as many as it has; with more than "
+    f"{_MOST_DECIMALS} it is exact, to 1e-9]",
+)
+@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="How many matches to list.")
+@click.option(
+    "--digits", type=click.IntRange(0, 17), help="Decimals of the numbers in tables.  [default: two more than VALUE's]"
+)
+@json_option
+def identify(
+    value: Decimal,
+    data: Inputs,
+    ks: Sequence[tuple[int | None]],
+    decimals: int | None,
+    top: int,
+    digits: int | None,
+    as_json: bool,
+) -> None:
+    """Find the flavors that give VALUE.
+
+    First the presets, then every combination of the usual switches. The exit code is 1 if no flavor gives VALUE. The
+    data are --qrels with --run, --labels with --scores, or --table, as for eval.
+    """
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    written = max(0, -exponent)
+    rounded = (written if written <= _MOST_DECIMALS else None) if decimals is None else decimals
+    arguments = data.arguments()
+    cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or ...
+    with data.refusals(), Console(stderr=True).status("trying flavors"):
+        result = find(float(value), **arguments, k=cut_offs, decimals=rounded)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        shown = min(17, (_MOST_DECIMALS if rounded is None else rounded) + 2) if digits is None else digits
+        _show_matches(Screen(shown), result, value, top, data.queries or "qrels" if data.qrels else None)
+    if not result.matches:
+        raise click.exceptions.Exit(1)
+
+
+def _show_matches(screen: Screen, result: Identification, value: Decimal, top: int, queries: str | None) -> None:
+    count = len(result.matches)
+    cut = ", if it was cut off rather than rounded" if result.truncated else ""
+    screen.print(f"{value}: {count} match{'es' * (count > 1)}{cut}" if count else f"{value}: no match. The nearest are")
+    screen.print()
+    listed = result.matches or result.nearest
+    table = columns(screen, "flavor", "value", "others")
+    for match in listed[:top]:
+        table.add_row(match.name, screen.number(match.value), str(match.n_others))
+    screen.print(table)
+    if len(listed) > top:
+        screen.print(f"and {len(listed) - top} more")
+    if listed:
+        screen.print()
+        _show_first(screen, result, listed[0])
+    screen.fact("tried", f"{result.n_tried} flavors")
+    if queries is not None and not result.matches:
+        screen.fact("topics", f"those of --queries {queries}; VALUE may be a mean over others")
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in result.not_tried.items():
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        screen.fact("not tried", f"{', '.join(names)}: {reason}")
+
+
+def _show_first(screen: Screen, result: Identification, match: Match) -> None:
+    """What is known about the first match."""
+    screen.fact("others", "flavors with the same value, which these data cannot tell apart")
+    screen.flavor(match.flavor, "first")
+    others = [name for name in match.presets if name != match.name]
+    if others:
+        screen.fact("same value", ", ".join(others))
+    for switch, values in match.free.items():
+        why = f" ({result.reasons[switch]})" if switch in result.reasons else ""
+        screen.fact("", f"{switch} may be {', '.join(map(switch_text, values))}{why}")
