@@ -48,6 +48,8 @@ class Graded:
         The gain of every row over 2^e; 0 for a row that takes no part.
     exponent : ndarray of int, shape (n_queries,), or None
         The e of each query; None where nothing was divided.
+    relevant : ndarray of bool, shape (n_rows,)
+        Which rows gain more than 0, ranked or not.
     """
 
     documents: Groups
@@ -55,6 +57,7 @@ class Graded:
     ranked: Groups
     gains: FloatArray
     exponent: IntArray | None
+    relevant: NDArray[np.bool_]
 
 
 def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArray[np.bool_] | None = None) -> Graded:
@@ -73,11 +76,12 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
     gains, exponent = _relative_gains(flavor, flat, graded)
     if np.may_share_memory(gains, labels):  # what is kept must not change with the caller's array
         gains = gains.copy()
+    relevant = gains > 0
     if retrieved is not None:
         ranked = ranked.keep(retrieved)
         if flavor.ideal in ("recall", "local"):  # a gain that does not take part must not set the scale either
             gains, exponent = _relative_gains(flavor, flat, graded.keep(retrieved))
-    return Graded(documents, judged, ranked, gains, exponent)
+    return Graded(documents, judged, ranked, gains, exponent, relevant)
 
 
 def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, Groups, Groups]:

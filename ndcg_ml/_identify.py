@@ -233,7 +233,7 @@ def identify(
     'lightgbm@3'
     """
     number = _check_value(value)
-    digits = optional_whole_number(decimals, "decimals, the decimals of value,", "if it is exact", 0)
+    digits = optional_whole_number(decimals, "decimals", "if it is exact", 0)
     tried = None if isinstance(k, EllipsisType) else cutoffs(k, Flavor())[0]
     queries = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight

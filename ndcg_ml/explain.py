@@ -284,7 +284,7 @@ def explain_difference(
     if not isinstance(k, EllipsisType):
         cut = optional_whole_number(k, "k", "for no cut-off")
         a, b = a.replace(k=cut), b.replace(k=cut)
-    n_shown = whole_number(queries, "queries, how many queries to list,", 0)
+    n_shown = whole_number(queries, "queries", 0)
     data = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )

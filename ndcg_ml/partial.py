@@ -19,7 +19,7 @@ from ndcg_ml._query_ids import Digests, digests, joined_ids, typed_ids, which_ar
 from ndcg_ml._shown import shown, shown_text
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.queries import Queries, Weights, by_ids, one_id_per_row, plain_array, real_array
+from ndcg_ml.queries import Queries, Weights, by_ids, ids_as_array, plain_array, real_array
 from ndcg_ml.result import at_cutoff
 
 __all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_part"]
@@ -378,13 +378,13 @@ def _all_zero(query_weight: Any) -> bool:
 
 def _ids_of(query_id: ArrayLike, n_queries: int) -> NDArray[Any]:
     """One id per query, no two of them the same."""
-    ids = one_id_per_row(query_id)
+    ids = ids_as_array(query_id, "query_id", "query")
     if ids.shape != (n_queries,):
         raise ValueError(f"query_id must have one id per query, shape ({n_queries},); got {ids.shape}.")
     named = by_ids(ids, n_queries)  # refuses what is missing
     if named.n_queries != n_queries:
         assert named.ids is not None
-        raise ValueError(f"query_id must not repeat; got {shown(named.ids[named.sizes > 1].tolist()[0])} twice.")
+        raise ValueError(f"query_id must not repeat; got {shown(named.ids[named.sizes > 1].tolist()[0])} for two queries.")
     return ids
 
 
@@ -494,7 +494,7 @@ def _columns(batch: tuple[Any, Any, Any], number: int) -> tuple[NDArray[Any], ..
             f"a batch must have one label, score and query id a row; batch {number} has shapes {labels.shape}, "
             f"{scores.shape} and {shape}."
         )
-    ids = one_id_per_row(batch[2])
+    ids = ids_as_array(batch[2])
     if ids.size and ids.dtype == object:
         by_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
     return labels, scores, typed_ids(ids)

@@ -143,7 +143,7 @@ class Prepared:
             return table if self._several else table[:, 0]
 
         n_empty = dict(zip(self.ks, empty.sum(axis=0).tolist(), strict=True))
-        n_relevant = graded.judged.per_query(np.add, (graded.gains > 0).astype(np.float64), 0.0)
+        n_relevant = graded.judged.per_query(np.add, graded.relevant.astype(np.float64), 0.0)
         weight = self.queries.weight
         return Evaluation(
             value=self._shaped(totals.values(self.flavor)),

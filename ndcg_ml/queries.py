@@ -21,9 +21,9 @@ __all__ = [
     "Weights",
     "by_ids",
     "by_sizes",
+    "ids_as_array",
     "is_missing",
     "mean_row_weight",
-    "one_id_per_row",
     "plain_array",
     "real_array",
 ]
@@ -163,7 +163,7 @@ def by_sizes(group: Any, n_rows: int) -> Groups:
 
 def by_ids(qid: Any, n_rows: int) -> Groups:
     """From one id per row, of any dtype and in any order; queries stand in order of first appearance."""
-    ids = one_id_per_row(qid)
+    ids = ids_as_array(qid)
     if ids.size != n_rows:
         hint = ""
         if ids.dtype.kind in "iu" and ids.size < n_rows and ids.size and int(ids.sum()) == n_rows:
@@ -234,23 +234,23 @@ def _by_key(keys: NDArray[Any]) -> IntArray:
     return np.argsort(keys, kind="stable")
 
 
-def one_id_per_row(qid: Any) -> NDArray[Any]:
+def ids_as_array(ids: Any, name: str = "qid", per: str = "row") -> NDArray[Any]:
     """Query ids as an array in which ids that differ stay apart."""
-    if type(qid).__module__.split(".")[0] == "torch":
-        raise TypeError("qid is a torch tensor; pass qid.cpu().numpy(), or use ndcg_ml.torch for tensors.")
-    ids = _id_array(qid, "qid")
-    if ids.ndim != 1:
-        raise ValueError(f"qid must be one-dimensional, one id per row; got shape {ids.shape}.")
-    if ids.dtype.kind in "TV":  # variable-width strings have no unique() before NumPy 2.3, records no order
-        ids = ids.astype(object)
+    if type(ids).__module__.split(".")[0] == "torch":
+        raise TypeError(f"{name} is a torch tensor; pass {name}.cpu().numpy(), or use ndcg_ml.torch for tensors.")
+    found = _id_array(ids, name)
+    if found.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, one id per {per}; got shape {found.shape}.")
+    if found.dtype.kind in "TV":  # variable-width strings have no unique() before NumPy 2.3, records no order
+        found = found.astype(object)
     missing = False
-    if ids.dtype.kind == "f":
-        missing = bool(np.isnan(ids).any())
-    elif ids.dtype.kind in "mM":
-        missing = bool(np.isnat(ids).any())
+    if found.dtype.kind == "f":
+        missing = bool(np.isnan(found).any())
+    elif found.dtype.kind in "mM":
+        missing = bool(np.isnat(found).any())
     if missing:
-        raise ValueError("qid must have an id for every row; got a missing value (NaN or NaT).")
-    return ids
+        raise ValueError(f"{name} must have an id for every {per}; got a missing value (NaN or NaT).")
+    return found
 
 
 def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:

@@ -14,16 +14,17 @@ from rich.console import Console
 from rich.text import Text
 
 from ndcg_ml import __version__
+from ndcg_ml._flavor_text import empty_in_words, switch_text
+from ndcg_ml._identify import Identification, Match
+from ndcg_ml._identify import identify as find
 from ndcg_ml.cli.compare import compare
 from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
 from ndcg_ml.cli.output import Screen, columns, finite, print_json
 from ndcg_ml.demo.run import demo
-from ndcg_ml.evaluation import Evaluation, at_cutoff
 from ndcg_ml.explain import Explanation, explain_difference
-from ndcg_ml.flavor import PRESETS, Flavor, empty_in_words, switch_text
-from ndcg_ml.identification import Identification, Match
-from ndcg_ml.identification import identify as find
+from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.presets import MIRRORS, Mirror
+from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import RunEvaluation, RunPerQuery
 
 __all__ = ["ndcg_ml"]
@@ -219,7 +220,7 @@ def evaluate(
     _show_means(screen, result)
 
 
-def _by_k(result: Evaluation) -> list[tuple[int | None, float, int, float | None]]:
+def _by_k(result: Evaluation[Any]) -> list[tuple[int | None, float, int, float | None]]:
     assert isinstance(result.value, dict)
     assert isinstance(result.n_empty, dict)
     judged = result.judged if isinstance(result, RunEvaluation) else None
@@ -229,7 +230,7 @@ def _by_k(result: Evaluation) -> list[tuple[int | None, float, int, float | None
     ]
 
 
-def _show_means(screen: Screen, result: Evaluation) -> None:
+def _show_means(screen: Screen, result: Evaluation[Any]) -> None:
     rows = _by_k(result)
     of_run = isinstance(result, RunEvaluation)
     table = columns(screen, "metric", "value", "empty", *["judged"] * of_run)
@@ -249,7 +250,7 @@ def _show_means(screen: Screen, result: Evaluation) -> None:
     screen.flavor(result.flavor.replace(k=rows[0][0] if len(rows) == 1 else None))
 
 
-def _show_queries(screen: Screen, result: Evaluation) -> None:
+def _show_queries(screen: Screen, result: Evaluation[Any]) -> None:
     ks = [k for k, *_ in _by_k(result)]
     per_query = result.per_query
     judged = per_query.judged if isinstance(per_query, RunPerQuery) else None
@@ -269,7 +270,7 @@ def _show_queries(screen: Screen, result: Evaluation) -> None:
     screen.print(table)
 
 
-def _eval_document(result: Evaluation, per_query: bool) -> dict[str, Any]:
+def _eval_document(result: Evaluation[Any], per_query: bool) -> dict[str, Any]:
     run = result if isinstance(result, RunEvaluation) else None
     return {
         "values": [
@@ -291,7 +292,7 @@ def _eval_document(result: Evaluation, per_query: bool) -> dict[str, Any]:
     }
 
 
-def _query_documents(result: Evaluation) -> list[dict[str, Any]]:
+def _query_documents(result: Evaluation[Any]) -> list[dict[str, Any]]:
     table = result.per_query
     judged = table.judged if isinstance(table, RunPerQuery) else None
     return [

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, Inputs, cut_off, digits_option, flavor_option, json_option
 from ndcg_ml.cli.output import Screen, columns, finite, print_json
-from ndcg_ml.evaluation import Evaluation, at_cutoff
 from ndcg_ml.flavor import Flavor
+from ndcg_ml.result import Evaluation, at_cutoff
 
 __all__ = ["Paired", "compare", "paired_difference"]
 
@@ -207,7 +207,7 @@ class _Pairs(NamedTuple):
     left_out: list[Any]
 
 
-def _paired(a: Evaluation, b: Evaluation) -> _Pairs:
+def _paired(a: Evaluation[Any], b: Evaluation[Any]) -> _Pairs:
     """The queries that have a value in both, in the order of a, and the others."""
     values_a, values_b = (
         dict(zip(each.per_query.qid.tolist(), each.per_query.ndcg[:, 0].tolist(), strict=True)) for each in (a, b)
@@ -229,7 +229,7 @@ class _Comparison(NamedTuple):
 
     files: tuple[str, str]
     flavor: Flavor
-    results: list[Evaluation]
+    results: list[Evaluation[Any]]
     pairs: _Pairs
     paired: Paired
     resamples: int

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 import click
 
-from ndcg_ml.evaluation import Evaluation
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_columns, read_letor
+from ndcg_ml.result import Evaluation
 from ndcg_ml.runs import align, evaluate_run
 from ndcg_ml.score import evaluate
 
@@ -114,7 +114,7 @@ class Inputs:
         """The flavor of these data where none is named, which is that of the library's functions."""
         return as_flavor("sklearn" if self.qrels is None else "trec_eval")
 
-    def evaluate(self, flavor: Flavor, ks: Sequence[int | None]) -> Evaluation:
+    def evaluate(self, flavor: Flavor, ks: Sequence[int | None]) -> Evaluation[Any]:
         """NDCG at several cut-offs; a ``RunEvaluation`` of qrels and a run."""
         with self.refusals(), self._on_disk() as local:
             if local.qrels is not None:

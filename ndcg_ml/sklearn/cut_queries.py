@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml.groups import Groups
+from ndcg_ml.queries import by_ids
 from ndcg_ml.sklearn.query_ids import split_column
 
 __all__ = ["CutQueryWarning", "Split", "TrainedQueries", "caller", "current_split", "refuse_cut_queries"]
@@ -36,7 +37,7 @@ class Split(NamedTuple):
 
 def refuse_cut_queries(split: Split) -> None:
     """Raise ValueError where a query that is scored is not whole."""
-    layout = Groups.from_ids(split.all_ids, split.all_ids.size)
+    layout = by_ids(split.all_ids, split.all_ids.size)
     assert layout.ids is not None
     codes = np.empty(layout.n_rows, dtype=np.int64)
     codes[slice(None) if layout.order is None else layout.order] = layout.codes()

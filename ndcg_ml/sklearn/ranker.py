@@ -10,9 +10,10 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ndcg_ml._arrays import real_array
-from ndcg_ml.flavor import Flavor, as_flavor, check_k
+from ndcg_ml._checks import optional_whole_number
+from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.groups import Groups
+from ndcg_ml.queries import by_ids, real_array
 from ndcg_ml.sklearn.cut_queries import TrainedQueries
 from ndcg_ml.sklearn.libraries import Queries, fit, fit_and_stop, readable
 from ndcg_ml.sklearn.query_ids import check_column, ids_of_rows, split_column, table
@@ -162,13 +163,13 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 f"ranker must be an estimator, such as LGBMRanker(); got {self.ranker!r} of type "
                 f"{type(self.ranker).__name__}."
             )
-        stopping = check_k(self.early_stopping_rounds, "early_stopping_rounds", "for no early stopping")
+        stopping = optional_whole_number(self.early_stopping_rounds, "early_stopping_rounds", "for no early stopping")
         flavor = as_flavor(self.flavor)
         X = table(X)  # noqa: N806
         validate_data(self, X, skip_check_array=True)
         features, ids = self._features_and_ids(X)
         labels = _labels(y, X.shape[0])
-        layout = Groups.from_ids(ids_of_rows(_one_of(qid, groups), ids, labels.size), labels.size)
+        layout = by_ids(ids_of_rows(_one_of(qid, groups), ids, labels.size), labels.size)
         assert layout.ids is not None
         weight = None if sample_weight is None else _query_weight(sample_weight, layout)
         by_id = _order_of_ids(layout.ids)

@@ -11,10 +11,11 @@ from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ndcg_ml._aggregate import EmptyQueryError
-from ndcg_ml._recent import Recent
-from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
-from ndcg_ml.groups import Groups
+from ndcg_ml._cache import Cache
+from ndcg_ml._checks import KSpec, cutoffs
+from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared, prepare
+from ndcg_ml.queries import by_ids
 from ndcg_ml.sklearn.cut_queries import (
     CutQueryWarning,
     TrainedQueries,
@@ -127,7 +128,7 @@ class NDCGScorer:
         self.flavor = flavor
         self.names = tuple("ndcg" if k is None else f"ndcg@{k}" for k in self.ks) if several else None
         self.qid_column = check_column(qid_column)
-        self._recent: Recent[Prepared] = Recent(_SLOTS)  # every candidate of a search is scored on the same folds
+        self._cache: Cache[Prepared] = Cache(_SLOTS)  # every candidate of a search is scored on the same folds
 
     def __repr__(self) -> str:
         several = "" if self.names is None else f", k={self.ks}"
@@ -220,7 +221,7 @@ class NDCGScorer:
                     refuse_cut_queries(split)
                 return prepare(labels, flavor=self.flavor, k=self._k(), qid=ids)
 
-            prepared = self._recent.prepared((labels, ids, *((None, None) if split is None else split)), make)
+            prepared = self._cache.prepared((labels, ids, *((None, None) if split is None else split)), make)
         except (TypeError, ValueError) as error:
             return _refuse(str(error), error)
         if split is None:
@@ -250,7 +251,7 @@ def _refuse(message: str, cause: Exception | None = None) -> NotAScore:
 def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any], labels: NDArray[Any]) -> None:
     trained = getattr(_final(estimator), "trained_queries_", None)
     if isinstance(trained, TrainedQueries):
-        sentence = trained.other_rows(Groups.from_ids(ids, labels.size), labels)
+        sentence = trained.other_rows(by_ids(ids, labels.size), labels)
         if sentence is not None:
             warnings.warn(f"{sentence}.", CutQueryWarning, stacklevel=4)
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from ndcg_ml._tables import discounts
+from ndcg_ml._gains import discounts
 from ndcg_ml.flavor import Flavor
 
 __all__ = ["discount_at", "discount_table"]

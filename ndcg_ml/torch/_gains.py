@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from ndcg_ml._tables import gain_of_grade
+from ndcg_ml._gains import gain as host_gain
+from ndcg_ml._gains import top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._layout import Layout
 
@@ -110,7 +112,7 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: La
     largest = layout.largest(gain.abs())
     highest = None
     if flavor.ideal == "max":
-        highest = float(gain_of_grade(flavor, flavor.max_grade))
+        highest = float(top_gain(flavor, None))
         largest = largest.clamp(min=abs(highest))
     # Not frexp, whose exponent the C++ that torch 2.13 compiles to cannot convert; which power it is hardly matters.
     exponent = torch.log2(torch.where(largest > 0, largest, 1.0)).ceil() - _TOP.get(grade.dtype, 0)
@@ -147,7 +149,7 @@ def _not_lost(scaled: Tensor, gain: Tensor) -> Tensor:
 
 def _called(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
     distinct, at = torch.unique(grade[counted], return_inverse=True)
-    values = [gain_of_grade(flavor, value) for value in distinct.tolist()]
+    values = host_gain(flavor, np.array(distinct.tolist(), dtype=np.float64)).tolist()
     gain = torch.zeros_like(grade)
     gain[counted] = torch.tensor(values, dtype=grade.dtype, device=grade.device)[at]
     return gain

@@ -56,12 +56,14 @@ def host_sums(
         else:
             given = None if companion is None else companion.numpy().reshape(shape)
             prepared = prepare(labels, mask=given, flavor=flavor, k=ks)
-        ndcg, dcg, idcg, empty = prepared.per_query(scores)
+        totals = prepared.totals(scores)
+        ndcg, empty = totals.ndcg(flavor)
+        dcg, idcg = totals.in_units_of_gain()
     except (TypeError, ValueError):
         return None
     counted = ~empty
     averaged = np.where(counted, ndcg, 0.0) if flavor.empty == "skip" else ndcg
-    ids = prepared.groups.ids
+    ids = prepared.queries.groups.ids
     return HostSums(
         n_queries=len(ndcg),
         n_empty=empty.sum(axis=0),

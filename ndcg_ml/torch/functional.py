@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ndcg_ml.flavor import Flavor, KSpec, cutoffs
+from ndcg_ml._checks import KSpec, cutoffs
+from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._inputs import Batch, read_batch
 from ndcg_ml.torch._kernel import evaluate
 from ndcg_ml.torch._layout import Flat

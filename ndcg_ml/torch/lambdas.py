@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 from torch.utils.checkpoint import checkpoint
 
-from ndcg_ml._tables import discounts
-from ndcg_ml.flavor import Flavor
+from ndcg_ml._gains import discounts
+from ndcg_ml.flavor import Discount, Flavor
 from ndcg_ml.torch._discounts import discount_table
 from ndcg_ml.torch._lists import (
     Lists,
@@ -247,7 +246,7 @@ def lambda_ndcg_loss(
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _falls_by(rank: int, discount: str | Callable[[int], float], base: float) -> bool:
+def _falls_by(rank: int, discount: Discount, base: float) -> bool:
     """Whether D(rank) is less than D(1)."""
     table = discounts(Flavor(discount=discount, discount_base=base), rank)
     return bool(table[-1] < table[0])

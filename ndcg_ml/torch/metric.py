@@ -13,7 +13,8 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities.distributed import gather_all_tensors
 
-from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
+from ndcg_ml._checks import KSpec, cutoffs
+from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch._inputs import read_batch
 from ndcg_ml.torch._kernel import snapped, working_dtype
 from ndcg_ml.torch._problems import refusal

@@ -19,11 +19,10 @@ from pathlib import Path
 import numpy as np
 from click.testing import CliRunner, Result
 
-from ndcg_ml import PRESETS, Flavor, evaluate
+from ndcg_ml import PRESETS, Flavor, evaluate, identify
 from ndcg_ml.cli.commands import ndcg_ml
 from ndcg_ml.cli.compare import paired_difference
 from ndcg_ml.explain import explain_difference
-from ndcg_ml.identification import identify
 from ndcg_ml.presets import MIRRORS
 from ndcg_ml.readers import read_columns, read_letor
 from ndcg_ml.runs import align, evaluate_run

@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, ndcg_score, prepare
-from ndcg_ml._aggregate import Sums, per_query_ndcg
+from ndcg_ml._aggregate import Sums, Totals
 
 
 def as_lists(sums: Sums) -> tuple[list[float], list[float], int, int, list[int]]:
     return sums.numerator.tolist(), sums.denominator.tolist(), sums.exponent, sums.n_queries, sums.n_empty.tolist()
+
+
+def one_query(dcg: float, ideal: float) -> Totals:
+    return Totals((None,), np.array([0]), np.array([[dcg]]), np.array([[ideal]]), None, None)
 
 
 def test_sums_add_up_on_the_larger_scale() -> None:
@@ -29,7 +33,7 @@ def test_a_perfect_ranking_is_one_whatever_its_rounding_errors() -> None:
     for ratio, value in ((1 + 1e-13, 1.0), (1 - 1e-13, 1 - 1e-13), (1 + 1e-12, 1 + 1e-12), (1.0, 1.0)):
         sums = Sums(np.array([ratio]), np.array([1.0]), 0, 1, np.array([0]))
         assert sums.values(micro) == [value]
-        ndcg, _ = per_query_ndcg(np.array([[ratio]]), np.array([[1.0]]), Flavor(), np.array([0]))
+        ndcg, _ = one_query(ratio, 1.0).ndcg(Flavor())
         assert ndcg.tolist() == [[value]]
 
 
@@ -37,7 +41,7 @@ def test_parts_of_ordinary_and_of_huge_gains_add_up() -> None:
     flavor = Flavor(aggregate="micro")
     labels, scores = [2.0**499, 0.0, 2.0**501, 2.0**500], [1, 2, 1, 2]
     parts = [
-        prepare(labels[at : at + 2], group=[2], flavor=flavor).sums(np.array(scores[at : at + 2])) for at in (0, 2)
+        prepare(labels[at : at + 2], group=[2], flavor=flavor).totals(scores[at : at + 2]).sums(flavor) for at in (0, 2)
     ]
     whole = ndcg_score(labels, scores, group=[2, 2], flavor=flavor)
     assert (parts[0] + parts[1]).values(flavor) == [pytest.approx(whole, rel=1e-14)]
@@ -46,7 +50,7 @@ def test_parts_of_ordinary_and_of_huge_gains_add_up() -> None:
 
 
 def test_an_ideal_may_be_as_small_as_it_likes() -> None:
-    ndcg, empty = per_query_ndcg(np.array([[1e300]]), np.array([[1e-300]]), Flavor(), np.array([0]))
+    ndcg, empty = one_query(1e300, 1e-300).ndcg(Flavor())
     assert (ndcg.tolist(), empty.tolist()) == ([[math.inf]], [[False]])
 
 
@@ -63,5 +67,5 @@ def test_a_micro_mean_leaves_an_ideal_below_zero_out(size: float) -> None:
 def test_sums_count_the_empty_queries_at_each_cut_off(aggregate: str) -> None:
     flavor = Flavor(ideal="local", aggregate=aggregate)
     prepared = prepare([0, 1, 0, 0, 1, 0], group=[2, 2, 2], k=(1, 2), flavor=flavor)
-    sums = prepared.sums(np.array([2.0, 1, 2, 1, 2, 1]))
+    sums = prepared.totals([2.0, 1, 2, 1, 2, 1]).sums(prepared.flavor)
     assert (sums.n_queries, sums.n_empty.tolist()) == (3, [2, 1])

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ndcg_ml import Flavor, _numpy, dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
+from ndcg_ml import Flavor, _kernel, dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
 
 Y, S, Q = [3, 0, 1, 2], [0.4, 0.3, 0.2, 0.1], [1, 1, 2, 2]
 Y2, S2 = [[3, 0], [1, 2]], [[0.4, 0.3], [0.2, 0.1]]
@@ -21,8 +21,8 @@ CASES = {
     "no ids": (Y, S, {}, ValueError, r"qid or group must be given with 1-D input.*Pass qid=.*group=\[len\(y_true\)\]"),
     "both": (Y, S, {"qid": Q, "group": [2, 2]}, ValueError, "qid and group.*pass one of them; got both"),
     "scores of another length": (Y, S[:3], {"qid": Q}, ValueError, r"y_score must have the shape of y_true, \(4,\); got \(3,\)"),
-    "qid of another length": (Y, S, {"qid": Q[:3]}, ValueError, "qid must have one id a row, 4; got 3"),
-    "sizes as qid": (Y, S, {"qid": [2, 2]}, ValueError, "qid must have one id a row.*pass them as group="),
+    "qid of another length": (Y, S, {"qid": Q[:3]}, ValueError, "qid must have one id per row, 4; got 3"),
+    "sizes as qid": (Y, S, {"qid": [2, 2]}, ValueError, "qid must have one id per row.*pass them as group="),
     "sizes that do not sum": (Y, S, {"group": [2, 1]}, ValueError, "group must sum to the number of rows, 4; got a sum of 3"),
     "ids as group": (Y, S, {"group": Q}, ValueError, "group must sum to.*pass them as qid="),
     "string ids as group": (Y, S, {"group": list("aabb")}, TypeError, "group must hold integers.*pass them as qid="),
@@ -107,7 +107,7 @@ def test_nothing_is_computed_before_the_error(case, monkeypatch):
     def kernel(*_):
         raise AssertionError("the kernel was called")
 
-    monkeypatch.setattr(_numpy, "expected_gains", kernel)
+    monkeypatch.setattr(_kernel, "expected_gains", kernel)
     y, s, arguments, error, _ = CASES[case]
     with pytest.raises(error):
         ndcg_score(y, s, **arguments)

@@ -399,9 +399,9 @@ def test_two_dimensions_with_a_mask():
         ({"flavor_a": 3}, TypeError, "flavor must be"),
         ({"k": (1, 2)}, TypeError, "k must be an integer"),
         ({"k": 0}, ValueError, "k must be an integer"),
-        ({"queries": -1}, ValueError, "queries must be how many"),
-        ({"queries": True}, TypeError, "queries must be how many"),
-        ({"queries": 1.5}, TypeError, "queries must be how many"),
+        ({"queries": -1}, ValueError, "queries must be an integer >= 0"),
+        ({"queries": True}, TypeError, "queries must be an integer >= 0"),
+        ({"queries": 1.5}, TypeError, "queries must be an integer >= 0"),
         ({"group": None}, ValueError, "qid or group must be given"),
     ],
 )

@@ -19,7 +19,8 @@ from strategies import flavors
 
 import ndcg_ml
 from ndcg_ml import PRESETS, Flavor
-from ndcg_ml.flavor import as_flavor, cutoffs
+from ndcg_ml._checks import cutoffs
+from ndcg_ml.flavor import as_flavor
 from ndcg_ml.presets import MIRRORS
 
 AWKWARD = [0.1, 1 / 3, 1e-300, 5e-324, 1.7976931348623157e308, -2.5, 1e15, 1e16, 123456789012345.6, -0.0]

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from ndcg_ml import PRESETS, Flavor, evaluate
-from ndcg_ml.flavor import cutoffs, switch_text
+from ndcg_ml._checks import cutoffs
+from ndcg_ml._flavor_text import switch_text
 from ndcg_ml.presets import MIRRORS
 
 # -- the flavor in words --------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import array
 import math
-from fractions import Fraction
 import warnings
 from decimal import Decimal
 from fractions import Fraction

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from oracle import Answer, Document, NothingToAverageError, oracle, oracle_overall
 from strategies import Problem, flavors, problems
 
-import ndcg_ml._numpy
+import ndcg_ml._kernel
 import ndcg_ml.groups
 from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score, prepare
 from ndcg_ml._aggregate import EmptyQueryError
@@ -42,7 +42,7 @@ PATHS = {
 def forced(constants: dict[str, float]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in constants.items():
-            patch.setattr(ndcg_ml._numpy if hasattr(ndcg_ml._numpy, name) else ndcg_ml.groups, name, value)
+            patch.setattr(ndcg_ml._kernel if hasattr(ndcg_ml._kernel, name) else ndcg_ml.groups, name, value)
         yield
 
 

@@ -12,6 +12,7 @@ import pickle
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -222,7 +223,7 @@ def test_a_part_whose_weights_are_0_counts_for_nothing_and_is_still_seen() -> No
     assert (some + muted).n_queries == 2
     with pytest.raises(ValueError, match="above 0"):
         _ = muted.value
-    with pytest.raises(ValueError, match="one weight a query"):
+    with pytest.raises(ValueError, match="one weight per query"):
         evaluate_part([1, 0], [0.2, 0.1], qid=["y", "y"], query_weight=[0.0, 0.0])
 
 
@@ -351,7 +352,7 @@ def test_ids_must_be_given_once() -> None:
         evaluate_part(rows, rows)
     with pytest.raises(ValueError, match="got both"):
         evaluate_part([1], [1], qid=[1], query_id=[1])
-    with pytest.raises(ValueError, match=r"one id a query, shape \(2,\); got \(3,\)"):
+    with pytest.raises(ValueError, match=r"one id per query, shape \(2,\); got \(3,\)"):
         evaluate_part(rows, rows, query_id=[1, 2, 3])
     with pytest.raises(ValueError, match="must not repeat; got 1 for two"):
         evaluate_part(rows, rows, query_id=np.array([1, 1]))

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ndcg_ml import Flavor, _aggregate, _numpy, evaluate_ranked, evaluate_run, ndcg_score, readers, runs
+from ndcg_ml import Flavor, _aggregate, _kernel, evaluate_ranked, evaluate_run, ndcg_score, readers, runs
 from ndcg_ml._exact import exact_sum
 
 fuzz = pytest.importorskip("reliability.fuzz", reason="the runs are not part of the installed package")
@@ -78,7 +78,7 @@ class Doubling:
         ("letor", readers, "_number", hangs, "HangError"),
         ("columns", readers, "_cell", warns, "RuntimeWarning"),
         ("trec", readers, "_acceptable", fails, "KeyError"),
-        ("arrays", _numpy, "dcg", undefined, "BrokenContractError"),
+        ("arrays", _kernel, "dcg", undefined, "BrokenContractError"),
         ("arrays", _aggregate, "np", Doubling(), "BrokenContractError"),
         ("runs", runs, "_matched", fails, "KeyError"),
     ],

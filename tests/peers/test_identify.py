@@ -29,7 +29,7 @@ from torchmetrics.retrieval import RetrievalNormalizedDCG
 
 from ndcg_ml import PRESETS, Flavor, ndcg_score
 from ndcg_ml import identification as module
-from ndcg_ml.identification import AXES, COMMON_KS, identify
+from ndcg_ml._identify import AXES, COMMON_KS, identify
 
 
 def data(seed=0, n_queries=30, smallest=1):
