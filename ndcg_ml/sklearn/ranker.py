@@ -15,7 +15,7 @@ from ndcg_ml.flavor import Flavor, as_flavor, check_k
 from ndcg_ml.groups import Groups
 from ndcg_ml.sklearn.cut_queries import TrainedQueries
 from ndcg_ml.sklearn.libraries import Queries, fit, fit_and_stop, readable
-from ndcg_ml.sklearn.query_ids import check_column, ids_of_rows, split_column, table
+from ndcg_ml.sklearn.query_ids import check_column, ids_of_rows, shown, split_column, table
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
 __all__ = ["QueryRanker"]
@@ -84,7 +84,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     order of the rows within a query, which is kept; the order of the queries is that of their ids, so that shuffled
     copies of the same data whose queries keep their inner order give the same model.
 
-    With metadata routing enabled, ``fit`` and ``score`` take the ids under the name ``groups``, like a group splitter.
+    With metadata routing enabled, ``fit`` and ``score`` take the ids under the name ``groups``, like a group splitter;
+    where the split is not by query, pass both: ``fit(X, y, groups=user, qid=qid)``.
     ``RFECV`` must be given ``scoring=ndcg_scorer(...)``: without it, scikit-learn 1.9 selects by R squared there
     rather than by ``score``.
 
@@ -106,10 +107,10 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    # A search passes one array under one name, that of group splitters. An alias of qid would do, but for RFECV, which
-    # hands its parts on under the name behind the alias (scikit-learn 1.9.1).
-    __metadata_request__fit = {"groups": True}  # noqa: RUF012
-    __metadata_request__score = {"groups": True}  # noqa: RUF012
+    # A search passes one array to its group splitter and as ids, or two. An alias of qid would do for the first case,
+    # except in RFECV, which hands its parts on under the name behind the alias (scikit-learn 1.9.1).
+    __metadata_request__fit = {"groups": True, "qid": True}  # noqa: RUF012
+    __metadata_request__score = {"groups": True, "qid": True}  # noqa: RUF012
 
     def __init__(
         self,
@@ -149,7 +150,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like, shape (n_rows,), optional
             Weight of the row's query, equal in all of its rows.
         groups : array-like, shape (n_rows,), optional
-            Another name for `qid`, under which scikit-learn's searches pass the ids.
+            What a group splitter takes. They are the ids where `qid` is not given and there is no `qid_column`.
 
         Returns
         -------
@@ -167,7 +168,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, skip_check_array=True)
         features, ids = self._features_and_ids(X)
         labels = _labels(y, X.shape[0])
-        layout = Groups.from_ids(ids_of_rows(_one_of(qid, groups), ids, labels.size), labels.size)
+        layout = Groups.from_ids(ids_of_rows(qid, ids, groups, labels.size), labels.size)
         assert layout.ids is not None
         weight = None if sample_weight is None else _query_weight(sample_weight, layout)
         by_id = _order_of_ids(layout.ids)
@@ -225,7 +226,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         -------
         float
         """
-        value: float = NDCGScorer(self.flavor, qid_column=self.qid_column)(self, X, y, qid=_one_of(qid, groups))
+        value: float = NDCGScorer(self.flavor, qid_column=self.qid_column)(self, X, y, qid=qid, groups=groups)
         return value
 
     def __sklearn_tags__(self) -> Any:
@@ -257,12 +258,6 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return chosen
 
 
-def _one_of(qid: Any, groups: Any) -> Any:
-    if qid is not None and groups is not None:
-        raise ValueError("qid and groups are two names of the same thing: pass one of them; got both.")
-    return groups if qid is None else qid
-
-
 def _labels(y: Any, n_rows: int) -> NDArray[Any]:
     if y is None:
         raise ValueError("QueryRanker requires y to be passed, but the target y is None.")
@@ -290,9 +285,10 @@ def _query_weight(sample_weight: Any, layout: Groups) -> NDArray[np.float64]:
     if (low != high).any():
         first = int(np.argmax(low != high))
         assert layout.ids is not None
+        query = shown(layout.ids.tolist()[first])
         raise ValueError(
-            f"sample_weight must be equal in all rows of a query, for it is the weight of the query; query "
-            f"{layout.ids.tolist()[first]!r} has weights from {low[first]} to {high[first]}. Give each row its query's "
+            "sample_weight must be equal in all rows of a query, because it is the weight of the query; query "
+            f"{query} has weights from {low[first]} to {high[first]}. Give each row its query's "
             "weight, for example the mean."
         )
     return low
