@@ -384,7 +384,9 @@ def _ids_of(query_id: ArrayLike, n_queries: int) -> NDArray[Any]:
     named = by_ids(ids, n_queries)  # refuses what is missing
     if named.n_queries != n_queries:
         assert named.ids is not None
-        raise ValueError(f"query_id must not repeat; got {shown(named.ids[named.sizes > 1].tolist()[0])} for two queries.")
+        raise ValueError(
+            f"query_id must not repeat; got {shown(named.ids[named.sizes > 1].tolist()[0])} for two queries."
+        )
     return ids
 
 

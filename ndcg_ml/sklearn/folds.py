@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
-from ndcg_ml.sklearn.query_ids import check_column, split_column
+from ndcg_ml.queries import ids_as_array
+from ndcg_ml.sklearn.query_ids import check_column, column_of
 
 __all__ = ["QueryKFold"]
 
@@ -18,7 +19,8 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     """K folds of whole queries: scikit-learn's ``GroupKFold`` that finds the ids itself.
 
     Give the ids when it is made, or the column of X that holds them; then no ``groups`` need to be passed, and no
-    metadata routing is needed. Where ``groups`` are passed, they are used as ``GroupKFold`` would.
+    metadata routing is needed. Without ids of its own it splits by the ``groups`` that are passed, as ``GroupKFold``
+    does.
 
     Parameters
     ----------
@@ -36,8 +38,8 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     Raises
     ------
     TypeError, ValueError
-        When made: both `qid` and `qid_column`, or as for ``GroupKFold``. When splitting: no ids, or another number of
-        ids than of rows.
+        When made: both `qid` and `qid_column`, or as for ``GroupKFold``. When splitting: no ids, another number of ids
+        than of rows, or ``groups`` that differ from the splitter's own ids.
 
     See Also
     --------
@@ -83,26 +85,29 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         y : array-like, optional
             Not used.
         groups : array-like, shape (n_rows,), optional
-            The query of each row; default, what the splitter was made with.
+            The query of each row, where the splitter was made without ids; else equal to its own.
 
         Yields
         ------
         train, test : ndarray of int
         """
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        ids = groups
-        if ids is None and self.qid_column is not None:
-            ids = split_column(X, self.qid_column).ids
-        elif ids is None:
-            ids = self.qid
-        if ids is None:
+        own = column_of(X, self.qid_column) if self.qid_column is not None else self.qid
+        if own is None and groups is None:
             raise ValueError(
                 "QueryKFold has no query ids. Pass them when it is made, QueryKFold(5, qid=qid) or "
                 "QueryKFold(5, qid_column='qid'), or as groups to split or fit."
             )
-        if np.shape(ids) != (n_rows,):
+        ids = ids_as_array(groups if own is None else own)
+        if ids.size != n_rows:
             raise ValueError(
-                f"query ids must be one a row of X, shape ({n_rows},); got {np.shape(ids)}. A splitter made with qid= "
+                f"query ids must be one per row of X, shape ({n_rows},); got {ids.shape}. A splitter made with qid= "
                 "splits the data set of those ids only."
+            )
+        if own is not None and groups is not None and not np.array_equal(ids_as_array(groups), ids):
+            raise ValueError(
+                "groups must be equal to the ids that QueryKFold was made with; they differ. To split by these ids and "
+                "score by query, pass the queries as qid instead: fit(X, y, qid=qid). To split by groups, use "
+                "GroupKFold."
             )
         yield from super().split(X, y, ids)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from numbers import Number
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HOW_TO_PASS_IDS", "check_column", "ids_of_rows", "split_column", "table", "take_rows"]
+from ndcg_ml._shown import shown
+from ndcg_ml.queries import ids_as_array
+
+__all__ = ["HOW_TO_PASS_IDS", "check_column", "column_of", "ids_of_rows", "split_column", "table", "take_rows"]
 
 HOW_TO_PASS_IDS = (
     "NDCG needs the query of each row. Either write sklearn.set_config(enable_metadata_routing=True), then "
-    "GridSearchCV(..., cv=GroupKFold(5)).fit(X, y, groups=qid) or cross_validate(..., params={'groups': qid}); "
+    "GridSearchCV(..., cv=GroupKFold(5)).fit(X, y, groups=qid) or cross_validate(..., params={'groups': qid}), "
+    "and where the split is not by query, .fit(X, y, groups=user, qid=qid); "
     "or, without routing, keep the ids in a column of X and name it: QueryRanker(..., qid_column='qid'), "
     "ndcg_scorer(..., qid_column='qid'), QueryKFold(5, qid_column='qid')"
 )
@@ -29,23 +34,17 @@ def check_column(qid_column: object) -> str | int | None:
     )
 
 
-class _Parts(NamedTuple):
-    features: Any
-    ids: NDArray[Any]
-
-
-def split_column(X: Any, qid_column: str | int) -> _Parts:  # noqa: N803
-    """X without the column of query ids, and the ids.
+def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
+    """The query ids in a column of X. No other column is copied.
 
     Raises
     ------
     TypeError, ValueError
-        X has no such column; or the column holds numbers with fractions, which are ids that something has scaled, or
-        floats so large that their dtype does not tell them apart.
+        X has no such column, or a position does not say which one; or the column holds numbers with fractions, which
+        are ids that something has scaled, or floats so large that their dtype does not tell them apart.
     """
     if isinstance(qid_column, str):
-        columns = getattr(X, "columns", getattr(X, "column_names", None))
-        names = None if columns is None else list(columns)
+        names = _names(X)
         if names is None or qid_column not in names:
             found = f"a {type(X).__name__} without named columns" if names is None else f"columns {_some(names)}"
             raise ValueError(
@@ -53,30 +52,61 @@ def split_column(X: Any, qid_column: str | int) -> _Parts:  # noqa: N803
                 "step may have dropped it: set_output(transform='pandas') keeps names, "
                 "ColumnTransformer(..., remainder='passthrough') leaves the ids as they are."
             )
-        at: Any = X[qid_column]
-        if hasattr(X, "select_dtypes"):  # pandas
-            rest = X.drop(columns=[qid_column])
-        elif hasattr(X, "drop_columns"):  # a pyarrow table
-            rest = X.drop_columns([qid_column])
-        else:
-            rest = X.drop(qid_column)
-        ids = np.asarray(at)
+        ids = np.asarray(X[qid_column])
     else:
         X = table(X)  # noqa: N806
-        n_columns = X.shape[1]
-        if not -n_columns <= qid_column < n_columns:
-            raise ValueError(f"qid_column={qid_column} must be a column of X; got X of shape {X.shape}.")
-        others = [c for c in range(n_columns) if c != qid_column % n_columns]
+        at = _position(X, qid_column)
         if hasattr(X, "iloc"):
-            ids, rest = np.asarray(X.iloc[:, qid_column]), X.iloc[:, others]
-        elif hasattr(X, "toarray"):  # sparse
-            X = X.tocsc()  # noqa: N806
-            ids, rest = X[:, [qid_column]].toarray()[:, 0], X[:, others].tocsr()
+            ids = np.asarray(X.iloc[:, at])
+        elif hasattr(X, "tocsr"):
+            ids = X.tocsr()[:, [at]].toarray()[:, 0]
+        elif hasattr(X, "column_names"):  # pyarrow
+            ids = np.asarray(X.column(at))
         else:
-            ids, rest = np.asarray(X[:, qid_column]), X[:, others]
+            ids = np.asarray(X[:, at])
     if ids.dtype.kind == "f":
         _refuse_changed_ids(ids, qid_column)
-    return _Parts(rest, ids)
+    return ids
+
+
+def split_column(X: Any, qid_column: str | int) -> tuple[Any, NDArray[Any]]:  # noqa: N803
+    """X without the column of query ids, and the ids. Raises what ``column_of`` raises."""
+    ids = column_of(X, qid_column)
+    if isinstance(qid_column, str):
+        if hasattr(X, "select_dtypes"):  # pandas
+            return X.drop(columns=[qid_column]), ids
+        return X.drop_columns([qid_column]) if hasattr(X, "drop_columns") else X.drop(qid_column), ids
+    X = table(X)  # noqa: N806
+    at = _position(X, qid_column)
+    others = [c for c in range(X.shape[1]) if c != at]
+    if hasattr(X, "iloc"):
+        return X.iloc[:, others], ids
+    if hasattr(X, "tocsr"):
+        return X.tocsc()[:, others].tocsr(), ids
+    if hasattr(X, "column_names"):  # pyarrow
+        return X.remove_column(at), ids
+    return X[:, others], ids
+
+
+def _names(X: Any) -> list[Any] | None:  # noqa: N803
+    names = getattr(X, "column_names", getattr(X, "columns", None))  # the columns of pyarrow are not their names
+    return None if names is None else list(names)
+
+
+def _position(X: Any, qid_column: int) -> int:  # noqa: N803
+    """The position of a column, counted from 0, where the number can mean nothing else."""
+    n_columns = X.shape[1]
+    if not -n_columns <= qid_column < n_columns:
+        raise ValueError(f"qid_column={qid_column} must be a column of X; got X of shape {X.shape}.")
+    at = qid_column % n_columns
+    labels = (_names(X) if hasattr(X, "iloc") else None) or []
+    if any(isinstance(label, Number) for label in labels) and labels[at] != qid_column:
+        raise ValueError(
+            f"qid_column={qid_column} must say which column is meant; X has numbers as column labels, {_some(labels)}, "
+            f"and its column at position {qid_column} is labelled {labels[at]!r}. Name the columns, "
+            "X.columns = X.columns.astype(str), and pass a name."
+        )
+    return int(at)
 
 
 def _refuse_changed_ids(ids: NDArray[Any], qid_column: str | int) -> None:
@@ -98,26 +128,30 @@ def _refuse_changed_ids(ids: NDArray[Any], qid_column: str | int) -> None:
         )
 
 
-def ids_of_rows(qid: Any, column: NDArray[Any] | None, n_rows: int) -> NDArray[Any]:
-    """One id a row, from ids that came as an argument, in a column, or both and equal.
+def ids_of_rows(qid: Any, column: NDArray[Any] | None, groups: Any, n_rows: int) -> NDArray[Any]:
+    """One id per row, from what the caller calls query ids: an argument, a column, or both where they are equal.
+
+    `groups` are what a group splitter took. They are the ids only where nothing else is, because a split may well be
+    by user and the score by query.
 
     Raises
     ------
     TypeError, ValueError
         No ids, ids of the wrong number, or an argument and a column that disagree.
     """
-    if qid is None and column is None:
-        raise ValueError(f"no query ids arrived. {HOW_TO_PASS_IDS}.")
     given = column if qid is None else qid
-    assert given is not None
-    if np.shape(given) != (n_rows,):
+    given = groups if given is None else given
+    if given is None:
+        raise ValueError(f"no query ids arrived. {HOW_TO_PASS_IDS}.")
+    ids = ids_as_array(given)
+    if ids.size != n_rows:
         raise ValueError(
-            f"query ids must be one a row, shape ({n_rows},); got {np.shape(given)} (sizes of queries are not ids). "
+            f"query ids must be one per row, shape ({n_rows},); got {ids.shape} (sizes of queries are not ids). "
             f"{HOW_TO_PASS_IDS}."
         )
-    if qid is not None and column is not None and not np.array_equal(np.asarray(qid), column):
+    if qid is not None and column is not None and not np.array_equal(ids, column):
         raise ValueError("qid and the column qid_column must agree where both are given; they differ. Pass one.")
-    return np.asarray(given)
+    return ids
 
 
 def table(X: Any) -> Any:  # noqa: N803
@@ -146,4 +180,4 @@ def take_rows(X: Any, rows: NDArray[Any]) -> Any:  # noqa: N803
 
 
 def _some(names: list[Any]) -> str:
-    return f"{names[:8]}{' and more' if len(names) > 8 else ''}"
+    return f"[{', '.join(map(shown, names[:8]))}]{' and more' if len(names) > 8 else ''}"

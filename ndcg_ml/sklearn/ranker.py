@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ndcg_ml._checks import optional_whole_number
+from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.groups import Groups
 from ndcg_ml.queries import by_ids, real_array
@@ -43,8 +44,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         for an array. It is taken out before the ranker sees X, in ``fit`` and in ``predict``.
     early_stopping_rounds : int, optional
         Hold out whole queries in ``fit`` and stop when their NDCG has not risen for so many rounds; the ranker then
-        predicts with its best round. For LightGBM, XGBoost and CatBoost, but not for boosting with ``dart`` or
-        ``gblinear``, which cannot go back to an earlier round. Default: no early stopping.
+        predicts with its best round. For LightGBM, XGBoost and CatBoost. Default: no early stopping.
     validation_fraction : float, default 0.1
         Share of the queries that early stopping holds out: at least one, never all.
     random_state : int, RandomState or None, default None
@@ -86,7 +86,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     order of the rows within a query, which is kept; the order of the queries is that of their ids, so that shuffled
     copies of the same data whose queries keep their inner order give the same model.
 
-    With metadata routing enabled, ``fit`` and ``score`` take the ids under the name ``groups``, like a group splitter.
+    With metadata routing enabled, ``fit`` and ``score`` take the ids under the name ``groups``, like a group splitter;
+    where the split is not by query, pass both: ``fit(X, y, groups=user, qid=qid)``.
     ``RFECV`` must be given ``scoring=ndcg_scorer(...)``: without it, scikit-learn 1.9 selects by R squared there
     rather than by ``score``.
 
@@ -108,10 +109,10 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    # A search passes one array under one name, that of group splitters. An alias of qid would do, but for RFECV, which
-    # hands its parts on under the name behind the alias (scikit-learn 1.9.1).
-    __metadata_request__fit = {"groups": True}  # noqa: RUF012
-    __metadata_request__score = {"groups": True}  # noqa: RUF012
+    # A search passes one array to its group splitter and as ids, or two. An alias of qid would do for the first case,
+    # except in RFECV, which hands its parts on under the name behind the alias (scikit-learn 1.9.1).
+    __metadata_request__fit = {"groups": True, "qid": True}  # noqa: RUF012
+    __metadata_request__score = {"groups": True, "qid": True}  # noqa: RUF012
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like, shape (n_rows,), optional
             Weight of the row's query, equal in all of its rows.
         groups : array-like, shape (n_rows,), optional
-            Another name for `qid`, under which scikit-learn's searches pass the ids.
+            What a group splitter takes. They are the ids where `qid` is not given and there is no `qid_column`.
 
         Returns
         -------
@@ -169,7 +170,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, skip_check_array=True)
         features, ids = self._features_and_ids(X)
         labels = _labels(y, X.shape[0])
-        layout = by_ids(ids_of_rows(_one_of(qid, groups), ids, labels.size), labels.size)
+        layout = by_ids(ids_of_rows(qid, ids, groups, labels.size), labels.size)
         assert layout.ids is not None
         weight = None if sample_weight is None else _query_weight(sample_weight, layout)
         by_id = _order_of_ids(layout.ids)
@@ -227,7 +228,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         -------
         float
         """
-        value: float = NDCGScorer(self.flavor, qid_column=self.qid_column)(self, X, y, qid=_one_of(qid, groups))
+        value: float = NDCGScorer(self.flavor, qid_column=self.qid_column)(self, X, y, qid=qid, groups=groups)
         return value
 
     def __sklearn_tags__(self) -> Any:
@@ -259,12 +260,6 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return chosen
 
 
-def _one_of(qid: Any, groups: Any) -> Any:
-    if qid is not None and groups is not None:
-        raise ValueError("qid and groups are two names of the same thing: pass one of them; got both.")
-    return groups if qid is None else qid
-
-
 def _labels(y: Any, n_rows: int) -> NDArray[Any]:
     if y is None:
         raise ValueError("QueryRanker requires y to be passed, but the target y is None.")
@@ -292,9 +287,10 @@ def _query_weight(sample_weight: Any, layout: Groups) -> NDArray[np.float64]:
     if (low != high).any():
         first = int(np.argmax(low != high))
         assert layout.ids is not None
+        query = shown(layout.ids.tolist()[first])
         raise ValueError(
-            f"sample_weight must be equal in all rows of a query, for it is the weight of the query; query "
-            f"{layout.ids.tolist()[first]!r} has weights from {low[first]} to {high[first]}. Give each row its query's "
+            "sample_weight must be equal in all rows of a query, because it is the weight of the query; query "
+            f"{query} has weights from {low[first]} to {high[first]}. Give each row its query's "
             "weight, for example the mean."
         )
     return low

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,34 +12,33 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from ndcg_ml._aggregate import EmptyQueryError
 from ndcg_ml._cache import Cache
-from ndcg_ml._checks import KSpec, cutoffs
-from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml._checks import KSpec, cutoffs, refuse_docid
+from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.queries import by_ids
 from ndcg_ml.sklearn.cut_queries import (
     CutQueryWarning,
+    KnownQueries,
     TrainedQueries,
-    caller,
     current_split,
     refuse_cut_queries,
 )
-from ndcg_ml.sklearn.query_ids import check_column, ids_of_rows, split_column
+from ndcg_ml.sklearn.query_ids import check_column, column_of, ids_of_rows
+from ndcg_ml.sklearn.refusals import NotAScore, refuse
 
 __all__ = ["NDCGScorer", "ndcg_scorer"]
-
-# What scikit-learn does with an exception of a scorer: these two functions turn it into the score nan, after which a
-# search "finds" its first candidate. A result that is not a number they do refuse, whatever error_score says.
-_WHERE_ERRORS_BECOME_NAN = (("sklearn.model_selection._validation", "_score"), ("sklearn.metrics._scorer", "__call__"))
 
 _SLOTS = 16
 
 
-def ndcg_scorer(flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None) -> NDCGScorer:
+def ndcg_scorer(
+    flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None, qid: Any = None
+) -> NDCGScorer:
     """A scikit-learn scorer that reports NDCG by query.
 
     Use it wherever scikit-learn takes ``scoring=``. With metadata routing enabled, the per-row query ids reach it as
-    ``groups``, the same array that a group splitter takes, and no ``set_score_request`` call is needed. Without
-    routing, it reads them from the column `qid_column` of X.
+    ``groups``, the same array that a group splitter takes, or as ``qid``, where the split is not by query; no
+    ``set_score_request`` call is needed. Without routing, it reads them from the column `qid_column` of X.
 
     Parameters
     ----------
@@ -47,11 +46,18 @@ def ndcg_scorer(flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int |
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
     k : int, None or sequence of them, optional
         Cut-off in ranks, None for no cut-off. Default: the flavor's own. With a sequence the scorer returns a dict,
-        ``{"ndcg@1": ..., "ndcg@10": ...}``, from one prediction, for searches with several metrics: pass
-        ``refit="ndcg@10"``. Tools that take one number, such as ``RFECV``, need one cut-off.
+        ``{"ndcg_at_1": ..., "ndcg_at_10": ...}``, from one prediction, for searches with several metrics: pass
+        ``refit="ndcg_at_10"``. The name of no cut-off is ``"ndcg"``. Tools that take one number, such as ``RFECV``,
+        need one cut-off.
     qid_column : str or int, optional
         The column of X that holds the query ids: a name for a DataFrame, a position for an array. The estimator gets X
-        with that column; ``QueryRanker(..., qid_column=...)`` takes it out again.
+        with that column; ``QueryRanker(..., qid_column=...)`` takes it out again. Routed ``groups`` are then only the
+        splitter's.
+    qid : array-like, shape (n_rows_in_all,), optional
+        The ids of all rows that are going to be split, in any order: the scorer then refuses rows that are not all the
+        rows of their queries, in any tool. It needs this where a tool is not scikit-learn's, and where folds leave out
+        rows that cannot be used: pass the ids of the others. The ids of the rows that are scored must reach it as well,
+        in one of the ways above.
 
     Returns
     -------
@@ -87,9 +93,9 @@ def ndcg_scorer(flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int |
     Several cut-offs from one prediction:
 
     >>> sorted(ndcg_scorer("lightgbm", k=(1, 5))(search, X, y, qid=qid))
-    ['ndcg@1', 'ndcg@5']
+    ['ndcg_at_1', 'ndcg_at_5']
     """
-    return NDCGScorer(flavor, k, qid_column=qid_column)
+    return NDCGScorer(flavor, k, qid_column=qid_column, qid=qid)
 
 
 class NDCGScorer:
@@ -97,7 +103,7 @@ class NDCGScorer:
 
     Parameters
     ----------
-    flavor, k, qid_column
+    flavor, k, qid_column, qid
         As for ``ndcg_scorer``.
 
     Attributes
@@ -110,38 +116,59 @@ class NDCGScorer:
         The keys of the dict that is returned for several cut-offs; None where one number is.
     """
 
-    def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None) -> None:
+    def __init__(
+        self, flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None, qid: Any = None
+    ) -> None:
         flavor = as_flavor(flavor)
         self.ks, several = cutoffs(k, flavor)
         if not several:
             flavor = flavor.replace(k=self.ks[0])
-        if flavor.ties == "docid":
-            raise ValueError(
-                "a scorer cannot honour ties='docid', for scikit-learn passes it no document ids. "
-                "Choose another rule: flavor.replace(ties='average')."
-            )
+        refuse_docid(flavor, "a scorer", "scikit-learn passes it no document ids")
         if flavor.empty != flavor.empty:
             raise ValueError(
-                "a scorer cannot honour empty=nan, for one nan makes a search return its first candidate. "
+                "a scorer cannot honour empty=nan, because one nan makes a search return its first candidate. "
                 "Choose empty='skip' to leave empty queries out, or 0 or 1."
             )
         self.flavor = flavor
-        self.names = tuple("ndcg" if k is None else f"ndcg@{k}" for k in self.ks) if several else None
+        self.names = tuple("ndcg" if k is None else f"ndcg_at_{k}" for k in self.ks) if several else None
         self.qid_column = check_column(qid_column)
+        self._known = None if qid is None else KnownQueries(qid)
+        self._request: bool | str | None = None
         self._cache: Cache[Prepared] = Cache(_SLOTS)  # every candidate of a search is scored on the same folds
 
     def __repr__(self) -> str:
-        several = "" if self.names is None else f", k={self.ks}"
         column = "" if self.qid_column is None else f", qid_column={self.qid_column!r}"
-        return f"ndcg_scorer({str(self.flavor)!r}{several}{column})"
+        known = "" if self._known is None else f", qid={self._known}"
+        return f"ndcg_scorer({as_arguments(self.flavor, self.ks, self.names is not None)}{column}{known})"
+
+    def set_score_request(self, *, qid: bool | str | None = None) -> NDCGScorer:
+        """Say under which name the query ids are passed to a search; with metadata routing only.
+
+        Parameters
+        ----------
+        qid : bool, str or None, default None
+            None: as ``qid``, and where that is not passed, as ``groups``. True: as ``qid`` only. A name: as that only,
+            for example ``"session"`` for ``search.fit(X, y, groups=user, session=ids)``. False: not at all; the ids
+            are in the column `qid_column`, or `y` has two dimensions.
+
+        Returns
+        -------
+        NDCGScorer
+            Itself.
+        """
+        if not (qid is None or isinstance(qid, bool) or (isinstance(qid, str) and qid.isidentifier())):
+            raise ValueError(f"qid must be True, False, None or the name of a keyword argument; got {qid!r}.")
+        self._request = qid
+        return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """The metadata this scorer asks for: per-row query ids, under the name ``groups``."""
+        """The metadata this scorer asks for: the query of each row, as ``set_score_request`` says."""
         request = MetadataRequest(owner=self)
-        request.score.add_request(param="qid", alias="groups")
+        request.score.add_request(param="qid", alias=True if self._request is None else self._request)
+        request.score.add_request(param="groups", alias=self._request is None)
         return request
 
-    def __call__(self, estimator: Any, X: Any, y_true: Any, *, qid: Any = None) -> Any:  # noqa: N803
+    def __call__(self, estimator: Any, X: Any, y_true: Any, *, qid: Any = None, groups: Any = None) -> Any:  # noqa: N803
         """NDCG of the estimator's scores for X.
 
         Parameters
@@ -151,9 +178,12 @@ class NDCGScorer:
             ``predict_proba(X) @ classes_``, for its hard labels would tie most documents.
         X : array-like, shape (n_rows, n_features)
         y_true : array-like, shape (n_rows,) or (n_queries, n_documents)
-            Graded labels; in two dimensions each row is one query, as for ``sklearn.metrics.ndcg_score``.
+            Graded labels; in two dimensions each row is one query, as for ``sklearn.metrics.ndcg_score``, and there
+            are no ids. One column is one label per row.
         qid : array-like, shape (n_rows,)
-            The query of each row; not used where `y_true` has two dimensions. Default: the column `qid_column`.
+            The query of each row. Default: the column `qid_column`.
+        groups : array-like, shape (n_rows,), optional
+            What a group splitter takes. They are the ids where `qid` is not given and there is no `qid_column`.
 
         Returns
         -------
@@ -162,8 +192,9 @@ class NDCGScorer:
         Raises
         ------
         TypeError, ValueError
-            No ids, ids of the wrong number, a split that cuts queries, nothing to average; predictions that are no
-            scores; or as for ``ndcg_ml.ndcg_score``.
+            No ids, ids of the wrong number, ids beside two-dimensional labels, a split that cuts queries, nothing to
+            average; predictions that are no scores; or as for ``ndcg_ml.ndcg_score``. A search stops with it. Where
+            it is the estimator that fails, raising or predicting NaN, an `error_score` that is a number stands for it.
 
         Warns
         -----
@@ -171,81 +202,80 @@ class NDCGScorer:
             A fitted ``QueryRanker`` is scored, outside a split of scikit-learn's, on queries that it was trained on
             with other rows.
         """
-        labels = np.asarray(y_true)
-        if labels.ndim == 1:
-            prepared = self._by_query(estimator, X, labels, qid)
-            if isinstance(prepared, NotAScore):
-                return prepared
-        else:
-            try:
-                prepared = prepare(y_true, flavor=self.flavor, k=self._k())
-            except (TypeError, ValueError) as error:
-                return _refuse(str(error), error)
         try:
+            prepared, labels = self._prepared(estimator, X, y_true, qid, groups)
             scores = _expected_grades(estimator, X, labels.shape)
-        except Exception as error:
-            if self.names is None:
-                raise
-            # scikit-learn would put one nan in place of the dict, and then look for its keys in vain.
-            return _refuse(f"{type(error).__name__}: {error}", error)
+        except _EstimatorFailedError as failed:
+            return self._failed(failed.error)
+        except Exception as error:  # warnings too, where they are errors
+            return refuse(error)
         try:
             values = prepared(scores)
         except EmptyQueryError as error:
-            return _refuse(f"a fold cannot be scored: {error}", error)
-        except ValueError as error:
-            if self.names is None:
-                raise
-            return _refuse(str(error), error)
+            return refuse(ValueError(f"a fold cannot be scored: {error}"))
+        except Exception as error:
+            return self._failed(error)
         if self.names is None:
             return values
         assert isinstance(values, dict)
         return dict(zip(self.names, values.values(), strict=True))
 
+    def _failed(self, error: Exception) -> NotAScore:
+        # With several cut-offs scikit-learn would put one number in place of the dict, and then look for its keys.
+        return refuse(error, of_the_estimator=self.names is None)
+
     def _k(self) -> KSpec:
         return ... if self.names is None else self.ks
 
-    def _by_query(
+    def _prepared(
         self,
         estimator: Any,
         X: Any,  # noqa: N803
-        labels: NDArray[Any],
+        y_true: Any,
         qid: Any,
-    ) -> Prepared | NotAScore:
-        try:
-            column = None if self.qid_column is None else split_column(X, self.qid_column).ids
-            ids = ids_of_rows(qid, column, labels.size)
-            split = current_split(ids, self.qid_column)
+        groups: Any,
+    ) -> tuple[Prepared, NDArray[Any]]:
+        labels = np.asarray(y_true)
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        if labels.ndim != 1:
+            if not (qid is None and groups is None and self.qid_column is None and self._known is None):
+                raise ValueError(
+                    f"y_true in two dimensions, shape {labels.shape}, has one query per row and takes no query ids; "
+                    "got both. Pass labels of shape (n_rows,) with the ids; or, if groups are for the splitter only, "
+                    "ndcg_scorer(...).set_score_request(qid=False)."
+                )
+            return prepare(y_true, flavor=self.flavor, k=self._k()), labels
+        column = None if self.qid_column is None else column_of(X, self.qid_column)
+        ids = ids_of_rows(qid, column, groups, labels.size)
+        split = current_split(ids, self.qid_column)
 
-            def make() -> Prepared:
-                if split is not None:
-                    refuse_cut_queries(split)
-                return prepare(labels, flavor=self.flavor, k=self._k(), qid=ids)
+        def make() -> Prepared:
+            if split is not None:
+                refuse_cut_queries(split, self._known)
+            if self._known is not None:
+                self._known.refuse_cut(ids)
+            return prepare(labels, flavor=self.flavor, k=self._k(), qid=ids)
 
-            prepared = self._cache.prepared((labels, ids, *((None, None) if split is None else split)), make)
-        except (TypeError, ValueError) as error:
-            return _refuse(str(error), error)
-        if split is None:
+        prepared = self._cache.prepared((labels, ids, *((None, None) if split is None else split)), make)
+        if split is None and self._known is None:
             _warn_of_cut_queries(estimator, ids, labels)
-        return prepared
+        return prepared, labels
 
 
-class NotAScore:
-    """What a scorer returns where an exception would be turned into nan: its repr is the error."""
+class _EstimatorFailedError(Exception):
+    """An estimator raised an error when it was asked for predictions."""
 
-    def __init__(self, message: str) -> None:
-        self.message = message
-
-    def __repr__(self) -> str:
-        return self.message
-
-    def __float__(self) -> NoReturn:
-        raise ValueError(self.message)
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
-def _refuse(message: str, cause: Exception | None = None) -> NotAScore:
-    if caller() in _WHERE_ERRORS_BECOME_NAN:
-        return NotAScore(f"an error of the NDCG scorer: {message}")
-    raise cause if cause is not None and str(cause) == message else ValueError(message) from cause
+def _asked(method: Any, X: Any) -> Any:  # noqa: N803
+    try:
+        return method(X)
+    except Exception as error:
+        raise _EstimatorFailedError(error) from None
 
 
 def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any], labels: NDArray[Any]) -> None:
@@ -268,12 +298,12 @@ def _final(estimator: Any) -> Any:
 
 
 def _expected_grades(estimator: Any, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:  # noqa: N803
-    scores = _expected_class(estimator, X) if is_classifier(estimator) else np.asarray(estimator.predict(X))
+    scores = _expected_class(estimator, X) if is_classifier(estimator) else np.asarray(_asked(estimator.predict, X))
     if len(shape) == 1 and scores.shape == (*shape, 1):
         scores = scores[:, 0]
     if scores.shape != shape:
         raise ValueError(
-            f"predictions must be one score a document, shape {shape}; "
+            f"predictions must be one score per document, shape {shape}; "
             f"{type(estimator).__name__} returned shape {scores.shape}."
         )
     return scores
@@ -282,14 +312,15 @@ def _expected_grades(estimator: Any, X: Any, shape: tuple[int, ...]) -> NDArray[
 def _expected_class(estimator: Any, X: Any) -> NDArray[Any]:  # noqa: N803
     name = type(estimator).__name__
     if not hasattr(estimator, "predict_proba"):
-        scores = np.asarray(estimator.decision_function(X)) if hasattr(estimator, "decision_function") else None
+        decide = getattr(estimator, "decision_function", None)
+        scores = None if decide is None else np.asarray(_asked(decide, X))
         if scores is not None and scores.ndim == 1:  # two classes: one score, higher for the second
             return scores
         raise TypeError(
             f"a classifier must have predict_proba, from which the expected grade is made; {name} has none. "
             "Use a regressor, or wrap it in CalibratedClassifierCV."
         )
-    probabilities = estimator.predict_proba(X)
+    probabilities = _asked(estimator.predict_proba, X)
     if isinstance(probabilities, list):  # one output a document, 2-D y
         grades = [_grades(classes, name) for classes in estimator.classes_]
         return np.stack([p @ g for p, g in zip(probabilities, grades, strict=True)], axis=1)

@@ -7,18 +7,23 @@ import pytest
 pytest.importorskip("sklearn")
 pytest.importorskip("lightgbm")
 pytest.importorskip("pandas")
+pytest.importorskip("polars")
 
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import scipy.sparse
 import sklearn
 from lightgbm import LGBMRanker
+from sklearn.base import BaseEstimator
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.inspection import permutation_importance
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Ridge, SGDRegressor
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -247,9 +252,8 @@ def test_query_k_fold_is_group_k_fold_without_groups(problem):
     ):
         assert [test.tolist() for _, test in splitter.split(table)] == expected
         assert splitter.get_n_splits() == 4
-    groups = qid[::-1]
-    by_groups = [test.tolist() for _, test in GroupKFold(4).split(X, y, groups)]
-    assert [test.tolist() for _, test in QueryKFold(4, qid=qid).split(X, y, groups)] == by_groups
+    assert [test.tolist() for _, test in QueryKFold(4).split(X, y, qid)] == expected
+    assert [test.tolist() for _, test in QueryKFold(4, qid=qid).split(X, y, qid.tolist())] == expected
     shuffled = QueryKFold(4, qid=qid, shuffle=True, random_state=1)
     assert [t.tolist() for _, t in shuffled.split(X)] != expected
     assert "QueryKFold(" in repr(shuffled)
@@ -286,7 +290,7 @@ def test_query_k_fold_in_a_search(problem, enabled):
     [
         (lambda q: QueryKFold(3, qid=q, qid_column="qid"), ValueError, "pass one of them; got both"),
         (lambda q: QueryKFold(3), ValueError, "QueryKFold has no query ids"),
-        (lambda q: QueryKFold(3, qid=q[:-1]), ValueError, "one a row of X.*splits the data set of those ids only"),
+        (lambda q: QueryKFold(3, qid=q[:-1]), ValueError, "one per row of X.*splits the data set of those ids only"),
         (lambda q: QueryKFold(3, qid_column="qid"), ValueError, "in its column qid_column='qid'"),
         (lambda q: QueryKFold(1, qid=q), ValueError, "n_splits=1"),
         (lambda q: QueryKFold(3, qid_column=True), TypeError, "qid_column must be the name"),
@@ -307,10 +311,10 @@ def test_several_cutoffs(problem, routing):
     scorer = ndcg_scorer("sklearn", k=(1, None, 5))
     fitted = Ridge().fit(X, y)
     expected = ndcg_score(y, fitted.predict(X), qid=qid, k=(1, None, 5))
-    assert scorer(fitted, X, y, qid=qid) == {"ndcg@1": expected[1], "ndcg": expected[None], "ndcg@5": expected[5]}
+    assert scorer(fitted, X, y, qid=qid) == {"ndcg_at_1": expected[1], "ndcg": expected[None], "ndcg_at_5": expected[5]}
     assert repr(scorer).endswith(", k=(1, None, 5))")
     got = cross_validate(Ridge(), X, y, scoring=scorer, cv=GroupKFold(3), params={"groups": qid})
-    assert {"test_ndcg@1", "test_ndcg", "test_ndcg@5"} <= set(got)
+    assert {"test_ndcg_at_1", "test_ndcg", "test_ndcg_at_5"} <= set(got)
     with pytest.raises(ValueError, match="refit must be set to a scorer key"):
         GridSearchCV(Ridge(), GRID, scoring=scorer, cv=GroupKFold(3)).fit(X, y, groups=qid)
 
@@ -329,7 +333,7 @@ def test_several_cutoffs_and_an_estimator_that_fails_stop_the_search(problem, ro
 
     scorer = ndcg_scorer("sklearn", k=(1, 5))
     with pytest.raises(ValueError, match=r"out of order|must not hold NaN"):
-        GridSearchCV(Broken(), GRID, scoring=scorer, refit="ndcg@5", cv=GroupKFold(3)).fit(X, y, groups=qid)
+        GridSearchCV(Broken(), GRID, scoring=scorer, refit="ndcg_at_5", cv=GroupKFold(3)).fit(X, y, groups=qid)
 
 
 def test_labels_that_the_flavor_refuses_stop_the_search(problem, routing):
@@ -344,3 +348,319 @@ def test_two_dimensional_labels_that_the_flavor_refuses_stop_the_search(problem)
     Y = np.tile([2.0, 1.0, -1.0], (len(X), 1))
     with pytest.raises(ValueError, match="y_true must be >= 0"):
         GridSearchCV(Ridge(), GRID, scoring=SCORER, cv=3).fit(X, Y)
+
+
+def test_two_dimensional_labels_of_one_document_per_query_need_ids_too(problem):
+    X, y, _ = problem
+    with pytest.raises(ValueError, match="no query ids arrived"):
+        GridSearchCV(Ridge(), GRID, scoring=SCORER, cv=3).fit(X, y[:, None])
+
+
+# -- rows that are repeated or left out ------------------------------------------------------------------------------
+
+
+def rows_of(qid, some=None):
+    """The rows of each query."""
+    return [np.flatnonzero(qid == query) for query in (np.unique(qid) if some is None else some)]
+
+
+@pytest.mark.parametrize("scorer", [SCORER, ndcg_scorer("lightgbm", k=10, qid=np.arange(30).repeat(2))])
+def test_half_of_each_query_with_each_row_twice_is_not_a_whole_query(problem, routing, scorer):
+    X, y, qid = problem
+    even = [rows for rows in rows_of(qid) if rows.size % 2 == 0]
+    halves = np.concatenate([rows[: rows.size // 2] for rows in even]).repeat(2)
+    train = np.setdiff1d(np.arange(len(y)), np.concatenate(even))
+    for test in (halves, halves - len(y)):
+        with pytest.raises(ValueError, match=r"must score each row once; row \d+, of query \d+, comes 2 times"):
+            cross_validate(Ridge(), X, y, scoring=scorer, cv=[(train, test)], params={"groups": qid})
+
+
+def test_a_query_scored_with_one_of_its_rows_twice_is_refused_too(problem, routing):
+    X, y, qid = problem
+    first = rows_of(qid)[0]
+    train = np.setdiff1d(np.arange(len(y)), first)
+    for test, message in (([*first, first[-1]], "comes 2 times"), ([*first[:-1], first[0]], "comes 2 times")):
+        with pytest.raises(ValueError, match=message):
+            cross_validate(Ridge(), X, y, scoring=SCORER, cv=[(train, test)], params={"groups": qid})
+    cross_validate(Ridge(), X, y, scoring=SCORER, cv=[(train, first - len(y))], params={"groups": qid})
+
+
+def test_folds_that_leave_out_unusable_rows_are_taken_where_the_scorer_is_told_of_the_others(problem, routing):
+    X, y, qid = problem
+    in_use = np.random.default_rng(0).random(len(y)) < 0.8
+    rows = np.flatnonzero(in_use)
+    folds = [(rows[train], rows[test]) for train, test in GroupKFold(3).split(rows, groups=qid[rows])]
+    with pytest.raises(ValueError, match=r"the split cuts.*which are in use: ndcg_scorer\(.*qid=qid\[in_use\]"):
+        GridSearchCV(Ridge(), GRID, scoring=SCORER, cv=folds).fit(X, y, groups=qid)
+    told = ndcg_scorer("lightgbm", k=10, qid=qid[in_use])
+    search = GridSearchCV(Ridge(), GRID, scoring=told, cv=folds).fit(X, y, groups=qid)
+    expected = [
+        ndcg_score(y[test], Ridge().fit(X[train], y[train]).predict(X[test]), qid=qid[test], flavor=told.flavor)
+        for train, test in folds
+    ]
+    assert search.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(expected), abs=1e-12)
+    by_rows = [(rows[train], rows[test]) for train, test in KFold(3).split(rows)]
+    with pytest.raises(ValueError, match="the split cuts"):
+        GridSearchCV(Ridge(), GRID, scoring=told, cv=by_rows).fit(X, y, groups=qid)
+
+
+# -- a scorer that knows all ids -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("convert", [np.asarray, list, pd.Series, lambda q: pd.Series(q).astype("category")])
+def test_a_scorer_that_knows_all_ids_refuses_cut_queries_anywhere(problem, convert):
+    X, y, qid = problem
+    told = ndcg_scorer("lightgbm", k=10, qid=convert(qid[::-1]))  # in any order
+    model = Ridge().fit(X, y)
+    for cv, cut in ((KFold(3), True), (GroupKFold(3), False)):
+        for _, test in cv.split(X, y, None if cut else qid):
+            if cut:
+                with pytest.raises(ValueError, match=r"the split cuts \d+ of the \d+ queries.*of \d+ rows are here"):
+                    told(model, X[test], y[test], qid=qid[test])
+            else:
+                assert told(model, X[test], y[test], qid=qid[test]) == SCORER(model, X[test], y[test], qid=qid[test])
+    twice = np.tile(np.arange(len(y)), 2)
+    with pytest.raises(ValueError, match="the split cuts 30 of the 30 queries"):
+        told(model, X[twice], y[twice], qid=qid[twice])
+    with pytest.raises(ValueError, match=r"among those of ndcg_scorer\(.*; 30 of 30 are not, the first is 1"):
+        told(model, X, y, qid=qid + 100)
+    with pytest.raises(ValueError, match="no query ids arrived"):
+        told(model, X, y)
+    again = pickle.loads(pickle.dumps(told))
+    assert again(model, X, y, qid=qid) == SCORER(model, X, y, qid=qid)
+    assert repr(again).endswith(f", qid=<{len(y)} rows of 30 queries>)")
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"), [([], "at least one row"), ([1.0, np.nan], "missing value"), ([[1, 2]], "one-dimensional")]
+)
+def test_ids_of_all_rows_that_are_no_ids_are_refused_when_the_scorer_is_made(ids, message):
+    with pytest.raises(ValueError, match=message):
+        ndcg_scorer("sklearn", qid=np.array(ids))
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_scorer_that_knows_all_ids_in_scikit_learns_searches(problem, routing, n_jobs):
+    X, y, qid = problem
+    told = ndcg_scorer("lightgbm", k=10, qid=qid)
+    how = {"n_jobs": n_jobs, "return_train_score": True}
+    search = GridSearchCV(Ridge(), GRID, scoring=told, cv=GroupKFold(3), **how).fit(X, y, groups=qid)
+    plain = GridSearchCV(Ridge(), GRID, scoring=SCORER, cv=GroupKFold(3), **how).fit(X, y, groups=qid)
+    for what in ("mean_test_score", "mean_train_score"):
+        assert search.cv_results_[what].tolist() == plain.cv_results_[what].tolist()
+    inner = GridSearchCV(Ridge(), GRID, scoring=told, cv=GroupKFold(2))
+    assert cross_val_score(inner, X, y, scoring=told, cv=GroupKFold(3), params={"groups": qid}).size == 3
+    with pytest.raises(ValueError, match="the split cuts"):
+        GridSearchCV(Ridge(), GRID, scoring=told, cv=KFold(3), **how).fit(X, y, groups=qid)
+
+
+FOREIGN_SEARCH = """
+import numpy as np
+
+def _score(estimator, X, y, scorer):
+    return scorer(estimator, X, y)
+
+def score(estimator, X, y, scorer, error_score):
+    try:
+        return _score(estimator, X, y, scorer)
+    except Exception:
+        if error_score == "raise":
+            raise
+        return error_score
+
+def search(estimator, X, y, folds, scorer, error_score):
+    scores = [score(estimator.fit(X[a], y[a]), X[b], y[b], scorer, error_score) for a, b in folds]
+    return np.array(scores, dtype=np.float64)
+"""
+
+
+@pytest.mark.parametrize("error_score", ["raise", np.nan, -1.0])
+def test_a_search_like_that_of_dask_cannot_turn_a_refusal_into_a_number(problem, error_score):
+    X, y, qid = problem
+    wide = np.column_stack([X, qid])
+    told = ndcg_scorer("lightgbm", k=10, qid_column=-1, qid=qid)
+    dask = {"__name__": "dask_ml.model_selection.methods"}
+    exec(FOREIGN_SEARCH, dask)
+    with pytest.raises(ValueError, match="the split cuts"):
+        dask["search"](Ridge(), wide, y, KFold(3).split(X), told, error_score)
+    whole = dask["search"](Ridge(), wide, y, GroupKFold(3).split(X, y, qid), told, error_score)
+    assert np.isfinite(whole).all()
+
+
+SWALLOWS = """
+from sklearn.model_selection import cross_validate
+
+def objective(*args, **settings):
+    try:
+        return cross_validate(*args, **settings)["test_score"]
+    except ValueError:
+        return [float("nan")] * 3
+"""
+
+
+@pytest.mark.parametrize("error_score", ["raise", np.nan])
+@pytest.mark.parametrize("action", ["always", "error"])
+def test_a_search_like_that_of_optuna_which_drops_the_error_warns_with_its_text(problem, action, error_score):
+    X, y, qid = problem
+    wide = np.column_stack([X, qid])
+    optuna = {"__name__": "optuna_integration.sklearn.sklearn"}
+    exec(SWALLOWS, optuna)
+    settings = {"scoring": ndcg_scorer("lightgbm", k=10, qid_column=-1), "cv": KFold(3), "error_score": error_score}
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter(action)
+        assert np.isnan(optuna["objective"](Ridge(), wide, y, **settings)).all()
+        with pytest.raises(ValueError, match="the split cuts"):
+            cross_validate(Ridge(), wide, y, **settings)
+    words = [str(warning.message) for warning in seen]
+    assert len(words) == (action == "always")  # where scikit-learn's error arrives there is no warning beside it
+    assert all(word.startswith("an error of the NDCG scorer: the split cuts") for word in words)
+
+
+def told_and_folds(problem, whole):
+    X, y, qid = problem
+    frame = pd.DataFrame(X, columns=list("abc")).assign(qid=qid)
+    cv = QueryKFold(3, qid_column="qid") if whole else KFold(3)
+    return frame, y, {"scoring": ndcg_scorer("lightgbm", k=10, qid_column="qid", qid=qid), "cv": cv}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("error_score", ["raise", np.nan])
+def test_dask_ml(problem, error_score):
+    searches = pytest.importorskip("dask_ml.model_selection", reason="needs dask-ml")
+    frame, y, cut = told_and_folds(problem, whole=False)
+    how = {"error_score": error_score, "scheduler": "sync", "iid": False}
+    with pytest.raises(ValueError, match="the split cuts"):
+        searches.GridSearchCV(Ridge(), GRID, **cut, **how).fit(frame, y)
+    frame, y, whole = told_and_folds(problem, whole=True)
+    theirs = searches.GridSearchCV(Ridge(), GRID, **whole, **how).fit(frame, y)
+    ours = GridSearchCV(Ridge(), GRID, **whole).fit(frame, y)
+    assert theirs.cv_results_["mean_test_score"] == pytest.approx(ours.cv_results_["mean_test_score"], abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("pruning", [True, False])
+def test_optuna(problem, pruning):
+    searches = pytest.importorskip("optuna_integration", reason="needs optuna and optuna-integration")
+    distributions = pytest.importorskip("optuna.distributions", reason="needs optuna")
+    settings = {"enable_pruning": pruning, "n_trials": 2, "max_iter": 3, "random_state": 0}
+    grid = {"alpha": distributions.FloatDistribution(0.01, 1.0)}
+
+    def search(whole):
+        frame, y, how = told_and_folds(problem, whole)
+        return searches.OptunaSearchCV(SGDRegressor(random_state=0), grid, **how, **settings).fit(frame, y)
+
+    assert 0 < search(whole=True).best_score_ < 1
+    if pruning:
+        with pytest.raises(ValueError, match="the split cuts"):
+            search(whole=False)
+    else:  # OptunaSearchCV drops the error and finds no trial
+        with pytest.warns(UserWarning, match="the split cuts"), pytest.raises(ValueError, match="No trials"):
+            search(whole=False).best_score_  # noqa: B018
+
+
+# -- one column, and no more -----------------------------------------------------------------------------------------
+
+
+class Constant(BaseEstimator):
+    """Touches no features."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.zeros(X.shape[0])
+
+
+def wide_tables(n_rows):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 200))
+    X[:, 7] = np.arange(n_rows) // 10
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(200)])
+    return {
+        "array": (X, 7),
+        "pandas, by name": (frame, "f7"),
+        "pandas, by position": (frame, 7),
+        "polars": (pl.DataFrame(X, schema=list(frame.columns)), "f7"),
+        "sparse": (scipy.sparse.csr_matrix(X), 7),
+    }
+
+
+@pytest.mark.parametrize("kind", wide_tables(10))
+def test_scores_and_splits_read_the_column_of_ids_and_copy_no_features(kind):
+    X, column = wide_tables(5000)[kind]
+    y = np.arange(5000) % 3
+    scorer = ndcg_scorer("sklearn", qid_column=column)
+    expected = scorer(Constant(), X, y)
+    tracemalloc.start()
+    try:
+        assert scorer(Constant(), X, y) == expected
+        next(QueryKFold(3, qid_column=column).split(X))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.2 * 5000 * 200 * 8
+
+
+# -- labels of two dtypes --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("fitted", "scored"), [("float64", "float32"), ("float32", "float64"), ("int8", "float32")])
+def test_the_same_labels_in_another_dtype_are_not_other_rows(problem, fitted, scored):
+    X, y, qid = problem
+    y = y if fitted == "int8" else y * 0.1  # 0.1 is not one number in float32 and float64
+    model = QueryRanker(Ridge()).fit(X, y.astype(fitted), qid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CutQueryWarning)
+        SCORER(model, X, y.astype(scored), qid=qid)
+    half = np.arange(len(y)) % 2 == 0
+    with pytest.warns(CutQueryWarning):
+        SCORER(model, X[half], y[half].astype(scored), qid=qid[half])
+
+
+def test_labels_too_large_or_small_for_the_digest_do_no_harm():
+    X, qid = np.zeros((4, 1)), [1, 1, 2, 2]
+    with np.errstate(all="raise"):
+        model = QueryRanker(Ridge()).fit(X, [1e300, 1e-300, 0.0, 1.0], qid)
+    assert model.trained_queries_.digests.size == 2
+
+
+# -- two sets of ids -------------------------------------------------------------------------------------------------
+
+
+def test_query_k_fold_with_two_sets_of_ids_is_an_error(problem, routing):
+    X, y, qid = problem
+    user = qid // 3
+    frame = pd.DataFrame(X, columns=list("abc")).assign(user=user)
+    for splitter in (QueryKFold(3, qid=user), QueryKFold(3, qid_column="user")):
+        with pytest.raises(ValueError, match=r"groups must be equal to the ids that QueryKFold was made with.*qid=qid"):
+            list(splitter.split(frame, y, qid))
+        with pytest.raises(ValueError, match="they differ"):
+            GridSearchCV(Ridge(), GRID, scoring=SCORER, cv=splitter).fit(frame, y, groups=qid)
+        search = GridSearchCV(Ridge(), GRID, scoring=SCORER, cv=splitter).fit(frame, y, qid=qid)
+        expected = [
+            ndcg_score(y[b], Ridge().fit(frame.iloc[a], y[a]).predict(frame.iloc[b]), qid=qid[b], flavor=SCORER.flavor)
+            for a, b in GroupKFold(3).split(X, y, user)
+        ]
+        assert search.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(expected), abs=1e-12)
+
+
+def test_ids_of_mixed_types_stay_apart_in_a_list(routing):
+    """NumPy would make [1, "1"] one id."""
+    X, y = np.arange(8.0)[:, None], np.array([0, 1, 1, 0, 1, 0, 0, 1])
+    qid = [1, 1, "1", "1", 2, 2, "2", "2"]
+    model = Ridge().fit(X, y)
+    expected = ndcg_score(y, model.predict(X), qid=np.repeat(range(4), 2))
+    assert ndcg_scorer("sklearn")(model, X, y, qid=qid) == expected
+    cut = [([4, 5, 6, 7], [0, 1, 2])]
+    with pytest.raises(ValueError, match="the split cuts 1 of the 2 queries that it scores: of query '1', 1 of 2 rows"):
+        cross_validate(Ridge(), X, y, scoring=ndcg_scorer("sklearn"), cv=cut, params={"groups": qid})
+
+
+def test_a_long_id_is_not_echoed_whole(routing):
+    X, y, qid = np.arange(4.0)[:, None], np.array([0, 1, 1, 0]), np.array(["a" * 100_000, "a" * 100_000, "b", "b"])
+    known = ndcg_scorer("sklearn", qid=["b", "b"])
+    for scorer, message in ((ndcg_scorer("sklearn"), "the split cuts"), (known, "must be among those")):
+        with pytest.raises(ValueError, match=message) as caught:
+            cross_validate(Ridge(), X, y, scoring=scorer, cv=[([2, 3], [0])], params={"groups": qid})
+        assert "aaaaa... (100002 characters)" in str(caught.value)
+        assert len(str(caught.value)) < 1000

@@ -10,17 +10,19 @@ pytest.importorskip("xgboost")
 pytest.importorskip("catboost")
 pytest.importorskip("pandas")
 pytest.importorskip("polars")
+pytest.importorskip("pyarrow")
 
 import pickle
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import scipy.sparse
 import sklearn
 from catboost import CatBoostRanker
 from lightgbm import LGBMRanker
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
@@ -141,6 +143,7 @@ def frames(X, qid):
     return {
         "pandas": pd.DataFrame(X, columns=names).assign(qid=qid),
         "polars": pl.DataFrame(X, schema=names).with_columns(qid=pl.Series(qid.tolist())),
+        "pyarrow": pa.table({**dict(zip(names, X.T, strict=True)), "qid": qid}),
     }
 
 
@@ -180,6 +183,67 @@ def test_ids_in_a_column_of_an_array_or_sparse_matrix(problem):
             assert np.array_equal(QueryRanker(lgbm(), qid_column=at).fit(sparse, y).predict(sparse), expected)
     frame = pd.DataFrame(np.column_stack([codes, X]))
     assert np.array_equal(QueryRanker(lgbm(), qid_column=0).fit(frame, y).predict(frame), expected)
+
+
+def test_a_number_is_never_silently_a_position_among_columns_labelled_with_numbers(problem):
+    X, y, qid = problem
+    codes = np.unique(qid, return_inverse=True)[1].astype(float)
+    wide = np.column_stack([X, codes])
+    expected = ndcg_score(y, wide[:, 0], qid=qid, flavor=LIGHTGBM)
+
+    class First(BaseEstimator):
+        def predict(self, X):
+            return np.asarray(X)[:, 0]
+
+    def uses(frame, column):
+        """The scorer, the splitter and the ranker."""
+        first = next(test.tolist() for _, test in QueryKFold(3, qid_column=column).split(frame))
+        model = QueryRanker(Ridge(), qid_column=column).fit(frame, y)
+        assert set(model.trained_queries_.ids) == set(codes)
+        return ndcg_scorer(LIGHTGBM, qid_column=column)(First(), frame, y), first
+
+    by_name = uses(pd.DataFrame(wide, columns=[*"abcd", "qid"]), "qid")
+    assert by_name[0] == expected
+    assert uses(pd.DataFrame(wide, columns=[*"abcd", "qid"]), 4) == by_name
+    assert uses(pd.DataFrame(wide, columns=[*"abcd", "qid"]), -1) == by_name
+    assert uses(pd.DataFrame(wide), 4) == by_name  # both readings are one
+    for labels, column in (
+        ([0, 4, 2, 3, 1], 1),  # the label of the ids, the position of a feature
+        ([0, 4, 2, 3, 1], 4),  # the other way round
+        ([10, 11, 12, 13, 14], 4),
+        ([0, 1, 2, 3, -1], -1),
+        ([0.0, 4.0, 2.0, 3.0, 1.0], 4),
+        (["a", 4, "b", "c", "qid"], 4),
+        ([0, 1, 2, 3, 4], -1),
+    ):
+        frame = pd.DataFrame(wide, columns=labels)
+        for use in (
+            lambda f, c: ndcg_scorer(LIGHTGBM, qid_column=c)(First(), f, y),
+            lambda f, c: list(QueryKFold(3, qid_column=c).split(f)),
+            lambda f, c: QueryRanker(Ridge(), qid_column=c)._features_and_ids(f),
+        ):
+            if labels[-1] == -1:  # the label -1 at position -1: the same column
+                use(frame, column)
+                continue
+            with pytest.raises(ValueError, match=r"X has numbers as column labels.*X\.columns\.astype\(str\)"):
+                use(frame, column)
+
+
+def test_a_table_of_pyarrow(problem):
+    X, y, qid = problem
+    table = frames(X, qid)["pyarrow"]
+    scorer = [ndcg_scorer(LIGHTGBM, qid_column=column) for column in ("qid", 4, -1)]
+
+    class First(BaseEstimator):
+        def predict(self, X):
+            return np.asarray(X["a"])
+
+    expected = ndcg_score(y, X[:, 0], qid=qid, flavor=LIGHTGBM)
+    assert [score(First(), table, y) for score in scorer] == [expected] * 3
+    for column in ("qid", 4, -1):
+        rest, ids = QueryRanker(lgbm(), qid_column=column)._features_and_ids(table)
+        assert rest.column_names == list("abcd")
+        assert ids.tolist() == qid.tolist()
 
 
 @pytest.mark.parametrize("library", RANKERS)
@@ -316,15 +380,35 @@ def test_many_cutoffs_from_one_prediction_a_fold(problem, routing):
         QueryRanker(ranker),
         {"ranker__num_leaves": [2, 4]},
         scoring=ndcg_scorer("lightgbm", k=ks),
-        refit="ndcg@10",
+        refit="ndcg_at_10",
         cv=GroupKFold(3),
     ).fit(X, y, groups=qid)
     assert len(calls) == 2 * 3
     for k in ks:
         expected = by_hand(lgbm, X, y, qid, LIGHTGBM.replace(k=k))
-        assert search.cv_results_[f"mean_test_ndcg@{k}"][1] == pytest.approx(np.mean(expected), abs=1e-12)
-    assert search.best_score_ == max(search.cv_results_["mean_test_ndcg@10"])
+        assert search.cv_results_[f"mean_test_ndcg_at_{k}"][1] == pytest.approx(np.mean(expected), abs=1e-12)
+    assert search.best_score_ == max(search.cv_results_["mean_test_ndcg_at_10"])
     assert search.score(X, y, groups=qid) == ndcg_score(y, search.predict(X), qid=qid, flavor=LIGHTGBM)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "array"])
+@pytest.mark.parametrize("k", [10, (1, 10)])
+def test_grades_in_one_column_of_a_frame(problem, routing, kind, k):
+    """They were queries of one document to the scorer: nan everywhere, and the first candidate was the best."""
+    X, y, qid = problem
+    grades = pd.DataFrame({"grade": y}) if kind == "pandas" else y[:, None]
+    grid = {"ranker__n_estimators": [1, 30]}
+    how = {"scoring": ndcg_scorer("lightgbm", k=k), "cv": GroupKFold(3)}
+    if isinstance(k, tuple):
+        how["refit"] = "ndcg_at_10"
+    search = GridSearchCV(QueryRanker(lgbm()), grid, **how).fit(X, grades, groups=qid)
+    flat = GridSearchCV(QueryRanker(lgbm()), grid, **how).fit(X, y, groups=qid)
+    name = "mean_test_ndcg_at_10" if isinstance(k, tuple) else "mean_test_score"
+    assert search.cv_results_[name].tolist() == flat.cv_results_[name].tolist()
+    assert search.best_params_ == flat.best_params_ == {"ranker__n_estimators": 30}
+    assert search.score(X, grades, groups=qid) == flat.score(X, y, groups=qid)
+    ranker = QueryRanker(lgbm()).fit(X, grades, qid)
+    assert ranker.score(X, grades, qid) == ranker.score(X, y, qid)
 
 
 # -- early stopping --------------------------------------------------------------------------------------------------
@@ -462,8 +546,8 @@ def fit(*, ranker=None, X=((1.0,), (2.0,), (3.0,)), y=(1, 0, 1), qid=(1, 1, 2), 
     ("settings", "error", "message"),
     [
         ({"qid": None}, ValueError, r"no query ids arrived.*groups=qid.*qid_column='qid'"),
-        ({"qid": (2, 1)}, ValueError, r"one a row, shape \(3,\); got \(2,\).*sizes of queries are not ids"),
-        ({"qid": ((1,), (1,), (2,))}, ValueError, r"one a row, shape \(3,\); got \(3, 1\)"),
+        ({"qid": (2, 1)}, ValueError, r"one per row, shape \(3,\); got \(2,\).*sizes of queries are not ids"),
+        ({"qid": np.array([[1], [1], [2]])}, ValueError, r"one-dimensional.*got shape \(3, 1\)"),
         ({"qid": (1, np.nan, 2)}, ValueError, "an id for every row"),
         ({"qid": (1, None, 2)}, ValueError, "an id for every row"),
         ({"qid": np.array([1, "a", 2], dtype=object)}, TypeError, "of one type.*got int, str"),

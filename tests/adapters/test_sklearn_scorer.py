@@ -5,14 +5,24 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("sklearn")
+pytest.importorskip("lightgbm")
+pytest.importorskip("pandas")
+pytest.importorskip("polars")
 
 import math
 import pickle
+import re
 import warnings
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import sklearn
+from lightgbm import LGBMRanker
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.metrics import ndcg_score as sklearn_ndcg_score
 from sklearn.model_selection import (
@@ -23,12 +33,12 @@ from sklearn.model_selection import (
     cross_validate,
     permutation_test_score,
 )
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ndcg_ml import Flavor, ndcg_score
-from ndcg_ml.sklearn import ndcg_scorer
+from ndcg_ml.sklearn import CutQueryWarning, QueryRanker, ndcg_scorer
 
 LIGHTGBM = Flavor.preset("lightgbm", k=10)
 
@@ -138,7 +148,7 @@ def test_classifiers_without_grades_are_refused(problem):
 def test_predictions_of_another_shape_are_refused(problem):
     X, y, qid = problem
     two = LinearRegression().fit(X, np.stack([y, y], axis=1))
-    with pytest.raises(ValueError, match=r"one score a document, shape \(\d+,\); LinearRegression returned shape"):
+    with pytest.raises(ValueError, match=r"one score per document, shape \(\d+,\); LinearRegression returned shape"):
         ndcg_scorer("sklearn")(two, X, y, qid=qid)
     column = LinearRegression().fit(X, y[:, None])
     flat = LinearRegression().fit(X, y)
@@ -178,7 +188,7 @@ def test_sizes_in_place_of_ids_never_give_a_result(problem, routing):
     X, y, qid = problem
     _, sizes = np.unique(qid, return_counts=True)
     search = GridSearchCV(Ridge(), {"alpha": [1.0, 2.0]}, scoring=ndcg_scorer(LIGHTGBM), cv=3)
-    with pytest.raises(ValueError, match=r"query ids must be one a row.*sizes of queries are not ids"):
+    with pytest.raises(ValueError, match=r"query ids must be one per row.*sizes of queries are not ids"):
         search.fit(X, y, groups=sizes)
 
 
@@ -197,7 +207,7 @@ def test_called_directly_errors_are_exceptions(problem):
     fitted = Ridge().fit(X, y)
     with pytest.raises(ValueError, match="no query ids arrived"):
         ndcg_scorer(LIGHTGBM)(fitted, X, y)
-    with pytest.raises(ValueError, match="query ids must be one a row"):
+    with pytest.raises(ValueError, match="query ids must be one per row"):
         ndcg_scorer(LIGHTGBM)(fitted, X, y, qid=qid[:-1])
 
 
@@ -239,3 +249,298 @@ def test_pickle_repr_and_cutoff(problem):
     assert again(fitted, X, y, qid=qid) == ndcg_score(y, fitted.predict(X), qid=qid, flavor="lightgbm@3")
     assert repr(again) == repr(scorer) == f"ndcg_scorer('{Flavor.preset('lightgbm', k=3)}')"
     assert ndcg_scorer(LIGHTGBM, k=None).flavor.k is None
+
+
+# -- labels in one column --------------------------------------------------------------------------------------------
+
+
+class OneColumn(BaseEstimator, RegressorMixin):
+    """As skorch's NeuralNetRegressor: labels and predictions have two dimensions."""
+
+    def __init__(self, sign=1):
+        self.sign = sign
+
+    def fit(self, X, y):
+        assert np.ndim(y) == 2
+        self.coef_ = np.zeros((X.shape[1], 1))
+        self.coef_[0] = self.sign
+        return self
+
+    def predict(self, X):
+        return X @ self.coef_
+
+
+COLUMN_REGRESSORS = {
+    "skorch-like": (OneColumn(), {"sign": [-1, 1]}),
+    "neighbours": (KNeighborsRegressor(3), {"n_neighbors": [1, 50]}),
+    "least squares": (PLSRegression(1), {"n_components": [1, 2]}),
+    "linear": (LinearRegression(), {"fit_intercept": [False, True]}),
+}
+
+
+@pytest.mark.parametrize("how", COLUMN_REGRESSORS)
+@pytest.mark.parametrize("k", [10, (1, 10)])
+def test_labels_in_one_column_are_one_label_per_row(problem, routing, how, k):
+    X, y, qid = problem
+    model, grid = COLUMN_REGRESSORS[how]
+    refit = {"refit": "ndcg_at_10"} if isinstance(k, tuple) else {}
+    search = GridSearchCV(model, grid, scoring=ndcg_scorer("lightgbm", k=k), cv=GroupKFold(3), **refit)
+    search.fit(X, y[:, None], groups=qid)
+    means = search.cv_results_["mean_test_ndcg_at_10" if refit else "mean_test_score"]
+    for params, mean in zip(search.cv_results_["params"], means, strict=True):
+        expected = []
+        for train, test in GroupKFold(3).split(X, y, qid):
+            scores = sklearn.clone(model).set_params(**params).fit(X[train], y[train, None]).predict(X[test])
+            expected.append(ndcg_score(y[test], scores.reshape(-1), qid=qid[test], flavor=LIGHTGBM))
+        assert mean == pytest.approx(np.mean(expected), abs=1e-12)
+    assert 0 < search.best_score_ == max(means) < 1
+
+
+def test_labels_in_one_column_without_ids_are_not_queries_of_one_document(problem):
+    X, y, qid = problem
+    search = GridSearchCV(OneColumn(), {"sign": [-1, 1]}, scoring=ndcg_scorer(LIGHTGBM), cv=GroupKFold(3))
+    with pytest.raises(ValueError, match="no query ids arrived"):
+        search.fit(X, y[:, None], groups=qid)  # without routing they do not reach the scorer
+    column = pd.DataFrame({"grade": y})
+    for labels in (column, pl.DataFrame({"grade": y}), y[:, None].tolist()):
+        got = ndcg_scorer(LIGHTGBM)(OneColumn().fit(X, y[:, None]), X, labels, qid=qid)
+        assert got == ndcg_score(y, X[:, 0], qid=qid, flavor=LIGHTGBM)
+
+
+def test_two_dimensional_labels_take_no_ids(problem, routing):
+    rng = np.random.default_rng(0)
+    X, Y, user = rng.normal(size=(40, 3)), rng.integers(0, 4, (40, 6)), np.repeat(np.arange(8), 5)
+    fitted = Ridge().fit(X, Y)
+    for settings, ids in (({}, {"qid": user}), ({}, {"groups": user}), ({"qid_column": 0}, {}), ({"qid": user}, {})):
+        with pytest.raises(ValueError, match=r"two dimensions, shape \(40, 6\), has one query per row and takes no"):
+            ndcg_scorer("sklearn", **settings)(fitted, X, Y, **ids)
+    search = GridSearchCV(Ridge(), {"alpha": [1.0, 9.0]}, scoring=ndcg_scorer("sklearn"), cv=GroupKFold(4))
+    with pytest.raises(ValueError, match=r"set_score_request\(qid=False\)"):
+        search.fit(X, Y, groups=user)
+    search.set_params(scoring=ndcg_scorer("sklearn").set_score_request(qid=False)).fit(X, Y, groups=user)
+    folds = GroupKFold(4).split(X, Y, user)
+    expected = [ndcg_score(Y[test], Ridge().fit(X[train], Y[train]).predict(X[test])) for train, test in folds]
+    assert search.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(expected), abs=1e-12)
+
+
+# -- errors stop a search --------------------------------------------------------------------------------------------
+
+
+class Predicts(Ridge):
+    """What it predicts is wrong for one candidate."""
+
+    def __init__(self, alpha=1.0, what="nan"):
+        super().__init__(alpha)
+        self.what = what
+
+    def predict(self, X):
+        if self.alpha < 2:
+            return super().predict(X)
+        if self.what == "raises":
+            raise RuntimeError("out of order")
+        return {"nan": np.full(len(X), np.nan), "words": np.full(len(X), "a"), "two": np.zeros((len(X), 2))}[self.what]
+
+
+OF_THE_ESTIMATOR = {
+    "nan": "must not hold NaN",
+    "words": "must hold real numbers",
+    "raises": "RuntimeError: out of order",
+}
+
+
+@pytest.mark.parametrize("how", ["one cut-off", "several cut-offs", "a dict of scorers", "two processes"])
+@pytest.mark.parametrize("what", ["two", *OF_THE_ESTIMATOR])
+def test_every_error_of_the_scorer_stops_a_search(problem, routing, how, what):
+    X, y, qid = problem
+    scoring, refit = {
+        "several cut-offs": (ndcg_scorer("sklearn", k=(1, 5)), "ndcg_at_5"),
+        "a dict of scorers": ({"a": ndcg_scorer("sklearn")}, "a"),
+    }.get(how, (ndcg_scorer("sklearn"), True))
+    search = GridSearchCV(
+        Predicts(what=what),
+        {"alpha": [1.0, 2.0]},
+        scoring=scoring,
+        refit=refit,
+        cv=GroupKFold(3),
+        n_jobs=2 if how == "two processes" else None,
+    )
+    message = OF_THE_ESTIMATOR.get(what, r"one score per document, shape \(\d+,\); Predicts returned shape")
+    with pytest.raises(ValueError, match=f"an error of the NDCG scorer: .*{message}"):
+        search.fit(X, y, groups=qid)
+
+
+@pytest.mark.parametrize("how", ["one cut-off", "a dict of scorers"])
+def test_a_number_for_error_score_stands_for_what_the_estimator_fails_at(problem, routing, how):
+    X, y, qid = problem
+    scoring, key = (ndcg_scorer("sklearn"), "score") if how == "one cut-off" else ({"a": ndcg_scorer("sklearn")}, "a")
+
+    def search(what, y=y):
+        return GridSearchCV(
+            Predicts(what=what),
+            {"alpha": [2.0, 1.0]},
+            scoring=scoring,
+            refit=True if key == "score" else key,
+            cv=GroupKFold(3),
+            error_score=-1.0,
+        ).fit(X, y, groups=qid)
+
+    for what in OF_THE_ESTIMATOR:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = search(what)
+        assert found.cv_results_[f"mean_test_{key}"][0] == -1.0
+        assert found.best_params_ == {"alpha": 1.0}
+    with pytest.raises(ValueError, match="one score per document"):
+        search("two")
+    with pytest.raises(ValueError, match="y_true must be >= 0"):
+        search("nan", y - 5)
+
+
+@pytest.mark.parametrize("what", OF_THE_ESTIMATOR)
+def test_error_score_raise_raises_what_the_estimator_raised(problem, routing, what):
+    X, y, qid = problem
+    kind = {"raises": RuntimeError, "words": TypeError}.get(what, ValueError)
+    search = GridSearchCV(
+        Predicts(what=what),
+        {"alpha": [2.0]},
+        scoring=ndcg_scorer("sklearn"),
+        cv=GroupKFold(3),
+        error_score="raise",
+    )
+    with pytest.raises(kind, match=OF_THE_ESTIMATOR[what].removeprefix("RuntimeError: ")):
+        search.fit(X, y, groups=qid)
+
+
+def test_a_cut_query_warning_that_is_an_error_does_not_become_nan(problem, routing):
+    X, y, qid = problem
+    model = QueryRanker(Ridge()).fit(X[::2], y[::2], qid[::2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CutQueryWarning)
+        with pytest.raises(CutQueryWarning, match="in training with other rows"):
+            ndcg_scorer("sklearn")(model, X[1::2], y[1::2], qid=qid[1::2])
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_names_of_several_cutoffs_are_names_for_experiment_trackers(problem, routing):
+    """mlflow takes letters, digits, '_', '-', '.', ' ', ':' and '/' in the name of a metric."""
+    X, y, qid = problem
+    scorer = ndcg_scorer("sklearn", k=(1, 10, None))
+    assert scorer.names == ("ndcg_at_1", "ndcg_at_10", "ndcg")
+    got = cross_validate(Ridge(), X, y, scoring=scorer, cv=GroupKFold(3), params={"groups": qid})
+    assert {"test_ndcg_at_1", "test_ndcg_at_10", "test_ndcg"} <= set(got)
+    assert all(re.fullmatch(r"[/\w.\- :]*", name, flags=re.ASCII) for name in got)
+    search = GridSearchCV(Ridge(), {"alpha": [1.0, 2.0]}, scoring=scorer, refit="ndcg_at_10", cv=GroupKFold(3))
+    assert search.fit(X, y, groups=qid).best_score_ == max(search.cv_results_["mean_test_ndcg_at_10"])
+
+
+# -- split by user, score by query -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def users(problem):
+    """The user of each row: every user has two queries of the same length or not."""
+    _, _, qid = problem
+    return np.char.add("u", (np.unique(qid, return_inverse=True)[1] // 2).astype(str))
+
+
+def by_user(X, y, qid, users, alpha=1.0):
+    scores = []
+    for train, test in GroupKFold(4).split(X, y, users):
+        scores.append(
+            ndcg_score(y[test], Ridge(alpha).fit(X[train], y[train]).predict(X[test]), qid=qid[test], flavor=LIGHTGBM)
+        )
+    return scores
+
+
+SCORER_NAMES = {
+    "by default": (ndcg_scorer(LIGHTGBM), "qid"),
+    "qid=True": (ndcg_scorer(LIGHTGBM).set_score_request(qid=True), "qid"),
+    "by another name": (ndcg_scorer(LIGHTGBM).set_score_request(qid="session"), "session"),
+}
+
+
+@pytest.mark.parametrize("how", SCORER_NAMES)
+def test_split_by_user_and_score_by_query(problem, routing, users, how):
+    X, y, qid = problem
+    scorer, name = SCORER_NAMES[how]
+    search = GridSearchCV(Ridge(), {"alpha": [1.0, 100.0]}, scoring=scorer, cv=GroupKFold(4))
+    search.fit(X, y, groups=users, **{name: qid})
+    for row, alpha in enumerate([1.0, 100.0]):
+        expected = np.mean(by_user(X, y, qid, users, alpha))
+        assert search.cv_results_["mean_test_score"][row] == pytest.approx(expected, abs=1e-12)
+    wrong = GridSearchCV(Ridge(), {"alpha": [1.0]}, scoring=scorer, cv=GroupKFold(4))
+    if how == "by default":  # without anything called ids, groups are the ids, and here these would be users
+        by_users = wrong.fit(X, y, groups=users).best_score_
+        assert by_users != pytest.approx(search.cv_results_["mean_test_score"][0], abs=1e-3)
+    else:
+        with pytest.raises(ValueError, match="no query ids arrived"):
+            wrong.fit(X, y, groups=users)
+
+
+def test_split_by_user_and_score_by_query_with_a_ranker(problem, routing, users):
+    X, y, qid = problem
+    expected = []
+    for train, test in GroupKFold(4).split(X, y, users):
+        fitted = QueryRanker(LGBMRanker(n_estimators=3, verbosity=-1, n_jobs=1)).fit(X[train], y[train], qid[train])
+        expected.append(fitted.score(X[test], y[test], qid[test]))
+    model = QueryRanker(LGBMRanker(n_estimators=3, verbosity=-1, n_jobs=1))
+    for scoring in (None, ndcg_scorer("sklearn")):
+        got = cross_val_score(
+            model, X, y, scoring=scoring, cv=GroupKFold(4), params={"groups": users, "qid": qid}, error_score="raise"
+        )
+        assert got == pytest.approx(expected, abs=1e-12)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(qid=qid)
+    model = QueryRanker(LGBMRanker(n_estimators=3, verbosity=-1, n_jobs=1), qid_column="qid")
+    for scoring in (None, ndcg_scorer("sklearn", qid_column="qid")):
+        got = cross_val_score(
+            model, frame, y, scoring=scoring, cv=GroupKFold(4), params={"groups": users}, error_score="raise"
+        )
+        assert got == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_column_of_ids_wins_over_the_groups_of_the_splitter(problem, routing, users):
+    X, y, qid = problem
+    codes = np.unique(qid, return_inverse=True)[1]
+    wide = np.column_stack([X, codes])
+    scorer = ndcg_scorer(LIGHTGBM, qid_column=-1)
+    first = make_pipeline(FunctionTransformer(lambda X: X[:, :4]), Ridge())
+    got = cross_val_score(first, wide, y, scoring=scorer, cv=GroupKFold(4), params={"groups": users})
+    assert got == pytest.approx(by_user(X, y, qid, users), abs=1e-12)
+
+
+@pytest.mark.parametrize("tool", ["cross_validate", "RandomizedSearchCV", "RFECV", "SequentialFeatureSelector"])
+def test_tools_that_split_by_user_and_score_by_query_see_cut_queries(problem, routing, users, tool):
+    """The split is compared with the ids, not with the groups."""
+    X, y, qid = problem
+    of_rows = np.arange(len(y)) % 7  # groups that cut queries
+    scorer = ndcg_scorer(LIGHTGBM)
+
+    def run(groups):
+        cv, ids = GroupKFold(4), {"groups": groups, "qid": qid}
+        if tool == "cross_validate":
+            cross_validate(Ridge(), X, y, scoring=scorer, cv=cv, params=ids)
+        elif tool == "RandomizedSearchCV":
+            RandomizedSearchCV(Ridge(), {"alpha": [1.0, 2.0]}, n_iter=2, scoring=scorer, cv=cv).fit(X, y, **ids)
+        elif tool == "RFECV":
+            RFECV(Ridge(), scoring=scorer, cv=cv).fit(X, y, **ids)
+        else:
+            SequentialFeatureSelector(Ridge(), n_features_to_select=1, scoring=scorer, cv=cv).fit(X, y, **ids)
+
+    run(users)
+    with pytest.raises(ValueError, match="the split cuts"):
+        run(of_rows)
+
+
+@pytest.mark.parametrize("request_", [1, "two words", "", b"qid"])
+def test_a_request_is_a_name(request_):
+    with pytest.raises(ValueError, match="qid must be True, False, None or the name of a keyword argument"):
+        ndcg_scorer("sklearn").set_score_request(qid=request_)
+
+
+def test_a_request_goes_with_copies_of_the_scorer():
+    scorer = ndcg_scorer("sklearn").set_score_request(qid="session")
+    for again in (pickle.loads(pickle.dumps(scorer)), sklearn.clone(scorer, safe=False)):
+        assert again.get_metadata_routing().score.requests == {"qid": "session", "groups": False}
+    assert scorer.set_score_request().get_metadata_routing().score.requests == {"qid": True, "groups": True}
