@@ -62,6 +62,8 @@ def relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[
 
 
 def _relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[FloatArray, IntArray | None]:
+    if flavor.ideal == "max":  # the top of the scale in float32 may be a little above the top itself
+        labels = np.minimum(labels, np.float64(flavor.max_grade or 0.0))
     if flavor.gain == "exponential":
         ceiling = flavor.max_grade or 0.0 if flavor.ideal == "max" else 0.0
         top = max(float(labels.max(initial=0.0)), ceiling)
