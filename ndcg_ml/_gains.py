@@ -129,10 +129,14 @@ def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
         and graded.sizes.any()
         and (highest := _range(labels, graded)[1]) > flavor.max_grade
     ):
-        raise ValueError(
-            f"y_true must not exceed Flavor.max_grade={flavor.max_grade:g}; got {highest:g}. "
-            "Raise max_grade to the top of the grade scale."
-        )
+        listed = labels if graded.order is None else labels[graded.order]
+        with np.errstate(over="ignore", under="ignore"):
+            in_float32 = float(np.float32(flavor.max_grade))  # which may be a little above it: 0.8 is 0.80000001
+        if highest != in_float32 or ((listed > flavor.max_grade) & (listed != in_float32)).any():
+            raise ValueError(
+                f"y_true must not exceed Flavor.max_grade={flavor.max_grade}; got {highest}. "
+                "Raise max_grade to the top of the grade scale."
+            )
     if isinstance(flavor.gain, tuple):
         listed = labels if graded.order is None else labels[graded.order]
         wrong = (listed != np.floor(listed)) | (listed < 0)
@@ -165,6 +169,8 @@ def _relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple
 
 
 def _of_listed(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[FloatArray, IntArray | None]:
+    if flavor.ideal == "max":  # the top of the scale in float32 may be a little above the top itself
+        labels = np.minimum(labels, np.float64(flavor.max_grade or 0.0))
     if flavor.gain == "exponential":
         ceiling = flavor.max_grade or 0.0 if flavor.ideal == "max" else 0.0
         top = max(float(labels.max(initial=0.0)), ceiling)

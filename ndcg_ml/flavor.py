@@ -90,7 +90,8 @@ class Flavor:
         Only with ``ideal="recall"``: the ideal uses the first ``recall_depth`` retrieved documents. Where a tied run
         crosses that depth and ties are averaged, its places inside the depth hold the run's mean gain.
     max_grade : float or None, default None
-        The top of the grade scale. A label above it is an error; ``ideal="max"`` needs it.
+        The top of the grade scale. A label above it is an error (but not the same number in float32, which may be a
+        little larger: 0.80000001 is 0.8); ``ideal="max"`` needs it.
     k : int or None, default None
         Cut-off: ranks beyond k do not count. None is no cut-off.
     short_lists : {"score", "zero"}, default "score"

@@ -140,12 +140,15 @@ def _gain(flavor: Flavor, document: Document) -> Fraction:
         assert flavor.negative != "raise"
         if flavor.negative == "zero":
             return Fraction(0)
-    return _gain_of_grade(flavor, document.grade)
+    grade, top = document.grade, flavor.max_grade
+    if top is not None and grade > top:
+        assert grade == _as_float32(top)
+        grade = top if flavor.ideal == "max" else grade
+    return _gain_of_grade(flavor, grade)
 
 
 def _gain_of_grade(flavor: Flavor, grade: float | None) -> Fraction:
     assert grade is not None
-    assert flavor.max_grade is None or grade <= flavor.max_grade
     if callable(flavor.gain):
         return Fraction(flavor.gain(grade))
     if isinstance(flavor.gain, tuple):

@@ -34,6 +34,7 @@ def half_power(rank: int) -> float:
 GAIN_FUNCTIONS: list[Callable[[float], float]] = [square_root]
 DISCOUNT_FUNCTIONS: list[Callable[[int], float]] = [slow_decay, half_power]
 SORTED_IDEALS = ("global", "recall", "local", "max")
+TOPS = [0.0, 0.8, 1.0, 2.5, 4.0, 1000.0, 5000.0]
 TIES = ("average", "first", "last", "best", "worst", "docid")
 
 # Scores that tie, nearly tie (1e-9 apart: one value in float32), or sit at the ends of the line.
@@ -72,9 +73,7 @@ def flavors(
     elif discount == "callable":
         discount = draw(st.sampled_from(DISCOUNT_FUNCTIONS))
     ideal = fixed.get("ideal", draw(st.sampled_from(ideals)))
-    top = (
-        float(len(gain) - 1) if isinstance(gain, tuple) else draw(st.sampled_from([0.0, 1.0, 2.5, 4.0, 1000.0, 5000.0]))
-    )
+    top = float(len(gain) - 1) if isinstance(gain, tuple) else draw(st.sampled_from(TOPS))
     switches: dict[str, Any] = {
         "gain": gain,
         "off_table": draw(st.sampled_from(["raise", "zero"])) if isinstance(gain, tuple) else "raise",
@@ -216,6 +215,8 @@ def _labels(draw: st.DrawFn, flavor: Flavor) -> st.SearchStrategy[float]:
             values += [1e-300, 5e-310]
     if flavor.max_grade is not None:
         values = [v for v in values if v <= flavor.max_grade]
+        if not isinstance(flavor.gain, tuple):
+            values.append(float(np.float32(flavor.max_grade)))  # 0.8 from float32 is a little more than 0.8
     negatives = [-1.0, -2.0, -0.5]
     if flavor.negative in ("zero", "drop") or (flavor.negative == "allow" and not isinstance(flavor.gain, tuple)):
         values += negatives if draw(st.booleans()) else []

@@ -67,7 +67,10 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor) -> Judgements:
             gainless = gainless | negative
     plain = listed & ~gainless
     if flavor.max_grade is not None:
-        faults["above_scale"] = plain & (grade > flavor.max_grade)
+        # The top of the scale in float32 may be a little above the top itself: 0.8 is 0.80000001.
+        largest = torch.finfo(torch.float32).max
+        in_float32 = grade.new_full((), max(-largest, min(flavor.max_grade, largest)), dtype=torch.float32)
+        faults["above_scale"] = plain & (grade > flavor.max_grade) & (grade != in_float32)
     if isinstance(flavor.gain, tuple):
         wrong = plain & ((grade != grade.floor()) | (grade < 0))
         if flavor.off_table == "raise":
@@ -86,6 +89,8 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: La
     """
     counted = counted & ~judgements.gainless
     grade = torch.where(counted, judgements.grade, 0.0)
+    if flavor.ideal == "max":
+        grade = grade.clamp(max=flavor.max_grade)
     if flavor.gain == "exponential":
         exponent = layout.largest(grade)
         top = None

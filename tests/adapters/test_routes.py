@@ -1,0 +1,454 @@
+"""One number on every route: the promise of the package, for any flavor, any data and any way in.
+
+What a route cannot be given is left out of its draws, and said at the route: a boosting library holds labels and
+weights in float32, and XGBoost's scores are float32, so that every label, weight and score here is a float32; none
+holds a label that is NaN. Streams, torch's metric and scikit-learn's scorers take no query weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from types import EllipsisType
+from typing import Any, NamedTuple
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import sklearn
+import torch
+import xgboost as xgb
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from oracle import Document, NothingToAverageError, oracle, oracle_overall
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import cross_validate
+from strategies import Problem, flavors, problems
+
+import ndcg_ml
+import ndcg_ml.catboost
+import ndcg_ml.lightgbm
+import ndcg_ml.torch
+import ndcg_ml.xgboost
+from ndcg_ml import Flavor, evaluate_batches, evaluate_part, ndcg_score
+from ndcg_ml.sklearn import QueryRanker, ndcg_scorer
+
+K = int | None | EllipsisType
+
+
+class Case(NamedTuple):
+    """A problem as arrays, query after query."""
+
+    flavor: Flavor
+    k: K
+    problem: Problem
+
+    @property
+    def cut(self) -> int | None:
+        return self.flavor.k if isinstance(self.k, EllipsisType) else self.k
+
+    @property
+    def labels(self) -> np.ndarray:
+        return np.array([d.grade for d in self.problem.documents])
+
+    @property
+    def scores(self) -> np.ndarray:
+        return np.array([d.score for d in self.problem.documents])
+
+    @property
+    def group(self) -> np.ndarray:
+        return np.array(self.problem.group)
+
+    @property
+    def qid(self) -> np.ndarray:
+        return 7 * np.repeat(np.arange(self.group.size), self.group)
+
+    @property
+    def row_weight(self) -> np.ndarray | None:
+        weights = self.problem.weights
+        return None if weights is None else np.repeat(weights, self.group)
+
+    @property
+    def interleaved(self) -> np.ndarray:
+        """Rows in an order that mixes the queries, and leaves that within each as it is: some tie rules go by it."""
+        return np.argsort(np.concatenate([np.arange(n) for n in self.group]), kind="stable")
+
+
+class Scored(BaseEstimator):
+    """An estimator whose scores are the last column of X."""
+
+    def fit(self, X: Any, y: Any) -> Scored:
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.asarray(X)[:, -1]
+
+
+# -- NumPy -------------------------------------------------------------------------------------------------------------
+
+
+def dense(case: Case) -> float:
+    n = case.group.size
+    arguments = {} if case.problem.weights is None else {"query_weight": case.problem.weights}
+    return ndcg_score(case.labels.reshape(n, -1), case.scores.reshape(n, -1), flavor=case.flavor, k=case.k, **arguments)
+
+
+def group(case: Case) -> float:
+    return ndcg_score(**case.problem.flat(case.flavor), flavor=case.flavor, k=case.k)
+
+
+def mask(case: Case) -> float:
+    return ndcg_score(**case.problem.padded(case.flavor), flavor=case.flavor, k=case.k)
+
+
+def qid(case: Case) -> float:
+    order = case.interleaved
+    return ndcg_score(
+        case.labels[order],
+        case.scores[order],
+        qid=case.qid[order],
+        query_weight=case.problem.weights,  # in the order in which the queries appear, here theirs
+        flavor=case.flavor,
+        k=case.k,
+    )
+
+
+def prepared(case: Case) -> float:
+    weight = case.problem.weights
+    return ndcg_ml.prepare(case.labels, group=case.group, query_weight=weight, flavor=case.flavor, k=case.k)(
+        case.scores
+    )
+
+
+def table(case: Case) -> float:
+    return ndcg_ml.evaluate(**case.problem.flat(case.flavor), flavor=case.flavor, k=case.k).value
+
+
+def stream(case: Case) -> float:
+    n = max(1, case.labels.size // 3)  # queries are cut by the batches
+    starts = range(0, case.labels.size, n)
+    batches = ((case.labels[at : at + n], case.scores[at : at + n], case.qid[at : at + n]) for at in starts)
+    return evaluate_batches(batches, flavor=case.flavor, k=case.k).value
+
+
+def parts(case: Case) -> float:
+    weight, first = case.problem.weights, case.qid == 0
+    found = [
+        evaluate_part(
+            case.labels[rows],
+            case.scores[rows],
+            qid=case.qid[rows],
+            query_weight=None if weight is None else some,
+            flavor=case.flavor,
+            k=case.k,
+        )
+        for rows, some in ((~first, (weight or ())[1:]), (first, (weight or ())[:1]))
+    ]
+    return sum(found[1:], found[0]).value
+
+
+# -- torch -------------------------------------------------------------------------------------------------------------
+
+
+def tensors(case: Case, padded: bool) -> dict[str, torch.Tensor]:
+    found = case.problem.padded(case.flavor) if padded else {"y_true": case.labels, "y_score": case.scores}
+    names = {"y_score": "preds", "y_true": "target", "mask": "mask"}
+    return {name: torch.from_numpy(found[of]) for of, name in names.items() if of in found}
+
+
+def torch_padded(case: Case) -> float:
+    metric = ndcg_ml.torch.NDCG(case.flavor, k=case.k)
+    metric.update(**tensors(case, padded=True))
+    return metric.compute().item()
+
+
+def torch_flat(case: Case) -> float:
+    metric, order = ndcg_ml.torch.NDCG(case.flavor, k=case.k), torch.from_numpy(case.interleaved)
+    metric.update(**{name: rows[order] for name, rows in rows_of(case).items()})
+    return metric.compute().item()
+
+
+def torch_split(case: Case) -> float:
+    metric = ndcg_ml.torch.NDCG(case.flavor, k=case.k, split_queries=True)
+    n = max(1, case.labels.size // 2)
+    for at in range(0, case.labels.size, n):
+        metric.update(**{name: rows[at : at + n] for name, rows in rows_of(case).items()})
+    return metric.compute().item()
+
+
+def rows_of(case: Case) -> dict[str, torch.Tensor]:
+    return {**tensors(case, padded=False), "indexes": torch.from_numpy(case.qid)}
+
+
+def torch_kernel_padded(case: Case) -> float:
+    found = tensors(case, padded=True)
+    of_queries = ndcg_ml.torch.ndcg(found["preds"], found["target"], mask=found["mask"], flavor=case.flavor, k=case.k)
+    return mean_of_queries(of_queries, case)
+
+
+def torch_kernel_flat(case: Case) -> float:
+    found = rows_of(case)
+    of_queries = ndcg_ml.torch.ndcg(
+        found["preds"], found["target"], indexes=found["indexes"], flavor=case.flavor, k=case.k
+    )
+    return mean_of_queries(of_queries, case)
+
+
+def mean_of_queries(ndcg: torch.Tensor, case: Case) -> float:
+    counted = ndcg[~ndcg.isnan()] if case.flavor.empty == "skip" else ndcg
+    if not counted.numel():
+        raise ValueError("nothing to average")
+    return float(np.average(counted.numpy()))
+
+
+# -- boosting libraries ------------------------------------------------------------------------------------------------
+
+
+def lightgbm_feval(case: Case) -> float:
+    return lightgbm_value(ndcg_ml.lightgbm.NDCGEval(case.flavor, case.k), case)
+
+
+def lightgbm_stopping(case: Case) -> float:
+    return lightgbm_value(ndcg_ml.lightgbm.StopEarly(case.flavor, case.k).train()["feval"], case)
+
+
+def lightgbm_value(feval: Any, case: Case) -> float:
+    data = lgb.Dataset(
+        np.zeros((case.labels.size, 1)),
+        case.labels,
+        group=case.group,
+        weight=case.row_weight,
+        params={"verbosity": -1, "feature_pre_filter": False},
+    ).construct()
+    return of_cut(feval(case.scores, data), case)
+
+
+def lightgbm_eval_metric(case: Case) -> float:
+    feval = ndcg_ml.lightgbm.NDCGEval(case.flavor, case.k)
+    return of_cut(feval(case.labels, case.scores, case.row_weight, case.group), case)
+
+
+def of_cut(found: Any, case: Case) -> float:
+    [[name, value, *_]] = found
+    assert name == case.flavor.metric_name + ("" if case.cut is None else f"@{case.cut}")
+    return value
+
+
+def matrix(case: Case) -> xgb.DMatrix:
+    return xgb.DMatrix(
+        np.zeros((case.labels.size, 1)), case.labels, group=case.group, weight=case.problem.weights, nthread=1
+    )
+
+
+def xgboost_eval(case: Case) -> float:
+    return of_cut(ndcg_ml.xgboost.NDCGEval(case.flavor, case.k)(case.scores.astype(np.float32), matrix(case)), case)
+
+
+def xgboost_callback(case: Case) -> float:
+    """Of a model that has learned nothing, so that its scores are where it started."""
+    callback = ndcg_ml.xgboost.NDCGCallback(
+        case.flavor,
+        case.k,
+        X=np.zeros((case.labels.size, 1)),
+        y=case.labels,
+        group=case.group,
+        query_weight=case.problem.weights,
+        base_margin=case.scores,
+    )
+    data, log = xgb.DMatrix(np.zeros((1, 1)), [0.0], base_margin=[0.0], nthread=1), {}
+    xgb.train({"eta": 0, "nthread": 1}, data, 1, evals_result=log, callbacks=[callback])
+    return of_cut([(name, *values) for name, values in log["validation"].items()], case)
+
+
+def catboost_eval(case: Case) -> float:
+    metric = ndcg_ml.catboost.NDCGEval(case.flavor, case.k, pools=[(case.labels, case.qid)])
+    value, weight = metric.evaluate((case.scores,), case.labels.astype(np.float32), case.row_weight)
+    return of_cut([(metric.name, metric.get_final_error(value, weight))], case)
+
+
+# -- scikit-learn ------------------------------------------------------------------------------------------------------
+
+
+def scorer(case: Case) -> float:
+    return ndcg_scorer(case.flavor, case.k)(Scored(), case.scores[:, None], case.labels, qid=case.qid)
+
+
+def scorer_routed(case: Case) -> float:
+    of_query = ndcg_scorer(case.flavor, case.k)
+    with sklearn.config_context(enable_metadata_routing=True):
+        [(name, alias)] = of_query.get_metadata_routing().score.requests.items()
+        return cross_validated(
+            of_query, case.scores[:, None], case, params={alias if isinstance(alias, str) else name: case.qid}
+        )
+
+
+def scorer_of_column(case: Case) -> float:
+    X = np.stack([case.qid, case.scores], axis=1)
+    return cross_validated(ndcg_scorer(case.flavor, case.k, qid_column=0), X, case)
+
+
+def cross_validated(scoring: Any, X: np.ndarray, case: Case, **arguments: Any) -> float:
+    every = np.arange(case.labels.size)
+    found = cross_validate(Scored(), X, case.labels, scoring=scoring, cv=[(every, every)], **arguments)
+    return float(found["test_score"][0])
+
+
+def query_ranker(case: Case) -> float:
+    X = case.scores[:, None]
+    model = QueryRanker(Scored(), flavor=case.flavor.replace(k=case.cut)).fit(X, case.labels, case.qid)
+    return model.score(X, case.labels, case.qid)
+
+
+# -- the property ------------------------------------------------------------------------------------------------------
+
+WEIGHED = {
+    dense, group, mask, qid, prepared, table, parts, lightgbm_feval, lightgbm_stopping, lightgbm_eval_metric,
+    xgboost_eval, xgboost_callback, catboost_eval,
+}  # fmt: skip
+OF_JUDGED = {lightgbm_feval, lightgbm_stopping, xgboost_eval, catboost_eval, query_ranker}
+OF_FINITE_SCORES = {xgboost_callback, scorer, scorer_routed, scorer_of_column, query_ranker}
+OF_MACRO = {torch_kernel_padded, torch_kernel_flat}
+OF_ORDINARY_SUMS = {torch_padded, torch_flat, torch_split}
+ROUTES: list[Callable[[Case], float]] = [
+    dense, group, mask, qid, prepared, table, stream, parts,
+    torch_padded, torch_flat, torch_split, torch_kernel_padded, torch_kernel_flat,
+    lightgbm_feval, lightgbm_stopping, lightgbm_eval_metric, xgboost_eval, xgboost_callback, catboost_eval,
+    scorer, scorer_routed, scorer_of_column, query_ranker,
+]  # fmt: skip
+
+
+def in_float32(value: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
+
+
+def longer(query: tuple[Document, ...]) -> list[Document]:
+    """More documents of these grades, so that a cut-off at 10 cuts; not one tied, for the oracle tries all orders."""
+    scores = np.arange(9) + 3.0625
+    return [Document(grade=query[at % len(query)].grade, score=float(score)) for at, score in enumerate(scores)]
+
+
+@st.composite
+def cases(draw: st.DrawFn, route: Callable[[Case], float]) -> Case:
+    """What this route, and every other one, can be given."""
+    fixed = {"unjudged": "raise"} if route in OF_JUDGED else {}
+    flavor = draw(
+        flavors(
+            ties=draw(st.sampled_from(["average", "first", "last", "best", "worst"])),
+            empty=draw(st.sampled_from([0.0, 1.0, "skip", "raise"])),  # a nan would freeze early stopping
+            negative=draw(st.sampled_from(["raise", "zero", "drop"])),  # sums that cancel are equal to few digits
+            aggregate=draw(st.sampled_from(["macro"] if route in OF_MACRO else ["macro", "micro"])),
+            **fixed,
+        )
+    )
+    assume(not isinstance(flavor.gain, tuple) or min(flavor.gain) >= 0)
+    problem = draw(problems(flavor, max_docs=5, max_queries=4, retrieved=False, finite=route in OF_FINITE_SCORES))
+    kept = [at for at, query in enumerate(problem.queries) if query]
+    assume(kept)
+    width = min(len(problem.queries[at]) for at in kept) if route is dense else None
+    largest = np.finfo(np.float32).max
+    queries = tuple(
+        tuple(
+            Document(
+                grade=min(in_float32(d.grade), float(largest)) if d.judged else d.grade,
+                score=min(max(in_float32(d.score), -largest), largest) if math.isfinite(d.score) else d.score,
+            )
+            for d in problem.queries[at][:width]
+        )
+        for at in kept
+    )
+    if draw(st.booleans()):
+        queries = tuple((*query, *longer(query)) for query in queries)
+    weights = None
+    if problem.weights is not None and route in WEIGHED:
+        weights = tuple(in_float32(problem.weights[at]) for at in kept)
+        assume(sum(weights) > 0)
+    if flavor.aggregate == "micro" and route in OF_ORDINARY_SUMS:
+        assume(max(flavor.max_grade or 0, *(d.grade for query in queries for d in query if d.judged), 0) < 500)
+    k = draw(st.sampled_from([..., ..., None]) | st.integers(1, 6))
+    return Case(flavor, k, Problem(queries, weights))
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
+@settings(max_examples=50)
+@given(st.data())
+def test_every_route_gives_one_number(route: Callable[[Case], float], data: st.DataObject) -> None:
+    case = data.draw(cases(route))
+    try:
+        answers = [oracle(case.flavor, query, case.k) for query in case.problem.queries]
+        expected = oracle_overall(case.flavor, answers, case.problem.weights)
+    except NothingToAverageError:
+        with pytest.raises(ValueError, match=r"."):
+            route(case)
+        return
+    assert route(case) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+CUT_MATTERS = Problem(
+    tuple(
+        tuple(Document(grade=float(grade), score=float(-at)) for at, grade in enumerate(grades))
+        for grades in ([0, 1, 3, 0, 2, 0, 1, 0, 0, 2, 0, 3, 4], [1, 0, 0, 2, 0, 0, 0, 1, 0, 3, 2, 4, 0])
+    )
+)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
+@pytest.mark.parametrize("preset", ["lightgbm", "lightgbm@3"])
+@pytest.mark.parametrize("k", [..., None, 10])
+def test_the_cutoff_is_the_flavors_own_or_the_one_given(route: Callable[[Case], float], preset: str, k: K) -> None:
+    case = Case(Flavor.parse(preset), k, CUT_MATTERS)
+    by_cut = {
+        cut: oracle_overall(case.flavor, [oracle(case.flavor, query, cut) for query in CUT_MATTERS.queries])
+        for cut in (None, 3, 10)
+    }
+    assert min(abs(a - b) for a in by_cut.values() for b in by_cut.values() if a != b) > 0.01
+    assert route(case) == pytest.approx(by_cut[case.cut], abs=1e-12)
+
+
+# -- labels in float32 -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
+@pytest.mark.parametrize("ideal", ["global", "max"])
+def test_the_top_of_the_scale_in_float32_is_no_grade_above_it(route: Callable[[Case], float], ideal: str) -> None:
+    top, half = in_float32(0.8), in_float32(0.4)
+    assert top > 0.8
+    documents = [(top, 3.0), (half, 1.0), (top, 2.0)]
+    problem = Problem((tuple(Document(grade=grade, score=score) for grade, score in documents),))
+    case = Case(Flavor(max_grade=0.8, ideal=ideal), ..., problem)
+    expected = 1.0 if ideal == "global" else (1 + 1 / math.log2(3) + half / 0.8 / 2) / (1.5 + 1 / math.log2(3))
+    assert route(case) == pytest.approx(expected, abs=1e-12)
+    best = Case(case.flavor.replace(k=2), ..., problem)
+    assert route(best) == 1.0  # under "max" too, where it would be 1.00000001
+    for grade in (np.nextafter(np.float32(0.8), np.float32(1)), 0.9):
+        above = replace(problem.queries[0][0], grade=in_float32(grade))
+        with pytest.raises(ValueError, match=r"must not exceed Flavor\.max_grade=0\.8"):
+            route(Case(case.flavor, ..., Problem(((above, *problem.queries[0][1:]),))))
+
+
+def test_only_that_one_number_is_admitted_above_the_top_of_the_scale() -> None:
+    flavor = Flavor(max_grade=0.8)
+    between = (0.8 + in_float32(0.8)) / 2
+    with pytest.raises(ValueError, match=rf"max_grade=0\.8; got {between}"):
+        ndcg_score([between, 0], [1, 0], group=[2], flavor=flavor)
+    with pytest.raises(ValueError, match=r"max_grade=0\.8; got 1 that do"):
+        ndcg_ml.torch.NDCG(flavor).update(torch.tensor([[1.0, 0]]), torch.tensor([[between, 0]], dtype=torch.float64))
+    with pytest.raises(ValueError, match="must not exceed"):  # beside one that is admitted
+        ndcg_score([between, in_float32(0.8)], [1, 0], group=[2], flavor=flavor)
+
+
+def test_objective_and_loss_admit_it_too() -> None:
+    labels, scores = np.array([0, 0.8, 0.4], np.float32), np.zeros(3)
+    for ideal in ("global", "max"):
+        flavor = Flavor(max_grade=0.8, ideal=ideal)
+        in_float32, exact = (
+            ndcg_ml.lightgbm.NDCGObjective(flavor)(of, scores, None, np.array([3]))
+            for of in (labels, labels.astype(np.float64).round(1))
+        )
+        assert np.allclose(in_float32, exact, atol=1e-6)
+        loss = ndcg_ml.torch.ApproxNDCGLoss(flavor, temperature=1.0)
+        of_both = [loss(torch.zeros((1, 3)), torch.tensor(of)[None]).item() for of in (labels, [0, 0.8, 0.4])]
+        assert of_both[0] == pytest.approx(of_both[1], abs=1e-6)
+        with pytest.raises(ValueError, match="must not exceed"):
+            ndcg_ml.lightgbm.NDCGObjective(flavor)(labels + np.float32(1e-6), scores, None, np.array([3]))
