@@ -154,7 +154,7 @@ class TestFiles:
 
 BAD_FILES = {
     "no grade": ("hello world\n", "not a LETOR/SVMlight file"),
-    "binary": (b"\xff\xfe\x00\x01\n", "not a LETOR/SVMlight file"),
+    "binary": (b"\xff\xfe\x00\x01\n", "holds a NUL byte"),
     "text as id": ("1 qid:a 1:2\n", "not a LETOR/SVMlight file"),
     "indices descend": ("1 qid:1 3:2 1:4\n", "sorted and unique"),
     "empty": ("", "has no rows"),
@@ -168,9 +168,10 @@ BAD_FILES = {
     "huge index": ("1 qid:1 999999999:2\n", "more than this command holds in memory"),
 }
 BAD_SIDE_FILES = {
-    "not numbers": ("two\n", "one integer a line"),
-    "zero": ("0\n2\n", "must be 1 or more"),
-    "empty": ("", "must be 1 or more"),
+    "not numbers": ("two\n", "line 1: a line must be the size of a query, an integer of 1 or more; got 'two'"),
+    "zero": ("2\n0\n", "line 2: a line must be the size of a query, an integer of 1 or more; got '0'"),
+    "long": ("1" * 10**6, "line 1: a line must be the size of a query"),
+    "empty": ("", "must sum to the 2 rows of bad.txt; got 0"),
     "sum": ("3\n", "must sum to the 2 rows"),
 }
 

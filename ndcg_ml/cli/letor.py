@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._shown import shown_text
 from ndcg_ml.cli.problem import Problem, Split
-from ndcg_ml.readers import DataFileError
+from ndcg_ml.readers import DataFileError, numbered_lines, sizes_beside
 
 __all__ = ["DataFileError", "letor_problem"]
 
@@ -85,14 +87,31 @@ class _Rows:
     qid: NDArray[np.int64]
 
 
+class _Lines:
+    """A file for scikit-learn, which by itself would read a line of any length into memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (line for _, line in numbered_lines(self._path))
+
+    def read(self) -> bytes:
+        """What scikit-learn knows a file by; it calls no more than ``__iter__``."""
+        return b"\n".join(self)
+
+
 def _read(path: Path) -> _Rows:
     from sklearn.datasets import load_svmlight_file
 
     try:
-        features, labels, qid = load_svmlight_file(str(path), query_id=True, zero_based=True, dtype=np.float64)
+        features, labels, qid = load_svmlight_file(_Lines(path), query_id=True, zero_based=True, dtype=np.float64)
+    except DataFileError:
+        raise
     except (ValueError, OverflowError, OSError, EOFError) as error:
         raise DataFileError(
-            f"{path}: not a LETOR/SVMlight file ('grade qid:ID index:value ...', indices ascending): {error}"
+            f"{path}: not a LETOR/SVMlight file ('grade qid:ID index:value ...', indices ascending): "
+            f"{shown_text(str(error))}"
         ) from error
     if labels.size == 0:
         raise DataFileError(f"{path}: has no rows.")
@@ -100,7 +119,8 @@ def _read(path: Path) -> _Rows:
     if not np.isfinite(features.data).all():
         raise DataFileError(f"{path}: a feature is NaN or infinite; every value must be a finite number.")
     if qid.size == 0:
-        qid = _side_file(path, labels.size)
+        sizes = sizes_beside(path, labels.size)
+        qid = np.repeat(np.arange(sizes.size), sizes)
     elif qid.size != labels.size:
         raise DataFileError(f"{path}: every line must have a qid:, or none; got {qid.size} on {labels.size} rows.")
     return _Rows(path, features, labels.astype(np.int64), qid)
@@ -114,24 +134,6 @@ def _check_labels(path: Path, labels: NDArray[np.float64]) -> None:
             f"{path}: grades must be integers from 0 to {_HIGHEST_GRADE}, as LightGBM's lambdarank needs them; "
             f"got {labels[row]:g} in row {row + 1} (and {int(wrong.sum()) - 1} more such rows)."
         )
-
-
-def _side_file(path: Path, n_rows: int) -> NDArray[np.int64]:
-    side = path.with_name(f"{path.name}.query")
-    if not side.is_file():
-        raise DataFileError(
-            f"{path}: no line has a qid:, and there is no {side.name} beside it with the sizes of the queries. "
-            "Add one of the two."
-        )
-    try:
-        sizes = [int(line) for line in side.read_text(encoding="utf-8").split()]
-    except ValueError as error:
-        raise DataFileError(f"{side}: must hold one integer a line, the size of each query: {error}") from error
-    if min(sizes, default=0) < 1:
-        raise DataFileError(f"{side}: sizes of queries must be 1 or more; got {min(sizes, default='none')}.")
-    if sum(sizes) != n_rows:
-        raise DataFileError(f"{side}: sizes must sum to the {n_rows} rows of {path.name}; got {sum(sizes)}.")
-    return np.repeat(np.arange(len(sizes)), sizes)
 
 
 def _dense(rows: _Rows, first: int, width: int) -> Split:
