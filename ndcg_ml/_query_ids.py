@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Digests", "digests"]
+from ndcg_ml._shown import shown
+
+__all__ = ["KINDS", "Digests", "digests", "joined_ids", "typed_ids", "which_are"]
 
 Digests: TypeAlias = NDArray[np.uint64]
+
+KINDS = ("int", "str", "bytes", "float", "time")
+"""What ``digests`` tells apart."""
+
+_64_BITS = 2**64 - 1
 
 
 def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
@@ -22,14 +30,10 @@ def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
     Raises
     ------
     TypeError
-        The ids are of another type, or of several.
+        The ids are of another type, or of several; integers beyond 64 bits; times finer than nanoseconds.
     """
+    ids = typed_ids(ids)
     values: list[Any] = ids.tolist() if ids.dtype.kind in "OSU" else []
-    if ids.dtype == object and values:
-        types = {type(value) for value in values}
-        array = np.array(values) if len(types) == 1 and not isinstance(values[0], (str, bytes)) else ids
-        if array.dtype.kind in "biufM" and array.ndim == 1:
-            return digests(array)
     kind = ids.dtype.kind
     if kind in "OSU" and all(isinstance(value, str) for value in values):
         return "str", _hashes([value.encode("utf-8", "surrogatepass") for value in values])
@@ -38,16 +42,63 @@ def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
     if kind == "f":
         return "float", (ids.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
     if kind == "M":
-        return "time", ids.astype("datetime64[ns]").view(np.uint64)
+        times = ids.astype("datetime64[ns]")  # beyond the years 1677 to 2262 modulo 2^64, so still different
+        if (times != ids).any():
+            raise TypeError(f"query ids that are times must be of whole nanoseconds; got dtype {ids.dtype}.")
+        return "time", times.view(np.uint64)
     if kind == "u":
         return "int", ids.astype(np.uint64)
     if kind in "bi":
         return "int", ids.astype(np.int64).view(np.uint64)
+    if values and all(map(_is_integer, values)):
+        wide = next((value for value in values if not -(2**63) <= value <= _64_BITS), None)
+        if wide is not None:
+            raise TypeError(
+                f"query ids that are integers must fit 64 bits; got {shown(wide)}. Convert them, to strings for "
+                "example."
+            )
+        return "int", np.array([value & _64_BITS for value in values], dtype=np.uint64)
     found = sorted({type(value).__name__ for value in values}) or [str(ids.dtype)]
     raise TypeError(
         "query ids must be integers, strings, bytes, floats or times, all of one type, for parts to be told apart; got "
         f"{', '.join(found)}. Convert them, to strings for example."
     )
+
+
+def typed_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """Numbers and times out of an array of Python objects in an array of their own type; anything else as it is."""
+    values: list[Any] = ids.tolist() if ids.dtype == object else []
+    if not values or isinstance(values[0], (str, bytes)):  # of which NumPy would drop NULs at the end
+        return ids
+    if all(map(_is_integer, values)):
+        for dtype in (np.int64, np.uint64):
+            if np.iinfo(dtype).min <= min(values) and max(values) <= np.iinfo(dtype).max:
+                return np.array(values, dtype=dtype)
+        return ids  # NumPy would round them to floats
+    if len(set(map(type, values))) == 1:
+        array = np.array(values)
+        if array.dtype.kind in "fM" and array.ndim == 1:
+            return array
+    return ids
+
+
+def joined_ids(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Ids of one kind in one array, of whatever dtypes the pieces are."""
+    if len({ids.dtype.kind for ids in pieces}) == 1:
+        return np.concatenate(pieces)  # in the widest of the dtypes
+    return np.concatenate([ids.astype(object) for ids in pieces])  # int64 and uint64 would meet in float64
+
+
+def which_are(ids: NDArray[Any], one: Any) -> NDArray[np.bool_]:
+    """Which of the ids are this one of them."""
+    if ids.dtype == object:  # NumPy would make a string of its own of `one`, and drop NULs at the end
+        return np.fromiter((each == one for each in ids.tolist()), bool, ids.size)
+    same: NDArray[np.bool_] = ids == one
+    return same
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer, np.bool_))
 
 
 def _hashes(values: list[bytes]) -> Digests:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._shown import shown, shown_text
 from ndcg_ml.flavor import Flavor, KSpec
 from ndcg_ml.partial import PartialEvaluation, evaluate_batches
 
@@ -67,13 +68,17 @@ def evaluate_parquet(
     0.4731
     """
     if isinstance(batch_rows, bool) or not isinstance(batch_rows, (int, np.integer)):
-        raise TypeError(f"batch_rows must be a number of rows; got {batch_rows!r} of type {type(batch_rows).__name__}.")
+        raise TypeError(
+            f"batch_rows must be a number of rows; got {shown(batch_rows)} of type {type(batch_rows).__name__}."
+        )
     if batch_rows < 1:
-        raise ValueError(f"batch_rows must be 1 or more; got {batch_rows}.")
+        raise ValueError(f"batch_rows must be 1 or more; got {shown(batch_rows)}.")
     columns = {"label": label, "score": score, "qid": qid}
     for name, column in columns.items():
         if not isinstance(column, str):
-            raise TypeError(f"{name} must be the name of a column; got {column!r} of type {type(column).__name__}.")
+            raise TypeError(
+                f"{name} must be the name of a column; got {shown(column)} of type {type(column).__name__}."
+            )
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     if not sources:
         raise ValueError("source must be at least one file; got none.")
@@ -98,11 +103,15 @@ def _open(path: Source, columns: list[str], opened: ExitStack) -> Any:
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # from the system, not about what is in the file
             raise
-        raise ValueError(f"source must be Parquet files; {os.fspath(path)} is not: {error}.") from error
+        raise ValueError(
+            f"source must be Parquet files; {os.fspath(path)} is not: {shown_text(str(error))}."
+        ) from error
     known = file.schema_arrow.names
     for column in columns:
         if column not in known:
-            raise ValueError(f"{column!r} is not a column of {os.fspath(path)}; the columns are {', '.join(known)}.")
+            raise ValueError(
+                f"{shown(column)} is not a column of {os.fspath(path)}; the columns are {shown_text(', '.join(known))}."
+            )
     return file
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,15 +14,15 @@ from numpy.typing import NDArray
 from ndcg_ml import _aggregate
 from ndcg_ml._arrays import plain_array, real_array
 from ndcg_ml._exact import ZERO, Exact, exact_sum
-from ndcg_ml._query_ids import Digests, digests
+from ndcg_ml._partial_json import fields_of, text_of
+from ndcg_ml._query_ids import Digests, digests, joined_ids, typed_ids, which_are
+from ndcg_ml._shown import shown, shown_text
 from ndcg_ml.evaluation import at_cutoff
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, cutoffs
 from ndcg_ml.groups import Groups, one_id_a_row
 from ndcg_ml.prepared import prepare
 
 __all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_part"]
-
-_FORMAT = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -193,10 +191,7 @@ class PartialEvaluation:
         first = merged[0]
         for part in merged:
             if (part.flavor, part.ks, part.several) != (first.flavor, first.ks, first.several):
-                raise ValueError(
-                    f"parts must have one flavor and the same cut-offs; got {first.flavor} at {first.k} and "
-                    f"{part.flavor} at {part.k}."
-                )
+                raise ValueError(_unlike(first, part))
         kinds = sorted({part.id_kind for part in merged if part.n_queries})
         if len(kinds) > 1:
             raise TypeError(
@@ -242,21 +237,19 @@ class PartialEvaluation:
         """
         if callable(self.flavor.gain) or callable(self.flavor.discount):
             raise ValueError(
-                f"flavor must be made of named parts to be written as text; got {self.flavor}. Pickle the part instead."
+                f"flavor must be made of named parts to be written as text; got {shown_text(str(self.flavor))}. "
+                "Pickle the part instead."
             )
-        return json.dumps(
-            {
-                "ndcg_ml": _FORMAT,
-                "flavor": str(self.flavor),
-                "k": list(self.ks) if self.several else self.ks[0],
-                "n_queries": self.n_queries,
-                "n_docs": self.n_docs,
-                "n_empty": self.empties,
-                "numerator": [[hex(total.mantissa), total.exponent] for total in self.numerator],
-                "denominator": [[hex(total.mantissa), total.exponent] for total in self.denominator],
-                "id_kind": self.id_kind,
-                "ids": base64.b64encode(self.ids.astype("<u8").tobytes()).decode(),
-            }
+        return text_of(
+            self.flavor,
+            self.k,
+            self.n_queries,
+            self.n_docs,
+            self.empties,
+            self.numerator,
+            self.denominator,
+            self.id_kind,
+            self.ids,
         )
 
     @classmethod
@@ -273,39 +266,13 @@ class PartialEvaluation:
 
         Raises
         ------
+        TypeError
+            The text is neither str nor bytes.
         ValueError
-            The text is not such a part, or was written by a version with another format.
+            The text is not such a part, or was written by a version with another format. What a part cannot be is
+            refused too: an NDCG that its flavor cannot give, counts that do not go together, ids that repeat.
         """
-        try:
-            stored = json.loads(text)
-            version = stored["ndcg_ml"]
-            if version != _FORMAT:
-                raise ValueError(f"its format is {version!r}, and this version reads format {_FORMAT}")
-            flavor = Flavor.parse(stored["flavor"])
-            k = stored["k"]
-            ks, several = cutoffs(tuple(k) if isinstance(k, list) else k, flavor)
-            sums = {
-                name: tuple(Exact.of(int(mantissa, 16), int(exponent)) for mantissa, exponent in stored[name])
-                for name in ("numerator", "denominator")
-            }
-            part = cls(
-                flavor=flavor,
-                ks=ks,
-                several=several,
-                n_queries=int(stored["n_queries"]),
-                n_docs=int(stored["n_docs"]),
-                empties=tuple(map(int, stored["n_empty"])),
-                id_kind=str(stored["id_kind"]),
-                ids=np.frombuffer(base64.b64decode(stored["ids"], validate=True), "<u8").astype(np.uint64),
-                **sums,
-            )
-        except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
-            raise ValueError(
-                f"text must be what PartialEvaluation.to_json wrote; it could not be read: {error}."
-            ) from (error)
-        if not len(part.ids) == part.n_queries or not {len(part.empties), *map(len, sums.values())} == {len(ks)}:
-            raise ValueError("text must be what PartialEvaluation.to_json wrote; its counts do not go together.")
-        return part
+        return cls(**fields_of(text))
 
 
 def evaluate_part(
@@ -389,7 +356,7 @@ def evaluate_part(
         if named.n_queries != n_queries:
             assert named.ids is not None
             repeated = named.ids[named.sizes > 1].tolist()[0]
-            raise ValueError(f"query_id must not repeat; got {repeated!r} for two queries.")
+            raise ValueError(f"query_id must not repeat; got {shown(repeated)} for two queries.")
     else:
         assert prepared.groups.ids is not None
         ids = prepared.groups.ids
@@ -482,22 +449,32 @@ def _whole_queries(batches: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[ND
     held: list[tuple[NDArray[Any], ...]] = []  # rows of one query
     for number, batch in enumerate(batches):
         rows = _columns(batch, number)
-        if not rows[2].size:
+        ids = rows[2]
+        if not ids.size:
             continue
-        if held and held[0][2].dtype.kind != rows[2].dtype.kind:  # joined, numbers would turn into strings unseen
-            yield tuple(map(np.concatenate, zip(*held, strict=True)))
+        before, first = (digests(of[:1]) for of in (held[0][2] if held else ids, ids))
+        if before[0] != first[0]:  # which the merge refuses: joined, numbers would turn into strings unseen
+            yield _joined(held)
             held = []
-        last = rows[2] == rows[2][-1]
-        if held and bool(last.all()) and held[0][2][0] == rows[2][0]:
+        last = which_are(ids, ids[-1])
+        if held and bool(last.all()) and before[1] == first[1]:
             held.append(rows)
             continue
         whole = [*held, tuple(column[~last] for column in rows)]
         held = [tuple(column[last] for column in rows)]
-        joined = tuple(map(np.concatenate, zip(*whole, strict=True)))
-        if joined[2].size:
+        joined = _joined([piece for piece in whole if piece[2].size])
+        if joined:
             yield joined
     if held:
-        yield tuple(map(np.concatenate, zip(*held, strict=True)))
+        yield _joined(held)
+
+
+def _joined(pieces: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
+    """Pieces of rows as one; an empty tuple of none."""
+    if not pieces:
+        return ()
+    labels, scores, ids = zip(*pieces, strict=True)
+    return np.concatenate(labels), np.concatenate(scores), joined_ids(ids)
 
 
 def _columns(batch: tuple[Any, Any, Any], number: int) -> tuple[NDArray[Any], ...]:
@@ -516,7 +493,24 @@ def _columns(batch: tuple[Any, Any, Any], number: int) -> tuple[NDArray[Any], ..
     ids = one_id_a_row(batch[2])
     if ids.size and ids.dtype == object:
         Groups.from_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
-    return labels, scores, ids
+    return labels, scores, typed_ids(ids)
+
+
+def _unlike(one: PartialEvaluation, other: PartialEvaluation) -> str:
+    """Why two parts have no sum."""
+    flavors, ks = (one.flavor, other.flavor), (one.ks, other.ks)
+    functions = [name for name in ("gain", "discount") if callable(getattr(one.flavor, name))]
+    if functions and str(flavors[0]) == str(flavors[1]) and ks[0] == ks[1] and one.several == other.several:
+        is_are, them = ("is a callable", "it") if len(functions) == 1 else ("are callables", "them")
+        return (
+            f"parts must have one flavor; both print as {shown_text(str(one.flavor))}, but {' and '.join(functions)} "
+            f"{is_are}, and not the same object in both. Processes copy a function that is defined in __main__ or a "
+            "notebook, a lambda and any other object, and nobody can say whether two copies mean the same. Define "
+            f"{them} as a function in a module that all processes import, as an object whose class has __eq__ and "
+            "__hash__, or write a gain as a table, such as gain=(0, 1, 3)."
+        )
+    got = " and ".join(f"{shown_text(str(part.flavor))} at {shown_text(str(part.k))}" for part in (one, other))
+    return f"parts must have one flavor and the same cut-offs; got {got}."
 
 
 def _nothing(flavor: Flavor, k: KSpec) -> PartialEvaluation:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import copy
+import datetime
 import json
 import math
+import os
 import pickle
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,8 +35,23 @@ from ndcg_ml import (
     ndcg_score,
 )
 from ndcg_ml._exact import Exact, exact_sum
+from ndcg_ml._query_ids import KINDS
 
 KS: Any = (1, 3, None)
+
+
+class SquareRoot:
+    """A callable that is equal to itself alone."""
+
+    def __call__(self, grade: float) -> float:
+        return square_root(grade)
+
+
+def copied(function: Any) -> Any:
+    """What a process gets that was sent a function of ``__main__``, or an object."""
+    if isinstance(function, FunctionType):
+        return FunctionType(function.__code__, function.__globals__, function.__name__)
+    return copy.copy(function)
 
 
 def part_of(problem: Problem, flavor: Flavor, queries: list[int], k: Any = ...) -> PartialEvaluation:
@@ -231,6 +254,8 @@ def test_the_gain_of_one_part_may_dwarf_the_others() -> None:
 
 IDS: dict[str, tuple[Any, Any]] = {
     "int": (np.array([3, 4]), np.array([4, 5], dtype=np.int16)),
+    "object uint64": (np.array([3, 2**63 + 4], dtype=object), np.array([2**63 + 4], dtype=np.uint64)),
+    "objects from -1 to 2^63": (np.array([2**63 + 1, -1], dtype=object), np.array([-1, 3], dtype=object)),
     "uint64": (np.array([3, 2**63 + 4], dtype=np.uint64), np.array([2**63 + 4], dtype=np.uint64)),
     "bool": (np.array([True, False]), np.array([False])),
     "negative": (np.array([-1, 4]), np.array([-1])),
@@ -386,6 +411,224 @@ def test_a_gain_without_a_name_travels_by_pickle_alone() -> None:
     assert pickle.loads(pickle.dumps(part)) == part
 
 
+@pytest.mark.parametrize(
+    ("gain", "name"),
+    [(lambda grade: grade, "gain"), (square_root, "gain"), (SquareRoot(), "discount")],
+    ids=["a lambda", "a function", "an object"],
+)
+def test_parts_of_copies_of_one_callable_say_why_they_do_not_merge(gain: Any, name: str) -> None:
+    copies = [Flavor(**{name: copied(gain)}, k=5) for _ in range(2)]
+    parts = [evaluate_part([1], [1], qid=[i], flavor=flavor) for i, flavor in enumerate(copies)]
+    with pytest.raises(
+        ValueError, match=rf"both print as ndcg@5\[.*, but {name} is a callable, .* Define it as a"
+    ) as caught:
+        sum(parts)
+    assert "__main__" in str(caught.value)
+    assert "module that all processes import" in str(caught.value)
+    assert "0x" not in str(caught.value)  # an address would differ in every process
+    if name == "discount":
+        both = [evaluate_part([1], [1], qid=[i], flavor=f.replace(gain=f.discount)) for i, f in enumerate(copies)]
+        with pytest.raises(ValueError, match="but gain and discount are callables"):
+            sum(both)
+    with pytest.raises(ValueError, match="one flavor and the same cut-offs"):
+        parts[0] + evaluate_part([1], [1], qid=[1], flavor=copies[1], k=6)
+
+
+SCRIPT = """
+import multiprocessing, sys
+from joblib import Parallel, delayed
+from strategies import square_root as imported
+from ndcg_ml import Flavor, evaluate_part
+
+def in_main(grade):
+    return grade**0.5
+
+def part(query, flavor):
+    return evaluate_part([3, 1, 0], [0.1, 0.2, 0.3], qid=[query] * 3, flavor=flavor)
+
+def total(name, parts):
+    try:
+        print(name, sum(parts).n_queries)
+    except ValueError as error:
+        print(name, error)
+
+if __name__ == "__main__":
+    for name, gain in (("imported", imported), ("in_main", in_main)):
+        flavor = Flavor(gain=gain)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            total(f"spawn {name}", pool.starmap(part, [(1, flavor), (2, flavor)]))
+        total(f"loky {name}", Parallel(n_jobs=2)(delayed(part)(query, flavor) for query in (1, 2)))
+"""
+
+
+def test_a_callable_gain_travels_between_processes_where_they_import_it(tmp_path: Path) -> None:
+    pytest.importorskip("joblib")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parent)])
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, tmp_path / "script.py"], capture_output=True, text=True, env=environment, timeout=300
+    )
+    first, second, third, fourth = done.stdout.splitlines()
+    assert (first, second, third) == ("spawn imported 2", "loky imported 2", "spawn in_main 2"), done.stderr
+    assert fourth.startswith("loky in_main parts must have one flavor; both print as ndcg[gain=<in_main>")
+
+
+def changed(**changes: Any) -> str:
+    return json.dumps({**json.loads(evaluate_part([1, 0], [0, 1], qid=[1, 2]).to_json()), **changes})
+
+
+def encoded(*ids: int) -> str:
+    return base64.b64encode(np.array(ids, dtype="<u8").tobytes()).decode()
+
+
+NONE = {"n_queries": 0, "n_empty": [0], "ids": "", "id_kind": ""}
+IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
+    "NDCG of 5": ({"numerator": [["0x5", 1]]}, "an NDCG is above 1"),
+    "NDCG below 0": ({"numerator": [["-0x1", 0]]}, "an NDCG is below 0"),
+    "weights below 0": ({"denominator": [["-0x1", 0]]}, "a denominator is below 0"),
+    "NDCG without weight": ({"denominator": [["0x0", 0]]}, "an NDCG is above 1"),
+    "weights beyond all": ({"denominator": [["0x1", 5000]]}, "a denominator is too large"),
+    "sum of 3 numbers": ({"numerator": [["0x1", 0, 0]]}, "a mantissa and an exponent"),
+    "decimal mantissa": ({"numerator": [["1", 0]]}, "hexadecimal"),
+    "mantissa with a blank": ({"numerator": [[" 0x1", 0]]}, "hexadecimal"),
+    "mantissa that is a number": ({"numerator": [[1, 0]]}, "hexadecimal"),
+    "fractional exponent": ({"numerator": [["0x1", 0.5]]}, "exponent of a sum"),
+    "exponent that is true": ({"numerator": [["0x1", True]]}, "exponent of a sum"),
+    "exponent of many digits": ({"numerator": [["0x1", 10**400]]}, "exponent of a sum"),
+    "two sums for one cut-off": ({"numerator": [["0x1", 0], ["0x1", 0]]}, "one entry for each cut-off"),
+    "sums as a text": ({"numerator": "0x1"}, "one entry for each cut-off"),
+    "fewer than no queries": ({"n_queries": -1}, "n_queries must be an integer from 0"),
+    "half a query": ({"n_queries": 2.0}, "n_queries must be"),
+    "a query that is true": ({"n_queries": True}, "n_queries must be"),
+    "queries as a text": ({"n_queries": "2"}, "n_queries must be"),
+    "documents below 0": ({"n_docs": -1}, "n_docs must be an integer from 0"),
+    "documents of many digits": ({"n_docs": 10**4000}, "n_docs must be"),
+    "no documents' count": ({"n_docs": None}, "n_docs must be"),
+    "more empty than queries": ({"n_empty": [3]}, "n_empty must be an integer from 0 to 2"),
+    "fewer empty than none": ({"n_empty": [-1]}, "n_empty must be"),
+    "empty queries that score": ({"n_empty": [2], "numerator": [["0x1", 0]]}, "not that of empty queries"),
+    "empty queries that were refused": ({"n_empty": [1], "flavor": "sklearn[empty=raise]"}, "empty='raise'"),
+    "empty queries that count": ({"n_empty": [2], "flavor": "sklearn[empty=skip]"}, "denominator must be 0"),
+    "any kind of id": ({"id_kind": "uuid"}, "id_kind must be"),
+    "no kind of id": ({"id_kind": ""}, "id_kind must be"),
+    "a list of kinds": ({"id_kind": ["int"]}, "id_kind must be"),
+    "an id twice": ({"ids": encoded(1, 1)}, "none may repeat"),
+    "ids that fall": ({"ids": encoded(2, 1)}, "must rise"),
+    "one id": ({"ids": encoded(1)}, "those of 2 queries"),
+    "part of an id": ({"ids": base64.b64encode(b"123").decode()}, "could not be read"),
+    "ids that are no text": ({"ids": [1, 2]}, "base64"),
+    "an id that is not a number": ({"ids": encoded(1, 0x7FF8 << 48), "id_kind": "float"}, "no number"),
+    "two zeros": ({"ids": encoded(0, 2**63), "id_kind": "float"}, "no number"),
+    "an id that is no time": ({"ids": encoded(1, 2**63), "id_kind": "time"}, "no time"),
+    "no queries, but documents": (
+        {**NONE, "numerator": [["0x0", 0]], "denominator": [["0x0", 0]]},
+        "documents without queries",
+    ),
+    "no queries, but a sum": ({**NONE, "n_docs": 0}, "denominator must be 0"),
+    "another cut-off beside": ({"k": 3}, "another cut-off"),
+    "a cut-off that is true": ({"k": True}, "k must be"),
+    "a cut-off of 0": ({"k": [0]}, "k must be"),
+    "a cut-off twice": ({"k": [None, None]}, "must not repeat"),
+    "another key": ({"ndcg": 1.0}, "its keys must be"),
+    "a format that is true": ({"ndcg_ml": True}, "its format is True"),
+    "a format of many digits": ({"ndcg_ml": 10**400}, "its format is"),
+    "a long flavor": ({"flavor": "x" * 10**6}, "could not be read"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "message"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_a_part_that_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        PartialEvaluation.from_json(changed(**changes))
+    assert str(caught.value).startswith("text must be what PartialEvaluation.to_json wrote; ")
+    assert len(str(caught.value)) < 300
+
+
+def test_a_text_is_a_str_with_every_key_once() -> None:
+    assert PartialEvaluation.from_json(changed()) == PartialEvaluation.from_json(changed().encode())
+    with pytest.raises(ValueError, match="a key stands in it twice"):
+        PartialEvaluation.from_json(changed().replace("{", '{"n_docs": 7, ', 1))
+    with pytest.raises(ValueError, match="its keys must be"):
+        PartialEvaluation.from_json(json.dumps({"ndcg_ml": 1}))
+    for wrong in (None, 5, {"ndcg_ml": 1}):
+        with pytest.raises(TypeError, match="text must be a str or bytes"):
+            PartialEvaluation.from_json(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "flavor",
+    [
+        Flavor(ideal="given"),
+        Flavor(ideal="recall", recall_depth=1),
+        Flavor(gain=(0, 9, 1), ideal="max", max_grade=2),
+    ],
+    ids=str,
+)
+def test_a_part_may_have_an_ndcg_above_1_where_its_flavor_may(flavor: Flavor) -> None:
+    part = evaluate_part([0, 1, 1], [1, 3, 2], qid=[1, 1, 1], flavor=flavor)
+    if flavor.ideal == "recall":
+        part = evaluate_part([1, 2], [2, 1], qid=[1, 1], flavor=flavor)
+    assert part.value > 1  # type: ignore[operator]
+    assert PartialEvaluation.from_json(part.to_json()) == part
+
+
+ODD: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([2**63, 2**64, 10**400, -1, 0, 1, 2])
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["0x1", "-0x3", "0x0", "0x" + "f" * 400, "sklearn", "ndcg@5[empty=skip]", "", *KINDS])
+    | st.lists(st.integers(0, 2**64 - 1), max_size=3).map(lambda ids: encoded(*ids)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.data())
+def test_a_changed_text_is_refused_or_is_a_part(data: st.DataObject) -> None:
+    flavor = data.draw(flavors(callables=False))
+    problem = data.draw(problems(flavor))
+    part = outcome(
+        lambda: part_of(problem, flavor, list(range(len(problem.queries))), data.draw(st.sampled_from([..., KS])))
+    )
+    if isinstance(part, str):
+        return
+    text = part.to_json()
+    if data.draw(st.booleans()):
+        at, length = data.draw(st.integers(0, len(text))), data.draw(st.integers(0, 4))
+        text = text[:at] + data.draw(st.text('0123456789abx-",:[]{}= @\0', max_size=4)) + text[at + length :]
+    else:
+        stored = json.loads(text)
+        for key in data.draw(st.lists(st.sampled_from(sorted(stored)), min_size=1, max_size=2)):
+            inside = stored[key]
+            while isinstance(inside, list) and inside and data.draw(st.booleans()):
+                holder, place = inside, data.draw(st.integers(0, len(inside) - 1))
+                inside = holder[place]
+                if not isinstance(inside, list):
+                    holder[place] = data.draw(ODD)
+            if inside is stored[key]:
+                stored[key] = data.draw(ODD)
+        text = json.dumps(stored)
+    try:
+        read = PartialEvaluation.from_json(text)
+    except ValueError:
+        return
+    assert PartialEvaluation.from_json(read.to_json()) == read
+    assert len(read.ids) == len(set(read.ids.tolist())) == read.n_queries >= max(read.empties) >= min(read.empties) >= 0
+    assert read.n_docs >= 0
+    assert read.id_kind in (KINDS if read.n_queries else [""])
+    values = outcome(lambda: read.value)
+    bounded = flavor.ideal in ("global", "local") and flavor.negative != "allow" and not isinstance(flavor.gain, tuple)
+    for value in values.values() if isinstance(values, dict) else () if isinstance(values, str) else [values]:
+        if bounded and read.flavor == flavor:
+            assert math.isnan(value) or 0 <= value <= 1 + 1e-9
+    str(read)
+    assert (read + evaluate_part([], [], qid=[], flavor=read.flavor, k=read.k)) == read
+
+
 # -- streams -----------------------------------------------------------------------------------------------------------
 
 
@@ -411,6 +654,53 @@ def test_a_stream_may_be_cut_anywhere(at: list[int], kind: str) -> None:
     assert result.n_queries == 40
     assert result.n_docs == y.size
     np.testing.assert_array_equal(result.ids, evaluate_part(y, s, qid=ids).ids)
+
+
+DAYS = np.array(["2026-01-01", "2026-01-02", "2026-01-03"], dtype="M8[D]")
+NUL = [b"\x01", b"\x01\0", b"\x01\0\0"]
+PIECES: dict[str, list[Any]] = {
+    "int32, int64, uint8": [np.array([1, 2], "i4"), np.array([2, 2], "i8"), np.array([2, 3], "u1")],
+    "int64, uint64": [np.array([1, 2**62 + 1]), np.array([2**62 + 1, 2**62 + 2], "u8")],
+    "uint64, int64": [np.array([2**62, 2**62 + 1], "u8"), np.array([2**62 + 1, 3])],
+    "int, objects": [np.array([1, 2]), np.array([2, 2], dtype=object), pd.Series([2, 3], dtype="Int16")],
+    "objects around 2^63": [np.array([-5, 2**63 + 1], dtype=object), np.array([2**63 + 1, 2**63], dtype=object)],
+    "float32, float64": [np.array([1.5, 2.5], "f4"), np.array([2.5, 3.5])],
+    "U1, U5, T": [np.array(["a", "b"]), np.array(["b", "bcdef"]), np.array(["bcdef", "c"], dtype="T")],
+    "U1, objects": [np.array(["a", "b"]), np.array(["b", "b\0"], dtype=object)],
+    "pandas": [pd.Series(["a", "b"], dtype="string"), pd.Series(["b", "bc"]), pd.Series(["bc"], dtype="category")],
+    "S1, objects": [np.array([b"a", b"b"]), np.array([b"b", b"b\0"], dtype=object)],
+    "seconds, nanoseconds": [DAYS[:2].astype("M8[s]"), DAYS[1:].astype("M8[ns]")],
+    "bytes": [np.array(NUL[:2], dtype=object), np.array(NUL[1:2], dtype=object), np.array(NUL[1:], dtype=object)],
+    "4 bytes": [np.array([b"123\0", b"1234"]).view("V4"), np.array([b"1234", b"12\0\0"]).view("V4")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_the_ids_of_a_query_may_change_their_dtype_between_batches(name: str) -> None:
+    pieces = PIECES[name]
+    listed = [each for ids in pieces for each in np.asarray(ids).tolist()]
+    if name == "seconds, nanoseconds":
+        listed = [0, 1, 1, 2]  # of which tolist() makes integers and times
+    codes = [listed.index(each) for each in listed]
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 4, len(codes)), rng.normal(size=len(codes))
+    at = np.cumsum([len(ids) for ids in pieces])[:-1].tolist()
+    batches = [(y, s, ids) for (y, s, _), ids in zip(cut((y, s, np.array(codes)), at), pieces, strict=True)]
+    result = evaluate_batches(batches, flavor="sklearn")
+    assert result.n_queries == len(set(codes))
+    assert same(result.value, ndcg_score(y, s, qid=codes, flavor="sklearn"))
+    back = [(y[::-1], s[::-1], ids[::-1]) for y, s, ids in batches[::-1]]
+    assert same(evaluate_batches(back, flavor="sklearn").value, result.value)
+
+
+def test_ids_that_a_stream_cannot_tell_apart_are_refused() -> None:
+    wide = np.array([2**64, 2**64 + 1], dtype=object)
+    with pytest.raises(TypeError, match="must fit 64 bits; got 18446744073709551616"):
+        evaluate_batches([([1, 0], [1, 2], wide)])
+    with pytest.raises(TypeError, match="whole nanoseconds"):
+        evaluate_batches([([1, 0], [1, 2], np.array([1, 2], dtype="M8[ps]"))])
+    with pytest.raises(TypeError, match="got date"):
+        evaluate_batches([([1], [1], [datetime.date(2026, 1, 1)])])
 
 
 def test_batches_of_a_stream_evaluated_alone_are_refused_when_merged() -> None:
@@ -506,6 +796,24 @@ def test_ids_of_a_file_may_be_of_any_type(tmp_path: Path, kind: str) -> None:
         column = column.cast(pa.large_string())
     path = written(tmp_path / "a.parquet", (y, s, qid), query=column)
     assert same(evaluate_parquet(path, **NAMES, batch_rows=10).value, ndcg_score(y, s, qid=qid))
+
+
+@pytest.mark.parametrize("kind", [pa.binary(16), pa.binary(), pa.large_binary(), "dictionary", "uuid"], ids=str)
+@pytest.mark.parametrize("batch_rows", [1, 2, 3, 7])
+def test_binary_ids_may_end_in_zeros(tmp_path: Path, kind: Any, batch_rows: int) -> None:
+    queries = np.repeat(np.arange(6), 3)
+    ids = [bytes(15 - q) + bytes([q + 1]) + bytes(q) for q in queries.tolist()]  # all but the first end in zeros
+    if kind == "uuid":
+        column = pa.array(ids, pa.uuid())
+    elif kind == "dictionary":
+        column = pa.array(ids).dictionary_encode()
+    else:
+        column = pa.array(ids, kind)
+    y, s, _ = stream()
+    path = written(tmp_path / "a.parquet", (y[:18], s[:18], queries), query=column, row_group=4)
+    result = evaluate_parquet(path, **NAMES, batch_rows=batch_rows)
+    assert (result.n_queries, result.id_kind) == (6, "bytes")
+    assert same(result.value, ndcg_score(y[:18], s[:18], qid=queries))
 
 
 def test_a_missing_label_is_an_unjudged_document(tmp_path: Path) -> None:

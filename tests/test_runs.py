@@ -175,7 +175,7 @@ def test_an_empty_list_is_a_topic_of_the_run():
 @pytest.mark.parametrize("run", [RUN, {**RUN, "q2": []}])
 def test_a_flavor_that_would_reward_a_missing_topic_is_refused(empty, run):
     flavor = Flavor.preset("trec_eval", ideal="recall", empty=empty)
-    with pytest.raises(ValueError, match=r"rank some document under ideal='recall'.*the first q2"):
+    with pytest.raises(ValueError, match=r"rank some document under ideal='recall'.*the first 'q2'"):
         evaluate_run(QRELS, run, flavor=flavor, k=(1, 10))
     assert evaluate_run(QRELS, RUN, flavor=flavor, queries="both").value > 0
     assert evaluate_run(QRELS, run, flavor=flavor.replace(ideal="global")).value > 0
@@ -246,6 +246,40 @@ def test_ids_are_neither_cut_nor_read_as_numbers(tmp_path):
         assert set(result.per_query.ndcg.tolist()) == {1.0}
         assert set(docs) <= set(result.per_query.qid.tolist())
     assert "a\0" in result.per_query.qid.tolist()
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, "pyarrow"])
+def test_ids_of_frames_may_end_in_nul(library):
+    library = pytest.importorskip("pyarrow").table if library == "pyarrow" else library
+    qrels = {"q": {"d": 1, "d\0": 0}, "q\0": {"d": 0, "d\0": 2}}
+    run = {"q": {"d": 1.0, "d\0": 2.0}, "q\0": {"d": 1.0, "d\0": 2.0}}
+    expected = evaluate_run(qrels, run)
+    assert expected.per_query.ndcg.tolist() == [1 / math.log2(3), 1.0]
+    result = evaluate_run(frame(qrels, "label", library), frame(run, "score", library))
+    assert result.per_query.qid.tolist() == ["q", "q\0"]
+    assert result.value == expected.value
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, pd.NA, pd.NaT], ids=str)
+def test_a_missing_id_is_refused_as_such(missing):
+    for qrels, run, source in (
+        ({"q1": {"d1": 1}, missing: {"d1": 1}}, RUN, "topic ids of qrels"),
+        ({"q1": {"d1": 1, missing: 1}}, RUN, r"document ids of qrels\['q1'\]"),
+        (QRELS, {"q1": ["d1", missing]}, r"document ids of run\['q1'\]"),
+        (QRELS, {1: {"d1": 1.0}, missing: {"d1": 1.0}}, "topic ids of run"),
+    ):
+        with pytest.raises(ValueError, match=rf"{source} must not be missing; got {missing}\. Leave"):
+            evaluate_run(qrels, run)
+
+
+@pytest.mark.parametrize("dtype", ["string", "object", "category", "Int64"])
+def test_a_missing_id_of_a_frame_is_refused_as_such(dtype):
+    ids = [1, None] if dtype == "Int64" else ["q1", None]
+    for qid, docno, column in ((ids, ["d1", "d2"], "qid"), (["q1", "q1"], ids, "docno")):
+        columns = {"qid": qid, "docno": docno, "label": [1, 2]}
+        columns[column] = pd.Series(columns[column], dtype=dtype)
+        with pytest.raises(ValueError, match=rf"column {column}, must not be missing; got"):
+            evaluate_run(pd.DataFrame(columns), RUN)
 
 
 def test_bytes_that_are_not_utf8_are_ids_too(tmp_path):
@@ -413,7 +447,7 @@ def test_align_gives_arrays_for_the_other_functions(queries):
         (QRELS, frame(QRELS, "label"), ValueError, "columns qid, docno and score; got qid, docno, label"),
         (frame(RUN, "score"), RUN, ValueError, "columns qid, docno and label; got qid, docno, score"),
         (QRELS, pd.concat([frame(RUN, "score")] * 2), ValueError, r"twice in a topic; 'd3' does in run\['q1'\]"),
-        (QRELS, frame(RUN, "score").replace("d9", None), TypeError, "ids of run, column docno, must all be str"),
+        (QRELS, frame(RUN, "score").replace("d9", None), ValueError, "ids of run, column docno, must not be missing"),
     ],
 )  # fmt: skip
 def test_refusals(qrels, run, error, words):
