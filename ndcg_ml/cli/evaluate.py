@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ndcg_ml.cli.ids import IDS_IN_JSON
 from ndcg_ml.cli.inputs import Inputs, takes_data
 from ndcg_ml.cli.output import Screen, columns, finite, print_json
 from ndcg_ml.cli.parameters import cut_off, digits_option, flavor_option, json_option
@@ -16,7 +17,8 @@ from ndcg_ml.runs import RunEvaluation, RunPerQuery
 
 __all__ = ["evaluate"]
 
-_EPILOG = """\
+_EPILOG = (
+    """\
 \b
 Examples:
   ndcg-ml eval --qrels qrels.txt --run run.txt -k 10 -k 100
@@ -35,7 +37,11 @@ Examples:
   run_only     topics that the qrels lack
   per_query    null without --per-query, else [{qid, n_docs, n_judged, n_relevant, tied, values}] with
                values [{k, ndcg, dcg, idcg, empty, judged}], ndcg null where the mean leaves the query out
+
+\b
 """
+    + IDS_IN_JSON
+)
 
 
 @click.command("eval", epilog=_EPILOG)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ndcg_ml.cli.ids import IDS_IN_JSON
 from ndcg_ml.cli.inputs import Inputs, takes_data
 from ndcg_ml.cli.output import Screen, columns, print_json
 from ndcg_ml.cli.parameters import cut_off, digits_option, flavor_text, json_option
@@ -12,7 +13,8 @@ from ndcg_ml.flavor import Flavor, switch_text
 
 __all__ = ["explain"]
 
-_EPILOG = """\
+_EPILOG = (
+    """\
 \b
 Example:
   ndcg-ml explain --a trec_eval --b lightgbm[unjudged=zero] -k 10 --qrels qrels.txt --run run.txt
@@ -27,7 +29,11 @@ Example:
   n_queries            queries in the data
   queries              [{qid, contribution, value_a, value_b, n_docs, tied, empty_a, empty_b}], the --top
                        that contribute most; a value is null where the mean leaves the query out
+
+\b
 """
+    + IDS_IN_JSON
+)
 
 
 @click.command(epilog=_EPILOG)

@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 import click
 from rich.console import Console
 
+from ndcg_ml._shown import shown
 from ndcg_ml.cli.inputs import Inputs, takes_data
 from ndcg_ml.cli.output import Screen, columns, print_json
 from ndcg_ml.cli.parameters import cut_off, json_option
@@ -28,7 +29,7 @@ def _number(value: str) -> Decimal:
     except InvalidOperation:
         number = Decimal("nan")
     if not number.is_finite():
-        raise click.BadParameter(f"must be a finite number; got {value!r}.")
+        raise click.BadParameter(f"must be a finite number; got {shown(value)}.")
     return number
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from ndcg_ml.cli.ids import printable_ids
 from ndcg_ml.evaluation import Evaluation
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_columns, read_letor
@@ -120,7 +121,8 @@ class Inputs:
         if self.labels is not None and self.scores is not None:
             return read_letor(self.labels, self.scores).arguments()
         assert self.table is not None
-        return read_columns(self.table).arguments()
+        rows = read_columns(self.table)
+        return {**rows.arguments(), "qid": printable_ids(rows.qid)}
 
     @contextmanager
     def refusals(self) -> Iterator[None]:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 
 __all__ = ["cut_off", "digits_option", "flavor_option", "flavor_text", "json_option"]
@@ -27,7 +28,7 @@ def cut_off(value: str) -> tuple[int | None]:
     if value == "none":
         return (None,)
     if not (value.isascii() and value.isdigit() and int(value)):
-        raise click.BadParameter(f"must be an integer of 1 or more, or 'none' for no cut-off; got {value!r}.")
+        raise click.BadParameter(f"must be an integer of 1 or more, or 'none' for no cut-off; got {shown(value)}.")
     return (int(value),)
 
 
