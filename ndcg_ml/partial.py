@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -325,7 +325,8 @@ def evaluate_part(
             f"not both, for a query in two parts to be recognised; got {'neither' if qid is None else 'both'}."
         )
     labels = real_array(y_true, "y_true")
-    weight = None if query_weight is None else real_array(query_weight, "query_weight")
+    listed = list(query_weight.values()) if isinstance(query_weight, Mapping) else query_weight
+    weight = None if query_weight is None else real_array(listed, "query_weight")
     none_counts = weight is not None and weight.size > 0 and not weight.any()
     if labels.shape[:1] == (0,) and np.size(() if group is None else group) == 0:
         rows_of = {"y_score": y_score, "qid": qid, "query_id": query_id, "query_weight": query_weight}
@@ -333,8 +334,8 @@ def evaluate_part(
             if rows is not None and np.shape(rows)[:1] != (0,):
                 raise ValueError(f"{name} must be as long as y_true, which has no rows; got shape {np.shape(rows)}.")
         return _nothing(flavor, k)
-    prepared = prepare(
-        labels,
+    prepared = prepare(  # which is given what the caller gave, with its labels
+        y_true,
         flavor=flavor,
         k=k,
         qid=qid,
@@ -342,7 +343,7 @@ def evaluate_part(
         mask=mask,
         retrieved=retrieved,
         doc_id=doc_id,
-        query_weight=None if none_counts else weight,
+        query_weight=None if none_counts else query_weight,
     )
     n_queries = prepared.groups.n_queries
     if none_counts and weight is not None and weight.shape != (n_queries,):
@@ -474,7 +475,17 @@ def _joined(pieces: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], .
     if not pieces:
         return ()
     labels, scores, ids = zip(*pieces, strict=True)
+    kinds = {piece.dtype.kind for piece in scores}
+    if len(kinds) > 1 and any(map(_beyond_float64, scores)):  # NumPy joins them in float64
+        raise TypeError(
+            "y_score must have one dtype in all batches of a query, where it holds integers beyond 2^53, which "
+            f"float64 cannot tell apart; got {' and '.join(sorted({piece.dtype.name for piece in scores}))}."
+        )
     return np.concatenate(labels), np.concatenate(scores), joined_ids(ids)
+
+
+def _beyond_float64(scores: NDArray[Any]) -> bool:
+    return scores.dtype.kind in "iu" and bool((np.abs(scores.astype(np.float64)) >= 2**53).any())
 
 
 def _columns(batch: tuple[Any, Any, Any], number: int) -> tuple[NDArray[Any], ...]:
@@ -484,13 +495,15 @@ def _columns(batch: tuple[Any, Any, Any], number: int) -> tuple[NDArray[Any], ..
             f"{f' of {len(batch)}' if isinstance(batch, (tuple, list)) else ''}."
         )
     labels, scores = real_array(batch[0], "y_true"), real_array(batch[1], "y_score")
-    shape = plain_array(batch[2], "qid").shape
-    if len({labels.shape, scores.shape, shape}) != 1 or labels.ndim != 1:
+    ids = one_id_a_row(batch[2]) if labels.ndim == 1 else plain_array(batch[2], "qid")
+    if len({labels.shape, scores.shape, ids.shape}) != 1 or labels.ndim != 1:
         raise ValueError(
-            f"a batch must have one label, score and query id a row; batch {number} has shapes {labels.shape}, "
-            f"{scores.shape} and {shape}."
+            f"a batch must have one label, score and query id per row; batch {number} has shapes {labels.shape}, "
+            f"{scores.shape} and {ids.shape}."
         )
-    ids = one_id_a_row(batch[2])
+    as_given = plain_array(batch[1], "y_score")
+    if as_given.dtype.kind in "iu":
+        scores = as_given  # of which float64 could not tell all apart
     if ids.size and ids.dtype == object:
         Groups.from_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
     return labels, scores, typed_ids(ids)

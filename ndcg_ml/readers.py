@@ -498,7 +498,7 @@ def _parquet_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
     wanted = _check_names(path, names)
     with _damage_told(path):
         table = read(columns=wanted)
-        columns = {name: np.asarray(table[name]) for name in wanted}
+        columns = {name: _as_array(table[name]) for name in wanted}
     for name in wanted:
         if name in ("label", "score"):
             if columns[name].dtype.kind not in "fiub":
@@ -509,6 +509,15 @@ def _parquet_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
         elif any(value is None or value != value for value in columns[name].tolist()):
             raise DataFileError(f"{path}: column {name} must have an id in every row; got a null.")
     return columns
+
+
+def _as_array(column: Any) -> NDArray[Any]:
+    array = np.asarray(column)
+    if array.dtype.kind != "U":
+        return array
+    objects = np.empty(array.shape, dtype=object)  # polars makes strings of NumPy, which lose a NUL at the end
+    objects[:] = column.to_list()
+    return objects
 
 
 def _parquet(path: AnyPath) -> tuple[list[str], Callable[..., Any]]:

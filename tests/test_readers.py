@@ -251,6 +251,20 @@ def test_parquet(tmp_path, monkeypatch, library, qid):
     assert result.per_query.qid.tolist() == [qid[0], qid[2]]
 
 
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+def test_ids_in_parquet_may_end_in_nul(tmp_path, monkeypatch, library):
+    path = tmp_path / "rows"
+    names = ["a", "a\0", "a\0\0"]
+    pl.DataFrame({"qid": names, "label": [1, 0, 1], "score": [1, 2, 3], "docno": names}).write_parquet(path)
+    if library == "pyarrow":
+        pytest.importorskip("pyarrow.parquet")
+    else:
+        hide(monkeypatch, "pyarrow.parquet")
+    rows = read_columns(path)
+    assert rows.qid.tolist() == rows.doc_id.tolist() == names
+    assert evaluate(**rows.arguments(), flavor="trec_eval").n_queries == 3
+
+
 def hide(monkeypatch, *names):
     found = readers.import_module
 
