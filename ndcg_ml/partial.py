@@ -480,7 +480,17 @@ def _joined(pieces: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], .
     if not pieces:
         return ()
     labels, scores, ids = zip(*pieces, strict=True)
+    kinds = {piece.dtype.kind for piece in scores}
+    if len(kinds) > 1 and any(map(_beyond_float64, scores)):  # NumPy joins them in float64
+        raise TypeError(
+            "y_score must have one dtype in all batches of a query, where it holds integers beyond 2^53, which "
+            f"float64 cannot tell apart; got {' and '.join(sorted({piece.dtype.name for piece in scores}))}."
+        )
     return np.concatenate(labels), np.concatenate(scores), joined_ids(ids)
+
+
+def _beyond_float64(scores: NDArray[Any]) -> bool:
+    return scores.dtype.kind in "iu" and bool((np.abs(scores.astype(np.float64)) >= 2**53).any())
 
 
 def _columns(batch: tuple[Any, Any, Any], number: int) -> tuple[NDArray[Any], ...]:
@@ -490,13 +500,15 @@ def _columns(batch: tuple[Any, Any, Any], number: int) -> tuple[NDArray[Any], ..
             f"{f' of {len(batch)}' if isinstance(batch, (tuple, list)) else ''}."
         )
     labels, scores = real_array(batch[0], "y_true"), real_array(batch[1], "y_score")
-    shape = plain_array(batch[2], "qid").shape
-    if len({labels.shape, scores.shape, shape}) != 1 or labels.ndim != 1:
+    ids = ids_as_array(batch[2]) if labels.ndim == 1 else plain_array(batch[2], "qid")
+    if len({labels.shape, scores.shape, ids.shape}) != 1 or labels.ndim != 1:
         raise ValueError(
-            f"a batch must have one label, score and query id a row; batch {number} has shapes {labels.shape}, "
-            f"{scores.shape} and {shape}."
+            f"a batch must have one label, score and query id per row; batch {number} has shapes {labels.shape}, "
+            f"{scores.shape} and {ids.shape}."
         )
-    ids = ids_as_array(batch[2])
+    as_given = plain_array(batch[1], "y_score")
+    if as_given.dtype.kind in "iu":
+        scores = as_given  # of which float64 could not tell all apart
     if ids.size and ids.dtype == object:
         by_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
     return labels, scores, typed_ids(ids)

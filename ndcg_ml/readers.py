@@ -25,6 +25,8 @@ from typing import IO, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._shown import shown, shown_text
+
 __all__ = [
     "QRELS",
     "RUN",
@@ -44,7 +46,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 _BLOCK = 1 << 20  # bytes of lines that are split at once; their tokens take some ten times as much memory
 _DIGITS = 18  # of the size of a query
-_SHOWN = 80  # characters of a wrong line in a message
+_LONGEST = 1 << 24  # bytes of a line: what gzip packed into 2 MB may have no line end in 4 GB
 
 
 class DataFileError(ValueError):
@@ -111,7 +113,7 @@ def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
     ------
     DataFileError
         A line has too few or too many columns, its grade or score is no number or NaN, a grade is infinite; the file
-        has no lines, is not text, or is damaged.
+        has no lines or one of more than 16 MiB, is not text, or is damaged.
     OSError
         The file cannot be read.
 
@@ -166,7 +168,7 @@ def _check_columns(path: AnyPath, form: Form, fields: list[list[bytes]], numbers
         if len(tokens) < usual or (len(tokens) > usual and not form.longer):
             raise _wrong(path, number, f"{form}; got {len(tokens)}", b" ".join(tokens))
         if len(tokens) > usual and not tokens[3].removeprefix(b"-").isdigit():
-            reason = f"{form}; got {len(tokens)}, and {_text(tokens[3])!r} where the rank should be. "
+            reason = f"{form}; got {len(tokens)}, and {shown(_text(tokens[3]))} where the rank should be. "
             raise _wrong(path, number, f"{reason}An id cannot hold a blank", b" ".join(tokens))
 
 
@@ -432,14 +434,15 @@ def _check_names(path: AnyPath, names: list[str]) -> list[str]:
     """The columns to read."""
     missing = [name for name in _NEEDED if name not in names]
     if missing:
+        has = shown_text(", ".join(map(repr, names))) or "none"
         raise DataFileError(
             f"{path}: must have the columns {', '.join(_NEEDED)} (and may have docno); {', '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing, the file has {', '.join(map(repr, names)) or 'none'}."
+            f"{'is' if len(missing) == 1 else 'are'} missing, the file has {has}."
         )
     wanted = [*_NEEDED, "docno"] if "docno" in names else list(_NEEDED)
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:
-        raise DataFileError(f"{path}: must have each column once; got {twice[0]!r} {names.count(twice[0])} times.")
+        raise DataFileError(f"{path}: must have each column once; got {shown(twice[0])} {names.count(twice[0])} times.")
     return wanted
 
 
@@ -465,7 +468,7 @@ def _csv_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
             for name, at in wanted.items():
                 cells[name].append(_cell(path, reader.line_num, name, row[at]))
     except csv.Error as error:
-        raise DataFileError(f"{path}, line {reader.line_num}: not CSV: {error}.") from error
+        raise DataFileError(f"{path}, line {reader.line_num}: not CSV: {shown_text(str(error))}.") from error
     return {
         name: np.array(values, dtype=np.float64) if name in ("label", "score") else _column(values)
         for name, values in cells.items()
@@ -476,10 +479,10 @@ def _cell(path: AnyPath, number: int, name: str, cell: str) -> str | float:
     if name in ("label", "score"):
         value = math.nan if name == "label" and not cell.strip() else _number(cell.encode("utf-8", "surrogateescape"))
         if value is None:
-            raise DataFileError(f"{path}, line {number}: {name} must be a number; got {cell[:_SHOWN]!r}.")
+            raise DataFileError(f"{path}, line {number}: {name} must be a number; got {shown(cell)}.")
         return value
     if not cell or "\0" in cell:
-        raise DataFileError(f"{path}, line {number}: {name} must be an id; got {cell[:_SHOWN]!r}.")
+        raise DataFileError(f"{path}, line {number}: {name} must be an id; got {shown(cell)}.")
     return cell
 
 
@@ -495,7 +498,7 @@ def _parquet_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
     wanted = _check_names(path, names)
     with _damage_told(path):
         table = read(columns=wanted)
-        columns = {name: np.asarray(table[name]) for name in wanted}
+        columns = {name: _as_array(table[name]) for name in wanted}
     for name in wanted:
         if name in ("label", "score"):
             if columns[name].dtype.kind not in "fiub":
@@ -506,6 +509,15 @@ def _parquet_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
         elif any(value is None or value != value for value in columns[name].tolist()):
             raise DataFileError(f"{path}: column {name} must have an id in every row; got a null.")
     return columns
+
+
+def _as_array(column: Any) -> NDArray[Any]:
+    array = np.asarray(column)
+    if array.dtype.kind != "U":
+        return array
+    objects = np.empty(array.shape, dtype=object)  # polars makes strings of NumPy, which lose a NUL at the end
+    objects[:] = column.to_list()
+    return objects
 
 
 def _parquet(path: AnyPath) -> tuple[list[str], Callable[..., Any]]:
@@ -538,7 +550,7 @@ def _damage_told(path: AnyPath) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:  # from the system, not about what is in the file
             raise
-        raise DataFileError(f"{path}: cannot be read as parquet: {error}") from error
+        raise DataFileError(f"{path}: cannot be read as parquet: {shown_text(str(error))}") from error
 
 
 # -- bytes and lines ------------------------------------------------------------------------------------------------
@@ -555,22 +567,37 @@ def _opened(path: AnyPath) -> Iterator[IO[bytes]]:
             with gzip.GzipFile(fileobj=file) as unpacked:
                 yield io.BufferedReader(unpacked)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DataFileError(f"{path}: is damaged, gzip cannot unpack it: {error}") from error
+            raise DataFileError(f"{path}: is damaged, gzip cannot unpack it: {shown_text(str(error))}") from error
 
 
 def _blocks(path: AnyPath) -> Iterator[bytes]:
     """The file in blocks of whole lines, without a byte order mark."""
     with _opened(path) as file:
-        start = True
-        while block := file.read(_BLOCK) + file.readline():
-            if start:
-                block, start = block.removeprefix(b"\xef\xbb\xbf"), False
-            if b"\0" in block:
+        rest, before = b"", 0
+        while read := file.read(_BLOCK):
+            block = rest + read
+            # A carriage return at the end may be the first half of a line end.
+            stop = max(block.rfind(b"\n"), block.rfind(b"\r", 0, -1)) + 1
+            block, rest = block[:stop], block[stop:]
+            if len(rest) > _LONGEST:
                 raise DataFileError(
-                    f"{path}: holds a NUL byte, so it is not text in UTF-8 or another encoding that extends ASCII. "
-                    "Save it as UTF-8."
+                    f"{path}: a line must have at most {_LONGEST >> 20} MiB; got a longer one, which begins after "
+                    f"{before + stop} bytes. Check that the file is text, with one line for each row."
                 )
-            yield block
+            if block:
+                yield _text_alone(path, block, start=not before)
+            before += stop
+        if rest:
+            yield _text_alone(path, rest, start=not before)
+
+
+def _text_alone(path: AnyPath, block: bytes, *, start: bool) -> bytes:
+    if b"\0" in block:
+        raise DataFileError(
+            f"{path}: holds a NUL byte, so it is not text in UTF-8 or another encoding that extends ASCII. "
+            "Save it as UTF-8."
+        )
+    return block.removeprefix(b"\xef\xbb\xbf") if start else block
 
 
 def _numbered(path: AnyPath, keep_ends: bool = False) -> Iterator[tuple[int, bytes]]:
@@ -599,5 +626,4 @@ def _column(ids: Iterable[str]) -> NDArray[Any]:
 
 
 def _wrong(path: AnyPath, number: int, reason: str, got: bytes) -> DataFileError:
-    shown = got[:_SHOWN].decode("utf-8", "backslashreplace")
-    return DataFileError(f"{path}, line {number}: {reason}; got {shown!r}{'...' if len(got) > _SHOWN else ''}.")
+    return DataFileError(f"{path}, line {number}: {reason}; got {shown(got.decode('utf-8', 'backslashreplace'))}.")

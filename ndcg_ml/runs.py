@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from ndcg_ml import readers
 from ndcg_ml._checks import KSpec, cutoffs
+from ndcg_ml._shown import shown, shown_text
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.groups import IntArray
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.queries import Queries, by_sizes, plain_array, real_array
+from ndcg_ml.queries import Queries, by_sizes, is_missing, plain_array, real_array
 from ndcg_ml.result import Evaluation, PerQuery, at_cutoff
 
 __all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "align", "evaluate_run"]
@@ -136,9 +137,10 @@ def evaluate_run(
     TypeError
         An argument has the wrong type; ids are text on one side and integers on the other, or neither.
     ValueError
-        A document twice in a topic; NaN scores or grades; no topic in both, or no judged document retrieved; a
-        retrieved document without a judgement under ``unjudged="raise"``; a topic in which nothing is retrieved that
-        the flavor would count 1 or leave out although it has relevant documents; or as for ``ndcg_score``.
+        A missing id; a document twice in a topic; NaN scores or grades; no topic in both, or no judged document
+        retrieved; a retrieved document without a judgement under ``unjudged="raise"``; a topic in which nothing is
+        retrieved that the flavor would count 1 or leave out although it has relevant documents; or as for
+        ``ndcg_score``.
 
     See Also
     --------
@@ -275,7 +277,7 @@ def align(qrels: Any, run: Any, *, queries: str = "qrels") -> AlignedRun:
     """
     if not isinstance(queries, str) or queries not in _QUERIES:
         kind = ValueError if isinstance(queries, str) else TypeError
-        raise kind(f"queries must be one of {', '.join(map(repr, _QUERIES))}; got {queries!r}.")
+        raise kind(f"queries must be one of {', '.join(map(repr, _QUERIES))}; got {shown(queries)}.")
     topics, documents = _Topics(), _Kind("document")
     judged = _rows("qrels", qrels, topics, documents)
     ranked = _rows("run", run, topics, documents)
@@ -356,16 +358,22 @@ class _Kind:
                 return [each.encode("utf-8", "surrogateescape") for each in ids]
             except UnicodeEncodeError as error:
                 raise ValueError(
-                    f"{self._what} ids of {source} must be text that UTF-8 can hold; got {error.object!r}, which has "
-                    "half of a surrogate pair."
+                    f"{self._what} ids of {source} must be text that UTF-8 can hold; got {shown(error.object)}, "
+                    "which has half of a surrogate pair."
                 ) from error
         if all(issubclass(kind, (int, np.integer)) and not issubclass(kind, bool) for kind in kinds):
             self.agree(int, source)
             return [b"%d" % each for each in ids]
         listed = ", ".join(sorted(kind.__name__ for kind in kinds))
+        missing = [each for each in ids if is_missing(each)]
+        if missing:
+            raise ValueError(
+                f"{self._what} ids of {source} must not be missing; got {shown(missing[0])}. Leave out the rows "
+                "without an id."
+            )
         odd = next(each for each in ids if not isinstance(each, str))
         raise TypeError(
-            f"{self._what} ids of {source} must all be str, or all be int; got {listed}, such as {odd!r}. "
+            f"{self._what} ids of {source} must all be str, or all be int; got {listed}, such as {shown(odd)}. "
             "Convert them, for example with str()."
         )
 
@@ -484,7 +492,7 @@ def _of_file(name: str, path: str | os.PathLike[str], topics: _Topics, documents
         topic,
         ids,
         value,
-        lambda row: repr(documents.decoded(ids[row])),
+        lambda row: shown(documents.decoded(ids[row])),
         lambda row: f"{path}, line {number[row]}",
     )
 
@@ -497,14 +505,14 @@ def _of_mapping(name: str, data: Mapping[Any, Any], topics: _Topics, documents: 
     ids: list[bytes] = []
     values: list[FloatArray] = []
     for topic, entries in data.items():
-        source = f"{name}[{topic!r}]"
+        source = f"{name}[{shown(topic)}]"
         listed = _entries(source, name, entries)
         sizes.append(len(listed))
         ids += documents.coded(list(listed), source)
         if isinstance(listed, Mapping):
             numbers = real_array(list(listed.values()), source)
             if numbers.ndim != 1:
-                raise TypeError(f"{source} must hold one number a document; got {next(iter(listed.values()))!r}.")
+                raise TypeError(f"{source} must hold one number a document; got {shown(next(iter(listed.values())))}.")
             with np.errstate(invalid="ignore"):  # of a NaN that signals, which is refused in time
                 values.append(numbers.astype(np.float64))
         else:
@@ -517,7 +525,9 @@ def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[A
         if name == "qrels" and not entries:
             raise ValueError(f"{source} must judge a document; got none. Leave the topic out.")
         return entries
-    if name == "run" and isinstance(entries, (list, tuple, np.ndarray)) and np.ndim(entries) == 1:
+    if name == "run" and (
+        isinstance(entries, (list, tuple)) or (isinstance(entries, np.ndarray) and entries.ndim == 1)
+    ):
         return list(entries)
     shape = "{document: grade}" if name == "qrels" else "{document: score} or [document, ...], the best first"
     raise TypeError(f"{source} must be {shape}; got {type(entries).__name__}.")
@@ -529,17 +539,22 @@ def _of_frame(name: str, frame: Any, topics: _Topics, documents: _Kind) -> _Rows
     missing = [column for column in ("qid", "docno", value) if column not in has]
     if missing:
         raise ValueError(
-            f"{name} as a data frame must have columns qid, docno and {value}; got {', '.join(map(str, has))}. "
-            f"Rename the one that is meant by {missing[0]}."
+            f"{name} as a data frame must have columns qid, docno and {value}; got "
+            f"{shown_text(', '.join(map(str, has)))}. Rename the one that is meant by {missing[0]}."
         )
-    topic = topics.numbers(
-        topics.kind.coded(plain_array(frame["qid"], f"column qid of {name}").tolist(), f"{name}, column qid,")
-    )
-    docnos = plain_array(frame["docno"], f"column docno of {name}").tolist()
-    ids = documents.coded(docnos, f"{name}, column docno,")
+    topic = topics.numbers(topics.kind.coded(_listed(frame, "qid", name), f"{name}, column qid,"))
+    ids = documents.coded(_listed(frame, "docno", name), f"{name}, column docno,")
     with np.errstate(invalid="ignore"):  # as above
         values = real_array(frame[value], f"column {value} of {name}").astype(np.float64)
     return _named(name, np.unique(topic), topic, ids, values, topics, documents)
+
+
+def _listed(frame: Any, column: str, name: str) -> list[Any]:
+    ids = frame[column]
+    if hasattr(ids, "to_list"):  # NumPy's strings would lose a NUL at the end, which those of polars become
+        listed: list[Any] = ids.to_list()
+        return listed
+    return list(plain_array(ids, f"column {column} of {name}").tolist())
 
 
 def _named(
@@ -552,18 +567,18 @@ def _named(
     documents: _Kind,
 ) -> _Rows:
     def of(row: int) -> str:
-        return repr(documents.decoded(ids[row]))
+        return shown(documents.decoded(ids[row]))
 
     def where(row: int) -> str:
-        return f"{name}[{topics.names(topic[[row]]).tolist()[0]!r}], document {of(row)}"
+        return f"{name}[{shown(topics.names(topic[[row]]).tolist()[0])}], document {of(row)}"
 
     return _Rows(name, of_topic, topic, ids, values, of, where)
 
 
 def _some(topics: _Topics, flags: NDArray[np.bool_]) -> str:
     numbers = np.flatnonzero(flags)
-    shown = ", ".join(repr(name) for name in topics.names(numbers[:3]).tolist())
-    return shown + (f", ... ({numbers.size} topics)" if numbers.size > 3 else "")
+    some = ", ".join(map(shown, topics.names(numbers[:3]).tolist()))
+    return some + (f", ... ({numbers.size} topics)" if numbers.size > 3 else "")
 
 
 # -- what the flavor makes of it ------------------------------------------------------------------------------------
@@ -598,8 +613,8 @@ def _check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
         raise ValueError(
             f"every topic with relevant documents must rank some document under ideal={flavor.ideal!r} with "
             f"empty={flavor.empty if isinstance(flavor.empty, str) else int(flavor.empty)!r}; got {lost.size} that "
-            f"rank none and would {rule}, the first {table.qid[lost[0]]!s}. Choose ideal='global' or empty=0, or "
-            "queries='both' if topics that the run lacks should not count."
+            f"rank none and would {rule}, the first {shown(table.qid[lost].tolist()[0])}. Choose ideal='global' or "
+            "empty=0, or queries='both' if topics that the run lacks should not count."
         )
 
 

@@ -17,9 +17,10 @@ from ndcg_ml import __version__
 from ndcg_ml._flavor_text import empty_in_words, switch_text
 from ndcg_ml._identify import Identification, Match
 from ndcg_ml._identify import identify as find
+from ndcg_ml._shown import shown
 from ndcg_ml.cli.compare import compare
 from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
-from ndcg_ml.cli.output import Screen, columns, finite, print_json
+from ndcg_ml.cli.output import IDS_IN_JSON, Screen, columns, finite, print_json
 from ndcg_ml.demo.run import demo
 from ndcg_ml.explain import Explanation, explain_difference
 from ndcg_ml.flavor import PRESETS, Flavor
@@ -186,7 +187,7 @@ Examples:
 """
 
 
-@ndcg_ml.command("eval", epilog=_EVAL_JSON)
+@ndcg_ml.command("eval", epilog=_EVAL_JSON + IDS_IN_JSON)
 @takes_data
 @flavor_option("trec_eval for a run, sklearn for labels and tables")
 @click.option(
@@ -333,7 +334,7 @@ Example:
 """
 
 
-@ndcg_ml.command(epilog=_EXPLAIN_JSON)
+@ndcg_ml.command(epilog=_EXPLAIN_JSON + IDS_IN_JSON)
 @takes_data
 @click.option("--a", "a", type=flavor_text, metavar="FLAVOR", required=True, help="A preset or a flavor's text.")
 @click.option("--b", "b", type=flavor_text, metavar="FLAVOR", required=True, help="Another flavor.")
@@ -368,10 +369,10 @@ def _show_explanation(screen: Screen, result: Explanation) -> None:
     for name, flavor, value in (("a", result.flavor_a, result.value_a), ("b", result.flavor_b, result.value_b)):
         screen.flavor(flavor, f"{name}   {screen.number(value)}")
     screen.print()
-    shown = [part for part in result.parts if abs(part.contribution) > 1e-15]
-    idle = [part.name for part in result.parts if part not in shown]
+    effective = [part for part in result.parts if abs(part.contribution) > 1e-15]
+    idle = [part.name for part in result.parts if part not in effective]
     table = columns(screen, "switch", "a", "b", "contribution", left=3)
-    for part in shown:
+    for part in effective:
         values = (", ".join(map(switch_text, side)) for side in (part.a, part.b))
         table.add_row(part.name, *values, screen.number(part.contribution, sign=True))
     table.add_row("b - a", "", "", screen.number(result.difference, sign=True))
@@ -418,7 +419,7 @@ def _finite_number(value: str) -> Decimal:
     except InvalidOperation:
         number = Decimal("nan")
     if not number.is_finite():
-        raise click.BadParameter(f"must be a finite number; got {value!r}.")
+        raise click.BadParameter(f"must be a finite number; got {shown(value)}.")
     return number
 
 
@@ -489,8 +490,9 @@ def identify(
     if as_json:
         print_json(result.to_dict())
     else:
-        shown = min(17, (_MOST_DECIMALS if rounded is None else rounded) + 2) if digits is None else digits
-        _show_matches(Screen(shown), result, value, top, data.queries or "qrels" if data.qrels else None)
+        if digits is None:
+            digits = min(17, (_MOST_DECIMALS if rounded is None else rounded) + 2)
+        _show_matches(Screen(digits), result, value, top, data.queries or "qrels" if data.qrels else None)
     if not result.matches:
         raise click.exceptions.Exit(1)
 

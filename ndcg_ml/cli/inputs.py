@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import click
 
+from ndcg_ml._shown import shown
+from ndcg_ml.cli.output import printable_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_columns, read_letor
 from ndcg_ml.result import Evaluation
@@ -133,7 +135,8 @@ class Inputs:
         if self.labels is not None and self.scores is not None:
             return read_letor(self.labels, self.scores).arguments()
         assert self.table is not None
-        return read_columns(self.table).arguments()
+        rows = read_columns(self.table)
+        return {**rows.arguments(), "qid": printable_ids(rows.qid)}
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
@@ -205,7 +208,7 @@ def cut_off(value: str) -> tuple[int | None]:
     if value == "none":
         return (None,)
     if not (value.isascii() and value.isdigit() and int(value)):
-        raise click.BadParameter(f"must be an integer of 1 or more, or 'none' for no cut-off; got {value!r}.")
+        raise click.BadParameter(f"must be an integer of 1 or more, or 'none' for no cut-off; got {shown(value)}.")
     return (int(value),)
 
 

@@ -6,9 +6,12 @@ import json
 import math
 import textwrap
 from collections.abc import Mapping
+from datetime import date, time
 from typing import Any
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +19,15 @@ from rich.text import Text
 
 from ndcg_ml.flavor import PRESETS, Flavor
 
-__all__ = ["Screen", "columns", "finite", "print_json"]
+__all__ = ["IDS_IN_JSON", "Screen", "columns", "finite", "print_json", "printable_ids"]
+
+IDS_IN_JSON = """
+\b
+Ids of a parquet file are printed as numbers and text where JSON has them; dates and times in ISO 8601
+(with a time zone: in UTC), bytes in hexadecimal, all others (decimals, durations, infinite numbers) as
+text.
+"""
+"""For the help of a command."""
 
 # Wider than any table: what reads a pipe wants one line a row.
 _UNWRAPPED = 1_000_000
@@ -110,3 +121,22 @@ def finite(value: float | None) -> float | None:
 def print_json(document: Mapping[str, Any]) -> None:
     """One JSON object on standard output."""
     click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def printable_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """The ids, as text where JSON has no value for them; different ids stay different."""
+    if ids.dtype.kind in "biu":
+        return ids
+    if ids.dtype.kind == "M":  # of which tolist() makes integers, if they are in nanoseconds
+        return np.datetime_as_string(ids).astype(object)
+    printed = np.empty(ids.shape, dtype=object)
+    printed[:] = [_printable(each) for each in ids.tolist()]
+    return printed
+
+
+def _printable(value: object) -> bool | int | float | str:
+    if isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, bytes):
+        return value.hex()
+    return value.isoformat() if isinstance(value, (date, time)) else str(value)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("click")
+pytest.importorskip("pyarrow")
 
+import datetime
 import gzip
 import json
 import math
@@ -13,10 +15,13 @@ import os
 import re
 import subprocess
 import sys
+from decimal import Decimal
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from click.testing import CliRunner, Result
 
 from ndcg_ml import PRESETS, Flavor, evaluate, identify
@@ -63,11 +68,13 @@ def text(command: str, *more: object, **settings: object) -> str:
     return result.stdout
 
 
-def document(command: str, *more: object, **settings: object) -> dict:
+def document(command: str, *more: object, ok: tuple[int, ...] = (0,), **settings: object) -> dict:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is not JSON")
 
-    return json.loads(text(command, "--json", *more, **settings), parse_constant=refuse)
+    result = invoke(command, "--json", *more, **settings)
+    assert result.exit_code in ok, result.output
+    return json.loads(result.stdout, parse_constant=refuse)
 
 
 def program(arguments: list[object], **settings: object) -> subprocess.CompletedProcess[str]:
@@ -662,6 +669,54 @@ def test_json_has_the_keys_that_help_names(command):
     explained = explained[explained.index("  --json prints" if "flavors" not in command else "  --json without") :]
     for key in keys:
         assert re.search(rf"\b{key}\b", explained), key
+
+
+DAY, HOUR = datetime.date(2026, 5, 1), datetime.time(1, 2, 3)
+PARQUET_IDS = {
+    "numbers": (pa.array([3, 3, 2**60]), [3, 2**60]),
+    "truths": (pa.array([True, True, False]), [True, False]),
+    "fractions": (pa.array([0.5, 0.5, math.inf]), [0.5, "inf"]),
+    "text": (pa.array(["a", "a", "a\0"]), ["a", "a\0"]),
+    "bytes": (pa.array([b"a\0", b"a\0", b"\xff"]), ["6100", "ff"]),
+    "uuids": (pa.array([b"\1" * 15 + b"\0"] * 2 + [b"\1" * 16], pa.binary(16)), ["01" * 15 + "00", "01" * 16]),
+    "dates": (pa.array([DAY, DAY, datetime.date(2026, 5, 2)]), ["2026-05-01", "2026-05-02"]),
+    "seconds": (pa.array([0, 0, 1], pa.timestamp("s")), ["1970-01-01T00:00:00.000", "1970-01-01T00:00:01.000"]),
+    "nanoseconds": (
+        pa.array([0, 0, 1], pa.timestamp("ns")),
+        ["1970-01-01T00:00:00.000000000", "1970-01-01T00:00:00.000000001"],
+    ),
+    "zoned": (
+        pa.array([0, 0, 1], pa.timestamp("us", "Europe/Berlin")),
+        ["1970-01-01T00:00:00.000000", "1970-01-01T00:00:00.000001"],
+    ),
+    "times": (pa.array([HOUR, HOUR, datetime.time(4, 5)]), ["01:02:03", "04:05:00"]),
+    "durations": (pa.array([0, 0, 90], pa.duration("s")), ["0:00:00", "0:01:30"]),
+    "decimals": (pa.array([Decimal("1.50")] * 2 + [Decimal("2.00")]), ["1.50", "2.00"]),
+}
+
+
+@pytest.mark.parametrize("kind", PARQUET_IDS)
+def test_ids_of_any_type_are_in_json(kind):
+    column, expected = PARQUET_IDS[kind]
+    pq.write_table(pa.table({"qid": column, "label": [1, 0, 0], "score": [0.1, 0.2, 0.3]}), "rows")
+    assert [row["qid"] for row in document("eval --table rows --per-query")["per_query"]] == expected
+    explained = document("explain --a sklearn --b lightgbm[discount=reciprocal] --table rows")["queries"]
+    assert sorted((row["qid"] for row in explained), key=expected.index) == expected
+    assert document("identify 0.8 --table rows", ok=(0, 1))["n_tried"] > 0
+    table = text("eval --table rows --per-query").splitlines()[1:3]
+    assert [line.split()[0] for line in table] == [str(each).replace("\0", r"\x00") for each in expected]
+
+
+def test_the_help_says_how_ids_are_printed():
+    for command in ("eval", "explain"):
+        assert "bytes in hexadecimal" in " ".join(text(f"{command} --help").split())
+
+
+def test_a_long_argument_is_shown_in_part():
+    for command in (f"eval {TREC} -k {'x' * 10**5}", f"identify {'9' * 10**5}x {TREC}"):
+        result = invoke(command)
+        assert result.exit_code == 2
+        assert len(result.output) < 700
 
 
 def test_processes_and_exit_codes():

@@ -196,7 +196,8 @@ BAD_FILES = {
 }
 BAD_SIDE_FILES = {
     "not numbers": ("two\n", "line 1: a line must be the size of a query, an integer of 1 or more; got 'two'"),
-    "zero": ("0\n2\n", "an integer of 1 or more; got '0'"),
+    "zero": ("2\n0\n", "line 2: a line must be the size of a query, an integer of 1 or more; got '0'"),
+    "long": ("1" * 10**6, "line 1: a line must be the size of a query"),
     "empty": ("", "must sum to the 2 rows of bad.txt; got 0"),
     "sum": ("3\n", "must sum to the 2 rows"),
 }

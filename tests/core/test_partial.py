@@ -692,6 +692,20 @@ def assert_joined(pieces: list[Any], name: str) -> None:
     assert same(evaluate_batches(back, flavor="sklearn").value, result.value)
 
 
+def test_integer_scores_of_a_stream_tie_as_those_of_an_array_do() -> None:
+    y, qid = np.array([0, 1, 2, 0, 1, 0]), np.array([7, 7, 7, 7, 8, 8])
+    s = 2**53 + np.array([3, 2, 1, 0, 0, 1])
+    for flavor in (Flavor(), Flavor(ties="worst")):
+        expected = evaluate_part(y, s, qid=qid, flavor=flavor).value
+        assert expected == ndcg_score(y, s, qid=qid, flavor=flavor)
+        for at in ([], [1], [3], [2, 5]):
+            assert evaluate_batches(cut((y, s, qid), at), flavor=flavor).value == expected
+    small = [(y[:2], s[:2] - 2**53, qid[:2]), (y[2:], (s[2:] - 2**53).astype(float), qid[2:])]
+    assert evaluate_batches(small).n_queries == 2
+    with pytest.raises(TypeError, match=r"y_score must have one dtype .* beyond 2\^53, .*; got float64 and int64\."):
+        evaluate_batches([(y[:2], s[:2], qid[:2]), (y[2:], s[2:].astype(float), qid[2:])])
+
+
 def test_ids_that_a_stream_cannot_tell_apart_are_refused() -> None:
     wide = np.array([2**64, 2**64 + 1], dtype=object)
     with pytest.raises(TypeError, match="must fit 64 bits; got 18446744073709551616"):
@@ -733,7 +747,7 @@ def test_ids_of_a_stream_keep_their_type() -> None:
         ([([1], [1])], TypeError, "batch 0 is a tuple of 2"),
         ([([1], [1], [1]), 5], TypeError, "batch 1 is a int"),
         ([([1], [1, 2], [1])], ValueError, r"batch 0 has shapes \(1,\), \(2,\) and \(1,\)"),
-        ([([[1]], [[1]], [[1]])], ValueError, "one label, score and query id a row"),
+        ([([[1]], [[1]], [[1]])], ValueError, "one label, score and query id per row"),
         ([([1], [math.nan], [1])], ValueError, "must not hold NaN"),
         ([([1, 1], [1, 2], [1.0, math.nan])], ValueError, "missing value"),
         ([(["a"], [1], [1])], TypeError, "y_true"),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import math
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from ndcg_ml import evaluate, readers
+from ndcg_ml.demo import letor_problem
 from ndcg_ml.readers import QRELS, RUN, DataFileError, read_columns, read_letor, trec_lines
 from ndcg_ml.runs import evaluate_run
 
@@ -71,7 +73,7 @@ def test_lines_of_qrels(tmp_path):
         (RUN, b"301 Q0 d 1 0x10 tag", "got '0x10'"),
         (RUN, b"301 Q0 my doc 1 2.5 tag", "got 7, and 'doc' where the rank should be. An id cannot hold a blank"),
         (RUN, b"301,Q0,d,1,2.5,tag", "6 or more columns.* got 1"),
-        (RUN, b"301 Q0 d 1 " + b"x" * 500 + b" tag", r"got '" + "x" * 80 + r"'\.\.\.\.$"),
+        (RUN, b"301 Q0 d 1 " + b"x" * 500 + b" tag", r"got 'x{76}\.\.\.x{19}'\.$"),
         (RUN, b"301 Q0 d 1 \xff tag", r"got '\\\\xff'"),
         (QRELS, b"301 0 d", r"a line of qrels must have 4 columns \(topic iteration document grade\); got 3"),
         (QRELS, b"301 0 d 1 2", "must have 4 columns .* got 5"),
@@ -255,3 +257,100 @@ def test_columns_that_are_refused(tmp_path, content, words):
     (tmp_path / "rows").write_text(content)
     with pytest.raises(DataFileError, match=rf"rows.*{words}"):
         read_columns(tmp_path / "rows")
+
+
+# -- lines without an end -------------------------------------------------------------------------------------------
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("reader", ["qrels", "run", "labels", "scores", "sizes", "csv", "header", "demo"])
+def test_a_line_without_an_end_is_refused_before_it_is_in_memory(tmp_path, reader, packed):
+    letor, csv = b"1 1:2\n", b"qid,label,score\n1,1,1\n"
+    before = {"qrels": b"1 0 d 1\n", "run": LINE, "csv": csv, "header": b"", "scores": b"1\n", "sizes": b"1\n"}
+    start = before.get(reader, letor)
+    good = {"labels": letor, "scores": b"1\n", "labels.query": b"1\n", "table": csv}
+    name = {"sizes": "labels.query", "csv": "table", "header": "table", "demo": "labels"}.get(reader, reader)
+    content = start + b"x" * (100 * MIB)
+    for file, text in {**good, name: gzip.compress(content, 1) if packed else content}.items():
+        (tmp_path / file).write_bytes(text)
+    read = {
+        "qrels": lambda: list(trec_lines(tmp_path / "qrels", QRELS)),
+        "run": lambda: evaluate_run({"301": {"doc1": 1}}, tmp_path / "run"),
+        "csv": lambda: read_columns(tmp_path / "table"),
+        "header": lambda: read_columns(tmp_path / "table"),
+        "demo": lambda: letor_problem(tmp_path / "labels", tmp_path / "labels"),
+    }.get(reader, lambda: read_letor(tmp_path / "labels", tmp_path / "scores"))
+    del content
+    tracemalloc.start()
+    try:
+        with pytest.raises(
+            DataFileError, match=rf"{name}: a line must have at most 16 MiB; .* begins after {len(start)} bytes"
+        ):
+            read()
+        assert tracemalloc.get_traced_memory()[1] < 80 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_a_file_may_be_longer_than_its_lines_may_be(tmp_path, monkeypatch, end):
+    monkeypatch.setattr(readers, "_BLOCK", 64)
+    monkeypatch.setattr(readers, "_LONGEST", 100)
+    content = end.join(b"301 Q0 doc%d 1 2.5 tag" % i for i in range(100))
+    assert [row[1] for row in lines(tmp_path / "run", content)] == [b"doc%d" % i for i in range(100)]
+    with pytest.raises(DataFileError, match=f"begins after {len(content + end)} bytes"):
+        lines(tmp_path / "run", content + end + b"x" * 200 + end)
+
+
+# -- what a message shows of the data -------------------------------------------------------------------------------
+
+LONG = "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path: lines(path / "run", f"301 Q0 {LONG} 1 high tag\n".encode()),
+        lambda path: lines(path / "run", f"301 Q0 d {LONG} 1 1 tag\n".encode()),
+        lambda path: lines(path / "run", f"{LONG}\n".encode()),
+        lambda path: letor(path, f"1 {LONG}\n2 qid:{LONG}".encode(), b"1\n"),
+        lambda path: letor(path, b"1 qid:1\n", f"{LONG}\n".encode()),
+        lambda path: letor(path, b"1\n", b"1\n", LONG.encode()),
+        lambda path: table(path, f"{LONG},label,score\n"),
+        lambda path: table(path, f"qid,label,score,{LONG}\n1,1,1\n"),
+        lambda path: table(path, f"qid,label,score\n1,{LONG},1\n"),
+        lambda path: table(path, f"qid,label,score\n1,1,{LONG}\n"),
+        lambda path: table(path, f"qid,label,score\n{LONG}\0,1,1\n"),
+        lambda path: evaluate_run({"q": {LONG: 1}}, {"q": {"d": 1.0}}),
+        lambda path: evaluate_run({LONG: {"d": 1}}, {"q": {"d": 1.0}}),
+        lambda path: evaluate_run({LONG: {"d": math.nan}}, {"q": {"d": 1.0}}),
+        lambda path: evaluate_run({LONG: {"d": [1, 2]}}, {"q": {"d": 1.0}}),
+        lambda path: evaluate_run({LONG: {}}, {"q": {"d": 1.0}}),
+        lambda path: evaluate_run({"q": {LONG: math.inf}}, {"q": {"d": 1.0}}),
+        lambda path: evaluate_run({"q": {"d": 1}}, {"q": [LONG, "d", LONG]}),
+        lambda path: evaluate_run({"q": {"d": 1}}, {"q": [LONG.encode(), "d"]}),
+        lambda path: evaluate_run({"q": {"d": 1}}, {"q": [LONG + "\ud800", "d"]}),
+        lambda path: evaluate_run({"q": {"d": 1}}, {LONG: 5, "q": ["d"]}),
+        lambda path: evaluate_run({LONG: {"d": -1, "e": 1}}, {LONG: ["e"]}, flavor="sklearn"),
+        lambda path: evaluate_run(
+            {"q": {"d": 1}, LONG: {"d": 1}}, {"q": ["d"]}, flavor="trec_eval[ideal=recall,empty=1]"
+        ),
+        lambda path: evaluate_run({"q": {"d": 1}}, {"q": ["d"]}, queries=LONG),
+        lambda path: evaluate_run({10**5000: {"d": 1}}, {1: {"d": 1.0}}),
+        lambda path: evaluate_run({1: {10**5000: 1}}, {1: [2]}),
+    ],
+    ids=map(str, range(26)),
+)
+def test_a_message_shows_part_of_one_line(tmp_path, read):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        read(tmp_path)
+    message = str(caught.value).replace(str(tmp_path), "")
+    assert len(message) < 600
+    assert "\n" not in message
+
+
+def table(folder, content):
+    (folder / "table").write_text(content)
+    return read_columns(folder / "table")

@@ -130,7 +130,7 @@ def test_an_empty_list_is_a_topic_of_the_run():
 @pytest.mark.parametrize("run", [RUN, {**RUN, "q2": []}])
 def test_a_flavor_that_would_reward_a_missing_topic_is_refused(empty, run):
     flavor = Flavor.preset("trec_eval", ideal="recall", empty=empty)
-    with pytest.raises(ValueError, match=r"rank some document under ideal='recall'.*the first q2"):
+    with pytest.raises(ValueError, match=r"rank some document under ideal='recall'.*the first 'q2'"):
         evaluate_run(QRELS, run, flavor=flavor, k=(1, 10))
     assert evaluate_run(QRELS, RUN, flavor=flavor, queries="both").value > 0
     assert evaluate_run(QRELS, run, flavor=flavor.replace(ideal="global")).value > 0
@@ -194,6 +194,18 @@ def test_ids_are_neither_cut_nor_read_as_numbers(tmp_path):
         assert set(result.per_query.ndcg.tolist()) == {1.0}
         assert set(docs) <= set(result.per_query.qid.tolist())
     assert "a\0" in result.per_query.qid.tolist()
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, np.datetime64("NaT")], ids=str)
+def test_a_missing_id_is_refused_as_such(missing):
+    for qrels, run, source in (
+        ({"q1": {"d1": 1}, missing: {"d1": 1}}, RUN, "topic ids of qrels"),
+        ({"q1": {"d1": 1, missing: 1}}, RUN, r"document ids of qrels\['q1'\]"),
+        (QRELS, {"q1": ["d1", missing]}, r"document ids of run\['q1'\]"),
+        (QRELS, {1: {"d1": 1.0}, missing: {"d1": 1.0}}, "topic ids of run"),
+    ):
+        with pytest.raises(ValueError, match=rf"{source} must not be missing; got {missing}\. Leave"):
+            evaluate_run(qrels, run)
 
 
 def test_bytes_that_are_not_utf8_are_ids_too(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from core.test_properties import check_form, check_ids
@@ -82,12 +84,34 @@ def test_a_pyarrow_table_is_a_frame_too():
         (QRELS, frame(QRELS, "label"), ValueError, "columns qid, docno and score; got qid, docno, label"),
         (frame(RUN, "score"), RUN, ValueError, "columns qid, docno and label; got qid, docno, score"),
         (QRELS, pd.concat([frame(RUN, "score")] * 2), ValueError, r"twice in a topic; 'd3' does in run\['q1'\]"),
-        (QRELS, frame(RUN, "score").replace("d9", None), TypeError, "ids of run, column docno, must all be str"),
+        (QRELS, frame(RUN, "score").replace("d9", None), ValueError, "ids of run, column docno, must not be missing"),
     ],
 )  # fmt: skip
 def test_frames_that_are_refused(qrels, run, error, words):
     with pytest.raises(error, match=words):
         evaluate_run(qrels, run)
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, "pyarrow"])
+def test_ids_of_frames_may_end_in_nul(library):
+    library = pytest.importorskip("pyarrow").table if library == "pyarrow" else library
+    qrels = {"q": {"d": 1, "d\0": 0}, "q\0": {"d": 0, "d\0": 2}}
+    run = {"q": {"d": 1.0, "d\0": 2.0}, "q\0": {"d": 1.0, "d\0": 2.0}}
+    expected = evaluate_run(qrels, run)
+    assert expected.per_query.ndcg.tolist() == [1 / math.log2(3), 1.0]
+    result = evaluate_run(frame(qrels, "label", library), frame(run, "score", library))
+    assert result.per_query.qid.tolist() == ["q", "q\0"]
+    assert result.value == expected.value
+
+
+@pytest.mark.parametrize("dtype", ["string", "object", "category", "Int64"])
+def test_a_missing_id_of_a_frame_is_refused_as_such(dtype):
+    ids = [1, None] if dtype == "Int64" else ["q1", None]
+    for qid, docno, column in ((ids, ["d1", "d2"], "qid"), (["q1", "q1"], ids, "docno")):
+        columns = {"qid": qid, "docno": docno, "label": [1, 2]}
+        columns[column] = pd.Series(columns[column], dtype=dtype)
+        with pytest.raises(ValueError, match=rf"column {column}, must not be missing; got"):
+            evaluate_run(pd.DataFrame(columns), RUN)
 
 
 def test_the_result_of_a_run_as_a_frame():

@@ -169,6 +169,20 @@ def hide(monkeypatch, *names):
     monkeypatch.setattr(readers, "import_module", import_module)
 
 
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+def test_ids_in_parquet_may_end_in_nul(tmp_path, monkeypatch, library):
+    path = tmp_path / "rows"
+    names = ["a", "a\0", "a\0\0"]
+    pl.DataFrame({"qid": names, "label": [1, 0, 1], "score": [1, 2, 3], "docno": names}).write_parquet(path)
+    if library == "pyarrow":
+        pytest.importorskip("pyarrow.parquet")
+    else:
+        hide(monkeypatch, "pyarrow.parquet")
+    rows = read_columns(path)
+    assert rows.qid.tolist() == rows.doc_id.tolist() == names
+    assert evaluate(**rows.arguments(), flavor="trec_eval").n_queries == 3
+
+
 def test_parquet_without_a_library_that_reads_it(tmp_path, monkeypatch):
     path = tmp_path / "rows.parquet"
     pl.DataFrame({"qid": [1], "label": [1], "score": [1.0]}).write_parquet(path)
