@@ -76,9 +76,9 @@ def ndcg(
     Notes
     -----
     The padded form can be compiled: ``torch.compile(ndcg, fullgraph=True)``, unless the gain or the discount is a
-    callable, which is evaluated on the host. Compiled code cannot raise, so there the value of an invalid query
-    (NaN score, refused label) and of an empty one under ``empty="raise"`` is nan. Eager code waits once for the
-    device to find such queries.
+    callable, which is evaluated on the host. Compiled code cannot raise, nor can code under ``torch.func.vmap``, so
+    there the value of an invalid query (NaN score, refused label) and of an empty one under ``empty="raise"`` is nan.
+    Eager code waits once for the device to find such queries.
 
     Tie averaging is McSherry and Najork 2008.
 
