@@ -122,7 +122,11 @@ CONTENDERS = (
     Contender("SoftmaxLoss(xendcg)", lambda t, g: SoftmaxLoss(FLAVOR, target="xendcg", generator=g)),
     Contender("ListMLELoss", lambda t, g: ListMLELoss(FLAVOR, generator=g)),
     Contender("ApproxNDCGLoss(logistic)", lambda t, g: ApproxNDCGLoss(FLAVOR, temperature=t), True),
-    Contender("ApproxNDCGLoss(logistic), k = 10", lambda t, g: ApproxNDCGLoss(METRIC, temperature=t), True),
+    Contender(
+        "ApproxNDCGLoss(logistic), k = 10",
+        lambda t, g: ApproxNDCGLoss(METRIC, temperature=t, cut_temperature=t),
+        True,
+    ),
     Contender("ApproxNDCGLoss(laplace)", lambda t, g: ApproxNDCGLoss(FLAVOR, temperature=t, step="laplace"), True),
     Contender(
         "Stochastic(ApproxNDCGLoss)",

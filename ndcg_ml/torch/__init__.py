@@ -18,7 +18,7 @@ from ndcg_ml.torch.approx import ApproxNDCGLoss, approx_ndcg_loss
 from ndcg_ml.torch.functional import ndcg
 from ndcg_ml.torch.lambdas import LambdaNDCGLoss, lambda_ndcg_loss
 from ndcg_ml.torch.listwise import ListMLELoss, SoftmaxLoss, list_mle_loss, softmax_loss
-from ndcg_ml.torch.metric import NDCG
+from ndcg_ml.torch.metric import NDCG, EpochWarning
 from ndcg_ml.torch.neural import NeuralNDCGLoss, neural_ndcg_loss
 from ndcg_ml.torch.plackett_luce import PlackettLuceNDCGLoss, plackett_luce_ndcg_loss
 from ndcg_ml.torch.stochastic import Stochastic
@@ -26,6 +26,7 @@ from ndcg_ml.torch.stochastic import Stochastic
 __all__ = [
     "NDCG",
     "ApproxNDCGLoss",
+    "EpochWarning",
     "LambdaNDCGLoss",
     "ListMLELoss",
     "NeuralNDCGLoss",

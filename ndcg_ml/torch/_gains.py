@@ -13,6 +13,7 @@ from ndcg_ml._gains import gain as host_gain
 from ndcg_ml._gains import top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._layout import Layout
+from ndcg_ml.torch._transforms import not_mapped
 
 __all__ = ["Gains", "Judgements", "gains_of", "judge"]
 
@@ -153,7 +154,11 @@ def _not_lost(scaled: Tensor, gain: Tensor) -> Tensor:
 
 
 def _called(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
-    distinct, at = torch.unique(grade[counted], return_inverse=True)
+    with not_mapped(
+        f"flavor.gain must have a name or be a table where torch.func.vmap maps over labels; got the callable "
+        f"{flavor.gain!r}, which is evaluated on the host. Choose 'linear', 'exponential' or a table."
+    ):
+        distinct, at = torch.unique(grade[counted], return_inverse=True)
     values = host_gain(flavor, np.array(distinct.tolist(), dtype=np.float64)).tolist()
     gain = torch.zeros_like(grade)
     gain[counted] = torch.tensor(values, dtype=grade.dtype, device=grade.device)[at]

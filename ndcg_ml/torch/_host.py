@@ -37,7 +37,7 @@ def host_sums(
     """
     if torch.compiler.is_compiling() or not (_plain(preds) and _plain(target)):
         return None
-    if preds.shape != target.shape or preds.numel() == 0:
+    if preds.shape != target.shape or preds.ndim == 0 or preds.numel() == 0:
         return None
     flat = preds.ndim == 1
     companion, other = (indexes, mask) if flat else (mask, indexes)

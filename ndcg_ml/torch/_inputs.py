@@ -75,7 +75,10 @@ def read_batch(
         )
     scores, labels = _score_values(scores, names[0]), _label_values(labels, names[1])
     if scores.ndim == 0:
-        raise ValueError(f"{names[0]} must have a dimension for the documents; got a tensor without dimensions.")
+        raise ValueError(
+            f"{names[0]} must have a dimension for the documents; got a tensor without dimensions. Give it shape "
+            "(n_queries, n_documents), or (n_rows,) with indexes=."
+        )
     if scores.ndim == 1:
         if mask is not None:
             raise ValueError(

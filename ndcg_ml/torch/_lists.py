@@ -15,7 +15,7 @@ from ndcg_ml.torch._gains import Gains, gains_of, judge
 from ndcg_ml.torch._inputs import read_lists
 from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
 from ndcg_ml.torch._layout import Padded
-from ndcg_ml.torch._problems import PROBLEMS, refusal
+from ndcg_ml.torch._problems import PROBLEMS, refuse
 from ndcg_ml.torch._ragged import in_batches
 
 __all__ = [
@@ -172,12 +172,13 @@ def _read(flavor: Flavor, scores: Tensor, labels: Tensor, mask: Tensor | None, *
 
 def _refuse(flavor: Flavor, read: list[Lists]) -> None:
     """Raise for labels that the flavor refuses, where looking at them stalls no device."""
-    if read[0].scores.device.type != "cpu" or torch.compiler.is_compiling():
+    if read[0].scores.device.type != "cpu":
         return
-    counts = [sum(int(lists.faults[name].sum()) for lists in read if name in lists.faults) for name in PROBLEMS]
-    message = refusal(flavor, counts)
-    if message is not None:
-        raise ValueError(message)
+    none = torch.zeros((), dtype=torch.int64)
+    of_lists = [
+        torch.stack([lists.faults[name].sum() if name in lists.faults else none for name in PROBLEMS]) for lists in read
+    ]
+    refuse(flavor, torch.stack(of_lists).sum(0))
 
 
 def _counted(loss: Tensor, lists: Lists) -> Tensor:

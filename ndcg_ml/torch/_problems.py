@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ndcg_ml.flavor import Flavor
+import torch
+from torch import Tensor
 
-__all__ = ["PROBLEMS", "refusal"]
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.torch._transforms import any_of
+
+__all__ = ["PROBLEMS", "refusal", "refuse"]
 
 PROBLEMS = (
     "unjudged",
@@ -23,6 +27,29 @@ PROBLEMS = (
     "empty",
 )
 """The kinds of fault, in the order in which the kernel counts them and they are reported."""
+
+
+def refuse(flavor: Flavor, counts: Tensor, labels: str = "labels", scores: str = "scores") -> None:
+    """Raise for the first kind of fault that was counted, if the host can look: not in compiled code, nor under vmap.
+
+    Parameters
+    ----------
+    flavor : Flavor
+    counts : Tensor of int
+        How often each of ``PROBLEMS`` occurred.
+    labels, scores : str
+        What the caller's parameters are called.
+
+    Raises
+    ------
+    ValueError
+        There is a fault.
+    """
+    if torch.compiler.is_compiling():
+        return
+    message = refusal(flavor, counts.tolist(), labels, scores) if any_of(counts) else None
+    if message is not None:
+        raise ValueError(message)
 
 
 def refusal(flavor: Flavor, counts: Sequence[int], labels: str = "labels", scores: str = "scores") -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ndcg_ml.torch._transforms import not_mapped
+
 __all__ = ["in_batches", "in_rows"]
 
 Batch = tuple[Tensor, Tensor, Tensor | None]
@@ -55,7 +57,12 @@ def in_batches(
     scores, labels, indexes, offsets = in_rows(scores, labels, mask, indexes=indexes, offsets=offsets)
     if indexes is None and offsets is None:
         return [(scores, labels, mask)], None
-    grouped: tuple[list[Batch], Tensor | None] = _in_groups(scores, labels, indexes, offsets)
+    given = "indexes" if offsets is None else "offsets"
+    with not_mapped(
+        f"{given} must be the same for all samples of torch.func.vmap, because lengths fix shapes; got {given} that "
+        "are mapped over. Pass padded lists with mask=, or leave them unmapped (in_dims=None)."
+    ):
+        grouped: tuple[list[Batch], Tensor | None] = _in_groups(scores, labels, indexes, offsets)
     return grouped
 
 

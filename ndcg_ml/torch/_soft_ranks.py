@@ -97,6 +97,8 @@ def _slope(x: Tensor, step: str) -> Tensor:
 
 
 class _SoftRanks(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(scores: Tensor, valid: Tensor, temperature: float, step: str) -> Tensor:
         # A rank is a difference of large sums, and float32 has no digits to spare: float64, where there is any.
@@ -126,6 +128,8 @@ class _SoftRanks(torch.autograd.Function):
 
 class _Slopes(torch.autograd.Function):
     """The gradient of the ranks: d/ds_k sum_i g_i r_i = sum_i F'((s_i - s_k) / T) (g_i - g_k) / T."""
+
+    generate_vmap_rule = True
 
     @staticmethod
     def forward(grad: Tensor, scores: Tensor, valid: Tensor, temperature: float, step: str) -> Tensor:

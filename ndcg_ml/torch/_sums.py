@@ -12,7 +12,7 @@ from ndcg_ml.torch._host import host_sums
 from ndcg_ml.torch._inputs import read_batch
 from ndcg_ml.torch._kernel import Result, evaluate, working_dtype
 from ndcg_ml.torch._layout import Layout
-from ndcg_ml.torch._problems import PROBLEMS, refusal
+from ndcg_ml.torch._problems import PROBLEMS, refuse
 from ndcg_ml.torch._rows import Rows
 
 __all__ = ["Cutoffs", "Sums", "host_looks", "no_sums", "sums_of_batch", "sums_of_rows"]
@@ -69,9 +69,7 @@ def sums_of_batch(
     ids = None if batch.rows is None else indexes.detach().long()[batch.rows]
     result = evaluate(flavor, ks, batch.layout, batch.scores, batch.labels, batch.listed)
     if host_looks(preds):
-        refused = refusal(flavor, result.problems.tolist(), labels="target", scores="preds")
-        if refused is not None:
-            raise ValueError(refused)
+        refuse(flavor, result.problems, labels="target", scores="preds")
         ids = None if ids is None else ids.unique_consecutive()
     return _summed(flavor, result, batch.layout), ids
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from ndcg_ml._checks import KSpec, cutoffs
@@ -11,7 +10,8 @@ from ndcg_ml.torch._inputs import Batch, read_batch
 from ndcg_ml.torch._kernel import evaluate
 from ndcg_ml.torch._layout import Flat
 from ndcg_ml.torch._lists import flavor_of
-from ndcg_ml.torch._problems import refusal
+from ndcg_ml.torch._problems import refuse
+from ndcg_ml.torch._transforms import not_mapped
 
 __all__ = ["ndcg"]
 
@@ -77,9 +77,9 @@ def ndcg(
     Notes
     -----
     The padded form can be compiled: ``torch.compile(ndcg, fullgraph=True)``, unless the gain or the discount is a
-    callable, which is evaluated on the host. Compiled code cannot raise, so there the value of an invalid query
-    (NaN score, refused label) and of an empty one under ``empty="raise"`` is nan. Eager code waits once for the
-    device to find such queries.
+    callable, which is evaluated on the host. Compiled code cannot raise, nor can code under ``torch.func.vmap``, so
+    there the value of an invalid query (NaN score, refused label) and of an empty one under ``empty="raise"`` is nan.
+    Eager code waits once for the device to find such queries.
 
     Tie averaging is McSherry and Najork 2008.
 
@@ -103,10 +103,7 @@ def ndcg(
             f"scores must hold at least one query; got shape {tuple(scores.shape)}. There is nothing to evaluate."
         )
     result = evaluate(flavor, ks, batch.layout, batch.scores, batch.labels, batch.listed, batch.retrieved, batch.doc_id)
-    if not torch.compiler.is_compiling():
-        refused = refusal(flavor, result.problems.tolist())
-        if refused is not None:
-            raise ValueError(refused)
+    refuse(flavor, result.problems)
     values = _in_the_order_of_the_caller(result.ndcg, batch)
     if several:
         return {cut: values[..., column] for column, cut in enumerate(ks)}
@@ -117,5 +114,9 @@ def _in_the_order_of_the_caller(values: Tensor, batch: Batch) -> Tensor:
     if batch.rows is None:
         return values.reshape(*batch.shape, values.shape[-1])
     assert isinstance(batch.layout, Flat)
-    first_rows = batch.rows[batch.layout.starts]  # one a query, which fixes their number
+    with not_mapped(
+        "indexes must be the same for all samples of torch.func.vmap, because the number of queries fixes shapes; got "
+        "indexes that are mapped over. Pass padded lists with mask=, or leave them unmapped (in_dims=None)."
+    ):
+        first_rows = batch.rows[batch.layout.starts]  # one a query, which fixes their number
     return values[: first_rows.numel()][first_rows.argsort()]

@@ -7,7 +7,6 @@ import math
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
-from torch.utils.checkpoint import checkpoint
 
 from ndcg_ml._gains import discounts
 from ndcg_ml.flavor import Discount, Flavor
@@ -21,6 +20,7 @@ from ndcg_ml.torch._lists import (
     flavor_of,
     loss_of,
 )
+from ndcg_ml.torch._transforms import recomputed
 
 __all__ = ["LambdaNDCGLoss", "lambda_ndcg_loss"]
 
@@ -269,7 +269,7 @@ def _all_blocks(
             total = total + _pairs(*block)
         else:
             # Nothing of a block is kept, its weights included.
-            total = total + checkpoint(_pairs, *block, use_reentrant=False, preserve_rng_state=False)
+            total = total + recomputed(_pairs, *block)
     return total
 
 

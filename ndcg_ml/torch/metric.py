@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -21,7 +22,35 @@ from ndcg_ml.torch._problems import refusal
 from ndcg_ml.torch._rows import Rows, ids_of_lists, joined, rows_of
 from ndcg_ml.torch._sums import Cutoffs, Sums, host_looks, no_sums, sums_of_batch, sums_of_rows
 
-__all__ = ["NDCG"]
+__all__ = ["NDCG", "EpochWarning"]
+
+
+class EpochWarning(UserWarning):
+    """What an ``NDCG`` averages may be more than one epoch, or less.
+
+    Given once by each metric, for each of: queries added after ``compute`` without a ``reset`` (one metric for two
+    loaders, or none after a sanity check); queries added after other weights were loaded, without a ``reset``; a
+    checkpoint made of a metric in mid-epoch, whose state is not in it.
+
+    Examples
+    --------
+    A value that is printed while the epoch goes on is meant to cover what came so far:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("ignore", category=EpochWarning)
+    """
+
+
+_FIX = {
+    "compute": "queries are added after compute without a reset: the next value covers those before it too. Call reset "
+    "between two epochs, after a sanity check, and between two loaders, or give each loader a metric of its own. If a "
+    "running value is meant, warnings.filterwarnings('ignore', category=ndcg_ml.torch.EpochWarning).",
+    "load": "queries are added after load_state_dict without a reset: the next value covers those before it too, which "
+    "other weights scored. Call reset after loading.",
+    "state": "this state_dict leaves out the queries seen since the last reset: an epoch that is resumed from it is "
+    "averaged over the rest. Call metric.persistent(True) before training to save them, or make checkpoints between "
+    "epochs.",
+}
 
 
 class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
@@ -74,9 +103,20 @@ compute_with_cache
     Notes
     -----
     The state is a handful of numbers, float64 sums and int64 counts, and the ids of the queries seen, 8 bytes each (on
-    an accelerator 8 bytes a row of 1-D input, until ``compute``). It stays exact when a model is cast
-    (``.to(torch.bfloat16)``, ``set_dtype``), is not saved in checkpoints, and adds up over processes with any number
-    of batches, even none.
+    an accelerator 8 bytes per row of 1-D input, until ``compute``). It stays exact when a model is cast
+    (``.to(torch.bfloat16)``, ``set_dtype``), and adds up over processes with any number of batches, even none.
+
+    The state is not saved in checkpoints unless ``persistent(True)`` is called, which an epoch that may be resumed in
+    the middle needs. It is not the default, because a checkpoint made at the end of a validation holds all its
+    queries, which a resumed run would count again; because a checkpoint holds the queries of one process, which all
+    would load; and because a model without the metric could not load it. A state of another meaning is refused.
+
+    Queries that are added after ``compute`` or ``load_state_dict`` without a ``reset``, and a ``state_dict`` in
+    mid-epoch that leaves the queries out, give an ``EpochWarning`` each, once per metric.
+
+    ``torchmetrics.wrappers.BootStrapper`` draws from the first dimension: of padded input it draws queries, as it
+    should, but of 1-D input rows, which cuts queries. Give it padded input without `indexes`, since a query that is
+    drawn twice would be refused.
 
     A ``DistributedSampler`` repeats examples to make processes even. With ids the repeated queries are found and
     refused. Padded input without `indexes` is counted unchecked, repeats included, and so are repeated rows under
@@ -142,6 +182,9 @@ compute_with_cache
     listed: list[Tensor]
     _update_count: int  # torchmetrics' own, as are these
     compute_on_cpu: bool
+    _closed: str | None = None
+    """What happened since the last update, after which another one needs a reset: "compute" or "load"."""
+    _warned: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -216,6 +259,8 @@ compute_with_cache
             `indexes` of padded input under ``query_ids="batch"``, where they would have no use; no `indexes` under
             ``split_queries=True``.
         """
+        if not self._batch_alone:
+            self._open()
         list_ids = None
         if isinstance(preds, Tensor) and preds.ndim > 1:
             if self.split_queries and indexes is None:
@@ -281,6 +326,7 @@ compute_with_cache
         TypeError, ValueError
             As ``update`` and ``compute`` do; what was seen before is then left as it was.
         """
+        self._open()
         before = self._copy_state_dict()
         n_updates, compute_on_cpu = self._update_count, self.compute_on_cpu
         self._batch_alone = True
@@ -317,6 +363,8 @@ compute_with_cache
             if self._is_synced and self._should_unsync:  # torchmetrics would leave the sums of all processes in place
                 self.unsync()
             raise
+        if not self._batch_alone:
+            self._closed = "compute"
         if not self._several:
             return values[0]
         return ByCutoff(zip(map(_name, self.ks), values, strict=True))
@@ -371,6 +419,63 @@ compute_with_cache
         """From one id a row to one a query, for which the host has to wait."""
         self.ids = [*self.ids, *map(torch.unique_consecutive, self.row_ids)]
         self.row_ids = []
+
+    # -- epochs ------------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        """Before an update: warn if it needs a reset."""
+        if self._closed is not None:
+            self._warn(self._closed)
+        self._closed = None
+
+    def _warn(self, reason: str) -> None:
+        if reason not in self._warned:
+            self._warned = (*self._warned, reason)
+            warnings.warn(_FIX[reason], EpochWarning, stacklevel=5)
+
+    def reset(self) -> None:
+        """Forget all queries, as between two epochs."""
+        super().reset()
+        if not self._batch_alone:  # forward sets the epoch aside by a reset
+            self._closed = None
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The state of the metric, if ``persistent(True)`` was called; else nothing.
+
+        Returns
+        -------
+        dict
+
+        Warns
+        -----
+        EpochWarning
+            It is in mid-epoch, and the queries seen are not saved.
+        """
+        if self._update_count and self._closed is None and not any(self._persistent.values()):
+            self._warn("state")
+        states: dict[str, Any] = super().state_dict(*args, **kwargs)
+        return states
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: Any, strict: bool, *found: list[str]
+    ) -> None:
+        given = [name for name in self._defaults if prefix + name in state_dict]
+        if any(name.startswith(f"{prefix}meaning_") and name[len(prefix) :] not in given for name in state_dict):
+            found[-1].append(
+                f"{prefix.rstrip('.') or 'the metric'}: the checkpoint holds queries of an NDCG of another flavor or "
+                f"other cut-offs than {self.flavor} at {list(self.ks)}. Build the same metric, or remove the "
+                f"checkpoint's keys that begin with {prefix!r}."
+            )
+            return
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, *found)
+        if given:
+            for name in given:
+                state = getattr(self, name)
+                moved = state.to(self.device) if isinstance(state, Tensor) else [part.to(self.device) for part in state]
+                setattr(self, name, moved)
+            self._update_count, self._computed, self._closed = max(self._update_count, 1), None, None
+        elif self._update_count:
+            self._closed = "load"
 
     # -- processes and copies ----------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ import math
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
-from torch.utils.checkpoint import checkpoint
 
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._discounts import discount_table
@@ -22,6 +21,7 @@ from ndcg_ml.torch._lists import (
     flavor_of,
     loss_of,
 )
+from ndcg_ml.torch._transforms import recomputed
 
 __all__ = ["NeuralNDCGLoss", "neural_ndcg_loss"]
 
@@ -187,7 +187,7 @@ class NeuralNDCGLoss(nn.Module):
         if self.sinkhorn:
             matrix = _rows(ranked, present, runs, 0, width, self.temperature)
             of_row, of_column = _scaling(matrix, present, self.sinkhorn)
-            at_rank = of_row * (matrix @ (of_column * weight).unsqueeze(-1)).squeeze(-1)
+            at_rank = of_row * _times(matrix, of_column * weight)
             return (discount * at_rank)[..., :depth].sum(-1)
         step = depth if ranked.numel() * depth <= _BLOCK else max(1, _BLOCK // ranked.numel())
         total = ranked.new_zeros(ranked.shape[0])
@@ -196,7 +196,7 @@ class NeuralNDCGLoss(nn.Module):
             if step == depth:
                 total = total + _block(*block)
             else:
-                total = total + checkpoint(_block, *block, use_reentrant=False, preserve_rng_state=False)
+                total = total + recomputed(_block, *block)
         return total
 
     def _hard(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
@@ -270,7 +270,7 @@ def _block(
 ) -> Tensor:
     """What ranks start + 1, ..., stop add to the smooth NDCG."""
     rows = _rows(ranked, present, runs, start, stop, temperature)
-    at_rank = (rows @ weight.unsqueeze(-1)).squeeze(-1)
+    at_rank = _times(rows, weight)
     return (discount[..., start:stop] * at_rank).sum(-1)
 
 
@@ -284,6 +284,12 @@ def _rows(ranked: Tensor, present: Tensor, runs: Runs, start: int, stop: int, te
     return exponents.softmax(-1)
 
 
+def _times(matrix: Tensor, vector: Tensor) -> Tensor:
+    """Matrix times vector, in the dtype of both."""
+    # Not by @: autocast would round both to half precision, in a backward pass that runs under it too.
+    return (matrix * vector.unsqueeze(-2)).sum(-1)
+
+
 def _scaling(matrix: Tensor, present: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
     """Factors of the rows and of the columns after so many rounds.
 
@@ -292,10 +298,10 @@ def _scaling(matrix: Tensor, present: Tensor, rounds: int) -> tuple[Tensor, Tens
     of_row = present.to(matrix.dtype)
     of_column = of_row
     for _ in range(rounds):
-        in_column = (of_row.unsqueeze(-2) @ matrix).squeeze(-2)
+        in_column = _times(matrix.mT, of_row)
         # Absent entries are divided by 1: dividing 0 by something small has a gradient that overflows.
         of_column = torch.where(present, 1.0 / torch.where(present, in_column, 1.0), 0.0)
-        in_row = (matrix @ of_column.unsqueeze(-1)).squeeze(-1)
+        in_row = _times(matrix, of_column)
         of_row = torch.where(present, 1.0 / torch.where(present, in_row, 1.0), 0.0)
     return of_row, of_column
 
@@ -307,6 +313,8 @@ class _Exponents(torch.autograd.Function):
     j + 1, with j >= i, (2 (j - i) + 1) (s_j - s_{j+1}). The gradient leaves out what is common to a row, so whatever
     uses the exponents must not depend on that either, as a softmax does not.
     """
+
+    generate_vmap_rule = True
 
     @staticmethod
     def forward(ranked: Tensor, before: Tensor, upto: Tensor, start: int, stop: int, temperature: float) -> Tensor:
@@ -329,7 +337,7 @@ class _Exponents(torch.autograd.Function):
         before, upto = ctx.saved_tensors
         row = torch.arange(ctx.start, ctx.stop, device=grad.device, dtype=grad.dtype) + 1
         total = grad.sum(-2)
-        by_row = (row.unsqueeze(-2) @ grad).squeeze(-2)
+        by_row = _times(grad.mT, row)
         middle = (before + upto + 1).to(grad.dtype) / 2  # of the document's run of tied ones
         ahead = pad(total.cumsum(-1), (1, 0))
         below = ahead[..., -1:] - ahead.gather(-1, upto)

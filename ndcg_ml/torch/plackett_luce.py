@@ -213,6 +213,8 @@ def _expected_ndcg(scores: Tensor, weight: Tensor, valid: Tensor, discount: Tens
 
 
 class _PLRank(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(
         scores: Tensor, weight: Tensor, valid: Tensor, discount: Tensor, noise: Tensor
@@ -253,6 +255,8 @@ class _PLRank(torch.autograd.Function):
 
 class _Slopes(torch.autograd.Function):
     """The estimate of the gradient: `scores` only tie it to the graph, where it would pass for a constant."""
+
+    generate_vmap_rule = True
 
     @staticmethod
     def forward(grad: Tensor, gradient: Tensor, scores: Tensor) -> Tensor:

@@ -14,10 +14,10 @@ import threading
 
 import lightgbm as lgb
 import numpy as np
-from ndcg_ml.lightgbm.evaluation import _SLOTS
 
 from ndcg_ml import Flavor, ndcg_score
 from ndcg_ml.lightgbm import NDCGEval
+from ndcg_ml.lightgbm.metric import _SLOTS
 
 PARAMS = {"objective": "lambdarank", "verbosity": -1, "num_leaves": 7, "min_data_in_leaf": 5, "num_threads": 1}
 

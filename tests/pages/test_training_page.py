@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "training.md"
 
 def blocks():
     found = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(found) == 9
+    assert len(found) == 13
     *page, script = found
     assert script.startswith("# validate.py\n")
     return page, script
@@ -31,6 +31,7 @@ def test_the_code_of_the_page_runs(capsys, tmp_path, monkeypatch):
         warnings.simplefilter("ignore")
         pytest.importorskip("lightning")
     monkeypatch.chdir(tmp_path)
+    warnings.filterwarnings("error", "queries are added after|this state_dict leaves out")  # ours
     scope: dict[str, object] = {"__name__": "training_page"}
     for block in blocks()[0]:
         exec(compile(block, PAGE.name, "exec"), scope)

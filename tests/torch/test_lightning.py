@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, Dataset
 from torchmetrics import MetricCollection
 
 from ndcg_ml import ndcg_score
-from ndcg_ml.torch import NDCG, ApproxNDCGLoss
+from ndcg_ml.torch import NDCG, ApproxNDCGLoss, EpochWarning
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what it imports
@@ -212,6 +212,107 @@ def test_names_are_legal_in_mlflow():
         validation._validate_metric_name(f"val/{name}")
     with pytest.raises(exceptions.MlflowException):
         validation._validate_metric_name("val/ndcg@10")
+
+
+# -- epochs ----------------------------------------------------------------------------------------------------------
+
+
+class TwoLoaders(Ranker):
+    """The same metric for both, or one each."""
+
+    def __init__(self, *metrics):
+        super().__init__(metrics[0])
+        self.metrics = torch.nn.ModuleList(metrics)
+
+    def validation_step(self, batch, batch_idx, dataloader_idx=0):
+        features, labels, ids, mask = batch
+        metric = self.metrics[dataloader_idx]
+        metric.update(self(features), labels, ids, mask)
+        self.log("value", metric)
+
+    def on_validation_epoch_end(self):
+        pass
+
+
+def of_two_loaders(folder, *metrics):
+    loaders = [loader(sampler=range(10)), loader(sampler=range(10, N_QUERIES))]
+    first, second = trainer(folder).validate(TwoLoaders(*metrics), loaders, verbose=False)
+    return first["value/dataloader_idx_0"], second["value/dataloader_idx_1"]
+
+
+def value_of(part):
+    labels, mask = QUERIES.labels[part].numpy(), QUERIES.mask[part].numpy()
+    return ndcg_score(labels, untrained()[part], mask=mask, k=5)
+
+
+def test_one_metric_for_two_loaders_warns(tmp_path):
+    halves = [value_of(slice(10)), value_of(slice(10, None))]
+    assert of_two_loaders(tmp_path, NDCG(k=5), NDCG(k=5)) == pytest.approx(halves, abs=1e-12)
+    shared = NDCG(k=5)
+    with pytest.warns(EpochWarning, match=r"after compute without a reset.*give each loader a metric of its own"):
+        first, second = of_two_loaders(tmp_path, shared, shared)
+    assert first == pytest.approx(halves[0], abs=1e-12)
+    assert second == pytest.approx(whole_set(untrained(), k=5), abs=1e-12)  # of both together
+
+
+class NoReset(Ranker):
+    """Computed by hand, the sanity check included."""
+
+    def validation_step(self, batch):
+        features, labels, _, mask = batch
+        self.metric.update(self(features), labels, mask=mask)
+
+    def on_validation_epoch_end(self):
+        self.log("value", self.metric.compute())
+
+
+def test_no_reset_after_the_sanity_check_warns(tmp_path):
+    model = NoReset(NDCG(k=5))
+    with pytest.warns(EpochWarning, match="after compute without a reset.*after a sanity check"):
+        trainer(tmp_path, max_epochs=1).fit(model, loader(), loader())
+    assert int(model.metric.n_queries) == N_QUERIES + 8
+
+
+class OnTraining(Ranker):
+    """NDCG of the training batches, as they were when they were learned from."""
+
+    def __init__(self, *, saved):
+        super().__init__(NDCG(k=5))
+        self.metric.persistent(saved)
+        self.counted = []
+
+    def training_step(self, batch):
+        features, labels, ids, mask = batch
+        preds = self(features)
+        self.metric.update(preds.detach(), labels, ids, mask)
+        return self.loss(preds, labels, mask)
+
+    def on_train_epoch_end(self):
+        self.counted.append((int(self.metric.n_queries), self.metric.compute().item()))
+        self.metric.reset()
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_an_epoch_that_is_resumed_in_the_middle(tmp_path, saved):
+    whole = OnTraining(saved=False)
+    trainer(tmp_path, max_epochs=1).fit(whole, loader())
+    every = ModelCheckpoint(tmp_path, "middle", every_n_train_steps=3, save_top_k=1)
+    options = {"callbacks": [every], "enable_checkpointing": True}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trainer(tmp_path, max_steps=3, **options).fit(OnTraining(saved=saved), loader())
+    said = [one for one in caught if one.category is EpochWarning]
+    assert len(said) == (not saved)
+    resumed = OnTraining(saved=saved)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Lightning, that the loader cannot be resumed
+        # Lightning makes as many batches as are left, but from the start of a loader that does not know where it was.
+        batches = [list(range(start, min(start + 4, N_QUERIES))) for start in range(0, N_QUERIES, 4)]
+        left_first = DataLoader(QUERIES, batch_sampler=batches[3:] + batches[:3])
+        trainer(tmp_path, max_epochs=1).fit(resumed, left_first, ckpt_path=tmp_path / "middle.ckpt")
+    [(n_queries, value)] = resumed.counted
+    assert n_queries == (N_QUERIES if saved else N_QUERIES - 12)
+    assert (value == pytest.approx(whole.counted[0][1], abs=1e-12)) == saved
 
 
 # -- two processes ---------------------------------------------------------------------------------------------------

@@ -269,7 +269,9 @@ def test_cold_limit_is_the_metric(flavor, seed, step):
     labels = torch.randint(-1, 5, (3, 75), generator=generator).double()
     labels[:, ::9] = math.nan
     mask = torch.rand(3, 75, generator=generator) < 0.7
-    loss = ApproxNDCGLoss(flavor, temperature=1e-3, step=step, method="fast", reduction="none")(scores, labels, mask)
+    loss = ApproxNDCGLoss(flavor, temperature=1e-3, cut_temperature=1e-3, step=step, method="fast", reduction="none")(
+        scores, labels, mask
+    )
     metric = ndcg(scores, labels, flavor=flavor.replace(empty=1.0), mask=mask)
     torch.testing.assert_close(loss, 1 - metric, rtol=1e-10, atol=1e-10)
 
@@ -371,7 +373,7 @@ def test_indexes_may_be_interleaved_and_lists_stand_as_they_first_appear(method)
     assert got.tolist() == pytest.approx([want[[7, -2, 5, 90, 3].index(i)].item() for i in seen])
     torch.testing.assert_close(flat, gradient[order])
     metric = ndcg(scores[order], labels[order], flavor=Flavor(k=3, empty=1.0), indexes=ids[order])
-    cold = ApproxNDCGLoss(Flavor(k=3), temperature=1e-7, method=method, reduction="none")
+    cold = ApproxNDCGLoss(Flavor(k=3), temperature=1e-7, cut_temperature=1e-7, method=method, reduction="none")
     torch.testing.assert_close(cold(scores[order], labels[order], indexes=ids[order]), 1 - metric)
 
 
@@ -486,7 +488,9 @@ def case_of(loss_golden, record):
 def sums_of(loss_golden, record, flavor, temperature, step, method):
     """The sum over lists of the surrogate, its gradient, and its value by list (an empty list has 0)."""
     scores, labels, mask = case_of(loss_golden, record)
-    loss = ApproxNDCGLoss(flavor, temperature=temperature, step=step, method=method, reduction="none")
+    options = {"step": step, "method": method, "reduction": "none"}
+    # The recorded functions have one temperature for ranks and cut-off.
+    loss = ApproxNDCGLoss(flavor, temperature=temperature, cut_temperature=temperature, **options)
     value, gradient = value_and_gradient(loss, scores, labels, mask)
     judged = torch.where(mask, labels, 0).sum(-1) > 0
     return torch.where(judged, 1 - value, 0.0), -gradient

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from loss_invariants import doubles
 
 from ndcg_ml import Flavor
-from ndcg_ml.torch import ApproxNDCGLoss, ndcg
+from ndcg_ml.torch import ApproxNDCGLoss, Stochastic, approx_ndcg_loss, ndcg
 
 # From rax 0.4.0 in float64, approx_t12n(ndcg_metric): list, temperature, cut-off, gain, discount, surrogate, and the
 # gradient of its negative. Rounded to 11 decimals. Cut and padded at once rax is wrong, so no list here is padded.
@@ -80,7 +80,8 @@ def test_values_and_gradients_of_rax(record):
         gain={"exp": "exponential", "lin": "linear"}[gain], discount=discount, k=None if k == "-" else int(k)
     )
     scores, labels = doubles(LISTS[name][0]), torch.tensor([LISTS[name][1]])
-    loss = ApproxNDCGLoss(flavor, temperature=float(temperature))(scores, labels)
+    cut = float(temperature)  # rax has one temperature for both
+    loss = ApproxNDCGLoss(flavor, temperature=float(temperature), cut_temperature=cut)(scores, labels)
     loss.backward()
     assert 1 - loss.item() == pytest.approx(float(value), abs=1e-10)
     assert scores.grad[0].tolist() == pytest.approx([float(entry) for entry in gradient], abs=1e-10)
@@ -113,7 +114,7 @@ def test_cold_limit_is_the_metric(flavor, depth, data):
     grades = st.lists(st.sampled_from([0, 1, 2, 3, 4, -1, math.nan]), min_size=width, max_size=width)
     labels = torch.tensor([data.draw(grades) for _ in range(3)], dtype=torch.float64)
     mask = torch.tensor([data.draw(st.lists(st.booleans(), min_size=width, max_size=width)) for _ in range(3)])
-    loss = ApproxNDCGLoss(flavor, temperature=1e-3, reduction="none")(scores, labels, mask)
+    loss = ApproxNDCGLoss(flavor, temperature=1e-3, cut_temperature=1e-3, reduction="none")(scores, labels, mask)
     metric = ndcg(scores, labels, flavor=flavor.replace(empty=1.0), mask=mask)  # an empty list has no loss
     torch.testing.assert_close(loss, 1 - metric, rtol=1e-10, atol=1e-10)
 
@@ -123,12 +124,24 @@ def test_tied_limit_is_the_middle_rank():
     assert loss.item() == pytest.approx(1 - 1 / math.log2(2 + 1))
 
 
-def test_cut_temperature_is_the_temperature_unless_given():
-    scores, labels = doubles([0.3, 0.1, 0.2, 0.9]), torch.tensor([[0, 3, 1, 2]])
-    flavor = Flavor(k=2)
-    same = ApproxNDCGLoss(flavor, temperature=0.3)(scores, labels)
-    assert same == ApproxNDCGLoss(flavor, temperature=0.3, cut_temperature=0.3)(scores, labels)
-    assert same != ApproxNDCGLoss(flavor, temperature=0.3, cut_temperature=1.0)(scores, labels)
+@pytest.mark.parametrize("method", ["dense", "fast"])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_scores_and_temperature_of_another_unit_change_nothing(k, method):
+    scores, labels = doubles([0.3, 1.2, -0.4, 2.0, 0.9, 0.1]), torch.tensor([[3, 2, 0, 1, 2, 4]])
+    flavor = Flavor(gain="exponential", k=k)
+    want = ApproxNDCGLoss(flavor, temperature=0.1, method=method)(scores, labels).item()
+    for unit in (1e-3, 1e3):
+        for loss in (
+            ApproxNDCGLoss(flavor, temperature=0.1 * unit, method=method)(unit * scores, labels),
+            approx_ndcg_loss(unit * scores, labels, flavor=flavor, temperature=0.1 * unit, method=method),
+            Stochastic(ApproxNDCGLoss(flavor, temperature=0.1 * unit, method=method), samples=1, scale=1e-15)(
+                unit * scores, labels
+            ),
+        ):
+            assert loss.item() == pytest.approx(want, rel=1e-9)
+    one = ApproxNDCGLoss(flavor, temperature=0.1, cut_temperature=1.0, method=method)
+    assert one(scores, labels).item() == want
+    assert ApproxNDCGLoss(flavor, temperature=0.1, cut_temperature=0.1)(scores, labels).item() != want
 
 
 # -- the gradient ----------------------------------------------------------------------------------------------------
@@ -290,6 +303,7 @@ def test_it_compiles_without_a_graph_break():
         ({"temperature": 0}, ValueError, "temperature must be a finite number above 0; got 0"),
         ({"temperature": math.nan}, ValueError, "temperature must be a finite number above 0"),
         ({"temperature": "1"}, TypeError, "temperature must be a number above 0; got '1' of type str"),
+        ({"cut_temperature": None}, TypeError, "cut_temperature must be a number above 0; got None"),
         ({"cut_temperature": -1.0}, ValueError, "cut_temperature must be a finite number above 0; got -1.0"),
         ({"reduction": "avg"}, ValueError, "reduction must be 'mean', 'sum' or 'none'; got 'avg'"),
     ],
@@ -335,4 +349,4 @@ def test_refusals_say_what_to_do(arguments, error, words):
 def test_repr_says_what_it_is():
     text = repr(ApproxNDCGLoss(Flavor(k=10), temperature=0.5))
     assert "ndcg@10[gain=linear" in text
-    assert "temperature=0.5, cut_temperature=0.5, reduction='mean'" in text
+    assert "temperature=0.5, cut_temperature=1.0, reduction='mean'" in text

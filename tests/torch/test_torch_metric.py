@@ -8,8 +8,10 @@ pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
 import copy
+import io
 import math
 import pickle
+import warnings
 
 import numpy as np
 import torch
@@ -17,9 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torchmetrics import MetricCollection
+from torchmetrics.wrappers import BootStrapper
 
 from ndcg_ml import Flavor, evaluate
-from ndcg_ml.torch import NDCG
+from ndcg_ml.torch import NDCG, EpochWarning, ndcg
+
+running = pytest.mark.filterwarnings("ignore::ndcg_ml.torch.EpochWarning")  # computes while the epoch goes on
 
 GENERATOR = torch.Generator().manual_seed(5)
 
@@ -216,6 +221,7 @@ def test_rows_of_different_dtypes_are_compared_exactly():
     assert metric.compute().item() == pytest.approx(evaluate([[0, 1, 1, 0]], [[4.0, 3.0, 2.0, 1.0]]).value)
 
 
+@running
 @pytest.mark.parametrize("flat", [False, True])
 @pytest.mark.parametrize("split", [False, True])
 def test_what_the_caller_does_with_the_tensors_afterwards_changes_nothing(split, flat):
@@ -248,6 +254,7 @@ def test_a_list_without_documents_is_a_query():
             assert metric.compute().item() == pytest.approx((1 + 1 / math.log2(3)) / 2)
 
 
+@running
 def test_rows_on_a_device_tell_their_queries_in_compute(monkeypatch):
     metric = NDCG()
     with monkeypatch.context() as patch:  # compiled code cannot look at data either, and there is no accelerator here
@@ -262,6 +269,7 @@ def test_rows_on_a_device_tell_their_queries_in_compute(monkeypatch):
         metric.compute()
 
 
+@running
 def test_nested_tensors_with_ids():
     def jagged(*rows):
         return torch.nested.nested_tensor([torch.tensor(row) for row in rows], layout=torch.jagged)
@@ -360,11 +368,11 @@ named_square.__qualname__ = square.__qualname__
     ids=["k", "gain", "ks", "callables of one name"],
 )
 def test_a_collection_does_not_merge_metrics_that_agree_on_its_first_batch(pair):
+    for metric in pair:
+        metric.reset()
     collection = MetricCollection({"a": copy.deepcopy(pair[0]), "b": copy.deepcopy(pair[1])})
     first = torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]])
     second = torch.tensor([[0.4, 0.3, 0.2, 0.1]]), torch.tensor([[0, 1, 2, 3]])
-    for metric in pair:
-        metric.reset()
     for batch in (first, second):
         collection.update(*batch)
         for metric in pair:
@@ -651,6 +659,7 @@ def test_split_queries_refuse_bad_rows_at_once_and_empty_queries_in_the_end(bad)
     assert metric.compute().item() == pytest.approx(1 / math.log2(3))
 
 
+@running
 def test_split_queries_elsewhere_refuse_bad_rows_in_compute(monkeypatch):
     metric = NDCG(split_queries=True)
     with monkeypatch.context() as patch:  # as in the test above
@@ -809,3 +818,232 @@ def test_the_short_way_is_taken_for_plain_tensors_on_the_cpu(kernel, monkeypatch
         else:
             with pytest.raises(AssertionError, match="the torch kernel was called"):
                 update(**arguments)
+
+
+# -- epochs ----------------------------------------------------------------------------------------------------------
+
+
+def one_query(relevant_first=True):
+    return torch.tensor([[0.9, 0.1]]), torch.tensor([[1, 0]] if relevant_first else [[0, 1]])
+
+
+MIXED = (1 + 1 / math.log2(3)) / 2
+
+
+def epoch_warnings(caught):
+    return [str(one.message) for one in caught if one.category is EpochWarning]
+
+
+@pytest.mark.parametrize("by", ["update", "forward"])
+@pytest.mark.parametrize("split", [False, True])
+def test_queries_after_a_value_without_a_reset_warn_once(split, by):
+    def add(metric, number, relevant_first):
+        ids = torch.tensor([number])
+        (metric.update if by == "update" else metric)(*one_query(relevant_first), ids)
+
+    metric = NDCG(split_queries=split)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        add(metric, 0, True)
+        add(metric, 1, True)
+        assert metric.compute() == metric.compute() == 1.0
+        metric.reset()
+        add(metric, 0, True)
+        metric.compute()
+        assert epoch_warnings(caught) == []
+        add(metric, 1, False)
+        assert metric.compute().item() == pytest.approx(MIXED)
+        assert len(epoch_warnings(caught)) == 1
+        add(metric, 2, False)
+        metric.compute()
+        add(metric, 3, False)
+    [message] = epoch_warnings(caught)
+    assert message.startswith("queries are added after compute without a reset")
+    if by == "update":
+        assert [one.filename for one in caught if one.category is EpochWarning] == [__file__]
+
+
+def test_a_value_that_was_refused_does_not_close_the_epoch():
+    metric = NDCG()
+    metric.update(*one_query(relevant_first=False), torch.tensor([3]))
+    metric.update(*one_query(), torch.tensor([3]))
+    with pytest.raises(ValueError, match="came more than once"):
+        metric.compute()
+    with pytest.raises(ValueError, match="came more than once"):
+        metric.compute()
+    metric.update(*one_query(), torch.tensor([4]))  # no warning beside the error
+    metric.reset()
+    metric.update(*one_query())
+    assert metric.compute() == 1.0
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, NDCG.clone, lambda m: pickle.loads(pickle.dumps(m))])
+def test_a_copy_knows_that_a_value_was_computed(copied):
+    metric = NDCG()
+    metric.update(*one_query())
+    metric.compute()
+    with pytest.warns(EpochWarning, match="after compute"):
+        copied(metric).update(*one_query())
+    fresh = copied(NDCG())
+    fresh.update(*one_query())
+
+
+def test_a_collection_warns_once_and_not_in_epochs_of_its_own():
+    collection = MetricCollection({"a": NDCG(k=1), "b": NDCG(k=1), "c": NDCG("lightgbm")})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            for _ in range(3):
+                collection(*one_query())
+                collection.update(*one_query())
+            collection.compute()
+            collection.reset()
+        assert epoch_warnings(caught) == []
+        for _ in range(3):
+            collection.update(*one_query())
+            collection.compute()
+    assert len(epoch_warnings(caught)) == 2  # one in each compute group
+
+
+def test_merging_after_a_value_is_no_update():
+    metric, other = NDCG(), NDCG()
+    metric.update(*one_query())
+    other.update(*one_query(relevant_first=False))
+    metric.compute()
+    metric.merge_state(other)
+    assert metric.compute().item() == pytest.approx(MIXED)
+
+
+# -- checkpoints -----------------------------------------------------------------------------------------------------
+
+
+def ranker(persistent=False, **options):
+    module = nn.Module()
+    module.layer, module.metric = nn.Linear(2, 1), NDCG(**options)
+    module.metric.persistent(persistent)
+    return module
+
+
+def test_a_checkpoint_holds_no_state_by_default_and_says_so_in_mid_epoch():
+    module = ranker()
+    assert set(module.state_dict()) == {"layer.weight", "layer.bias"}
+    module.metric.update(*one_query())
+    with pytest.warns(EpochWarning, match=r"leaves out the queries.*Call metric\.persistent\(True\)"):
+        state = module.state_dict()
+    assert set(state) == {"layer.weight", "layer.bias"}
+    module.state_dict()  # once is enough
+    other = ranker()
+    other.metric.update(*one_query())
+    other.metric.compute()
+    other.state_dict()  # the epoch is over
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("old_is_persistent", [False, True])
+@pytest.mark.parametrize("new_is_persistent", [False, True])
+def test_checkpoints_with_and_without_state_load_strictly(new_is_persistent, old_is_persistent, split):
+    old, new = (
+        ranker(persistent=persistent, k=[1, None], split_queries=split)
+        for persistent in (old_is_persistent, new_is_persistent)
+    )
+    ids = torch.tensor([0])
+    if old_is_persistent:
+        old.metric.update(*one_query(relevant_first=False), ids)
+    kept = io.BytesIO()
+    torch.save(old.state_dict(), kept)
+    kept.seek(0)
+    new.load_state_dict(torch.load(kept, weights_only=True), strict=True)
+    new.metric.update(*one_query(), ids + 1)
+    want = MIXED if old_is_persistent else 1.0
+    assert new.metric.compute()[None].item() == pytest.approx(want)
+    if old_is_persistent:
+        assert old.metric.compute()[None].item() == pytest.approx(1 / math.log2(3))  # not the list that grew
+
+
+def test_a_loaded_state_replaces_a_value_that_was_kept():
+    old, new = ranker(persistent=True), ranker(persistent=True)
+    old.metric.update(*one_query(relevant_first=False))
+    new.metric.update(*one_query())
+    assert new.metric.compute() == 1.0
+    new.load_state_dict(old.state_dict())
+    assert new.metric.compute().item() == pytest.approx(1 / math.log2(3))
+
+
+def test_a_loaded_state_alone_is_computed():
+    old, new = ranker(persistent=True), ranker()
+    old.metric.update(*one_query())
+    new.load_state_dict(old.state_dict())
+    assert new.metric.compute() == 1.0
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("other", [{"k": [1, 5]}, {"flavor": "lightgbm"}, {"k": 3}], ids=str)
+def test_a_state_of_another_meaning_is_refused(other, strict):
+    old, new = ranker(persistent=True), ranker(**other)
+    old.metric.update(*one_query())
+    with pytest.raises(RuntimeError, match=r"metric: the checkpoint holds queries of an NDCG of another flavor"):
+        new.load_state_dict(old.state_dict(), strict=strict)
+    assert int(new.metric.n_queries) == 0
+
+
+def test_weights_loaded_in_mid_epoch_warn_when_it_goes_on():
+    module = ranker()
+    weights = module.state_dict()
+    module.metric.update(*one_query())
+    module.load_state_dict(weights)
+    with pytest.warns(EpochWarning, match="after load_state_dict without a reset"):
+        module.metric.update(*one_query(relevant_first=False))
+    assert module.metric.compute().item() == pytest.approx(MIXED)
+    module.metric.reset()
+    module.load_state_dict(weights)
+    module.metric.update(*one_query())
+    module.load_state_dict(weights)
+    module.metric.reset()
+    module.metric.update(*one_query())
+
+
+# -- what is around the metric ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_tensor_without_dimensions(split):
+    scalar, ids = torch.tensor(0.5), torch.tensor(1)
+    for arguments in ((scalar, scalar), (scalar, scalar, ids), (scalar, scalar, None, torch.tensor(True))):
+        metric = NDCG(split_queries=split)
+        for call in (metric.update, metric):
+            with pytest.raises(ValueError, match=r"preds must have a dimension for the documents.*Give it shape"):
+                call(*arguments)
+    for arguments in ((torch.rand(2), scalar, torch.tensor([1, 1])), (scalar, torch.rand(2))):
+        with pytest.raises(ValueError, match="target must have the shape of preds"):
+            metric.update(*arguments)
+    with pytest.raises(ValueError, match="indexes must have the shape of preds"):
+        metric.update(torch.rand(2), torch.rand(2), ids)
+    with pytest.raises(ValueError, match="scores must have a dimension"):
+        ndcg(scalar, scalar)
+
+
+def test_bootstrapping_draws_queries_of_the_padded_form():
+    """Of the flat form it would draw rows: the pieces of queries have other ideals."""
+    worth = torch.arange(1, 9) / 10
+    preds = torch.stack([1 - 2 * worth, torch.zeros(8), -torch.ones(8)], 1)
+    mask = torch.ones(8, 3, dtype=torch.bool)
+    target = torch.stack([torch.ones(8), worth, torch.zeros(8)], 1)
+    each = ndcg(preds, target)
+    assert each.unique().numel() > 1
+    draws = 12
+    strapped = BootStrapper(NDCG(), num_bootstraps=draws, raw=True, sampling_strategy="multinomial")
+    torch.manual_seed(3)
+    strapped.update(preds, target, mask=mask)
+    got = strapped.compute()["raw"]
+    torch.manual_seed(3)
+    want = []
+    for _ in range(draws):
+        drawn = torch.multinomial(torch.ones(8), num_samples=8, replacement=True)
+        want.append(each[drawn].mean())
+    torch.testing.assert_close(got, torch.stack(want), rtol=1e-12, atol=0)
+    assert got.unique().numel() > 1
+
+    strapped.reset()
+    strapped.update(preds, target, indexes=torch.arange(8), mask=mask)
+    with pytest.raises(ValueError, match="came more than once"):  # a query that is drawn twice, if it has an id
+        strapped.compute()

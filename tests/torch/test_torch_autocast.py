@@ -1,0 +1,171 @@
+"""Autocast changes no number: losses and metrics compute in the dtype of the scores, and in float32 at least."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from ndcg_ml import Flavor
+from ndcg_ml.torch import (
+    NDCG,
+    ApproxNDCGLoss,
+    LambdaNDCGLoss,
+    ListMLELoss,
+    NeuralNDCGLoss,
+    PlackettLuceNDCGLoss,
+    SoftmaxLoss,
+    Stochastic,
+    approx_ndcg_loss,
+    lambda_ndcg_loss,
+    list_mle_loss,
+    ndcg,
+    neural_ndcg_loss,
+    plackett_luce_ndcg_loss,
+    softmax_loss,
+)
+
+HALVES = [torch.bfloat16, torch.float16]
+SCHEMES = ["lambdarank", "ndcg1", "ndcg2", "ndcg2pp", "lambda_at_k"]
+CUT = Flavor(gain="exponential", k=10)
+
+
+def cases():
+    """Module, function and options of every loss, in every form that computes differently."""
+    for method in ("dense", "fast"):
+        for step in ("logistic", "laplace"):
+            options = {"flavor": CUT, "temperature": 0.1, "method": method, "step": step}
+            yield f"approx-{method}-{step}", ApproxNDCGLoss, approx_ndcg_loss, options
+    for rounds in (0, 20):
+        for straight in (False, True):
+            options = {"temperature": 0.1, "sinkhorn": rounds, "straight_through": straight}
+            yield f"neural-{rounds}-{straight}", NeuralNDCGLoss, neural_ndcg_loss, options
+    yield "neural-cut", NeuralNDCGLoss, neural_ndcg_loss, {"flavor": CUT}
+    for scheme in SCHEMES:
+        yield f"lambda-{scheme}", LambdaNDCGLoss, lambda_ndcg_loss, {"flavor": CUT, "scheme": scheme}
+    for target in ("gain", "listnet", "xendcg"):
+        yield f"softmax-{target}", SoftmaxLoss, softmax_loss, {"target": target}
+    for order in ("random", "input"):
+        yield f"list_mle-{order}", ListMLELoss, list_mle_loss, {"tie_order": order}
+    yield "plackett_luce", PlackettLuceNDCGLoss, plackett_luce_ndcg_loss, {"flavor": CUT}
+
+
+CASES = {name: rest for name, *rest in cases()}
+
+
+def data():
+    draw = torch.Generator().manual_seed(0)
+    return 3 * torch.randn(4, 60, generator=draw), torch.randint(0, 5, (4, 60), generator=draw)
+
+
+def value_and_gradient(loss, half=None, *, backward_too=False):
+    torch.manual_seed(1)
+    scores, labels = data()
+    scores.requires_grad_()
+    with torch.autocast("cpu", dtype=half, enabled=half is not None):
+        value = loss(scores, labels)
+        if backward_too:
+            value.backward()
+    if not backward_too:
+        value.backward()
+    return value.detach(), scores.grad
+
+
+@pytest.mark.parametrize("backward_too", [False, True])
+@pytest.mark.parametrize("half", HALVES, ids=str)
+@pytest.mark.parametrize("form", ["module", "function"])
+@pytest.mark.parametrize("name", CASES)
+def test_value_and_gradient_are_those_without_autocast(name, form, half, backward_too):
+    module, function, options = CASES[name]
+
+    def loss(scores, labels):
+        return module(**options)(scores, labels) if form == "module" else function(scores, labels, **options)
+
+    want, got = value_and_gradient(loss), value_and_gradient(loss, half, backward_too=backward_too)
+    assert want[1].any()
+    assert got[0].dtype == torch.float32
+    assert torch.equal(got[0], want[0])
+    assert torch.equal(got[1], want[1])
+
+
+@pytest.mark.parametrize("half", HALVES, ids=str)
+@pytest.mark.parametrize("of", [ApproxNDCGLoss(temperature=0.1), NeuralNDCGLoss(sinkhorn=5)], ids=["approx", "neural"])
+def test_stochastic(of, half):
+    loss = Stochastic(of, samples=2)
+    want, got = value_and_gradient(loss), value_and_gradient(loss, half, backward_too=True)
+    assert torch.equal(got[0], want[0])
+    assert torch.equal(got[1], want[1])
+
+
+@pytest.mark.parametrize("half", HALVES, ids=str)
+@pytest.mark.parametrize("block", [None, 4096])
+def test_rows_in_blocks_that_are_computed_twice(half, block, monkeypatch):
+    if block is not None:
+        monkeypatch.setattr("ndcg_ml.torch.neural._BLOCK", block)
+        monkeypatch.setattr("ndcg_ml.torch.lambdas._BLOCK", block)
+    for loss in (NeuralNDCGLoss(temperature=0.1), LambdaNDCGLoss()):
+        want, got = value_and_gradient(loss), value_and_gradient(loss, half, backward_too=True)
+        assert torch.equal(got[0], want[0])
+        assert torch.equal(got[1], want[1])
+
+
+@pytest.mark.parametrize("half", HALVES, ids=str)
+def test_the_second_derivative_too(half):
+    scores, labels = data()
+    x = scores[:, :9].clone().requires_grad_()
+
+    def twice():
+        [slope] = torch.autograd.grad(NeuralNDCGLoss(sinkhorn=3)(x, labels[:, :9]), x, create_graph=True)
+        return torch.autograd.grad(slope.square().sum(), x)[0]
+
+    want = twice()
+    with torch.autocast("cpu", dtype=half):
+        assert torch.equal(twice(), want)
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by torch's own tracer
+@pytest.mark.parametrize("half", HALVES, ids=str)
+def test_compiled_whole_under_autocast(half):
+    """Compiled code computes the products of a graph, its backward pass included, under the autocast around it."""
+    for loss in (NeuralNDCGLoss(temperature=0.1), NeuralNDCGLoss(temperature=0.1, sinkhorn=3)):
+        torch._dynamo.reset()
+        compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+        want, got = value_and_gradient(loss), value_and_gradient(compiled, half)
+        torch.testing.assert_close(got[0], want[0], rtol=1e-6, atol=0)
+        torch.testing.assert_close(got[1], want[1], rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("half", HALVES, ids=str)
+def test_scores_of_a_half_precision_layer_are_computed_on_in_float32(half):
+    scores, labels = data()
+    rounded = scores.to(half)
+    for module, _, options in CASES.values():
+        loss = module(**options)
+        torch.manual_seed(1)
+        want = loss(rounded.float(), labels)
+        torch.manual_seed(1)
+        with torch.autocast("cpu", dtype=half):
+            got = loss(rounded, labels)
+        assert got.dtype == torch.float32
+        assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("half", HALVES, ids=str)
+@pytest.mark.parametrize("flavor", ["sklearn", "lightgbm", "ndcg[ideal=local]", "ndcg[aggregate=micro]"])
+def test_the_metric(flavor, half):
+    scores, labels = data()
+    ids = torch.arange(4).repeat_interleave(60)
+    want = ndcg(scores, labels, flavor=flavor, k=[5, None])
+    with torch.autocast("cpu", dtype=half):
+        got = ndcg(scores, labels, flavor=flavor, k=[5, None])
+        flat = ndcg(scores.flatten(), labels.flatten(), indexes=ids, flavor=flavor, k=5)
+    assert {key: value.tolist() for key, value in got.items()} == {key: value.tolist() for key, value in want.items()}
+    torch.testing.assert_close(flat, want[5], rtol=1e-14, atol=0)
+
+    values = []
+    for enabled in (False, True):
+        for split in (False, True):
+            metric = NDCG(flavor, split_queries=split)
+            with torch.autocast("cpu", dtype=half, enabled=enabled):
+                metric.update(scores, labels, indexes=torch.arange(4))
+                values.append(metric.compute().item())
+    assert values == pytest.approx([values[0]] * 4, abs=1e-15)
