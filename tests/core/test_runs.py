@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
 
 from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, ndcg_score
+from ndcg_ml._shown import shown
 from ndcg_ml.runs import align, evaluate_run
 
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d5": 3, "d1": 1}}
@@ -204,7 +206,7 @@ def test_a_missing_id_is_refused_as_such(missing):
         (QRELS, {"q1": ["d1", missing]}, r"document ids of run\['q1'\]"),
         (QRELS, {1: {"d1": 1.0}, missing: {"d1": 1.0}}, "topic ids of run"),
     ):
-        with pytest.raises(ValueError, match=rf"{source} must not be missing; got {missing}\. Leave"):
+        with pytest.raises(ValueError, match=rf"{source} must not be missing; got {re.escape(shown(missing))}\. Leave"):
             evaluate_run(qrels, run)
 
 

@@ -174,7 +174,7 @@ def test_what_was_prepared_knows_its_rows():
     again = pickle.loads(pickle.dumps(ndcg))
     for each in (ndcg, again):
         assert each(FRAME.s) == each(FRAME.s.to_numpy())
-        for call in (each, each.sums, each.ranked, each.dcg, each.evaluate, each.per_query):
+        for call in (each, each.totals, each.dcg, each.evaluate):
             with pytest.raises(ValueError, match="^y_score and y_true must have the same index"):
                 call(FRAME.s.sort_values())
 
