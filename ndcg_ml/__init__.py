@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ndcg_ml._identify import Identification, identify
 from ndcg_ml.explain import Explanation, explain_difference
 from ndcg_ml.flavor import PRESETS, Flavor
-from ndcg_ml.parquet import evaluate_parquet
-from ndcg_ml.partial import PartialEvaluation, evaluate_batches, evaluate_part
+from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
 from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.result import Evaluation, PerQuery
 from ndcg_ml.runs import RunEvaluation, RunPerQuery, evaluate_run

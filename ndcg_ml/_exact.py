@@ -1,72 +1,71 @@
-"""Sums without rounding, so that their order and grouping are of no consequence."""
+"""Sums without rounding, so that their order and grouping do not matter."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ZERO", "Exact", "exact_sum"]
+__all__ = ["ExactSums", "exact_sum", "magnitude"]
 
 _DIGITS = 53
-# Addends that are smaller by this many powers of two are dropped: no result in float64 could show them, and a gain of
-# 2^(10^15) beside one of 1 has no integer that fits a memory.
+# Addends that are smaller than the largest by this many powers of two are dropped. No result in float64 could show
+# them, and summing gains of 2^(10^15) and 1 exactly would need an integer larger than memory.
 _REACH = 1 << 15
 # Entries whose halves of 27 bits add up exactly in float64.
 _CHUNK = 1 << 25
 
 
-class Exact(NamedTuple):
-    """The number ``mantissa * 2 ** exponent``, in lowest terms: equal numbers are equal tuples."""
+class ExactSums(NamedTuple):
+    """What some queries add to a mean at each cut-off.
 
-    mantissa: int
+    Attributes
+    ----------
+    numerator, denominator : tuple of Fraction
+        Over 2^exponent. Their own denominators are powers of two.
+    exponent : int
+        The power of two just above the largest of the sums, so that equal sums are equal tuples.
+    """
+
+    numerator: tuple[Fraction, ...]
+    denominator: tuple[Fraction, ...]
     exponent: int
 
     @classmethod
-    def of(cls, mantissa: int, exponent: int) -> Exact:
-        """The number in lowest terms."""
-        if mantissa == 0:
-            return ZERO
-        zeros = (mantissa & -mantissa).bit_length() - 1
-        return cls(mantissa >> zeros, exponent + zeros)
+    def of(cls, numerator: Iterable[tuple[Fraction, int]], denominator: Iterable[tuple[Fraction, int]]) -> ExactSums:
+        """From pairs (number, power), each of which is the number times 2^power."""
+        pairs = [list(numerator), list(denominator)]
+        exponent = max((magnitude(number) + power for number, power in chain(*pairs) if number), default=0)
+        numerators, denominators = (tuple(_times(number, power - exponent) for number, power in of) for of in pairs)
+        return cls(numerators, denominators, exponent)
 
-    def plus(self, other: Exact) -> Exact:
-        """The sum."""
-        if not (self.mantissa and other.mantissa):
-            return self if self.mantissa else other
-        if abs(self.magnitude - other.magnitude) > _REACH:
-            return max(self, other, key=lambda number: number.magnitude)
-        exponent = min(self.exponent, other.exponent)
-        mine, theirs = (number.mantissa << (number.exponent - exponent) for number in (self, other))
-        return Exact.of(mine + theirs, exponent)
+    @classmethod
+    def total(cls, parts: Sequence[ExactSums]) -> ExactSums:
+        """The sums of several sets of queries together."""
+        exponent = max(part.exponent for part in parts)
 
-    @property
-    def magnitude(self) -> int:
-        """The power of two that is just above the number."""
-        return self.exponent + self.mantissa.bit_length()
+        def summed(columns: Iterable[tuple[Fraction, ...]]) -> Iterator[tuple[Fraction, int]]:
+            for column in zip(*columns, strict=True):
+                scaled = (_times(each, part.exponent - exponent) for each, part in zip(column, parts, strict=True))
+                yield sum(scaled, Fraction(0)), exponent
 
-    def rounded(self, divided_by: int = 0) -> float:
-        """The nearest float64 to the number over two to a power; 0 below the smallest one."""
-        exponent = self.exponent - divided_by
-        if not -1100 < self.magnitude - divided_by <= 1024:
-            return 0.0 if self.magnitude < divided_by else self._infinite
-        try:
-            return self.mantissa / (1 << -exponent) if exponent < 0 else float(self.mantissa << exponent)
-        except OverflowError:  # rounds up to 2^1024
-            return self._infinite
+        return cls.of(summed(part.numerator for part in parts), summed(part.denominator for part in parts))
 
-    @property
-    def _infinite(self) -> float:
-        return math.inf if self.mantissa > 0 else -math.inf  # copysign would make a float of the mantissa first
+    def rounded(self, exponent: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The nearest float64 to each sum over 2^exponent."""
+        numerator, denominator = (
+            np.array([_nearest(_times(each, self.exponent - exponent)) for each in sums]) for sums in self[:2]
+        )
+        return numerator, denominator
 
 
-ZERO = Exact(0, 0)
-
-
-def exact_sum(values: NDArray[np.float64], exponent: int = 0) -> Exact:
-    """The sum of the values, times two to a power.
+def exact_sum(values: NDArray[np.float64]) -> Fraction:
+    """The sum of the values.
 
     Raises
     ------
@@ -75,13 +74,10 @@ def exact_sum(values: NDArray[np.float64], exponent: int = 0) -> Exact:
     """
     if not np.isfinite(values).all():
         raise ValueError("an NDCG is too large for float64, and has no sum with others. Use a smaller grade scale.")
-    total = ZERO
-    for start in range(0, values.size, _CHUNK):
-        total = total.plus(_of_chunk(values[start : start + _CHUNK]))
-    return Exact.of(total.mantissa, total.exponent + exponent)
+    return sum((_of_chunk(values[at : at + _CHUNK]) for at in range(0, values.size, _CHUNK)), Fraction(0))
 
 
-def _of_chunk(values: NDArray[np.float64]) -> Exact:
+def _of_chunk(values: NDArray[np.float64]) -> Fraction:
     fractions, exponents = np.frexp(values)
     mantissas = np.ldexp(fractions, _DIGITS).astype(np.int64)
     least = int(exponents.min())
@@ -91,4 +87,23 @@ def _of_chunk(values: NDArray[np.float64]) -> Exact:
     total = 0
     for at in np.flatnonzero((high != 0) | (low != 0)).tolist():
         total += ((int(high[at]) << 27) + int(low[at])) << at
-    return Exact.of(total, least - _DIGITS)
+    return _times(Fraction(total), least - _DIGITS)
+
+
+def magnitude(number: Fraction) -> int:
+    """The power of two just above a number whose denominator is a power of two; 0 for 0."""
+    return number.numerator.bit_length() - number.denominator.bit_length() + 1
+
+
+def _times(number: Fraction, power: int) -> Fraction:
+    """The number times 2^power; 0 where nothing could show it."""
+    if magnitude(number) + power < -_REACH:
+        return Fraction(0)
+    return number * (1 << power) if power >= 0 else number / (1 << -power)
+
+
+def _nearest(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf

@@ -7,24 +7,20 @@ with the name of the file and its number.
 from __future__ import annotations
 
 import csv
-import gzip
-import io
 import math
 import os
-import zlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
 from itertools import chain
 from operator import lt
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._files import AnyPath, DataFileError, as_number, as_text, blocks, chosen_columns, numbered, wrong_line
+from ndcg_ml._parquet import is_parquet, read_parquet
 from ndcg_ml._shown import shown, shown_text
 
 __all__ = [
@@ -41,16 +37,9 @@ __all__ = [
     "trec_lines",
 ]
 
-AnyPath: TypeAlias = "str | os.PathLike[str]"
 FloatArray: TypeAlias = NDArray[np.float64]
 
-_BLOCK = 1 << 20  # bytes of lines that are split at once; their tokens take some ten times as much memory
 _DIGITS = 18  # of the size of a query
-_LONGEST = 1 << 24  # bytes of a line: what gzip packed into 2 MB may have no line end in 4 GB
-
-
-class DataFileError(ValueError):
-    """A data file cannot be used; the message names the file, the line if it is one, and the reason."""
 
 
 # -- TREC -----------------------------------------------------------------------------------------------------------
@@ -126,7 +115,7 @@ def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
     with more than six columns the rank must be an integer: else it is a document id with a blank in it.
     """
     number, empty, usual = 1, True, len(form.columns)
-    for block in _blocks(path):
+    for block in blocks(path):
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
@@ -166,10 +155,10 @@ def _check_columns(path: AnyPath, form: Form, fields: list[list[bytes]], numbers
     usual = len(form.columns)
     for tokens, number in zip(fields, numbers.tolist(), strict=True):
         if len(tokens) < usual or (len(tokens) > usual and not form.longer):
-            raise _wrong(path, number, f"{form}; got {len(tokens)}", b" ".join(tokens))
+            raise wrong_line(path, number, f"{form}; got {len(tokens)}", b" ".join(tokens))
         if len(tokens) > usual and not tokens[3].removeprefix(b"-").isdigit():
-            reason = f"{form}; got {len(tokens)}, and {shown(_text(tokens[3]))} where the rank should be. "
-            raise _wrong(path, number, f"{reason}An id cannot hold a blank", b" ".join(tokens))
+            reason = f"{form}; got {len(tokens)}, and {shown(as_text(tokens[3]))} where the rank should be. "
+            raise wrong_line(path, number, f"{reason}An id cannot hold a blank", b" ".join(tokens))
 
 
 def _numbers(path: AnyPath, form: Form, tokens: list[bytes], numbers: NDArray[np.int64]) -> FloatArray:
@@ -184,12 +173,14 @@ def _numbers(path: AnyPath, form: Form, tokens: list[bytes], numbers: NDArray[np
         first = next(i for i, token in enumerate(tokens) if not _acceptable(token, infinite=form is RUN))
         what = form.columns[form.value]
         kind = "a finite number" if form is QRELS else "a number, and not NaN, which has no place in a ranking"
-        raise _wrong(path, int(numbers[first]), f"column {form.value + 1}, the {what}, must be {kind}", tokens[first])
+        raise wrong_line(
+            path, int(numbers[first]), f"column {form.value + 1}, the {what}, must be {kind}", tokens[first]
+        )
     return values
 
 
 def _acceptable(token: bytes, *, infinite: bool) -> bool:
-    value = _number(token)
+    value = as_number(token)
     return value is not None and (math.isfinite(value) or (infinite and not math.isnan(value)))
 
 
@@ -291,32 +282,32 @@ def letor_rows(path: AnyPath, *, features: bool = False) -> LetorRows:
     grades: list[float] = []
     queries: list[bytes] = []
     lengths, indices, values = array("q"), array("q"), array("d")
-    for number, line in _numbered(path):
+    for number, line in numbered(path):
         tokens = line.partition(b"#")[0].split(None, -1 if features else 2)
         if not tokens:
             continue
-        grade = _number(tokens[0])
+        grade = as_number(tokens[0])
         if grade is None or not math.isfinite(grade):
-            raise _wrong(path, number, "a line must begin with a grade, a finite number", line)
+            raise wrong_line(path, number, "a line must begin with a grade, a finite number", line)
         given = len(tokens) > 1 and tokens[1].startswith(b"qid:")
         if given != (len(queries) == len(grades)) and grades:
-            raise _wrong(path, number, "every line must have qid:ID after the grade, or no line of the file", line)
+            raise wrong_line(path, number, "every line must have qid:ID after the grade, or no line of the file", line)
         if given:
             queries.append(tokens[1].removeprefix(b"qid:"))
             if not queries[-1]:
-                raise _wrong(path, number, "qid: must be followed by the id of the query, without a blank", line)
+                raise wrong_line(path, number, "qid: must be followed by the id of the query, without a blank", line)
         grades.append(grade)
         if features:
             pairs = _features(tokens[1 + given :])
             if pairs is None:
                 wrong = next((token for token in tokens[1 + given :] if _features([token]) is None), line)
-                raise _wrong(path, number, f"features must be {_FEATURES}", wrong)
+                raise wrong_line(path, number, f"features must be {_FEATURES}", wrong)
             lengths.append(len(pairs[0]))
             indices.extend(pairs[0])
             values.extend(pairs[1])
     if not grades:
         raise DataFileError(f"{path}: has no rows.")
-    qid = _column(map(_text, queries)) if queries else _queries_of_sizes(path, len(grades))
+    qid = _column(map(as_text, queries)) if queries else _queries_of_sizes(path, len(grades))
     return LetorRows(np.array(grades), qid, *(np.array(each) for each in (lengths, indices, values)))
 
 
@@ -345,11 +336,11 @@ def _queries_of_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:
             "queries. Add one of the two."
         )
     sizes: list[int] = []
-    for number, line in _numbered(side):
+    for number, line in numbered(side):
         token = line.strip()
         # No file has so many rows, and Python itself does not read a number of more than 4300 digits.
         if token and not (token.isdigit() and len(token) <= _DIGITS and int(token)):
-            raise _wrong(side, number, "a line must be the size of a query, an integer of 1 or more", line)
+            raise wrong_line(side, number, "a line must be the size of a query, an integer of 1 or more", line)
         if token:
             sizes.append(int(token))
     if sum(sizes) != n_rows:
@@ -361,12 +352,12 @@ def _queries_of_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:
 
 def _scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
     scores: list[float] = []
-    for number, line in _numbered(path):
+    for number, line in numbered(path):
         token = line.strip()
         if token:
-            score = _number(token)
+            score = as_number(token)
             if score is None or math.isnan(score):
-                raise _wrong(path, number, "a line must be one score, a number, and not NaN", line)
+                raise wrong_line(path, number, "a line must be one score, a number, and not NaN", line)
             scores.append(score)
     if len(scores) != n_rows:
         raise DataFileError(
@@ -377,7 +368,7 @@ def _scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
 
 # -- CSV and parquet ------------------------------------------------------------------------------------------------
 
-_NEEDED = ("qid", "label", "score")
+_NEEDED, _OPTIONAL = ("qid", "label", "score"), ("docno",)
 
 
 def read_columns(path: AnyPath) -> ScoredRows:
@@ -417,7 +408,7 @@ def read_columns(path: AnyPath) -> ScoredRows:
     >>> rows.qid.tolist(), rows.y_true.tolist(), rows.y_score.tolist()
     (['07', '07'], [2.0, nan], [0.3, 0.9])
     """
-    columns = _parquet_columns(path) if _is_parquet(path) else _csv_columns(path)
+    columns = _parquet_columns(path) if is_parquet(path) else _csv_columns(path)
     rows = ScoredRows(columns["label"], columns["score"], columns["qid"], columns.get("docno"))
     if not rows.y_true.size:
         raise DataFileError(f"{path}: has no rows.")
@@ -430,33 +421,13 @@ def read_columns(path: AnyPath) -> ScoredRows:
     return rows
 
 
-def _check_names(path: AnyPath, names: list[str]) -> list[str]:
-    """The columns to read."""
-    missing = [name for name in _NEEDED if name not in names]
-    if missing:
-        has = shown_text(", ".join(map(repr, names))) or "none"
-        raise DataFileError(
-            f"{path}: must have the columns {', '.join(_NEEDED)} (and may have docno); {', '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing, the file has {has}."
-        )
-    wanted = [*_NEEDED, "docno"] if "docno" in names else list(_NEEDED)
-    twice = [name for name in wanted if names.count(name) > 1]
-    if twice:
-        raise DataFileError(f"{path}: must have each column once; got {shown(twice[0])} {names.count(twice[0])} times.")
-    return wanted
-
-
 def _csv_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
-    def text() -> Iterator[str]:
-        for _, line in _numbered(path, keep_ends=True):
-            yield line.decode("utf-8", "surrogateescape")
-
-    lines = text()
+    lines = (as_text(line) for _, line in numbered(path, keep_ends=True))
     header = next(lines, "")
     reader = csv.reader(chain([header], lines), delimiter="\t" if "\t" in header else ",", strict=True)
     try:
         names = next(reader, [])
-        wanted = {name: names.index(name) for name in _check_names(path, names)}
+        wanted = {name: names.index(name) for name in chosen_columns(path, names, _NEEDED, _OPTIONAL)}
         cells: dict[str, list[Any]] = {name: [] for name in wanted}
         for row in reader:
             if not row:
@@ -477,7 +448,7 @@ def _csv_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
 
 def _cell(path: AnyPath, number: int, name: str, cell: str) -> str | float:
     if name in ("label", "score"):
-        value = math.nan if name == "label" and not cell.strip() else _number(cell.encode("utf-8", "surrogateescape"))
+        value = math.nan if name == "label" and not cell.strip() else as_number(cell.encode("utf-8", "surrogateescape"))
         if value is None:
             raise DataFileError(f"{path}, line {number}: {name} must be a number; got {shown(cell)}.")
         return value
@@ -486,20 +457,9 @@ def _cell(path: AnyPath, number: int, name: str, cell: str) -> str | float:
     return cell
 
 
-def _is_parquet(path: AnyPath) -> bool:
-    if not os.path.isfile(path):  # a pipe can be read only once
-        return False
-    with open(path, "rb") as file:
-        return file.read(4) == b"PAR1"
-
-
 def _parquet_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
-    names, read = _parquet(path)
-    wanted = _check_names(path, names)
-    with _damage_told(path):
-        table = read(columns=wanted)
-        columns = {name: _as_array(table[name]) for name in wanted}
-    for name in wanted:
+    columns = read_parquet(path, _NEEDED, _OPTIONAL)
+    for name in columns:
         if name in ("label", "score"):
             if columns[name].dtype.kind not in "fiub":
                 raise DataFileError(f"{path}: column {name} must hold numbers; got {columns[name].dtype}.")
@@ -511,109 +471,7 @@ def _parquet_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
     return columns
 
 
-def _as_array(column: Any) -> NDArray[Any]:
-    array = np.asarray(column)
-    if array.dtype.kind != "U":
-        return array
-    objects = np.empty(array.shape, dtype=object)  # polars makes strings of NumPy, which lose a NUL at the end
-    objects[:] = column.to_list()
-    return objects
-
-
-def _parquet(path: AnyPath) -> tuple[list[str], Callable[..., Any]]:
-    """Names of the columns, and what reads some of them."""
-    try:
-        pyarrow = import_module("pyarrow.parquet")
-    except ImportError:
-        pass
-    else:
-        with _damage_told(path):
-            file = pyarrow.ParquetFile(path)
-            return file.schema_arrow.names, file.read
-    try:
-        polars = import_module("polars")
-    except ImportError as error:
-        raise ImportError(
-            f"{path} is a parquet file, and reading it needs pyarrow or polars. Install one with: pip install pyarrow"
-        ) from error
-    with _damage_told(path):
-        return list(polars.read_parquet_schema(path)), partial(polars.read_parquet, path)
-
-
-@contextmanager
-def _damage_told(path: AnyPath) -> Iterator[None]:
-    """Whatever pyarrow or polars raise, each in its own types, is about this file."""
-    try:
-        yield
-    except MemoryError:
-        raise
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:  # from the system, not about what is in the file
-            raise
-        raise DataFileError(f"{path}: cannot be read as parquet: {shown_text(str(error))}") from error
-
-
-# -- bytes and lines ------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _opened(path: AnyPath) -> Iterator[IO[bytes]]:
-    """The bytes of a file; of what gzip compressed, known by its first bytes, the bytes inside."""
-    with open(path, "rb") as file:
-        if file.peek(2)[:2] != b"\x1f\x8b":
-            yield file
-            return
-        try:
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield io.BufferedReader(unpacked)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DataFileError(f"{path}: is damaged, gzip cannot unpack it: {shown_text(str(error))}") from error
-
-
-def _blocks(path: AnyPath) -> Iterator[bytes]:
-    """The file in blocks of whole lines, without a byte order mark."""
-    with _opened(path) as file:
-        rest, before = b"", 0
-        while read := file.read(_BLOCK):
-            block = rest + read
-            # A carriage return at the end may be the first half of a line end.
-            stop = max(block.rfind(b"\n"), block.rfind(b"\r", 0, -1)) + 1
-            block, rest = block[:stop], block[stop:]
-            if len(rest) > _LONGEST:
-                raise DataFileError(
-                    f"{path}: a line must have at most {_LONGEST >> 20} MiB; got a longer one, which begins after "
-                    f"{before + stop} bytes. Check that the file is text, with one line for each row."
-                )
-            if block:
-                yield _text_alone(path, block, start=not before)
-            before += stop
-        if rest:
-            yield _text_alone(path, rest, start=not before)
-
-
-def _text_alone(path: AnyPath, block: bytes, *, start: bool) -> bytes:
-    if b"\0" in block:
-        raise DataFileError(
-            f"{path}: holds a NUL byte, so it is not text in UTF-8 or another encoding that extends ASCII. "
-            "Save it as UTF-8."
-        )
-    return block.removeprefix(b"\xef\xbb\xbf") if start else block
-
-
-def _numbered(path: AnyPath, keep_ends: bool = False) -> Iterator[tuple[int, bytes]]:
-    lines: Iterable[bytes] = chain.from_iterable(block.splitlines(keep_ends) for block in _blocks(path))
-    return enumerate(lines, 1)
-
-
-def _number(token: bytes) -> float | None:
-    try:
-        return None if b"_" in token else float(token)
-    except ValueError:
-        return None
-
-
-def _text(token: bytes) -> str:
-    return token.decode("utf-8", "surrogateescape")
+# -- ids ------------------------------------------------------------------------------------------------------------
 
 
 def _column(ids: Iterable[str]) -> NDArray[Any]:
@@ -623,7 +481,3 @@ def _column(ids: Iterable[str]) -> NDArray[Any]:
     column = np.empty(len(listed), dtype=object)
     column[:] = listed
     return column
-
-
-def _wrong(path: AnyPath, number: int, reason: str, got: bytes) -> DataFileError:
-    return DataFileError(f"{path}, line {number}: {reason}; got {shown(got.decode('utf-8', 'backslashreplace'))}.")

@@ -451,7 +451,7 @@ def test_a_missing_id_is_called_missing(missing, name, part):
 
 def test_a_missing_id_in_text_of_pandas():
     pd = pytest.importorskip("pandas")
-    with pytest.raises(ValueError, match="^qid must have an id for every row; got a missing value at row 1"):
+    with pytest.raises(ValueError, match=r"^qid must have an id for every row; got a missing value at row 1"):
         ndcg_score([2, 1, 0], [2, 1, 0], qid=pd.Series(["a", pd.NA, "b"], dtype="string"))
 
 

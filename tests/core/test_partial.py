@@ -30,8 +30,8 @@ from ndcg_ml import (
     evaluate_part,
     ndcg_score,
 )
-from ndcg_ml._exact import Exact, exact_sum
-from ndcg_ml._query_ids import KINDS
+from ndcg_ml._exact import ExactSums, exact_sum
+from ndcg_ml._part_ids import KINDS
 
 KS: Any = (1, 3, None)
 
@@ -78,43 +78,49 @@ def same(got: Any, expected: Any) -> bool:
 ANY = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@given(st.lists(ANY, max_size=30), st.integers(-3000, 3000))
-def test_an_exact_sum_is_the_sum_of_fractions(values: list[float], exponent: int) -> None:
-    total = exact_sum(np.array(values, dtype=np.float64), exponent)
-    assert (
-        Fraction(total.mantissa) * Fraction(2) ** total.exponent == sum(map(Fraction, values)) * Fraction(2) ** exponent
-    )
-    assert total.mantissa % 2 or total == Exact(0, 0)
+def sums(*terms: tuple[float, int]) -> ExactSums:
+    """Of these numbers times a power of two, and of 1."""
+    return ExactSums.of([(exact_sum(np.array([value])), power) for value, power in terms], [(Fraction(1), 0)])
+
+
+def numbers(total: ExactSums) -> list[Fraction]:
+    return [each * Fraction(2) ** total.exponent for each in (*total.numerator, *total.denominator)]
+
+
+@given(st.lists(ANY, max_size=30))
+def test_an_exact_sum_is_the_sum_of_fractions(values: list[float]) -> None:
+    assert exact_sum(np.array(values, dtype=np.float64)) == sum(map(Fraction, values))
 
 
 @given(st.lists(ANY, max_size=30))
 def test_an_exact_sum_rounds_once(values: list[float]) -> None:
+    total = ExactSums.of([(exact_sum(np.array(values, dtype=np.float64)), 0)], [(Fraction(0), 0)])
     expected = sum(map(Fraction, values))
     try:
         rounded = float(expected)
     except OverflowError:
         rounded = math.inf if expected > 0 else -math.inf
-    assert exact_sum(np.array(values, dtype=np.float64)).rounded() == rounded
+    assert total.rounded(0)[0].tolist() == [rounded]
 
 
-@given(st.lists(st.tuples(ANY, st.integers(-5000, 5000)), max_size=8), st.randoms())
-def test_exact_numbers_add_up_in_any_order(terms: list[tuple[float, int]], random: Any) -> None:
-    numbers = [exact_sum(np.array([value]), exponent) for value, exponent in terms]
-    shuffled = random.sample(numbers, len(numbers))
-    forward, other = Exact(0, 0), Exact(0, 0)
-    for number, another in zip(numbers, shuffled, strict=True):
-        forward, other = forward.plus(number), another.plus(other)
-    assert forward == other
+@given(st.lists(st.tuples(ANY, st.integers(-5000, 5000)), min_size=1, max_size=8), st.randoms())
+def test_exact_sums_add_up_in_any_order(terms: list[tuple[float, int]], random: Any) -> None:
+    each = [sums(term) for term in terms]
+    shuffled = random.sample(each, len(each))
+    forward, other = each[0], shuffled[0]
+    for one, another in zip(each[1:], shuffled[1:], strict=True):
+        forward, other = ExactSums.total([forward, one]), ExactSums.total([another, other])
+    assert forward == other == ExactSums.total(each)
+    assert numbers(forward) == [sum(Fraction(value) * Fraction(2) ** power for value, power in terms), len(terms)]
+    assert forward.exponent == ExactSums.of([(number, 0) for number in numbers(forward)], []).exponent
 
 
 def test_exact_numbers_far_apart_do_not_fill_the_memory() -> None:
-    huge, one = Exact(1, 10**15), Exact(1, 0)
-    assert huge.plus(one) == one.plus(huge) == huge
-    assert Exact(-1, 10**15).plus(one) == Exact(-1, 10**15)
-    assert huge.rounded(10**15) == 1.0
-    assert one.rounded(10**15) == 0.0
-    assert huge.rounded() == math.inf
-    assert Exact(-1, 10**15).rounded() == -math.inf
+    for sign in (1.0, -1.0):
+        huge, one = sums((sign, 10**15)), sums((1.0, 0))
+        total = ExactSums.total([huge, one])
+        assert total == ExactSums.total([one, huge]) == huge
+        assert [column.tolist() for column in total.rounded(10**15)] == [[sign], [0.0]]
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

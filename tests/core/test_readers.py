@@ -10,7 +10,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ndcg_ml import evaluate, readers
+from ndcg_ml import _files, evaluate
 from ndcg_ml.demo import letor_problem
 from ndcg_ml.readers import QRELS, RUN, DataFileError, read_columns, read_letor, trec_lines
 from ndcg_ml.runs import evaluate_run
@@ -108,7 +108,7 @@ def test_blocks_are_seamless(tmp_path, monkeypatch, block):
         content = ("\ufeff" + end.join(rows) + end * 2).encode()
         expected = lines(tmp_path / "run", content)
         assert [row[3] for row in expected] == list(range(1, 101))
-        monkeypatch.setattr(readers, "_BLOCK", block)
+        monkeypatch.setattr(_files, "_BLOCK", block)
         assert lines(tmp_path / "run", content) == expected
         assert lines(tmp_path / "run", gzip.compress(content)) == expected
         with pytest.raises(DataFileError, match=r"line 102: .* got 2"):
@@ -296,8 +296,8 @@ def test_a_line_without_an_end_is_refused_before_it_is_in_memory(tmp_path, reade
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 def test_a_file_may_be_longer_than_its_lines_may_be(tmp_path, monkeypatch, end):
-    monkeypatch.setattr(readers, "_BLOCK", 64)
-    monkeypatch.setattr(readers, "_LONGEST", 100)
+    monkeypatch.setattr(_files, "_BLOCK", 64)
+    monkeypatch.setattr(_files, "_LONGEST", 100)
     content = end.join(b"301 Q0 doc%d 1 2.5 tag" % i for i in range(100))
     assert [row[1] for row in lines(tmp_path / "run", content)] == [b"doc%d" % i for i in range(100)]
     with pytest.raises(DataFileError, match=f"begins after {len(content + end)} bytes"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from core.test_partial import assert_joined, cut, same, stream
 
-from ndcg_ml import Flavor, evaluate, evaluate_parquet, ndcg_score, readers
+from ndcg_ml import Flavor, _parquet, evaluate, evaluate_parquet, ndcg_score
 from ndcg_ml.readers import DataFileError, read_columns
 
 pa = pytest.importorskip("pyarrow")
@@ -106,13 +106,13 @@ def test_a_missing_label_is_an_unjudged_document(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a.parquet", stream())
-    with pytest.raises(ValueError, match=r"'nope' is not a column of .*; the columns are grade, score, query, other"):
+    with pytest.raises(ValueError, match=r"a\.parquet: must have the columns nope, .*; nope is missing, the file has"):
         evaluate_parquet(path, label="nope", score="score", qid="query")
     with pytest.raises(TypeError, match="label must be the name of a column; got 3"):
         evaluate_parquet(path, label=3, score="score", qid="query")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="batch_rows must be 1 or more; got 0"):
+    with pytest.raises(ValueError, match="batch_rows must be an integer >= 1; got 0"):
         evaluate_parquet(path, **NAMES, batch_rows=0)
-    with pytest.raises(TypeError, match=r"batch_rows must be a number of rows; got 2\.5"):
+    with pytest.raises(TypeError, match=r"batch_rows must be an integer >= 1; got 2\.5"):
         evaluate_parquet(path, **NAMES, batch_rows=2.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="at least one file"):
         evaluate_parquet([], **NAMES)
@@ -120,10 +120,10 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         evaluate_parquet(tmp_path / "nowhere.parquet", **NAMES)
     damaged = path.read_bytes()
     (tmp_path / "damaged").write_bytes(damaged[:-30] + b"\x0c" * 22 + damaged[-8:])
-    with pytest.raises(ValueError, match="source must be Parquet files"):
+    with pytest.raises(ValueError, match="cannot be read as Parquet"):
         evaluate_parquet(tmp_path / "damaged", **NAMES)
     (tmp_path / "text").write_text("not a table")
-    with pytest.raises(ValueError, match="source must be Parquet files"):
+    with pytest.raises(ValueError, match="cannot be read as Parquet"):
         evaluate_parquet(tmp_path / "text", **NAMES)
 
 
@@ -159,14 +159,14 @@ def test_parquet(tmp_path, monkeypatch, library, qid):
 
 
 def hide(monkeypatch, *names):
-    found = readers.import_module
+    found = _parquet.import_module
 
     def import_module(name):
         if name in names:
             raise ImportError(name)
         return found(name)
 
-    monkeypatch.setattr(readers, "import_module", import_module)
+    monkeypatch.setattr(_parquet, "import_module", import_module)
 
 
 @pytest.mark.parametrize("library", ["pyarrow", "polars"])
@@ -188,7 +188,7 @@ def test_parquet_without_a_library_that_reads_it(tmp_path, monkeypatch):
     pl.DataFrame({"qid": [1], "label": [1], "score": [1.0]}).write_parquet(path)
     hide(monkeypatch, "pyarrow.parquet", "polars")
     with pytest.raises(
-        ImportError, match=r"rows.parquet is a parquet file.*needs pyarrow or polars.*pip install pyarrow"
+        ImportError, match=r"rows.parquet is a Parquet file.*needs pyarrow or polars.*pip install pyarrow"
     ):
         read_columns(path)
 

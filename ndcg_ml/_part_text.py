@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Sequence
-from typing import Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ndcg_ml._checks import cutoffs
-from ndcg_ml._exact import ZERO, Exact
-from ndcg_ml._query_ids import KINDS, Digests
+from ndcg_ml._exact import ExactSums, magnitude
+from ndcg_ml._part_ids import KINDS, Digests
 from ndcg_ml._shown import shown, shown_text
 from ndcg_ml.flavor import Flavor
+
+if TYPE_CHECKING:
+    from ndcg_ml.parts import PartialEvaluation
 
 __all__ = ["fields_of", "text_of"]
 
@@ -23,36 +26,36 @@ _KEYS = ["ndcg_ml", "flavor", "k", "n_queries", "n_docs", "n_empty", "numerator"
 _MOST = 2**63 - 1
 _HEAVIEST = 500
 """Powers of two: no weight of a query is larger."""
-_ROUNDING = 1e-9
+_ROUNDED_UP = Fraction(1 + 1e-9)
 _MINUS_ZERO = _NOT_A_TIME = 2**63
 
 
-def text_of(
-    flavor: Flavor,
-    k: int | None | tuple[int | None, ...],
-    n_queries: int,
-    n_docs: int,
-    empties: Sequence[int],
-    numerator: Sequence[Exact],
-    denominator: Sequence[Exact],
-    id_kind: str,
-    ids: Digests,
-) -> str:
+def text_of(part: PartialEvaluation) -> str:
     """A part as JSON."""
+    sums = part.sums
     return json.dumps(
         {
             "ndcg_ml": _FORMAT,
-            "flavor": str(flavor),
-            "k": k,
-            "n_queries": n_queries,
-            "n_docs": n_docs,
-            "n_empty": empties,
-            "numerator": [[hex(total.mantissa), total.exponent] for total in numerator],
-            "denominator": [[hex(total.mantissa), total.exponent] for total in denominator],
-            "id_kind": id_kind,
-            "ids": base64.b64encode(ids.astype("<u8").tobytes()).decode(),
+            "flavor": str(part.flavor),
+            "k": part.k,
+            "n_queries": part.n_queries,
+            "n_docs": part.n_docs,
+            "n_empty": part.empties,
+            "numerator": [_written(each, sums.exponent) for each in sums.numerator],
+            "denominator": [_written(each, sums.exponent) for each in sums.denominator],
+            "id_kind": part.id_kind,
+            "ids": base64.b64encode(part.ids.astype("<u8").tobytes()).decode(),
         }
     )
+
+
+def _written(number: Fraction, exponent: int) -> tuple[str, int]:
+    """The odd mantissa in hexadecimal and the exponent of a number times 2^exponent."""
+    mantissa = number.numerator
+    if not mantissa:
+        return "0x0", 0
+    zeros = (mantissa & -mantissa).bit_length() - 1
+    return hex(mantissa >> zeros), exponent + zeros - number.denominator.bit_length() + 1
 
 
 def fields_of(text: str | bytes) -> dict[str, Any]:
@@ -103,9 +106,11 @@ def _fields(stored: Any) -> dict[str, Any]:
     for name, values in listed.items():
         _must(isinstance(values, list) and len(values) == len(ks), f"{name} must have one entry for each cut-off")
     empties = tuple(_count({"n_empty": each}, "n_empty", n_queries) for each in listed["n_empty"])
-    numerator, denominator = (tuple(map(_total, listed[name])) for name in ("numerator", "denominator"))
-    for each in zip(numerator, denominator, empties, strict=True):
-        _check_sums(flavor, n_queries, *each)
+    sums = _sums(listed["numerator"], listed["denominator"])
+    for numerator, denominator, n_empty in zip(sums.numerator, sums.denominator, empties, strict=True):
+        if flavor.aggregate == "macro":
+            _check_size(n_queries, magnitude(numerator) + sums.exponent, magnitude(denominator) + sums.exponent)
+        _check_sums(flavor, n_queries, numerator, denominator, n_empty)
     kind = stored["id_kind"]
     _must(kind in (KINDS if n_queries else ("",)), f"id_kind must be that of the ids; it is {shown(kind)}")
     _must(n_queries > 0 or n_docs == 0, "it has documents without queries")
@@ -116,8 +121,7 @@ def _fields(stored: Any) -> dict[str, Any]:
         "n_queries": n_queries,
         "n_docs": n_docs,
         "empties": empties,
-        "numerator": numerator,
-        "denominator": denominator,
+        "sums": sums,
         "id_kind": kind,
         "ids": _ids(stored["ids"], kind, n_queries),
     }
@@ -132,7 +136,11 @@ def _count(stored: dict[str, Any], name: str, most: int) -> int:
     return number
 
 
-def _total(pair: Any) -> Exact:
+def _sums(numerator: list[Any], denominator: list[Any]) -> ExactSums:
+    return ExactSums.of(tuple(map(_pair, numerator)), tuple(map(_pair, denominator)))
+
+
+def _pair(pair: Any) -> tuple[Fraction, int]:
     _must(isinstance(pair, list) and len(pair) == 2, f"a sum must be a mantissa and an exponent; it is {shown(pair)}")
     mantissa, exponent = pair
     _must(
@@ -143,29 +151,31 @@ def _total(pair: Any) -> Exact:
         type(exponent) is int and abs(exponent) <= _MOST,
         f"the exponent of a sum must be an integer of 64 bits; it is {shown(exponent)}",
     )
-    return Exact.of(int(mantissa, 16), exponent)
+    return Fraction(int(mantissa, 16)), exponent
 
 
-def _check_sums(flavor: Flavor, n_queries: int, numerator: Exact, denominator: Exact, n_empty: int) -> None:
+def _check_size(n_queries: int, numerator: int, denominator: int) -> None:
+    """Whether these can be the magnitudes of sums of NDCG and of weights."""
+    few = n_queries.bit_length()
+    _must(denominator <= few + _HEAVIEST, "a denominator is too large for the weights of its queries")
+    _must(numerator <= few + 1024, "a numerator is too large for the NDCG of its queries")
+
+
+def _check_sums(flavor: Flavor, n_queries: int, numerator: Fraction, denominator: Fraction, n_empty: int) -> None:
     """Whether these can be the sums of so many queries, of which so many are empty."""
-    _must(denominator.mantissa >= 0, "a denominator is below 0")
+    _must(denominator >= 0, "a denominator is below 0")
     _must(flavor.empty != "raise" or not n_empty, "it has empty queries under empty='raise'")
-    macro = flavor.aggregate == "macro"
-    if macro:
-        few = n_queries.bit_length()
-        _must(denominator.magnitude <= few + _HEAVIEST, "a denominator is too large for the weights of its queries")
-        _must(numerator.magnitude <= few + 1024, "a numerator is too large for the NDCG of its queries")
     if n_empty == n_queries:
-        counted = macro and flavor.empty != "skip" and n_queries > 0
-        _must(counted or denominator == ZERO, "its denominator must be 0, because no query counts")
-        expected = denominator if counted and flavor.empty == 1.0 else ZERO
-        _must(numerator == expected, "its numerator is not that of empty queries")
-    exponent = max(numerator.magnitude, denominator.magnitude)
-    most = denominator.rounded(exponent) * (1 + _ROUNDING)
+        counted = flavor.aggregate == "macro" and flavor.empty != "skip" and n_queries > 0
+        _must(counted or not denominator, "its denominator must be 0, because no query counts")
+        _must(
+            numerator == (denominator if counted and flavor.empty == 1.0 else 0),
+            "its numerator is not that of empty queries",
+        )
     if _gains_are_positive(flavor):
-        _must(numerator.mantissa >= 0, "an NDCG is below 0, which its flavor cannot give")
+        _must(numerator >= 0, "an NDCG is below 0, which its flavor cannot give")
         if not _ideal_can_be_beaten(flavor):
-            _must(numerator.rounded(exponent) <= most, "an NDCG is above 1, which its flavor cannot give")
+            _must(numerator <= denominator * _ROUNDED_UP, "an NDCG is above 1, which its flavor cannot give")
 
 
 def _gains_are_positive(flavor: Flavor) -> bool:

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any
+from fractions import Fraction
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._aggregate import Sums
-from ndcg_ml._checks import KSpec, cutoffs, refuse_docid
-from ndcg_ml._exact import ZERO, Exact, exact_sum
-from ndcg_ml._partial_json import fields_of, text_of
-from ndcg_ml._query_ids import Digests, digests, joined_ids, typed_ids, which_are
+from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, whole_number
+from ndcg_ml._exact import ExactSums, exact_sum
+from ndcg_ml._parquet import ParquetStream
+from ndcg_ml._part_ids import Digests, digests
+from ndcg_ml._part_text import fields_of, text_of
 from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._stream import whole_queries
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.queries import Queries, Weights, by_ids, ids_as_array, plain_array, real_array
+from ndcg_ml.queries import Queries, Weights, by_ids, ids_as_array, real_array
 from ndcg_ml.result import at_cutoff
 
-__all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_part"]
+__all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"]
+
+Source: TypeAlias = "str | os.PathLike[str]"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -77,8 +84,7 @@ class PartialEvaluation:
     n_queries: int
     n_docs: int
     empties: tuple[int, ...]
-    numerator: tuple[Exact, ...]
-    denominator: tuple[Exact, ...]
+    sums: ExactSums
     id_kind: str
     ids: Digests
     """In rising order."""
@@ -96,15 +102,8 @@ class PartialEvaluation:
         """
         if not self.n_queries:
             raise ValueError("the part holds no query, so there is nothing to average. Merge it with others first.")
-        exponent = max((total.magnitude for total in (*self.numerator, *self.denominator)), default=0)
-        exponent = exponent if self.flavor.aggregate == "micro" else 0
-        sums = Sums(
-            np.array([total.rounded(exponent) for total in self.numerator]),
-            np.array([total.rounded(exponent) for total in self.denominator]),
-            exponent,
-            self.n_queries,
-            np.array(self.empties),
-        )
+        exponent = self.sums.exponent if self.flavor.aggregate == "micro" else 0
+        sums = Sums(*self.sums.rounded(exponent), exponent, self.n_queries, np.array(self.empties))
         if self.flavor.aggregate == "macro" and self.flavor.empty != "skip" and not (sums.denominator > 0).all():
             raise ValueError("query_weight must be above 0 for at least one query of all parts; it is 0 for every one.")
         values = sums.values(self.flavor)
@@ -147,8 +146,8 @@ class PartialEvaluation:
         return hash(self._figures())
 
     def _figures(self) -> tuple[Any, ...]:
-        totals = (self.numerator, self.denominator)
-        return (self.flavor, self.ks, self.several, self.n_queries, self.n_docs, self.empties, totals, self.id_kind)
+        counts = (self.n_queries, self.n_docs, self.empties)
+        return (self.flavor, self.ks, self.several, counts, self.sums, self.id_kind)
 
     # -- merging -----------------------------------------------------------------------------------------------------
 
@@ -215,8 +214,7 @@ class PartialEvaluation:
             n_queries=sum(part.n_queries for part in merged),
             n_docs=sum(part.n_docs for part in merged),
             empties=tuple(map(sum, zip(*(part.empties for part in merged), strict=True))),
-            numerator=_totals([part.numerator for part in merged]),
-            denominator=_totals([part.denominator for part in merged]),
+            sums=ExactSums.total([part.sums for part in merged]),
             id_kind=kinds[0] if kinds else "",
             ids=ids,
         )
@@ -240,17 +238,7 @@ class PartialEvaluation:
                 f"flavor must be made of named parts to be written as text; got {shown_text(str(self.flavor))}. "
                 "Pickle the part instead."
             )
-        return text_of(
-            self.flavor,
-            self.k,
-            self.n_queries,
-            self.n_docs,
-            self.empties,
-            self.numerator,
-            self.denominator,
-            self.id_kind,
-            self.ids,
-        )
+        return text_of(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> PartialEvaluation:
@@ -349,19 +337,15 @@ def evaluate_part(
         queries = replace(queries, groups=replace(queries.groups, ids=_ids_of(query_id, queries.n_queries)))
     prepared = Prepared(flavor, k, queries)
     each = prepared.totals(y_score).addends(flavor)
-    numerator, denominator = (
-        tuple(ZERO if none_counts else exact_sum(column[~np.isnan(column)], each.exponent) for column in part)
-        for part in each[:2]
-    )
-    ids = queries.ids
-    kind, numbers = digests(ids)
+    nothing = _nothing(flavor, k)
+    sums = [[(exact_sum(column[~np.isnan(column)]), each.exponent) for column in part] for part in each[:2]]
+    kind, numbers = digests(queries.ids)
     return replace(
-        _nothing(flavor, k),
+        nothing,
         n_queries=each.n_queries,
         n_docs=prepared.n_docs,
         empties=tuple(each.n_empty.tolist()),
-        numerator=numerator,
-        denominator=denominator,
+        sums=nothing.sums if none_counts else ExactSums.of(*sums),
         id_kind=kind,
         ids=np.sort(numbers),
     )
@@ -391,7 +375,7 @@ def _ids_of(query_id: ArrayLike, n_queries: int) -> NDArray[Any]:
 
 
 def evaluate_batches(
-    batches: Iterable[tuple[Any, Any, Any]],
+    batches: Iterable[Sequence[Any]],
     *,
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
@@ -430,7 +414,7 @@ def evaluate_batches(
     flavor = as_flavor(flavor)
     refuse_docid(flavor, "a stream", "its batches carry no document ids (evaluate_part takes doc_id=)")
     parts = [_nothing(flavor, k)]
-    for labels, scores, ids in _whole_queries(batches):
+    for labels, scores, ids in whole_queries(batches):
         parts.append(evaluate_part(labels, scores, qid=ids, flavor=flavor, k=k))
         if len(parts) > _MERGE_AT:  # a repeated query is noticed before the end of a long stream
             parts = [_merged_stream(parts)]
@@ -450,68 +434,83 @@ def _merged_stream(parts: Sequence[PartialEvaluation]) -> PartialEvaluation:
         ) from error
 
 
-def _whole_queries(batches: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[NDArray[Any], ...]]:
-    """The rows of the stream in batches that end where a query ends."""
-    held: list[tuple[NDArray[Any], ...]] = []  # rows of one query
-    for number, batch in enumerate(batches):
-        rows = _columns(batch, number)
-        ids = rows[2]
-        if not ids.size:
-            continue
-        before, first = (digests(of[:1]) for of in (held[0][2] if held else ids, ids))
-        if before[0] != first[0]:  # which the merge refuses: joined, numbers would turn into strings unseen
-            yield _joined(held)
-            held = []
-        last = which_are(ids, ids[-1])
-        if held and bool(last.all()) and before[1] == first[1]:
-            held.append(rows)
-            continue
-        whole = [*held, tuple(column[~last] for column in rows)]
-        held = [tuple(column[last] for column in rows)]
-        joined = _joined([piece for piece in whole if piece[2].size])
-        if joined:
-            yield joined
-    if held:
-        yield _joined(held)
+def evaluate_parquet(
+    source: Source | Iterable[Source],
+    *,
+    label: str,
+    score: str,
+    qid: str,
+    flavor: Flavor | str = "sklearn",
+    k: KSpec = ...,
+    batch_rows: int = 1 << 18,
+    progress: bool = False,
+) -> PartialEvaluation:
+    """NDCG of the rows of Parquet files, read in batches.
+
+    Parameters
+    ----------
+    source : path, or iterable of paths
+        One file, or files that are read one after the other as one stream.
+    label, score, qid : str
+        Names of the columns that hold the grade, the score and the query id of a row. No other column is read. A
+        missing label (null) is an unjudged document; missing scores and ids are refused.
+    flavor, k
+        As for ``ndcg_score``; ``ties="docid"`` is refused.
+    batch_rows : int, default 262 144
+        Rows that are read at once. Memory grows with them, not with the files.
+    progress : bool, default False
+        Whether to show a progress bar in rows, with tqdm.
+
+    Returns
+    -------
+    PartialEvaluation
+        Its ``value`` is the NDCG. Files written by several workers, each with whole queries, may as well be evaluated
+        one by one and merged.
+
+    Raises
+    ------
+    ImportError
+        pyarrow, or for the progress bar tqdm, is not installed.
+    TypeError, ValueError
+        A column is not in a file or holds no numbers; the rows of a query do not stand together (sort by `qid`); or
+        as for ``ndcg_score``.
+    OSError
+        A file cannot be read.
+
+    Examples
+    --------
+    >>> evaluate_parquet("scores.parquet", label="grade", score="score", qid="query", k=10).value  # doctest: +SKIP
+    0.4731
+    """
+    at_once = whole_number(batch_rows, "batch_rows")
+    for name, column in (("label", label), ("score", score), ("qid", qid)):
+        if not isinstance(column, str):
+            raise TypeError(
+                f"{name} must be the name of a column; got {shown(column)} of type {type(column).__name__}."
+            )
+    sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    if not sources:
+        raise ValueError("source must be at least one file; got none.")
+    with ExitStack() as opened:
+        files = [opened.enter_context(ParquetStream(path, (label, score, qid))) for path in sources]
+        batches: Iterator[Sequence[Any]] = chain.from_iterable(file.batches(at_once) for file in files)
+        if progress:
+            batches = _with_bar(batches, opened.enter_context(_bar(sum(file.n_rows for file in files))))
+        return evaluate_batches(batches, flavor=flavor, k=k)
 
 
-def _joined(pieces: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
-    """Pieces of rows as one; an empty tuple of none."""
-    if not pieces:
-        return ()
-    labels, scores, ids = zip(*pieces, strict=True)
-    kinds = {piece.dtype.kind for piece in scores}
-    if len(kinds) > 1 and any(map(_beyond_float64, scores)):  # NumPy joins them in float64
-        raise TypeError(
-            "y_score must have one dtype in all batches of a query, where it holds integers beyond 2^53, which "
-            f"float64 cannot tell apart; got {' and '.join(sorted({piece.dtype.name for piece in scores}))}."
-        )
-    return np.concatenate(labels), np.concatenate(scores), joined_ids(ids)
+def _with_bar(batches: Iterable[Sequence[Any]], bar: Any) -> Iterator[Sequence[Any]]:
+    for batch in batches:
+        yield batch
+        bar.update(len(batch[0]))
 
 
-def _beyond_float64(scores: NDArray[Any]) -> bool:
-    return scores.dtype.kind in "iu" and bool((np.abs(scores.astype(np.float64)) >= 2**53).any())
-
-
-def _columns(batch: tuple[Any, Any, Any], number: int) -> tuple[NDArray[Any], ...]:
-    if not isinstance(batch, (tuple, list)) or len(batch) != 3:
-        raise TypeError(
-            f"batches must hold tuples (y_true, y_score, qid); batch {number} is a {type(batch).__name__}"
-            f"{f' of {len(batch)}' if isinstance(batch, (tuple, list)) else ''}."
-        )
-    labels, scores = real_array(batch[0], "y_true"), real_array(batch[1], "y_score")
-    ids = ids_as_array(batch[2]) if labels.ndim == 1 else plain_array(batch[2], "qid")
-    if len({labels.shape, scores.shape, ids.shape}) != 1 or labels.ndim != 1:
-        raise ValueError(
-            f"a batch must have one label, score and query id per row; batch {number} has shapes {labels.shape}, "
-            f"{scores.shape} and {ids.shape}."
-        )
-    as_given = plain_array(batch[1], "y_score")
-    if as_given.dtype.kind in "iu":
-        scores = as_given  # of which float64 could not tell all apart
-    if ids.size and ids.dtype == object:
-        by_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
-    return labels, scores, typed_ids(ids)
+def _bar(n_rows: int) -> Any:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as error:
+        raise ImportError("progress=True needs tqdm. Install it with: pip install 'ndcg_ml[parquet]'") from error
+    return tqdm(total=n_rows, unit=" rows", unit_scale=True)
 
 
 def _unlike(one: PartialEvaluation, other: PartialEvaluation) -> str:
@@ -533,7 +532,7 @@ def _unlike(one: PartialEvaluation, other: PartialEvaluation) -> str:
 
 def _nothing(flavor: Flavor, k: KSpec) -> PartialEvaluation:
     ks, several = cutoffs(k, flavor)
-    zeros = (ZERO,) * len(ks)
+    zeros = [(Fraction(0), 0)] * len(ks)
     return PartialEvaluation(
         flavor=flavor.replace(k=None if several else ks[0]),
         ks=ks,
@@ -541,12 +540,7 @@ def _nothing(flavor: Flavor, k: KSpec) -> PartialEvaluation:
         n_queries=0,
         n_docs=0,
         empties=(0,) * len(ks),
-        numerator=zeros,
-        denominator=zeros,
+        sums=ExactSums.of(zeros, zeros),
         id_kind="",
         ids=np.empty(0, dtype=np.uint64),
     )
-
-
-def _totals(parts: Sequence[tuple[Exact, ...]]) -> tuple[Exact, ...]:
-    return tuple(reduce(Exact.plus, column, ZERO) for column in zip(*parts, strict=True))

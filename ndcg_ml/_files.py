@@ -1,0 +1,114 @@
+"""Files of text: their lines, plain or compressed by gzip, the columns that they must have, and the one error."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import IO, TypeAlias
+
+from ndcg_ml._shown import shown, shown_text
+
+__all__ = ["AnyPath", "DataFileError", "as_number", "as_text", "blocks", "chosen_columns", "numbered", "wrong_line"]
+
+AnyPath: TypeAlias = "str | os.PathLike[str]"
+
+_BLOCK = 1 << 20  # bytes of lines that are split at once; their tokens take some ten times as much memory
+_LONGEST = 1 << 24  # bytes of a line: what gzip packed into 2 MB may have no line end in 4 GB
+
+
+class DataFileError(ValueError):
+    """A data file cannot be used; the message names the file, the line if it is one, and the reason."""
+
+
+@contextmanager
+def _opened(path: AnyPath) -> Iterator[IO[bytes]]:
+    """The bytes of a file; of what gzip compressed, known by its first bytes, the bytes inside."""
+    with open(path, "rb") as file:
+        if file.peek(2)[:2] != b"\x1f\x8b":
+            yield file
+            return
+        try:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield io.BufferedReader(unpacked)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise DataFileError(f"{path}: is damaged, gzip cannot unpack it: {shown_text(str(error))}") from error
+
+
+def blocks(path: AnyPath) -> Iterator[bytes]:
+    """The file in blocks of whole lines, without a byte order mark."""
+    with _opened(path) as file:
+        rest, before = b"", 0
+        while read := file.read(_BLOCK):
+            block = rest + read
+            # A carriage return at the end may be the first half of a line end.
+            stop = max(block.rfind(b"\n"), block.rfind(b"\r", 0, -1)) + 1
+            block, rest = block[:stop], block[stop:]
+            if len(rest) > _LONGEST:
+                raise DataFileError(
+                    f"{path}: a line must have at most {_LONGEST >> 20} MiB; got a longer one, which begins after "
+                    f"{before + stop} bytes. Check that the file is text, with one line for each row."
+                )
+            if block:
+                yield _text_alone(path, block, start=not before)
+            before += stop
+        if rest:
+            yield _text_alone(path, rest, start=not before)
+
+
+def _text_alone(path: AnyPath, block: bytes, *, start: bool) -> bytes:
+    if b"\0" in block:
+        raise DataFileError(
+            f"{path}: holds a NUL byte, so it is not text in UTF-8 or another encoding that extends ASCII. "
+            "Save it as UTF-8."
+        )
+    return block.removeprefix(b"\xef\xbb\xbf") if start else block
+
+
+def numbered(path: AnyPath, keep_ends: bool = False) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their numbers, from 1."""
+    lines: Iterable[bytes] = chain.from_iterable(block.splitlines(keep_ends) for block in blocks(path))
+    return enumerate(lines, 1)
+
+
+def as_number(token: bytes) -> float | None:
+    """The number that a token is, or None. Python reads 1_000 as one, which no other reader of these files does."""
+    try:
+        return None if b"_" in token else float(token)
+    except ValueError:
+        return None
+
+
+def as_text(token: bytes) -> str:
+    """The bytes as text, in which no two different ids are one."""
+    return token.decode("utf-8", "surrogateescape")
+
+
+def wrong_line(path: AnyPath, number: int, reason: str, got: bytes) -> DataFileError:
+    """The error of a line that is not of the form."""
+    return DataFileError(f"{path}, line {number}: {reason}; got {shown(got.decode('utf-8', 'backslashreplace'))}.")
+
+
+def chosen_columns(
+    path: AnyPath, names: Sequence[str], needed: Sequence[str], optional: Sequence[str] = ()
+) -> list[str]:
+    """The columns to read of those that a table has: all that are needed, and what it has of the optional ones."""
+    missing = [name for name in needed if name not in names]
+    if missing:
+        has = shown_text(", ".join(map(repr, names))) or "none"
+        may = f" (and may have {', '.join(optional)})" if optional else ""
+        raise DataFileError(
+            f"{path}: must have the columns {', '.join(needed)}{may}; {', '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing, the file has {has}."
+        )
+    wanted = list(dict.fromkeys((*needed, *(name for name in optional if name in names))))
+    twice = [name for name in wanted if list(names).count(name) > 1]
+    if twice:
+        raise DataFileError(
+            f"{path}: must have each column once; got {shown(twice[0])} {list(names).count(twice[0])} times."
+        )
+    return wanted
