@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
 
 __all__ = ["Addends", "EmptyQueryError", "Sums", "addends", "mean_dcg", "per_query_ndcg", "sums"]
@@ -32,7 +33,7 @@ def per_query_ndcg(
         which = ids[empty.any(axis=1)]
         raise EmptyQueryError(
             f"every query must have a relevant document under empty='raise'; {which.size} of {len(dcg)} have an ideal "
-            f"DCG of 0, the first is query {which[:1].tolist()[0]!r}. "
+            f"DCG of 0, the first is query {shown(which[:1].tolist()[0])}. "
             "Remove them, or choose empty=0, 1, nan or 'skip'."
         )
     with np.errstate(over="ignore"):  # an ideal that leaves relevant documents out may be as small as it likes

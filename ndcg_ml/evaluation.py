@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class PerQuery:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self.keys():
-            raise KeyError(f"{name!r} is not a column of per_query; the columns are {', '.join(self.keys())}.")
+            raise KeyError(f"{shown(name)} is not a column of per_query; the columns are {', '.join(self.keys())}.")
         column: NDArray[Any] = getattr(self, name)
         return column
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._ranked import Ranked
+from ndcg_ml._shown import shown
 from ndcg_ml.evaluation import PerQuery
 from ndcg_ml.flavor import Flavor, as_flavor, check_k, switch_text
 from ndcg_ml.prepared import Prepared, prepare
@@ -330,7 +331,7 @@ def explain_difference(
 
 def _check_count(queries: object) -> int:
     if isinstance(queries, bool) or not hasattr(queries, "__index__"):
-        raise TypeError(f"queries must be how many queries to list, an integer >= 0; got {queries!r}.")
+        raise TypeError(f"queries must be how many queries to list, an integer >= 0; got {shown(queries)}.")
     count = int(queries.__index__())
     if count < 0:
         raise ValueError(f"queries must be how many queries to list, an integer >= 0; got {count}.")

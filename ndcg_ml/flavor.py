@@ -14,6 +14,7 @@ from types import EllipsisType, MappingProxyType
 from typing import Any, TypeAlias
 
 from ndcg_ml import settings
+from ndcg_ml._shown import shown
 from ndcg_ml.presets import MIRRORS
 
 __all__ = ["PRESETS", "Flavor", "Gain", "KSpec", "as_flavor", "check_k", "cutoffs", "empty_in_words", "switch_text"]
@@ -257,7 +258,7 @@ class Flavor:
             if grade != int(grade or 0) or not 0 <= int(grade or 0) < len(self.gain):
                 raise ValueError(
                     f"Flavor.max_grade must be a grade of the gain table, an integer from 0 to {len(self.gain) - 1}; "
-                    f"got {grade!r}."
+                    f"got {shown(grade)}."
                 )
 
     # -- value semantics; nan is one value here, so the generated methods would not do -------------------------
@@ -344,10 +345,12 @@ class Flavor:
         'exponential'
         """
         if not isinstance(name, str):
-            raise TypeError(f"name must be the name of a preset (a str); got {name!r} of type {type(name).__name__}.")
+            raise TypeError(
+                f"name must be the name of a preset (a str); got {shown(name)} of type {type(name).__name__}."
+            )
         if name not in PRESETS:
             raise ValueError(
-                f"name must be the name of a preset, one of {_listed(PRESETS)}; got {name!r}."
+                f"name must be the name of a preset, one of {_listed(PRESETS)}; got {shown(name)}."
                 f"{_did_you_mean(name, PRESETS)}"
             )
         return PRESETS[name].replace(**changes)
@@ -380,7 +383,8 @@ class Flavor:
         for name in changes:
             if name not in values:
                 raise TypeError(
-                    f"{name!r} is not a field of Flavor; the fields are {_listed(values)}.{_did_you_mean(name, values)}"
+                    f"{shown(name)} is not a field of Flavor; the fields are {_listed(values)}."
+                    f"{_did_you_mean(name, values)}"
                 )
         return Flavor(**{**values, **changes})
 
@@ -570,7 +574,9 @@ def _check_choice(name: str, value: object, alternative: str = "") -> None:
         return
     kind = ValueError if isinstance(value, str) else TypeError
     also = f", {alternative}" if alternative else ""
-    raise kind(f"Flavor.{name} must be one of {_listed(allowed)}{also}; got {value!r}.{_did_you_mean(value, allowed)}")
+    raise kind(
+        f"Flavor.{name} must be one of {_listed(allowed)}{also}; got {shown(value)}.{_did_you_mean(value, allowed)}"
+    )
 
 
 def _check_gain(value: object) -> Gain:
@@ -587,16 +593,16 @@ def _check_gain(value: object) -> Gain:
         return table
     raise TypeError(
         f"Flavor.gain must be one of {_listed(_CHOICES['gain'])}, a table (a tuple of gains indexed by integer grade) "
-        f"or a callable of one grade; got {value!r} of type {type(value).__name__}."
+        f"or a callable of one grade; got {shown(value)} of type {type(value).__name__}."
     )
 
 
 def _check_number(name: str, value: object) -> float:
     number = _as_float(value)
     if number is None:
-        raise TypeError(f"Flavor.{name} must be a finite number; got {value!r} of type {type(value).__name__}.")
+        raise TypeError(f"Flavor.{name} must be a finite number; got {shown(value)} of type {type(value).__name__}.")
     if not math.isfinite(number):
-        raise ValueError(f"Flavor.{name} must be a finite number; got {value!r}.")
+        raise ValueError(f"Flavor.{name} must be a finite number; got {shown(value)}.")
     return number + 0.0  # -0.0 and 0.0 are one value, and print as one
 
 
@@ -627,7 +633,8 @@ def _check_empty(value: object) -> float | str:
             return number + 0.0
     kind = ValueError if isinstance(value, (str, int, float)) and not isinstance(value, bool) else TypeError
     raise kind(
-        f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {value!r}.{_did_you_mean(value, _CHOICES['empty'])}"
+        f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {shown(value)}."
+        f"{_did_you_mean(value, _CHOICES['empty'])}"
     )
 
 
@@ -641,7 +648,7 @@ def check_k(value: object, name: str, none: str = "for no cut-off") -> int | Non
             number = operator.index(value)
     if number is None:
         raise TypeError(
-            f"{name} must be an integer >= 1, or None {none}; got {value!r} of type {type(value).__name__}."
+            f"{name} must be an integer >= 1, or None {none}; got {shown(value)} of type {type(value).__name__}."
         )
     if number < 1:
         raise ValueError(f"{name} must be an integer >= 1, or None {none}; got {_briefly(number)}.")
@@ -745,27 +752,27 @@ def _from_text(name: str, text: str) -> object:
 
 def _int_from_text(name: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,4000}", text):  # longer ones Python itself refuses to read
-        raise ValueError(f"{name} must be an integer >= 1; got {text!r} in the text of a flavor.")
+        raise ValueError(f"{name} must be an integer >= 1; got {shown(text)} in the text of a flavor.")
     return int(text)
 
 
 def _float_from_text(name: str, text: str) -> float:
     if not re.fullmatch(r"-?[0-9.]+(?:[eE][-+]?[0-9]+)?", text) or text.count(".") > 1 or not text.strip("-."):
-        raise ValueError(f"{name} must be a number; got {text!r} in the text of a flavor.")
+        raise ValueError(f"{name} must be a number; got {shown(text)} in the text of a flavor.")
     return float(text)
 
 
 def _parse(text: str) -> Flavor:
     if not isinstance(text, str):
-        raise TypeError(f"text must be a str such as {_SHAPE}; got {text!r} of type {type(text).__name__}.")
+        raise TypeError(f"text must be a str such as {_SHAPE}; got {shown(text)} of type {type(text).__name__}.")
     match = _FORM.fullmatch(text)
     if match is None:
-        raise ValueError(f"a flavor's text must have the form {_SHAPE}; got {text!r}.")
+        raise ValueError(f"a flavor's text must have the form {_SHAPE}; got {shown(text)}.")
     name = match["name"]
     if name != "ndcg" and name not in PRESETS:
         known = ["ndcg", *PRESETS]
         raise ValueError(
-            f"a flavor's text must start with one of {_listed(known)}; got {name!r} in {text!r}."
+            f"a flavor's text must start with one of {_listed(known)}; got {shown(name)} in {shown(text)}."
             f"{_did_you_mean(name, known)}"
         )
     changes: dict[str, object] = {}
@@ -775,14 +782,16 @@ def _parse(text: str) -> Flavor:
     for part in (match["switches"] or "").split(",") if match["switches"] else ():
         switch, equals, value = part.partition("=")
         if not equals:
-            raise ValueError(f"a switch in a flavor's text must have the form name=value; got {part!r} in {text!r}.")
+            raise ValueError(
+                f"a switch in a flavor's text must have the form name=value; got {shown(part)} in {shown(text)}."
+            )
         if switch not in known:
             raise ValueError(
-                f"a switch in a flavor's text must be one of {_listed(known)}; got {switch!r} in {text!r}."
+                f"a switch in a flavor's text must be one of {_listed(known)}; got {shown(switch)} in {shown(text)}."
                 f"{_did_you_mean(switch, known)}"
             )
         if switch in changes:
-            raise ValueError(f"a flavor's text must set {switch!r} once; got it twice in {text!r}.")
+            raise ValueError(f"a flavor's text must set {shown(switch)} once; got it twice in {shown(text)}.")
         changes[switch] = _from_text(switch, value)
     start = _DEFAULT if name == "ndcg" else PRESETS[name]
     return start.replace(**changes)
@@ -881,5 +890,5 @@ def as_flavor(flavor: object) -> Flavor:
         return _named(flavor)
     raise TypeError(
         f"flavor must be a Flavor, the name of a preset or a flavor's text (a str); "
-        f"got {flavor!r} of type {type(flavor).__name__}."
+        f"got {shown(flavor)} of type {type(flavor).__name__}."
     )

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._ranked import Ranked
+from ndcg_ml._shown import shown
 from ndcg_ml.flavor import PRESETS, Flavor, KSpec, cutoffs, switch_text
 from ndcg_ml.prepared import Prepared, prepare
 
@@ -259,10 +260,10 @@ def identify(
 
 def _check_value(value: object) -> float:
     if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
-        raise TypeError(f"value must be the reported NDCG, a finite number; got {value!r}.")
+        raise TypeError(f"value must be the reported NDCG, a finite number; got {shown(value)}.")
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"value must be the reported NDCG, a finite number; got {value!r}.")
+        raise ValueError(f"value must be the reported NDCG, a finite number; got {shown(value)}.")
     return number
 
 
@@ -271,7 +272,7 @@ def _check_decimals(decimals: object) -> int | None:
         return None
     if isinstance(decimals, bool) or not hasattr(decimals, "__index__"):
         raise TypeError(
-            f"decimals must be an integer >= 0, the decimals of value, or None if it is exact; got {decimals!r}."
+            f"decimals must be an integer >= 0, the decimals of value, or None if it is exact; got {shown(decimals)}."
         )
     digits = int(decimals.__index__())
     if digits < 0:

@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from ndcg_ml._arrays import real_array
+from ndcg_ml._shown import shown
 from ndcg_ml.evaluation import Evaluation
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor
 from ndcg_ml.prepared import prepare
@@ -317,7 +318,7 @@ def _one_list(row: Any, name: str) -> list[float]:
     values = real_array(row, name)
     if values.ndim == 0:
         raise TypeError(
-            f"{name} must be a list of grades, one list for each query; got {row!r}. "
+            f"{name} must be a list of grades, one list for each query; got {shown(row)}. "
             "For a single query, wrap its list: [[3, 0, 1]]."
         )
     if values.ndim != 1:
