@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from ndcg_ml._shown import shown
 from ndcg_ml.flavor import check_k
 
 __all__ = ["in_threads", "thread_count"]
@@ -27,7 +28,7 @@ def thread_count(asked: int | None, n_slots: int) -> int:
     limit = asked
     if limit is None:
         named = os.environ.get("NDCG_ML_THREADS")
-        if named is not None:
+        if named:  # an empty variable counts as none
             limit = _from_environment(named)
         elif threading.current_thread() is not threading.main_thread():
             return 1
@@ -42,7 +43,8 @@ def _from_environment(named: str) -> int:
         return check_k(int(named), "NDCG_ML_THREADS") or 1
     except ValueError:
         raise ValueError(
-            f"the environment variable NDCG_ML_THREADS must be an integer >= 1, a number of threads; got {named!r}."
+            "the environment variable NDCG_ML_THREADS must be an integer >= 1, a number of threads; got "
+            f"{shown(named)}."
         ) from None
 
 

@@ -115,6 +115,8 @@ def test_the_number_of_threads(monkeypatch):
     assert thread_count(None, plenty) == 2
     monkeypatch.setenv("NDCG_ML_THREADS", "5")
     assert thread_count(None, plenty) == 5
+    monkeypatch.setenv("NDCG_ML_THREADS", "")  # as if it were not set
+    assert thread_count(None, plenty) == 2
     monkeypatch.delenv("NDCG_ML_THREADS")
     seen = []
     worker = threading.Thread(target=lambda: seen.append((thread_count(None, plenty), thread_count(3, plenty))))
@@ -123,7 +125,7 @@ def test_the_number_of_threads(monkeypatch):
     assert seen == [(1, 3)]
 
 
-@pytest.mark.parametrize("value", ["0", "many", "2.5", ""])
+@pytest.mark.parametrize("value", ["0", "many", "2.5", " "])
 def test_a_wrong_number_of_threads_is_refused(monkeypatch, value):
     monkeypatch.setenv("NDCG_ML_THREADS", value)
     with pytest.raises(ValueError, match="NDCG_ML_THREADS must be an integer >= 1"):
