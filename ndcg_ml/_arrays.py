@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["flag_array", "plain_array", "real_array"]
+from ndcg_ml._shown import shown, shown_text
+
+__all__ = ["flag_array", "id_array", "plain_array", "real_array", "score_array"]
 
 
 def real_array(value: Any, name: str) -> NDArray[Any]:
@@ -17,7 +20,7 @@ def real_array(value: Any, name: str) -> NDArray[Any]:
         odd = next((each for each in array.flat if isinstance(each, _NOT_REAL)), None)
         if odd is not None:  # NumPy would read a number in a string, and drop what is imaginary
             raise TypeError(
-                f"{name} must hold real numbers; got an array of Python objects, such as {odd!r} of type "
+                f"{name} must hold real numbers; got an array of Python objects, such as {shown(odd)} of type "
                 f"{type(odd).__name__}."
             )
         try:
@@ -27,7 +30,7 @@ def real_array(value: Any, name: str) -> NDArray[Any]:
             raise ValueError(f"{name} must hold numbers that float64 can hold; got one that is too large.") from error
         except (TypeError, ValueError) as error:
             raise TypeError(
-                f"{name} must hold real numbers; got an array of Python objects ({error}). "
+                f"{name} must hold real numbers; got an array of Python objects ({shown_text(str(error))}). "
                 "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
             ) from error
     if array.dtype.kind not in "fiub":
@@ -35,6 +38,32 @@ def real_array(value: Any, name: str) -> NDArray[Any]:
     dtype = np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64
     with np.errstate(over="ignore", invalid="ignore"):  # of long doubles beyond float64; of signalling NaNs
         return np.asarray(array, dtype=dtype, order="C")
+
+
+def score_array(value: Any, name: str) -> NDArray[Any]:
+    """As ``real_array``, of numbers whose order counts: where float64 would make some of them one, their ranks."""
+    given = plain_array(value, name)
+    scores = real_array(given, name)
+    if not scores.size:
+        return scores
+    if given.dtype.kind == "f" and given.dtype.itemsize <= 8:
+        # A list of integers and floats is an array of floats by now.
+        if given is value or not isinstance(value, (list, tuple)) or np.fmax.reduce(abs(scores), axis=None) <= _WHOLE:
+            return scores
+        given = np.array(value, dtype=object)
+    known = ~np.isnan(scores)
+    if given.dtype.kind in "iub":
+        lossless = int(given.min()) >= -_WHOLE and int(given.max()) <= _WHOLE
+    else:
+        lossless = bool((given[known] == scores[known]).all())  # exact between objects, and in long double
+    if lossless:
+        return scores
+    scores[known] = np.unique(given[known], return_inverse=True)[1].reshape(-1)
+    return scores
+
+
+# Up to here float64 has every integer.
+_WHOLE = 2**53
 
 
 def flag_array(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
@@ -70,10 +99,47 @@ def plain_array(value: Any, name: str) -> NDArray[Any]:
         raise
     except ValueError as error:  # ragged nested lists
         raise ValueError(
-            f"{name} must be a one- or two-dimensional array; got {type(value).__name__} that is not one ({error}). "
+            f"{name} must be a one- or two-dimensional array; got {type(value).__name__} that is not one "
+            f"({shown_text(str(error))}). "
             "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
         ) from error
     except Exception as error:  # of the value's own conversion, which may raise what it likes
         raise TypeError(
-            f"{name} must be an array; got {type(value).__name__}, which NumPy cannot read ({error})."
+            f"{name} must be an array; got {type(value).__name__}, which NumPy cannot read ({shown_text(str(error))})."
         ) from error
+
+
+def id_array(value: Any, name: str, ndim: int = 1) -> NDArray[Any]:
+    """As ``plain_array``, of ids: those of a list stay apart if they differ.
+
+    Of one dimension, a tuple is an id of several parts.
+    """
+    if not isinstance(value, (list, tuple)):
+        return plain_array(value, name)
+    if ndim == 1 and any(isinstance(each, tuple) for each in value):
+        return _objects(value)
+    ids = plain_array(value, name)
+    if ids.dtype.kind not in "USfmM" or not ids.size:
+        return ids
+    each = list(value) if ids.ndim == 1 else [each for row in value for each in row]
+    return _objects(each).reshape(ids.shape) if _changed(each, ids.dtype.kind) else ids
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return objects
+
+
+def _changed(ids: Sequence[Any], kind: str) -> bool:
+    """Whether NumPy, which gives a list one dtype, made some ids one.
+
+    1 and "1" become text; 2**63 and -1 become floats, which have too few digits; text loses NULs at its end.
+    """
+    if kind == "f":
+        return any(isinstance(each, (int, np.integer)) and abs(int(each)) > _WHOLE for each in ids)
+    if kind in "mM":
+        return any(isinstance(each, (int, str)) for each in ids)
+    if kind == "S":
+        return any(not isinstance(each, bytes) or each.endswith(b"\0") for each in ids)
+    return any(not isinstance(each, str) or each.endswith("\0") for each in ids)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._arrays import plain_array
+from ndcg_ml._arrays import id_array, plain_array
+from ndcg_ml._index import no_labels
+from ndcg_ml._shown import shown
 
-__all__ = ["Block", "Groups", "IntArray", "mean_row_weight", "one_id_a_row"]
+__all__ = ["Block", "Groups", "IntArray", "is_missing", "mean_row_weight", "one_id_a_row"]
 
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -97,6 +99,7 @@ class Groups:
     @classmethod
     def from_sizes(cls, group: Any, n_rows: int) -> Groups:
         """From the number of rows of each query, in order (LightGBM's convention)."""
+        no_labels(group, "group", "Pass qid=, one id per row")
         sizes = plain_array(group, "group")
         if sizes.ndim != 1:
             raise ValueError(f"group must be one-dimensional, a size for each query; got shape {sizes.shape}.")
@@ -129,27 +132,39 @@ class Groups:
         if ids.size == 0:
             raise ValueError("qid must hold at least one row; got none. There is nothing to evaluate.")
         if ids.dtype == object:
-            return cls._from_codes(*_hash_codes(ids))
+            codes, unique = _hash_codes(ids)
+            return replace(cls._from_pieces(codes), ids=unique)
+        return cls._from_pieces(ids)
+
+    @classmethod
+    def _from_pieces(cls, ids: NDArray[Any]) -> Groups:
+        """From ids that can be sorted. Rows of one id that follow each other are a piece; only pieces are sorted."""
         new = np.empty(ids.size, dtype=bool)
         new[0] = True
         np.not_equal(ids[1:], ids[:-1], out=new[1:])
         first = np.flatnonzero(new)
-        heads = ids[first]
-        # Every id stands in one piece; in rising order that needs no sorting to see.
-        if (heads[1:] > heads[:-1]).all() or np.unique(heads).size == heads.size:
-            sizes = np.diff(np.append(first, ids.size))
-            return cls(sizes=sizes, starts=first, order=None, n_rows=n_rows, ids=heads)
-        unique, seen, codes = np.unique(ids, return_index=True, return_inverse=True)
-        by_appearance = np.argsort(seen, kind="stable")
-        rank = np.empty_like(by_appearance)
-        rank[by_appearance] = np.arange(unique.size)
-        return cls._from_codes(rank[codes.reshape(-1)], unique[by_appearance])
-
-    @classmethod
-    def _from_codes(cls, codes: IntArray, ids: NDArray[Any]) -> Groups:
-        sizes = np.bincount(codes, minlength=ids.size)
-        order = None if (codes[1:] >= codes[:-1]).all() else np.argsort(codes, kind="stable")
-        return cls(sizes=sizes, starts=_starts(sizes), order=order, n_rows=codes.size, ids=ids)
+        heads, lengths = ids[first], np.diff(np.append(first, ids.size))
+        whole = cls(sizes=lengths, starts=first, order=None, n_rows=ids.size, ids=heads)
+        if (heads[1:] > heads[:-1]).all():  # in rising order every id is in one piece
+            return whole
+        keys = _hash_codes(heads)[0] if heads.dtype.kind in "SU" else heads  # text takes longer to sort than to hash
+        pieces = _by_key(keys)
+        ordered = keys[pieces]
+        begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        if begins.size == pieces.size:
+            return whole
+        seen = pieces[begins]
+        by_appearance = np.argsort(seen)
+        n_pieces = np.diff(np.append(begins, pieces.size))[by_appearance]
+        pieces = pieces[_ranges(begins[by_appearance], n_pieces)]
+        sizes = np.add.reduceat(lengths[pieces], _starts(n_pieces))
+        return cls(
+            sizes=sizes,
+            starts=_starts(sizes),
+            order=_ranges(first[pieces], lengths[pieces]),
+            n_rows=ids.size,
+            ids=heads[seen[by_appearance]],
+        )
 
     @classmethod
     def from_shape(cls, shape: tuple[int, int]) -> Groups:
@@ -234,14 +249,33 @@ def _starts(sizes: IntArray) -> IntArray:
     return starts
 
 
+def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+    """start, start + 1, ... of each range, one after another."""
+    ranges: IntArray = np.repeat(starts - _starts(lengths), lengths)
+    ranges += np.arange(ranges.size)
+    return ranges
+
+
+def _by_key(keys: NDArray[Any]) -> IntArray:
+    """A stable argsort: of integers that leave room for a position beside them in 63 bits, in a tenth of the time."""
+    if keys.dtype.kind in "iu":
+        lowest, room = keys.min(), 63 - keys.size.bit_length()
+        if int(keys.max()) - int(lowest) < 1 << room:
+            packed = keys.astype(np.int64)
+            packed -= lowest.astype(np.int64)
+            packed <<= 63 - room
+            packed |= np.arange(keys.size)
+            packed.sort()
+            packed &= (1 << (63 - room)) - 1
+            return packed
+    return np.argsort(keys, kind="stable")
+
+
 def one_id_a_row(qid: Any) -> NDArray[Any]:
     """Query ids as an array in which ids that differ stay apart."""
     if type(qid).__module__.split(".")[0] == "torch":
         raise TypeError("qid is a torch tensor; pass qid.cpu().numpy(), or use ndcg_ml.torch for tensors.")
-    ids = plain_array(qid, "qid")
-    if ids.ndim == 1 and isinstance(qid, (list, tuple)) and _changed(qid, ids.dtype.kind):
-        ids = np.empty(len(qid), dtype=object)
-        ids[:] = qid
+    ids = id_array(qid, "qid")
     if ids.ndim != 1:
         raise ValueError(f"qid must be one-dimensional, one id a row; got shape {ids.shape}.")
     if ids.dtype.kind in "TV":  # variable-width strings have no unique() before NumPy 2.3, records no order
@@ -256,25 +290,35 @@ def one_id_a_row(qid: Any) -> NDArray[Any]:
     return ids
 
 
-def _changed(ids: Sequence[Any], kind: str) -> bool:
-    """Whether NumPy, which gives a list one dtype, made 1 and "1" one id, or 2**63 and -1 floats that lost digits."""
-    if kind in "US":
-        return len(set(map(type, ids))) > 1
-    return kind == "f" and any(isinstance(each, int) and abs(each) > 2**53 for each in ids)
-
-
 def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
+    """The ids numbered by first appearance, and each of them once."""
+    values = ids.tolist()
     seen: dict[Any, int] = {}
-    codes = np.empty(ids.size, dtype=np.int64)
-    for row, value in enumerate(ids.tolist()):
-        try:
-            present = value is not None and bool(value == value)
-            if present:
-                codes[row] = seen.setdefault(value, len(seen))
-        except (ArithmeticError, TypeError, ValueError) as error:  # unhashable; or what refuses ==, or bool() after it
-            raise TypeError(f"qid must hold hashable ids; got {value!r} of type {type(value).__name__}.") from error
-        if not present:
-            raise ValueError(f"qid must have an id for every row; got a missing value at row {row}.")
+    try:
+        codes = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, ids.size)
+        missing = next((code for value, code in seen.items() if is_missing(value)), None)
+    except (ArithmeticError, TypeError, ValueError) as error:  # unhashable; or what refuses ==, or bool() after it
+        odd = next((value for value in values if _is_odd(value)), values[0])
+        raise TypeError(f"qid must hold hashable ids; got {shown(odd)} of type {type(odd).__name__}.") from error
+    if missing is not None:
+        row = int(np.flatnonzero(codes == missing)[0])
+        raise ValueError(f"qid must have an id for every row; got a missing value at row {row}.")
     unique = np.empty(len(seen), dtype=object)
     unique[:] = list(seen)
     return codes, unique
+
+
+def is_missing(value: Any) -> bool:
+    """None, nan or NaT, the NA of pandas; or one of these as a part of an id of several parts."""
+    if type(value) is tuple:
+        return any(map(is_missing, value))
+    return value is None or type(value).__name__ == "NAType" or not value == value  # noqa: SIM201
+
+
+def _is_odd(value: Any) -> bool:
+    try:
+        hash(value)
+        is_missing(value)
+    except (ArithmeticError, TypeError, ValueError):
+        return True
+    return False

@@ -1,0 +1,160 @@
+"""Data that carry labels, pandas objects with an index: rows must agree on it, and queries are found by it.
+
+NumPy would drop the labels and read by position. pandas is not imported: an index is known by its methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._shown import shown
+
+__all__ = ["Axes", "by_id", "no_labels", "same_rows"]
+
+
+class Axes(NamedTuple):
+    """The labels of an argument.
+
+    Attributes
+    ----------
+    name : str
+        The argument.
+    index, columns : pandas.Index or None
+    """
+
+    name: str
+    index: Any
+    columns: Any
+
+
+def same_rows(arguments: Mapping[str, Any], known: Axes | None = None) -> Axes | None:
+    """The labels that these arguments share, one of them per row; None where none of them has any.
+
+    Parameters
+    ----------
+    arguments : mapping of array-like by name
+        As the caller passed them. Those without an index are taken by position.
+    known : Axes, optional
+        Labels that they must have too.
+
+    Raises
+    ------
+    ValueError
+        Two of them have an index each, and these differ; or their columns are the same in another order.
+    """
+    for name, value in arguments.items():
+        index = _index(value)
+        if index is None:
+            continue
+        mine = Axes(name, index, value.columns if value.ndim == 2 else None)
+        if known is None:
+            known = mine
+        elif len(index) == len(known.index):  # other lengths are refused as such
+            _same(mine, known)
+    return known
+
+
+def _same(mine: Axes, known: Axes) -> None:
+    if not (mine.index is known.index or mine.index.equals(known.index)):
+        at = next(
+            (row for row, (one, other) in enumerate(zip(mine.index, known.index, strict=True)) if one != other), 0
+        )
+        raise ValueError(
+            f"{mine.name} and {known.name} must have the same index, because rows are matched by position; got "
+            f"{_label(mine.index, at)} and {_label(known.index, at)} at row {at}. Align them by label, "
+            f"{mine.name}.loc[{known.name}.index], or pass {mine.name}.to_numpy() if the rows correspond as they stand."
+        )
+    if mine.columns is None or known.columns is None or mine.columns is known.columns:
+        return
+    if not mine.columns.equals(known.columns) and set(mine.columns) == set(known.columns):
+        raise ValueError(
+            f"{mine.name} and {known.name} must have their columns in the same order, because documents are matched by "
+            f"position. Pass {mine.name}[{known.name}.columns]."
+        )
+
+
+def no_labels(value: Any, name: str, fix: str) -> None:
+    """Refuse an index that may say which queries the entries belong to, where there is nothing to align it with.
+
+    Raises
+    ------
+    ValueError
+        The index is another than 0, 1, ...
+    """
+    index = _index(value)
+    if index is None or _counts(index):
+        return
+    raise ValueError(
+        f"{name} has an index (its first label is {_label(index)}), which may name the queries in another order than "
+        f"that of the rows, and nothing to align it with. {fix}, or pass {name}.to_numpy() if its order is that of the "
+        "rows."
+    )
+
+
+def by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
+    """The entry of each query, found by its id in an index or among keys; a value without either, as it is.
+
+    Parameters
+    ----------
+    value : array-like, pandas.Series or mapping
+        One number per query. Labels of further queries play no part.
+    name : str
+    ids : ndarray, shape (n_queries,)
+
+    Raises
+    ------
+    ValueError
+        A query has no entry, or an id has two.
+    """
+    if isinstance(value, Mapping):
+        keys = list(ids) if ids.dtype.kind in "mM" else ids.tolist()
+        absent = [key for key in keys if key not in value]
+        if absent:
+            raise ValueError(
+                f"{name} must have an entry for the id of each query; got none for {shown(absent[0])} "
+                f"({len(absent)} of {len(keys)} queries), and keys such as {shown(next(iter(value), None))}."
+            )
+        return [value[key] for key in keys]
+    index = _index(value)
+    if index is None:
+        return value
+    if not index.is_unique:
+        raise ValueError(
+            f"the index of {name} must name each query once; got {_label(index[index.duplicated()])} more than once."
+        )
+    at = _positions(index, ids)
+    absent_at = np.flatnonzero(at < 0)
+    if absent_at.size:
+        raise ValueError(
+            f"the index of {name} must hold the id of each query; got none for {_label(ids, absent_at[0])} "
+            f"({absent_at.size} of {ids.size} queries), and labels such as {_label(index)}. "
+            f"Index it by query id, or pass {name}.to_numpy() if it is in order of first appearance in qid."
+        )
+    return np.asarray(value)[at]
+
+
+def _index(value: Any) -> Any:
+    """The index of a pandas object, or of one made like them; None of anything else."""
+    index = getattr(value, "index", None)
+    return index if hasattr(index, "get_indexer") else None
+
+
+def _label(labels: Any, at: int = 0) -> str:
+    return shown(next(iter(labels[at : at + 1].tolist()), None))
+
+
+def _counts(index: Any) -> bool:
+    """Whether the labels are 0, 1, ..., which pandas gives to what was not labelled."""
+    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+
+
+def _positions(index: Any, ids: NDArray[Any]) -> NDArray[np.intp]:
+    try:
+        at: NDArray[np.intp] = np.asarray(index.get_indexer(ids))
+    except (TypeError, ValueError):  # ids of another kind than the labels
+        at = np.full(ids.size, -1)
+    return at
