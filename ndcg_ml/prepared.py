@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import _aggregate, _numpy
-from ndcg_ml._arrays import flag_array, plain_array, real_array
+from ndcg_ml._arrays import flag_array, id_array, real_array, score_array
+from ndcg_ml._index import Axes, by_id, no_labels, same_rows
 from ndcg_ml._labels import judge
 from ndcg_ml._ranked import Ranked
+from ndcg_ml._shown import shown
 from ndcg_ml._tables import LOST, discounts, gain_of_grade, relative_gains
 from ndcg_ml._threads import in_threads, thread_count
 from ndcg_ml.evaluation import Evaluation, PerQuery
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
-from ndcg_ml.groups import Block, Groups, IntArray
+from ndcg_ml.groups import Block, Groups, IntArray, is_missing
 
 __all__ = ["Prepared", "prepare"]
 
@@ -66,16 +68,19 @@ def prepare(
     """
     flavor = as_flavor(flavor)
     ks, several = cutoffs(k, flavor)
+    per_row = {"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id}
+    axes = same_rows(per_row)
     labels = real_array(y_true, "y_true")
     groups = _layout(labels, qid, group, mask)
     retrieved = None if retrieved is None else flag_array(retrieved, "retrieved", labels.shape).reshape(-1)
-    ids = None if doc_id is None else _doc_codes(doc_id, labels.shape)
-    if ids is not None:
-        _unique_within_queries(ids, groups, doc_id)
-    weight = None if query_weight is None else _query_weight(query_weight, groups.n_queries)
-    return Prepared(
-        flavor, ks, several, groups, labels, retrieved, ids, weight, check_k(threads, "threads", "for the default")
-    )
+    codes = None
+    if doc_id is not None:
+        ids = id_array(doc_id, "doc_id", labels.ndim)
+        codes = _doc_codes(ids, labels.shape)
+        _unique_within_queries(codes, groups, ids)
+    weight = None if query_weight is None else _query_weight(query_weight, groups, group, axes)
+    n_threads = check_k(threads, "threads", "for the default")
+    return Prepared(flavor, ks, several, groups, labels, retrieved, codes, weight, n_threads, axes)
 
 
 class Prepared:
@@ -101,6 +106,7 @@ class Prepared:
         doc_id: IntArray | None,
         query_weight: FloatArray | None,
         threads: int | None,
+        axes: Axes | None = None,
     ) -> None:
         self.flavor = flavor
         self.ks = ks
@@ -108,6 +114,7 @@ class Prepared:
         self._shape = labels.shape
         self._weight = query_weight
         self._threads = threads
+        self._axes = axes
         with np.errstate(invalid="ignore"):  # of a NaN that signals
             flat = labels.reshape(-1).astype(np.float64, copy=False)
         judgements = judge(flavor, flat, groups)
@@ -220,7 +227,10 @@ class Prepared:
     # -- from scores to DCG ------------------------------------------------------------------------------------------
 
     def _scores(self, y_score: Any) -> NDArray[Any]:
-        scores = real_array(y_score, "y_score")
+        same_rows({"y_score": y_score}, self._axes)
+        # Under float32 scores are one wherever float32 makes them so.
+        read = real_array if self.flavor.score_dtype == "float32" else score_array
+        scores = read(y_score, "y_score")
         if scores.shape != self._shape:
             raise ValueError(f"y_score must have the shape of y_true, {self._shape}; got {scores.shape}.")
         scores = scores.reshape(-1)
@@ -409,22 +419,21 @@ def _in_tie_order(ranked: Groups, flavor: Flavor, gains: FloatArray, doc_id: Int
     return ranked
 
 
-def _unique_within_queries(doc_id: IntArray, groups: Groups, doc_ids: Any) -> None:
+def _unique_within_queries(doc_id: IntArray, groups: Groups, ids: NDArray[Any]) -> None:
     by_id = groups.arranged(doc_id)
     assert by_id.order is not None
     ordered, query = doc_id[by_id.order], by_id.codes()
     twice = np.flatnonzero((ordered[1:] == ordered[:-1]) & (query[1:] == query[:-1]))
     if twice.size:
-        name = np.asarray(doc_ids).reshape(-1)[by_id.order[twice[0]]]
+        name = ids.reshape(-1)[by_id.order[twice[0]]]
         raise ValueError(
-            f"doc_id must not repeat within a query; got {name!r} more than once in a query ({twice.size} repeats in "
-            "all). Remove the duplicate documents."
+            f"doc_id must not repeat within a query; got {shown(name)} more than once in a query ({twice.size} "
+            "repeats in all). Remove the duplicate documents."
         )
 
 
-def _doc_codes(doc_id: Any, shape: tuple[int, ...]) -> IntArray:
+def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
     """Document ids as integers of the same order."""
-    ids = plain_array(doc_id, "doc_id")
     if ids.dtype.kind == "T":  # NumPy's variable-width strings have no unique() before 2.3
         ids = ids.astype(object)
     if ids.shape != shape:
@@ -432,22 +441,43 @@ def _doc_codes(doc_id: Any, shape: tuple[int, ...]) -> IntArray:
     if (ids.dtype.kind == "f" and np.isnan(ids).any()) or (ids.dtype.kind in "mM" and np.isnat(ids).any()):
         raise ValueError("doc_id must have an id for every document; got a missing value (NaN or NaT).")
     if ids.dtype == object:
-        kinds = {type(value) for value in ids.reshape(-1).tolist()}
+        values = ids.reshape(-1).tolist()
+        if any(map(is_missing, values)):
+            raise ValueError("doc_id must have an id for every document; got a missing value.")
+        kinds = set(map(type, values))
         if len(kinds) > 1:
             names = sorted(kind.__name__ for kind in kinds)
-            raise TypeError(f"doc_id must hold ids of one type, which can be put in order; got {', '.join(names)}.")
+            raise TypeError(
+                f"doc_id must hold ids of one type, which can be put in order; got {', '.join(names)}. Convert them, "
+                "to strings for example."
+            )
     codes: IntArray = np.unique(ids, return_inverse=True)[1].reshape(-1)
     return codes
 
 
-def _query_weight(query_weight: Any, n_queries: int) -> FloatArray:
-    if isinstance(query_weight, Mapping):
-        raise TypeError("query_weight must be an array, one weight a query in the order of the queries; got a mapping.")
+def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | None) -> FloatArray:
+    n_queries = groups.n_queries
+    if hasattr(query_weight, "columns") and len(query_weight.shape) == 2:
+        raise TypeError(
+            "query_weight must be one weight per query; got a frame. Pass a mapping from id to weight, such as "
+            "dict(zip(frame['qid'], frame['weight']))."
+        )
+    if groups.ids is not None:
+        query_weight = by_id(query_weight, "query_weight", groups.ids)
+    elif isinstance(query_weight, Mapping):
+        raise TypeError(
+            "query_weight must be an array, one weight per query in the order of the queries, where these have no ids; "
+            "got a mapping. Pass qid= in place of group."
+        )
+    elif (known := same_rows({"group": group}) if group is not None else axes) is not None:
+        same_rows({"query_weight": query_weight}, known)
+    else:
+        no_labels(query_weight, "query_weight", "Pass qid= in place of group, by which weights are aligned")
     with np.errstate(invalid="ignore"):  # of a NaN that signals, which is refused below
         weight = real_array(query_weight, "query_weight").astype(np.float64)
     if weight.shape != (n_queries,):
         raise ValueError(
-            f"query_weight must have one weight a query, shape ({n_queries},); got {weight.shape}. "
+            f"query_weight must have one weight per query, shape ({n_queries},); got {weight.shape}. "
             "Queries are in the order of group or of the rows, or of the first appearance of their qid."
         )
     # Beyond these bounds sums and products with gains could leave float64, and NDCG, a ratio, would be wrong.

@@ -222,13 +222,48 @@ def test_extreme_values_follow_the_definition(case, dtype, ties):
             assert got.dcg[0] == pytest.approx(answer.dcg, rel=1e-12, abs=5e-324)
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.uint64, object, np.longdouble])
-def test_scores_are_compared_in_float64(dtype):
-    beyond = np.array([2**53 + 1, 2**53, 2**53 + 2, 0], dtype=dtype)
-    labels = [[0, 3, 1, 2]]
-    got = evaluate(labels, beyond[None], flavor="sklearn").per_query
-    expected = evaluate(labels, beyond[None].astype("f8"), flavor="sklearn").per_query
-    assert (got.ndcg.tobytes(), got.tied[0]) == (expected.ndcg.tobytes(), 2)
+BEYOND = [2**53 + 1, 2**53, 2**53 + 2, 0]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.array(BEYOND, dtype=np.int64),
+        np.array(BEYOND, dtype=np.uint64),
+        np.array(BEYOND, dtype=object),
+        [*BEYOND[:3], 0.5],
+        [each * 2**70 for each in BEYOND],
+        [Fraction(each, 3) for each in BEYOND],
+        [-each for each in BEYOND[::-1]],
+    ],
+    ids=["int64", "uint64", "object", "a list with a float", "beyond 64 bits", "fractions", "negative"],
+)
+def test_scores_that_float64_would_tie_are_compared_as_they_are(scores):
+    labels = [0, 3, 1, 2]
+    order = sorted(range(4), key=lambda at: scores[at])
+    ranks = [order.index(at) for at in range(4)]
+    for ties in ("average", "first"):
+        flavor = Flavor(ties=ties)
+        got = evaluate(labels, scores, group=[4], flavor=flavor)
+        assert got.value == ndcg_score(labels, ranks, group=[4], flavor=flavor)
+        assert got.value == ndcg_score([labels], np.array(scores)[None] if ties == "first" else [scores], flavor=flavor)
+        assert got.per_query.tied[0] == 0
+    coarse = Flavor(score_dtype="float32")
+    assert evaluate(labels, scores, group=[4], flavor=coarse).per_query.tied[0] >= 3
+
+
+def test_long_doubles_are_compared_as_they_are():
+    scores = np.array(BEYOND, dtype=np.longdouble)
+    if scores[0] == scores[1]:
+        pytest.skip("long double is float64 here")
+    assert evaluate([[0, 3, 1, 2]], scores[None]).value == ndcg_score([[0, 3, 1, 2]], [[2, 1, 3, 0]])
+
+
+def test_scores_that_take_no_part_may_be_nan_beside_large_ones():
+    scores = np.array([2**53 + 1, 2**53, None, 0], dtype=object)
+    kept = np.array([True, True, False, True])
+    got = ndcg_score([0, 3, 1, 2], np.where(kept, scores, math.nan), group=[4], retrieved=kept)
+    assert got == ndcg_score([0, 3, 1, 2], [2, 1, 9, 0], group=[4], retrieved=kept)
 
 
 def test_the_largest_integers_of_64_bits_as_labels():
@@ -275,7 +310,7 @@ OBJECTS = {
     "variable-width strings": (np.array(["1", "2", "3"], dtype=VARIABLE_WIDTH), TypeError, REALS),
     "a set": ({1, 2, 3}, TypeError, f"{REALS}; got an array of Python objects"),
     "a generator": ((each for each in [1, 2, 3]), TypeError, REALS),
-    "a mapping": ({0: 1, 1: 2, 2: 3}, TypeError, "must (hold real numbers|be an array, one weight a query)"),
+    "a mapping": ({0: 1, 1: 2, 2: 3}, TypeError, "must (hold real numbers|be an array, one weight per query)"),
     "masked": (MASKED, TypeError, "is a NumPy masked array, whose mask would be lost"),
 }  # fmt: skip
 
@@ -285,7 +320,7 @@ OBJECTS = {
 def test_what_holds_no_real_numbers(case, name):
     value, error, message = OBJECTS[case]
     arguments = {"y_true": [1, 0, 2], "y_score": [3, 2, 1], "group": [1, 1, 1]}
-    with pytest.raises(error, match=f"^{name} {message}"):
+    with pytest.raises(error, match=rf"^{name} {message}"):
         ndcg_score(**{**arguments, name: value})
 
 
@@ -298,7 +333,7 @@ def test_a_mask_is_never_lost(name):
         value = np.ma.masked_array([[True, True, True]], mask=[[0, 1, 0]])
     elif name not in ("qid", "group"):
         arguments["group"] = [1, 1, 1]
-    with pytest.raises(TypeError, match=f"^{name} is a NumPy masked array, whose mask would be lost"):
+    with pytest.raises(TypeError, match=rf"^{name} is a NumPy masked array, whose mask would be lost"):
         ndcg_score(**{**arguments, name: value})
 
 
@@ -359,6 +394,92 @@ def test_sizes_whose_sum_wraps_around():
         ndcg_score([1, 0, 2], [3, 2, 1], group=np.array([3, 2**64 - 1], dtype=np.uint64))
 
 
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [b"\x01", b"\x01\x00", b"\x01\x00\x00", b"\x01\x00"],
+        ["a", "a\x00", "a\x00\x00", "a\x00"],
+        [np.int64(2**53 + 1), 0.5, np.int64(2**53), 0.5],
+        [np.datetime64(1, "D"), 1, "1970-01-02", 1],
+        [("a", 1), ("b", 1), ("a", 2), ("b", 1)],
+        (("a",), ("a", 1), "a", ("a", 1)),
+    ],
+    ids=["bytes", "text", "NumPy's integers", "times", "tuples", "tuples of several lengths"],
+)
+def test_ids_of_a_list_stay_apart(ids):
+    got = evaluate([1, 0, 2, 0], [4, 3, 2, 1], qid=ids)
+    assert got.per_query.qid.tolist() == ids_of(ids[:3])
+    assert got.value == ndcg_score([1, 0, 2, 0], [4, 3, 2, 1], qid=[0, 1, 2, 1])
+
+
+def ids_of(ids):
+    array = np.empty(len(ids), dtype=object)
+    array[:] = ids
+    return array.tolist()
+
+
+@pytest.mark.parametrize("ids", [[b"\x01", b"\x01\x00", b"\x02"], ["a", "a\x00", "b"], [("a", 1), ("a", 2), ("b", 1)]])
+def test_document_ids_of_a_list_stay_apart(ids):
+    flavor = Flavor(ties="docid")
+    assert ndcg_score([2, 1, 0], [1, 1, 1], group=[3], doc_id=ids, flavor=flavor) == ndcg_score(
+        [2, 1, 0], [1, 1, 1], group=[3], doc_id=[0, 1, 2], flavor=flavor
+    )
+    if not isinstance(ids[0], tuple):  # in two dimensions these are rows
+        assert ndcg_score([[2, 1, 0]], [[1, 1, 1]], doc_id=(tuple(ids),), flavor=flavor) < 1
+
+
+@pytest.mark.parametrize("ids", [[1, "1", 2], [[1, "1", 2]], [b"1", "1", "2"]])
+def test_document_ids_of_several_types_are_refused(ids):
+    shape = {} if isinstance(ids[0], list) else {"group": [3]}
+    y = [2, 1, 0] if shape else [[2, 1, 0]]
+    with pytest.raises(TypeError, match=r"^doc_id must hold ids of one type"):
+        ndcg_score(y, y, doc_id=ids, **shape)
+
+
+@pytest.mark.parametrize("missing", ["pd.NA", "None", "nan", "NaT"])
+@pytest.mark.parametrize("name", ["qid", "doc_id"])
+@pytest.mark.parametrize("part", [False, True], ids=["an id", "a part of an id"])
+def test_a_missing_id_is_called_missing(missing, name, part):
+    pd = pytest.importorskip("pandas")
+    nothing = {"pd.NA": pd.NA, "None": None, "nan": math.nan, "NaT": pd.NaT}[missing]
+    ids = np.empty(3, dtype=object)
+    ids[:] = [("a", 1), ("b", nothing), ("c", 2)] if part else ["a", nothing, "c"]
+    arguments = {"group": [3], "doc_id": ids} if name == "doc_id" else {"qid": ids}
+    with pytest.raises(ValueError, match=rf"^{name} must have an id for every (row|document); got a missing value"):
+        ndcg_score([2, 1, 0], [2, 1, 0], **arguments)
+
+
+def test_a_missing_id_in_text_of_pandas():
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=r"^qid must have an id for every row; got a missing value at row 1"):
+        ndcg_score([2, 1, 0], [2, 1, 0], qid=pd.Series(["a", pd.NA, "b"], dtype="string"))
+
+
+HUGE = "begin" + "x" * 10_000_000 + "end"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"doc_id": [HUGE, HUGE], "group": [2]}, ValueError),
+        ({"qid": [HUGE, "b"], "flavor": Flavor(empty="raise"), "y_true": [0, 0]}, ValueError),
+        ({"qid": np.array([{HUGE}, {"b"}], dtype=object)}, TypeError),
+        ({"qid": ["a", "b"], "query_weight": {HUGE: 1}}, ValueError),
+        ({"qid": [HUGE, "b"], "query_weight": {"b": 1}}, ValueError),
+        ({"group": [2], "flavor": HUGE}, ValueError),
+        ({"group": [2], "flavor": np.zeros((1000, 1000))}, TypeError),
+        ({"group": [2], "y_true": np.array([1, HUGE], dtype=object)}, TypeError),
+        ({"group": [2], "k": HUGE}, TypeError),
+    ],
+    ids=["doc_id", "empty", "unhashable", "keys", "absent", "flavor", "array as flavor", "objects", "k"],
+)
+def test_an_error_carries_no_more_than_a_line_of_the_data(arguments, error):
+    with pytest.raises(error) as caught:
+        ndcg_score(**{"y_true": [1, 0], "y_score": [2, 1], **arguments})
+    assert len(str(caught.value)) < 1000
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("ids", [[2**63, -1, 2**63 + 1, -1], [2**53, -0.5, 2**53 + 1, -0.5], ("1", "a", 1, "a")])
 def test_ids_that_numpy_would_make_equal(ids):
     got = evaluate([1, 0, 2, 0], [4, 3, 2, 1], qid=ids)
@@ -378,3 +499,11 @@ def test_ranked_lists_that_are_no_lists_of_numbers(grades):
         ValueError, match=r"^grades\[0\] must be a one- or two-dimensional array; got list that is not one"
     ):
         evaluate_ranked(grades)
+
+
+def test_a_query_without_weight_may_be_infinite():
+    flavor = Flavor(ideal="recall", recall_depth=1)
+    y, s = [1e-320, 1e300, 1, 2], [2, 1, 2, 1]
+    assert evaluate(y, s, group=[2, 2], flavor=flavor).per_query.ndcg[0] == math.inf
+    got = ndcg_score(y, s, group=[2, 2], flavor=flavor, query_weight=[0, 1])
+    assert got == ndcg_score(y[2:], s[2:], group=[2], flavor=flavor)
