@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._shown import shown
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor
 
 __all__ = ["Addends", "EmptyQueryError", "Sums", "addends", "mean_dcg", "per_query_ndcg", "sums"]
@@ -92,7 +93,9 @@ def addends(
             denominator.append(weight[counted] * idcg[counted, column])
         else:
             averaged = counted if flavor.empty == "skip" else slice(None)
-            numerator.append(weight[averaged] * ndcg[averaged, column])
+            each = ndcg[averaged, column]
+            # As above; an NDCG is infinite where the ideal leaves out all but a tiny gain.
+            numerator.append(weight[averaged] * np.where(weighted[averaged] | np.isnan(each), each, 0.0))
             denominator.append(weight[averaged])
     return Addends(numerator, denominator, scale, len(ndcg), empty.sum(axis=0))
 
@@ -132,6 +135,7 @@ class Sums:
     n_queries: int
     n_empty: NDArray[np.int64]
 
+    @underflow_is_zero
     def rescaled(self, exponent: int) -> Sums:
         """The same sums, divided by two to another power, not smaller than theirs."""
         shift = self.exponent - exponent
@@ -153,6 +157,7 @@ class Sums:
             self.n_empty + other.n_empty,
         )
 
+    @underflow_is_zero
     def values(self, flavor: Flavor) -> list[float]:
         """The value at each cut-off.
 

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._underflow import underflow_is_zero
 
 __all__ = ["flag_array", "id_array", "plain_array", "real_array", "score_array"]
 
 
+@underflow_is_zero
 def real_array(value: Any, name: str) -> NDArray[Any]:
     """A real-valued array, float32 or float64 in native byte order, C-contiguous."""
     array = plain_array(value, name)
@@ -40,6 +42,7 @@ def real_array(value: Any, name: str) -> NDArray[Any]:
         return np.asarray(array, dtype=dtype, order="C")
 
 
+@underflow_is_zero
 def score_array(value: Any, name: str) -> NDArray[Any]:
     """As ``real_array``, of numbers whose order counts: where float64 would make some of them one, their ranks."""
     given = plain_array(value, name)

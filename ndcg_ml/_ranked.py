@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import _aggregate
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.groups import IntArray
 
@@ -29,6 +30,7 @@ class Ranked:
     exponent: IntArray | None
     weight: FloatArray | None
 
+    @underflow_is_zero
     def values(self, flavor: Flavor) -> list[float | None]:
         """The value at each cut-off under the flavor's rules for empty queries and means.
 
@@ -52,6 +54,7 @@ class Ranked:
         sums = _aggregate.sums(ndcg, empty, dcg, idcg, self.exponent, self.weight, flavor)
         return [value if math.isfinite(value) else None for value in sums.values(flavor)]
 
+    @underflow_is_zero
     def shares(self, flavor: Flavor, k: int | None) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
         """NDCG of each query, the share of each in the mean at this cut-off, and which are empty.
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._arrays import real_array
 from ndcg_ml._recent import Recent
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
 from ndcg_ml.groups import Groups, IntArray, mean_row_weight
 from ndcg_ml.prepared import Prepared, prepare
@@ -133,6 +134,7 @@ class NDCGEval:
         """The value that ``evaluate`` found. Called by CatBoost."""
         return error
 
+    @underflow_is_zero
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
         """Evaluate one data set, called by CatBoost.
 
@@ -222,6 +224,7 @@ def _resolve(flavor: Flavor | str, k: KSpec) -> Flavor:
     return flavor.replace(k=ks[0])
 
 
+@underflow_is_zero
 def _bound(entry: Any, what: str) -> _Bound:
     if hasattr(entry, "get_group_id_hash"):
         labels, qid = entry.get_label(), entry.get_group_id_hash()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._ranked import Ranked
 from ndcg_ml._shown import shown
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.evaluation import PerQuery
 from ndcg_ml.flavor import Flavor, as_flavor, check_k, switch_text
 from ndcg_ml.prepared import Prepared, prepare
@@ -195,6 +196,7 @@ _METHODS: Mapping[str, str] = {
 }
 
 
+@underflow_is_zero
 def explain_difference(
     flavor_a: Flavor | str,
     flavor_b: Flavor | str,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ndcg_ml._arrays import id_array, plain_array
 from ndcg_ml._index import no_labels
 from ndcg_ml._shown import shown
+from ndcg_ml._underflow import underflow_is_zero
 
 __all__ = ["Block", "Groups", "IntArray", "is_missing", "mean_row_weight", "one_id_a_row"]
 
@@ -233,6 +234,7 @@ class Groups:
         return Block(queries, rows, np.flatnonzero(slot >= sizes[:, None]) if padded else None, shape)
 
 
+@underflow_is_zero
 def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
     """Mean weight of each query's rows; 0 for a query without rows, which has none."""
     if weight.size != sizes.sum():

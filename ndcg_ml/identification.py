@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._ranked import Ranked
 from ndcg_ml._shown import shown
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import PRESETS, Flavor, KSpec, cutoffs, switch_text
 from ndcg_ml.prepared import Prepared, prepare
 
@@ -162,6 +163,7 @@ class Identification:
         return lines
 
 
+@underflow_is_zero
 def identify(
     value: float,
     y_true: Any,

@@ -16,6 +16,7 @@ from ndcg_ml._ranked import Ranked
 from ndcg_ml._shown import shown
 from ndcg_ml._tables import LOST, discounts, gain_of_grade, relative_gains
 from ndcg_ml._threads import in_threads, thread_count
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.evaluation import Evaluation, PerQuery
 from ndcg_ml.flavor import Flavor, KSpec, as_flavor, check_k, cutoffs
 from ndcg_ml.groups import Block, Groups, IntArray, is_missing
@@ -25,6 +26,7 @@ __all__ = ["Prepared", "prepare"]
 FloatArray = NDArray[np.float64]
 
 
+@underflow_is_zero
 def prepare(
     y_true: Any,
     *,
@@ -95,6 +97,7 @@ class Prepared:
         Number of documents that are ranked.
     """
 
+    @underflow_is_zero
     def __init__(
         self,
         flavor: Flavor,
@@ -148,6 +151,7 @@ class Prepared:
         elif not shared and (whole_lists or flavor.ideal in ("global", "given")):
             self._gathered_gains(ranked if whole_lists else pool, gains, -np.inf, ideal=True)
 
+    @underflow_is_zero
     def __call__(self, y_score: Any) -> float | dict[int | None, float]:
         """The value for these scores.
 
@@ -167,22 +171,26 @@ class Prepared:
         """
         return self._shaped(self.sums(y_score).values(self.flavor))
 
+    @underflow_is_zero
     def sums(self, y_score: Any) -> _aggregate.Sums:
         """What these queries add to a mean over more of them, to be summed over parts; see ``__call__``."""
         dcg, idcg = self._rank(self._scores(y_score))
         ndcg, empty = _aggregate.per_query_ndcg(dcg, idcg, self.flavor, self._ids())
         return _aggregate.sums(ndcg, empty, dcg, idcg, self._exponent, self._weight, self.flavor)
 
+    @underflow_is_zero
     def ranked(self, y_score: Any) -> Ranked:
         """DCG and ideal DCG of every query for these scores, to be averaged under other rules; see ``__call__``."""
         dcg, idcg = self._rank(self._scores(y_score))
         return Ranked(self.ks, self._ids(), dcg, idcg, self._exponent, self._weight)
 
+    @underflow_is_zero
     def dcg(self, y_score: Any) -> float | dict[int | None, float]:
         """The (weighted) mean over queries of DCG for these scores; see ``__call__``."""
         dcg, _ = self._rank(self._scores(y_score))
         return self._shaped(_aggregate.mean_dcg(self._unscaled(dcg), self._weight))
 
+    @underflow_is_zero
     def evaluate(self, y_score: Any) -> Evaluation:
         """The value for these scores with the table of queries behind it; see ``__call__``."""
         scores = self._scores(y_score)
@@ -215,6 +223,7 @@ class Prepared:
             ),
         )
 
+    @underflow_is_zero
     def per_query(self, y_score: Any) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.bool_]]:
         """NDCG, DCG, ideal DCG, and whether the query is empty: each of shape (n_queries, n_cutoffs).
 
