@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._arrays import real_array, score_array
 from ndcg_ml._ranked import Ranked
 from ndcg_ml._shown import shown
 from ndcg_ml._underflow import underflow_is_zero
@@ -309,10 +310,10 @@ class _Data(NamedTuple):
         flat = np.asarray(y_true, dtype=np.float64).reshape(-1)
         labels = flat[rows]
         judged = labels[~np.isnan(labels)]
-        scores = np.asarray(y_score).reshape(-1)[rows]
-        scores = scores.astype(np.float32 if scores.dtype.itemsize <= 4 and scores.dtype.kind == "f" else np.float64)
+        scores = score_array(y_score, "y_score").reshape(-1)[rows]
+        coarse = real_array(y_score, "y_score").reshape(-1)[rows]
         with np.errstate(over="ignore"):
-            distinct, distinct32 = (_n_distinct(groups.codes(), s) for s in (scores, scores.astype(np.float32)))
+            distinct, distinct32 = (_n_distinct(groups.codes(), s) for s in (scores, coarse.astype(np.float32)))
         return cls(
             longest=int(groups.sizes.max()),
             n_queries=groups.n_queries,
