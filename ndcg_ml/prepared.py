@@ -49,8 +49,9 @@ def prepare(
     y_true, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
         As for ``ndcg_score``.
     threads : int, optional
-        Threads that a call may use. Default: the environment variable NDCG_ML_THREADS; else OMP_NUM_THREADS or the
-        processors at hand, and one in a call from a thread that is not the main one. Small inputs use one.
+        Threads that a call may use. Default: the environment variable NDCG_ML_THREADS, if it is not empty; else
+        OMP_NUM_THREADS or the processors at hand, and one in a call from a thread that is not the main one. Small
+        inputs use one.
 
     Returns
     -------
@@ -167,7 +168,7 @@ class Prepared:
         Raises
         ------
         TypeError, ValueError
-            The scores have another shape than the labels, are not real numbers, or hold NaN.
+            The scores have another shape than the labels or another pandas index, are not real numbers, or hold NaN.
         """
         return self._shaped(self.sums(y_score).values(self.flavor))
 
