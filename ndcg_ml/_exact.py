@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._underflow import underflow_is_zero
+
 __all__ = ["ZERO", "Exact", "exact_sum"]
 
 _DIGITS = 53
@@ -65,6 +67,7 @@ class Exact(NamedTuple):
 ZERO = Exact(0, 0)
 
 
+@underflow_is_zero
 def exact_sum(values: NDArray[np.float64], exponent: int = 0) -> Exact:
     """The sum of the values, times two to a power.
 

@@ -136,9 +136,9 @@ def test_weights_of_queries_in_rows_follow_their_index():
     y, s = pd.DataFrame([[1, 0], [0, 1]], index=["b", "a"]), pd.DataFrame([[0, 1], [0, 1]], index=["b", "a"])
     weights = pd.Series([1.0, 4.0], index=["b", "a"])
     assert evaluate(y, s, query_weight=weights).per_query.weight.tolist() == [1.0, 4.0]
-    with pytest.raises(ValueError, match="^query_weight and y_true must have the same index"):
+    with pytest.raises(ValueError, match=r"^query_weight and y_true must have the same index"):
         ndcg_score(y, s, query_weight=weights.sort_index())
-    with pytest.raises(ValueError, match="^query_weight has an index"):
+    with pytest.raises(ValueError, match=r"^query_weight has an index"):
         ndcg_score(y.to_numpy(), s, query_weight=weights)
 
 
@@ -175,12 +175,12 @@ def test_what_was_prepared_knows_its_rows():
     for each in (ndcg, again):
         assert each(FRAME.s) == each(FRAME.s.to_numpy())
         for call in (each, each.sums, each.ranked, each.dcg, each.evaluate, each.per_query):
-            with pytest.raises(ValueError, match="^y_score and y_true must have the same index"):
+            with pytest.raises(ValueError, match=r"^y_score and y_true must have the same index"):
                 call(FRAME.s.sort_values())
 
 
 def test_another_length_is_refused_as_such():
-    with pytest.raises(ValueError, match="^y_score must have the shape of y_true"):
+    with pytest.raises(ValueError, match=r"^y_score must have the shape of y_true"):
         ndcg_score(FRAME.y, FRAME.s.iloc[1:], qid=FRAME.q)
 
 
