@@ -53,7 +53,7 @@ def test_every_route_is_deaf_to_the_error_state(data):
         except ValueError as error:
             return str(error)
 
-    for method in ("__call__", "dcg", "evaluate", "per_query"):
+    for method in ("__call__", "dcg", "evaluate", "totals"):
         with np.errstate(all="ignore"):
             expected = outcome(method)
         with np.errstate(all="raise"):
