@@ -60,7 +60,7 @@ def test_distinct_ids_are_not_looked_up_in_a_hash_table(kind, monkeypatch):
     def unique(*_, **__):
         raise AssertionError("numpy.unique was called")
 
-    monkeypatch.setattr(queries.np, "unique", unique)
+    monkeypatch.setattr(np, "unique", unique)
     ids = np.tile(IDS[kind][::-1], 3)
     assert by_ids(ids, ids.size).n_queries == len(_by_dict(ids))
     assert by_ids(np.repeat(IDS[kind][::-1], 3), ids.size).n_rows == ids.size

@@ -436,23 +436,15 @@ def test_document_ids_of_several_types_are_refused(ids):
         ndcg_score(y, y, doc_id=ids, **shape)
 
 
-@pytest.mark.parametrize("missing", ["pd.NA", "None", "nan", "NaT"])
+@pytest.mark.parametrize("missing", [None, math.nan, np.datetime64("NaT")])
 @pytest.mark.parametrize("name", ["qid", "doc_id"])
 @pytest.mark.parametrize("part", [False, True], ids=["an id", "a part of an id"])
 def test_a_missing_id_is_called_missing(missing, name, part):
-    pd = pytest.importorskip("pandas")
-    nothing = {"pd.NA": pd.NA, "None": None, "nan": math.nan, "NaT": pd.NaT}[missing]
     ids = np.empty(3, dtype=object)
-    ids[:] = [("a", 1), ("b", nothing), ("c", 2)] if part else ["a", nothing, "c"]
+    ids[:] = [("a", 1), ("b", missing), ("c", 2)] if part else ["a", missing, "c"]
     arguments = {"group": [3], "doc_id": ids} if name == "doc_id" else {"qid": ids}
     with pytest.raises(ValueError, match=rf"^{name} must have an id for every (row|document); got a missing value"):
         ndcg_score([2, 1, 0], [2, 1, 0], **arguments)
-
-
-def test_a_missing_id_in_text_of_pandas():
-    pd = pytest.importorskip("pandas")
-    with pytest.raises(ValueError, match=r"^qid must have an id for every row; got a missing value at row 1"):
-        ndcg_score([2, 1, 0], [2, 1, 0], qid=pd.Series(["a", pd.NA, "b"], dtype="string"))
 
 
 HUGE = "begin" + "x" * 10_000_000 + "end"

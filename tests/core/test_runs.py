@@ -204,7 +204,7 @@ def test_a_missing_id_is_refused_as_such(missing):
         (QRELS, {"q1": ["d1", missing]}, r"document ids of run\['q1'\]"),
         (QRELS, {1: {"d1": 1.0}, missing: {"d1": 1.0}}, "topic ids of run"),
     ):
-        with pytest.raises(ValueError, match=rf"{source} must not be missing; got .*Na[NT].*\. Leave|got None\. Leave"):
+        with pytest.raises(ValueError, match=rf"{source} must not be missing; got .*\. Leave"):
             evaluate_run(qrels, run)
 
 
