@@ -16,8 +16,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # Read by the tests, or named by the README that the index shows.
-BESIDE = ("tests", "docs", "notebooks", "benchmarks")
-FILES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "pyproject.toml", "constraints.txt")
+BESIDE = ("tests", "docs", "notebooks", "benchmarks", "reliability")
+FILES = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "pyproject.toml",
+    "constraints.txt",
+    "constraints-oldest.txt",
+)
 
 
 def only(found: list[Path], what: str) -> Path:

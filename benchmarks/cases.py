@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import subprocess
 import sys
 import tempfile
@@ -119,7 +120,7 @@ def shapes(scale: float) -> Iterator[Result]:
 
 
 def limits(scale: float) -> Iterator[Result]:
-    """Against the machine: one pass over the data; five cut-offs against one; ids against sizes."""
+    """Against the machine: one pass over the data; five cut-offs against one."""
     work = workloads.ragged(scale)
     yield compare(
         f"one pass is the floor: prepared, untied, k=10, 1 thread; {work.name}",
@@ -135,19 +136,26 @@ def limits(scale: float) -> Iterator[Result]:
         ],
         target=-1.3,
     )
-    order = np.random.default_rng(0).permutation(work.rows)
-    qid = work.qid
-    names = np.array([f"query-{i}" for i in qid])[order]
-    labels, scores = work.labels[order], work.scores[order]
-    yield compare(
-        f"ids: sizes, contiguous integers, shuffled integers, shuffled strings; {work.name}",
-        [
-            peers.ours(work, "sklearn", 10),
-            Contender("qid: contiguous integers", lambda: ndcg_score(work.labels, work.scores, qid=qid, k=10), 1e-12),
-            Contender("qid: shuffled integers", lambda: ndcg_score(labels, scores, qid=qid[order], k=10), 1e-12),
-            Contender("qid: shuffled strings", lambda: ndcg_score(labels, scores, qid=names, k=10), 1e-12),
-        ],
-    )
+
+
+def ids(scale: float) -> Iterator[Result]:
+    """Ids one per row, as numbers and as text, of rows in order and in none, against sizes."""
+    for work in (workloads.ragged(scale), workloads.tiny(scale)):
+        every = workloads.by_id(work)
+        yield compare(
+            f"ids against sizes, sklearn flavor, k=10; {work.name}",
+            [
+                peers.ours(work, "sklearn", 10),
+                *(
+                    Contender(
+                        f"qid: {data.name}",
+                        functools.partial(ndcg_score, data.labels, data.scores, qid=data.qid, k=10),
+                        1e-12,
+                    )
+                    for data in every
+                ),
+            ],
+        )
 
 
 def runs(scale: float) -> Iterator[Result]:
@@ -182,4 +190,6 @@ def imports(scale: float) -> Iterator[Result]:
     yield compare("import, in a new interpreter", [fresh("ndcg_ml"), fresh("numpy")], budget_s=12.0)
 
 
-CASES = {case.__name__: case for case in (lightgbm, dense, ragged, limits, torch_cpu, shapes, runs, boosting, imports)}
+CASES = {
+    case.__name__: case for case in (lightgbm, dense, ragged, limits, ids, torch_cpu, shapes, runs, boosting, imports)
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,39 @@ def trec(scale: float = 1.0) -> Workload | None:
     labels = np.maximum(labels[: sizes.sum()], 0)
     scores = labels + 2 * np.random.default_rng(6).standard_normal(labels.size)
     return Workload("trec_labels (real sizes and grades)", labels, scores, sizes)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One id per row, in any order."""
+
+    name: str
+    labels: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    qid: NDArray[Any]
+
+
+def by_id(work: Workload) -> list[Rows]:
+    """The rows in order, in reverse, dealt out in turn (no two rows of a query follow each other) and shuffled."""
+    turn = np.argsort(np.concatenate([np.arange(size) for size in work.sizes]), kind="stable")
+    shuffled = np.random.default_rng(0).permutation(work.rows)
+    wide = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, work.sizes.size)
+    text = np.array([f"query-{number}" for number in range(work.sizes.size)])
+    backwards = np.arange(work.rows)[::-1]
+
+    def rows(name: str, ids: NDArray[Any], order: NDArray[np.int64]) -> Rows:
+        return Rows(name, work.labels[order], work.scores[order], ids[order])
+
+    return [
+        rows("integers in order", work.qid, np.arange(work.rows)),
+        rows("integers in reverse", work.qid, backwards),
+        rows("integers in turn", work.qid, turn),
+        rows("shuffled integers", work.qid, shuffled),
+        rows("shuffled hashes of 64 bits", wide[work.qid], shuffled),
+        rows("text in order", text[work.qid], np.arange(work.rows)),
+        rows("shuffled text", text[work.qid], shuffled),
+        rows("shuffled Python strings", text[work.qid].astype(object), shuffled),
+    ]
 
 
 def tied(work: Workload, digits: int = 1) -> Workload:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._gains import unscaled
 from ndcg_ml._shown import shown
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.groups import IntArray
 
@@ -72,10 +73,12 @@ class Totals:
         ndcg[(ndcg > 1) & (ndcg < 1 + _ROUNDING)] = 1.0
         return ndcg, empty
 
+    @underflow_is_zero
     def in_units_of_gain(self) -> tuple[FloatArray, FloatArray]:
         """DCG and ideal DCG, no longer divided."""
         return unscaled(self.dcg, self.exponent), unscaled(self.ideal, self.exponent)
 
+    @underflow_is_zero
     def addends(self, flavor: Flavor) -> Addends:
         """What each query adds to the sums whose ratio is the value."""
         ndcg, empty = self.ndcg(flavor)
@@ -98,7 +101,9 @@ class Totals:
                 denominator.append(weight[counted] * ideal[counted, column])
             else:
                 averaged = counted if flavor.empty == "skip" else slice(None)
-                numerator.append(weight[averaged] * ndcg[averaged, column])
+                each = ndcg[averaged, column]
+                # As above; an NDCG is infinite where the ideal leaves out all but a tiny gain.
+                numerator.append(weight[averaged] * np.where(weighted[averaged] | np.isnan(each), each, 0.0))
                 denominator.append(weight[averaged])
         return Addends(numerator, denominator, scale, len(ndcg), empty.sum(axis=0))
 
@@ -112,6 +117,7 @@ class Totals:
         """The value at each cut-off; raises ``EmptyQueryError`` where there is nothing to average."""
         return self.sums(flavor).values(flavor)
 
+    @underflow_is_zero
     def finite_values(self, flavor: Flavor) -> list[float | None]:
         """The value at each cut-off, or None where the flavor's rules leave it undefined.
 
@@ -128,6 +134,7 @@ class Totals:
         column = [self.ks.index(k)]
         return replace(self, ks=(k,), dcg=self.dcg[:, column], ideal=self.ideal[:, column])
 
+    @underflow_is_zero
     def shares(self, flavor: Flavor, k: int | None) -> tuple[FloatArray, FloatArray, BoolArray]:
         """NDCG of each query, the share of each in the mean at this cut-off, and which are empty.
 
@@ -148,6 +155,7 @@ class Totals:
             share[empty] = 0.0
         return ndcg, share / share.sum(), empty
 
+    @underflow_is_zero
     def mean_dcg(self) -> list[float]:
         """Weighted mean of the queries' DCG at each cut-off. No ideal, so no query is empty."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -201,6 +209,7 @@ class Sums:
     n_queries: int
     n_empty: NDArray[np.int64]
 
+    @underflow_is_zero
     def rescaled(self, exponent: int) -> Sums:
         """The same sums, divided by two to another power, not smaller than theirs."""
         shift = self.exponent - exponent
@@ -222,6 +231,7 @@ class Sums:
             self.n_empty + other.n_empty,
         )
 
+    @underflow_is_zero
     def values(self, flavor: Flavor) -> list[float]:
         """The value at each cut-off.
 

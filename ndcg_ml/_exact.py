@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._underflow import underflow_is_zero
+
 __all__ = ["ExactSums", "exact_sum", "magnitude"]
 
 _DIGITS = 53
@@ -64,6 +66,7 @@ class ExactSums(NamedTuple):
         return numerator, denominator
 
 
+@underflow_is_zero
 def exact_sum(values: NDArray[np.float64]) -> Fraction:
     """The sum of the values.
 

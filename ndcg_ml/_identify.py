@@ -17,6 +17,7 @@ from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._gains import gain
 from ndcg_ml._shown import shown
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.queries import Queries, Weights
@@ -166,6 +167,7 @@ class Identification:
         return lines
 
 
+@underflow_is_zero
 def identify(
     value: float,
     y_true: ArrayLike,
@@ -240,7 +242,7 @@ def identify(
     )
     # A flavor that refuses nothing: what fails here is wrong with the data, and must be fixed by the caller.
     Prepared(Flavor(negative="allow", unjudged="zero"), None, queries).evaluate(y_score)
-    data = _Data.of(queries, queries.scores(y_score))
+    data = _Data.of(queries, queries.scores(y_score), queries.scores(y_score, exact=False))
 
     def rank(flavor: Flavor, ks: Sequence[int | None]) -> Totals:
         return Prepared(flavor, ks, queries).totals(y_score)
@@ -279,14 +281,14 @@ class _Data(NamedTuple):
     tied_by_float32: bool
 
     @classmethod
-    def of(cls, queries: Queries, y_score: NDArray[Any]) -> _Data:
+    def of(cls, queries: Queries, exact: NDArray[Any], rounded: NDArray[Any]) -> _Data:
         groups = queries.groups
         rows = np.arange(groups.n_rows) if groups.order is None else groups.order
         flat = queries.labels.reshape(-1).astype(np.float64)
-        labels, scores = flat[rows], y_score[rows]
+        labels, scores, coarse = flat[rows], exact[rows], rounded[rows]
         judged = labels[~np.isnan(labels)]
         with np.errstate(over="ignore"):
-            distinct, distinct32 = (_n_distinct(groups.codes(), s) for s in (scores, scores.astype(np.float32)))
+            distinct, distinct32 = (_n_distinct(groups.codes(), s) for s in (scores, coarse.astype(np.float32)))
         return cls(
             longest=int(groups.sizes.max()),
             n_queries=groups.n_queries,

@@ -20,6 +20,7 @@ from ndcg_ml._boosting import (
 )
 from ndcg_ml._cache import Cache
 from ndcg_ml._checks import KSpec, optional_whole_number
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor, as_arguments
 from ndcg_ml.groups import IntArray
 from ndcg_ml.prepared import Prepared, prepare
@@ -148,6 +149,7 @@ class NDCGEval:
         """The value that ``evaluate`` found. Called by CatBoost."""
         return error
 
+    @underflow_is_zero
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
         """Evaluate one data set, called by CatBoost.
 
@@ -216,6 +218,7 @@ def _restored(state: dict[str, Any]) -> NDCGEval:
     return made
 
 
+@underflow_is_zero
 def _bound(entry: Any, what: str) -> _Bound:
     if hasattr(entry, "get_group_id_hash"):
         labels, qid = entry.get_label(), entry.get_group_id_hash()

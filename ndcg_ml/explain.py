@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._aggregate import Totals
 from ndcg_ml._checks import optional_whole_number, whole_number
 from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.queries import Queries, Weights
@@ -197,6 +198,7 @@ _METHODS: Mapping[str, str] = {
 }
 
 
+@underflow_is_zero
 def explain_difference(
     flavor_a: Flavor | str,
     flavor_b: Flavor | str,

@@ -13,6 +13,7 @@ from ndcg_ml._aggregate import Totals
 from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._gains import discounts, grade
 from ndcg_ml._threads import in_threads, thread_count
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.queries import Queries, Weights
 from ndcg_ml.result import Evaluation, PerQuery
@@ -42,8 +43,9 @@ def prepare(
     y_true, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
         As for ``ndcg_score``.
     threads : int, optional
-        Threads that a call may use. Default: the environment variable NDCG_ML_THREADS; else OMP_NUM_THREADS or the
-        processors at hand, and one in a call from a thread that is not the main one. Small inputs use one.
+        Threads that a call may use. Default: the environment variable NDCG_ML_THREADS, if it is not empty; else
+        OMP_NUM_THREADS or the processors at hand, and one in a call from a thread that is not the main one. Small
+        inputs use one.
 
     Returns
     -------
@@ -84,6 +86,7 @@ class Prepared:
         Number of documents that are ranked.
     """
 
+    @underflow_is_zero
     def __init__(self, flavor: Flavor | str, k: KSpec, queries: Queries, threads: int | None = None) -> None:
         self.flavor = flavor = as_flavor(flavor)
         self.ks, self._several = cutoffs(k, flavor)
@@ -119,7 +122,7 @@ class Prepared:
         Raises
         ------
         TypeError, ValueError
-            The scores have another shape than the labels, are not real numbers, or hold NaN.
+            The scores have another shape than the labels or another pandas index, are not real numbers, or hold NaN.
         """
         return self._shaped(self.totals(y_score).values(self.flavor))
 
@@ -127,10 +130,12 @@ class Prepared:
         """The (weighted) mean over queries of DCG for these scores; see ``__call__``."""
         return self._shaped(self.totals(y_score).mean_dcg())
 
+    @underflow_is_zero
     def totals(self, y_score: ArrayLike) -> Totals:
         """DCG and ideal DCG of every query for these scores, to be averaged under any rule; see ``__call__``."""
         return self._rank(self._scores(y_score))
 
+    @underflow_is_zero
     def evaluate(self, y_score: ArrayLike) -> Evaluation[Any]:
         """The value for these scores with the table of queries behind it; see ``__call__``."""
         scores = self._scores(y_score)

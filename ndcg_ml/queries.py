@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._index import Axes, by_id, no_labels, same_rows
 from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.groups import Groups, IntArray, ranges, starts_of
 
 __all__ = [
@@ -360,6 +361,7 @@ def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | No
     return weight
 
 
+@underflow_is_zero
 def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
     """Mean weight of each query's rows; 0 for a query without rows, which has none."""
     if weight.size != sizes.sum():
@@ -373,6 +375,7 @@ def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
 # -- one argument as an array that the kernel can trust ----------------------------------------------------------------
 
 
+@underflow_is_zero
 def real_array(value: Any, name: str) -> NDArray[Any]:
     """A real-valued array, float32 or float64 in native byte order, C-contiguous."""
     array = plain_array(value, name)
@@ -400,6 +403,7 @@ def real_array(value: Any, name: str) -> NDArray[Any]:
         return np.asarray(array, dtype=dtype, order="C")
 
 
+@underflow_is_zero
 def _score_array(value: Any, name: str) -> NDArray[Any]:
     """As ``real_array``, of numbers whose order counts: where float64 would make some of them one, their ranks."""
     given = plain_array(value, name)
@@ -474,6 +478,9 @@ def _id_array(value: Any, name: str, ndim: int = 1) -> NDArray[Any]:
 
     Of one dimension, a tuple is an id of several parts.
     """
+    if type(value).__module__.partition(".")[0] == "polars" and str(getattr(value, "dtype", "")) == "String":
+        # NumPy arrays of text would lose NULs at the end.
+        value = value.to_list()
     if not isinstance(value, (list, tuple)):
         return plain_array(value, name)
     if ndim == 1 and any(isinstance(each, tuple) for each in value):

@@ -63,23 +63,31 @@ def ndcg_score(
     y_true : array-like of float, shape (n_documents,) or (n_queries, n_documents)
         Graded labels. NaN is an unjudged document.
     y_score : array-like of float, shape of `y_true`
-        Scores, higher is better. -inf ranks last.
+        Scores, higher is better. -inf ranks last. Integers beyond 2^53, which float64 would make equal, are compared
+        exactly (unless the flavor compares scores in float32).
     flavor : Flavor or str, default "sklearn"
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
     k : int, None or sequence of them, optional
         Cut-off in ranks; None is no cut-off; a sequence computes several from one ranking. Default: the flavor's own.
     qid : array-like, shape (n_documents,), optional
-        With 1-D input: the query of each row, of any dtype, in any order.
+        With 1-D input: the query of each row, of any dtype, in any order. In a list, a tuple is one id of several
+        parts.
     group : array-like of int, shape (n_queries,), optional
-        With 1-D input: sizes of consecutive queries (LightGBM's convention). A size of 0 is an empty query.
+        With 1-D input: sizes of consecutive queries (LightGBM's convention). A size of 0 is an empty query. A pandas
+        Series is refused unless its index is 0, 1, ...: that of ``groupby(...).size()`` is in the order of the ids, and
+        that of the rows may be another.
     mask : array of bool, shape of `y_true`, optional
         With 2-D input: True where the slot holds a document; the others are padding and may hold anything.
     retrieved : array of bool, shape of `y_true`, optional
         True where the document was ranked; the others only enter the ``global`` ideal. Default: all.
     doc_id : array-like, shape of `y_true`, optional
         Document ids, unique within a query, needed by ``ties="docid"``.
-    query_weight : array-like of float, shape (n_queries,), optional
-        Weight of each query, in the order of `group` or of the rows, or of first appearance in `qid`.
+    query_weight : array-like of float, shape (n_queries,), pandas.Series, or mapping, optional
+        Weight of each query. With `qid`, a Series is aligned by its index and a mapping by its keys, which must hold
+        the id of each query; so is a Series whose index is 0, 1, ..., which is refused where the ids are others. An
+        array (a polars Series too, which has no index) is in the order of first appearance in `qid`. Without `qid`: in
+        the order of `group` or of the rows; a Series whose index is another than 0, 1, ... (or that of `y_true`, where
+        each row is one query) and a mapping are refused, because there is nothing to align them with.
 
     Returns
     -------
@@ -89,11 +97,14 @@ def ndcg_score(
     Raises
     ------
     TypeError
-        An argument has the wrong type: not real numbers, a torch tensor, a mask that is not boolean.
+        An argument has the wrong type: not real numbers, a torch tensor, a mask that is not boolean, a frame of
+        weights.
     ValueError
         1-D input without `qid` or `group`, or with both; shapes that do not agree; sizes that do not sum to the number
         of rows; NaN scores; labels that the flavor refuses (unjudged, negative, outside the gain table, above
-        ``max_grade``); ``ties="docid"`` without ids, or ids that repeat; nothing to evaluate.
+        ``max_grade``); ``ties="docid"`` without ids, or ids that repeat; nothing to evaluate. Two arguments with an
+        entry per row have a pandas index each, and these differ: rows are matched by position. Weights whose labels
+        lack the id of a query.
 
     See Also
     --------

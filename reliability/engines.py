@@ -8,7 +8,6 @@ random data sets, cut at random rows, through every engine that is installed, an
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
 import math
 import os
@@ -20,7 +19,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,26 +29,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ndcg_ml import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part, ndcg_score
+from reliability.records import save
 
-RESULTS = Path(__file__).parent / "results"
 COLUMNS = ["grade", "score", "query"]
 CHUNK = 1_000_000  # rows, about
 K = 10
 SLOW, SLOW_EVERY = ("pyspark", "ray"), 15  # seconds a data set: every so many of them
-
-
-def record(name: str, **fields: Any) -> None:
-    """Write the record of a run, keeping what was found before."""
-    path = RESULTS / f"{name}.json"
-    found = json.loads(path.read_text())["found"] if path.exists() else []
-    RESULTS.mkdir(exist_ok=True)
-    path.write_text(json.dumps({**fields, "found": found, "date": str(date.today())}, indent=1) + "\n")
-
-
-def versions(*names: str) -> dict[str, str]:
-    """The installed ones."""
-    installed = {distribution.name.lower(): distribution.version for distribution in importlib.metadata.distributions()}
-    return {name: installed[name] for name in names if name in installed}
 
 
 # -- one large file ---------------------------------------------------------------------------------------------------
@@ -175,8 +160,9 @@ def run_parquet(n_rows: int) -> None:
             }
         )
         print(figures[-1], flush=True)
-    record(
+    save(
         "parquet",
+        *("numpy", "pyarrow"),
         title="A Parquet file larger than memory",
         tried=f"evaluate_parquet on {len(figures)} files of {n_rows:,} rows each, against NDCG computed from its "
         "definition without the library and the file, to 1e-12. Peak memory is the high-water mark of the process, "
@@ -186,7 +172,6 @@ def run_parquet(n_rows: int) -> None:
         unit="rows",
         failed=failed,
         figures=figures,
-        versions=versions("numpy", "pyarrow"),
     )
 
 
@@ -406,17 +391,18 @@ def run_engines(n_inputs: int, seed: int) -> None:
             "duckdb": on_duckdb,
         }
         for name, start in {"dask": dask_engine, "pyspark": spark_engine, "ray": ray_engine}.items():
-            if versions(name):
+            if find_spec(name):
                 engines[name] = start(stack)
-        engines = {name: engine for name, engine in engines.items() if name == "evaluate_parquet" or versions(name)}
+        engines = {name: engine for name, engine in engines.items() if name == "evaluate_parquet" or find_spec(name)}
         for number in range(seed, seed + n_inputs):
             quick = {name: engine for name, engine in engines.items() if name not in SLOW}
             wrong = one_input(number, quick if number % SLOW_EVERY else engines, counts)
             found += wrong
             if wrong:
                 print("\n".join(wrong), flush=True)
-    record(
+    save(
         "engines",
+        *("pyarrow", "polars", "duckdb", "dask", "pyspark", "ray", "numpy"),
         title="Engines",
         tried=f"{n_inputs} random data sets in Parquet files cut at any row, each through every engine (Spark and "
         f"Ray: every {SLOW_EVERY}th) by the recipes of docs/engines.md with random batches, partitions and flavors, "
@@ -427,7 +413,6 @@ def run_engines(n_inputs: int, seed: int) -> None:
         count=counts["evaluations"],
         unit="evaluations",
         failed=len(found),
-        versions=versions("pyarrow", "polars", "duckdb", "dask", "pyspark", "ray", "numpy"),
     )
     print(counts, len(found), "failed", flush=True)
 

@@ -6,17 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+from reliability.records import RESULTS
+
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 ORDER = ("fuzz", "mutation", "stress", "parquet", "engines", "versions")
 
 INTRODUCTION = """\
-# Reliability: what was tried to break the library
+# Reliability: everything we tried in order to break the library
 
 Written by `python -m reliability.report` from the records in `reliability/results/`; each names the command that
-repeats it. These are the long runs. Shorter ones are part of the test-suite: fuzzed inputs (`tests/engines/test_fuzz.py`),
-sequences of updates, merges, resets and copies (`tests/torch/test_state_machine.py`), hostile arrays
-(`tests/core/test_hostile_arrays.py`), threads and forks (`tests/core/test_threads.py`), processes
+repeats it. These are the long runs. Shorter ones are part of the test suite: fuzzed inputs
+(`tests/engines/test_fuzz.py`), sequences of updates, merges, resets and copies (`tests/torch/test_state_machine.py`),
+hostile arrays (`tests/core/test_hostile_arrays.py`), threads and forks (`tests/core/test_threads.py`), processes
 (`tests/torch/test_torch_distributed.py`) and engines (`tests/engines/test_engines.py`, `tests/engines/test_spark.py`).
 """
 
@@ -70,12 +71,7 @@ def _mutants(record: dict[str, Any]) -> list[str]:
         (f"`{module}`", *(f"{score[key]:,}" for key in ("mutants", "killed", "equivalent", "survived")))
         for module, score in record["score"].items()
     ]
-    lines = ["", *_table(("module", "mutants", "killed", "equivalent", "survived"), rows)]
-    lines += ["\nMutants that no input can tell from the original:\n"]
-    return lines + [
-        f"- `{one['module']}` line {one['line']}, {one['mutation']}: {one['why'].rstrip('.')}."
-        for one in record["equivalent"]
-    ]
+    return ["", *_table(("module", "mutants", "killed", "equivalent", "survived"), rows)]
 
 
 def _details(record: dict[str, Any], key: str) -> list[str]:

@@ -9,23 +9,19 @@ import argparse
 import json
 import math
 import os
-import platform
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import date
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import ndcg_score
+from reliability.records import save
 
-RESULTS = Path(__file__).parent / "results"
 NEEDED_GB = 10  # of memory, free before a case starts
 K = 10
 
@@ -165,24 +161,19 @@ def main() -> None:
         print(rows[-1], flush=True)
     if args.scale != 1:
         return
-    path = RESULTS / "stress.json"
-    found = json.loads(path.read_text())["found"] if path.exists() else []
-    record = {
-        "title": "Very large inputs",
-        "tried": "ndcg_score on int8 labels and float32 scores with group sizes, each in a process of its own, against "
+    save(
+        "stress",
+        "numpy",
+        title="Very large inputs",
+        tried="ndcg_score on int8 labels and float32 scores with group sizes, each in a process of its own, against "
         "NDCG from its definition in chunks of whole queries; peak memory is the process's own high-water mark and "
         "includes the input.",
-        "command": "python -m reliability.stress",
-        "count": sum(row["rows"] for row in rows),
-        "unit": "rows",
-        "failed": sum(float(row["error"]) > 1e-11 for row in rows),
-        "found": found,
-        "figures": [{key: f"{value:,}" if type(value) is int else value for key, value in row.items()} for row in rows],
-        "versions": {"python": platform.python_version(), "numpy": version("numpy")},
-        "date": str(date.today()),
-    }
-    RESULTS.mkdir(exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
+        command="python -m reliability.stress",
+        count=sum(row["rows"] for row in rows),
+        unit="rows",
+        failed=sum(float(row["error"]) > 1e-11 for row in rows),
+        figures=[{key: f"{value:,}" if type(value) is int else value for key, value in row.items()} for row in rows],
+    )
 
 
 if __name__ == "__main__":

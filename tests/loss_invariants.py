@@ -6,7 +6,8 @@ import math
 import warnings
 
 import pytest
-import torch
+
+torch = pytest.importorskip("torch")
 
 POISON = (math.nan, math.inf, -math.inf, 1e30, -1e30)
 

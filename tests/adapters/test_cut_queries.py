@@ -59,12 +59,6 @@ def problem():
     return X[shuffled], y[shuffled], qid[shuffled]
 
 
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
 def one_fold(test, n_rows):
     """A splitter with these rows as its only test fold."""
     folds = -np.ones(n_rows, dtype=int)

@@ -47,11 +47,13 @@ def test_nothing_heavy_is_loaded(statement):
 
 
 def test_the_test_sees_a_heavy_import(tmp_path):
+    pytest.importorskip("scipy")
     (tmp_path / "probe.py").write_text("import ndcg_ml\ndef late():\n    import scipy\nlate()\n")
     assert loaded_by("import probe", tmp_path) == {"scipy"}
 
 
 def test_the_rooms_are_listed_and_loaded_when_asked_for():
+    pytest.importorskip("sklearn")
     assert {"torch", "sklearn", "lightgbm", "xgboost", "catboost", "ndcg_score", "Flavor"} <= set(dir(ndcg_ml))
     assert "sklearn" in loaded_by("import ndcg_ml; ndcg_ml.sklearn.ndcg_scorer")
     with pytest.raises(AttributeError, match="module 'ndcg_ml' has no attribute 'tensorflow'"):

@@ -19,7 +19,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import scipy.sparse
-import sklearn
 from catboost import CatBoostRanker
 from lightgbm import LGBMRanker
 from sklearn.base import BaseEstimator, clone
@@ -72,12 +71,6 @@ def problem():
     y = np.clip(np.round(X[:, 0] + 0.7 * X[:, 1] + 0.5 * rng.normal(size=len(X))), 0, 4).astype(int)
     shuffled = rng.permutation(len(X))
     return X[shuffled], y[shuffled], qid[shuffled]
-
-
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
 
 
 def fitted_by_hand(ranker, X, y, qid, weight=None):

@@ -54,12 +54,6 @@ def problem():
     return X[shuffled], y[shuffled], qid[shuffled]
 
 
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
 def by_hand(estimator, X, y, qid, flavor, cv):
     scores = []
     for train, test in cv.split(X, y, qid):

@@ -13,6 +13,6 @@ FRAMEWORKS = ("torch", "sklearn", "lightgbm", "xgboost", "catboost", "pandas", "
 @pytest.fixture(autouse=True, scope="module")
 def no_framework() -> Iterator[None]:
     """No module of tests here loads a framework, unless a test elsewhere had loaded it before."""
-    before = {name for name in FRAMEWORKS if name in sys.modules}
+    before = {name for name in FRAMEWORKS if sys.modules.get(name)}
     yield
-    assert {name for name in FRAMEWORKS if name in sys.modules} == before
+    assert {name for name in FRAMEWORKS if sys.modules.get(name)} == before

@@ -190,3 +190,22 @@ def test_documents_in_columns_of_another_order_are_refused():
     with pytest.raises(ValueError, match=r"columns in the same order.*y_score\[y_true\.columns\]"):
         ndcg_score(y, s[["z", "y", "x"]])
     assert ndcg_score(y, s) == ndcg_score(y, s.add_prefix("score_")) == 1.0
+
+
+# -- missing ids ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [pd.NA, pd.NaT])
+@pytest.mark.parametrize("name", ["qid", "doc_id"])
+@pytest.mark.parametrize("part", [False, True], ids=["an id", "a part of an id"])
+def test_a_missing_id_of_pandas_is_called_missing(missing, name, part):
+    ids = np.empty(3, dtype=object)
+    ids[:] = [("a", 1), ("b", missing), ("c", 2)] if part else ["a", missing, "c"]
+    arguments = {"group": [3], "doc_id": ids} if name == "doc_id" else {"qid": ids}
+    with pytest.raises(ValueError, match=rf"^{name} must have an id for every (row|document); got a missing value"):
+        ndcg_score([2, 1, 0], [2, 1, 0], **arguments)
+
+
+def test_a_missing_id_in_text_of_pandas():
+    with pytest.raises(ValueError, match=r"^qid must have an id for every row; got a missing value at row 1"):
+        ndcg_score([2, 1, 0], [2, 1, 0], qid=pd.Series(["a", pd.NA, "b"], dtype="string"))

@@ -163,7 +163,7 @@ def test_the_counts_are_those_of_the_recorded_values(parity_dir: Path) -> None:
 
 
 if __name__ == "__main__" and "--write" in sys.argv:
-    path = ROOT.parent / "shared" / "parity" / "golden.json.gz"
+    path = ROOT / "tests" / "peers" / "golden" / "golden.json.gz"
     with gzip.open(path, "rt", encoding="utf-8") as file:
         found = recorded(json.load(file))
     COUNTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

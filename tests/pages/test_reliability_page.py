@@ -20,7 +20,7 @@ def test_every_record_is_complete() -> None:
     for name, record in report.records().items():
         assert record.keys() >= KEYS, name
         assert record["count"] > 0, name
-        assert all(set(one) == {"what", "mended"} and all(one.values()) for one in record["found"]), name
+        assert all(set(one) == {"what", "fixed"} and all(one.values()) for one in record["found"]), name
         assert str(Path(__file__).parents[2]) not in str(record), name
 
 

@@ -512,3 +512,13 @@ def test_refusals(arguments, error, words):
     good = {"value": 0.5, "y_true": [0, 1, 0], "y_score": [1, 2, 3], "group": [2, 1]}
     with pytest.raises(error, match=words):
         identify(**{**good, **arguments})
+
+
+def test_integers_that_float64_would_tie_are_not_tied():
+    y, s, group = [0, 1, 2, 0], np.array([2**53, 2**53 + 1, 2**53 + 2, 5]), [4]
+    assert ndcg_score(y, s, group=group) == 1.0
+    assert ndcg_score(y, s, group=group, flavor=Flavor(score_dtype="float32")) < 1
+    coarse = ndcg_score(y, s, group=group, flavor=Flavor(score_dtype="float32"))
+    found = identify(coarse, y, s, group=group, decimals=None)
+    assert found.matches
+    assert all(ndcg_score(y, s, group=group, flavor=match.flavor) == pytest.approx(coarse) for match in found.matches)

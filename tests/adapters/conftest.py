@@ -1,0 +1,16 @@
+"""What the tests of scikit-learn's tools share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def routing() -> Iterator[None]:
+    """scikit-learn passes query ids on to splitters, rankers and scorers."""
+    import sklearn
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
