@@ -18,7 +18,7 @@ __all__ = ["AnyPath", "DataFileError", "as_number", "as_text", "blocks", "chosen
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
 _BLOCK = 1 << 20  # bytes of lines that are split at once; their tokens take some ten times as much memory
-_LONGEST = 1 << 24  # bytes of a line: what gzip packed into 2 MB may have no line end in 4 GB
+_LONGEST = 1 << 24  # bytes of a line: 2 MB of gzip may unpack to 4 GB without a line end
 
 
 class DataFileError(ValueError):
@@ -89,7 +89,7 @@ def as_text(token: bytes) -> str:
 
 
 def wrong_line(path: AnyPath, number: int, reason: str, got: bytes) -> DataFileError:
-    """The error of a line that is not of the form."""
+    """The error for a line that has another form."""
     return DataFileError(f"{path}, line {number}: {reason}; got {shown(got.decode('utf-8', 'backslashreplace'))}.")
 
 

@@ -133,24 +133,39 @@ class Identification:
 
     def __str__(self) -> str:
         shown = repr(self.value) if self.decimals is None else f"{self.value:.{self.decimals}f}"
-        if self.matches:
-            how = ", if it was cut off rather than rounded" if self.truncated else ""
-            lines = [f"{shown}: {len(self.matches)} match{'es' if len(self.matches) > 1 else ''}{how}"]
-        else:
-            lines = [f"{shown}: no match; the nearest are"]
+        lines = [f"{shown}: {self.count_text()}"]
         listed = self.matches or self.nearest
         width = max((len(match.name) for match in listed[:_PRINTED]), default=0)
         for match in listed[:_PRINTED]:
             lines.append(f"  {match.name:<{width}}  {match.value:.6f}{self._others(match)}")
-            lines += [f"    {line}" for line in self._free(match)]
+            lines += [f"    {line}" for line in self.free_text(match)]
         if len(listed) > _PRINTED:
             lines.append(f"  and {len(listed) - _PRINTED} more")
         lines.append(f"{self.n_tried} flavors tried")
+        lines += [f"not tried: {each}" for each in self.not_tried_text()]
+        return "\n".join(lines)
+
+    def count_text(self) -> str:
+        """How many matches there are."""
+        if not self.matches:
+            return "no match; the nearest are"
+        how = ", if it was cut off rather than rounded" if self.truncated else ""
+        return f"{len(self.matches)} match{'es' if len(self.matches) > 1 else ''}{how}"
+
+    def free_text(self, match: Match) -> list[str]:
+        """A line for each switch that can be changed without changing the value."""
+        lines = []
+        for switch, values in match.free.items():
+            why = f" ({self.reasons[switch]})" if switch in self.reasons else ""
+            lines.append(f"{switch} may be {', '.join(map(switch_text, values))}{why}")
+        return lines
+
+    def not_tried_text(self) -> list[str]:
+        """A line for each reason why presets and switches were not tried."""
         by_reason: dict[str, list[str]] = {}
         for name, reason in self.not_tried.items():
             by_reason.setdefault(reason, []).append(name)
-        lines += [f"not tried: {', '.join(names)}: {reason}" for reason, names in by_reason.items()]
-        return "\n".join(lines)
+        return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
 
     def _others(self, match: Match) -> str:
         if not match.n_others:
@@ -158,13 +173,6 @@ class Identification:
         also = ", ".join(match.presets[1:])
         named = f", among them {also}" if also else ""
         return f"  and {match.n_others} other{'s' if match.n_others > 1 else ''} with the same number here{named}"
-
-    def _free(self, match: Match) -> list[str]:
-        lines = []
-        for switch, values in match.free.items():
-            why = f" ({self.reasons[switch]})" if switch in self.reasons else ""
-            lines.append(f"{switch} may be {', '.join(switch_text(value) for value in values)}{why}")
-        return lines
 
 
 @underflow_is_zero

@@ -62,7 +62,7 @@ class ParquetStream:
     Raises
     ------
     DataFileError, ImportError, OSError
-        As from ``read_parquet``, for which polars will not do here.
+        As from ``read_parquet``; but only pyarrow can read in batches.
     """
 
     def __init__(self, path: AnyPath, columns: Sequence[str]) -> None:

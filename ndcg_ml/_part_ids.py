@@ -1,4 +1,4 @@
-"""Ids of queries as numbers that can be compared between parts of a data set: a query is to be in one part only."""
+"""Query ids as 64-bit numbers that parts of a data set can compare: a query may be in one part only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["KINDS", "Digests", "digests", "joined_ids", "typed_ids", "which_are"
 Digests: TypeAlias = NDArray[np.uint64]
 
 KINDS = ("int", "str", "bytes", "float", "time")
-"""What ``digests`` tells apart."""
+"""The kinds of ids that ``digests`` returns."""
 
 _64_BITS = 2**64 - 1
 
@@ -60,8 +60,8 @@ def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
         return "int", np.array([value & _64_BITS for value in values], dtype=np.uint64)
     found = sorted({type(value).__name__ for value in values}) or [str(ids.dtype)]
     raise TypeError(
-        "query ids must be integers, strings, bytes, floats or times, all of one type, for parts to be told apart; got "
-        f"{', '.join(found)}. Convert them, to strings for example."
+        "query ids must be integers, strings, bytes, floats or times, all of one type, so that parts can compare them; "
+        f"got {', '.join(found)}. Convert them, to strings for example."
     )
 
 

@@ -25,7 +25,7 @@ _FORMAT = 1
 _KEYS = ["ndcg_ml", "flavor", "k", "n_queries", "n_docs", "n_empty", "numerator", "denominator", "id_kind", "ids"]
 _MOST = 2**63 - 1
 _HEAVIEST = 500
-"""Powers of two: no weight of a query is larger."""
+"""The power of two that no weight of a query exceeds."""
 _ROUNDED_UP = Fraction(1 + 1e-9)
 _MINUS_ZERO = _NOT_A_TIME = 2**63
 
@@ -80,7 +80,7 @@ def fields_of(text: str | bytes) -> dict[str, Any]:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     stored = dict(pairs)
-    _must(len(stored) == len(pairs), "a key stands in it twice")
+    _must(len(stored) == len(pairs), "a key appears twice in it")
     return stored
 
 

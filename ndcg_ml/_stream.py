@@ -1,4 +1,4 @@
-"""A stream of rows that is cut anywhere, as batches that end where a query ends."""
+"""A stream of rows that may be cut anywhere, as batches that end where a query ends."""
 
 from __future__ import annotations
 

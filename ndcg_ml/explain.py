@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import EllipsisType
 from typing import Any
@@ -54,6 +54,11 @@ class Part:
         """The switches as one word, such as ``"ideal + max_grade"``."""
         return " + ".join(self.switches)
 
+    def values_text(self) -> tuple[str, str]:
+        """The values of the switches in a, and in b, as text."""
+        a, b = (", ".join(map(switch_text, values)) for values in (self.a, self.b))
+        return a, b
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueryDifference:
@@ -83,6 +88,10 @@ class QueryDifference:
     tied: int
     empty_a: bool
     empty_b: bool
+
+    def empty_text(self) -> str:
+        """Under which of the flavors it is empty: ``both``, ``a``, ``b`` or ``-``."""
+        return {(True, True): "both", (True, False): "a", (False, True): "b"}.get((self.empty_a, self.empty_b), "-")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -162,18 +171,15 @@ class Explanation:
             f"b  {self.value_b:.6f}  {_titled(self.flavor_b)}",
             "",
         ]
-        shown = [part for part in self.parts if abs(part.contribution) > _VISIBLE]
-        idle = [part.name for part in self.parts if abs(part.contribution) <= _VISIBLE]
+        effective, idle = by_effect(self.parts)
         table = [("switch", "a", "b", "contribution")]
-        table += [
-            (part.name, _values_text(part.a), _values_text(part.b), f"{part.contribution:+.6f}") for part in shown
-        ]
+        table += [(part.name, *part.values_text(), f"{part.contribution:+.6f}") for part in effective]
         table.append(("b - a", "", "", f"{self.difference:+.6f}"))
         lines += _aligned(table, left=3)
         if idle:
             lines.append(f"no effect on these data: {', '.join(idle)}")
         if self.parts:
-            lines.append(f"method: {_METHODS[self.method]}")
+            lines.append(f"method: {METHODS[self.method]}")
         if self.queries:
             rows = [("query", "contribution", "a", "b", "documents", "tied", "empty")]
             rows += [
@@ -184,7 +190,7 @@ class Explanation:
                     f"{query.value_b:.6f}",
                     str(query.n_docs),
                     str(query.tied),
-                    _which(query.empty_a, query.empty_b),
+                    query.empty_text(),
                 )
                 for query in self.queries
             ]
@@ -192,7 +198,7 @@ class Explanation:
         return "\n".join(lines)
 
 
-_METHODS: Mapping[str, str] = {
+METHODS: Mapping[str, str] = {
     "shapley": "Shapley values (each switch's mean effect over all orders of changing them)",
     "order": "one switch after another from a to b, in the order of the flavor's fields",
 }
@@ -504,12 +510,15 @@ def _titled(flavor: Flavor) -> str:
     return str(flavor) if name is None else f"{name}: {flavor}"
 
 
-def _values_text(values: Sequence[object]) -> str:
-    return ", ".join(switch_text(value) for value in values)
-
-
-def _which(a: bool, b: bool) -> str:
-    return {(True, True): "both", (True, False): "a", (False, True): "b", (False, False): "-"}[a, b]
+def by_effect(parts: Iterable[Part]) -> tuple[list[Part], list[str]]:
+    """The parts that contribute, and the names of those without effect."""
+    effective, idle = [], []
+    for part in parts:
+        if abs(part.contribution) > _VISIBLE:
+            effective.append(part)
+        else:
+            idle.append(part.name)
+    return effective, idle
 
 
 def _aligned(rows: Sequence[Sequence[str]], left: int) -> list[str]:

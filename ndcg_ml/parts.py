@@ -42,8 +42,8 @@ class PartialEvaluation:
     and ``evaluate_parquet``; merged with ``+``, ``sum(parts)`` or ``merge``. The sums are kept exactly: however the
     parts are grouped and ordered, the merged one is the same to the last bit.
 
-    Every query must lie whole in one part. The parts remember which queries they have seen, 8 bytes a query, and
-    refuse to be merged where they share one.
+    Every query must be entirely in one part. The parts remember which queries they have seen, 8 bytes per query, and
+    refuse to be merged if they share one.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class PartialEvaluation:
     >>> both + monday
     Traceback (most recent call last):
         ...
-    ValueError: a query must lie whole in one part; 1 of the queries is in two of the parts. ...
+    ValueError: every query must be entirely in one part; 1 of the queries is in two of the parts. ...
     """
 
     flavor: Flavor
@@ -194,18 +194,18 @@ class PartialEvaluation:
         kinds = sorted({part.id_kind for part in merged if part.n_queries})
         if len(kinds) > 1:
             raise TypeError(
-                f"query ids must be of one type in all parts, for the same query to be recognised; got "
+                f"query ids must have one type in all parts, so that the same query is recognised; got "
                 f"{' and '.join(kinds)}. Convert them before evaluating."
             )
         ids = np.sort(np.concatenate([part.ids for part in merged]), kind="stable")  # runs that are sorted already
         again = ids[1:][ids[1:] == ids[:-1]]
         if again.size:
-            named = f" (query {again.view(np.int64)[0]}, for one)" if kinds == ["int"] else ""
+            named = f" (such as query {again.view(np.int64)[0]})" if kinds == ["int"] else ""
             raise ValueError(
-                f"a query must lie whole in one part; {again.size} of the queries "
-                f"{'is' if again.size == 1 else 'are'} in two of the parts{named}. Either the data were cut inside a "
-                "query (partition them by query id, or let evaluate_batches carry the last query over), or a part was "
-                "evaluated twice, or the samples of a query were repeated."
+                f"every query must be entirely in one part; {again.size} of the queries "
+                f"{'is' if again.size == 1 else 'are'} in two of the parts{named}. Either a query was cut in two "
+                "(partition them by query id, or let evaluate_batches carry the last query over), or a part was "
+                "evaluated twice, or samples of a query were repeated."
             )
         return cls(
             flavor=first.flavor,
@@ -222,7 +222,7 @@ class PartialEvaluation:
     # -- travelling --------------------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """The part as a JSON text, for engines that carry strings; it also pickles.
+        """The part as JSON, for engines that pass strings. It can also be pickled.
 
         Returns
         -------
@@ -257,8 +257,9 @@ class PartialEvaluation:
         TypeError
             The text is neither str nor bytes.
         ValueError
-            The text is not such a part, or was written by a version with another format. What a part cannot be is
-            refused too: an NDCG that its flavor cannot give, counts that do not go together, ids that repeat.
+            The text is not such a part, or was written by a version with another format. A text that
+            no part can have is refused too: an NDCG that its flavor cannot give, counts that contradict each other,
+            ids that repeat.
         """
         return cls(**fields_of(text))
 
@@ -282,10 +283,10 @@ def evaluate_part(
     Parameters
     ----------
     y_true, y_score, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
-        As for ``ndcg_score``; only that there may be no rows at all, and that all weights of a part may be 0.
-    query_id : array-like, one id a query, optional
+        As for ``ndcg_score``; except that there may be no rows at all, and that all weights of a part may be 0.
+    query_id : array-like, one id per query, optional
         With `group` or two-dimensional input: which query each one is. The ids (or those in `qid`) must be integers,
-        strings, bytes, floats or times; they are how a query is recognised that is in two parts.
+        strings, bytes, floats or times. By them a query that is in two parts is recognised.
 
     Returns
     -------
@@ -294,8 +295,8 @@ def evaluate_part(
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``; neither `qid` nor `query_id` is given, or both; an id in `query_id` repeats; or the NDCG
-        of a query is too large for float64, which an ideal that leaves relevant documents out may make it.
+        As for ``ndcg_score``; neither `qid` nor `query_id` is given, or both are; an id in `query_id` repeats; or the
+        NDCG of a query is too large for float64, as it may be if the ideal leaves relevant documents out.
 
     Examples
     --------
@@ -309,8 +310,8 @@ def evaluate_part(
     flavor = as_flavor(flavor)
     if (qid is None) == (query_id is None):
         raise ValueError(
-            f"qid (one id a row) or query_id (one id a query, with group or two-dimensional input) must be given, and "
-            f"not both, for a query in two parts to be recognised; got {'neither' if qid is None else 'both'}."
+            f"qid (one id per row) or query_id (one id per query, with group or two-dimensional input) must be given, "
+            f"and not both, so that a query in two parts is recognised; got {'neither' if qid is None else 'both'}."
         )
     if np.shape(y_true)[:1] == (0,) and np.size(() if group is None else group) == 0:
         others: dict[str, Any] = {"y_score": y_score, "qid": qid, "query_id": query_id, "query_weight": query_weight}
@@ -380,18 +381,18 @@ def evaluate_batches(
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
 ) -> PartialEvaluation:
-    """NDCG of a stream of rows in the order of their queries, whatever the sizes of the batches.
+    """NDCG of a stream of rows in the order of their queries, in batches of any size.
 
     The rows of a query may be spread over consecutive batches: the last query of each batch is carried over to the
-    next. What is kept in memory is one batch, one query, and about 30 bytes for each query seen.
+    next. Memory holds one batch, one query, and about 30 bytes for each query seen.
 
     Parameters
     ----------
     batches : iterable of (y_true, y_score, qid)
-        Labels, scores and one query id a row, one-dimensional, as for ``ndcg_score``. The rows of a query stand
-        together in the stream. Batches may be empty.
+        Labels, scores and one query id per row, one-dimensional, as for ``ndcg_score``. Each query's rows are
+        contiguous in the stream. Batches may be empty.
     flavor, k
-        As for ``ndcg_score``. ``ties="docid"`` is refused, since there are no document ids.
+        As for ``ndcg_score``. ``ties="docid"`` is refused because there are no document ids.
 
     Returns
     -------
@@ -401,7 +402,7 @@ def evaluate_batches(
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``; a query that comes back after others (sort the stream by query id); or a batch that is
+        As for ``ndcg_score``; a query that reappears after others (sort the stream by query id); or a batch that is
         not three arrays of one length.
 
     Examples
@@ -429,8 +430,8 @@ def _merged_stream(parts: Sequence[PartialEvaluation]) -> PartialEvaluation:
         return PartialEvaluation.merge(parts)
     except ValueError as error:
         raise ValueError(
-            "the rows of a query must stand together in the stream; a query came back after others. Sort the rows by "
-            "query id, or partition them by it and merge the parts."
+            "each query's rows must be contiguous in the stream; a query reappeared after other queries. Sort the rows "
+            "by query id, or partition them by it and merge the parts."
         ) from error
 
 
@@ -464,7 +465,7 @@ def evaluate_parquet(
     Returns
     -------
     PartialEvaluation
-        Its ``value`` is the NDCG. Files written by several workers, each with whole queries, may as well be evaluated
+        Its ``value`` is the NDCG. Files written by several workers, each with whole queries, can also be evaluated
         one by one and merged.
 
     Raises
@@ -472,7 +473,7 @@ def evaluate_parquet(
     ImportError
         pyarrow, or for the progress bar tqdm, is not installed.
     TypeError, ValueError
-        A column is not in a file or holds no numbers; the rows of a query do not stand together (sort by `qid`); or
+        A column is not in a file or holds no numbers; the rows of a query are not contiguous (sort by `qid`); or
         as for ``ndcg_score``.
     OSError
         A file cannot be read.

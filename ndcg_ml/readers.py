@@ -111,8 +111,8 @@ def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
     As in trec_eval 9.0.8, columns are separated by blanks or tabs, blank lines and lines that begin with ``#`` are
     skipped, and what follows the tag of a run is ignored; trec_eval refuses blank lines in qrels, which are skipped
     here too. Where trec_eval reads a word as the number 0, this reader refuses it. Lines may end in any of the three
-    ways of ending a line, and a byte order mark at the beginning is not part of the first topic. In a line of a run
-    with more than six columns the rank must be an integer: else it is a document id with a blank in it.
+    ways of ending a line, and a byte order mark at the beginning is not part of the first topic. In a run, a line with
+    more than six columns must have an integer rank: otherwise a document id has a blank in it.
     """
     number, empty, usual = 1, True, len(form.columns)
     for block in blocks(path):
@@ -184,12 +184,12 @@ def _acceptable(token: bytes, *, infinite: bool) -> bool:
     return value is not None and (math.isfinite(value) or (infinite and not math.isnan(value)))
 
 
-# -- LETOR and SVMlight labels, scores one a line -------------------------------------------------------------------
+# -- LETOR and SVMlight labels, one score per line ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredRows:
-    """Documents with label, score and query, one a row, as ``evaluate`` takes them.
+    """Documents with label, score and query, one per row, as ``evaluate`` takes them.
 
     Attributes
     ----------
@@ -215,11 +215,11 @@ def read_letor(labels: AnyPath, scores: AnyPath) -> ScoredRows:
     Parameters
     ----------
     labels : path
-        Lines of ``grade qid:ID index:value ... # comment``, of which the features and comments are not looked at.
+        Lines of ``grade qid:ID index:value ... # comment``, of which features and comments are ignored.
         Where no line has a ``qid:``, the sizes of the queries are read from the file of that name with ``.query``
-        appended, one integer a line (LightGBM's convention), and queries are numbered from 1.
+        appended, one integer per line (LightGBM's convention), and queries are numbered from 1.
     scores : path
-        One number a line, in the order of `labels`. Either file may be compressed by gzip; blank lines are skipped.
+        One number per line, in the order of `labels`. Either file may be compressed by gzip; blank lines are skipped.
 
     Returns
     -------
@@ -379,7 +379,7 @@ def read_columns(path: AnyPath) -> ScoredRows:
     path : path
         A parquet file (known by its first bytes), which needs pyarrow or polars; else CSV with a header line, plain or
         compressed by gzip, separated by tabs if the header line holds a tab and by commas if not. Other columns are
-        not looked at.
+        ignored.
 
     Returns
     -------
@@ -390,7 +390,7 @@ def read_columns(path: AnyPath) -> ScoredRows:
     Raises
     ------
     DataFileError
-        A column is missing or there twice, a line of CSV has more or fewer fields than the header, a label or score is
+        A column is missing or appears twice, a CSV line has more or fewer fields than the header, a label or score is
         no number, a score is missing or NaN, an id is missing, or there are no rows.
     ImportError
         The file is parquet, and neither pyarrow nor polars is installed.
@@ -465,7 +465,7 @@ def _parquet_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
                 raise DataFileError(f"{path}: column {name} must hold numbers; got {columns[name].dtype}.")
             columns[name] = columns[name].astype(np.float64)
         elif any(isinstance(value, (list, dict, np.ndarray)) for value in columns[name].tolist()):
-            raise DataFileError(f"{path}: column {name} must hold one id a row; got lists or records.")
+            raise DataFileError(f"{path}: column {name} must hold one id per row; got lists or records.")
         elif any(value is None or value != value for value in columns[name].tolist()):
             raise DataFileError(f"{path}: column {name} must have an id in every row; got a null.")
     return columns

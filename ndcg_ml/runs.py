@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import os
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml import readers
-from ndcg_ml._checks import KSpec, cutoffs
-from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._checks import KSpec, cutoffs, one_of
+from ndcg_ml._run_rows import Ids, Rows, Topics, read_rows
+from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.groups import IntArray
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.queries import Queries, by_sizes, is_missing, plain_array, real_array
+from ndcg_ml.queries import Queries, by_sizes
 from ndcg_ml.result import Evaluation, PerQuery, at_cutoff
 
-__all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "align", "evaluate_run"]
+__all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "evaluate_run"]
 
 FloatArray = NDArray[np.float64]
 
-_QUERIES = ("qrels", "run", "both")
-_SHAPES = {
-    "qrels": "{topic: {document: grade}}, a path to a TREC qrels file, or a data frame with columns qid, docno, label",
-    "run": "{topic: {document: score}}, {topic: [document, ...]} with the best first, a path to a TREC run file, or a "
-    "data frame with columns qid, docno, score",
-}
+Which: TypeAlias = Literal["qrels", "run", "both"]
+"""Which topics count: those of the qrels, of the run, or in both."""
 
 
 # -- the result -----------------------------------------------------------------------------------------------------
@@ -37,13 +31,13 @@ _SHAPES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class RunPerQuery(PerQuery):
-    """The table of topics: ``PerQuery`` with a column more.
+    """The table of topics: ``PerQuery`` with one more column.
 
     Attributes
     ----------
     judged : ndarray of float64
-        The fraction of the first k retrieved documents that are judged, of all where fewer than k are; nan where none
-        is retrieved; with several cut-offs one column each.
+        The fraction of the first k retrieved documents (all of them, if there are fewer) that are judged; nan where
+        none is retrieved; with several cut-offs, one column each.
     """
 
     judged: FloatArray
@@ -70,7 +64,7 @@ class RunEvaluation(Evaluation[Any]):
 
     per_query: RunPerQuery
     judged: float | dict[int | None, float]
-    queries: str
+    queries: Which
     qrels_only: NDArray[Any]
     run_only: NDArray[Any]
 
@@ -78,19 +72,22 @@ class RunEvaluation(Evaluation[Any]):
         *lines, flavor = Evaluation.__str__(self).split("\n")
         judged = self.judged if isinstance(self.judged, dict) else {self.flavor.k: self.judged}
         lines[len(judged) : len(judged)] = [f"judged{at_cutoff(k)} = {fraction:.6f}" for k, fraction in judged.items()]
-        n_missing, n_extra = len(self.qrels_only), len(self.run_only)
-        missing = f"{n_missing} of the qrels are not in the run"
-        extra = f"{n_extra} of the run are not in the qrels"
-        left_out = ", left out"
-        if self.queries == "qrels":
-            topics = (
-                f"{missing}{', counted as retrieving nothing' * bool(n_missing)}; {extra}{left_out * bool(n_extra)}"
-            )
-        elif self.queries == "run":
-            topics = f"{missing}{left_out * bool(n_missing)}; {extra}{', counted as unjudged' * bool(n_extra)}"
-        else:
-            topics = f"{missing}{left_out * bool(n_missing)}; {extra}{left_out * bool(n_extra)}"
+        topics = "; ".join(
+            f"{len(ids)} of the {one} are not in the {other}{f', {fate}' * bool(len(ids))}"
+            for one, other, ids, fate in self.one_sided()
+        )
         return "\n".join([*lines, f"topics: {topics}", flavor])
+
+    def one_sided(self) -> list[tuple[str, str, NDArray[Any], str]]:
+        """The topics that only the qrels, and only the run, have: where they are, where not, ids, what became of them.
+
+        Returns
+        -------
+        list of (str, str, ndarray, str)
+        """
+        missing = "counted as retrieving nothing" if self.queries == "qrels" else "left out"
+        extra = "counted as unjudged" if self.queries == "run" else "left out"
+        return [("qrels", "run", self.qrels_only, missing), ("run", "qrels", self.run_only, extra)]
 
 
 # -- the public function --------------------------------------------------------------------------------------------
@@ -102,7 +99,7 @@ def evaluate_run(
     *,
     flavor: Flavor | str = "trec_eval",
     k: KSpec = ...,
-    queries: str = "qrels",
+    queries: Which = "qrels",
 ) -> RunEvaluation:
     """NDCG of a run against relevance judgements (qrels): what trec_eval computes, or any other flavor.
 
@@ -181,17 +178,9 @@ def evaluate_run(
     evaluation = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
     _check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
-    table = evaluation.per_query
+    per_query = RunPerQuery(**_fields_of(evaluation.per_query), judged=judged if several else judged[:, 0])
     return RunEvaluation(
-        value=evaluation.value,
-        flavor=evaluation.flavor,
-        k=evaluation.k,
-        n_queries=evaluation.n_queries,
-        n_empty=evaluation.n_empty,
-        per_query=RunPerQuery(
-            **{field.name: getattr(table, field.name) for field in fields(table)},
-            judged=judged if several else judged[:, 0],
-        ),
+        **{**_fields_of(evaluation), "per_query": per_query},
         judged=dict(zip(ks, _mean(judged), strict=True)) if several else _mean(judged)[0],
         queries=queries,
         qrels_only=aligned.qrels_only,
@@ -199,12 +188,16 @@ def evaluate_run(
     )
 
 
+def _fields_of(record: Evaluation[Any] | PerQuery) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
 # -- qrels and run as arrays ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class AlignedRun:
-    """Qrels and a run as arrays: one row a document that is retrieved, judged or both. Made by ``align``.
+    """Qrels and a run as arrays: one row per document that is retrieved, judged or both. Made by ``align``.
 
     Attributes
     ----------
@@ -232,7 +225,7 @@ class AlignedRun:
     qrels_only: NDArray[Any]
     run_only: NDArray[Any]
     where: Callable[[int], str]
-    """Names a row for a message."""
+    """What to call a row in an error message."""
 
     def queries(self) -> Queries:
         """The same, without the scores, as ``Prepared`` takes it."""
@@ -242,14 +235,14 @@ class AlignedRun:
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments for ``evaluate``, ``explain_difference``, ``identify`` and all that take such data.
 
-        Topics are given as `qid`, one a row; as `group` where a topic has no row, neither judged nor retrieved.
+        Topics are given as `qid`, one per row; as `group` where a topic has no row, neither judged nor retrieved.
         """
         queries = {"qid": np.repeat(self.qid, self.group)} if self.group.all() else {"group": self.group}
         rows = {"y_true": self.y_true, "y_score": self.y_score, "retrieved": self.retrieved, "doc_id": self.doc_id}
         return {**rows, **queries}
 
 
-def align(qrels: Any, run: Any, *, queries: str = "qrels") -> AlignedRun:
+def align(qrels: Any, run: Any, *, queries: Which = "qrels") -> AlignedRun:
     """Match a run with its judgements, document by document.
 
     Parameters
@@ -264,7 +257,7 @@ def align(qrels: Any, run: Any, *, queries: str = "qrels") -> AlignedRun:
     Raises
     ------
     TypeError, ValueError
-        As for ``evaluate_run``, without what concerns the flavor.
+        As for ``evaluate_run``, except for what concerns the flavor.
 
     Examples
     --------
@@ -275,12 +268,10 @@ def align(qrels: Any, run: Any, *, queries: str = "qrels") -> AlignedRun:
     >>> round(ndcg_score(**data.arguments(), flavor="trec_eval"), 6)
     0.760188
     """
-    if not isinstance(queries, str) or queries not in _QUERIES:
-        kind = ValueError if isinstance(queries, str) else TypeError
-        raise kind(f"queries must be one of {', '.join(map(repr, _QUERIES))}; got {shown(queries)}.")
-    topics, documents = _Topics(), _Kind("document")
-    judged = _rows("qrels", qrels, topics, documents)
-    ranked = _rows("run", run, topics, documents)
+    one_of(queries, "queries", get_args(Which))
+    ids = Ids()
+    judged, ranked = read_rows("qrels", qrels, ids), read_rows("run", run, ids)
+    topics = ids.topics
     in_qrels, in_run = (np.zeros(len(topics), dtype=bool) for _ in range(2))
     in_qrels[judged.topics], in_run[ranked.topics] = True, True
     if not (in_qrels & in_run).any():
@@ -328,96 +319,7 @@ def align(qrels: Any, run: Any, *, queries: str = "qrels") -> AlignedRun:
     )
 
 
-class _Rows(NamedTuple):
-    """The documents of qrels or a run, one of a topic a row."""
-
-    source: str
-    topics: IntArray  # those there are, also without a row
-    topic: IntArray
-    documents: list[bytes]
-    value: FloatArray
-    name: Callable[[int], str]  # of a row's document
-    where: Callable[[int], str]
-
-
-class _Kind:
-    """Whether ids are text or integers: inside, an id is its text in UTF-8, so the two must never be mixed."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._kind: type | None = None
-        self._source = ""
-
-    def coded(self, ids: Sequence[Any], source: str) -> list[bytes]:
-        """Ids from Python, all of them str or all of them int, as they are kept inside."""
-        kinds = set(map(type, ids))
-        if all(issubclass(kind, str) for kind in kinds):
-            if kinds:
-                self.agree(str, source)
-            try:
-                return [each.encode("utf-8", "surrogateescape") for each in ids]
-            except UnicodeEncodeError as error:
-                raise ValueError(
-                    f"{self._what} ids of {source} must be text that UTF-8 can hold; got {shown(error.object)}, "
-                    "which has half of a surrogate pair."
-                ) from error
-        if all(issubclass(kind, (int, np.integer)) and not issubclass(kind, bool) for kind in kinds):
-            self.agree(int, source)
-            return [b"%d" % each for each in ids]
-        listed = ", ".join(sorted(kind.__name__ for kind in kinds))
-        missing = [each for each in ids if is_missing(each)]
-        if missing:
-            raise ValueError(
-                f"{self._what} ids of {source} must not be missing; got {shown(missing[0])}. Leave out the rows "
-                "without an id."
-            )
-        odd = next(each for each in ids if not isinstance(each, str))
-        raise TypeError(
-            f"{self._what} ids of {source} must all be str, or all be int; got {listed}, such as {shown(odd)}. "
-            "Convert them, for example with str()."
-        )
-
-    def agree(self, kind: type, source: str) -> None:
-        """Refuse ids of another type than those before."""
-        if self._kind is None:
-            self._kind, self._source = kind, source
-        elif self._kind is not kind:
-            raise TypeError(
-                f"{self._what} ids must have one type in qrels and run; got {self._kind.__name__} in {self._source} "
-                f"and {kind.__name__} in {source}. 7 and '7' are never taken for each other: convert one side (ids "
-                "from files are text, str)."
-            )
-
-    def decoded(self, coded: bytes) -> str | int:
-        """An id as the caller had it."""
-        text = coded.decode("utf-8", "surrogateescape")
-        return int(text) if self._kind is int else text
-
-
-class _Topics:
-    """Topic ids as consecutive numbers from 0, in the order in which they were seen first."""
-
-    def __init__(self) -> None:
-        self.kind = _Kind("topic")
-        self._number: defaultdict[bytes, int] = defaultdict()
-        self._number.default_factory = self._number.__len__
-
-    def __len__(self) -> int:
-        return len(self._number)
-
-    def numbers(self, coded: Sequence[bytes]) -> IntArray:
-        return np.fromiter(map(self._number.__getitem__, coded), np.int64, len(coded))
-
-    def names(self, numbers: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
-        """The ids of these numbers as the caller had them."""
-        listed = list(self._number)
-        names = [self.kind.decoded(listed[number]) for number in numbers.tolist()]
-        # NumPy's own strings would lose a NUL at the end, and integers beyond 64 bits may become floats.
-        lossy = any(name.endswith("\0") if isinstance(name, str) else abs(name) >= 2**63 for name in names)
-        return np.array(names, dtype=object if lossy else None if names else str)
-
-
-def _matched(judged: _Rows, ranked: _Rows, n_topics: int) -> tuple[IntArray, IntArray]:
+def _matched(judged: Rows, ranked: Rows, n_topics: int) -> tuple[IntArray, IntArray]:
     """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic."""
     match, place = np.full(ranked.topic.size, -1), np.empty(ranked.topic.size, dtype=np.int64)
     by_topic = zip(_of_topics(judged, n_topics), _of_topics(ranked, n_topics), strict=True)
@@ -433,7 +335,7 @@ def _matched(judged: _Rows, ranked: _Rows, n_topics: int) -> tuple[IntArray, Int
     return match, place
 
 
-def _of_topics(rows: _Rows, n_topics: int) -> Iterator[tuple[IntArray, list[bytes]]]:
+def _of_topics(rows: Rows, n_topics: int) -> Iterator[tuple[IntArray, list[bytes]]]:
     """The rows of each topic with their documents, in the order of the caller."""
     order = np.argsort(rows.topic, kind="stable")
     stops = np.cumsum(np.bincount(rows.topic, minlength=n_topics))
@@ -441,7 +343,7 @@ def _of_topics(rows: _Rows, n_topics: int) -> Iterator[tuple[IntArray, list[byte
         yield mine, [rows.documents[row] for row in mine.tolist()]
 
 
-def _twice(rows: _Rows, numbers: IntArray, ids: list[bytes]) -> ValueError:
+def _twice(rows: Rows, numbers: IntArray, ids: list[bytes]) -> ValueError:
     first: dict[bytes, int] = {}
     for row, each in zip(numbers.tolist(), ids, strict=True):
         if each in first:
@@ -449,133 +351,12 @@ def _twice(rows: _Rows, numbers: IntArray, ids: list[bytes]) -> ValueError:
         first[each] = row
     places = dict.fromkeys((rows.where(first[each]), rows.where(row)))
     return ValueError(
-        f"a document must not stand twice in a topic; {rows.name(row)} does in {' and '.join(places)}. Remove the "
+        f"a document must not appear twice in a topic; {rows.name(row)} does in {' and '.join(places)}. Remove the "
         "duplicates."
     )
 
 
-def _rows(name: str, data: Any, topics: _Topics, documents: _Kind) -> _Rows:
-    if isinstance(data, (str, os.PathLike)):
-        rows = _of_file(name, data, topics, documents)
-    elif isinstance(data, Mapping):
-        rows = _of_mapping(name, data, topics, documents)
-    elif hasattr(data, "columns") and hasattr(data, "__getitem__"):
-        rows = _of_frame(name, data, topics, documents)
-    else:
-        raise TypeError(f"{name} must be {_SHAPES[name]}; got {type(data).__name__}.")
-    if not rows.topic.size:
-        raise ValueError(f"{name} must hold at least one document; got none.")
-    bad = ~np.isfinite(rows.value) if name == "qrels" else np.isnan(rows.value)
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        if name == "qrels":
-            must = "grades must be finite numbers", "Leave an unjudged document out of the qrels."
-        else:
-            must = "scores must not be NaN, which has no place in a ranking", "Find out why the model produced it."
-        raise ValueError(f"{must[0]}; got {rows.value[at]} in {rows.where(at)}. {must[1]}")
-    return rows
-
-
-def _of_file(name: str, path: str | os.PathLike[str], topics: _Topics, documents: _Kind) -> _Rows:
-    source = f"{name} ({os.fspath(path)})"
-    topics.kind.agree(str, source)
-    documents.agree(str, source)
-    ids: list[bytes] = []
-    columns: list[tuple[IntArray, FloatArray, IntArray]] = []
-    for block in readers.trec_lines(path, readers.QRELS if name == "qrels" else readers.RUN):
-        ids += block.documents
-        columns.append((topics.numbers(block.topics), block.values, block.numbers))
-    topic, value, number = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return _Rows(
-        source,
-        np.unique(topic),
-        topic,
-        ids,
-        value,
-        lambda row: shown(documents.decoded(ids[row])),
-        lambda row: f"{path}, line {number[row]}",
-    )
-
-
-def _of_mapping(name: str, data: Mapping[Any, Any], topics: _Topics, documents: _Kind) -> _Rows:
-    if not data:
-        raise ValueError(f"{name} must hold at least one topic; got an empty {type(data).__name__}.")
-    of_topic = topics.numbers(topics.kind.coded(list(data), name))
-    sizes: list[int] = []
-    ids: list[bytes] = []
-    values: list[FloatArray] = []
-    for topic, entries in data.items():
-        source = f"{name}[{shown(topic)}]"
-        listed = _entries(source, name, entries)
-        sizes.append(len(listed))
-        ids += documents.coded(list(listed), source)
-        if isinstance(listed, Mapping):
-            numbers = real_array(list(listed.values()), source)
-            if numbers.ndim != 1:
-                raise TypeError(f"{source} must hold one number a document; got {shown(next(iter(listed.values())))}.")
-            with np.errstate(invalid="ignore"):  # of a NaN that signals, which is refused in time
-                values.append(numbers.astype(np.float64))
-        else:
-            values.append(-np.arange(len(listed), dtype=np.float64))
-    return _named(name, of_topic, np.repeat(of_topic, sizes), ids, np.concatenate(values), topics, documents)
-
-
-def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[Any]:
-    if isinstance(entries, Mapping):
-        if name == "qrels" and not entries:
-            raise ValueError(f"{source} must judge a document; got none. Leave the topic out.")
-        return entries
-    if name == "run" and (
-        isinstance(entries, (list, tuple)) or (isinstance(entries, np.ndarray) and entries.ndim == 1)
-    ):
-        return list(entries)
-    shape = "{document: grade}" if name == "qrels" else "{document: score} or [document, ...], the best first"
-    raise TypeError(f"{source} must be {shape}; got {type(entries).__name__}.")
-
-
-def _of_frame(name: str, frame: Any, topics: _Topics, documents: _Kind) -> _Rows:
-    value = "label" if name == "qrels" else "score"
-    has = list(getattr(frame, "column_names", frame.columns))  # of a pyarrow table, columns are arrays
-    missing = [column for column in ("qid", "docno", value) if column not in has]
-    if missing:
-        raise ValueError(
-            f"{name} as a data frame must have columns qid, docno and {value}; got "
-            f"{shown_text(', '.join(map(str, has)))}. Rename the one that is meant by {missing[0]}."
-        )
-    topic = topics.numbers(topics.kind.coded(_listed(frame, "qid", name), f"{name}, column qid,"))
-    ids = documents.coded(_listed(frame, "docno", name), f"{name}, column docno,")
-    with np.errstate(invalid="ignore"):  # as above
-        values = real_array(frame[value], f"column {value} of {name}").astype(np.float64)
-    return _named(name, np.unique(topic), topic, ids, values, topics, documents)
-
-
-def _listed(frame: Any, column: str, name: str) -> list[Any]:
-    ids = frame[column]
-    if hasattr(ids, "to_list"):  # NumPy's strings would lose a NUL at the end, which those of polars become
-        listed: list[Any] = ids.to_list()
-        return listed
-    return list(plain_array(ids, f"column {column} of {name}").tolist())
-
-
-def _named(
-    name: str,
-    of_topic: IntArray,
-    topic: IntArray,
-    ids: list[bytes],
-    values: FloatArray,
-    topics: _Topics,
-    documents: _Kind,
-) -> _Rows:
-    def of(row: int) -> str:
-        return shown(documents.decoded(ids[row]))
-
-    def where(row: int) -> str:
-        return f"{name}[{shown(topics.names(topic[[row]]).tolist()[0])}], document {of(row)}"
-
-    return _Rows(name, of_topic, topic, ids, values, of, where)
-
-
-def _some(topics: _Topics, flags: NDArray[np.bool_]) -> str:
+def _some(topics: Topics, flags: NDArray[np.bool_]) -> str:
     numbers = np.flatnonzero(flags)
     some = ", ".join(map(shown, topics.names(numbers[:3]).tolist()))
     return some + (f", ... ({numbers.size} topics)" if numbers.size > 3 else "")

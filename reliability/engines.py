@@ -370,7 +370,7 @@ def one_input(number: int, engines: dict[str, Engine], counts: dict[str, int]) -
             if not same(got, expected):
                 wrong.append(f"input {number}, {engine_name}, {ndcg}: {got} where {expected}")
         naive = outcome(careless)
-    refused = isinstance(naive, str) and "must lie whole in one part" in naive
+    refused = isinstance(naive, str) and "must be entirely in one part" in naive
     impossible = isinstance(expected, str) and isinstance(naive, str)
     if not impossible and (refused != bool(n_cut) or not (n_cut or same(naive, expected))):
         wrong.append(f"input {number}, parts of files, {n_cut} cuts, {ndcg}: {naive} where {expected}")

@@ -22,7 +22,7 @@ from ndcg_ml.cli.compare import compare
 from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
 from ndcg_ml.cli.output import IDS_IN_JSON, Screen, columns, finite, print_json
 from ndcg_ml.demo.run import demo
-from ndcg_ml.explain import Explanation, explain_difference
+from ndcg_ml.explain import METHODS, Explanation, by_effect, explain_difference
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.presets import MIRRORS, Mirror
 from ndcg_ml.result import Evaluation, at_cutoff
@@ -242,12 +242,9 @@ def _show_means(screen: Screen, result: Evaluation[Any]) -> None:
     screen.fact("queries", f"{result.n_queries}; one that is empty {empty_in_words(result.flavor)}")
     screen.fact("documents", f"{int(result.per_query.n_docs.sum())} ranked")
     if isinstance(result, RunEvaluation):
-        for name, ids, fate in (
-            ("not in run", result.qrels_only, {"qrels": "counted as retrieving nothing"}),
-            ("not in qrels", result.run_only, {"run": "counted as unjudged"}),
-        ):
+        for _, other, ids, fate in result.one_sided():
             words = f"{len(ids)} topics" if len(ids) != 1 else f"1 topic ({screen.text(ids[0])})"
-            screen.fact(name, f"{words}, {fate.get(result.queries, 'left out')}" if len(ids) else "no topic")
+            screen.fact(f"not in {other}", f"{words}, {fate}" if len(ids) else "no topic")
     screen.flavor(result.flavor.replace(k=rows[0][0] if len(rows) == 1 else None))
 
 
@@ -369,29 +366,20 @@ def _show_explanation(screen: Screen, result: Explanation) -> None:
     for name, flavor, value in (("a", result.flavor_a, result.value_a), ("b", result.flavor_b, result.value_b)):
         screen.flavor(flavor, f"{name}   {screen.number(value)}")
     screen.print()
-    effective = [part for part in result.parts if abs(part.contribution) > 1e-15]
-    idle = [part.name for part in result.parts if part not in effective]
+    effective, idle = by_effect(result.parts)
     table = columns(screen, "switch", "a", "b", "contribution", left=3)
     for part in effective:
-        values = (", ".join(map(switch_text, side)) for side in (part.a, part.b))
-        table.add_row(part.name, *values, screen.number(part.contribution, sign=True))
+        table.add_row(part.name, *part.values_text(), screen.number(part.contribution, sign=True))
     table.add_row("b - a", "", "", screen.number(result.difference, sign=True))
     screen.print(table)
     screen.print()
     if idle:
         screen.fact("no effect", ", ".join(idle))
     if result.parts:
-        how = {
-            "shapley": "Shapley values: the mean effect of a switch over all orders of changing them",
-            "order": "one switch after another from a to b, in the order of the flavor's fields",
-        }
-        screen.fact("method", how[result.method])
+        screen.fact("method", METHODS[result.method])
     if result.queries:
         table = columns(screen, "qid", "contribution", "a", "b", "documents", "tied", "empty")
         for query in result.queries:
-            empty = {(True, True): "both", (True, False): "a", (False, True): "b"}.get(
-                (query.empty_a, query.empty_b), "-"
-            )
             table.add_row(
                 screen.text(query.qid),
                 screen.number(query.contribution, sign=True),
@@ -399,7 +387,7 @@ def _show_explanation(screen: Screen, result: Explanation) -> None:
                 screen.number(query.value_b),
                 str(query.n_docs),
                 str(query.tied),
-                empty,
+                query.empty_text(),
             )
         screen.print()
         screen.print(table)
@@ -498,9 +486,7 @@ def identify(
 
 
 def _show_matches(screen: Screen, result: Identification, value: Decimal, top: int, queries: str | None) -> None:
-    count = len(result.matches)
-    cut = ", if it was cut off rather than rounded" if result.truncated else ""
-    screen.print(f"{value}: {count} match{'es' * (count > 1)}{cut}" if count else f"{value}: no match. The nearest are")
+    screen.print(f"{value}: {result.count_text()}")
     screen.print()
     listed = result.matches or result.nearest
     table = columns(screen, "flavor", "value", "others")
@@ -515,11 +501,8 @@ def _show_matches(screen: Screen, result: Identification, value: Decimal, top: i
     screen.fact("tried", f"{result.n_tried} flavors")
     if queries is not None and not result.matches:
         screen.fact("topics", f"those of --queries {queries}; VALUE may be a mean over others")
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in result.not_tried.items():
-        by_reason.setdefault(reason, []).append(name)
-    for reason, names in by_reason.items():
-        screen.fact("not tried", f"{', '.join(names)}: {reason}")
+    for line in result.not_tried_text():
+        screen.fact("not tried", line)
 
 
 def _show_first(screen: Screen, result: Identification, match: Match) -> None:
@@ -529,6 +512,5 @@ def _show_first(screen: Screen, result: Identification, match: Match) -> None:
     others = [name for name in match.presets if name != match.name]
     if others:
         screen.fact("same value", ", ".join(others))
-    for switch, values in match.free.items():
-        why = f" ({result.reasons[switch]})" if switch in result.reasons else ""
-        screen.fact("", f"{switch} may be {', '.join(map(switch_text, values))}{why}")
+    for line in result.free_text(match):
+        screen.fact("", line)

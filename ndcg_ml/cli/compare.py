@@ -15,6 +15,7 @@ from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, Inputs, cut_off, digits_
 from ndcg_ml.cli.output import Screen, columns, finite, print_json
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
+from ndcg_ml.runs import Which
 
 __all__ = ["Paired", "compare", "paired_difference"]
 
@@ -67,7 +68,7 @@ def compare(
     run_b: str,
     qrels: str | None,
     labels: str | None,
-    queries: str | None,
+    queries: Which | None,
     flavor: Flavor | None,
     at: tuple[int | None] | None,
     resamples: int,

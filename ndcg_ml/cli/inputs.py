@@ -21,7 +21,7 @@ from ndcg_ml.cli.output import printable_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_columns, read_letor
 from ndcg_ml.result import Evaluation
-from ndcg_ml.runs import align, evaluate_run
+from ndcg_ml.runs import Which, align, evaluate_run
 from ndcg_ml.score import evaluate
 
 __all__ = [
@@ -74,7 +74,7 @@ class Inputs:
     qrels, run : str or None
         TREC judgements and ranking.
     labels, scores : str or None
-        LETOR/SVMlight labels with one score a line.
+        LETOR/SVMlight labels with one score per line.
     table : str or None
         CSV or parquet.
     queries : {"qrels", "run", "both"} or None
@@ -86,7 +86,7 @@ class Inputs:
     labels: str | None = None
     scores: str | None = None
     table: str | None = None
-    queries: str | None = None
+    queries: Which | None = None
 
     def __post_init__(self) -> None:
         forms = (("--qrels", "--run"), ("--labels", "--scores"), ("--table",))
@@ -170,7 +170,8 @@ class Inputs:
 
             [stdin] = [field.name for field in fields(self) if getattr(self, field.name) == "-"]
             try:
-                yield replace(self, **{stdin: str(path)})
+                changed: dict[str, Any] = {stdin: str(path)}
+                yield replace(self, **changed)
             except (ValueError, TypeError, ImportError) as error:
                 raise ValueError(str(error).replace(f"{folder}{os.sep}", "")) from error
 

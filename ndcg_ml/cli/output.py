@@ -29,7 +29,7 @@ text.
 """
 """For the help of a command."""
 
-# Wider than any table: what reads a pipe wants one line a row.
+# Wider than any table, so that a program reading a pipe gets one line per row.
 _UNWRAPPED = 1_000_000
 # Characters for the name of a fact.
 _NAME = 12

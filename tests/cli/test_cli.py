@@ -494,7 +494,7 @@ def test_decimals_are_those_that_value_is_written_with():
 def test_identify_without_a_match_exits_with_1():
     result = invoke(f"identify 0.12345 -k 3 {TREC}")
     assert result.exit_code == 1
-    assert result.stdout.startswith("0.12345: no match. The nearest are\n")
+    assert result.stdout.startswith("0.12345: no match; the nearest are\n")
     assert "--queries qrels" in result.stdout
     assert result.stderr == ""
     as_json = invoke(f"identify 0.12345 -k 3 {TREC} --json")

@@ -289,7 +289,7 @@ def test_a_query_in_two_parts_is_recognised(name: str) -> None:
 )
 def test_ids_of_unlike_types_are_refused(first: Any, second: Any) -> None:
     parts = [evaluate_part([1], [1], qid=ids) for ids in (first, second)]
-    with pytest.raises(TypeError, match="query ids must be of one type in all parts"):
+    with pytest.raises(TypeError, match="query ids must have one type in all parts"):
         sum(parts)
 
 
@@ -311,7 +311,7 @@ def test_ids_that_have_no_number_are_refused(ids: Any) -> None:
 @pytest.mark.parametrize("qid", [-7, 12])
 def test_a_query_in_two_parts_is_named_by_its_number(qid: int) -> None:
     part = evaluate_part([1, 1], [1, 2], qid=[qid, qid + 100])
-    with pytest.raises(ValueError, match=rf"is in two of the parts \(query {qid}, for one\)\. Either"):
+    with pytest.raises(ValueError, match=rf"is in two of the parts \(such as query {qid}\)\. Either"):
         part + evaluate_part([1], [1], qid=[qid])
 
 
@@ -549,7 +549,7 @@ def test_a_part_that_cannot_be_is_refused(changes: dict[str, Any], message: str)
 
 def test_a_text_is_a_str_with_every_key_once() -> None:
     assert PartialEvaluation.from_json(changed()) == PartialEvaluation.from_json(changed().encode())
-    with pytest.raises(ValueError, match="a key stands in it twice"):
+    with pytest.raises(ValueError, match="a key appears twice in it"):
         PartialEvaluation.from_json(changed().replace("{", '{"n_docs": 7, ', 1))
     with pytest.raises(ValueError, match="its keys must be"):
         PartialEvaluation.from_json(json.dumps({"ndcg_ml": 1}))
@@ -725,7 +725,7 @@ def test_ids_that_a_stream_cannot_tell_apart_are_refused() -> None:
 def test_batches_of_a_stream_evaluated_alone_are_refused_when_merged() -> None:
     y, s, qid = stream()
     parts = [evaluate_part(*rows[:2], qid=rows[2]) for rows in cut((y, s, qid), [50, 100])]
-    with pytest.raises(ValueError, match="the data were cut inside a query"):
+    with pytest.raises(ValueError, match="a query was cut in two"):
         sum(parts)
 
 
@@ -733,7 +733,7 @@ def test_batches_of_a_stream_evaluated_alone_are_refused_when_merged() -> None:
 def test_a_query_that_comes_back_is_refused(n_batches: int) -> None:
     batches = [([1, 0], [0.1, 0.2], [2 * i, 2 * i + 1]) for i in range(n_batches)]
     assert evaluate_batches(batches).n_queries == 2 * n_batches
-    with pytest.raises(ValueError, match=r"a query came back after others\. Sort the rows"):
+    with pytest.raises(ValueError, match=r"a query reappeared after other queries\. Sort the rows"):
         evaluate_batches([*batches, ([1], [1], [0])])
 
 
@@ -743,7 +743,7 @@ def test_a_query_may_be_longer_than_many_batches() -> None:
 
 
 def test_ids_of_a_stream_keep_their_type() -> None:
-    with pytest.raises(TypeError, match=r"of one type in all parts, .*; got int and str"):
+    with pytest.raises(TypeError, match=r"one type in all parts, .*; got int and str"):
         evaluate_batches([([1], [1], [7]), ([1], [1], ["7"])])
 
 

@@ -363,7 +363,7 @@ def test_align_gives_arrays_for_the_other_functions(queries):
         ({"q1": {"d1": math.inf}}, RUN, ValueError, "grades must be finite numbers; got inf"),
         ({"q1": {"d1": "1"}}, RUN, TypeError, r"qrels\['q1'\] must hold real numbers"),
         ({"q1": {"d1": None}}, RUN, ValueError, r"grades must be finite.*got nan in qrels\['q1'\], document 'd1'"),
-        ({"q1": {"d1": [1]}}, RUN, TypeError, r"qrels\['q1'\] must hold one number a document; got \[1\]"),
+        ({"q1": {"d1": [1]}}, RUN, TypeError, r"qrels\['q1'\] must hold one number per document; got \[1\]"),
         ({"q1": ["d1"]}, RUN, TypeError, r"qrels\['q1'\] must be {document: grade}; got list"),
         (QRELS, {"q1": "d1"}, TypeError, r"run\['q1'\] must be {document: score} or \[document, ...\].*got str"),
         (QRELS, {"q1": {"d1", "d2"}}, TypeError, r"run\['q1'\] must be .* got set"),

@@ -24,7 +24,7 @@ from ndcg_ml import PartialEvaluation, evaluate_part, ndcg_score
 
 PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
 DATA = "The data of this page"
-CUT = re.compile(r"a query must lie whole in one part; (\d+) of the quer")
+CUT = re.compile(r"every query must be entirely in one part; (\d+) of the quer")
 
 
 def blocks(section: str) -> list[str]:
@@ -113,7 +113,7 @@ def test_files_larger_than_memory(page, library, capsys):
     assert (by_library.n_queries, by_library.n_docs) == (400, len(page["qid"]))
     assert by_library.value == pytest.approx(page["expected"], abs=1e-12, rel=0)
     if library == "duckdb":
-        assert "a query came back after others" in capsys.readouterr().out
+        assert "a query reappeared after other queries" in capsys.readouterr().out
     else:  # each batch by itself
         table = {"polars": lambda: pl.scan_parquet("any_row/*.parquet").collect().iter_slices(1000)}.get(
             library, lambda: page["table"].to_batches(1000)

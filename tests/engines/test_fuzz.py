@@ -169,7 +169,7 @@ def test_a_damaged_parquet_file_is_named(tmp_path):
 def test_lists_in_a_parquet_file_are_no_ids(tmp_path):
     path = tmp_path / "rows"
     parquet(path, qid=[[1, 2], [1, 2]], label=[1, 0], score=[1, 2])
-    with pytest.raises(readers.DataFileError, match="column qid must hold one id a row; got lists or records"):
+    with pytest.raises(readers.DataFileError, match="column qid must hold one id per row; got lists or records"):
         readers.read_columns(path)
 
 

@@ -24,7 +24,7 @@ def test_spark(tmp_path):
         try:
             merged(unsorted.mapInArrow(part, "part string"))
         except Exception as error:
-            print("a query came back after others" in str(error))
+            print("a query reappeared after other queries" in str(error))
         spark.stop()
     """
     out = run_as_script(tmp_path, setup, *others, checks)

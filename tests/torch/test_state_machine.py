@@ -148,7 +148,7 @@ class PartMachine(Tracks):
     @rule(data=st.data())
     def repeat(self, data: st.DataObject) -> None:
         again = self.of([data.draw(st.sampled_from(self.seen))])
-        with pytest.raises(ValueError, match="must lie whole in one part"):
+        with pytest.raises(ValueError, match="must be entirely in one part"):
             self.part + again
 
     @invariant()
