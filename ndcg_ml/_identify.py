@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._aggregate import Totals
-from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
+from ndcg_ml._checks import KSpec, cutoffs, finite_number, optional_whole_number
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._gains import gain
-from ndcg_ml._shown import shown
 from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.prepared import Prepared
@@ -57,8 +56,9 @@ class Match:
     n_others : int
         How many other combinations of switches have the same value to 1e-12 on the data.
     free : dict of str to tuple
-        The switches that can be changed, one at a time, without changing the value: their values that do as well, the
-        flavor's own first. (A table of gains comes with the ``off_table`` of its preset, a top grade with ``max``.)
+        The switches that can be changed, one at a time, without changing the value: the values that give the same
+        number, the flavor's own first. (A table of gains comes with the ``off_table`` of its preset, a top grade with
+        ``max``.)
     """
 
     name: str
@@ -80,7 +80,7 @@ class Identification:
     decimals : int or None
         The decimals to which it was rounded.
     truncated : bool
-        Whether nothing rounds to the number, and the matches are what is cut off to it.
+        Whether nothing rounds to the number, and the matches are flavors whose value is cut off to it.
     matches : tuple of Match
         Those with a preset first.
     nearest : tuple of Match
@@ -90,7 +90,7 @@ class Identification:
     not_tried : dict of str to str
         Presets and switches that the data rule out, and why.
     reasons : dict of str to str
-        What in the data makes a switch idle, for those where that can be said.
+        Why switches have no effect on these data, where a reason is known.
     """
 
     value: float
@@ -197,14 +197,14 @@ def identify(
     value : float
         The reported NDCG.
     y_true, y_score, qid, group, mask, retrieved, doc_id, query_weight
-        As for ``ndcg_score``. Give all that the reporting library saw: `doc_id` where it orders ties by id,
-        `retrieved` where it knows of judged documents that were not retrieved.
+        As for ``ndcg_score``. Pass everything that the reporting library saw: `doc_id` if it orders ties by id,
+        `retrieved` if it knows of judged documents that were not retrieved.
     k : int, None or sequence of them, optional
         The cut-off, where it is known, or several to choose from. Default: each preset's own, and no cut-off, 1, 3, 5,
         10, 20 and 100.
     decimals : int or None, default 4
-        The decimals to which the number was rounded: a flavor matches within half a unit of the last one, and a
-        hundredth of a unit for the library's own rounding. None is an exact number, which matches to 1e-9.
+        The decimals to which the number was rounded: a flavor matches within half a unit of the last one, plus a
+        hundredth of a unit for the library's own rounding. None means an exact number, which matches to 1e-9.
 
     Returns
     -------
@@ -214,26 +214,27 @@ def identify(
     Raises
     ------
     TypeError, ValueError
-        `value` is not a finite number, `decimals` not an integer >= 0, or as for ``ndcg_score`` whatever the flavor.
+        `value` is not a finite number, `decimals` not an integer >= 0, or as for ``ndcg_score`` under any flavor.
 
     Notes
     -----
-    Tried are every preset, and every combination of gain (linear, exponential, binary, and the tables of presets),
+    It tries every preset, and every combination of gain (linear, exponential, binary, and the tables of presets),
     discount (with the bases of presets), ideal (global, recall, local, and max with the highest label), ideal_depth
-    (k, all), ties, empty (0, 1, skip), aggregate, score_dtype and k; of negative where labels are negative, and of
-    unjudged where labels are missing. What else there is, is tried as the presets have it. The discounts ``ln`` and
+    (k, all), ties, empty (0, 1, skip), aggregate, score_dtype and k; also of negative if labels are negative, and of
+    unjudged if labels are missing. All other switches are tried only as the presets set them. The discounts ``ln`` and
     ``log2`` give one NDCG, and ``log2`` stands for both. What the data rule out, such as ``ties="docid"`` without
-    ids, is listed in ``not_tried``. That takes some hundred rankings, a second for 10 000 documents.
+    ids, is listed in ``not_tried``. This takes a few hundred rankings, a second for 10 000 documents.
 
-    Flavors with the same number to 1e-12 are one match: the data cannot tell them apart. It is named after a preset
-    if there is one, else after the preset from which the fewest switches differ.
+    Flavors whose values agree to 1e-12 are one match, because the data cannot tell them apart. It is named after a
+    preset if there is one, otherwise after the preset from which the fewest switches differ.
 
-    Order of the matches: those with a preset first. Where the value has more decimals than `decimals` the nearest one
-    comes first. Where it has not, all agree with it equally well, and a preset at its own cut-off comes before others,
-    then the order is that of ``PRESETS``; this is also the order of presets that coincide. Matches without a preset
-    follow, the fewest changes from one first.
+    Matches with a preset come first. If the value has more decimals than `decimals`, they are ordered by their distance
+    from it. Otherwise all agree with it equally well: a preset at its own cut-off comes before others, then the order
+    is that of ``PRESETS``, as it is among presets that coincide. Matches without a preset follow, those with the fewest
+    changes first.
 
-    If nothing rounds to the value and it has no more than `decimals` decimals, what is cut off to it matches.
+    If nothing rounds to the value and it has no more than `decimals` decimals, flavors match whose value is cut off to
+    it.
 
     Examples
     --------
@@ -242,7 +243,7 @@ def identify(
     >>> result.matches[0].name
     'lightgbm@3'
     """
-    number = _check_value(value)
+    number = finite_number(value, "value")
     digits = optional_whole_number(decimals, "decimals", "if it is exact", 0)
     tried = None if isinstance(k, EllipsisType) else cutoffs(k, Flavor())[0]
     queries = Queries.read(
@@ -259,15 +260,6 @@ def identify(
     presets = _preset_candidates(data, tried, rank, not_tried)
     grid = _Grid.of(data, tried, rank, not_tried)
     return _identification(number, digits, presets, grid, data, not_tried)
-
-
-def _check_value(value: object) -> float:
-    if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
-        raise TypeError(f"value must be the reported NDCG, a finite number; got {shown(value)}.")
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"value must be the reported NDCG, a finite number; got {shown(value)}.")
-    return number
 
 
 # -- the data -------------------------------------------------------------------------------------------------------
@@ -312,7 +304,7 @@ class _Data(NamedTuple):
         )
 
     def representative(self, flavor: Flavor) -> Flavor:
-        """One flavor for all that have the same value on these data at every cut-off, whatever the scores."""
+        """One flavor for all that have the same value on these data at every cut-off, for any scores."""
         same: dict[str, Any] = {}
         if not self.tied:
             same["ties"] = "average"
@@ -334,7 +326,7 @@ class _Data(NamedTuple):
         return tuple(gain(flavor, np.array(self.grades)).tolist())
 
     def reasons(self) -> dict[str, str]:
-        """What may make a switch idle, said where one is."""
+        """Why a switch may have no effect, by switch."""
         found = {}
         if not self.tied:
             found["ties"] = "no two documents of a query have the same score"

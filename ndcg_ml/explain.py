@@ -243,29 +243,29 @@ def explain_difference(
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score`` under either flavor; and ValueError where a value is nan, because a query is empty under
+        As for ``ndcg_score`` under either flavor; and ValueError if a value is nan because a query is empty under
         ``empty=nan``.
 
     Notes
     -----
     Parts are Shapley values: the effect of changing a switch from its value in a to that in b, averaged over all
     orders in which the switches can be changed. They do not depend on an order, a switch without effect gets 0, and
-    exchanging a and b changes their signs. With more than seven parts that need a ranking of their own (all do but
-    k, empty, aggregate, and what cannot matter, such as negative without negative labels), which takes 128
-    rankings, the switches are changed one after another in the order of the flavor's fields; ``method`` says which
-    it was.
+    exchanging a and b changes their signs. Seven parts that each need a ranking (all do except k, empty, aggregate,
+    and those that cannot matter, such as negative without negative labels) take 128 rankings. With more of them, the
+    switches are changed one after another in the order of the flavor's fields. ``method`` says which it was.
 
     Switches that only make sense together are one part: ``gain`` with ``off_table``; ``discount`` with
     ``discount_base``; ``ideal`` with ``recall_depth``; ``ideal`` with ``max_grade`` where one of the ideals is
-    ``max``; and these with a ``gain`` table that lacks the other's ``max_grade``. So are switches of which a
-    mixture is undefined on the data, though both flavors are defined: ``empty="raise"`` (or nan, or "skip" with
-    nothing left) of the one flavor where the gain or the ideal of the other makes a query empty; a gain table of
-    the one and ``negative="allow"`` of the other, on negative labels. Those are joined in pairs, first the pair
-    whose joining avoids most of the undefined mixtures, until none is left.
+    ``max``; and these with a ``gain`` table that lacks the other's ``max_grade``. Switches are also joined if a
+    mixture of them is undefined on the data although both flavors are defined: ``empty="raise"`` (or nan, or "skip"
+    with nothing left) of one flavor when the gain or the ideal of the other makes a query empty; a gain table of one
+    and ``negative="allow"`` of the other, on negative labels. They are joined in pairs, starting with the pair that
+    avoids most of the undefined mixtures, until none is left.
 
-    With the value a mean of the queries' NDCG by their shares (for micro, the shares of the ideal DCG), a query
-    contributes share_b (ndcg_b - m) - share_a (ndcg_a - m), m halfway between the two values. Where both flavors give
-    it the same share, that is share (ndcg_b - ndcg_a); one that only b leaves out lifts b's value if it is below m.
+    The value is a mean of the queries' NDCG weighted by their shares (for micro, the shares of the ideal DCG), and a
+    query contributes share_b (ndcg_b - m) - share_a (ndcg_a - m), where m is halfway between the two values. If both
+    flavors give it the same share, that is share (ndcg_b - ndcg_a); a query that only b leaves out raises b's value if
+    it is below m.
 
     L. Shapley, A value for n-person games, Contributions to the Theory of Games II, 1953.
 

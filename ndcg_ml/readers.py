@@ -1,7 +1,7 @@
 """Judgements, rankings and scored rows from files: TREC qrels and runs, LETOR/SVMlight labels, CSV and parquet.
 
-Ids stay what the file says: text is never read as a number, hashed or cut. A line that is not of the form is refused
-with the name of the file and its number.
+Ids stay what the file says: text is never read as a number, hashed or cut. A line of another form is refused, with the
+name of the file and the number of the line.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
     Raises
     ------
     DataFileError
-        A line has too few or too many columns, its grade or score is no number or NaN, a grade is infinite; the file
-        has no lines or one of more than 16 MiB, is not text, or is damaged.
+        A line has too few or too many columns, its grade or score is not a number, or a grade is infinite; the file
+        has no lines, or one of more than 16 MiB, is not text, or is damaged.
     OSError
         The file cannot be read.
 
@@ -229,7 +229,7 @@ def read_letor(labels: AnyPath, scores: AnyPath) -> ScoredRows:
     Raises
     ------
     DataFileError
-        A line is not of that form, some lines have a ``qid:`` and others not, the grade is not finite, a score is
+        A line has another form, some lines have a ``qid:`` and others not, the grade is not finite, a score is
         NaN, the numbers of lines differ, or query sizes do not sum to them.
     OSError
         A file cannot be read.

@@ -110,16 +110,17 @@ def evaluate_run(
         with columns ``qid``, ``docno``, ``label`` (pandas, polars, pyarrow).
     run : mapping, path or data frame
         ``{topic: {document: score}}``, higher is better; ``{topic: [document, ...]}``, the best first; the path of a
-        TREC run file (topic, Q0, document, rank, score, tag), of which rank and tag play no part; or a frame with
+        TREC run file (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored; or a frame with
         columns ``qid``, ``docno``, ``score``. Files may be compressed by gzip.
     flavor : Flavor or str, default "trec_eval"
-        As for ``ndcg_score``. Its ``unjudged`` says what a retrieved document without a judgement is: gain 0
-        ("zero"), removed before ranking ("condense") or an error ("raise"); its ``ties`` what order equal scores have.
+        As for ``ndcg_score``. Its ``unjudged`` decides what happens to a retrieved document without a judgement: it
+        gains 0 ("zero"), is removed before ranking ("condense") or is an error ("raise"). Its ``ties`` orders equal
+        scores.
     k : int, None or sequence of them, optional
         As for ``ndcg_score``. Default: the flavor's own, which for "trec_eval" is no cut-off.
     queries : {"qrels", "run", "both"}, default "qrels"
-        Which topics are averaged: all of the qrels, where one that the run lacks counts as retrieving nothing, all
-        of the run, or those in both.
+        Which topics are averaged: all of the qrels (one that the run lacks counts as retrieving nothing), all of the
+        run, or those in both.
 
     Returns
     -------
@@ -130,13 +131,13 @@ def evaluate_run(
     Raises
     ------
     DataFileError
-        A file has a line that is not of its form; a ValueError that names the file and the line.
+        A file has a line of another form. It is a ValueError that names the file and the line.
     TypeError
         An argument has the wrong type; ids are text on one side and integers on the other, or neither.
     ValueError
         A missing id; a document twice in a topic; NaN scores or grades; no topic in both, or no judged document
         retrieved; a retrieved document without a judgement under ``unjudged="raise"``; a topic in which nothing is
-        retrieved that the flavor would count 1 or leave out although it has relevant documents; or as for
+        retrieved, and which the flavor would score 1 or leave out although it has relevant documents; or as for
         ``ndcg_score``.
 
     See Also
@@ -150,8 +151,8 @@ def evaluate_run(
     pytrec_eval. Equal to trec_eval 9.0.8 to the 4 digits that it prints, and to pytrec_eval-terrier 0.5.11 to 1e-12.
     Its option ``-l`` (the lowest relevant grade) concerns binary measures and leaves NDCG as it is.
 
-    Ids are matched exactly: 7, "7" and "07" are three ids. Under ``ties="docid"`` equal scores are put in descending
-    byte order of the ids in UTF-8, integers by their decimal digits, so that a dict and the file written from it give
+    Ids are matched exactly: 7, "7" and "07" are three ids. Under ``ties="docid"`` equal scores are ordered by
+    descending id, as bytes in UTF-8; integers by their decimal digits, so that a dict and the file written from it give
     one value. Under ``ties="first"`` they keep the order of the run.
 
     judged@k counts documents with any grade, negative ones too, in the order of the flavor's scores and ties; where

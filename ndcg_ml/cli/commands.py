@@ -348,7 +348,7 @@ Example:
 def explain(
     data: Inputs, a: Flavor, b: Flavor, at: tuple[int | None] | None, top: int, digits: int, as_json: bool
 ) -> None:
-    """Say why two flavors disagree.
+    """Explain why two flavors disagree.
 
     The parts sum exactly to the difference: each is the effect of its switch, averaged over the orders in which the
     switches can be changed. The data are --qrels with --run, --labels with --scores, or --table, as for eval.

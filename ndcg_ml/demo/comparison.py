@@ -19,6 +19,7 @@ from torchmetrics.retrieval import RetrievalNormalizedDCG
 from ndcg_ml import PRESETS, Flavor, evaluate, ndcg_score
 from ndcg_ml.demo.problem import Split
 from ndcg_ml.lightgbm import NDCGEval
+from ndcg_ml.result import at_cutoff
 from ndcg_ml.sklearn import ndcg_scorer
 from ndcg_ml.torch import NDCG
 
@@ -59,7 +60,7 @@ def under_well_known_presets(flavor: Flavor, test: Split, predictions: Predictio
 def agreements(flavor: Flavor, test: Split, predictions: Predictions) -> list[Agreement]:
     """How far the adapters are from each other, and from the three libraries that compute an NDCG of their own."""
     k, n_queries = flavor.k, test.sizes.size
-    at = "" if k is None else f"@{k}"
+    at = at_cutoff(k)
     # No adapter is given document ids, which ties="docid" needs.
     presets = [PRESETS[name].replace(k=k) for name in WELL_KNOWN if PRESETS[name].ties != "docid"]
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ndcg_ml import PRESETS, Evaluation, Flavor
+from ndcg_ml.result import at_cutoff
 
 if TYPE_CHECKING:
     from ndcg_ml.demo.comparison import Agreement
@@ -21,7 +22,7 @@ __all__ = ["agreement_table", "as_json", "at", "models_table", "presets_table"]
 
 def at(flavor: Flavor) -> str:
     """NDCG with its cut-off, for headings."""
-    return "NDCG" if flavor.k is None else f"NDCG@{flavor.k}"
+    return f"NDCG{at_cutoff(flavor.k)}"
 
 
 def models_table(trained: Sequence[Trained], results: Mapping[str, Evaluation[Any]], flavor: Flavor) -> Table:

@@ -493,10 +493,10 @@ def test_json_and_text():
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"value": math.nan}, ValueError, "value must be the reported NDCG"),
-        ({"value": math.inf}, ValueError, "value must be the reported NDCG"),
-        ({"value": "0.5"}, TypeError, "value must be the reported NDCG"),
-        ({"value": True}, TypeError, "value must be the reported NDCG"),
+        ({"value": math.nan}, ValueError, "value must be a finite number"),
+        ({"value": math.inf}, ValueError, "value must be a finite number"),
+        ({"value": "0.5"}, TypeError, "value must be a finite number"),
+        ({"value": True}, TypeError, "value must be a finite number"),
         ({"decimals": -1}, ValueError, "decimals must be"),
         ({"decimals": 2.0}, TypeError, "decimals must be"),
         ({"decimals": True}, TypeError, "decimals must be"),
