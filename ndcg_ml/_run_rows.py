@@ -6,7 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,24 @@ from ndcg_ml._shown import shown, shown_text
 from ndcg_ml.groups import IntArray
 from ndcg_ml.queries import is_missing, plain_array, real_array
 
-__all__ = ["Ids", "Rows", "Topics", "read_rows"]
+__all__ = ["Frame", "Ids", "Rows", "RunLike", "Topics", "read_rows"]
 
 FloatArray = NDArray[np.float64]
+
+
+class Frame(Protocol):
+    """A data frame of pandas, polars or pyarrow."""
+
+    @property
+    def columns(self) -> Any:
+        """Names of the columns; of pyarrow, the columns."""
+
+    def __getitem__(self, column: Any, /) -> Any:
+        """A column."""
+
+
+RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
+"""Qrels or a run, in any form that ``evaluate_run`` takes."""
 
 _SHAPES = {
     "qrels": "{topic: {document: grade}}, a path to a TREC qrels file, or a data frame with columns qid, docno, label",
@@ -144,7 +159,7 @@ class Rows:
         return f"{self.source}[{shown(topic)}], document {self.name(row)}"
 
 
-def read_rows(name: str, data: Any, ids: Ids) -> Rows:
+def read_rows(name: str, data: RunLike, ids: Ids) -> Rows:
     """The rows of ``qrels`` or of a ``run`` (the name says which), their ids kept as `ids` keeps them."""
     if isinstance(data, (str, os.PathLike)):
         rows = _of_file(name, data, ids)
@@ -234,7 +249,7 @@ def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[A
     raise TypeError(f"{source} must be {shape}; got {type(entries).__name__}.")
 
 
-def _of_frame(name: str, frame: Any, ids: Ids) -> Rows:
+def _of_frame(name: str, frame: Frame, ids: Ids) -> Rows:
     value = "label" if name == "qrels" else "score"
     has = list(getattr(frame, "column_names", frame.columns))  # of a pyarrow table, columns are arrays
     missing = [column for column in ("qid", "docno", value) if column not in has]

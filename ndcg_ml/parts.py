@@ -376,7 +376,7 @@ def _ids_of(query_id: ArrayLike, n_queries: int) -> NDArray[Any]:
 
 
 def evaluate_batches(
-    batches: Iterable[Sequence[Any]],
+    batches: Iterable[Sequence[ArrayLike]],
     *,
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, one_of
-from ndcg_ml._run_rows import Ids, Rows, Topics, read_rows
+from ndcg_ml._run_rows import Ids, Rows, RunLike, Topics, read_rows
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.groups import IntArray
@@ -94,8 +94,8 @@ class RunEvaluation(Evaluation[Any]):
 
 
 def evaluate_run(
-    qrels: Any,
-    run: Any,
+    qrels: RunLike,
+    run: RunLike,
     *,
     flavor: Flavor | str = "trec_eval",
     k: KSpec = ...,
@@ -243,7 +243,7 @@ class AlignedRun:
         return {**rows, **queries}
 
 
-def align(qrels: Any, run: Any, *, queries: Which = "qrels") -> AlignedRun:
+def align(qrels: RunLike, run: RunLike, *, queries: Which = "qrels") -> AlignedRun:
     """Match a run with its judgements, document by document.
 
     Parameters

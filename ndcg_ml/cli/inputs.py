@@ -119,7 +119,7 @@ class Inputs:
     def evaluate(self, flavor: Flavor, ks: Sequence[int | None]) -> Evaluation[Any]:
         """NDCG at several cut-offs; a ``RunEvaluation`` of qrels and a run."""
         with self.refusals(), self._on_disk() as local:
-            if local.qrels is not None:
+            if local.qrels is not None and local.run is not None:
                 queries = self.queries or "qrels"
                 return evaluate_run(local.qrels, local.run, flavor=flavor, k=tuple(ks), queries=queries)
             return evaluate(**local._rows(), flavor=flavor, k=tuple(ks))
@@ -130,7 +130,7 @@ class Inputs:
             return local._rows()
 
     def _rows(self) -> dict[str, Any]:
-        if self.qrels is not None:
+        if self.qrels is not None and self.run is not None:
             return align(self.qrels, self.run, queries=self.queries or "qrels").arguments()
         if self.labels is not None and self.scores is not None:
             return read_letor(self.labels, self.scores).arguments()
