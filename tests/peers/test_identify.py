@@ -28,7 +28,7 @@ from strategies import flavors, problems
 from torchmetrics.retrieval import RetrievalNormalizedDCG
 
 from ndcg_ml import PRESETS, Flavor, ndcg_score
-from ndcg_ml import identification as module
+from ndcg_ml import _identify as module
 from ndcg_ml._identify import AXES, COMMON_KS, identify
 
 
