@@ -86,7 +86,7 @@ def ragged(scale: float) -> Iterator[Result]:
 
 
 def torch_cpu(scale: float) -> Iterator[Result]:
-    """CPU tensors, one id a row."""
+    """CPU tensors, one id per row."""
     for work in (workloads.ragged(scale), workloads.tiny(scale)):
         yield compare(
             f"torch on the CPU, sklearn flavor, k=10; {work.name}",

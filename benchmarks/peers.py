@@ -65,7 +65,7 @@ def sklearn_loop(work: Workload, k: int | None) -> Contender:
 
 
 def ours_in_torch(work: Workload, flavor: str, k: int | None, kernel: str) -> Contender:
-    """The metric on CPU tensors, flat with one id a row; or the torch kernel that serves devices, on the CPU."""
+    """The metric on CPU tensors, flat with one id per row; or the torch kernel that serves devices, on the CPU."""
     import torch
 
     from ndcg_ml.torch import NDCG, ndcg
@@ -86,7 +86,7 @@ def ours_in_torch(work: Workload, flavor: str, k: int | None, kernel: str) -> Co
 
 
 def ours_by_ids(work: Workload, flavor: str, k: int | None) -> Contender:
-    """``ndcg_score`` from one contiguous id a row, with the default number of threads."""
+    """``ndcg_score`` from one contiguous id per row, with the default number of threads."""
     qid = work.qid
     return Contender(
         "ndcg_ml.ndcg_score, qid=", lambda: ndcg_score(work.labels, work.scores, qid=qid, flavor=flavor, k=k), 1e-9

@@ -102,8 +102,9 @@ class Totals:
             else:
                 averaged = counted if flavor.empty == "skip" else slice(None)
                 each = ndcg[averaged, column]
-                # As above; an NDCG is infinite where the ideal leaves out all but a tiny gain.
-                numerator.append(weight[averaged] * np.where(weighted[averaged] | np.isnan(each), each, 0.0))
+                if self.weight is not None:  # as above; an ideal that leaves out all but a tiny gain makes it infinite
+                    each = np.where(weighted[averaged] | np.isnan(each), each, 0.0)
+                numerator.append(weight[averaged] * each)
                 denominator.append(weight[averaged])
         return Addends(numerator, denominator, scale, len(ndcg), empty.sum(axis=0))
 

@@ -25,7 +25,7 @@ _MANY_ROWS = 1 << 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Some queries of similar length, one a row, padded to one width.
+    """Some queries of similar length, one per row, padded to one width.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Groups:
         return Groups(sizes=sizes, starts=starts_of(sizes), order=order, n_rows=self.n_rows, ids=self.ids)
 
     def arranged(self, key: NDArray[Any]) -> Groups:
-        """The same queries with their rows sorted by a key (one a row of the caller), equal keys in input order."""
+        """The same queries with their rows sorted by a key (one per row of the caller), equal keys in input order."""
         order = np.arange(self.n_rows) if self.order is None else self.order
         order = order[np.lexsort((key[order], self.codes()))]
         return Groups(sizes=self.sizes, starts=self.starts, order=order, n_rows=self.n_rows, ids=self.ids)

@@ -378,7 +378,10 @@ def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
 @underflow_is_zero
 def real_array(value: Any, name: str) -> NDArray[Any]:
     """A real-valued array, float32 or float64 in native byte order, C-contiguous."""
-    array = plain_array(value, name)
+    return _real(plain_array(value, name), name)
+
+
+def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
     if array.dtype == object:
         odd = next((each for each in array.flat if isinstance(each, _NOT_REAL)), None)
         if odd is not None:  # NumPy would read a number in a string, and drop what is imaginary
@@ -407,7 +410,7 @@ def real_array(value: Any, name: str) -> NDArray[Any]:
 def _score_array(value: Any, name: str) -> NDArray[Any]:
     """As ``real_array``, of numbers whose order counts: where float64 would make some of them one, their ranks."""
     given = plain_array(value, name)
-    scores = real_array(given, name)
+    scores = _real(given, name)
     if not scores.size:
         return scores
     if given.dtype.kind == "f" and given.dtype.itemsize <= 8:

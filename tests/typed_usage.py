@@ -1,0 +1,26 @@
+"""What an editor knows of the public functions: checked by mypy, which refuses an ignored error that is none."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import numpy as np
+
+from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, ndcg_score
+
+flavor = Flavor(gain="exponential", ties="average", empty="skip", k=10)
+Flavor(gain=(0, 1, 3))
+Flavor(gain=lambda grade: grade / 2, discount=lambda rank: 1 / rank)
+Flavor(gain="exp")  # type: ignore[arg-type]
+Flavor(ties="stable")  # type: ignore[arg-type]
+Flavor(empty="zero")  # type: ignore[arg-type]
+
+labels, scores = [3, 0, 1], np.array([0.9, 0.1, 0.3])
+assert_type(ndcg_score(labels, scores, group=[3], flavor=flavor), float)
+assert_type(ndcg_score(labels, scores, group=[3], k=None), float)
+assert_type(ndcg_score(labels, scores, qid=["a", "a", "a"], k=(1, 5)), dict[int | None, float])
+assert_type(dcg_score(labels, scores, group=[3]), float)
+assert_type(evaluate(labels, scores, group=[3]), Evaluation[float])
+assert_type(evaluate(labels, scores, group=[3]).value, float)
+assert_type(evaluate(labels, scores, group=[3], k=[1, 5]).value, dict[int | None, float])
+ndcg_score(labels, scores, qid=["a", "a", "a"], query_weight={"a": 2.0})
