@@ -476,6 +476,33 @@ def test_a_callable_gain_travels_between_processes_where_they_import_it(tmp_path
     assert fourth.startswith("loky in_main parts must have one flavor; both print as ndcg[gain=<in_main>")
 
 
+FORMAT_1 = {
+    "{1: 1.0, None: 1.0}": '{"ndcg_ml": 1, "flavor": "ndcg[gain=exponential,discount=log2,ideal=recall,ties=first,'
+    'empty=1]", "k": [1, null], "n_queries": 2, "n_docs": 4, "n_empty": [1, 1], "numerator": [["0x1", 1], ["0x1", 1]], '
+    '"denominator": [["0x1", 1], ["0x1", 1]], "id_kind": "int", "ids": "BwAAAAAAAAAJAAAAAAAAAA=="}',
+    "0.6309297535714575": '{"ndcg_ml": 1, "flavor": "ndcg[gain=exponential,discount=log2,ideal=global,ties=average,'
+    'empty=0,aggregate=micro]", "k": null, "n_queries": 2, "n_docs": 4, "n_empty": [0], "numerator": '
+    '[["0x204db8f388553", 4947]], "denominator": [["0xccccccccccccd", 4945]], "id_kind": "str", "ids": '
+    '"QPieOVtmQi+EcsLjTYVPdQ=="}',
+    "0.9999999999191268": '{"ndcg_ml": 1, "flavor": "ndcg[gain=linear,discount=log2,ideal=global,ties=average,empty=0,'
+    'negative=allow]", "k": null, "n_queries": 2, "n_docs": 3, "n_empty": [0], "numerator": '
+    '[["0x104bd9849a6525a382b3289", -387]], "denominator": [["0x412f66128038eae48e053", -381]], "id_kind": "int", '
+    '"ids": "AQAAAAAAAAACAAAAAAAAAA=="}',
+    "no query": '{"ndcg_ml": 1, "flavor": "ndcg[gain=linear,discount=log2,ideal=recall,ties=average,empty=0]", '
+    '"k": null, "n_queries": 0, "n_docs": 0, "n_empty": [0], "numerator": [["0x0", 0]], "denominator": [["0x0", 0]], '
+    '"id_kind": "", "ids": ""}',
+}
+"""Texts as they were first written, by what they say."""
+
+
+@pytest.mark.parametrize("value", FORMAT_1)
+def test_a_text_of_format_1_is_read_and_written_as_it_was(value: str) -> None:
+    part = PartialEvaluation.from_json(FORMAT_1[value])
+    assert part.to_json() == FORMAT_1[value]
+    if part.n_queries:
+        assert str(part.value) == value
+
+
 def changed(**changes: Any) -> str:
     return json.dumps({**json.loads(evaluate_part([1, 0], [0, 1], qid=[1, 2]).to_json()), **changes})
 

@@ -108,6 +108,10 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a.parquet", stream())
     with pytest.raises(ValueError, match=r"a\.parquet: must have the columns nope, .*; nope is missing, the file has"):
         evaluate_parquet(path, label="nope", score="score", qid="query")
+    twice = tmp_path / "twice.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array([1])] * 4, ["grade", "score", "query", "score"]), twice)
+    with pytest.raises(DataFileError, match=r"twice\.parquet: must have each column once; got 'score' 2 times"):
+        evaluate_parquet(twice, **NAMES)
     with pytest.raises(TypeError, match="label must be the name of a column; got 3"):
         evaluate_parquet(path, label=3, score="score", qid="query")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="batch_rows must be an integer >= 1; got 0"):
