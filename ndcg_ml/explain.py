@@ -152,14 +152,10 @@ class Explanation:
             "n_queries": self.n_queries,
             "queries": [
                 {
+                    **{field.name: getattr(query, field.name) for field in fields(query)},
                     "qid": query.qid if isinstance(query.qid, (int, float, str)) else str(query.qid),
-                    "contribution": query.contribution,
                     "value_a": _finite(query.value_a),
                     "value_b": _finite(query.value_b),
-                    "n_docs": query.n_docs,
-                    "tied": query.tied,
-                    "empty_a": query.empty_a,
-                    "empty_b": query.empty_b,
                 }
                 for query in self.queries
             ],

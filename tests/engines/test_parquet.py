@@ -131,6 +131,15 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         evaluate_parquet(tmp_path / "text", **NAMES)
 
 
+def test_damage_that_is_met_on_the_way_is_reported_with_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.parquet", stream())
+    content = path.read_bytes()
+    page = content.index(b"\x15", pq.read_metadata(path).row_group(1).column(0).data_page_offset)
+    path.write_bytes(content[:page] + b"\xff" * 20 + content[page + 20 :])
+    with pytest.raises(DataFileError, match=r"a\.parquet: cannot be read as Parquet"):
+        evaluate_parquet(path, **NAMES, batch_rows=32)
+
+
 def test_the_progress_bar_counts_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = stream()
     path = written(tmp_path / "a.parquet", rows)
