@@ -49,6 +49,7 @@ class ExactSums(NamedTuple):
     @classmethod
     def total(cls, parts: Sequence[ExactSums]) -> ExactSums:
         """The sums of several sets of queries together."""
+        parts = [part for part in parts if any(chain(part.numerator, part.denominator))] or parts[:1]
         exponent = max(part.exponent for part in parts)
 
         def summed(columns: Iterable[tuple[Fraction, ...]]) -> Iterator[tuple[Fraction, int]]:
@@ -100,7 +101,7 @@ def magnitude(number: Fraction) -> int:
 
 def _times(number: Fraction, power: int) -> Fraction:
     """The number times 2^power; 0 where nothing could show it."""
-    if magnitude(number) + power < -_REACH:
+    if not number or magnitude(number) + power < -_REACH:
         return Fraction(0)
     return number * (1 << power) if power >= 0 else number / (1 << -power)
 

@@ -54,13 +54,13 @@ def blocks(path: AnyPath) -> Iterator[bytes]:
                     f"{before + stop} bytes. Check that the file is text, with one line for each row."
                 )
             if block:
-                yield _text_alone(path, block, start=not before)
+                yield _checked_text(path, block, start=not before)
             before += stop
         if rest:
-            yield _text_alone(path, rest, start=not before)
+            yield _checked_text(path, rest, start=not before)
 
 
-def _text_alone(path: AnyPath, block: bytes, *, start: bool) -> bytes:
+def _checked_text(path: AnyPath, block: bytes, *, start: bool) -> bytes:
     if b"\0" in block:
         raise DataFileError(
             f"{path}: holds a NUL byte, so it is not text in UTF-8 or another encoding that extends ASCII. "

@@ -1,4 +1,4 @@
-"""Parquet files: whole columns by pyarrow or polars, batches by pyarrow, and whatever these raise as one error."""
+"""Parquet files: whole columns by pyarrow or polars, batches by pyarrow, and one error for whatever they raise."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_parquet(path: AnyPath, needed: Sequence[str], optional: Sequence[str] =
     OSError
         The file cannot be read.
     """
-    with _damage_told(path):
+    with _as_data_file_error(path):
         try:
             file: Any = import_module("pyarrow.parquet").ParquetFile(path)
             names, read = file.schema_arrow.names, file.read
@@ -73,7 +73,7 @@ class ParquetStream:
                 "ndcg_ml.evaluate_parquet needs pyarrow. Install it with: pip install 'ndcg_ml[parquet]'"
             ) from error
         self._path, self._columns = path, columns
-        with _damage_told(path):
+        with _as_data_file_error(path):
             # Pages are read as they are needed; buffered ahead, a file of one row group would be in memory whole.
             self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
             chosen_columns(path, self._file.schema_arrow.names, columns)
@@ -87,7 +87,7 @@ class ParquetStream:
 
     def batches(self, rows: int) -> Iterator[list[NDArray[Any]]]:
         """The columns, in the order in which they were named, of that many rows at once."""
-        with _damage_told(self._path):
+        with _as_data_file_error(self._path):
             for batch in self._file.iter_batches(batch_size=rows, columns=list(self._columns), use_threads=False):
                 yield [batch.column(name).to_numpy(zero_copy_only=False) for name in self._columns]
 
@@ -102,8 +102,8 @@ def _as_array(column: Any) -> NDArray[Any]:
 
 
 @contextmanager
-def _damage_told(path: AnyPath) -> Iterator[None]:
-    """Whatever pyarrow or polars raise, each in its own types, is about this file."""
+def _as_data_file_error(path: AnyPath) -> Iterator[None]:
+    """Report whatever pyarrow or polars raise, each with types of its own, as an error about this file."""
     try:
         yield
     except (DataFileError, ImportError, MemoryError):

@@ -109,7 +109,9 @@ def _fields(stored: Any) -> dict[str, Any]:
     sums = _sums(listed["numerator"], listed["denominator"])
     for numerator, denominator, n_empty in zip(sums.numerator, sums.denominator, empties, strict=True):
         if flavor.aggregate == "macro":
-            _check_size(n_queries, magnitude(numerator) + sums.exponent, magnitude(denominator) + sums.exponent)
+            _check_size(
+                n_queries, *(magnitude(each) + sums.exponent if each else 0 for each in (numerator, denominator))
+            )
         _check_sums(flavor, n_queries, numerator, denominator, n_empty)
     kind = stored["id_kind"]
     _must(kind in (KINDS if n_queries else ("",)), f"id_kind must be that of the ids; it is {shown(kind)}")

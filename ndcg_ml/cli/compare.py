@@ -107,7 +107,16 @@ def compare(
     if not pairs.qid:
         raise BadInput(f"{run_a}, {run_b}: no query has a value in both, so there is nothing to compare.")
     paired = paired_difference(pairs.b - pairs.a, resamples=resamples, confidence=_CONFIDENCE, seed=seed)
-    comparison = _Comparison((run_a, run_b), chosen.replace(k=k), results, pairs, paired, resamples, seed, top)
+    comparison = _Comparison(
+        files=(run_a, run_b),
+        flavor=chosen.replace(k=k),
+        results=results,
+        pairs=pairs,
+        paired=paired,
+        resamples=resamples,
+        seed=seed,
+        top=top,
+    )
     if as_json:
         print_json(comparison.document())
     else:
@@ -225,7 +234,8 @@ def _paired(a: Evaluation[Any], b: Evaluation[Any]) -> _Pairs:
     )
 
 
-class _Comparison(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class _Comparison:
     """Everything that the command reports."""
 
     files: tuple[str, str]

@@ -574,6 +574,24 @@ def test_a_part_that_cannot_be_is_refused(changes: dict[str, Any], message: str)
     assert len(str(caught.value)) < 300
 
 
+def test_sums_of_any_size_are_read() -> None:
+    zero = PartialEvaluation.from_json(changed(numerator=[["0x0", 2**63 - 1]]))
+    assert zero.value == 0.0
+    assert json.loads(zero.to_json())["numerator"] == [["0x0", 0]]
+    tiny = {"numerator": [["0x1", 1 - 2**63]], "denominator": [["0x1", 1 - 2**63]]}
+    small = PartialEvaluation.from_json(changed(flavor="sklearn[aggregate=micro]", **tiny))
+    assert small.value == 1.0
+    assert json.loads(small.to_json())["numerator"] == tiny["numerator"]
+    assert small + evaluate_part([], [], qid=[], flavor=small.flavor) == small
+
+
+def test_a_cut_off_at_which_no_query_counts_may_stand_beside_a_large_ndcg() -> None:
+    flavor = Flavor(ideal="given", empty="skip")
+    part = evaluate_part([0, 1e-200, 1e100], [1, 2, 3], qid=[1, 1, 1], flavor=flavor, k=[1, 2])
+    assert part.n_empty == {1: 1, 2: 0}
+    assert PartialEvaluation.from_json(part.to_json()) == part
+
+
 def test_a_text_is_a_str_with_every_key_once() -> None:
     assert PartialEvaluation.from_json(changed()) == PartialEvaluation.from_json(changed().encode())
     with pytest.raises(ValueError, match="a key appears twice in it"):
