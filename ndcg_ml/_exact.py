@@ -21,6 +21,8 @@ _DIGITS = 53
 _REACH = 1 << 15
 # Entries whose halves of 27 bits add up exactly in float64.
 _CHUNK = 1 << 25
+# Up to this power of two sums are kept as they are; beyond it, and below its inverse, over the largest of them.
+_PLAIN = 1 << 12
 
 
 class ExactSums(NamedTuple):
@@ -31,7 +33,7 @@ class ExactSums(NamedTuple):
     numerator, denominator : tuple of Fraction
         Over 2^exponent. Their own denominators are powers of two.
     exponent : int
-        The power of two just above the largest of the sums, so that equal sums are equal tuples.
+        A function of the sums, so that equal sums are equal tuples.
     """
 
     numerator: tuple[Fraction, ...]
@@ -42,7 +44,8 @@ class ExactSums(NamedTuple):
     def of(cls, numerator: Iterable[tuple[Fraction, int]], denominator: Iterable[tuple[Fraction, int]]) -> ExactSums:
         """From pairs (number, power), each of which is the number times 2^power."""
         pairs = [list(numerator), list(denominator)]
-        exponent = max((magnitude(number) + power for number, power in chain(*pairs) if number), default=0)
+        largest = max((magnitude(number) + power for number, power in chain(*pairs) if number), default=0)
+        exponent = largest if abs(largest) > _PLAIN else 0
         numerators, denominators = (tuple(_times(number, power - exponent) for number, power in of) for of in pairs)
         return cls(numerators, denominators, exponent)
 
@@ -54,10 +57,16 @@ class ExactSums(NamedTuple):
 
         def summed(columns: Iterable[tuple[Fraction, ...]]) -> Iterator[tuple[Fraction, int]]:
             for column in zip(*columns, strict=True):
-                scaled = (_times(each, part.exponent - exponent) for each, part in zip(column, parts, strict=True))
-                yield sum(scaled, Fraction(0)), exponent
+                scaled = [_times(each, part.exponent - exponent) for each, part in zip(column, parts, strict=True)]
+                finest = max(each.denominator for each in scaled)  # a power of two, of which all others are factors
+                yield Fraction(sum(each.numerator * (finest // each.denominator) for each in scaled), finest), exponent
 
         return cls.of(summed(part.numerator for part in parts), summed(part.denominator for part in parts))
+
+    @property
+    def largest(self) -> int:
+        """The power of two just above the largest of the sums."""
+        return self.exponent + max((magnitude(each) for each in chain(*self[:2]) if each), default=0)
 
     def rounded(self, exponent: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The nearest float64 to each sum over 2^exponent."""
@@ -101,6 +110,8 @@ def magnitude(number: Fraction) -> int:
 
 def _times(number: Fraction, power: int) -> Fraction:
     """The number times 2^power; 0 where nothing could show it."""
+    if not power:
+        return number
     if not number or magnitude(number) + power < -_REACH:
         return Fraction(0)
     return number * (1 << power) if power >= 0 else number / (1 << -power)

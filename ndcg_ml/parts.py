@@ -102,7 +102,7 @@ class PartialEvaluation:
         """
         if not self.n_queries:
             raise ValueError("the part holds no query, so there is nothing to average. Merge it with others first.")
-        exponent = self.sums.exponent if self.flavor.aggregate == "micro" else 0
+        exponent = self.sums.largest if self.flavor.aggregate == "micro" else 0
         sums = Sums(*self.sums.rounded(exponent), exponent, self.n_queries, np.array(self.empties))
         if self.flavor.aggregate == "macro" and self.flavor.empty != "skip" and not (sums.denominator > 0).all():
             raise ValueError("query_weight must be above 0 for at least one query of all parts; it is 0 for every one.")
