@@ -20,7 +20,7 @@ from strategies import flavors
 import ndcg_ml
 from ndcg_ml import PRESETS, Flavor
 from ndcg_ml._checks import cutoffs
-from ndcg_ml.flavor import as_flavor
+from ndcg_ml.flavor import as_arguments, as_flavor
 from ndcg_ml.presets import MIRRORS
 
 AWKWARD = [0.1, 1 / 3, 1e-300, 5e-324, 1.7976931348623157e308, -2.5, 1e15, 1e16, 123456789012345.6, -0.0]
@@ -272,6 +272,52 @@ def test_metric_names_are_safe_in_logs(one, other):
         assert flavor.metric_name.replace("_", "").isalnum()
         assert flavor.replace(k=3).metric_name == flavor.replace(k=None).metric_name
     assert (one.metric_name == other.metric_name) == (one.replace(k=None) == other.replace(k=None))
+
+
+def test_metric_names_are_readable_near_a_preset():
+    assert Flavor().metric_name == "ndcg_linear"
+    assert Flavor(gain="exponential", k=10).metric_name == "ndcg_exponential"
+    assert Flavor(ties="first").metric_name == "ndcg_linear_ties_first"
+    assert Flavor.preset("lightgbm", ties="average", k=5).metric_name == "ndcg_lightgbm_ties_average"
+    assert Flavor.preset("sklearn", empty="skip", ties="worst").metric_name == "ndcg_sklearn_ties_worst_empty_skip"
+    far = Flavor(gain="binary", discount="reciprocal", ideal="local", ties="last", empty=1.0)
+    assert re.fullmatch("ndcg_[0-9a-f]{8}", far.metric_name)
+    assert re.fullmatch("ndcg_[0-9a-f]{8}", Flavor(gain=lambda grade: grade).metric_name)
+
+
+@given(flavors(callables=False))
+def test_the_short_text_is_read_back(flavor):
+    assert Flavor.parse(flavor.short_text) == flavor
+    assert len(flavor.short_text) <= len(str(flavor))
+
+
+@pytest.mark.parametrize(
+    ("flavor", "text"),
+    [
+        (Flavor(), "ndcg"),
+        (Flavor(k=3, empty="skip"), "ndcg@3[empty=skip]"),
+        (PRESETS["lightgbm"], "lightgbm"),
+        (PRESETS["xgboost"], "xgboost"),
+        (Flavor.preset("xgboost", k=5, empty=0), "xgboost_minus@5"),
+        (Flavor.preset("lightgbm", k=10, ties="average"), "lightgbm@10[ties=average]"),
+    ],
+)
+def test_the_short_text_starts_from_the_nearest_preset(flavor, text):
+    assert flavor.short_text == text
+
+
+@pytest.mark.parametrize(
+    ("flavor", "ks", "several", "text"),
+    [
+        ("lightgbm", (None,), False, "'lightgbm'"),
+        ("lightgbm@7", (5,), False, "'lightgbm', k=5"),
+        ("xgboost", (32,), False, "'xgboost'"),
+        ("xgboost", (None,), False, "'xgboost', k=None"),
+        ("lightgbm[ties=average]", (1, 10), True, "'lightgbm[ties=average]', k=(1, 10)"),
+    ],
+)
+def test_a_definition_is_shown_as_a_caller_would_write_it(flavor, ks, several, text):
+    assert as_arguments(as_flavor(flavor), ks, several) == text
 
 
 def test_metric_names_are_the_same_in_every_process():
