@@ -278,7 +278,7 @@ def evaluate_part(
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
 ) -> PartialEvaluation:
-    """NDCG of some whole queries of a data set, to be merged with that of the others.
+    """NDCG of some whole queries of a data set, to be merged with the other parts.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def evaluate_part(
         As for ``ndcg_score``; except that there may be no rows at all, and that all weights of a part may be 0.
     query_id : array-like, one id per query, optional
         With `group` or two-dimensional input: which query each one is. The ids (or those in `qid`) must be integers,
-        strings, bytes, floats or times. By them a query that is in two parts is recognised.
+        strings, bytes, floats or times. They reveal a query that is in two parts.
 
     Returns
     -------
@@ -339,14 +339,18 @@ def evaluate_part(
     prepared = Prepared(flavor, k, queries)
     each = prepared.totals(y_score).addends(flavor)
     nothing = _nothing(flavor, k)
-    sums = [[(exact_sum(column[~np.isnan(column)]), each.exponent) for column in part] for part in each[:2]]
+    sums = nothing.sums
+    if not none_counts:
+        sums = ExactSums.of(
+            *([(exact_sum(column[~np.isnan(column)]), each.exponent) for column in part] for part in each[:2])
+        )
     kind, numbers = digests(queries.ids)
     return replace(
         nothing,
         n_queries=each.n_queries,
         n_docs=prepared.n_docs,
         empties=tuple(each.n_empty.tolist()),
-        sums=nothing.sums if none_counts else ExactSums.of(*sums),
+        sums=sums,
         id_kind=kind,
         ids=np.sort(numbers),
     )

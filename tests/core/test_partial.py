@@ -233,6 +233,14 @@ def test_a_part_whose_weights_are_0_counts_for_nothing_and_is_still_seen() -> No
         evaluate_part([1, 0], [0.2, 0.1], qid=["y", "y"], query_weight=[0.0, 0.0])
 
 
+def test_an_ndcg_beyond_float64_matters_only_with_a_weight() -> None:
+    arguments = {"qid": [1, 1], "flavor": Flavor(ideal="given"), "k": 1}
+    y, s = [5e-324, 1e300], [1, 2]
+    assert evaluate_part(y, s, query_weight=[0.0], **arguments).n_queries == 1
+    with pytest.raises(ValueError, match="too large for float64"):
+        evaluate_part(y, s, query_weight=[1.0], **arguments)
+
+
 def test_an_undefined_query_makes_the_whole_undefined() -> None:
     flavor = Flavor(empty=math.nan)
     whole = evaluate_part([1], [1], qid=[1], flavor=flavor)
