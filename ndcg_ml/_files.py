@@ -84,7 +84,7 @@ def as_number(token: bytes) -> float | None:
 
 
 def as_text(token: bytes) -> str:
-    """The bytes as text, in which no two different ids are one."""
+    """The bytes as text; different bytes stay different."""
     return token.decode("utf-8", "surrogateescape")
 
 
@@ -96,7 +96,7 @@ def wrong_line(path: AnyPath, number: int, reason: str, got: bytes) -> DataFileE
 def chosen_columns(
     path: AnyPath, names: Sequence[str], needed: Sequence[str], optional: Sequence[str] = ()
 ) -> list[str]:
-    """The columns to read of those that a table has: all that are needed, and what it has of the optional ones."""
+    """The columns to read: all that are needed, and those of the optional ones that the table has."""
     missing = [name for name in needed if name not in names]
     if missing:
         has = shown_text(", ".join(map(repr, names))) or "none"

@@ -27,12 +27,12 @@ def is_parquet(path: AnyPath) -> bool:
 
 
 def read_parquet(path: AnyPath, needed: Sequence[str], optional: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
-    """The needed columns of a file, and those of the optional ones that it has.
+    """Whole columns: all that are needed, and those of the optional ones that the file has.
 
     Raises
     ------
     DataFileError
-        A column is missing or there twice, or the file is damaged.
+        A column is missing or appears twice, or the file is damaged.
     ImportError
         Neither pyarrow nor polars is installed.
     OSError

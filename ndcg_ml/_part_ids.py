@@ -24,8 +24,8 @@ _64_BITS = 2**64 - 1
 def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
     """The kind of the ids, and a number for each: ids of one kind are the same where their numbers are.
 
-    Integers, floats and times stand for themselves. Of strings and bytes it is a hash of 64 bits: among a million
-    different ones, two have the same with a probability of 3e-8.
+    Integers, floats and times keep their value. Strings and bytes are hashed to 64 bits: among a million different
+    ones, two share a hash with a probability of 3e-8.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Qrels and runs as rows, whatever form they come in: dicts, TREC files, data frames."""
+"""Qrels and runs as rows, from dicts, TREC files and data frames."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Kind:
         self._source = ""
 
     def coded(self, ids: Sequence[Any], source: str) -> list[bytes]:
-        """Ids from Python, all of them str or all of them int, as they are kept inside."""
+        """Python ids, all str or all int, in the form kept inside."""
         kinds = set(map(type, ids))
         if all(issubclass(kind, str) for kind in kinds):
             if kinds:

@@ -519,7 +519,7 @@ def _bar(n_rows: int) -> Any:
 
 
 def _unlike(one: PartialEvaluation, other: PartialEvaluation) -> str:
-    """Why two parts have no sum."""
+    """Why two parts cannot be merged."""
     flavors, ks = (one.flavor, other.flavor), (one.ks, other.ks)
     functions = [name for name in ("gain", "discount") if callable(getattr(one.flavor, name))]
     if functions and str(flavors[0]) == str(flavors[1]) and ks[0] == ks[1] and one.several == other.several:
@@ -527,7 +527,7 @@ def _unlike(one: PartialEvaluation, other: PartialEvaluation) -> str:
         return (
             f"parts must have one flavor; both print as {shown_text(str(one.flavor))}, but {' and '.join(functions)} "
             f"{is_are}, and not the same object in both. Processes copy a function that is defined in __main__ or a "
-            "notebook, a lambda and any other object, and nobody can say whether two copies mean the same. Define "
+            "notebook, a lambda and any other object, and copies cannot be compared. Define "
             f"{them} as a function in a module that all processes import, as an object whose class has __eq__ and "
             "__hash__, or write a gain as a table, such as gain=(0, 1, 3)."
         )

@@ -363,11 +363,11 @@ def _some(topics: Topics, flags: NDArray[np.bool_]) -> str:
     return some + (f", ... ({numbers.size} topics)" if numbers.size > 3 else "")
 
 
-# -- what the flavor makes of it ------------------------------------------------------------------------------------
+# -- under a flavor -------------------------------------------------------------------------------------------------
 
 
 def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
-    """Refuse what the flavor refuses, by the names that the caller knows."""
+    """Refuse what the flavor refuses, in the caller's terms."""
     unjudged, negative = np.isnan(aligned.y_true), aligned.y_true < 0
     for switch, rule, bad, what, others in (
         ("unjudged", flavor.unjudged, unjudged, "a document without a judgement", "'zero' or 'condense'"),

@@ -1,4 +1,4 @@
-"""What commands take: the options that they share, and the files of data."""
+"""Options that commands share, and the data files that they read."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Inputs:
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
-        """What the library refuses becomes one line that names the file."""
+        """Turn the library's errors into one line that names the file."""
         try:
             yield
         except BrokenPipeError:

@@ -54,7 +54,7 @@ class Screen:
         self.width = self._console.width
 
     def print(self, what: Table | Text | str = "") -> None:
-        """One table or text, which is not wrapped in a pipe; without trailing blanks there."""
+        """Print one table or text; in a pipe, without wrapping or trailing blanks."""
         if self.is_terminal:
             self._console.print(what)
             return
@@ -71,7 +71,7 @@ class Screen:
         self.print(grid)
 
     def flavor(self, flavor: Flavor, name: str = "flavor") -> None:
-        """A flavor as text, on a terminal broken after commas, and the presets that it is."""
+        """A flavor as text (on a terminal, wrapped after commas), and the presets that equal it."""
         text = str(flavor)
         if self.is_terminal:
             lines = textwrap.wrap(text.replace(",", ", "), self.width - _NAME - 2, break_long_words=False)
@@ -82,7 +82,7 @@ class Screen:
             self.fact("", f"as the preset{'s' * (len(presets) > 1)} {', '.join(presets)}")
 
     def text(self, value: object) -> str:
-        """An id or the name of a file, which may hold what standard output cannot show, or what moves the cursor."""
+        """An id or a file name, with escapes for what standard output cannot show or moves the cursor."""
         encoding = self._console.encoding
         shown = str(value).encode(encoding, "backslashreplace").decode(encoding)
         return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in shown)
@@ -94,13 +94,13 @@ class Screen:
         return f"{value:{'+' if sign else ''}.{self._digits}f}"
 
     def at_least(self, value: float) -> str:
-        """A probability, of which the digits may be too few to show anything."""
+        """A probability; ``below 0.0001`` where the digits would show 0."""
         shown = self.number(value)
         return shown if float(shown) else f"below {10.0**-self._digits:g}"
 
 
 def columns(screen: Screen, *headings: str, left: int = 1) -> Table:
-    """An empty table, of whose columns the first `left` hold words and the others numbers."""
+    """An empty table whose first `left` columns hold words, and the others numbers."""
     table = Table(
         box=box.SIMPLE_HEAD if screen.is_terminal else None,
         show_edge=False,
@@ -114,7 +114,7 @@ def columns(screen: Screen, *headings: str, left: int = 1) -> Table:
 
 
 def finite(value: float | None) -> float | None:
-    """None in place of what JSON has no number for."""
+    """The value, or None if JSON has no number for it."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 
