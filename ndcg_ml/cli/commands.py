@@ -27,6 +27,7 @@ from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.presets import MIRRORS, Mirror
 from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import RunEvaluation, RunPerQuery
+from ndcg_ml.score import ByK
 
 __all__ = ["ndcg_ml"]
 
@@ -221,8 +222,7 @@ def evaluate(
     _show_means(screen, result)
 
 
-def _by_k(result: Evaluation[Any]) -> list[tuple[int | None, float, int, float | None]]:
-    assert isinstance(result.value, dict)
+def _by_k(result: Evaluation[ByK]) -> list[tuple[int | None, float, int, float | None]]:
     assert isinstance(result.n_empty, dict)
     judged = result.judged if isinstance(result, RunEvaluation) else None
     return [
@@ -231,7 +231,7 @@ def _by_k(result: Evaluation[Any]) -> list[tuple[int | None, float, int, float |
     ]
 
 
-def _show_means(screen: Screen, result: Evaluation[Any]) -> None:
+def _show_means(screen: Screen, result: Evaluation[ByK]) -> None:
     rows = _by_k(result)
     of_run = isinstance(result, RunEvaluation)
     table = columns(screen, "metric", "value", "empty", *["judged"] * of_run)
@@ -248,7 +248,7 @@ def _show_means(screen: Screen, result: Evaluation[Any]) -> None:
     screen.flavor(result.flavor.replace(k=rows[0][0] if len(rows) == 1 else None))
 
 
-def _show_queries(screen: Screen, result: Evaluation[Any]) -> None:
+def _show_queries(screen: Screen, result: Evaluation[ByK]) -> None:
     ks = [k for k, *_ in _by_k(result)]
     per_query = result.per_query
     judged = per_query.judged if isinstance(per_query, RunPerQuery) else None
@@ -268,7 +268,7 @@ def _show_queries(screen: Screen, result: Evaluation[Any]) -> None:
     screen.print(table)
 
 
-def _eval_document(result: Evaluation[Any], per_query: bool) -> dict[str, Any]:
+def _eval_document(result: Evaluation[ByK], per_query: bool) -> dict[str, Any]:
     run = result if isinstance(result, RunEvaluation) else None
     return {
         "values": [
@@ -290,7 +290,7 @@ def _eval_document(result: Evaluation[Any], per_query: bool) -> dict[str, Any]:
     }
 
 
-def _query_documents(result: Evaluation[Any]) -> list[dict[str, Any]]:
+def _query_documents(result: Evaluation[ByK]) -> list[dict[str, Any]]:
     table = result.per_query
     judged = table.judged if isinstance(table, RunPerQuery) else None
     return [

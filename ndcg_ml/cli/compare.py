@@ -16,6 +16,7 @@ from ndcg_ml.cli.output import Screen, columns, finite, print_json
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import Which
+from ndcg_ml.score import ByK
 
 __all__ = ["Paired", "compare", "paired_difference"]
 
@@ -217,7 +218,7 @@ class _Pairs(NamedTuple):
     left_out: list[Any]
 
 
-def _paired(a: Evaluation[Any], b: Evaluation[Any]) -> _Pairs:
+def _paired(a: Evaluation[ByK], b: Evaluation[ByK]) -> _Pairs:
     """The queries that have a value in both, in the order of a, and the others."""
     values_a, values_b = (
         dict(zip(each.per_query.qid.tolist(), each.per_query.ndcg[:, 0].tolist(), strict=True)) for each in (a, b)
@@ -240,7 +241,7 @@ class _Comparison:
 
     files: tuple[str, str]
     flavor: Flavor
-    results: list[Evaluation[Any]]
+    results: list[Evaluation[ByK]]
     pairs: _Pairs
     paired: Paired
     resamples: int
@@ -258,7 +259,7 @@ class _Comparison:
 
     def own_values(self) -> list[float]:
         """The value of each run by itself."""
-        return [next(iter(each.value.values())) for each in self.results if isinstance(each.value, dict)]
+        return [next(iter(each.value.values())) for each in self.results]
 
     def document(self) -> dict[str, Any]:
         a, b = (

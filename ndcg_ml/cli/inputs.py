@@ -22,7 +22,7 @@ from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_columns, read_letor
 from ndcg_ml.result import Evaluation
 from ndcg_ml.runs import Which, align, evaluate_run
-from ndcg_ml.score import evaluate
+from ndcg_ml.score import ByK, evaluate
 
 __all__ = [
     "FILE",
@@ -116,7 +116,7 @@ class Inputs:
         """The flavor of these data where none is named, which is that of the library's functions."""
         return as_flavor("sklearn" if self.qrels is None else "trec_eval")
 
-    def evaluate(self, flavor: Flavor, ks: Sequence[int | None]) -> Evaluation[Any]:
+    def evaluate(self, flavor: Flavor, ks: Sequence[int | None]) -> Evaluation[ByK]:
         """NDCG at several cut-offs; a ``RunEvaluation`` of qrels and a run."""
         with self.refusals(), self._on_disk() as local:
             if local.qrels is not None and local.run is not None:

@@ -25,7 +25,7 @@ def at(flavor: Flavor) -> str:
     return f"NDCG{at_cutoff(flavor.k)}"
 
 
-def models_table(trained: Sequence[Trained], results: Mapping[str, Evaluation[Any]], flavor: Flavor) -> Table:
+def models_table(trained: Sequence[Trained], results: Mapping[str, Evaluation[float]], flavor: Flavor) -> Table:
     """Table 1: the models under the chosen flavor."""
     headings = ("model", "what was kept", "validation", "test", "seconds")
     table = _table(f"1. Three models, one flavor: {at(flavor)} on the test queries", headings, right=range(2, 5))
@@ -85,7 +85,7 @@ def agreement_table(agreements: Sequence[Agreement], n_models: int) -> Table:
 def as_json(
     flavor: Flavor,
     trained: Sequence[Trained],
-    results: Mapping[str, Evaluation[Any]],
+    results: Mapping[str, Evaluation[float]],
     presets: Mapping[str, Mapping[str, float]],
     agreements: Sequence[Agreement],
 ) -> dict[str, Any]:
