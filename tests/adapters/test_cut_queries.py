@@ -290,7 +290,7 @@ def test_query_k_fold_in_a_search(problem, enabled):
     [
         (lambda q: QueryKFold(3, qid=q, qid_column="qid"), ValueError, "pass one of them; got both"),
         (lambda q: QueryKFold(3), ValueError, "QueryKFold has no query ids"),
-        (lambda q: QueryKFold(3, qid=q[:-1]), ValueError, "one per row of X.*splits the data set of those ids only"),
+        (lambda q: QueryKFold(3, qid=q[:-1]), ValueError, "one per row of X.*splits only the data set of those ids"),
         (lambda q: QueryKFold(3, qid_column="qid"), ValueError, "in its column qid_column='qid'"),
         (lambda q: QueryKFold(1, qid=q), ValueError, "n_splits=1"),
         (lambda q: QueryKFold(3, qid_column=True), TypeError, "qid_column must be the name"),
@@ -371,7 +371,7 @@ def test_half_of_each_query_with_each_row_twice_is_not_a_whole_query(problem, ro
     halves = np.concatenate([rows[: rows.size // 2] for rows in even]).repeat(2)
     train = np.setdiff1d(np.arange(len(y)), np.concatenate(even))
     for test in (halves, halves - len(y)):
-        with pytest.raises(ValueError, match=r"must score each row once; row \d+, of query \d+, comes 2 times"):
+        with pytest.raises(ValueError, match=r"must score each row once; row \d+, of query \d+, appears 2 times"):
             cross_validate(Ridge(), X, y, scoring=scorer, cv=[(train, test)], params={"groups": qid})
 
 
@@ -379,7 +379,7 @@ def test_a_query_scored_with_one_of_its_rows_twice_is_refused_too(problem, routi
     X, y, qid = problem
     first = rows_of(qid)[0]
     train = np.setdiff1d(np.arange(len(y)), first)
-    for test, message in (([*first, first[-1]], "comes 2 times"), ([*first[:-1], first[0]], "comes 2 times")):
+    for test, message in (([*first, first[-1]], "appears 2 times"), ([*first[:-1], first[0]], "appears 2 times")):
         with pytest.raises(ValueError, match=message):
             cross_validate(Ridge(), X, y, scoring=SCORER, cv=[(train, test)], params={"groups": qid})
     cross_validate(Ridge(), X, y, scoring=SCORER, cv=[(train, first - len(y))], params={"groups": qid})
@@ -662,5 +662,5 @@ def test_a_long_id_is_not_echoed_whole(routing):
     for scorer, message in ((ndcg_scorer("sklearn"), "the split cuts"), (known, "must be among those")):
         with pytest.raises(ValueError, match=message) as caught:
             cross_validate(Ridge(), X, y, scoring=scorer, cv=[([2, 3], [0])], params={"groups": qid})
-        assert "aaaaa... (100002 characters)" in str(caught.value)
+        assert "aaaaa...aaaaa" in str(caught.value)
         assert len(str(caught.value)) < 1000
