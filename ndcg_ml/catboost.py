@@ -67,7 +67,7 @@ class NDCGEval:
         The flavor, the cut-off or a data set is not valid; two data sets have the same labels and different queries; or
         the flavor is one that cannot be honoured: ``ties="docid"`` (CatBoost holds no document ids), ``empty=nan``
         (CatBoost cannot write a nan). In training, as a ``CatBoostError`` with the message in it: a data set that is
-        none of those bound, scores that are NaN, or not one a row.
+        none of those bound, scores that are NaN, or not one per row.
 
     Notes
     -----
@@ -138,7 +138,8 @@ class NDCGEval:
         return _restored, (self.__dict__,)
 
     def __repr__(self) -> str:
-        return f"NDCGEval({as_arguments(self.flavor, (self.flavor.k,))}, {len(self._sets)} data sets)"
+        sets = f"{len(self._sets)} data set{'' if len(self._sets) == 1 else 's'}"
+        return f"NDCGEval({as_arguments(self.flavor, (self.flavor.k,))}, pools=<{sets}>)"
 
     def is_max_optimal(self) -> bool:
         """Higher is better. Called by CatBoost."""
@@ -165,7 +166,7 @@ class NDCGEval:
         """
         if len(approxes) != 1:
             raise ValueError(
-                f"NDCGEval needs one score a row; got {len(approxes)}. Use a loss with a single output, "
+                f"NDCGEval needs one score per row; got {len(approxes)}. Use a loss with a single output, "
                 "such as YetiRank."
             )
         labels = np.asarray(target, dtype=np.float32)
@@ -227,7 +228,7 @@ def _bound(entry: Any, what: str) -> _Bound:
         raise TypeError(f"{what} must be a catboost.Pool or a pair (y, qid); got {type(entry).__name__}.")
     labels = real_array(labels, f"the labels of {what}")
     if labels.ndim != 1:
-        raise ValueError(f"{what} must have one label a row; got labels of shape {labels.shape}.")
+        raise ValueError(f"{what} must have one label per row; got labels of shape {labels.shape}.")
     groups = by_ids(qid, labels.size)
     if groups.order is not None:
         raise ValueError(f"{what} must have the rows of a query together, as CatBoost demands. Sort them by query.")

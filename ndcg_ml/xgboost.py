@@ -68,7 +68,7 @@ class NDCGEval:
     TypeError, ValueError
         The flavor or a cut-off is not valid, or the flavor is one that cannot be honoured: ``ties="docid"`` (XGBoost
         holds no document ids), ``empty=nan`` (a nan in the first round freezes XGBoost's early stopping). When called:
-        no groups, scores that are NaN or not one a row, labels that the flavor refuses. What one worker refuses is
+        no groups, scores that are NaN or not one per row, labels that the flavor refuses. What one worker refuses is
         raised on all of them.
 
     See Also
@@ -80,7 +80,7 @@ class NDCGEval:
     Facts about XGBoost 3.2. Its early stopping follows the last metric of the last data set and maximises names that
     begin with ``ndcg``, so the cut-offs are reported in reverse order, and after XGBoost's own metrics (which it always
     computes, unless ``disable_default_eval_metric`` is among the parameters). It prints metrics with six decimals and
-    reads them back: that is the precision of the history and of early stopping. Weights are one a query. ``xgb.cv``
+    reads them back: that is the precision of the history and of early stopping. Weights are one per query. ``xgb.cv``
     drops them when it makes its folds.
 
     Examples
@@ -143,7 +143,7 @@ class NDCGEval:
         group = np.diff(ends.astype(np.int64))
         if weight is not None and weight.shape != group.shape:
             raise ValueError(
-                f"weight must have one entry a query, {group.size}, as XGBoost's weights do when ranking; got "
+                f"weight must have one entry per query, {group.size}, as XGBoost's weights do when ranking; got "
                 f"{weight.size}."
             )
         return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=weight, threads=self.threads)
@@ -221,7 +221,7 @@ class NDCGCallback:
     y : array-like, shape (n_rows,)
         Labels.
     group, qid
-        The queries, as for ``ndcg_score``: sizes of consecutive queries, or one id a row.
+        The queries, as for ``ndcg_score``: sizes of consecutive queries, or one id per row.
     query_weight : array-like, shape (n_queries,), optional
     base_margin : array-like, shape (n_rows,), optional
         Where boosting starts on each held-out row. It must be given if the training data have one.
@@ -313,7 +313,7 @@ class NDCGCallback:
         self.rounds = optional_whole_number(rounds, "rounds", "for no early stopping")
         self.X = X
         if np.ndim(y) != 1:
-            raise ValueError(f"y must have one label a row, shape (n_rows,); got shape {np.shape(y)}.")
+            raise ValueError(f"y must have one label per row, shape (n_rows,); got shape {np.shape(y)}.")
         self._prepared = prepare(
             y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=threads
         )
@@ -341,7 +341,7 @@ class NDCGCallback:
             )
         data = self.X if isinstance(self.X, xgb.DMatrix) else self._as_in_training(_training_data())
         if data.num_row() != self._n_rows:
-            raise ValueError(f"X must have one row a label, {self._n_rows}; got {data.num_row()}.")
+            raise ValueError(f"X must have one row per label, {self._n_rows}; got {data.num_row()}.")
         self._run = _Run(data, self._stopping())
         if self._run.stopping is not None:
             model = self._run.stopping.before_training(model)
