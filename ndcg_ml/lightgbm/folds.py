@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakSet
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml.groups import IntArray
@@ -16,7 +17,11 @@ __all__ = ["WholeQueries", "query_folds"]
 
 
 def query_folds(
-    group: Any, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None
+    group: ArrayLike,
+    n_splits: int = 5,
+    *,
+    shuffle: bool = False,
+    random_state: int | np.random.Generator | None = None,
 ) -> list[tuple[IntArray, IntArray]]:
     """Folds of whole queries, for ``lgb.cv(folds=)`` under any objective.
 

@@ -123,8 +123,8 @@ def _refuse_changed_ids(ids: NDArray[Any], qid_column: str | int) -> None:
     if present.size and np.abs(present).max() >= exact:
         raise ValueError(
             f"qid_column={qid_column!r} must hold ids that its dtype can tell apart; got {np.abs(present).max():.0f} "
-            f"in {ids.dtype}, which is exact below {exact} only. Keep the ids as integers in a column of a DataFrame, or "
-            "number the queries 0, 1, ...: np.unique(qid, return_inverse=True)[1]."
+            f"in {ids.dtype}, which is exact only below {exact}. Keep the ids as integers in a column of a DataFrame, "
+            "or number the queries 0, 1, ...: np.unique(qid, return_inverse=True)[1]."
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._shown import shown
 from ndcg_ml.groups import Groups
@@ -34,7 +34,7 @@ class WholeQueries:
         The query of each row of the data set, in any order.
     """
 
-    def __init__(self, qid: Any) -> None:
+    def __init__(self, qid: ArrayLike) -> None:
         ids = ids_as_array(qid)
         layout = by_ids(ids, ids.size)
         assert layout.ids is not None

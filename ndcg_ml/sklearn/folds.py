@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold
 
 from ndcg_ml.queries import ids_as_array
@@ -60,10 +60,10 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         self,
         n_splits: int = 5,
         *,
-        qid: Any = None,
+        qid: ArrayLike | None = None,
         qid_column: str | int | None = None,
         shuffle: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         if qid is not None and qid_column is not None:
             raise ValueError("qid and qid_column are two ways to say the same thing: pass one of them; got both.")
@@ -74,8 +74,8 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     def split(
         self,
         X: Any,  # noqa: N803
-        y: Any = None,
-        groups: Any = None,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Row numbers for training and test of each fold.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -122,7 +122,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         qid_column: str | int | None = None,
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.1,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.ranker = ranker
         self.flavor = flavor
@@ -134,11 +134,11 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(
         self,
         X: Any,  # noqa: N803
-        y: Any,
-        qid: Any = None,
-        sample_weight: Any = None,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
     ) -> QueryRanker:
         """Fit a clone of the ranker; the rows may be in any order.
 
@@ -212,10 +212,10 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def score(
         self,
         X: Any,  # noqa: N803
-        y: Any,
-        qid: Any = None,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
     ) -> float:
         """NDCG of the predictions under `flavor`, by query.
 

@@ -1,9 +1,9 @@
 """An error of a scorer that no search can turn into a score: scikit-learn and others put nan in its place.
 
 An exception derived from ``BaseException`` would pass their ``except Exception`` without a look at the call stack. It
-was tried. It is reported by ``GridSearchCV`` (one process, and joblib's loky, threading, multiprocessing and Dask backends
-with two), ``concurrent.futures``, dask-ml 2025.1, OptunaSearchCV and Ray 2.60 (tasks and Tune). But with
-``cross_val_score`` in a function of the user's
+was tried. It is reported by ``GridSearchCV`` (in one process, and in two under joblib's loky, threading,
+multiprocessing and Dask backends), ``concurrent.futures``, dask-ml 2025.1, OptunaSearchCV and Ray 2.60 (tasks and
+Tune). But with ``cross_val_score`` in a user's function
 
 - ``multiprocessing.Pool.map`` loses its worker and never returns;
 - ``Client.submit(...).result()`` of Dask never returns: the worker reports, and the client's event loop drops what is

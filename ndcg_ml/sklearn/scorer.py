@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -27,7 +27,7 @@ _SLOTS = 16
 
 
 def ndcg_scorer(
-    flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None, qid: Any = None
+    flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None, qid: ArrayLike | None = None
 ) -> NDCGScorer:
     """A scikit-learn scorer that reports NDCG by query.
 
@@ -112,7 +112,7 @@ class NDCGScorer:
     """
 
     def __init__(
-        self, flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None, qid: Any = None
+        self, flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None, qid: ArrayLike | None = None
     ) -> None:
         flavor = as_flavor(flavor)
         self.ks, several = cutoffs(k, flavor)
@@ -163,7 +163,15 @@ class NDCGScorer:
         request.score.add_request(param="groups", alias=self._request is None)
         return request
 
-    def __call__(self, estimator: Any, X: Any, y_true: Any, *, qid: Any = None, groups: Any = None) -> Any:  # noqa: N803
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,  # noqa: N803
+        y_true: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Any:
         """NDCG of the estimator's scores for X.
 
         Parameters
@@ -226,9 +234,9 @@ class NDCGScorer:
         self,
         estimator: Any,
         X: Any,  # noqa: N803
-        y_true: Any,
-        qid: Any,
-        groups: Any,
+        y_true: ArrayLike,
+        qid: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> tuple[Prepared, NDArray[Any]]:
         labels = np.asarray(y_true)
         if labels.ndim == 2 and labels.shape[1] == 1:

@@ -44,6 +44,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ndcg_ml import ndcg_score
 from ndcg_ml.sklearn import CutQueryWarning, QueryKFold, QueryRanker, ndcg_scorer
+from ndcg_ml.sklearn.call_stack import current_split
 
 GRID = {"alpha": [1.0, 2.0]}
 SCORER, SEVERAL = ndcg_scorer("lightgbm", k=10), ndcg_scorer("lightgbm", k=(1, 10))
@@ -437,6 +438,24 @@ def test_a_scorer_that_knows_all_ids_refuses_cut_queries_anywhere(problem, conve
 def test_ids_of_all_rows_that_are_no_ids_are_refused_when_the_scorer_is_made(ids, message):
     with pytest.raises(ValueError, match=message):
         ndcg_scorer("sklearn", qid=np.array(ids))
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_scorer_that_is_told_the_ids_of_a_query_k_fold_needs_no_call_stack(problem, routing, monkeypatch, tool):
+    X, y, qid = problem
+    folds = QueryKFold(3, qid=qid)
+    told = ndcg_scorer("lightgbm", k=10, qid=folds.qid)
+    monkeypatch.setattr("ndcg_ml.sklearn.scorer.current_split", lambda *_: None)
+    TOOLS[tool](X, y, qid, folds, told)
+    with pytest.raises(ValueError, match=r"the split cuts \d+ of the \d+ queries that it scores"):
+        TOOLS[tool](X, y, qid, KFold(3), told)
+
+
+def test_where_no_split_of_scikit_learn_is_found_nothing_is_concluded(problem):
+    X, y, qid = problem
+    test, train = np.arange(100), np.arange(100, len(y))  # the names that scikit-learn's functions have
+    assert current_split(qid[test], None) is None
+    assert SCORER(Ridge().fit(X[train], y[train]), X[test], y[test], qid=qid[test]) > 0
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])

@@ -214,9 +214,9 @@ REFUSED = [
     ("xgboost", {"gain": (0, 1), "off_table": "zero"}, r"replace\(gain='exponential', off_table='raise'\)"),
     ("xgboost", {"gain": "judged"}, "gain='judged': it"),
     ("xgboost", {"discount": "reciprocal"}, "discount='reciprocal': it"),
-    ("xgboost", {"negative": "zero"}, "negative='zero': it passes a negative label through the linear gain"),
+    ("xgboost", {"negative": "zero"}, "negative='zero': it passes negative labels through the linear gain"),
     ("xgboost", {"negative": "allow"}, "negative='allow' with gain='exponential': under that gain it refuses"),
-    ("xgboost", {"unjudged": "condense"}, "unjudged='condense': it refuses a label that is NaN"),
+    ("xgboost", {"unjudged": "condense"}, "unjudged='condense': it refuses a NaN label"),
     ("xgboost", {"ideal_depth": "all"}, "ideal_depth='all': it"),  # the preset has a cut-off
     ("catboost", {"ties": "first"}, "ties='first': it puts tied rows lowest gain first.*ties='worst'"),
     ("catboost", {"empty": 0}, "empty=0.0: it counts"),

@@ -12,6 +12,8 @@ pytest.importorskip("polars")
 import math
 import pickle
 import re
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -367,6 +369,31 @@ def test_every_error_of_the_scorer_stops_a_search(problem, routing, how, what):
     message = OF_THE_ESTIMATOR.get(what, r"one score per document, shape \(\d+,\); Predicts returned shape")
     with pytest.raises(ValueError, match=f"an error of the NDCG scorer: .*{message}"):
         search.fit(X, y, groups=qid)
+
+
+IN_A_POOL = """
+import multiprocessing
+import numpy as np
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import cross_val_score
+from ndcg_ml.sklearn import ndcg_scorer
+
+def work(seed):
+    X = np.random.default_rng(seed).normal(size=(20, 2))
+    return cross_val_score(Ridge(), X, np.arange(20.0), scoring=ndcg_scorer("sklearn"))
+
+if __name__ == "__main__":
+    with multiprocessing.Pool(1) as pool:
+        print(pool.map(work, [0]))
+"""
+
+
+def test_an_error_arrives_from_a_pool_of_processes(tmp_path):
+    # With an error derived from BaseException, which Pool does not catch, this would never end.
+    (tmp_path / "script.py").write_text(IN_A_POOL)
+    script = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert script.returncode == 1
+    assert "an error of the NDCG scorer: no query ids arrived" in script.stderr
 
 
 @pytest.mark.parametrize("how", ["one cut-off", "a dict of scorers"])

@@ -219,7 +219,7 @@ def test_threads_may_share_one_object():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([1, 0], [0.1, 0.2], None), r"needs to know the queries.*qid= or group= to xgb\.DMatrix"),
+        (([1, 0], [0.1, 0.2], None), r"needs the queries.*qid= or group= to every xgb\.DMatrix"),
         (([1, 0], [0.1, math.nan], [2]), "y_score must not hold NaN"),
         (([1, 0], [[0.1, 0.2], [0.3, 0.4]], [2]), "one score per row.*rank:ndcg"),
         (([1, 0], [0.1, 0.2, 0.3], [2]), "y_score must have the shape of y_true"),
@@ -236,7 +236,7 @@ def test_what_cannot_be_evaluated_is_refused(arguments, message):
 def test_a_training_without_groups_is_refused():
     X, y, _ = make(9)
     data = xgb.DMatrix(X, y)
-    with pytest.raises(ValueError, match="needs to know the queries"):
+    with pytest.raises(ValueError, match="needs the queries"):
         train({**ALONE, "objective": "reg:squarederror"}, data, 2, [(data, "t")], custom_metric=NDCGEval("sklearn"))
 
 
@@ -452,7 +452,7 @@ def test_where_the_training_data_cannot_be_seen_a_dmatrix_must_say_all():
     X, y, group = make(4, 30)
     data = matrix(X, y, group)
     booster = xgb.Booster(ALONE, [data])
-    with pytest.raises(ValueError, match=r"X must be an xgb\.DMatrix where it is not xgb\.train that trains"):
+    with pytest.raises(ValueError, match=r"X must be an xgb\.DMatrix unless xgb\.train does the training"):
         held_out().before_training(booster)
     Xv, yv, gv = make(5, 30)
     callback, log = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv), y=yv, group=gv), {}
@@ -484,7 +484,7 @@ def test_what_the_callback_refuses():
         held_out(base_margin=[0, 1, 2])
     with pytest.raises(TypeError, match="base_margin must hold real numbers"):
         held_out(base_margin=["a"] * len(y))
-    with pytest.raises(ValueError, match="base_margin must be in the DMatrix where X is one"):
+    with pytest.raises(ValueError, match="base_margin must be in the DMatrix if X is one"):
         NDCGCallback("sklearn", X=xgb.DMatrix(X), y=y, group=group, base_margin=y)
     with pytest.raises(ValueError, match="rounds must be an integer >= 1"):
         held_out(rounds=0)
@@ -623,7 +623,7 @@ def test_what_one_worker_refuses_is_raised_on_both():
     zero = [[1, 0], [1, 0], [2], [0.0]]
     cases = [
         ("sklearn", [5], [good, no_scores], ("rows of worker 1", "must not hold NaN")),
-        ("sklearn", [5], [[[1, 0], [1, 2], None, []], good], ("needs to know the queries", "rows of worker 0")),
+        ("sklearn", [5], [[[1, 0], [1, 2], None, []], good], ("needs the queries", "rows of worker 0")),
         ("ndcg[empty=raise]", [5], [[[0, 0], [1, 2], [2], []], [[1], [1], [1], []]], ("empty='raise'", "of worker 0")),
         ("sklearn", [5], [good, [[1, 0], [1, 2], [2], [1.0, 2.0]]], ("rows of worker 1", "one entry per query")),
         ("sklearn", [5], [no_scores, no_scores], ("must not hold NaN", "must not hold NaN")),
