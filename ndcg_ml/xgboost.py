@@ -61,7 +61,7 @@ class NDCGEval:
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        What XGBoost logs, in the order of `ks`: ``flavor.metric_name``, with ``@k`` where there is a cut-off.
+        What XGBoost logs, in the order of `ks`: ``flavor.metric_name``, with ``@k`` if there is a cut-off.
 
     Raises
     ------
@@ -237,7 +237,7 @@ class NDCGCallback:
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        The metrics in the evaluation history, in the order of `ks`: ``flavor.metric_name``, with ``@k`` where there is
+        The metrics in the evaluation history, in the order of `ks`: ``flavor.metric_name``, with ``@k`` if there is
         a cut-off.
 
     Raises

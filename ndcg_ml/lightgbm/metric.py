@@ -41,7 +41,7 @@ class NDCGEval:
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        What LightGBM logs: ``flavor.metric_name``, with ``@k`` where there is a cut-off; never the name of a built-in
+        What LightGBM logs: ``flavor.metric_name``, with ``@k`` if there is a cut-off; never the name of a built-in
         metric.
 
     Raises

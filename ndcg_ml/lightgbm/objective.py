@@ -60,7 +60,7 @@ class NDCGObjective:
     truncation : int or None, optional
         At least one document of each pair is among this many first ranks: LightGBM's ``lambdarank_truncation_level``.
         None is every pair. A round takes time proportional to `truncation` times the number of documents. Default:
-        three more than the flavor's cut-off, and None if it has none, as in ``Flavor.lightgbm_params``. (LightGBM's own
+        three more than the flavor's cut-off, or None if it has none, as in ``Flavor.lightgbm_params``. (LightGBM's own
         default is 30.)
     norm : bool, default True
         Divide each pair's weight by 0.01 plus its difference of scores (unless all scores of the query are equal), and
@@ -93,7 +93,7 @@ class NDCGObjective:
     Notes
     -----
     ``NDCGObjective("lightgbm", truncation=30)`` grows the trees of ``objective="lambdarank"`` with its defaults, and
-    ``NDCGObjective(flavor)`` those of ``flavor.lightgbm_params()`` where that can express the flavor; run with LightGBM
+    ``NDCGObjective(flavor)`` those of ``flavor.lightgbm_params()`` if that can express the flavor. With LightGBM
     4.3.0 and 4.7.0, the scores are equal to the last digit. To achieve this, the sigmoid is read from LightGBM's
     table (relative error 1e-5) and gradients are summed in float32.
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BELOW_THE_CUT", "lightgbm_params"]
 
-# How far below the cut-off pairs are taken: "slightly above k, for example k + 3", as LightGBM documents its
-# lambdarank_truncation_level.
+# How far below the cut-off pairs reach: LightGBM documents lambdarank_truncation_level as "slightly above k, for
+# example k + 3".
 BELOW_THE_CUT = 3
 # LightGBM refuses a query with more rows (4.7), so that a cut-off of as many cuts nothing.
 _LONGEST = 10_000

@@ -1,4 +1,4 @@
-"""How LightGBM, XGBoost and CatBoost are told which rows are one query, and stopped early on held-out queries."""
+"""LightGBM, XGBoost and CatBoost: how each takes the queries in `fit`, and is stopped early on held-out queries."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class RowsByQuery:
 
 def fit(ranker: Any, training: RowsByQuery) -> None:
     """Fit the ranker, in place."""
-    ranker.fit(training.X, training.y, **_told(ranker, training))
+    ranker.fit(training.X, training.y, **_query_arguments(ranker, training))
 
 
 def fit_and_stop(
     ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int
 ) -> tuple[int, float]:
-    """Fit the ranker, in place, until NDCG on the validation queries has not risen for so many rounds.
+    """Fit the ranker, in place, until NDCG on the validation queries has not risen for `rounds` rounds.
 
     Returns
     -------
@@ -70,14 +70,14 @@ def fit_and_stop(
         The rounds that it predicts with, counted from 1.
     best_score : float
     """
-    told = _told(ranker, training)
+    arguments = _query_arguments(ranker, training)
     _check_can_go_back(ranker)
     if _is_of(ranker, "lightgbm"):
-        best = _stop_lightgbm(ranker, training, validation, told, flavor, rounds)
+        best = _stop_lightgbm(ranker, training, validation, arguments, flavor, rounds)
     elif _is_of(ranker, "xgboost"):
-        best = _stop_xgboost(ranker, training, validation, told, flavor, rounds)
+        best = _stop_xgboost(ranker, training, validation, arguments, flavor, rounds)
     elif _is_of(ranker, "catboost"):
-        best = _stop_catboost(ranker, training, validation, told, flavor, rounds)
+        best = _stop_catboost(ranker, training, validation, arguments, flavor, rounds)
     else:
         raise ValueError(
             f"early_stopping_rounds needs a ranker of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
@@ -104,8 +104,8 @@ def readable(X: Any) -> Any:  # noqa: N803
     return X
 
 
-def _told(ranker: Any, queries: RowsByQuery) -> dict[str, Any]:
-    """The arguments of the ranker's fit that tell it the queries and their weights."""
+def _query_arguments(ranker: Any, queries: RowsByQuery) -> dict[str, Any]:
+    """The queries and their weights as arguments of the ranker's `fit`."""
     steps = getattr(ranker, "steps", None)
     if isinstance(steps, list) and {"group", "qid", "group_id"} & _arguments(steps[-1][1]):
         raise ValueError(
@@ -147,20 +147,20 @@ def _check_can_go_back(ranker: Any) -> None:
 
 
 def _stop_lightgbm(
-    ranker: Any, training: RowsByQuery, validation: RowsByQuery, told: dict[str, Any], flavor: Flavor, rounds: int
+    ranker: Any, training: RowsByQuery, validation: RowsByQuery, arguments: dict[str, Any], flavor: Flavor, rounds: int
 ) -> int:
     from ndcg_ml.lightgbm import StopEarly
 
     stop = StopEarly(flavor, rounds=rounds)
     weight = () if validation.row_weight is None else (validation.row_weight,)
     ranker.set_params(**stop.params)
-    ranker.fit(training.X, training.y, **told, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
+    ranker.fit(training.X, training.y, **arguments, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
     best: int = ranker.best_iteration_
     return best
 
 
 def _stop_xgboost(
-    ranker: Any, training: RowsByQuery, validation: RowsByQuery, told: dict[str, Any], flavor: Flavor, rounds: int
+    ranker: Any, training: RowsByQuery, validation: RowsByQuery, arguments: dict[str, Any], flavor: Flavor, rounds: int
 ) -> int:
     from ndcg_ml.xgboost import NDCGCallback
 
@@ -174,13 +174,13 @@ def _stop_xgboost(
     )
     own = ranker.callbacks
     ranker.set_params(callbacks=[*(own or []), callback])
-    ranker.fit(training.X, training.y, **told)
-    ranker.set_params(callbacks=own)  # ours holds the validation data
+    ranker.fit(training.X, training.y, **arguments)
+    ranker.set_params(callbacks=own)  # ours would keep the validation data
     return int(ranker.best_iteration) + 1
 
 
 def _stop_catboost(
-    ranker: Any, training: RowsByQuery, validation: RowsByQuery, told: dict[str, Any], flavor: Flavor, rounds: int
+    ranker: Any, training: RowsByQuery, validation: RowsByQuery, arguments: dict[str, Any], flavor: Flavor, rounds: int
 ) -> int:
     from catboost import Pool
 
@@ -195,5 +195,7 @@ def _stop_catboost(
     )
     metric = NDCGEval(flavor, learn=(training.y, training.codes), pools=[(validation.y, validation.codes)])
     ranker.set_params(eval_metric=metric)
-    ranker.fit(training.X, training.y, **told, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True)
+    ranker.fit(
+        training.X, training.y, **arguments, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True
+    )
     return int(ranker.get_best_iteration()) + 1

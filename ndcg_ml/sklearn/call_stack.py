@@ -123,7 +123,7 @@ def _caller() -> FrameType | None:
     """The function that called into this package, and deals with what it returns or raises."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        # What stands for scoring=None passes everything on to its caller.
+        # scikit-learn's substitute for scoring=None passes everything on to its caller.
         passes_on = type(frame.f_locals.get("self")).__name__ == "_PassthroughScorer"
         if _module(frame).partition(".")[0] != __name__.partition(".")[0] and not passes_on:
             return frame

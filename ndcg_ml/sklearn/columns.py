@@ -16,7 +16,7 @@ __all__ = ["HOW_TO_PASS_IDS", "check_column", "column_of", "ids_of_rows", "split
 HOW_TO_PASS_IDS = (
     "NDCG needs the query of each row. Either write sklearn.set_config(enable_metadata_routing=True), then "
     "GridSearchCV(..., cv=GroupKFold(5)).fit(X, y, groups=qid) or cross_validate(..., params={'groups': qid}), "
-    "and where the split is not by query, .fit(X, y, groups=user, qid=qid); "
+    "and if the split is not by query, .fit(X, y, groups=user, qid=qid); "
     "or, without routing, keep the ids in a column of X and name it: QueryRanker(..., qid_column='qid'), "
     "ndcg_scorer(..., qid_column='qid'), QueryKFold(5, qid_column='qid')"
 )
@@ -129,7 +129,7 @@ def _refuse_changed_ids(ids: NDArray[Any], qid_column: str | int) -> None:
 
 
 def ids_of_rows(qid: Any, column: NDArray[Any] | None, groups: Any, n_rows: int) -> NDArray[Any]:
-    """One id per row, from what the caller calls query ids: an argument, a column, or both where they are equal.
+    """One id per row, from what the caller calls query ids: an argument, a column, or both if they are equal.
 
     `groups` are what a group splitter was given. They are the ids only if there is nothing else, because a split may
     be by user and the score by query.

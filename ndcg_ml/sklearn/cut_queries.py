@@ -72,7 +72,7 @@ def refuse_cut_queries(split: Split, known: WholeQueries | None) -> None:
         raise ValueError(
             f"the split must score each row once; row {row}, of query {query}, appears "
             f"{times[row]} times, as in a sample with replacement. Sample whole queries, and give each copy of a query "
-            "an id of its own."
+            "a new id."
         )
     if known is None:
         WholeQueries(split.all_ids).refuse_cut(

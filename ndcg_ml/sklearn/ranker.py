@@ -43,7 +43,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         The column of X that holds the query ids, for use without metadata routing: a name for a DataFrame, a position
         for an array. The ranker never sees it, neither in ``fit`` nor in ``predict``.
     early_stopping_rounds : int, optional
-        Hold out whole queries in ``fit`` and stop when their NDCG has not risen for so many rounds; the ranker then
+        Hold out whole queries in ``fit`` and stop when their NDCG has not risen for this many rounds; the ranker then
         predicts with its best round. For LightGBM, XGBoost and CatBoost. Default: no early stopping.
     validation_fraction : float, default 0.1
         Share of the queries that early stopping holds out: at least one query, never all.

@@ -27,10 +27,10 @@ __all__ = ["NotAScore", "refuse"]
 
 
 class NotAScore:
-    """What a scorer returns where an exception would be turned into nan: its repr is the error.
+    """What a scorer returns if its caller would turn an exception into nan. Its repr is the error.
 
-    After nan in every place a search "finds" its first candidate. A result that is not a number is refused by all of
-    them, whatever `error_score` says.
+    With nan everywhere, a search "finds" its first candidate. All of these tools raise on a result that is not a
+    number, whatever `error_score` is.
     """
 
     def __init__(self, message: str) -> None:
@@ -44,14 +44,14 @@ class NotAScore:
 
 
 def refuse(error: Exception, *, of_the_estimator: bool = False) -> NotAScore:
-    """Raise the error, or return it as what is not a score, where raising it would make the score nan.
+    """Raise the error, or return it as a ``NotAScore`` if raising it would make the score nan.
 
     With `of_the_estimator`, an `error_score` that is a number is what the user asked for in such a case.
     """
     kind = "" if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: "
     message = f"an error of the NDCG scorer: {kind}{error}"
     if error_text_is_dropped():
-        with suppress(UserWarning):  # where warnings are errors, this one would become nan
+        with suppress(UserWarning):  # if warnings are errors, this one would become nan
             warnings.warn(message, UserWarning, stacklevel=2)
     number = error_score_of_caller()
     if number is None or (of_the_estimator and number == number):

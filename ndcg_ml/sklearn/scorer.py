@@ -142,7 +142,7 @@ class NDCGScorer:
         Parameters
         ----------
         qid : bool, str or None, default None
-            None: as ``qid``, and where that is not passed, as ``groups``. True: as ``qid`` only. A name: as that only,
+            None: as ``qid``, and if that is not passed, as ``groups``. True: as ``qid`` only. A name: as that only,
             for example ``"session"`` for ``search.fit(X, y, groups=user, session=ids)``. False: not at all; the ids
             are in the column `qid_column`, or `y` is two-dimensional.
 
@@ -210,7 +210,7 @@ class NDCGScorer:
             scores = _expected_grades(estimator, X, labels.shape)
         except _EstimatorFailedError as failed:
             return self._failed(failed.error)
-        except Exception as error:  # warnings too, where they are errors
+        except Exception as error:  # including warnings that are errors
             return refuse(error)
         try:
             values = prepared(scores)
