@@ -1,4 +1,4 @@
-"""What the boosting adapters share: what a library can express, what it cannot be given, and names for its log."""
+"""What the boosting adapters share: what a library can express, what it does not support, and names for its log."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = [
 
 
 class Rule(NamedTuple):
-    """The values of a switch that a library can express, the first of them its own; and what it does."""
+    """The values of a switch that a library can express, its own first, and a description of what it does."""
 
     takes: tuple[object, ...]
     does: str
 
 
 class Library(NamedTuple):
-    """What a library's objective and its own metric can express, by switch."""
+    """What a library's objective and its own metric can express, for each switch."""
 
     name: str
     module: str
@@ -60,14 +60,14 @@ EMPTY_IS_ONE = Rule((1.0,), "counts a query without a relevant document as 1")
 IN_ROW_ORDER = Rule(("first",), "leaves tied rows in the order of the data")
 FLOAT64 = Rule(("float64",), "compares scores in float64")
 
-# Without a cut-off all values of these are the same.
+# Without a cut-off, all values of these switches are the same.
 _OF_A_CUTOFF = ("ideal_depth", "short_lists")
-# A switch that goes with some values of another alone, and the value that goes with all.
+# A switch whose other values are allowed only with some values of this one, and the value that is always allowed.
 _GOES_WITH = {"discount": ("discount_base", 2.0), "gain": ("off_table", "raise")}
 
 
 def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> None:
-    """Refuse what the library's objective, and with `evaluate` its metric, cannot express."""
+    """Refuse what the library's objective, and with `evaluate` also its metric, cannot express."""
     if not isinstance(evaluate, bool):
         raise TypeError(f"evaluate must be True or False; got {evaluate!r} of type {type(evaluate).__name__}.")
     for switch, rule in library.training.items():
@@ -102,12 +102,12 @@ def _fix(flavor: Flavor, switch: str, rule: Rule) -> str:
 
 
 def value_in_words(value: object) -> str:
-    """The value of a switch, for a message."""
+    """The value of a switch, as error messages show it."""
     return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>" if callable(value) else repr(value)
 
 
 def cut_at(k: int | None, longest: int) -> int:
-    """The cut-off as the library takes it, where `longest` cuts nothing."""
+    """The cut-off as the library takes it; `longest` stands for none."""
     return longest if k is None else min(k, longest)
 
 
@@ -127,7 +127,7 @@ class Metric(NamedTuple):
 
 
 def metric(flavor: Flavor | str, k: KSpec, who: str, library: str, why_no_nan: str) -> Metric:
-    """The metric that a caller asked for; refuses what no boosting library can be given.
+    """The metric that a caller asked for; refuses what no boosting library supports.
 
     The names are ``flavor.metric_name`` with ``@k``, never the name of a built-in metric.
     """
@@ -144,7 +144,7 @@ def metric(flavor: Flavor | str, k: KSpec, who: str, library: str, why_no_nan: s
 
 
 def one_score_per_row(scores: Any, who: str, fix: str) -> Any:
-    """The scores, refused where the library predicts several numbers per row."""
+    """The scores; refused if the library predicts several numbers per row."""
     if np.ndim(scores) != 1:
         raise ValueError(f"{who} needs one score per row; got predictions of shape {np.shape(scores)}. {fix}")
     return scores

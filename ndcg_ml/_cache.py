@@ -1,4 +1,4 @@
-"""What was prepared for the data sets seen lately: adapters are called with the same labels again and again."""
+"""What was prepared for recent data sets: adapters are called with the same labels again and again."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class _Slot(NamedTuple):
 
 
 class Cache(Generic[T]):
-    """The last few data sets with what was prepared from them; the one that was used least recently goes first.
+    """The last few data sets with what was prepared from them; the least recently used one is dropped first.
 
-    Data are compared by content, with copies that are kept here: addresses are used again, and arrays are changed in
-    place. It may be shared by threads; what is kept does not travel when it is pickled or copied.
+    Data are compared by content, with copies that are kept here, because memory is reused and arrays are changed in
+    place. Threads may share a cache. Its content is not pickled or copied along.
 
     Memory: for each slot, a copy of the arrays that are compared and what was prepared from them. A ``Prepared`` takes
-    about 8 bytes per row for its gains and, unless every query has the same length, 8 more for its layout; with
-    float64 labels and integer ids beside it a slot comes to some 32 bytes per row, 32 MB for a million rows.
+    about 8 bytes per row for its gains and, unless every query has the same length, 8 more for its layout. With
+    float64 labels and integer ids, a slot takes about 32 bytes per row, 32 MB for a million rows.
 
     Parameters
     ----------

@@ -28,29 +28,29 @@ from ndcg_ml.queries import by_ids, mean_row_weight, real_array
 
 __all__ = ["NDCGEval", "catboost_params"]
 
-# What is answered for a learn set in an order of CatBoost's own. CatBoost cannot write a nan.
+# Reported for a learn set that CatBoost has re-ordered, because CatBoost cannot write a nan.
 _UNKNOWN = -1.0
 
 
 class NDCGEval:
     """NDCG of any flavor as CatBoost's evaluation metric: ``CatBoostRanker(eval_metric=NDCGEval(...))``.
 
-    CatBoost hands a metric scores, labels and weights, and never says which rows are one query. So the metric is bound
-    to the data sets beforehand and knows them again by their labels.
+    CatBoost passes a metric scores, labels and weights, but not which rows are one query. So the metric is bound to the
+    data sets in advance, and recognizes each by its labels.
 
     Parameters
     ----------
     flavor : Flavor or str
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"catboost@10"``.
     k : int or None, optional
-        Cut-off, None for none; one, because CatBoost takes one evaluation metric. Default: the flavor's own.
+        One cut-off, None for none, because CatBoost takes one evaluation metric. Default: the flavor's own.
     pools : sequence
-        Every evaluation set, in any order: a ``catboost.Pool``, or a pair ``(y, qid)`` of labels and one query id a
-        row. The learn set may be among them, where CatBoost keeps its order.
+        Every evaluation set, in any order: a ``catboost.Pool``, or a pair ``(y, qid)`` of labels and one query id per
+        row. The learn set may be among them if CatBoost keeps its order.
     learn : catboost.Pool or (y, qid), optional
-        The learn set, which CatBoost evaluates as well. It is reported as -1 where CatBoost has put its rows in
-        another order, so that the queries cannot be known: with categorical features or
-        ``boosting_type="Ordered"``, unless ``has_time=True``. Default: it is one of `pools`.
+        The learn set, which CatBoost evaluates too. It is reported as -1 if CatBoost has re-ordered its rows, so that
+        the queries are unknown: with categorical features or ``boosting_type="Ordered"``, unless ``has_time=True``.
+        Default: it is one of `pools`.
     threads : int, optional
         As for ``prepare``.
 
@@ -60,21 +60,21 @@ class NDCGEval:
         With the cut-off in it.
     name : str
         What CatBoost calls the metric, in its log and in ``get_evals_result()``: ``flavor.metric_name``, with ``@k``
-        where there is a cut-off.
+        if there is a cut-off.
 
     Raises
     ------
     TypeError, ValueError
         The flavor, the cut-off or a data set is not valid; two data sets have the same labels and different queries; or
-        the flavor is one that cannot be honoured: ``ties="docid"`` (CatBoost holds no document ids), ``empty=nan``
-        (CatBoost cannot write a nan). In training, as a ``CatBoostError`` with the message in it: a data set that is
-        none of those bound, scores that are NaN, or not one a row.
+        the flavor has a switch that CatBoost does not support: ``ties="docid"`` (it does not store document ids),
+        ``empty=nan`` (it cannot write a nan). In training, as a ``CatBoostError`` that contains the message: a data set
+        that was not bound, scores that are NaN or not one per row.
 
     Notes
     -----
     Facts about CatBoost 1.2.10, on the CPU. Evaluation sets always keep their order and are evaluated whole, whatever
     ``thread_count``. Labels are held in float32. A query's weight is the mean of its rows' weights, which is the group
-    weight where the ``Pool`` has ``group_weight``. ``catboost.cv`` makes data sets that cannot be bound: it raises.
+    weight if the ``Pool`` has ``group_weight``. ``catboost.cv`` creates data sets that cannot be bound: it raises.
 
     The object can be pickled and copied, alone or in a ranker. ``sklearn.base.clone`` refuses a ``CatBoostRanker`` that
     has any object as ``eval_metric``; use ``ranker.copy()``.
@@ -95,7 +95,7 @@ class NDCGEval:
     True
     """
 
-    # CatBoost looks for this name, and where it is missing tries to compile the methods with numba.
+    # CatBoost looks for this attribute; without it, it tries to compile the methods with numba.
     no_jit = True
 
     def __init__(
@@ -132,14 +132,15 @@ class NDCGEval:
         self._rename()
 
     def _rename(self) -> None:
-        # CatBoost calls a metric by the name of its class, and "NDCGEval" would not say which NDCG.
+        # CatBoost logs a metric under the name of its class, and "NDCGEval" would not say which NDCG.
         self.__class__ = type(self.name, (NDCGEval,), {})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.__dict__,)
 
     def __repr__(self) -> str:
-        return f"NDCGEval({as_arguments(self.flavor, (self.flavor.k,))}, {len(self._sets)} data sets)"
+        sets = f"{len(self._sets)} data set{'' if len(self._sets) == 1 else 's'}"
+        return f"NDCGEval({as_arguments(self.flavor, (self.flavor.k,))}, pools=<{sets}>)"
 
     def is_max_optimal(self) -> bool:
         """Higher is better. Called by CatBoost."""
@@ -163,11 +164,11 @@ class NDCGEval:
         Returns
         -------
         value, 1.0
-            The second is the weight that CatBoost asks for and hands to ``get_final_error``.
+            The second is the weight that CatBoost asks for and passes to ``get_final_error``.
         """
         if len(approxes) != 1:
             raise ValueError(
-                f"NDCGEval needs one score a row; got {len(approxes)}. Use a loss with a single output, "
+                f"NDCGEval needs one score per row; got {len(approxes)}. Use a loss with a single output, "
                 "such as YetiRank."
             )
         labels = np.asarray(target, dtype=np.float32)
@@ -192,19 +193,18 @@ class NDCGEval:
         sizes = ", ".join(str(bound.labels.size) for bound in self._sets)
         if any(_reordered(bound, labels) for bound in self._sets):
             return (
-                f"NDCGEval got one of the data sets of pools= ({labels.size} rows) in another order, so that its "
-                "queries cannot be known. CatBoost re-orders the learn set where there are categorical features or "
-                "boosting_type='Ordered'. Pass it as learn=, to have it reported as -1, or fit with has_time=True."
+                f"NDCGEval got one of the data sets of pools= ({labels.size} rows) in another order, so its queries "
+                "are unknown. CatBoost re-orders the learn set if there are categorical features or "
+                "boosting_type='Ordered'. Pass it as learn=, which reports it as -1, or fit with has_time=True."
             )
         return (
-            f"NDCGEval got a data set of {labels.size} rows which is none of those that it is bound to (of {sizes} "
-            "rows), by their labels. Pass every eval_set in pools= and the learn set, which CatBoost evaluates too, as "
-            "learn=."
+            f"NDCGEval got a data set of {labels.size} rows whose labels are not those of a bound data set (of {sizes} "
+            "rows). Pass every eval_set in pools=, and as learn= the learn set, which CatBoost evaluates too."
         )
 
 
 class _Bound(NamedTuple):
-    """A data set that can be known again."""
+    """A data set that can be recognized by its labels."""
 
     labels: NDArray[np.float32]
     sizes: IntArray
@@ -230,10 +230,10 @@ def _bound(entry: Any, what: str) -> _Bound:
         raise TypeError(f"{what} must be a catboost.Pool or a pair (y, qid); got {type(entry).__name__}.")
     labels = real_array(labels, f"the labels of {what}")
     if labels.ndim != 1:
-        raise ValueError(f"{what} must have one label a row; got labels of shape {labels.shape}.")
+        raise ValueError(f"{what} must have one label per row; got labels of shape {labels.shape}.")
     groups = by_ids(qid, labels.size)
     if groups.order is not None:
-        raise ValueError(f"{what} must have the rows of a query together, as CatBoost demands. Sort them by query.")
+        raise ValueError(f"{what} must have contiguous queries, as CatBoost requires. Sort the rows by query.")
     return _Bound(labels.astype(np.float32), groups.sizes, what)
 
 
@@ -242,8 +242,8 @@ def _distinct(sets: Sequence[_Bound]) -> None:
         for other in sets[:i]:
             if np.array_equal(one.labels, other.labels) and not np.array_equal(one.sizes, other.sizes):
                 raise ValueError(
-                    f"{other.what} and {one.what} have the same labels and different queries, so that NDCGEval could "
-                    "not tell them apart. Evaluate one of them only."
+                    f"{other.what} and {one.what} have the same labels and different queries, so NDCGEval could not "
+                    "tell them apart. Evaluate only one of them."
                 )
 
 
@@ -262,7 +262,7 @@ _CATBOOST = Library(
         "gain": Rule(("linear", "exponential"), "knows the gains y and 2^y - 1"),
         "discount": Rule(("log2", "ln", "reciprocal"), "discounts by 1/log2(rank + 1) or by 1/rank"),
         "negative": Rule(("raise", "allow"), "passes a negative label through the gain formula"),
-        "unjudged": Rule(("raise",), "refuses a label that is NaN"),
+        "unjudged": Rule(("raise",), "refuses a NaN label"),
     },
     metric={
         **IDEAL,
@@ -279,7 +279,7 @@ def catboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
     top = "" if flavor.k is None else f"top={cut_at(flavor.k, _LONGEST)};"
     kind = "Exp" if flavor.gain == "exponential" else "Base"
     denominator = "Position" if flavor.discount == "reciprocal" else "LogPosition"
-    # The loss calls them by other names than the metric, and ignores the metric's names without a word.
+    # The loss has other names for them than the metric, and silently ignores the metric's names.
     params = {"loss_function": f"YetiRank:mode=NDCG;{top}dcg_type={kind};dcg_denominator={denominator}"}
     if evaluate:
         params["eval_metric"] = f"NDCG:{top}type={kind};denominator={denominator}"

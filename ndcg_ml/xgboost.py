@@ -1,4 +1,4 @@
-"""XGBoost: an evaluation function, exact over workers too, and a callback for what a function cannot do."""
+"""XGBoost: an evaluation function, exact across workers, and a callback for what a function cannot do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._aggregate import Sums
 from ndcg_ml._boosting import (
@@ -28,13 +28,13 @@ from ndcg_ml._cache import Cache
 from ndcg_ml._checks import KSpec, optional_whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import Prepared, prepare
-from ndcg_ml.queries import real_array
+from ndcg_ml.queries import Weights, real_array
 
 __all__ = ["NDCGCallback", "NDCGEval", "xgboost_params"]
 
 # Data sets whose layout is kept between rounds: every fold and set of a cross-validation, with room to spare.
 _SLOTS = 32
-# Below the exponent of any float64: what a worker without a relevant document says of its scale.
+# Below the exponent of any float64: the scale of a worker without a relevant document.
 _NO_SCALE = int(np.iinfo(np.int32).min)
 
 
@@ -42,17 +42,17 @@ class NDCGEval:
     """NDCG of any flavor as XGBoost's evaluation function.
 
     The same object works as ``xgb.train(custom_metric=)`` and ``xgb.cv(custom_metric=)``. Under ``xgboost.dask``, or
-    wherever else XGBoost runs on several workers, it is the value over all of them: workers exchange sums, so it does
-    not matter how the queries are spread, as long as each is whole on one worker. (Of another function XGBoost takes
-    the plain mean of what the workers return.)
+    wherever else XGBoost runs on several workers, it reports the value over all of them: workers exchange sums, so the
+    queries may be distributed in any way, as long as each is whole on one worker. (For any other function, XGBoost
+    takes the plain mean of what the workers return.)
 
     Parameters
     ----------
     flavor : Flavor or str
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"xgboost@10"``.
     k : int, None or sequence of them, optional
-        Cut-offs, each a metric of its own; None is no cut-off. XGBoost stops early by the first one asked for. Default:
-        the flavor's own.
+        Cut-offs, each a separate metric; None is no cut-off. XGBoost's early stopping follows the first. Default: the
+        flavor's own.
     threads : int, optional
         As for ``prepare``.
 
@@ -61,27 +61,27 @@ class NDCGEval:
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        What XGBoost logs, in the order of `ks`: ``flavor.metric_name``, with ``@k`` where there is a cut-off.
+        What XGBoost logs, in the order of `ks`: ``flavor.metric_name``, with ``@k`` if there is a cut-off.
 
     Raises
     ------
     TypeError, ValueError
-        The flavor or a cut-off is not valid, or the flavor is one that cannot be honoured: ``ties="docid"`` (XGBoost
-        holds no document ids), ``empty=nan`` (a nan in the first round freezes XGBoost's early stopping). When called:
-        no groups, scores that are NaN or not one a row, labels that the flavor refuses. What one worker refuses is
-        raised on all of them.
+        The flavor or a cut-off is not valid, or the flavor has a switch that XGBoost does not support: ``ties="docid"``
+        (it does not store document ids), ``empty=nan`` (a nan in the first round freezes its early stopping). When
+        called: no groups, scores that are NaN or not one per row, labels that the flavor refuses. An error on one
+        worker is raised on all of them.
 
     See Also
     --------
-    NDCGCallback : for ``XGBRanker``, which cannot use an evaluation function of whole data sets.
+    NDCGCallback : for ``XGBRanker``, which cannot evaluate a function on whole data sets.
 
     Notes
     -----
     Facts about XGBoost 3.2. Its early stopping follows the last metric of the last data set and maximises names that
     begin with ``ndcg``, so the cut-offs are reported in reverse order, and after XGBoost's own metrics (which it always
     computes, unless ``disable_default_eval_metric`` is among the parameters). It prints metrics with six decimals and
-    reads them back: that is the precision of the history and of early stopping. Weights are one a query. ``xgb.cv``
-    drops them when it makes its folds.
+    reads them back: that is the precision of the history and of early stopping. There is one weight per query.
+    ``xgb.cv`` drops weights when it makes its folds.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class NDCGEval:
         self._cache: Cache[Prepared] = Cache(_SLOTS)
 
     @property
-    def __name__(self) -> str:  # XGBRanker wants to call its eval_metric by name before it is told why not to use this
+    def __name__(self) -> str:  # XGBRanker asks for the name of its eval_metric before the call that raises
         return self.names[0]
 
     def __repr__(self) -> str:
@@ -123,8 +123,8 @@ class NDCGEval:
         if not hasattr(dmatrix, "get_uint_info"):
             raise ValueError(
                 "NDCGEval cannot be the eval_metric of an XGBoost estimator, which calls it with the labels and scores "
-                "of one query at a time, averages the results by the number of documents, and gives a query of one "
-                "document 1.0 without asking. Use xgb.train(custom_metric=NDCGEval(...)); or "
+                "of one query at a time, weights the results by the number of documents, and counts a query of one "
+                "document as 1.0. Use xgb.train(custom_metric=NDCGEval(...)); or "
                 "XGBRanker(callbacks=[ndcg_ml.xgboost.NDCGCallback(...)]); or "
                 "ndcg_ml.sklearn.QueryRanker(XGBRanker(), early_stopping_rounds=...)."
             )
@@ -143,7 +143,7 @@ class NDCGEval:
         group = np.diff(ends.astype(np.int64))
         if weight is not None and weight.shape != group.shape:
             raise ValueError(
-                f"weight must have one entry a query, {group.size}, as XGBoost's weights do when ranking; got "
+                f"weight must have one entry per query, {group.size}, as XGBoost's weights do when ranking; got "
                 f"{weight.size}."
             )
         return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=weight, threads=self.threads)
@@ -151,7 +151,7 @@ class NDCGEval:
     # -- several workers ---------------------------------------------------------------------------------------------
 
     def _over_workers(self, preds: Any, dmatrix: Any) -> list[float]:
-        """The value over all workers' queries. Whatever happens on one, all make the same calls: none waits alone."""
+        """The value over all workers' queries. All make the same calls even if one fails, so that none waits alone."""
         from xgboost import collective
 
         mine, weight = self._nothing(), 0.0
@@ -167,8 +167,8 @@ class NDCGEval:
             raise problem
         if failed:
             raise ValueError(
-                f"NDCGEval could not evaluate the rows of worker {failed - 1}, so there is no value for all. The "
-                "error raised on that worker says why."
+                f"NDCGEval could not evaluate the rows of worker {failed - 1}, so there is no overall value. See the "
+                "error raised on that worker."
             )
         mine = mine.rescaled(0 if scale == _NO_SCALE else scale)
         counts = [mine.n_queries, weight]
@@ -176,14 +176,14 @@ class NDCGEval:
         total = collective.allreduce(flat, collective.Op.SUM)
         (numerator, denominator, n_empty), (n_queries, weight) = total[:-2].reshape(3, -1), total[-2:]
         if not n_queries:
-            raise ValueError("no worker has a query, so there is nothing to evaluate.")
+            raise ValueError("no worker has a query. There is nothing to evaluate.")
         if not weight > 0:
-            raise ValueError("query weights must hold at least one above 0; they are 0 on every worker.")
+            raise ValueError("query weights must include at least one above 0; they are 0 on every worker.")
         sums = Sums(numerator, denominator, mine.exponent, int(n_queries), n_empty.astype(np.int64))
         return sums.values(self.flavor)
 
     def _share(self, preds: Any, dmatrix: Any) -> tuple[Sums, float]:
-        """What the rows of this worker add, and the weight of its queries."""
+        """The sums over this worker's rows, and the weight of its queries."""
         scores = _one_score(preds, "NDCGEval")
         if dmatrix.num_row() == 0:
             return self._nothing(), 0.0
@@ -191,7 +191,7 @@ class NDCGEval:
         if weight is None or weight.any():
             sums = self._prepared(dmatrix).totals(scores).sums(self.flavor)
             return sums, sums.n_queries if weight is None else float(weight.sum(dtype=np.float64))
-        # Weights that are all 0 are refused, and here they may well be: other workers have the queries that count.
+        # Weights that are all 0 are refused elsewhere; here other workers may have the queries that count.
         sums = self._prepare(ends, labels, None).totals(scores).sums(self.flavor)
         return replace(sums, numerator=0 * sums.numerator, denominator=0 * sums.denominator), 0.0
 
@@ -203,32 +203,32 @@ class NDCGEval:
 class NDCGCallback:
     """NDCG of held-out queries after every boosting round, for ``XGBRanker(callbacks=[...])`` and ``xgb.train``.
 
-    It is written into the evaluation history, and with `rounds` it stops training early, as XGBoost's own
-    ``EarlyStopping`` does: ``best_iteration`` and ``best_score`` are set on the booster, and ``XGBRanker.predict`` uses
-    the best iteration.
+    It is recorded in the evaluation history. With `rounds` it stops training early, like XGBoost's own
+    ``EarlyStopping``: ``best_iteration`` and ``best_score`` are set on the booster, and ``XGBRanker.predict`` uses the
+    best iteration.
 
     Parameters
     ----------
     flavor : Flavor or str
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"sklearn@10"``.
     k : int, None or sequence of them, optional
-        Cut-offs, each a metric of its own; None is no cut-off. Training is stopped by the first one. Default: the
-        flavor's own.
+        Cut-offs, each a separate metric; None is no cut-off. Early stopping follows the first. Default: the flavor's
+        own.
     X : array-like, data frame or xgboost.DMatrix
-        Features of the held-out rows, in the form of the training data: a data frame where those are one. Anything
-        that ``xgb.DMatrix`` takes; what counts as missing is what does so in the training data
-        (``XGBRanker(missing=)``). A ``DMatrix`` is taken as it is, with its own missing values and base margin.
+        Features of the held-out rows, in the same form as the training data (a data frame if those are one): anything
+        that ``xgb.DMatrix`` takes. The training data's ``missing`` (``XGBRanker(missing=)``) applies here too. A
+        ``DMatrix`` is used as it is, with its own missing values and base margin.
     y : array-like, shape (n_rows,)
         Labels.
     group, qid
-        The queries, as for ``ndcg_score``: sizes of consecutive queries, or one id a row.
+        The queries, as for ``ndcg_score``: sizes of consecutive queries, or one id per row.
     query_weight : array-like, shape (n_queries,), optional
     base_margin : array-like, shape (n_rows,), optional
-        Where boosting starts on each held-out row. It must be given if the training data have one.
+        Where boosting starts on each held-out row; required if the training data have one.
     name : str, default "validation"
         What the data set is called in the evaluation history.
     rounds : int, optional
-        Stop when the value has not risen for so many rounds. Default: do not stop early.
+        Stop when the value has not risen for this many rounds. Default: do not stop early.
     threads : int, optional
         As for ``prepare``.
 
@@ -237,16 +237,16 @@ class NDCGCallback:
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        The metrics in the evaluation history, in the order of `ks`: ``flavor.metric_name``, with ``@k`` where there is
+        The metrics in the evaluation history, in the order of `ks`: ``flavor.metric_name``, with ``@k`` if there is
         a cut-off.
 
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``, and as for ``NDCGEval``; a `base_margin` beside a ``DMatrix``. In training: `X` has
-        another number of rows than `y`; the history already has a metric of that name for a data set called `name`; it
-        is ``xgb.cv`` that trains. Unless `X` is a ``DMatrix``: there is a `base_margin` and the training data have
-        none, or the other way round; it is not ``xgb.train`` (which the estimators call) that trains.
+        As for ``ndcg_score``, and as for ``NDCGEval``; a `base_margin` with a ``DMatrix``. In training: `X` and `y`
+        differ in the number of rows; the history already has a metric of that name for a data set called `name`; the
+        trainer is ``xgb.cv``. Unless `X` is a ``DMatrix``: only one of training and held-out rows has a base margin;
+        the trainer is not ``xgb.train`` (which the estimators call).
 
     See Also
     --------
@@ -254,18 +254,18 @@ class NDCGCallback:
 
     Notes
     -----
-    Values have full precision, where those of an evaluation function have six decimals (XGBoost 3.2). XGBoost keeps the
-    predictions of a ``DMatrix`` and adds only the new trees. A callback may be used again, and cloned with its
-    estimator: it starts afresh with every training, and copies share the data.
+    Values have full precision; those of an evaluation function have six decimals (XGBoost 3.2). XGBoost keeps the
+    predictions of a ``DMatrix`` and adds only the new trees. A callback may be reused, and cloned with its estimator:
+    it starts anew with every training, and copies share the data.
 
-    XGBoost's ``dart`` changes earlier trees in later rounds, and a model of ``gblinear`` always predicts with all
-    rounds: neither can go back to its ``best_iteration``.
+    XGBoost's ``dart`` changes earlier trees in later rounds, and a ``gblinear`` model always predicts with all rounds:
+    neither can go back to its ``best_iteration``.
 
-    The callback sees the training data's ``missing`` and whether they have a base margin. It cannot see what was done
-    to the training rows before XGBoost got them (missing values replaced, features scaled, zeros left out of a sparse
-    matrix): do the same to `X`.
+    The callback sees the training data's ``missing`` and whether they have a base margin. It cannot see how the
+    training rows were transformed before XGBoost got them (missing values replaced, features scaled, zeros left out of
+    a sparse matrix): do the same to `X`.
 
-    Where several workers train one model, give every worker the same held-out queries.
+    If several workers train one model, give every worker the same held-out queries.
 
     Examples
     --------
@@ -282,8 +282,8 @@ class NDCGCallback:
     3
     """
 
-    # XGBoost wants an instance of its TrainingCallback. To inherit from it would load XGBoost with this module, and it
-    # is an abstract base class: an object made without __init__, by pickle or copy, passes here all the same.
+    # XGBoost wants an instance of its TrainingCallback, an abstract base class. Inheriting from it would import XGBoost
+    # with this module. Registering here also covers objects that pickle or copy make without __init__.
     def __new__(cls, *_: object, **__: object) -> NDCGCallback:  # noqa: D102
         from xgboost.callback import TrainingCallback
 
@@ -296,11 +296,11 @@ class NDCGCallback:
         k: KSpec = ...,
         *,
         X: Any,  # noqa: N803
-        y: Any,
-        group: Any = None,
-        qid: Any = None,
-        query_weight: Any = None,
-        base_margin: Any = None,
+        y: ArrayLike,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        query_weight: Weights | None = None,
+        base_margin: ArrayLike | None = None,
         name: str = "validation",
         rounds: int | None = None,
         threads: int | None = None,
@@ -308,16 +308,16 @@ class NDCGCallback:
         self._metric = _metric(flavor, k, "NDCGCallback")
         self.flavor, self.ks, _, self.names = self._metric
         if not isinstance(name, str):
-            raise TypeError(f"name must be a str, what the data set is called; got {name!r}.")
+            raise TypeError(f"name must be a str, the name of the data set in the history; got {name!r}.")
         self.name = name
         self.rounds = optional_whole_number(rounds, "rounds", "for no early stopping")
         self.X = X
         if np.ndim(y) != 1:
-            raise ValueError(f"y must have one label a row, shape (n_rows,); got shape {np.shape(y)}.")
+            raise ValueError(f"y must have one label per row, shape (n_rows,); got shape {np.shape(y)}.")
         self._prepared = prepare(
             y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=threads
         )
-        self._n_rows = len(y)
+        self._n_rows = int(np.shape(y)[0])
         self.base_margin = None if base_margin is None else self._checked_margin(base_margin)
         self._run: _Run | None = None
 
@@ -331,7 +331,7 @@ class NDCGCallback:
         return copy.copy(self)  # the data are only read
 
     def before_training(self, model: Any) -> Any:
-        """Start afresh, called by XGBoost."""
+        """Start anew, called by XGBoost."""
         import xgboost as xgb
 
         if not isinstance(model, xgb.Booster):
@@ -341,7 +341,7 @@ class NDCGCallback:
             )
         data = self.X if isinstance(self.X, xgb.DMatrix) else self._as_in_training(_training_data())
         if data.num_row() != self._n_rows:
-            raise ValueError(f"X must have one row a label, {self._n_rows}; got {data.num_row()}.")
+            raise ValueError(f"X must have one row per label, {self._n_rows}; got {data.num_row()}.")
         self._run = _Run(data, self._stopping())
         if self._run.stopping is not None:
             model = self._run.stopping.before_training(model)
@@ -352,7 +352,7 @@ class NDCGCallback:
 
         if isinstance(self.X, xgb.DMatrix):
             raise ValueError(
-                "base_margin must be in the DMatrix where X is one; got both. Pass X=xgb.DMatrix(..., base_margin=...)."
+                "base_margin must be in the DMatrix if X is one; got both. Pass X=xgb.DMatrix(..., base_margin=...)."
             )
         margin = real_array(base_margin, "base_margin")
         if margin.shape != (self._n_rows,):
@@ -365,8 +365,8 @@ class NDCGCallback:
 
         if training is None:
             raise ValueError(
-                "X must be an xgb.DMatrix where it is not xgb.train that trains, because what counts as missing in the "
-                "training data cannot be seen. Pass X=xgb.DMatrix(X, missing=..., base_margin=...)."
+                "X must be an xgb.DMatrix unless xgb.train does the training, because the training data's missing "
+                "value cannot be seen otherwise. Pass X=xgb.DMatrix(X, missing=..., base_margin=...)."
             )
         in_training = training.get_base_margin().size > 0
         if in_training != (self.base_margin is not None) and training.num_row() > 0:  # a worker may have no rows
@@ -374,9 +374,9 @@ class NDCGCallback:
             raise ValueError(
                 f"base_margin must be given for both the training and the held-out rows, or for neither; the {has} "
                 f"rows have one and the {has_not} rows have none. Pass it to fit (or to xgb.DMatrix) and to "
-                "NDCGCallback(base_margin=). To evaluate without one all the same, pass X=xgb.DMatrix(X)."
+                "NDCGCallback(base_margin=). To evaluate without one nevertheless, pass X=xgb.DMatrix(X)."
             )
-        # Without category columns the switch does nothing; with them, a model that can be trained has it on.
+        # Without category columns enable_categorical does nothing; with them, the model was trained with it.
         return xgb.DMatrix(self.X, missing=training.missing, base_margin=self.base_margin, enable_categorical=True)
 
     def _stopping(self) -> Any:
@@ -396,7 +396,7 @@ class NDCGCallback:
         scores = _one_score(model.predict(self._run.data), "NDCGCallback")
         values = self._prepared.totals(scores).values(self.flavor)
         log = evals_log.setdefault(self.name, {})
-        # Last the first, as in NDCGEval, for other callbacks that follow the last metric.
+        # The first comes last, as in NDCGEval, because other callbacks follow the last metric.
         for logged, value in reversed(list(zip(self.names, values, strict=True))):
             if len(log.setdefault(logged, [])) != self._run.n_done:
                 raise ValueError(
@@ -409,7 +409,7 @@ class NDCGCallback:
         return stopping is not None and bool(stopping.after_iteration(model, epoch, evals_log))
 
     def after_training(self, model: Any) -> Any:
-        """Let go of what belongs to this training, called by XGBoost."""
+        """Release what belongs to this training, called by XGBoost."""
         self._run = None
         return model
 
@@ -417,8 +417,8 @@ class NDCGCallback:
 def _training_data() -> Any:
     """The DMatrix that ``xgb.train``, which the estimators and ``xgboost.dask`` call as well, is training on.
 
-    XGBoost tells a callback nothing of it, so it is looked for where it must be: it is an argument of that function.
-    None where another function trains.
+    XGBoost does not pass it to a callback, so it is read from the frame of that function, where it is an argument.
+    None if another function trains.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -446,8 +446,8 @@ def _held(dmatrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None
     ends = dmatrix.get_uint_info("group_ptr")
     if ends.size < 2:
         raise ValueError(
-            "NDCGEval needs to know the queries, and this DMatrix has none. Pass qid= or group= to xgb.DMatrix, to "
-            "those for evaluation as well."
+            "NDCGEval needs the queries, and this DMatrix has none. Pass qid= or group= to every xgb.DMatrix, "
+            "including those for evaluation."
         )
     weight = dmatrix.get_weight()
     return ends, dmatrix.get_label(), weight if weight.size else None
@@ -470,11 +470,11 @@ _XGBOOST = Library(
         "gain": Rule(("exponential", "linear"), "knows the gains 2^y - 1 and y"),
         "discount": LOGARITHM,
         "negative": Rule(
-            ("raise", "allow"), "passes a negative label through the linear gain, and refuses it under the other"
+            ("raise", "allow"), "passes negative labels through the linear gain, and refuses them under the exponential"
         ),
-        "unjudged": Rule(("raise",), "refuses a label that is NaN"),
+        "unjudged": Rule(("raise",), "refuses a NaN label"),
     },
-    # Its predictions are float32, so what is tied in float64 is what is tied in float32.
+    # Its predictions are float32, so the ties are the same in float64 and float32.
     metric={
         **IDEAL,
         "ties": IN_ROW_ORDER,

@@ -1,4 +1,4 @@
-"""Folds of whole queries, for objectives under which LightGBM itself cuts them; and whether a data set is one."""
+"""Folds of whole queries for ``lgb.cv``, and the check that a data set has no cut queries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakSet
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml.groups import IntArray
@@ -16,11 +17,15 @@ __all__ = ["WholeQueries", "query_folds"]
 
 
 def query_folds(
-    group: Any, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None
+    group: ArrayLike,
+    n_splits: int = 5,
+    *,
+    shuffle: bool = False,
+    random_state: int | np.random.Generator | None = None,
 ) -> list[tuple[IntArray, IntArray]]:
     """Folds of whole queries, for ``lgb.cv(folds=)`` under any objective.
 
-    ``lgb.cv`` itself keeps queries whole under ranking objectives only; under any other its folds cut them.
+    ``lgb.cv`` itself keeps queries whole only under its ranking objectives; under any other, its folds cut queries.
 
     Parameters
     ----------
@@ -29,16 +34,16 @@ def query_folds(
     n_splits : int, default 5
         Number of folds, at least 2.
     shuffle : bool, default False
-        False: queries are dealt out largest first, each to the fold with the fewest rows so far, so that folds are of
-        nearly equal size (as scikit-learn's ``GroupKFold`` does). True: they are dealt out in random order, and folds
-        differ by no more rows than the largest query has.
+        False: queries are assigned largest first, each to the fold with the fewest rows so far, so that folds have
+        nearly equal sizes (like scikit-learn's ``GroupKFold``). True: they are assigned in random order, and the sizes
+        of the folds differ by at most the rows of the largest query.
     random_state : int, numpy Generator or None, default None
-        Of the shuffling: an int gives the same folds each time, None others each time.
+        Used with ``shuffle=True``: an int gives the same folds every time, None different ones.
 
     Returns
     -------
     list of (train_rows, test_rows)
-        Row numbers in ascending order, one pair a fold.
+        One pair of ascending row numbers per fold.
 
     Raises
     ------
@@ -56,7 +61,7 @@ def query_folds(
     sizes = by_sizes(sizes, sizes.sum() if sizes.dtype.kind in "iu" else 0).sizes
     if random_state is not None and not shuffle:
         raise ValueError(
-            f"random_state only has a meaning with shuffle=True; got {random_state!r} with shuffle={shuffle!r}."
+            f"random_state must be None without shuffle=True; got {random_state!r} with shuffle={shuffle!r}."
         )
     filled = int((sizes > 0).sum())
     if n_splits > filled:
@@ -76,18 +81,18 @@ def query_folds(
 
 
 class WholeQueries:
-    """A check that is made once per data set; what was checked does not travel when it is pickled or copied.
+    """Refuses a data set with cut queries; each is checked once. What was checked is not pickled or copied along.
 
     Parameters
     ----------
     who : str
-        Who needs whole queries, for the message.
+        Who needs whole queries, for the error message.
     """
 
     def __init__(self, who: str) -> None:
         self._who = who
-        # By data set and not by content, by which `Cache` keeps: what is left of a cut query is in the rows that a
-        # data set took, and another one may hold the same labels in whole queries.
+        # By data set and not by content, unlike `Cache`: whether a query was cut depends on the rows that a data set
+        # was given, and another one may hold the same labels in whole queries.
         self._checked: WeakSet[Any] = WeakSet()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -97,17 +102,17 @@ class WholeQueries:
         self.__dict__.update(state)
         self._checked = WeakSet()
 
-    def check(self, dataset: Any) -> None:
-        """Raise ValueError where a query of the data set was cut."""
+    def refuse_cut(self, dataset: Any) -> None:
+        """Raise ValueError if a query of the data set was cut."""
         if dataset in self._checked:
             return
         part = dataset
         while getattr(part, "used_indices", None) is not None:  # a subset; a validation set merely has a reference
-            self._refuse_cut(part.reference.get_group(), part.used_indices)
+            self._refuse_cut_rows(part.reference.get_group(), part.used_indices)
             part = part.reference
         self._checked.add(dataset)
 
-    def _refuse_cut(self, group: Any, rows: Any) -> None:
+    def _refuse_cut_rows(self, group: Any, rows: Any) -> None:
         if group is None:
             return
         sizes = np.asarray(group)
@@ -116,7 +121,7 @@ class WholeQueries:
         cut = int(((used > 0) & (used != sizes)).sum())
         if cut:
             raise ValueError(
-                f"{self._who} needs whole queries, and the folds cut {cut} of {sizes.size}: some of their rows are in "
-                "this data set and some are not. Pass folds=query_folds(group), or folds=GroupKFold().split(...), to "
-                "lgb.cv; left to itself it keeps queries whole under its own ranking objectives only."
+                f"{self._who} needs whole queries, and the folds cut {cut} of the {sizes.size} queries: only some of "
+                "their rows are in this data set. Pass folds=query_folds(group), or folds=GroupKFold().split(...), to "
+                "lgb.cv, which keeps queries whole only under its own ranking objectives."
             )

@@ -31,8 +31,8 @@ class NDCGEval:
     flavor : Flavor or str
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
     k : int, None or sequence of them, optional
-        Cut-offs, each reported as a metric of its own in this order. LightGBM monitors the first one when stopping
-        early with ``first_metric_only``; None is no cut-off. Default: the flavor's own.
+        Cut-offs, each reported as a separate metric, in this order; None is no cut-off. With ``first_metric_only``,
+        LightGBM's early stopping follows the first. Default: the flavor's own.
     threads : int, optional
         As for ``prepare``.
 
@@ -41,20 +41,20 @@ class NDCGEval:
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        What LightGBM logs: ``flavor.metric_name``, with ``@k`` where there is a cut-off; never the name of a built-in
+        What LightGBM logs: ``flavor.metric_name``, with ``@k`` if there is a cut-off; never the name of a built-in
         metric.
 
     Raises
     ------
     TypeError, ValueError
-        The flavor or a cut-off is not valid, or the flavor is one that cannot be honoured: ``ties="docid"`` (LightGBM
-        holds no document ids), ``empty=nan`` (a nan in the first round freezes LightGBM's early stopping). When called:
-        no groups, queries cut by the folds of ``lgb.cv``, scores that are NaN or not one a row, labels that the flavor
-        refuses.
+        The flavor or a cut-off is not valid, or the flavor has a switch that LightGBM does not support:
+        ``ties="docid"`` (it does not store document ids), ``empty=nan`` (a nan in the first round freezes its early
+        stopping). When called: no groups, queries cut by the folds of ``lgb.cv``, scores that are NaN or not one per
+        row, labels that the flavor refuses.
 
     See Also
     --------
-    StopEarly : stop training on this and nothing else.
+    StopEarly : stop training on this metric only.
     query_folds : folds for ``lgb.cv`` that keep queries whole.
 
     Notes
@@ -103,7 +103,7 @@ class NDCGEval:
         list of (name, value, is_higher_better)
         """
         if hasattr(b, "get_label"):
-            self._whole.check(b)
+            self._whole.refuse_cut(b)
             scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
         else:
             labels, scores = a, b

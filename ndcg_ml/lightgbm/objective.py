@@ -31,12 +31,12 @@ Float32Array = NDArray[np.float32]
 _SLOTS = 32
 # What LightGBM adds to a difference of scores before it divides by it; there it is a float32.
 _DIFFERENCE_FLOOR = float(np.float32(0.01))
-# LightGBM reads the sigmoid from a table of so many bins between -25 and 25, and what is beyond at the ends. Read from
-# the same table, the choice between two splits that are nearly equal is the same.
+# LightGBM reads the sigmoid from a table with this many bins between -25 and 25, and clips what is beyond. With the
+# same table, the choice between two nearly equal splits is the same.
 _BINS, _SATURATED = 1 << 20, 25.0
-# Documents that are worked on together: few enough that the dozen arrays of them stay in the processor's cache.
+# Documents per batch: few enough that the dozen arrays of a batch stay in the processor's cache.
 _DOCUMENTS = 1 << 15
-# Pairs of one document that take as long as ranking it does elsewhere, by which threads are counted.
+# Pairs of one document that take as long as ranking it does elsewhere; the number of threads depends on it.
 _WORTH_OF_WORK = 16
 
 
@@ -44,7 +44,7 @@ class NDCGObjective:
     r"""Lambdarank for any flavor, as LightGBM's objective.
 
     The same object works as ``lgb.train({"objective": ...})``, ``lgb.cv``, ``Booster.update(fobj=)`` and
-    ``LGBMRanker(objective=)``. Each pair of documents of a query of which one gains more pushes the two apart,
+    ``LGBMRanker(objective=)``. Each pair of documents of a query with different gains pushes the two apart,
 
     .. math::  \lambda = \sigma \, \frac{|G_i - G_j| \, |D(r_i) - D(r_j)|}{Z} \, \frac{1}{1 + e^{\sigma (s_i - s_j)}}
 
@@ -58,9 +58,9 @@ class NDCGObjective:
     sigmoid : float, default 1.0
         :math:`\sigma`, LightGBM's parameter ``sigmoid``; greater than 0.
     truncation : int or None, optional
-        Pairs have at least one document among this many first ranks, LightGBM's ``lambdarank_truncation_level``; None
-        is every pair. A round takes time in proportion to `truncation` times the number of documents. Default: three
-        more than the flavor's cut-off, and None where it has none, as in ``Flavor.lightgbm_params``. (LightGBM's own
+        At least one document of each pair is among this many first ranks: LightGBM's ``lambdarank_truncation_level``.
+        None is every pair. A round takes time proportional to `truncation` times the number of documents. Default:
+        three more than the flavor's cut-off, or None if it has none, as in ``Flavor.lightgbm_params``. (LightGBM's own
         default is 30.)
     norm : bool, default True
         Divide each pair's weight by 0.01 plus its difference of scores (unless all scores of the query are equal), and
@@ -79,27 +79,27 @@ class NDCGObjective:
     Raises
     ------
     TypeError, ValueError
-        An argument is not valid, or the flavor is one that cannot be honoured: ``ties="docid"`` (LightGBM holds no
-        document ids), ``ideal="local"`` and a `recall_depth` (their ideal changes with each exchange of two
-        documents, so that the change of NDCG is not that of DCG over a constant), ``discount="none"`` (no exchange
-        changes anything). When called: no groups, queries cut by the folds of ``lgb.cv``, positions, scores that are
-        NaN or +inf or not one a row, labels that the flavor refuses.
+        An argument is not valid, or the flavor has a switch that the objective does not support: ``ties="docid"``
+        (LightGBM does not store document ids), ``ideal="local"`` and a `recall_depth` (their ideal changes with each
+        exchange of two documents, so the change of NDCG is not the change of DCG over a constant),
+        ``discount="none"`` (no exchange changes anything). When called: no groups, queries cut by the folds of
+        ``lgb.cv``, positions, scores that are NaN or +inf or not one per row, labels that the flavor refuses.
 
     See Also
     --------
     NDCGEval : the same flavor as evaluation function.
-    query_folds : folds for ``lgb.cv``, which would cut queries under an objective that it does not know.
+    query_folds : folds for ``lgb.cv``, which would cut queries under a custom objective.
 
     Notes
     -----
     ``NDCGObjective("lightgbm", truncation=30)`` grows the trees of ``objective="lambdarank"`` with its defaults, and
-    ``NDCGObjective(flavor)`` those of ``flavor.lightgbm_params()`` where that can express the flavor; run with LightGBM
-    4.3.0 and 4.7.0, the scores are equal to the last digit. To that end the sigmoid is read from LightGBM's table
-    (relative error 1e-5) and gradients are added up in float32.
+    ``NDCGObjective(flavor)`` those of ``flavor.lightgbm_params()`` if that can express the flavor. With LightGBM
+    4.3.0 and 4.7.0, the scores are equal to the last digit. To achieve this, the sigmoid is read from LightGBM's
+    table (relative error 1e-5) and gradients are summed in float32.
 
-    No parameter has to be changed for it: lambdarank starts from a score of 0 whatever ``boost_from_average`` says, and
-    so does LightGBM under an objective that it does not know. What it does not do under one: evaluate ``ndcg`` of its
-    own accord in ``lgb.train`` (see ``NDCGEval``), and keep queries whole in ``lgb.cv``. ``sigmoid``, ``label_gain``,
+    No other parameter has to change: lambdarank starts from a score of 0 whatever ``boost_from_average`` is, and so
+    does LightGBM under a custom objective. Under one it does not evaluate ``ndcg`` by itself in ``lgb.train`` (see
+    ``NDCGEval``), and does not keep queries whole in ``lgb.cv``. ``sigmoid``, ``label_gain``,
     ``lambdarank_truncation_level`` and ``lambdarank_norm`` among the parameters have no effect on this objective.
 
     What the switches of the flavor mean here:
@@ -108,9 +108,9 @@ class NDCGObjective:
       at `truncation` (or not at all under ``ideal_depth="all"``), and the discount of the lower document of a pair is
       not cut.
     - Tied documents take ranks in the order that the flavor says. Under ``ties="average"`` it is the order of the
-      rows, as in LightGBM, for averaged discounts would make nothing of a pair of equals, and training would not begin.
-    - Empty queries have no gradient, whatever they score; ``empty="raise"`` refuses them. Nor have documents that
-      the flavor drops, and queries that score 0 for being short (``short_lists="zero"``).
+      rows, as in LightGBM, because averaged discounts would give tied pairs no gradient, and training would not start.
+    - Empty queries have no gradient, whatever they score; ``empty="raise"`` refuses them. Documents that the flavor
+      drops, and queries that score 0 because they are short (``short_lists="zero"``), have none either.
     - ``aggregate="micro"``: *Z* is the mean of the queries' ideals.
 
     Row weights multiply gradients and hessians. A document that scores -inf takes part in no pair. A label
@@ -175,10 +175,10 @@ class NDCGObjective:
         gradient, hessian : ndarray of float32, shape (n_rows,)
         """
         if hasattr(b, "get_label"):
-            self._whole.check(b)
+            self._whole.refuse_cut(b)
             if b.get_position() is not None:
                 raise ValueError(
-                    "NDCGObjective cannot correct for the positions of the documents, which LightGBM's own lambdarank "
+                    "NDCGObjective cannot correct for the positions of the documents, as LightGBM's own lambdarank "
                     "does. Leave position= out of lgb.Dataset, or use objective='lambdarank'."
                 )
             scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
@@ -195,7 +195,7 @@ class NDCGObjective:
         if weight is not None:
             weight = np.asarray(weight, dtype=np.float32)
             if weight.shape != labels.shape:
-                raise ValueError(f"weight must have one entry a row, {labels.size}; got shape {weight.shape}.")
+                raise ValueError(f"weight must have one entry per row, {labels.size}; got shape {weight.shape}.")
             gradient *= weight
             hessian *= weight
         return gradient, hessian
@@ -271,7 +271,7 @@ class _Pairs:
     def _of_queries(self, scores: FloatArray, gains: FloatArray) -> Float32Array:
         """Gradient and hessian, shape (2, n_queries, width), of queries that are padded with scores of -inf."""
         order = np.argsort(-scores, axis=1, kind="stable")
-        # In there a row is a rank and a column a query: what is done to a rank is done to all queries in one run.
+        # There, each row is a rank and each column a query, so that each rank is processed for all queries at once.
         by_rank = self._of_ranking(
             np.take_along_axis(scores, order, axis=1).T.copy(), np.take_along_axis(gains, order, axis=1).T.copy()
         )
@@ -309,8 +309,8 @@ class _Pairs:
                 first = max(rank + 1, full)
                 push[first - rank - 1 :] *= present[first:]
             np.subtract(s[rank], s[below], out=apart)
-            # p, of the order's being wrong, falls with the distance where the upper document gains more, and rises
-            # with it where the lower one does.
+            # p, the probability that the order is wrong, falls with the distance if the upper document gains more,
+            # and rises with it if the lower one does.
             np.copysign(apart, push, out=p)
             p *= self._sigmoid
             np.clip(p, -_SATURATED, _SATURATED, out=p)
@@ -350,7 +350,7 @@ def _wrong_order() -> FloatArray:
 
 
 def _one_by_one(terms: Float32Array) -> Float32Array:
-    """The sums of the columns, added up from the first row to the last, and not in pairs as NumPy adds a lone one."""
+    """The sums of the columns, added up from the first row to the last; NumPy would add a single column in pairs."""
     total: Float32Array = terms.sum(axis=0) if terms.shape[1] > 1 else np.cumsum(terms, axis=0)[-1]
     return total
 
@@ -366,8 +366,8 @@ def _check_flavor(flavor: Flavor) -> None:
         )
     if flavor.discount == "none":
         raise ValueError(
-            "NDCGObjective does not support discount='none': where no rank counts less than another, exchanging two "
-            "documents changes nothing, and every gradient would be 0. Train on another discount, such as "
+            "NDCGObjective does not support discount='none': all ranks count the same, so exchanging two documents "
+            "changes nothing, and every gradient would be 0. Train on another discount, such as "
             "flavor.replace(discount='log2'); NDCGEval evaluates this flavor."
         )
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BELOW_THE_CUT", "lightgbm_params"]
 
-# How far below the cut-off pairs are taken: "slightly above k, for example k + 3", as LightGBM documents its
-# lambdarank_truncation_level.
+# How far below the cut-off pairs reach: LightGBM documents lambdarank_truncation_level as "slightly above k, for
+# example k + 3".
 BELOW_THE_CUT = 3
 # LightGBM refuses a query with more rows (4.7), so that a cut-off of as many cuts nothing.
 _LONGEST = 10_000
@@ -45,7 +45,7 @@ _LIGHTGBM = Library(
         "off_table": Rule(("raise",), "refuses a label beyond its table"),
         "discount": LOGARITHM,
         "negative": Rule(("raise",), "refuses negative labels"),
-        "unjudged": Rule(("raise",), "takes a label that is NaN for grade 0, or refuses it"),
+        "unjudged": Rule(("raise",), "reads a NaN label as grade 0, or refuses it"),
     },
     metric={**IDEAL, "ties": IN_ROW_ORDER, "empty": EMPTY_IS_ONE, "score_dtype": FLOAT64},
 )
@@ -64,7 +64,7 @@ def lightgbm_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
 
 
 def _label_gain(flavor: Flavor) -> list[float]:
-    """The gain of every grade from 0: LightGBM refuses a label beyond the table, as the flavor one above max_grade."""
+    """The gain of every grade from 0. LightGBM refuses a label beyond it, as the flavor refuses one above max_grade."""
     top = flavor.max_grade
     if top is not None and not 0 <= top < _MOST_GRADES:
         raise ValueError(
@@ -95,8 +95,9 @@ def _gains_of(flavor: Flavor, grades: Sequence[int]) -> list[float]:
         with np.errstate(over="ignore"):
             gains: list[float] = gain(flavor, np.array(grades, dtype=np.float64)).tolist()
     except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+        kind = "" if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: "
         raise ValueError(
-            f"gain must have a value for every grade that LightGBM's table holds; {error} Use "
-            "flavor.replace(max_grade=...) with the top of your grade scale."
+            f"gain must have a value for every grade of LightGBM's table, 0 to {len(grades) - 1}; "
+            f"{kind}{str(error).rstrip('.')}. Use flavor.replace(max_grade=...) with the top of your grade scale."
         ) from error
     return gains

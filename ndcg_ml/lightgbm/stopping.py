@@ -9,19 +9,19 @@ from numbers import Real
 from typing import Any
 
 from ndcg_ml._checks import KSpec, whole_number
-from ndcg_ml.flavor import Flavor
+from ndcg_ml.flavor import Flavor, as_arguments
 from ndcg_ml.lightgbm.metric import NDCGEval
 from ndcg_ml.queries import by_sizes
 
 __all__ = ["StopEarly"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StopEarly:
-    """What makes LightGBM stop on NDCG of one flavor at one cut-off, and on nothing else.
+    """Make LightGBM stop early on NDCG of one flavor at one cut-off, and on nothing else.
 
-    LightGBM stops as soon as any metric of any validation set stalls, its built-in metrics among them and before all
-    others. These are the arguments, for each of its interfaces, under which it does not::
+    LightGBM stops as soon as any metric of any validation set stalls, including its built-in metrics, which come first.
+    This object gives the arguments, for each of its interfaces, that prevent this::
 
         stop = StopEarly("lightgbm", k=(10, 5))  # stops on NDCG@10, logs NDCG@5 as well
         lgb.train({**params, **stop.params}, train, valid_sets=[valid], **stop.train())
@@ -31,34 +31,34 @@ class StopEarly:
     Parameters
     ----------
     flavor, k, threads
-        As for ``NDCGEval``. The first cut-off is the one that decides.
+        As for ``NDCGEval``. Training stops on the first cut-off.
     rounds : int, default 50
         Training stops after this many rounds without an improvement.
     min_delta : float, default 0.0
         How much counts as an improvement.
     watch : str, optional
         Name of the validation set that decides, such as ``"valid_1"`` (``"valid"`` in ``lgb.cv``). Default: the only
-        one there is; where there are several one must be named.
+        one; required if there are several.
 
     Attributes
     ----------
     eval : NDCGEval
-        The evaluation function that is in the arguments.
+        The evaluation function in these arguments.
     params : dict
-        Parameters for the booster: no built-in metric. A fresh dict each time.
+        Parameters for the booster: no built-in metric. A new dict each time.
 
     Raises
     ------
     TypeError, ValueError
-        An option is not valid, or as for ``NDCGEval``. In the first round of training: there are several validation
-        sets and `watch` names none, `watch` is not the name of one, there is none, the metric is not among those
-        evaluated, or ``early_stopping_round`` is among the parameters of the booster, by which LightGBM (4.3 and 4.7)
-        adds a rule of its own that stops on every metric of every set.
+        An argument is not valid, or as for ``NDCGEval``. In the first round of training: there is no validation set,
+        there are several and `watch` is None, `watch` is not the name of one, the metric is not evaluated, or
+        ``early_stopping_round`` is among the parameters of the booster, for which LightGBM (4.3 and 4.7) adds a rule
+        of its own that stops on every metric of every set.
 
     Notes
     -----
-    ``best_iteration`` is LightGBM's own, and ``best_score`` holds all metrics of all sets in that round. Boosting with
-    ``dart`` cannot stop early in LightGBM, which warns and trains on.
+    ``best_iteration`` is LightGBM's own, and ``best_score`` holds all metrics of all sets in that round. LightGBM
+    cannot stop early with ``dart``: it warns and trains on.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class StopEarly:
     min_delta: float = field(default=0.0, kw_only=True)
     watch: str | None = field(default=None, kw_only=True)
     threads: int | None = field(default=None, kw_only=True)
-    eval: NDCGEval = field(init=False, repr=False)
+    eval: NDCGEval = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rounds", whole_number(self.rounds, "rounds", 1))
@@ -92,6 +92,10 @@ class StopEarly:
             )
         object.__setattr__(self, "eval", NDCGEval(self.flavor, self.k, threads=self.threads))
 
+    def __repr__(self) -> str:
+        definition = as_arguments(self.eval.flavor, self.eval.ks, len(self.eval.ks) > 1)
+        return f"StopEarly({definition}, rounds={self.rounds}, min_delta={self.min_delta}, watch={self.watch!r})"
+
     @property
     def params(self) -> dict[str, Any]:
         """Parameters for the booster."""
@@ -103,7 +107,7 @@ class StopEarly:
         Returns
         -------
         dict
-            ``feval`` and ``callbacks``, fresh each time.
+            ``feval`` and ``callbacks``, new each time.
         """
         return {"feval": self.eval, "callbacks": [self._callback()]}
 
@@ -114,7 +118,7 @@ class StopEarly:
         ----------
         *valid : tuple
             Validation sets, each ``(X, y, group)`` or ``(X, y, group, sample_weight)``; `group` is the sizes of the
-            queries, `sample_weight` one weight a row or None. LightGBM calls them ``valid_0``, ``valid_1``, ...
+            queries, `sample_weight` one weight per row or None. LightGBM calls them ``valid_0``, ``valid_1``, ...
 
         Returns
         -------
@@ -125,7 +129,7 @@ class StopEarly:
         Raises
         ------
         TypeError, ValueError
-            There is no validation set, or one is not such a tuple or its parts do not have the same number of rows.
+            There is no validation set, or one is not such a tuple, or its parts differ in the number of rows.
         """
         import lightgbm
 
@@ -156,7 +160,7 @@ class StopEarly:
 
 
 class _Watch:
-    """LightGBM's own early stopping, shown the one metric of the one set that decides."""
+    """LightGBM's own early stopping, which sees only the metric and the validation set that decide."""
 
     def __init__(self, early_stopping: Any, metric: str, watch: str | None) -> None:
         self.order, self.before_iteration = early_stopping.order, early_stopping.before_iteration
@@ -175,17 +179,17 @@ class _Watch:
         try:
             self._early_stopping(replace(env, evaluation_result_list=watched))
         except EarlyStopException as stop:
-            # It carries what it was shown, which becomes best_score: say all that was evaluated in that round.
+            # It carries what it saw, which becomes best_score: give it all that was evaluated in that round.
             everything = self._rounds[stop.best_iteration - env.begin_iteration]
             raise EarlyStopException(stop.best_iteration, everything) from None
 
     def _decides(self, name: str, metric: str) -> bool:
-        return metric == self._metric and self._watch in (None, name)  # the training set LightGBM leaves out itself
+        return metric == self._metric and self._watch in (None, name)  # LightGBM itself leaves out the training set
 
     def _check(self, env: Any) -> None:
         if (env.params.get("early_stopping_round") or 0) > 0:
             raise ValueError(
-                "early_stopping_round must not be among the parameters beside StopEarly; got "
+                "early_stopping_round must not be among the parameters with StopEarly; got "
                 f"{env.params['early_stopping_round']}. LightGBM would stop on every metric of every set as well. "
                 "Leave it out and pass StopEarly(..., rounds=)."
             )
@@ -198,14 +202,14 @@ class _Watch:
             raise ValueError(f"StopEarly needs a validation set to stop on; got none{also}. Pass valid_sets=[...].")
         if self._watch is None and len(sets) > 1:
             raise ValueError(
-                f"watch must name the validation set that decides where there are several; got None with {listed}. "
+                f"watch must name the validation set that decides if there are several; got None with {listed}. "
                 f"Pass StopEarly(..., watch={sets[0]!r})."
             )
         if self._watch is not None and self._watch not in sets:
             raise ValueError(f"watch must be the name of a validation set, one of {listed}; got {self._watch!r}.")
         if (self._watch or sets[0], self._metric) not in found:
             raise ValueError(
-                f"StopEarly needs {self._metric!r} to be evaluated, and it was not. Pass feval= (eval_metric= of "
+                f"StopEarly needs {self._metric!r} to be evaluated; it was not. Pass feval= (eval_metric= of "
                 "LGBMRanker.fit) as StopEarly gives it, or a list that holds StopEarly.eval."
             )
 
@@ -218,7 +222,7 @@ def _set_and_metric(entry: Any) -> tuple[str, str]:
 
 
 def _training_sets(env: Any) -> tuple[str, ...]:
-    # As LightGBM's own callback tells them apart: the training data of a Booster may bear any name.
+    # As LightGBM's own callback does: the training data of a Booster may have any name.
     from lightgbm import Booster
 
     return (env.model._train_data_name,) if isinstance(env.model, Booster) else ("train",)
@@ -240,7 +244,7 @@ def _check_valid(entry: Any, number: int) -> None:
     for name, part in (("y", y), ("sample_weight", weight)):
         if part is not None and len(part) != n_rows:
             raise ValueError(
-                f"{name} of validation set {number} must have one entry a row of X, {n_rows}; got {len(part)}."
+                f"{name} of validation set {number} must have one entry per row of X, {n_rows}; got {len(part)}."
             )
     try:
         by_sizes(group, n_rows)

@@ -1,22 +1,18 @@
-"""Queries cut by a split: some of their rows scored, the others in training or nowhere."""
+"""Cut queries: some of their rows are scored, the others are in training or nowhere. NDCG needs whole queries."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-from contextlib import suppress
-from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._shown import shown
 from ndcg_ml.groups import Groups
 from ndcg_ml.queries import by_ids, ids_as_array
-from ndcg_ml.sklearn.query_ids import column_of
+from ndcg_ml.sklearn.call_stack import Split
 
-__all__ = ["CutQueryWarning", "KnownQueries", "Split", "TrainedQueries", "current_split", "refuse_cut_queries"]
+__all__ = ["CutQueryWarning", "TrainedQueries", "WholeQueries", "refuse_cut_queries"]
 
 _FIX = (
     "NDCG is defined on whole queries. Split by query: cv=GroupKFold(5) with groups=qid, or "
@@ -29,8 +25,8 @@ class CutQueryWarning(UserWarning):
     """A query that is scored has rows in training, but not these."""
 
 
-class KnownQueries:
-    """The queries of a data set and how many rows each has, by which a part of it is seen to cut them.
+class WholeQueries:
+    """The queries of a data set with their numbers of rows, to tell whether a part of it holds whole queries.
 
     Parameters
     ----------
@@ -38,7 +34,7 @@ class KnownQueries:
         The query of each row of the data set, in any order.
     """
 
-    def __init__(self, qid: Any) -> None:
+    def __init__(self, qid: ArrayLike) -> None:
         ids = ids_as_array(qid)
         layout = by_ids(ids, ids.size)
         assert layout.ids is not None
@@ -48,7 +44,7 @@ class KnownQueries:
         return f"<{sum(self.sizes.values())} rows of {len(self.sizes)} queries>"
 
     def refuse_cut(self, scored_ids: NDArray[Any], fix: str = "") -> None:
-        """Raise ValueError where these rows are not all rows of the queries that they are of."""
+        """Raise ValueError if these rows are not all rows of their queries."""
         layout = by_ids(scored_ids, scored_ids.size)
         assert layout.ids is not None
         here = dict(zip(layout.ids.tolist(), layout.sizes.tolist(), strict=True))
@@ -67,92 +63,29 @@ class KnownQueries:
             )
 
 
-class Split(NamedTuple):
-    """The split of one data set that is being scored: the ids of all its rows, and which rows are scored."""
-
-    all_ids: NDArray[Any]
-    test: NDArray[np.int64]
-
-
-def refuse_cut_queries(split: Split, known: KnownQueries | None) -> None:
-    """Raise ValueError where a query that is scored is not whole; `known` decides what whole is, if it is given."""
+def refuse_cut_queries(split: Split, known: WholeQueries | None) -> None:
+    """Raise ValueError if a query that is scored is cut; `known`, if given, says how many rows a whole one has."""
     times = np.bincount(split.test, minlength=split.all_ids.size)
     if times.max() > 1:
         row = int(np.argmax(times))
         query = shown(split.all_ids[row : row + 1].tolist()[0])
         raise ValueError(
-            f"the split must score each row once; row {row}, of query {query}, comes "
+            f"the split must score each row once; row {row}, of query {query}, appears "
             f"{times[row]} times, as in a sample with replacement. Sample whole queries, and give each copy of a query "
-            "an id of its own."
+            "a new id."
         )
     if known is None:
-        KnownQueries(split.all_ids).refuse_cut(
+        WholeQueries(split.all_ids).refuse_cut(
             split.all_ids[split.test],
             " If rows were left out on purpose, say which are in use: ndcg_scorer(..., qid=qid[in_use])",
         )
-
-
-# -- what scikit-learn is doing ----------------------------------------------------------------------------------
-#
-# scikit-learn hands a scorer the rows of one part and nothing else, so a scorer cannot see from its arguments that
-# they are pieces of queries. The functions of scikit-learn that split and score do know: they hold the whole data and
-# the row numbers under these names, in every version admitted (the tests notice a change). Where nothing is found,
-# nothing is concluded.
-
-_DEPTH = 12  # frames between the function that splits and the scorer: five in RFECV
-
-
-def current_split(scored_ids: NDArray[Any], qid_column: str | int | None) -> Split | None:
-    """The split that scikit-learn is scoring, if these are the ids of its test rows."""
-    frame: FrameType | None = sys._getframe(1)
-    for _ in range(_DEPTH):
-        frame = None if frame is None else frame.f_back
-        if frame is None:
-            return None
-        if not str(frame.f_globals.get("__name__")).startswith("sklearn."):
-            continue
-        names = frame.f_code.co_varnames + frame.f_code.co_cellvars
-        if "test" in names and "train" in names:
-            return _split_in(frame.f_locals, scored_ids, qid_column)
-    return None
-
-
-def _split_in(found: Mapping[str, Any], scored: NDArray[Any], qid_column: str | int | None) -> Split | None:
-    test = found.get("test")
-    if test is None or not isinstance(test, (np.ndarray, list)):
-        return None
-    test = np.asarray(test)
-    test = np.flatnonzero(test) if test.dtype == bool else test
-    for every in _ids_of_all_rows(found, qid_column):
-        fits = every.ndim == 1 and test.size == scored.size
-        fits = fits and -every.size <= test.min(initial=0) and test.max(initial=-1) < every.size
-        if fits and np.array_equal(every[test], scored):
-            return Split(every, np.where(test < 0, test + every.size, test))
-    return None
-
-
-def _ids_of_all_rows(found: Mapping[str, Any], qid_column: str | int | None) -> list[NDArray[Any]]:
-    routed = getattr(getattr(found.get("routed_params"), "scorer", None), "score", None)
-    passed = [params for params in (found.get("score_params"), routed) if isinstance(params, Mapping)]
-    every = [_read(value) for params in passed for value in params.values() if value is not None]
-    if qid_column is not None and found.get("X") is not None:
-        with suppress(ValueError):
-            every.append(column_of(found["X"], qid_column))
-    return every
-
-
-def _read(routed: Any) -> NDArray[Any]:
-    try:
-        return ids_as_array(routed)
-    except (TypeError, ValueError):  # ids of which some are missing, to be refused with the split; or no ids at all
-        return np.asarray(routed)
 
 
 # -- what a fitted ranker remembers ------------------------------------------------------------------------------
 
 
 class TrainedQueries(NamedTuple):
-    """The queries that a ranker was fitted on, with a digest of each one's labels, to recognise a cut query later."""
+    """The queries that a ranker was fitted on, with a digest of each one's labels, to recognize a cut query later."""
 
     ids: NDArray[Any]
     digests: NDArray[np.uint64]
@@ -166,7 +99,7 @@ class TrainedQueries(NamedTuple):
         return cls(layout.ids, np.add.reduceat(mixed, layout.starts))
 
     def other_rows(self, layout: Groups, labels: NDArray[Any]) -> str | None:
-        """A sentence on queries that stand here with other rows than in training, or None."""
+        """A sentence about queries that have other rows here than in training, or None."""
         here = TrainedQueries.of(layout, labels)
         known = {query: at for at, query in enumerate(self.ids.tolist())}
         shared = [(at, known[query]) for at, query in enumerate(here.ids.tolist()) if query in known]

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold
 
 from ndcg_ml.queries import ids_as_array
-from ndcg_ml.sklearn.query_ids import check_column, column_of
+from ndcg_ml.sklearn.columns import check_column, column_of
 
 __all__ = ["QueryKFold"]
 
@@ -18,9 +18,9 @@ __all__ = ["QueryKFold"]
 class QueryKFold(GroupKFold):  # type: ignore[misc]
     """K folds of whole queries: scikit-learn's ``GroupKFold`` that finds the ids itself.
 
-    Give the ids when it is made, or the column of X that holds them; then no ``groups`` need to be passed, and no
-    metadata routing is needed. Without ids of its own it splits by the ``groups`` that are passed, as ``GroupKFold``
-    does.
+    Give it the ids, or the column of X that holds them, when you create it; then no ``groups`` and no metadata routing
+    are needed. Without ids of its own it splits by the ``groups`` that are passed, like ``GroupKFold``. Its ids tell a
+    scorer what a whole query is: ``ndcg_scorer(..., qid=folds.qid)``.
 
     Parameters
     ----------
@@ -31,19 +31,19 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     qid_column : str or int, optional
         The column of X that holds the ids: a name for a DataFrame, a position for an array.
     shuffle : bool, default False
-        Deal queries to folds at random rather than largest first.
+        Assign queries to folds at random rather than largest first.
     random_state : int, RandomState or None, default None
         Used with ``shuffle=True``.
 
     Raises
     ------
     TypeError, ValueError
-        When made: both `qid` and `qid_column`, or as for ``GroupKFold``. When splitting: no ids, another number of ids
-        than of rows, or ``groups`` that differ from the splitter's own ids.
+        When created: both `qid` and `qid_column`, or as for ``GroupKFold``. When splitting: no ids, not one id per row,
+        or ``groups`` that differ from the splitter's own ids.
 
     See Also
     --------
-    sklearn.model_selection.GroupKFold : scikit-learn 1.6 or later, which does the work.
+    sklearn.model_selection.GroupKFold : The base class, in scikit-learn 1.6 or later.
 
     Examples
     --------
@@ -60,10 +60,10 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         self,
         n_splits: int = 5,
         *,
-        qid: Any = None,
+        qid: ArrayLike | None = None,
         qid_column: str | int | None = None,
         shuffle: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         if qid is not None and qid_column is not None:
             raise ValueError("qid and qid_column are two ways to say the same thing: pass one of them; got both.")
@@ -74,8 +74,8 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     def split(
         self,
         X: Any,  # noqa: N803
-        y: Any = None,
-        groups: Any = None,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Row numbers for training and test of each fold.
 
@@ -85,7 +85,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         y : array-like, optional
             Not used.
         groups : array-like, shape (n_rows,), optional
-            The query of each row, where the splitter was made without ids; else equal to its own.
+            The query of each row, if the splitter was created without ids; else equal to its own.
 
         Yields
         ------
@@ -95,14 +95,14 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         own = column_of(X, self.qid_column) if self.qid_column is not None else self.qid
         if own is None and groups is None:
             raise ValueError(
-                "QueryKFold has no query ids. Pass them when it is made, QueryKFold(5, qid=qid) or "
+                "QueryKFold has no query ids. Pass them when you create it, QueryKFold(5, qid=qid) or "
                 "QueryKFold(5, qid_column='qid'), or as groups to split or fit."
             )
         ids = ids_as_array(groups if own is None else own)
         if ids.size != n_rows:
             raise ValueError(
-                f"query ids must be one per row of X, shape ({n_rows},); got {ids.shape}. A splitter made with qid= "
-                "splits the data set of those ids only."
+                f"query ids must be one per row of X, shape ({n_rows},); got {ids.shape}. A splitter created with "
+                "qid= splits only the data set of those ids."
             )
         if own is not None and groups is not None and not np.array_equal(ids_as_array(groups), ids):
             raise ValueError(

@@ -1,11 +1,11 @@
-"""A ranker of LightGBM, XGBoost or CatBoost that takes one query id a row, as scikit-learn's tools pass them."""
+"""A ranker of LightGBM, XGBoost or CatBoost that takes one query id per row, as scikit-learn's tools pass them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -15,38 +15,38 @@ from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.groups import Groups
 from ndcg_ml.queries import by_ids, real_array
+from ndcg_ml.sklearn.boosters import RowsByQuery, fit, fit_and_stop, readable
+from ndcg_ml.sklearn.columns import check_column, ids_of_rows, split_column, table
 from ndcg_ml.sklearn.cut_queries import TrainedQueries
-from ndcg_ml.sklearn.libraries import Queries, fit, fit_and_stop, readable
-from ndcg_ml.sklearn.query_ids import check_column, ids_of_rows, split_column, table
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
 __all__ = ["QueryRanker"]
 
 
 class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """A ranker that is fitted with one query id a row: any dtype, any order.
+    """A ranker that is fitted with one query id per row, of any dtype and in any order.
 
-    It makes ``LGBMRanker``, ``XGBRanker`` and ``CatBoostRanker`` one kind of estimator, fit for every tool of
-    scikit-learn that passes metadata or a DataFrame. Rows are sorted by query id, rows of one query keep their order,
-    and each library is told the queries in its own way: LightGBM sizes, XGBoost and CatBoost sorted codes. A regressor
-    that knows no queries is fitted on the rows as they are.
+    It makes ``LGBMRanker``, ``XGBRanker`` and ``CatBoostRanker`` one kind of estimator, for every tool of scikit-learn
+    that passes metadata or a DataFrame. Rows are sorted by query id, the rows of a query keep their order, and each
+    library gets the queries in its own form: LightGBM sizes, XGBoost and CatBoost sorted codes. A regressor without a
+    notion of queries is fitted on the rows as they are.
 
     Parameters
     ----------
     ranker : estimator
         An ``LGBMRanker``, ``XGBRanker``, ``CatBoostRanker``, or another estimator whose ``fit`` takes ``group``
-        (sizes), ``qid`` or ``group_id`` (one code a row), or, knowing no queries, none of them. It is cloned, never
-        changed.
+        (sizes), ``qid`` or ``group_id`` (one code per row), or none of them if it has no notion of queries. It is
+        cloned, never changed.
     flavor : Flavor or str, default "sklearn"
         Which NDCG ``score`` reports and early stopping follows. The cut-off is the flavor's: ``"lightgbm@10"``.
     qid_column : str or int, optional
         The column of X that holds the query ids, for use without metadata routing: a name for a DataFrame, a position
-        for an array. It is taken out before the ranker sees X, in ``fit`` and in ``predict``.
+        for an array. The ranker never sees it, neither in ``fit`` nor in ``predict``.
     early_stopping_rounds : int, optional
-        Hold out whole queries in ``fit`` and stop when their NDCG has not risen for so many rounds; the ranker then
+        Hold out whole queries in ``fit`` and stop when their NDCG has not risen for this many rounds; the ranker then
         predicts with its best round. For LightGBM, XGBoost and CatBoost. Default: no early stopping.
     validation_fraction : float, default 0.1
-        Share of the queries that early stopping holds out: at least one, never all.
+        Share of the queries that early stopping holds out: at least one query, never all.
     random_state : int, RandomState or None, default None
         Chooses the held-out queries.
 
@@ -55,7 +55,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ranker_ : estimator
         The fitted clone.
     trained_queries_ : TrainedQueries
-        The ids and label digests of the queries given to ``fit``, by which a scorer notices cut queries.
+        The ids and label digests of the queries given to ``fit``; they let a scorer notice cut queries.
     validation_queries_ : ndarray
         The ids that early stopping held out; empty without it.
     best_iteration_ : int or None
@@ -63,31 +63,31 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     best_score_ : float or None
         NDCG of the held-out queries after that round.
     n_features_in_, feature_names_in_
-        Of X as given to ``fit``, the column of ids included.
+        Of X as given to ``fit``, including the column of ids.
 
     Raises
     ------
     TypeError, ValueError
-        In ``fit``: no ids, ids of the wrong number or missing, labels that are not finite numbers, weights that differ
-        within a query, a setting that is not valid, too few queries to hold any out.
+        In ``fit``: no ids, missing ids or the wrong number of them, labels that are not finite numbers, weights that
+        differ within a query, an invalid parameter, too few queries to hold any out.
 
     See Also
     --------
     ndcg_scorer : the scorer to select with.
-    QueryKFold : folds of whole queries without metadata routing.
+    QueryKFold : whole queries per fold, without metadata routing.
 
     Notes
     -----
-    ``sample_weight`` is the weight of the row's *query* and must be equal in all rows of a query, the only meaning
-    that the three libraries share. LightGBM 4.7 gets it as row weights, XGBoost 3.2 as one weight a query, CatBoost
+    ``sample_weight`` is the weight of the row's *query* and must be equal in all rows of a query: no other meaning is
+    common to the three libraries. LightGBM 4.7 gets it as row weights, XGBoost 3.2 as one weight per query, CatBoost
     1.2 as ``group_weight``.
 
-    The ids are always required: fitting all rows as one query is never assumed. All three libraries depend on the
-    order of the rows within a query, which is kept; the order of the queries is that of their ids, so that shuffled
-    copies of the same data whose queries keep their inner order give the same model.
+    The ids are always required: rows are never assumed to be one query. All three libraries depend on the order of the
+    rows within a query, which is kept. Queries are sorted by id, so a shuffled copy of the data gives the same model if
+    the rows of each query keep their order.
 
     With metadata routing enabled, ``fit`` and ``score`` take the ids under the name ``groups``, like a group splitter;
-    where the split is not by query, pass both: ``fit(X, y, groups=user, qid=qid)``.
+    if the split is not by query, pass both: ``fit(X, y, groups=user, qid=qid)``.
     ``RFECV`` must be given ``scoring=ndcg_scorer(...)``: without it, scikit-learn 1.9 selects by R squared there
     rather than by ``score``.
 
@@ -109,8 +109,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    # A search passes one array to its group splitter and as ids, or two. An alias of qid would do for the first case,
-    # except in RFECV, which hands its parts on under the name behind the alias (scikit-learn 1.9.1).
+    # A search passes one array both to its group splitter and as ids, or two. An alias of qid would do for the first
+    # case, except in RFECV, which passes its parts on under the name behind the alias (scikit-learn 1.9.1).
     __metadata_request__fit = {"groups": True, "qid": True}  # noqa: RUF012
     __metadata_request__score = {"groups": True, "qid": True}  # noqa: RUF012
 
@@ -122,7 +122,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         qid_column: str | int | None = None,
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.1,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.ranker = ranker
         self.flavor = flavor
@@ -134,13 +134,13 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(
         self,
         X: Any,  # noqa: N803
-        y: Any,
-        qid: Any = None,
-        sample_weight: Any = None,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
     ) -> QueryRanker:
-        """Fit a clone of the ranker on rows that need be in no order.
+        """Fit a clone of the ranker; the rows may be in any order.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like, shape (n_rows,), optional
             Weight of the row's query, equal in all of its rows.
         groups : array-like, shape (n_rows,), optional
-            What a group splitter takes. They are the ids where `qid` is not given and there is no `qid_column`.
+            What a group splitter takes. They are the ids if there is neither `qid` nor `qid_column`.
 
         Returns
         -------
@@ -177,14 +177,14 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         held_out = np.zeros(layout.n_queries, dtype=bool)
         if stopping is not None:
             held_out[by_id[self._held_out(layout.n_queries)]] = True
-        training = Queries(features, labels, layout, weight, by_id[~held_out[by_id]])
+        training = RowsByQuery(features, labels, layout, weight, by_id[~held_out[by_id]])
         ranker = clone(self.ranker)
         self.best_iteration_: int | None = None
         self.best_score_: float | None = None
         if stopping is None:
             fit(ranker, training)
         else:
-            validation = Queries(features, labels, layout, weight, by_id[held_out[by_id]])
+            validation = RowsByQuery(features, labels, layout, weight, by_id[held_out[by_id]])
             self.best_iteration_, self.best_score_ = fit_and_stop(ranker, training, validation, flavor, stopping)
         self.ranker_ = ranker
         self.trained_queries_ = TrainedQueries.of(layout, labels)
@@ -212,10 +212,10 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def score(
         self,
         X: Any,  # noqa: N803
-        y: Any,
-        qid: Any = None,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
     ) -> float:
         """NDCG of the predictions under `flavor`, by query.
 
@@ -234,7 +234,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        if self.ranker is not None:  # as it stands before a grid over rankers fills it
+        if self.ranker is not None:  # None until a grid over rankers sets it
             inner = get_tags(self.ranker)
             tags.input_tags.allow_nan = inner.input_tags.allow_nan
             tags.input_tags.sparse = inner.input_tags.sparse
@@ -267,7 +267,7 @@ def _labels(y: Any, n_rows: int) -> NDArray[Any]:
     if labels.shape == (n_rows, 1):
         labels = labels[:, 0]
     if labels.shape != (n_rows,):
-        raise ValueError(f"y must have one label a row, shape ({n_rows},); got {labels.shape}.")
+        raise ValueError(f"y must have one label per row, shape ({n_rows},); got {labels.shape}.")
     if not np.isfinite(labels).all():
         raise ValueError(
             f"y must hold finite labels; got {np.count_nonzero(~np.isfinite(labels))} that are NaN or infinity. "
@@ -280,7 +280,7 @@ def _query_weight(sample_weight: Any, layout: Groups) -> NDArray[np.float64]:
     """The weight of each query, from equal weights of its rows."""
     weight = real_array(sample_weight, "sample_weight").astype(np.float64)
     if weight.shape != (layout.n_rows,):
-        raise ValueError(f"sample_weight must be one a row, shape ({layout.n_rows},); got {weight.shape}.")
+        raise ValueError(f"sample_weight must be one per row, shape ({layout.n_rows},); got {weight.shape}.")
     low, high = layout.per_query(np.minimum, weight, 0.0), layout.per_query(np.maximum, weight, 0.0)
     if not (np.isfinite(weight).all() and weight.min() >= 0 and weight.max() > 0):
         raise ValueError("sample_weight must be finite and >= 0, and not zero in every row.")

@@ -1,21 +1,36 @@
-"""An error of a scorer that no search can turn into a score: scikit-learn and others put nan in its place."""
+"""An error of a scorer that no search can turn into a score: scikit-learn and others put nan in its place.
+
+An exception derived from ``BaseException`` would pass their ``except Exception`` without a look at the call stack. It
+was tried. It is reported by ``GridSearchCV`` (in one process, and in two under joblib's loky, threading,
+multiprocessing and Dask backends), ``concurrent.futures``, dask-ml 2025.1, OptunaSearchCV and Ray 2.60 (tasks and
+Tune). But with ``cross_val_score`` in a user's function
+
+- ``multiprocessing.Pool.map`` loses its worker and never returns;
+- ``Client.submit(...).result()`` of Dask never returns: the worker reports, and the client's event loop drops what is
+  not an ``Exception`` (distributed 2026.8; an ordinary exception arrives in seconds);
+- a worker of Ray's joblib backend dies, although the error arrives;
+- Optuna 5.0 leaves the trial in state RUNNING, where an ordinary exception makes it FAIL;
+
+and without the call stack an estimator that predicts NaN could no longer both stop a search and obey an `error_score`
+that is a number. A search that never ends is worse than an error that travels as a value, so it stays a value.
+"""
 
 from __future__ import annotations
 
-import sys
 import warnings
 from contextlib import suppress
-from types import FrameType
 from typing import NoReturn
+
+from ndcg_ml.sklearn.call_stack import error_score_of_caller, error_text_is_dropped
 
 __all__ = ["NotAScore", "refuse"]
 
 
 class NotAScore:
-    """What a scorer returns where an exception would be turned into nan: its repr is the error.
+    """What a scorer returns if its caller would turn an exception into nan. Its repr is the error.
 
-    After nan in every place a search "finds" its first candidate. A result that is not a number is refused by all of
-    them, whatever `error_score` says.
+    With nan everywhere, a search "finds" its first candidate. All of these tools raise on a result that is not a
+    number, whatever `error_score` is.
     """
 
     def __init__(self, message: str) -> None:
@@ -29,65 +44,16 @@ class NotAScore:
 
 
 def refuse(error: Exception, *, of_the_estimator: bool = False) -> NotAScore:
-    """Raise the error, or return it as what is not a score, where raising it would make the score nan.
+    """Raise the error, or return it as a ``NotAScore`` if raising it would make the score nan.
 
-    With `of_the_estimator` an `error_score` that is a number is what the user wants for such a failure.
+    With `of_the_estimator`, an `error_score` that is a number is what the user asked for in such a case.
     """
     kind = "" if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: "
     message = f"an error of the NDCG scorer: {kind}{error}"
-    if _text_gets_lost():
-        with suppress(UserWarning):  # where warnings are errors, this one would become nan
+    if error_text_is_dropped():
+        with suppress(UserWarning):  # if warnings are errors, this one would become nan
             warnings.warn(message, UserWarning, stacklevel=2)
-    number = _error_score()
+    number = error_score_of_caller()
     if number is None or (of_the_estimator and number == number):
         raise error
     return NotAScore(message)
-
-
-# The functions that turn an exception into a score; in which frame counted from theirs `error_score` is, which says
-# into what: scikit-learn's, and that of dask-ml.
-_TURN_ERRORS = {
-    ("sklearn.model_selection._validation", "_score"): 0,
-    ("sklearn.metrics._scorer", "__call__"): 1,
-    ("dask_ml.model_selection.methods", "_score"): 1,
-}
-
-
-def _error_score() -> float | None:
-    """What the caller of this package puts in place of an exception; None where it lets exceptions through."""
-    frame = _caller()
-    if frame is None:
-        return None
-    above = _TURN_ERRORS.get((str(frame.f_globals.get("__name__")), frame.f_code.co_name))
-    if above is None:
-        return None
-    holder = frame if above == 0 else frame.f_back
-    number = None if holder is None else holder.f_locals.get("error_score")
-    if isinstance(number, str):  # "raise"
-        return None
-    return float("nan") if number is None else number
-
-
-def _caller() -> FrameType | None:
-    """The function that called into this package, and deals with what it returns or raises."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__"))
-        # What stands for scoring=None hands everything on to its caller.
-        hands_on = type(frame.f_locals.get("self")).__name__ == "_PassthroughScorer"
-        if module.partition(".")[0] != __name__.partition(".")[0] and not hands_on:
-            return frame
-        frame = frame.f_back
-    return None
-
-
-def _text_gets_lost() -> bool:
-    """Whether ``cross_validate`` is called by OptunaSearchCV, which drops every ValueError that comes out of it."""
-    frame = _caller()
-    inner = ""
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__"))
-        if module.startswith(("optuna_integration.", "optuna.integration.")):
-            return inner.startswith("sklearn.")
-        inner, frame = module, frame.f_back
-    return False

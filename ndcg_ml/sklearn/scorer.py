@@ -1,4 +1,4 @@
-"""A scorer that knows which rows belong to one query, and is loud when nobody told it."""
+"""A scorer that knows which rows belong to one query, and raises if nobody told it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -16,14 +16,9 @@ from ndcg_ml._checks import KSpec, cutoffs, refuse_docid
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.queries import by_ids
-from ndcg_ml.sklearn.cut_queries import (
-    CutQueryWarning,
-    KnownQueries,
-    TrainedQueries,
-    current_split,
-    refuse_cut_queries,
-)
-from ndcg_ml.sklearn.query_ids import check_column, column_of, ids_of_rows
+from ndcg_ml.sklearn.call_stack import current_split
+from ndcg_ml.sklearn.columns import check_column, column_of, ids_of_rows
+from ndcg_ml.sklearn.cut_queries import CutQueryWarning, TrainedQueries, WholeQueries, refuse_cut_queries
 from ndcg_ml.sklearn.refusals import NotAScore, refuse
 
 __all__ = ["NDCGScorer", "ndcg_scorer"]
@@ -32,12 +27,12 @@ _SLOTS = 16
 
 
 def ndcg_scorer(
-    flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None, qid: Any = None
+    flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None, qid: ArrayLike | None = None
 ) -> NDCGScorer:
     """A scikit-learn scorer that reports NDCG by query.
 
     Use it wherever scikit-learn takes ``scoring=``. With metadata routing enabled, the per-row query ids reach it as
-    ``groups``, the same array that a group splitter takes, or as ``qid``, where the split is not by query; no
+    ``groups``, the same array that a group splitter takes, or as ``qid`` if the split is not by query; no
     ``set_score_request`` call is needed. Without routing, it reads them from the column `qid_column` of X.
 
     Parameters
@@ -54,10 +49,10 @@ def ndcg_scorer(
         with that column; ``QueryRanker(..., qid_column=...)`` takes it out again. Routed ``groups`` are then only the
         splitter's.
     qid : array-like, shape (n_rows_in_all,), optional
-        The ids of all rows that are going to be split, in any order: the scorer then refuses rows that are not all the
-        rows of their queries, in any tool. It needs this where a tool is not scikit-learn's, and where folds leave out
-        rows that cannot be used: pass the ids of the others. The ids of the rows that are scored must reach it as well,
-        in one of the ways above.
+        The ids of all rows that will be split, in any order: the scorer then refuses cut queries in every tool, by
+        counting rows. Pass it if the tool is not scikit-learn's, or if folds leave out rows that cannot be used (then
+        pass the ids of the others). With ``folds = QueryKFold(5, qid=ids)`` it is ``qid=folds.qid``. The ids of the
+        rows that are scored must still reach the scorer in one of the ways above.
 
     Returns
     -------
@@ -67,14 +62,14 @@ def ndcg_scorer(
     Raises
     ------
     TypeError, ValueError
-        The flavor or the cut-off is not valid, or is one that a scorer cannot honour: ``ties="docid"`` (no document ids
-        arrive), ``empty=nan`` (a search cannot rank nan).
+        The flavor or the cut-off is not valid, or the flavor has a switch that a scorer does not support:
+        ``ties="docid"`` (scikit-learn passes no document ids), ``empty=nan`` (a search cannot rank nan).
 
     Notes
     -----
-    Where the ids are missing or of the wrong number, a fold has nothing to average, or a split cuts queries, a search
-    stops with an error rather than with a ``best_params_`` chosen from nan or from pieces of queries (scikit-learn
-    1.9.1 would turn an exception into nan).
+    If ids are missing or their number is wrong, if a fold has nothing to average, or if a split cuts queries, a search
+    stops with an error. scikit-learn 1.9.1 would turn an exception into nan and choose ``best_params_`` all the same,
+    so the scorer returns an object that is not a number there; called directly, it raises.
 
     Examples
     --------
@@ -109,15 +104,15 @@ class NDCGScorer:
     Attributes
     ----------
     flavor : Flavor
-        The flavor, with its cut-off where there is one.
+        The flavor, with its cut-off if there is one.
     ks : tuple of int or None
         The cut-offs.
     names : tuple of str or None
-        The keys of the dict that is returned for several cut-offs; None where one number is.
+        The keys of the dict that is returned for several cut-offs; None if one number is returned.
     """
 
     def __init__(
-        self, flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None, qid: Any = None
+        self, flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None, qid: ArrayLike | None = None
     ) -> None:
         flavor = as_flavor(flavor)
         self.ks, several = cutoffs(k, flavor)
@@ -126,13 +121,13 @@ class NDCGScorer:
         refuse_docid(flavor, "a scorer", "scikit-learn passes it no document ids")
         if flavor.empty != flavor.empty:
             raise ValueError(
-                "a scorer cannot honour empty=nan, because one nan makes a search return its first candidate. "
+                "a scorer does not support empty=nan because one nan makes a search return its first candidate. "
                 "Choose empty='skip' to leave empty queries out, or 0 or 1."
             )
         self.flavor = flavor
         self.names = tuple("ndcg" if k is None else f"ndcg_at_{k}" for k in self.ks) if several else None
         self.qid_column = check_column(qid_column)
-        self._known = None if qid is None else KnownQueries(qid)
+        self._known = None if qid is None else WholeQueries(qid)
         self._request: bool | str | None = None
         self._cache: Cache[Prepared] = Cache(_SLOTS)  # every candidate of a search is scored on the same folds
 
@@ -147,9 +142,9 @@ class NDCGScorer:
         Parameters
         ----------
         qid : bool, str or None, default None
-            None: as ``qid``, and where that is not passed, as ``groups``. True: as ``qid`` only. A name: as that only,
+            None: as ``qid``, and if that is not passed, as ``groups``. True: as ``qid`` only. A name: as that only,
             for example ``"session"`` for ``search.fit(X, y, groups=user, session=ids)``. False: not at all; the ids
-            are in the column `qid_column`, or `y` has two dimensions.
+            are in the column `qid_column`, or `y` is two-dimensional.
 
         Returns
         -------
@@ -168,46 +163,54 @@ class NDCGScorer:
         request.score.add_request(param="groups", alias=self._request is None)
         return request
 
-    def __call__(self, estimator: Any, X: Any, y_true: Any, *, qid: Any = None, groups: Any = None) -> Any:  # noqa: N803
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,  # noqa: N803
+        y_true: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Any:
         """NDCG of the estimator's scores for X.
 
         Parameters
         ----------
         estimator : estimator
             A ranker or regressor is asked for ``predict``. A classifier of grades is asked for the expected grade,
-            ``predict_proba(X) @ classes_``, for its hard labels would tie most documents.
+            ``predict_proba(X) @ classes_``, because its hard labels would tie most documents.
         X : array-like, shape (n_rows, n_features)
         y_true : array-like, shape (n_rows,) or (n_queries, n_documents)
-            Graded labels; in two dimensions each row is one query, as for ``sklearn.metrics.ndcg_score``, and there
-            are no ids. One column is one label per row.
+            Graded labels. If two-dimensional, each row is one query, as for ``sklearn.metrics.ndcg_score``, and there
+            are no ids. A single column holds one label per row.
         qid : array-like, shape (n_rows,)
             The query of each row. Default: the column `qid_column`.
         groups : array-like, shape (n_rows,), optional
-            What a group splitter takes. They are the ids where `qid` is not given and there is no `qid_column`.
+            What a group splitter takes. They are the ids if there is neither `qid` nor `qid_column`.
 
         Returns
         -------
-        float, or dict of float by name where several cut-offs were asked for
+        float, or dict of float by name if several cut-offs were asked for
 
         Raises
         ------
         TypeError, ValueError
-            No ids, ids of the wrong number, ids beside two-dimensional labels, a split that cuts queries, nothing to
-            average; predictions that are no scores; or as for ``ndcg_ml.ndcg_score``. A search stops with it. Where
-            it is the estimator that fails, raising or predicting NaN, an `error_score` that is a number stands for it.
+            No ids, the wrong number of ids, ids with two-dimensional labels, a split that cuts queries, nothing to
+            average, predictions that are not scores; or as for ``ndcg_ml.ndcg_score``. It stops a search. If the
+            estimator fails (it raises, or predicts NaN), an `error_score` that is a number is used instead.
 
         Warns
         -----
         CutQueryWarning
-            A fitted ``QueryRanker`` is scored, outside a split of scikit-learn's, on queries that it was trained on
-            with other rows.
+            Outside scikit-learn's splits, a fitted ``QueryRanker`` is scored on queries of which it was trained on
+            other rows.
         """
         try:
             prepared, labels = self._prepared(estimator, X, y_true, qid, groups)
             scores = _expected_grades(estimator, X, labels.shape)
         except _EstimatorFailedError as failed:
             return self._failed(failed.error)
-        except Exception as error:  # warnings too, where they are errors
+        except Exception as error:  # including warnings that are errors
             return refuse(error)
         try:
             values = prepared(scores)
@@ -231,9 +234,9 @@ class NDCGScorer:
         self,
         estimator: Any,
         X: Any,  # noqa: N803
-        y_true: Any,
-        qid: Any,
-        groups: Any,
+        y_true: ArrayLike,
+        qid: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> tuple[Prepared, NDArray[Any]]:
         labels = np.asarray(y_true)
         if labels.ndim == 2 and labels.shape[1] == 1:
@@ -241,7 +244,7 @@ class NDCGScorer:
         if labels.ndim != 1:
             if not (qid is None and groups is None and self.qid_column is None and self._known is None):
                 raise ValueError(
-                    f"y_true in two dimensions, shape {labels.shape}, has one query per row and takes no query ids; "
+                    f"two-dimensional y_true, shape {labels.shape}, has one query per row and takes no query ids; "
                     "got both. Pass labels of shape (n_rows,) with the ids; or, if groups are for the splitter only, "
                     "ndcg_scorer(...).set_score_request(qid=False)."
                 )
@@ -321,7 +324,7 @@ def _expected_class(estimator: Any, X: Any) -> NDArray[Any]:  # noqa: N803
             "Use a regressor, or wrap it in CalibratedClassifierCV."
         )
     probabilities = _asked(estimator.predict_proba, X)
-    if isinstance(probabilities, list):  # one output a document, 2-D y
+    if isinstance(probabilities, list):  # one output per document, 2-D y
         grades = [_grades(classes, name) for classes in estimator.classes_]
         return np.stack([p @ g for p, g in zip(probabilities, grades, strict=True)], axis=1)
     if isinstance(estimator.classes_, list) or np.ndim(estimator.classes_) != 1:

@@ -106,7 +106,7 @@ def test_cross_validation_evaluates_whole_queries():
     for part in ("train", "valid"):
         ours, theirs = result[f"{part} ndcg_lightgbm@10-mean"], result[f"{part} ndcg@10-mean"]
         assert ours == pytest.approx(theirs, abs=1e-12)
-    assert len(ndcg._recent) == 8
+    assert len(ndcg._cache) == 8
 
 
 def test_row_weights_become_query_weights_as_in_lightgbm():
@@ -174,7 +174,7 @@ def test_the_cache_sees_changed_labels_groups_and_weights():
     assert call(ndcg, y, s, [4]) == ndcg_score(y, s, group=[4])
     weighted = call(ndcg, y, s, group, np.array([1.0, 1, 3, 3]))
     assert weighted == ndcg_score(y, s, group=group, query_weight=[1, 3])
-    assert len(ndcg._recent) == 4
+    assert len(ndcg._cache) == 4
 
 
 def test_scores_in_a_reused_buffer_are_neither_kept_nor_changed():
@@ -191,14 +191,14 @@ def test_more_data_sets_than_slots():
     for n in range(2, _SLOTS + 10):
         y, s = np.arange(float(n)), -np.arange(float(n))
         assert call(ndcg, y, s, [n]) == ndcg_score(y, s, group=[n])
-    assert len(ndcg._recent) == _SLOTS
+    assert len(ndcg._cache) == _SLOTS
 
 
 def test_pickle_and_copy_leave_the_cache_behind():
     ndcg = NDCGEval("sklearn@5")
     call(ndcg, [1, 0], [0, 1], [2])
     for again in (pickle.loads(pickle.dumps(ndcg)), copy.deepcopy(ndcg)):
-        assert len(again._recent) == 0
+        assert len(again._cache) == 0
         assert again.names == ndcg.names
         assert call(again, [1, 0], [0, 1], [2]) == call(ndcg, [1, 0], [0, 1], [2])
 
@@ -225,9 +225,9 @@ def test_threads_may_share_one_object():
     [
         (([1, 0], [0.1, 0.2], None, None), "needs the sizes of the queries.*group="),
         (([1, 0], [0.1, math.nan], None, [2]), "y_score must not hold NaN"),
-        (([1, 0], [[0.1, 0.2], [0.3, 0.4]], None, [2]), "one score a row.*lambdarank"),
+        (([1, 0], [[0.1, 0.2], [0.3, 0.4]], None, [2]), "one score per row.*lambdarank"),
         (([1, -1], [0.1, 0.2], None, [2]), "y_true must be >= 0"),
-        (([1, 0], [0.1, 0.2], [1.0], [2]), "weight must have one entry a row, 2; got 1"),
+        (([1, 0], [0.1, 0.2], [1.0], [2]), "weight must have one entry per row, 2; got 1"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused(arguments, message):
@@ -251,9 +251,9 @@ def test_a_data_set_without_groups_is_refused():
 
 @pytest.mark.parametrize(
     ("flavor", "message"),
-    [("trec_eval", "cannot honour ties='docid'"), (Flavor(empty=math.nan), "cannot honour empty=nan")],
+    [("trec_eval", "does not support ties='docid'"), (Flavor(empty=math.nan), "does not support empty=nan")],
 )
-def test_what_lightgbm_cannot_honour_is_refused_when_it_is_made(flavor, message):
+def test_what_lightgbm_does_not_support_is_refused_when_it_is_made(flavor, message):
     with pytest.raises(ValueError, match=message):
         NDCGEval(flavor)
 

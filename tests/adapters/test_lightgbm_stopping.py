@@ -15,7 +15,7 @@ import sys
 import lightgbm as lgb
 import numpy as np
 
-from ndcg_ml import ndcg_score
+from ndcg_ml import Flavor, ndcg_score
 from ndcg_ml.lightgbm import NDCGEval, StopEarly, query_folds
 
 PARAMS = {"objective": "lambdarank", "verbosity": -1, "num_leaves": 4, "min_data_in_leaf": 10, "num_threads": 1}
@@ -127,6 +127,19 @@ def test_the_training_set_is_not_one_that_decides():
         train(StopEarly("sklearn", watch="train"), data, data, valid, names=["train", "valid"])
 
 
+@pytest.mark.parametrize(
+    ("stop", "text"),
+    [
+        (StopEarly(Flavor.preset("lightgbm"), k=(10, 3), rounds=12), "'lightgbm', k=(10, 3), rounds=12, min_delta=0.0"),
+        (StopEarly("sklearn@5", min_delta=0.1), "'sklearn', k=5, rounds=50, min_delta=0.1"),
+    ],
+)
+def test_repr_says_the_definition(stop, text):
+    assert repr(stop) == f"StopEarly({text}, watch=None)"
+    again = eval(repr(stop), {"StopEarly": StopEarly})
+    assert (again.eval.names, again.rounds) == (stop.eval.names, stop.rounds)
+
+
 def test_built_in_metrics_do_not_decide_even_where_they_are_computed():
     stop = StopEarly("sklearn", k=5, rounds=10)
     without, _ = train(stop, make(12), make(13))
@@ -136,7 +149,7 @@ def test_built_in_metrics_do_not_decide_even_where_they_are_computed():
     assert beside.best_iteration not in (best(log["valid_0"]["ndcg@1"]), best(log["valid_0"]["ndcg@2"]))
     arguments = {**stop.train(), "feval": NDCGEval("sklearn", k=7)}
     first = dataset(*make(12))
-    with pytest.raises(ValueError, match="'ndcg_sklearn@5' to be evaluated, and it was not"):
+    with pytest.raises(ValueError, match="'ndcg_sklearn@5' to be evaluated; it was not"):
         lgb.train({**PARAMS, **stop.params}, first, 5, valid_sets=[dataset(*make(13), reference=first)], **arguments)
 
 
@@ -285,7 +298,7 @@ def test_folds_that_cut_queries_are_refused_and_whole_ones_are_not():
     X, y, group = make(20, 50)
     stop = StopEarly("sklearn", k=5, rounds=10)
     params = {**PARAMS, "objective": "regression", **stop.params}
-    with pytest.raises(ValueError, match=r"the folds cut \d+ of 50: .*folds=query_folds\(group\)"):
+    with pytest.raises(ValueError, match=r"the folds cut \d+ of the 50 queries: .*folds=query_folds\(group\)"):
         lgb.cv(params, dataset(X, y, group), 5, **stop.train())
     folds = query_folds(group, 4)
     result = lgb.cv(params, dataset(X, y, group), 150, folds=folds, return_cvbooster=True, **stop.train())
@@ -301,7 +314,7 @@ def test_folds_that_cut_queries_are_refused_and_whole_ones_are_not():
     with pytest.raises(ValueError, match="NDCGEval needs whole queries"):
         lgb.cv({**PARAMS, **stop.params}, dataset(X, y, group), 2, folds=[(rows[100:], rows[:100])], **stop.train())
     half = np.arange(group[0] - 1)
-    with pytest.raises(ValueError, match="the folds cut 1 of 50"):
+    with pytest.raises(ValueError, match="the folds cut 1 of the 50 queries"):
         lgb.cv({**PARAMS, **stop.params}, dataset(X, y, group), 2, folds=[(half, half)], **stop.train())
 
 
@@ -316,9 +329,9 @@ def test_a_cut_is_seen_whatever_was_evaluated_before():
     scores = np.array([0.1, 0.2])
     for _ in range(2):
         assert ndcg(scores, whole)[0][1] == ndcg_score([1, 0], scores, group=[2])
-        with pytest.raises(ValueError, match="cut 1 of 3"):
+        with pytest.raises(ValueError, match="cut 1 of the 3 queries"):
             ndcg(scores, cut)
-    assert len(ndcg._recent) == 1
+    assert len(ndcg._cache) == 1
     assert ndcg(np.arange(8.0), full)[0][1] == ndcg_score(y, np.arange(8.0), group=[2, 4, 2])
 
 
@@ -326,7 +339,7 @@ def test_a_subset_of_a_subset_is_checked_to_the_top():
     full = dataset(np.arange(16.0).reshape(8, 2), np.array([1.0, 0, 1, 0, 2, 0, 0, 1]), [2, 4, 2]).construct()
     ndcg = NDCGEval("sklearn", k=None)
     some = full.subset([0, 1, 2, 3, 6, 7]).construct()
-    with pytest.raises(ValueError, match="cut 1 of 3"):
+    with pytest.raises(ValueError, match="cut 1 of the 3 queries"):
         ndcg(np.zeros(2), some.subset([4, 5]).construct())
     some = full.subset([0, 1, 6, 7]).construct()
     assert ndcg(np.array([0.0, 1]), some.subset([2, 3]).construct())[0][1] == 1
@@ -394,7 +407,7 @@ def test_options_are_checked_when_it_is_made(options, error, message):
         ([], ValueError, "needs a validation set to stop on; got none"),
         ([[1, 2, 3]], TypeError, r"must be a tuple \(X, y, group\).*number 0 is of type list"),
         ([(1, 2)], ValueError, "number 0 has 2 parts"),
-        ([([[1], [2]], [0], [2])], ValueError, "y of validation set 0 must have one entry a row of X, 2; got 1"),
+        ([([[1], [2]], [0], [2])], ValueError, "y of validation set 0 must have one entry per row of X, 2; got 1"),
         ([([[1], [2]], [0, 1], [2], [1.0])], ValueError, "sample_weight of validation set 0 .* 2; got 1"),
         ([([[1], [2]], [0, 1], [3])], ValueError, "In validation set 0, group must sum to the number of rows, 2"),
         ([([[1], [2]], [0, 1], ["a", "b"])], TypeError, "In validation set 0, group must hold integers"),
@@ -453,7 +466,7 @@ def test_shuffled_folds_follow_their_seed():
         ({"n_splits": 1}, ValueError, "n_splits must be an integer >= 2; got 1"),
         ({"n_splits": 2.0}, TypeError, "n_splits must be an integer >= 2"),
         ({"n_splits": 4}, ValueError, "n_splits must be at most the number of queries with rows, 3; got 4"),
-        ({"random_state": 0}, ValueError, "random_state only has a meaning with shuffle=True"),
+        ({"random_state": 0}, ValueError, "random_state must be None without shuffle=True"),
         ({"group": ["a", "b"]}, TypeError, "group must hold integers"),
         ({"group": [3, -1]}, ValueError, "group must hold sizes >= 0"),
         ({"group": []}, ValueError, "at least one query size"),

@@ -277,10 +277,11 @@ def scorer(case: Case) -> float:
 def scorer_routed(case: Case) -> float:
     of_query = ndcg_scorer(case.flavor, case.k)
     with sklearn.config_context(enable_metadata_routing=True):
-        [(name, alias)] = of_query.get_metadata_routing().score.requests.items()
-        return cross_validated(
-            of_query, case.scores[:, None], case, params={alias if isinstance(alias, str) else name: case.qid}
-        )
+        values = {
+            cross_validated(of_query, case.scores[:, None], case, params={name: case.qid}) for name in ("groups", "qid")
+        }
+    (value,) = values  # by either name
+    return value
 
 
 def scorer_of_column(case: Case) -> float:
@@ -347,11 +348,11 @@ def cases(draw: st.DrawFn, route: Callable[[Case], float]) -> Case:
     kept = [at for at, query in enumerate(problem.queries) if query]
     assume(kept)
     width = min(len(problem.queries[at]) for at in kept) if route is dense else None
-    largest = np.finfo(np.float32).max
+    largest = in_float32(1e38)  # LightGBM stores a larger label or score as 1e38
     queries = tuple(
         tuple(
             Document(
-                grade=min(in_float32(d.grade), float(largest)) if d.judged else d.grade,
+                grade=min(in_float32(d.grade), largest) if d.judged else d.grade,
                 score=min(max(in_float32(d.score), -largest), largest) if math.isfinite(d.score) else d.score,
             )
             for d in problem.queries[at][:width]

@@ -122,7 +122,7 @@ def test_cross_validation_evaluates_whole_queries_and_drops_weights():
         ours, theirs = plain[f"{part}-ndcg_xgboost@10-mean"], plain[f"{part}-ndcg@10-mean"]
         assert ours == pytest.approx(theirs, abs=1e-6)
     assert dropped["test-ndcg_xgboost@10-mean"] == plain["test-ndcg_xgboost@10-mean"]
-    assert len(metric._recent) == 8
+    assert len(metric._cache) == 8
 
 
 def test_names_begin_with_ndcg_and_hold_nothing_that_xgboost_cannot_read():
@@ -179,7 +179,7 @@ def test_the_cache_sees_changed_labels_groups_and_weights():
     assert call(metric, y, s, [4]) == ndcg_score(y, s, group=[4])
     assert call(metric, y, s, group, [1, 3]) == ndcg_score(y, s, group=group, query_weight=[1, 3])
     assert call(metric, y, s, group) == first
-    assert len(metric._recent) == 4
+    assert len(metric._cache) == 4
 
 
 def test_more_data_sets_than_slots():
@@ -187,14 +187,14 @@ def test_more_data_sets_than_slots():
     for n in range(2, _SLOTS + 10):
         y, s = np.arange(float(n)), -np.arange(float(n))
         assert call(metric, y, s, [n]) == ndcg_score(y, s, group=[n])
-    assert len(metric._recent) == _SLOTS
+    assert len(metric._cache) == _SLOTS
 
 
 def test_pickle_and_copy_leave_the_cache_behind():
     metric = NDCGEval("sklearn@5")
     before = call(metric, [1, 0], [0, 1], [2])
     for again in (pickle.loads(pickle.dumps(metric)), copy.deepcopy(metric)):
-        assert len(again._recent) == 0
+        assert len(again._cache) == 0
         assert again.names == metric.names
         assert call(again, [1, 0], [0, 1], [2]) == before
 
@@ -219,12 +219,12 @@ def test_threads_may_share_one_object():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([1, 0], [0.1, 0.2], None), r"needs to know the queries.*qid= or group= to xgb\.DMatrix"),
+        (([1, 0], [0.1, 0.2], None), r"needs the queries.*qid= or group= to every xgb\.DMatrix"),
         (([1, 0], [0.1, math.nan], [2]), "y_score must not hold NaN"),
-        (([1, 0], [[0.1, 0.2], [0.3, 0.4]], [2]), "one score a row.*rank:ndcg"),
+        (([1, 0], [[0.1, 0.2], [0.3, 0.4]], [2]), "one score per row.*rank:ndcg"),
         (([1, 0], [0.1, 0.2, 0.3], [2]), "y_score must have the shape of y_true"),
         (([1, -1], [0.1, 0.2], [2]), "y_true must be >= 0"),
-        (([1, 0], [0.1, 0.2], [2], [1, 2]), "weight must have one entry a query, 1.*got 2"),
+        (([1, 0], [0.1, 0.2], [2], [1, 2]), "weight must have one entry per query, 1.*got 2"),
         (([1, 0], [0.1, 0.2], [2], [0]), "query_weight must be finite"),
     ],
 )
@@ -236,15 +236,15 @@ def test_what_cannot_be_evaluated_is_refused(arguments, message):
 def test_a_training_without_groups_is_refused():
     X, y, _ = make(9)
     data = xgb.DMatrix(X, y)
-    with pytest.raises(ValueError, match="needs to know the queries"):
+    with pytest.raises(ValueError, match="needs the queries"):
         train({**ALONE, "objective": "reg:squarederror"}, data, 2, [(data, "t")], custom_metric=NDCGEval("sklearn"))
 
 
 @pytest.mark.parametrize(
     ("flavor", "message"),
-    [("trec_eval", "cannot honour ties='docid'"), (Flavor(empty=math.nan), "cannot honour empty=nan")],
+    [("trec_eval", "does not support ties='docid'"), (Flavor(empty=math.nan), "does not support empty=nan")],
 )
-def test_what_xgboost_cannot_honour_is_refused_when_it_is_made(flavor, message):
+def test_what_xgboost_does_not_support_is_refused_when_it_is_made(flavor, message):
     with pytest.raises(ValueError, match=f"NDCGEval {message}"):
         NDCGEval(flavor)
     with pytest.raises(ValueError, match=f"NDCGCallback {message}"):
@@ -452,7 +452,7 @@ def test_where_the_training_data_cannot_be_seen_a_dmatrix_must_say_all():
     X, y, group = make(4, 30)
     data = matrix(X, y, group)
     booster = xgb.Booster(ALONE, [data])
-    with pytest.raises(ValueError, match=r"X must be an xgb\.DMatrix where it is not xgb\.train that trains"):
+    with pytest.raises(ValueError, match=r"X must be an xgb\.DMatrix unless xgb\.train does the training"):
         held_out().before_training(booster)
     Xv, yv, gv = make(5, 30)
     callback, log = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv), y=yv, group=gv), {}
@@ -478,24 +478,24 @@ def test_what_the_callback_refuses():
     X, y, group = make(5, 30)
     with pytest.raises(ValueError, match="qid or group must be given"):
         NDCGCallback("sklearn", X=X, y=y)
-    with pytest.raises(ValueError, match="y must have one label a row"):
+    with pytest.raises(ValueError, match="y must have one label per row"):
         NDCGCallback("sklearn", X=[[0.0]], y=[[1, 0]])
     with pytest.raises(ValueError, match=rf"base_margin must have one entry per label, \({len(y)},\); got shape"):
         held_out(base_margin=[0, 1, 2])
     with pytest.raises(TypeError, match="base_margin must hold real numbers"):
         held_out(base_margin=["a"] * len(y))
-    with pytest.raises(ValueError, match="base_margin must be in the DMatrix where X is one"):
+    with pytest.raises(ValueError, match="base_margin must be in the DMatrix if X is one"):
         NDCGCallback("sklearn", X=xgb.DMatrix(X), y=y, group=group, base_margin=y)
     with pytest.raises(ValueError, match="rounds must be an integer >= 1"):
         held_out(rounds=0)
     with pytest.raises(TypeError, match="name must be a str"):
         held_out(name=0)
-    with pytest.raises(ValueError, match=rf"X must have one row a label, {len(y)}; got {len(y) - 1}"):
+    with pytest.raises(ValueError, match=rf"X must have one row per label, {len(y)}; got {len(y) - 1}"):
         train(ALONE, matrix(X, y, group), 2, [], callbacks=[NDCGCallback("sklearn", X=X[1:], y=y, group=group)])
     with pytest.raises(ValueError, match=r"xgb\.cv trains several.*NDCGEval"):
         xgb.cv(ALONE, matrix(X, y, group), 2, nfold=2, callbacks=[held_out()])
     several = {"objective": "multi:softprob", "num_class": 5, "nthread": 1, "verbosity": 0}
-    with pytest.raises(ValueError, match="NDCGCallback needs one score a row"):
+    with pytest.raises(ValueError, match="NDCGCallback needs one score per row"):
         train(several, xgb.DMatrix(X, y), 2, [], callbacks=[held_out()])
 
 
@@ -623,9 +623,9 @@ def test_what_one_worker_refuses_is_raised_on_both():
     zero = [[1, 0], [1, 0], [2], [0.0]]
     cases = [
         ("sklearn", [5], [good, no_scores], ("rows of worker 1", "must not hold NaN")),
-        ("sklearn", [5], [[[1, 0], [1, 2], None, []], good], ("needs to know the queries", "rows of worker 0")),
+        ("sklearn", [5], [[[1, 0], [1, 2], None, []], good], ("needs the queries", "rows of worker 0")),
         ("ndcg[empty=raise]", [5], [[[0, 0], [1, 2], [2], []], [[1], [1], [1], []]], ("empty='raise'", "of worker 0")),
-        ("sklearn", [5], [good, [[1, 0], [1, 2], [2], [1.0, 2.0]]], ("rows of worker 1", "one entry a query")),
+        ("sklearn", [5], [good, [[1, 0], [1, 2], [2], [1.0, 2.0]]], ("rows of worker 1", "one entry per query")),
         ("sklearn", [5], [no_scores, no_scores], ("must not hold NaN", "must not hold NaN")),
         ("ndcg[empty=skip]", [5], [[[0, 0], [1, 2], [2], []], NOTHING], ("nothing to average",) * 2),
         ("sklearn", [5], [NOTHING, NOTHING], ("no worker has a query",) * 2),

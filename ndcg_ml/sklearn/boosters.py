@@ -1,4 +1,4 @@
-"""How LightGBM, XGBoost and CatBoost are told which rows are one query, and stopped early on held-out queries."""
+"""LightGBM, XGBoost and CatBoost: how each takes the queries in `fit`, and is stopped early on held-out queries."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.groups import Groups, IntArray
 from ndcg_ml.prepared import prepare
-from ndcg_ml.sklearn.query_ids import take_rows
+from ndcg_ml.sklearn.columns import take_rows
 
-__all__ = ["Queries", "fit", "fit_and_stop", "readable"]
+__all__ = ["RowsByQuery", "fit", "fit_and_stop", "readable"]
 
 
-class Queries:
-    """The rows of some queries, query after query, in the order asked for; rows of a query keep their order.
+class RowsByQuery:
+    """The rows of some queries, query by query, in the order asked for; the rows of a query keep their order.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Queries:
         Features and labels of the rows.
     sizes : ndarray of int, shape (n_queries,)
     codes : ndarray of int, shape (n_rows,)
-        0, 1, ... for the queries as they stand.
+        0, 1, ... for the queries, in this order.
     weight : ndarray of float, shape (n_queries,), or None
     """
 
@@ -54,13 +54,15 @@ class Queries:
         return None if self.weight is None else np.repeat(self.weight, self.sizes)
 
 
-def fit(ranker: Any, training: Queries) -> None:
+def fit(ranker: Any, training: RowsByQuery) -> None:
     """Fit the ranker, in place."""
-    ranker.fit(training.X, training.y, **_told(ranker, training))
+    ranker.fit(training.X, training.y, **_query_arguments(ranker, training))
 
 
-def fit_and_stop(ranker: Any, training: Queries, validation: Queries, flavor: Flavor, rounds: int) -> tuple[int, float]:
-    """Fit the ranker, in place, until NDCG on the validation queries has not risen for so many rounds.
+def fit_and_stop(
+    ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int
+) -> tuple[int, float]:
+    """Fit the ranker, in place, until NDCG on the validation queries has not risen for `rounds` rounds.
 
     Returns
     -------
@@ -68,14 +70,14 @@ def fit_and_stop(ranker: Any, training: Queries, validation: Queries, flavor: Fl
         The rounds that it predicts with, counted from 1.
     best_score : float
     """
-    told = _told(ranker, training)
+    arguments = _query_arguments(ranker, training)
     _check_can_go_back(ranker)
     if _is_of(ranker, "lightgbm"):
-        best = _stop_lightgbm(ranker, training, validation, told, flavor, rounds)
+        best = _stop_lightgbm(ranker, training, validation, arguments, flavor, rounds)
     elif _is_of(ranker, "xgboost"):
-        best = _stop_xgboost(ranker, training, validation, told, flavor, rounds)
+        best = _stop_xgboost(ranker, training, validation, arguments, flavor, rounds)
     elif _is_of(ranker, "catboost"):
-        best = _stop_catboost(ranker, training, validation, told, flavor, rounds)
+        best = _stop_catboost(ranker, training, validation, arguments, flavor, rounds)
     else:
         raise ValueError(
             f"early_stopping_rounds needs a ranker of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
@@ -102,19 +104,19 @@ def readable(X: Any) -> Any:  # noqa: N803
     return X
 
 
-def _told(ranker: Any, queries: Queries) -> dict[str, Any]:
-    """The arguments of the ranker's fit that tell it the queries and their weights."""
+def _query_arguments(ranker: Any, queries: RowsByQuery) -> dict[str, Any]:
+    """The queries and their weights as arguments of the ranker's `fit`."""
     steps = getattr(ranker, "steps", None)
     if isinstance(steps, list) and {"group", "qid", "group_id"} & _arguments(steps[-1][1]):
         raise ValueError(
-            "ranker must be the ranker itself; got a pipeline that ends in one. Put the pipeline outside: "
+            "ranker must be the ranker itself; got a pipeline that ends in one. Put QueryRanker inside the pipeline: "
             f"make_pipeline(..., QueryRanker({type(steps[-1][1]).__name__}()))."
         )
     takes = _arguments(ranker)
     rows = {} if queries.weight is None else {"sample_weight": queries.row_weight}
     if "group_id" in takes:  # CatBoost
         return {"group_id": queries.codes} | ({} if queries.weight is None else {"group_weight": queries.row_weight})
-    if "qid" in takes:  # XGBoost, whose weights are one a query
+    if "qid" in takes:  # XGBoost, whose weights are one per query
         return {"qid": queries.codes} | ({} if queries.weight is None else {"sample_weight": queries.weight})
     if "group" in takes:  # LightGBM
         return {"group": queries.sizes} | rows
@@ -129,8 +131,8 @@ def _is_of(estimator: Any, library: str) -> bool:
     return any(cls.__module__.partition(".")[0] == library for cls in type(estimator).__mro__)
 
 
-# Boosting of which no earlier round can be had again, by what the libraries call the parameter. Dropouts change the
-# trees of earlier rounds (LightGBM then does not stop at all), and a linear model is one set of weights.
+# Boosting that cannot go back to an earlier round, by the libraries' names of the parameter. Dropouts change the trees
+# of earlier rounds (LightGBM then does not stop at all), and a linear model is one set of weights.
 _NO_WAY_BACK = {"boosting_type": ("dart",), "boosting": ("dart",), "boost": ("dart",), "booster": ("dart", "gblinear")}
 
 
@@ -145,20 +147,20 @@ def _check_can_go_back(ranker: Any) -> None:
 
 
 def _stop_lightgbm(
-    ranker: Any, training: Queries, validation: Queries, told: dict[str, Any], flavor: Flavor, rounds: int
+    ranker: Any, training: RowsByQuery, validation: RowsByQuery, arguments: dict[str, Any], flavor: Flavor, rounds: int
 ) -> int:
     from ndcg_ml.lightgbm import StopEarly
 
     stop = StopEarly(flavor, rounds=rounds)
     weight = () if validation.row_weight is None else (validation.row_weight,)
     ranker.set_params(**stop.params)
-    ranker.fit(training.X, training.y, **told, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
+    ranker.fit(training.X, training.y, **arguments, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
     best: int = ranker.best_iteration_
     return best
 
 
 def _stop_xgboost(
-    ranker: Any, training: Queries, validation: Queries, told: dict[str, Any], flavor: Flavor, rounds: int
+    ranker: Any, training: RowsByQuery, validation: RowsByQuery, arguments: dict[str, Any], flavor: Flavor, rounds: int
 ) -> int:
     from ndcg_ml.xgboost import NDCGCallback
 
@@ -172,13 +174,13 @@ def _stop_xgboost(
     )
     own = ranker.callbacks
     ranker.set_params(callbacks=[*(own or []), callback])
-    ranker.fit(training.X, training.y, **told)
-    ranker.set_params(callbacks=own)  # ours holds the validation data
+    ranker.fit(training.X, training.y, **arguments)
+    ranker.set_params(callbacks=own)  # ours would keep the validation data
     return int(ranker.best_iteration) + 1
 
 
 def _stop_catboost(
-    ranker: Any, training: Queries, validation: Queries, told: dict[str, Any], flavor: Flavor, rounds: int
+    ranker: Any, training: RowsByQuery, validation: RowsByQuery, arguments: dict[str, Any], flavor: Flavor, rounds: int
 ) -> int:
     from catboost import Pool
 
@@ -193,5 +195,7 @@ def _stop_catboost(
     )
     metric = NDCGEval(flavor, learn=(training.y, training.codes), pools=[(validation.y, validation.codes)])
     ranker.set_params(eval_metric=metric)
-    ranker.fit(training.X, training.y, **told, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True)
+    ranker.fit(
+        training.X, training.y, **arguments, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True
+    )
     return int(ranker.get_best_iteration()) + 1

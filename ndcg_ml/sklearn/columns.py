@@ -16,7 +16,7 @@ __all__ = ["HOW_TO_PASS_IDS", "check_column", "column_of", "ids_of_rows", "split
 HOW_TO_PASS_IDS = (
     "NDCG needs the query of each row. Either write sklearn.set_config(enable_metadata_routing=True), then "
     "GridSearchCV(..., cv=GroupKFold(5)).fit(X, y, groups=qid) or cross_validate(..., params={'groups': qid}), "
-    "and where the split is not by query, .fit(X, y, groups=user, qid=qid); "
+    "and if the split is not by query, .fit(X, y, groups=user, qid=qid); "
     "or, without routing, keep the ids in a column of X and name it: QueryRanker(..., qid_column='qid'), "
     "ndcg_scorer(..., qid_column='qid'), QueryKFold(5, qid_column='qid')"
 )
@@ -40,8 +40,8 @@ def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
     Raises
     ------
     TypeError, ValueError
-        X has no such column, or a position does not say which one; or the column holds numbers with fractions, which
-        are ids that something has scaled, or floats so large that their dtype does not tell them apart.
+        X has no such column, or the position is ambiguous; or the column holds numbers with fractions (ids that some
+        step has scaled) or floats too large for their dtype to tell apart.
     """
     if isinstance(qid_column, str):
         names = _names(X)
@@ -94,7 +94,7 @@ def _names(X: Any) -> list[Any] | None:  # noqa: N803
 
 
 def _position(X: Any, qid_column: int) -> int:  # noqa: N803
-    """The position of a column, counted from 0, where the number can mean nothing else."""
+    """The position of a column, counted from 0, if the number can mean nothing else."""
     n_columns = X.shape[1]
     if not -n_columns <= qid_column < n_columns:
         raise ValueError(f"qid_column={qid_column} must be a column of X; got X of shape {X.shape}.")
@@ -110,7 +110,7 @@ def _position(X: Any, qid_column: int) -> int:  # noqa: N803
 
 
 def _refuse_changed_ids(ids: NDArray[Any], qid_column: str | int) -> None:
-    """Ids that are floats were once integers; what has become of them may have merged queries."""
+    """Refuse floats that can no longer be the integers they once were: queries may have been merged."""
     present = ids[~np.isnan(ids)]
     fractions = present[present != np.floor(present)]
     if fractions.size:
@@ -122,22 +122,22 @@ def _refuse_changed_ids(ids: NDArray[Any], qid_column: str | int) -> None:
     exact = 2 ** (np.finfo(ids.dtype).nmant + 1)
     if present.size and np.abs(present).max() >= exact:
         raise ValueError(
-            f"qid_column={qid_column!r} must hold ids that its dtype tells apart; got {np.abs(present).max():.0f} in "
-            f"{ids.dtype}, which is exact below {exact} only. Keep the ids as integers in a column of a DataFrame, or "
-            "number the queries 0, 1, ...: np.unique(qid, return_inverse=True)[1]."
+            f"qid_column={qid_column!r} must hold ids that its dtype can tell apart; got {np.abs(present).max():.0f} "
+            f"in {ids.dtype}, which is exact only below {exact}. Keep the ids as integers in a column of a DataFrame, "
+            "or number the queries 0, 1, ...: np.unique(qid, return_inverse=True)[1]."
         )
 
 
 def ids_of_rows(qid: Any, column: NDArray[Any] | None, groups: Any, n_rows: int) -> NDArray[Any]:
-    """One id per row, from what the caller calls query ids: an argument, a column, or both where they are equal.
+    """One id per row, from what the caller calls query ids: an argument, a column, or both if they are equal.
 
-    `groups` are what a group splitter took. They are the ids only where nothing else is, because a split may well be
-    by user and the score by query.
+    `groups` are what a group splitter was given. They are the ids only if there is nothing else, because a split may
+    be by user and the score by query.
 
     Raises
     ------
     TypeError, ValueError
-        No ids, ids of the wrong number, or an argument and a column that disagree.
+        No ids, the wrong number of ids, or an argument and a column that disagree.
     """
     given = column if qid is None else qid
     given = groups if given is None else given
@@ -150,19 +150,19 @@ def ids_of_rows(qid: Any, column: NDArray[Any] | None, groups: Any, n_rows: int)
             f"{HOW_TO_PASS_IDS}."
         )
     if qid is not None and column is not None and not np.array_equal(ids, column):
-        raise ValueError("qid and the column qid_column must agree where both are given; they differ. Pass one.")
+        raise ValueError("qid and the column qid_column must agree if both are given; they differ. Pass one.")
     return ids
 
 
 def table(X: Any) -> Any:  # noqa: N803
-    """X as a two-dimensional container: DataFrames and sparse matrices as they are, all else as an array."""
+    """X as a two-dimensional container: DataFrames and sparse matrices as they are, anything else as an array."""
     X = X if hasattr(X, "tocsr") or hasattr(X, "columns") or hasattr(X, "column_names") else np.asarray(X)  # noqa: N806
     if isinstance(X, np.ndarray):
         if X.dtype.kind == "c":
             raise ValueError("X must hold real features. Complex data not supported; got dtype complex.")
         if X.ndim != 2:
             raise ValueError(
-                f"X must be two-dimensional, one row a document; got shape {X.shape}. Reshape your data, for example "
+                f"X must be two-dimensional, one row per document; got shape {X.shape}. Reshape your data, for example "
                 "with X.reshape(-1, 1) for a single feature."
             )
     return X

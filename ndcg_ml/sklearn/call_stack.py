@@ -1,0 +1,135 @@
+"""What the functions that called a scorer know and do not tell it, read from their frames.
+
+A scorer gets the rows of one part of a split and nothing else. It cannot see that they are pieces of queries, or that
+its exceptions become nan. The functions of scikit-learn that split and score do know: they hold these things under the
+names below, in every version supported (the tests notice a change). All reading of frames is in this file, and where
+nothing is found, nothing is concluded. ``ndcg_scorer(..., qid=all_ids)`` finds cut queries without it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml.queries import ids_as_array
+from ndcg_ml.sklearn.columns import column_of
+
+__all__ = ["Split", "current_split", "error_score_of_caller", "error_text_is_dropped"]
+
+_DEPTH = 12  # frames between the function that splits and the scorer: five in RFECV
+
+
+# -- the split --------------------------------------------------------------------------------------------------------
+
+
+class Split(NamedTuple):
+    """The split of one data set that is being scored: the ids of all its rows, and which rows are scored."""
+
+    all_ids: NDArray[Any]
+    test: NDArray[np.int64]
+
+
+def current_split(scored_ids: NDArray[Any], qid_column: str | int | None) -> Split | None:
+    """The split that scikit-learn is scoring, if these are the ids of its test rows."""
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(_DEPTH):
+        frame = None if frame is None else frame.f_back
+        if frame is None:
+            return None
+        if not _module(frame).startswith("sklearn."):
+            continue
+        names = frame.f_code.co_varnames + frame.f_code.co_cellvars
+        if "test" in names and "train" in names:
+            return _split_in(frame.f_locals, scored_ids, qid_column)
+    return None
+
+
+def _split_in(found: Mapping[str, Any], scored: NDArray[Any], qid_column: str | int | None) -> Split | None:
+    test = found.get("test")
+    if test is None or not isinstance(test, (np.ndarray, list)):
+        return None
+    test = np.asarray(test)
+    test = np.flatnonzero(test) if test.dtype == bool else test
+    for every in _ids_of_all_rows(found, qid_column):
+        fits = every.ndim == 1 and test.size == scored.size
+        fits = fits and -every.size <= test.min(initial=0) and test.max(initial=-1) < every.size
+        if fits and np.array_equal(every[test], scored):
+            return Split(every, np.where(test < 0, test + every.size, test))
+    return None
+
+
+def _ids_of_all_rows(found: Mapping[str, Any], qid_column: str | int | None) -> list[NDArray[Any]]:
+    routed = getattr(getattr(found.get("routed_params"), "scorer", None), "score", None)
+    passed = [params for params in (found.get("score_params"), routed) if isinstance(params, Mapping)]
+    every = [_read(value) for params in passed for value in params.values() if value is not None]
+    if qid_column is not None and found.get("X") is not None:
+        with suppress(ValueError):
+            every.append(column_of(found["X"], qid_column))
+    return every
+
+
+def _read(routed: Any) -> NDArray[Any]:
+    try:
+        return ids_as_array(routed)
+    except (TypeError, ValueError):  # some ids are missing, which is refused with the split; or these are not ids
+        return np.asarray(routed)
+
+
+# -- what becomes of an exception --------------------------------------------------------------------------------------
+
+# The functions that turn an exception into a score, scikit-learn's and dask-ml's; and how many frames above them is
+# `error_score`, the number that they put in its place.
+_TURN_ERRORS = {
+    ("sklearn.model_selection._validation", "_score"): 0,
+    ("sklearn.metrics._scorer", "__call__"): 1,
+    ("dask_ml.model_selection.methods", "_score"): 1,
+}
+
+
+def error_score_of_caller() -> float | None:
+    """What the caller of this package puts in place of an exception; None if it lets exceptions through."""
+    frame = _caller()
+    if frame is None:
+        return None
+    above = _TURN_ERRORS.get((_module(frame), frame.f_code.co_name))
+    if above is None:
+        return None
+    holder = frame if above == 0 else frame.f_back
+    number = None if holder is None else holder.f_locals.get("error_score")
+    if isinstance(number, str):  # "raise"
+        return None
+    return float("nan") if number is None else number
+
+
+def error_text_is_dropped() -> bool:
+    """Whether ``cross_validate`` is called by OptunaSearchCV, which drops every ValueError that it raises."""
+    frame = _caller()
+    inner = ""
+    while frame is not None:
+        module = _module(frame)
+        if module.startswith(("optuna_integration.", "optuna.integration.")):
+            return inner.startswith("sklearn.")
+        inner, frame = module, frame.f_back
+    return False
+
+
+def _caller() -> FrameType | None:
+    """The function that called into this package, and deals with what it returns or raises."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        # scikit-learn's substitute for scoring=None passes everything on to its caller.
+        passes_on = type(frame.f_locals.get("self")).__name__ == "_PassthroughScorer"
+        if _module(frame).partition(".")[0] != __name__.partition(".")[0] and not passes_on:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
