@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from ndcg_ml import Flavor
 from ndcg_ml.torch import ApproxNDCGLoss, ndcg
-from ndcg_ml.torch._soft_ranks import STEPS, fast_soft_ranks, tail
-from ndcg_ml.torch.approx import _DENSE_UP_TO_ON_CPU
+from ndcg_ml.torch.losses._soft_ranks import STEPS, fast_soft_ranks, tail
+from ndcg_ml.torch.losses.approx import _DENSE_UP_TO_ON_CPU
 
 METHODS = ("dense", "fast")
 both_steps = pytest.mark.parametrize("step", STEPS)
@@ -465,8 +465,8 @@ def test_refusals_of_ragged_input(arguments, options, error, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"step": "gauss"}, "step must be 'logistic' or 'laplace'; got 'gauss'"),
-        ({"method": "slow"}, "method must be 'auto', 'dense' or 'fast'; got 'slow'"),
+        ({"step": "gauss"}, "step must be one of 'logistic', 'laplace'; got 'gauss'"),
+        ({"method": "slow"}, "method must be one of 'auto', 'dense', 'fast'; got 'slow'"),
     ],
 )
 def test_unknown_words_are_refused(options, words):

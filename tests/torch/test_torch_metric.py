@@ -34,7 +34,7 @@ def kernel(request):
     """Both ways to the sums: the NumPy kernel that serves CPU tensors, and the torch kernel that serves devices."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "device":
-            patch.setattr("ndcg_ml.torch._sums.host_sums", lambda *_: None)
+            patch.setattr("ndcg_ml.torch._state.host_sums", lambda *_: None)
         yield request.param
 
 
@@ -806,7 +806,7 @@ def test_the_short_way_is_taken_for_plain_tensors_on_the_cpu(kernel, monkeypatch
     def refuse(*_, **__):
         raise AssertionError("the torch kernel was called")
 
-    monkeypatch.setattr("ndcg_ml.torch._sums.evaluate", refuse)
+    monkeypatch.setattr("ndcg_ml.torch._state.evaluate", refuse)
     update = NDCG("sklearn").update
     for arguments in (
         {"preds": torch.rand(2, 3), "target": torch.ones(2, 3)},

@@ -14,9 +14,9 @@ from torch import Tensor
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._transforms import any_of
 
-__all__ = ["PROBLEMS", "refusal", "refuse"]
+__all__ = ["FAULTS", "refusal", "refuse"]
 
-PROBLEMS = (
+FAULTS = (
     "unjudged",
     "infinite",
     "negative",
@@ -36,7 +36,7 @@ def refuse(flavor: Flavor, counts: Tensor, labels: str = "labels", scores: str =
     ----------
     flavor : Flavor
     counts : Tensor of int
-        How often each of ``PROBLEMS`` occurred.
+        How often each of ``FAULTS`` occurred.
     labels, scores : str
         What the caller's parameters are called.
 
@@ -59,14 +59,14 @@ def refusal(flavor: Flavor, counts: Sequence[int], labels: str = "labels", score
     ----------
     flavor : Flavor
     counts : sequence of int
-        How often each of ``PROBLEMS`` occurred.
+        How often each of ``FAULTS`` occurred.
     labels, scores : str
         What the caller's parameters are called.
     """
-    found = next((name for name, count in zip(PROBLEMS, counts, strict=True) if count), None)
+    found = next((name for name, count in zip(FAULTS, counts, strict=True) if count), None)
     if found is None:
         return None
-    n = counts[PROBLEMS.index(found)]
+    n = counts[FAULTS.index(found)]
     table = len(flavor.gain) if isinstance(flavor.gain, tuple) else 0
     grades = f"from 0 to {table - 1}" if flavor.off_table == "raise" else ">= 0"
     return {
