@@ -196,7 +196,7 @@ def test_a_second_derivative_is_refused():
     for power in (1, 2):  # of the loss, whose own gradient is then a constant or not
         loss = MAKERS["whole"]("mean")(scores, labels)
         (gradient,) = torch.autograd.grad(loss**power, scores, create_graph=True)
-        with pytest.raises(RuntimeError, match=r"no second derivative.*create_graph.*Take ApproxNDCGLoss"):
+        with pytest.raises(RuntimeError, match=r"no second derivative.*create_graph.*Use ApproxNDCGLoss"):
             (loss + gradient.square().sum()).backward()
 
 
@@ -255,7 +255,11 @@ def test_the_law_of_the_noise(noise, mean, deviation):
         (lambda: PlackettLuceNDCGLoss(Flavor(negative="allow")), ValueError, "negative='allow'.*Choose 'raise'"),
         (lambda: PlackettLuceNDCGLoss(Flavor(aggregate="micro")), ValueError, "aggregate='micro'.*macro"),
         (lambda: PlackettLuceNDCGLoss(samples=0), ValueError, "samples must be an integer >= 1; got 0"),
-        (lambda: PlackettLuceNDCGLoss(samples=2.0), TypeError, "samples must be an integer >= 1; got 2.0 of type float"),
+        (
+            lambda: PlackettLuceNDCGLoss(samples=2.0),
+            TypeError,
+            "samples must be an integer >= 1; got 2.0 of type",
+        ),
         (lambda: PlackettLuceNDCGLoss(generator=3), TypeError, r"got 3 of type int. For a seed: torch.Generator\(dev"),
         (lambda: PlackettLuceNDCGLoss(reduction="avg"), ValueError, "reduction must be one of 'mean', 'sum', 'none'"),
         (lambda: Stochastic(Flavor()), TypeError, "loss must be a module, such as ApproxNDCGLoss"),

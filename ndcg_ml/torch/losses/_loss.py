@@ -167,7 +167,7 @@ class ListLoss(nn.Module):
         # Lists of very different lengths are several batches.
         read = [self._read(*batch) for batch in batches]
         _refuse_faults(self.flavor, read)
-        loss = torch.cat([_counted(self.losses(lists), lists) for lists in read])
+        loss = torch.cat([_counted(self._losses_of(lists), lists) for lists in read])
         if self.reduction == "none":
             return loss if places is None else loss[places]
         if self.reduction == "sum":
@@ -180,6 +180,15 @@ class ListLoss(nn.Module):
         named = (name for name in inspect.signature(type(self)).parameters if name not in ("flavor", "generator"))
         parameters = (f"{name}={getattr(self, name)!r}" for name in named if hasattr(self, name))
         return ", ".join([repr(self.flavor.short_text), *parameters])
+
+    def _losses_of(self, lists: Lists) -> Tensor:
+        loss = self.losses(lists)
+        if loss.shape != lists.empty.shape:  # it would be broadcast
+            raise ValueError(
+                f"{type(self).__name__}.losses must return one loss per list, shape {tuple(lists.empty.shape)}; got "
+                f"{tuple(loss.shape)}."
+            )
+        return loss
 
     def _read(self, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
         """Check the arguments, and work out what does not depend on the loss."""

@@ -104,13 +104,15 @@ class ApproxNDCGLoss(DirectLoss):
         self.method = method
         self.cut_temperature = above_zero(cut_temperature, "cut_temperature")
 
-    def discounts(self, scores: Tensor, ranked: Tensor) -> Tensor:
-        """The discount of each document's smooth rank, times what the smooth cut-off leaves of it."""
+    def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
+        """Smooth NDCG of each list, from the discounts of smooth ranks."""
         soft_ranks = dense_soft_ranks if self._takes_pairs(scores) else fast_soft_ranks
         soft_rank = soft_ranks(scores, ranked, self.temperature, self.step)
-        discount = discount_at(self.flavor, soft_rank)
+        terms = weight * discount_at(self.flavor, soft_rank)
         k = self.flavor.k
-        return discount if k is None or k >= soft_rank.shape[-1] else discount * self._soft_cut(soft_rank, ranked, k)
+        if k is not None and k < soft_rank.shape[-1]:
+            terms = terms * self._soft_cut(soft_rank, ranked, k)
+        return terms.sum(-1)
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list; a score that is not finite makes its list's loss and gradient nan by itself."""
