@@ -238,7 +238,7 @@ def in_batches(
     of 1 document, of 2, of 3 and 4, of 5 to 8 and so on, each padded to its own longest list, so that there are at
     most twice as many slots as rows and lists. The scores keep their place in the graph, documents their order within
     a list, and lists the order in which they first appear (`indexes`) or stand (`offsets`, nested). Ragged input
-    waits for the device, since the lengths fix shapes.
+    waits for the device, because the lengths fix shapes.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def in_batches(
     Raises
     ------
     TypeError, ValueError
-        As for the losses' ``forward``. What concerns padded input is left to it.
+        As for the losses' ``forward``, which checks padded input itself.
     """
     scores, labels, indexes, offsets = in_rows(scores, labels, mask, indexes=indexes, offsets=offsets)
     if indexes is None and offsets is None:
@@ -476,7 +476,7 @@ def _refuse_beside_nested(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(
-                f"a nested tensor says itself which documents belong together; got {name}= with it. Leave it out."
+                f"a nested tensor already says which documents belong together; got {name}= with it. Leave it out."
             )
 
 

@@ -44,7 +44,7 @@ def ndcg(
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
         Which NDCG.
     k : int, None, or sequence of these, default the flavor's own
-        Cut-off; None is no cut. A sequence gives a dict.
+        Cut-off; None is no cut. With a sequence, a dict is returned.
     mask : Tensor of bool, optional
         Padded form only: True where the slot holds a document. What the other slots hold is never looked at.
     indexes : Tensor of int, shape (n_rows,), optional
@@ -77,7 +77,7 @@ def ndcg(
     Notes
     -----
     The padded form can be compiled: ``torch.compile(ndcg, fullgraph=True)``, unless the gain or the discount is a
-    callable, which is evaluated on the host. Compiled code cannot raise, nor can code under ``torch.func.vmap``, so
+    callable, which is evaluated on the host. Neither compiled code nor code under ``torch.func.vmap`` can raise, so
     there the value of an invalid query (NaN score, refused label) and of an empty one under ``empty="raise"`` is nan.
     Eager code waits once for the device to find such queries.
 

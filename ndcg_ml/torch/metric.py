@@ -263,7 +263,7 @@ compute_with_cache
         Parameters
         ----------
         preds : Tensor
-            Scores, shape (..., n_documents) with one query a row, or (n_rows,) with `indexes`.
+            Scores, shape (..., n_documents) with one query per row, or (n_rows,) with `indexes`.
         target : Tensor
             Labels, shape of `preds`.
         indexes : Tensor of int, optional

@@ -170,7 +170,7 @@ def test_every_query_that_comes_twice_is_counted_once():
     metric = NDCG()
     for ids in ([1, 2], [2, 3], [3, 2], [9, 8]):
         metric.update(*LISTS, torch.tensor(ids))
-    with pytest.raises(ValueError, match=r"2 of the queries appeared more than once \(such as id 2,"):
+    with pytest.raises(ValueError, match=r"2 of the queries appeared more than once \(such as id 2\)"):
         metric.compute()
 
 
@@ -833,11 +833,11 @@ def test_a_metric_has_no_document_ids():
         ((torch.rand(3), torch.ones(3)), ValueError, "indexes must be given with 1-D input"),
         ((np.ones((1, 2)), torch.ones(1, 2)), TypeError, "preds must be a torch.Tensor.*ndcg_ml.ndcg_score"),
         ((torch.rand(1, 2), torch.ones(2, 1), torch.tensor([0])), ValueError, "target must have the shape of preds"),
-        ((*LISTS, torch.zeros(2, 2).long()), ValueError, r"one query id a list, shape \(2,\).*got \(2, 2\)"),
+        ((*LISTS, torch.zeros(2, 2).long()), ValueError, r"one query id per list, shape \(2,\).*got \(2, 2\)"),
         (
             (*LISTS, torch.zeros(2)),
             TypeError,
-            r"indexes must hold integers, one query id a list; got dtype torch.float",
+            r"indexes must hold integers, one query id per list; got dtype torch.float",
         ),
         ((*LISTS, [0, 1]), TypeError, r"indexes must be a torch.Tensor; got builtins.list"),
         ((*LISTS, torch.zeros(2, device="meta").long()), ValueError, r"indexes must be on the device of preds, cpu"),
@@ -861,7 +861,7 @@ def test_ids_that_have_no_use_and_ids_that_are_missing():
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"query_ids": "local"}, ValueError, "query_ids must be 'global'.*or 'batch'.*got 'local'"),
+        ({"query_ids": "local"}, ValueError, "query_ids must be one of 'global', 'batch'; got 'local'"),
         ({"split_queries": 1}, TypeError, "split_queries must be True or False; got 1"),
         ({"split_queries": True, "query_ids": "batch"}, ValueError, "split_queries=True.*got query_ids='batch'"),
     ],

@@ -100,7 +100,7 @@ class ListLoss(nn.Module):
     """
 
     weighed: ClassVar[bool] = True
-    """Whether ``losses`` uses ``Lists.weight``, which takes a sort for the ideal."""
+    """Whether ``losses`` uses ``Lists.weight``, for which the ideal has to be sorted."""
 
     def __init__(self, flavor: Flavor | str = "sklearn", *, reduction: Reduction = "mean") -> None:
         super().__init__()
@@ -207,8 +207,8 @@ class DirectLoss(ListLoss):
     .. math::  L = 1 - \sum_i \frac{gain(y_i)}{IDCG}\, d_i(s)
 
     A relaxation of your own derives from this class and defines ``discounts``, the d of each document from the scores.
-    Where that tends to the discounts of the ranks, 1 - L tends to the flavor's NDCG. Everything else, from the three
-    forms of input to empty lists, is taken care of.
+    Where that tends to the discounts of the ranks, 1 - L tends to the flavor's NDCG. The driver handles everything
+    else, from the three forms of input to empty lists.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ class DirectLoss(ListLoss):
     >>> loss
     SoftRankLoss('lightgbm', noise=0.01, reduction='mean')
     >>> round(loss(torch.tensor([[0.3, 1.2, -0.4]]), torch.tensor([[3, 1, 0]])).item(), 6)  # 1 - NDCG
-    0.289997
+    0.29019
     """
 
     def discounts(self, scores: Tensor, ranked: Tensor) -> Tensor:
@@ -281,7 +281,7 @@ class DirectLoss(ListLoss):
         return discount if self.flavor.k is None else torch.where(ranks < self.flavor.k + 0.5, discount, 0.0)
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
-        """The smooth NDCG of each list, for a loss that knows a shorter way than by the discount of each document."""
+        """The smooth NDCG of each list; override it where there is a shorter way than the discount of each document."""
         discounts = self.discounts(scores, ranked)
         if discounts.shape != scores.shape:
             raise ValueError(

@@ -202,7 +202,7 @@ def _times(matrix: Tensor, vector: Tensor) -> Tensor:
 def _scaling(matrix: Tensor, present: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
     """Factors of the rows and of the columns after so many rounds.
 
-    Only the factors change from round to round, so that the matrix is kept once, not once a round.
+    Only the factors change from round to round, so that the matrix is kept once, not once per round.
     """
     of_row = present.to(matrix.dtype)
     of_column = of_row

@@ -51,7 +51,7 @@ class Stochastic(nn.Module):
     Time and memory are `samples` times those of the loss. As the temperature of the loss tends to 0 it tends to the
     expected loss over drawn rankings, whose gradient ``PlackettLuceNDCGLoss`` estimates without bias. The noise
     tells tied scores apart. Half-precision scores are promoted to float32 before noise is added. A flat list draws row
-    by row, so that one seed gives a batch other noise than its padded form. Compiled, the draws are as in
+    by row, so that one seed gives a batch other noise than its padded form. In compiled code draws are as in
     ``PlackettLuceNDCGLoss``.
 
     Examples
