@@ -273,10 +273,10 @@ def discounts(flavor: Flavor, depth: int) -> FloatArray:
 def _number(function: Callable[[Any], Any], argument: Any, what: str) -> float:
     try:
         value = float(function(argument))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, LookupError, ArithmeticError) as error:
         raise TypeError(
             f"Flavor.{what} as a callable must take one number and return one number; "
-            f"{what}({argument!r}) failed: {error}"
+            f"{what}({argument!r}) failed: {type(error).__name__}: {error}"
         ) from error
     if not math.isfinite(value):
         raise ValueError(f"Flavor.{what} as a callable must return a finite number; {what}({argument!r}) is {value}.")

@@ -14,14 +14,23 @@ except ImportError as error:
         "ndcg_ml.torch needs PyTorch and torchmetrics. Install them with: pip install 'ndcg_ml[torch]'"
     ) from error
 
-from ndcg_ml.torch.approx import ApproxNDCGLoss, approx_ndcg_loss
 from ndcg_ml.torch.functional import ndcg
-from ndcg_ml.torch.lambdas import LambdaNDCGLoss, lambda_ndcg_loss
-from ndcg_ml.torch.listwise import ListMLELoss, SoftmaxLoss, list_mle_loss, softmax_loss
+from ndcg_ml.torch.losses import (
+    ApproxNDCGLoss,
+    LambdaNDCGLoss,
+    ListMLELoss,
+    NeuralNDCGLoss,
+    PlackettLuceNDCGLoss,
+    SoftmaxLoss,
+    Stochastic,
+    approx_ndcg_loss,
+    lambda_ndcg_loss,
+    list_mle_loss,
+    neural_ndcg_loss,
+    plackett_luce_ndcg_loss,
+    softmax_loss,
+)
 from ndcg_ml.torch.metric import NDCG, EpochWarning
-from ndcg_ml.torch.neural import NeuralNDCGLoss, neural_ndcg_loss
-from ndcg_ml.torch.plackett_luce import PlackettLuceNDCGLoss, plackett_luce_ndcg_loss
-from ndcg_ml.torch.stochastic import Stochastic
 
 __all__ = [
     "NDCG",

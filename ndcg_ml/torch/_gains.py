@@ -1,4 +1,4 @@
-"""From labels to gains, each query's divided by a power of two of its own."""
+"""What labels mean under a flavor, and gains and discounts as tensors: the only home of these rules in torch."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ndcg_ml._gains import discounts, top_gain
 from ndcg_ml._gains import gain as host_gain
-from ndcg_ml._gains import top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._layout import Layout
 from ndcg_ml.torch._transforms import not_mapped
 
-__all__ = ["Gains", "Judgements", "gains_of", "judge"]
+__all__ = ["Gains", "Judgements", "discount_at", "discount_table", "gains_of", "judge", "times_power_of_two"]
 
 # Where the largest gain of a query is brought to: above is room for sums, below for small gains. float32 has none.
 _TOP = {torch.float64: 400}
 
 
+# -- from labels to gains -------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Judgements:
-    """Labels as the flavor reads them, one entry a slot."""
+    """Labels as the flavor reads them, one entry per slot."""
 
     grade: Tensor
     """The label; 0 where there is none, or one that does not count."""
@@ -163,3 +166,30 @@ def _called(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
     gain = torch.zeros_like(grade)
     gain[counted] = torch.tensor(values, dtype=grade.dtype, device=grade.device)[at]
     return gain
+
+
+# -- discounts ------------------------------------------------------------------------------------------------------
+
+
+def discount_at(flavor: Flavor, ranks: Tensor) -> Tensor:
+    """D(r) at real ranks r >= 1, differentiable in r. The discount has a name: a callable knows whole ranks only."""
+    if flavor.discount == "log2":
+        return 1.0 / torch.log2(ranks + 1.0)
+    if flavor.discount == "ln":
+        return 1.0 / torch.log(ranks + 1.0)
+    if flavor.discount == "reciprocal":
+        return 1.0 / ranks
+    if flavor.discount == "jarvelin":
+        base = flavor.discount_base
+        logs = torch.log2(ranks) if base == 2.0 else torch.log(ranks) / math.log(base)
+        return 1.0 / logs.clamp(min=1.0)
+    return torch.ones_like(ranks)
+
+
+def discount_table(flavor: Flavor, depth: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """0, D(1), ..., D(depth): the entry at 0 serves the slots that have no rank."""
+    if callable(flavor.discount):
+        table = torch.from_numpy(discounts(flavor, depth)).to(dtype).to(device)
+    else:
+        table = discount_at(flavor, torch.arange(1, depth + 1, dtype=dtype, device=device))
+    return torch.cat([table.new_zeros(1), table])

@@ -1,21 +1,55 @@
-"""What a caller passed, checked and laid out for the kernel. Only shapes and dtypes are looked at here, never data."""
+"""What a caller passed, checked and laid out: for the metric as a ``Batch``, for the losses as padded lists.
+
+The metric's reader looks at shapes and dtypes only, never at data. Flat and nested lists of a loss are padded, which
+needs their lengths and so waits for a device.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml.flavor import Flavor
+from ndcg_ml._checks import without_doc_ids
+from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch._kernel import working_dtype
 from ndcg_ml.torch._layout import Flat, Layout, Padded
+from ndcg_ml.torch._transforms import not_mapped
 
-__all__ = ["Batch", "read_batch", "read_lists"]
+__all__ = [
+    "Batch",
+    "PaddedLists",
+    "a_tensor",
+    "in_batches",
+    "in_rows",
+    "read_batch",
+    "read_flavor",
+    "read_lists",
+    "refuse_other_device",
+    "refuse_unless_whole",
+]
 
 _NATIVE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+PaddedLists = tuple[Tensor, Tensor, Tensor | None]
+"""Scores, labels and mask of shape (n_lists, longest list)."""
+
+
+def read_flavor(flavor: object) -> Flavor:
+    """The flavor that a caller named; in compiled code a text is read once."""
+    return _named(flavor) if isinstance(flavor, str) else as_flavor(flavor)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _named(text: str) -> Flavor:
+    return as_flavor(text)
+
+
+# -- the metric ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -54,25 +88,14 @@ def read_batch(
     ValueError
         The shapes do not go together, or it is not said which rows belong to one query.
     """
-    scores, labels = _a_tensor(scores, names[0]), _a_tensor(labels, names[1])
+    scores, labels = a_tensor(scores, names[0]), a_tensor(labels, names[1])
     if scores.is_nested or labels.is_nested:
         scores, labels, mask, retrieved, doc_id = _unnested(scores, labels, mask, indexes, retrieved, doc_id, names)
-    if labels.shape != scores.shape:
-        raise ValueError(
-            f"{names[1]} must have the shape of {names[0]}, {tuple(scores.shape)}; got {tuple(labels.shape)}."
-        )
-    if labels.device != scores.device:
-        raise ValueError(
-            f"{names[1]} must be on the device of {names[0]}, {scores.device}; got {labels.device}. "
-            f"Move them: {names[1]}.to({names[0]}.device)."
-        )
+    labels = _companion(labels, names[1], scores, names[0])
     flags = None if retrieved is None else _flags(retrieved, "retrieved", scores, names[0])
-    ids = None if doc_id is None else _whole_numbers(doc_id, "doc_id", "one a document", scores, names[0])
+    ids = None if doc_id is None else _whole_numbers(doc_id, "doc_id", "one per document", scores, names[0])
     if flavor.ties == "docid" and ids is None:
-        raise ValueError(
-            "doc_id must be given under ties='docid', which orders tied documents by descending id; got None. "
-            "Pass doc_id= (one integer a document), or choose another rule, such as ties='average'."
-        )
+        raise ValueError(without_doc_ids())
     scores, labels = _score_values(scores, names[0]), _label_values(labels, names[1])
     if scores.ndim == 0:
         raise ValueError(
@@ -88,11 +111,11 @@ def read_batch(
         if indexes is None:
             raise ValueError(
                 "indexes must be given with 1-D input: which rows belong to one query is never guessed. Pass "
-                f"indexes= (one integer query id a row, in any order). For a single query, "
+                f"indexes= (one integer query id per row, in any order). For a single query, "
                 f"{names[0]}[None] and {names[1]}[None]."
             )
-        return _flat(
-            scores, labels, _whole_numbers(indexes, "indexes", "one query id a row", scores, names[0]), flags, ids
+        return _flat_batch(
+            scores, labels, _whole_numbers(indexes, "indexes", "one query id per row", scores, names[0]), flags, ids
         )
     if indexes is not None:
         raise ValueError(
@@ -100,63 +123,10 @@ def read_batch(
             f"Leave indexes out, or flatten {names[0]} and {names[1]} to one dimension."
         )
     listed = torch.ones_like(scores, dtype=torch.bool) if mask is None else _flags(mask, "mask", scores, names[0])
-    return _padded(scores, labels, listed, flags, ids)
+    return _padded_batch(scores, labels, listed, flags, ids)
 
 
-def _a_tensor(value: object, name: str) -> Tensor:
-    """The value, if it is a tensor."""
-    if isinstance(value, Tensor):
-        return value
-    raise TypeError(
-        f"{name} must be a torch.Tensor; got {type(value).__module__}.{type(value).__qualname__}. "
-        "For NumPy arrays, lists and tables use ndcg_ml.ndcg_score(y_true, y_score, ...)."
-    )
-
-
-def _score_values(scores: Tensor, name: str) -> Tensor:
-    """Scores without gradient, in a dtype that can be sorted."""
-    if scores.is_complex():
-        raise TypeError(f"{name} must hold real numbers; got dtype {scores.dtype}.")
-    scores = scores.detach()
-    if not scores.is_floating_point():
-        return scores.to(working_dtype(scores.device))
-    return scores if scores.dtype in _NATIVE else scores.float()
-
-
-def _label_values(labels: Tensor, name: str) -> Tensor:
-    """Labels without gradient, in the dtype that the kernel works in."""
-    if labels.is_complex():
-        raise TypeError(f"{name} must hold real numbers; got dtype {labels.dtype}.")
-    return labels.detach().to(working_dtype(labels.device))
-
-
-def read_lists(scores: object, labels: object, mask: object) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores (with their gradient), labels and mask of a loss: two dimensions, at least one slot a list.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for ``read_batch``; or the scores are not floats.
-    """
-    scores, labels = _a_tensor(scores, "scores"), _a_tensor(labels, "labels")
-    if not scores.is_floating_point():
-        raise TypeError(
-            f"scores must be floats, which have a gradient; got dtype {scores.dtype}. The order is (scores, labels)."
-        )
-    if scores.is_nested or scores.ndim != 2:
-        raise ValueError(
-            "scores must have shape (n_lists, n_documents), padded with mask=; got "
-            f"{'a nested tensor' if scores.is_nested else f'shape {tuple(scores.shape)}'}. For one list, scores[None]; "
-            "for flat lists, pass indexes= or offsets=."
-        )
-    labels = _label_values(_companion(labels, "labels", scores, "scores"), "labels")
-    listed = torch.ones_like(labels, dtype=torch.bool) if mask is None else _flags(mask, "mask", scores, "scores")
-    if scores.shape[1] == 0:  # lists without any document: one masked slot each
-        return pad(scores, (0, 1)), pad(labels, (0, 1)), pad(listed, (0, 1), value=False)
-    return scores, labels, listed
-
-
-def _padded(
+def _padded_batch(
     scores: Tensor, labels: Tensor, listed: Tensor, retrieved: Tensor | None, doc_id: Tensor | None
 ) -> Batch | None:
     *leading, width = scores.shape
@@ -182,7 +152,7 @@ def _padded(
     )
 
 
-def _flat(
+def _flat_batch(
     scores: Tensor, labels: Tensor, indexes: Tensor, retrieved: Tensor | None, doc_id: Tensor | None
 ) -> Batch | None:
     if scores.numel() == 0:
@@ -200,6 +170,277 @@ def _flat(
     )
 
 
+def _unnested(
+    scores: Tensor,
+    labels: Tensor,
+    mask: object,
+    indexes: object,
+    retrieved: object,
+    doc_id: object,
+    names: tuple[str, str],
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
+    """Jagged tensors as padded ones with a mask, because torch cannot sort them as they are."""
+    _refuse_beside_nested({"mask": mask, "indexes": indexes})
+    parts = {names[0]: scores, names[1]: labels, "retrieved": retrieved, "doc_id": doc_id}
+    given = {name: a_tensor(value, name) for name, value in parts.items() if value is not None}
+    lengths = _offsets(given).diff()
+    padded = {name: _to_padded(tensor) for name, tensor in given.items()}
+    listed = torch.arange(padded[names[0]].shape[1], device=lengths.device) < lengths[:, None]
+    return padded[names[0]], padded[names[1]], listed, padded.get("retrieved"), padded.get("doc_id")
+
+
+def _to_padded(nested: Tensor) -> Tensor:
+    flags = nested.dtype == torch.bool  # which torch cannot pad
+    padded: Tensor = torch.nested.to_padded_tensor(nested.to(torch.uint8) if flags else nested, 0)
+    return padded.bool() if flags else padded
+
+
+# -- the losses ------------------------------------------------------------------------------------------------------
+
+
+def read_lists(scores: object, labels: object, mask: object) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores (with their gradient), labels and mask of a loss: two dimensions, at least one slot per list.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``read_batch``; or the scores are not floats.
+    """
+    scores, labels = a_tensor(scores, "scores"), a_tensor(labels, "labels")
+    if not scores.is_floating_point():
+        raise TypeError(
+            f"scores must be floats, which have a gradient; got dtype {scores.dtype}. The order is (scores, labels)."
+        )
+    if scores.is_nested or scores.ndim != 2:
+        raise ValueError(
+            "scores must have shape (n_lists, n_documents), padded with mask=; got "
+            f"{'a nested tensor' if scores.is_nested else f'shape {tuple(scores.shape)}'}. For one list, scores[None]; "
+            "for flat lists, pass indexes= or offsets=."
+        )
+    labels = _label_values(_companion(labels, "labels", scores, "scores"), "labels")
+    listed = torch.ones_like(labels, dtype=torch.bool) if mask is None else _flags(mask, "mask", scores, "scores")
+    if scores.shape[1] == 0:  # lists without any document: one masked slot each
+        return pad(scores, (0, 1)), pad(labels, (0, 1)), pad(listed, (0, 1), value=False)
+    return scores, labels, listed
+
+
+def in_batches(
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None = None,
+    *,
+    indexes: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> tuple[list[PaddedLists], Tensor | None]:
+    """The lists, padded; what is padded already comes back as is.
+
+    Flat and nested lists are one batch unless more than half of it were padding. They then are a batch of the lists
+    of 1 document, of 2, of 3 and 4, of 5 to 8 and so on, each padded to its own longest list, so that there are at
+    most twice as many slots as rows and lists. The scores keep their place in the graph, documents their order within
+    a list, and lists the order in which they first appear (`indexes`) or stand (`offsets`, nested). Ragged input
+    waits for the device, because the lengths fix shapes.
+
+    Parameters
+    ----------
+    scores : Tensor
+        Padded, flat with `indexes` or `offsets`, or nested (jagged).
+    labels : Tensor
+        In the form of `scores`.
+    mask : Tensor of bool, optional
+        Padded form only.
+    indexes : Tensor of int, shape (n_rows,), optional
+        One query id per row, in any order.
+    offsets : Tensor of int, shape (n_lists + 1,), optional
+        List q is the rows ``offsets[q]:offsets[q + 1]``.
+
+    Returns
+    -------
+    list of PaddedLists
+        At least one.
+    Tensor of int, shape (n_lists,), or None
+        Where each list is among all lists of all batches; None where they stand in order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for the losses' ``forward``, which checks padded input itself.
+    """
+    scores, labels, indexes, offsets = in_rows(scores, labels, mask, indexes=indexes, offsets=offsets)
+    if indexes is None and offsets is None:
+        return [(scores, labels, mask)], None
+    given = "indexes" if offsets is None else "offsets"
+    with not_mapped(
+        f"{given} must be the same for all samples of torch.func.vmap, because lengths fix shapes; got {given} that "
+        "are mapped over. Pass padded lists with mask=, or leave them unmapped (in_dims=None)."
+    ):
+        grouped: tuple[list[PaddedLists], Tensor | None] = _in_groups(scores, labels, indexes, offsets)
+    return grouped
+
+
+def in_rows(
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None = None,
+    *,
+    indexes: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    """Scores, labels, indexes and offsets of flat lists: nested ones flattened, others checked.
+
+    Padded input comes back as is, with neither indexes nor offsets.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``in_batches``. Whether offsets rise is left to it.
+    """
+    scores, labels = a_tensor(scores, "scores"), a_tensor(labels, "labels")
+    if scores.is_nested or labels.is_nested:
+        _refuse_beside_nested({"mask": mask, "indexes": indexes, "offsets": offsets})
+        offsets = _offsets({"scores": scores, "labels": labels})
+        return scores.values(), labels.values(), None, offsets
+    given = [name for name, value in (("mask", mask), ("indexes", indexes), ("offsets", offsets)) if value is not None]
+    if indexes is None and offsets is None:
+        return scores, labels, None, None
+    if len(given) > 1:
+        raise ValueError(f"{given[-1]} must not be given with {given[0]}: one of them is enough. Leave one out.")
+    if scores.ndim != 1:
+        raise ValueError(
+            f"{given[0]} is for 1-D scores; got shape {tuple(scores.shape)}, where each row is a list. "
+            f"Leave {given[0]} out, and say with mask= which slots hold a document."
+        )
+    labels = _companion(labels, "labels", scores, "scores")
+    if indexes is not None:
+        _whole_numbers(indexes, "indexes", "one query id per row", scores, "scores")
+    else:
+        rises = refuse_unless_whole(a_tensor(offsets, "offsets"), "offsets", "where each list begins and ends")
+        refuse_other_device(rises, "offsets", scores, "scores")
+    return scores, labels, indexes, offsets
+
+
+@torch.compiler.disable(reason="lengths of flat and nested lists are data; padded ones can be compiled whole")  # type: ignore[no-untyped-call, untyped-decorator]
+def _in_groups(
+    scores: Tensor, labels: Tensor, indexes: Tensor | None, offsets: Tensor | None
+) -> tuple[list[PaddedLists], Tensor | None]:
+    if indexes is not None:
+        lists, positions, lengths = _by_index(indexes)
+        sizes = lengths.cpu()
+    else:
+        assert offsets is not None
+        sizes = _sizes(offsets.cpu(), scores.numel())
+        lists, positions, lengths = _by_offset(offsets, scores.numel())
+    longest = int(sizes.max()) if sizes.numel() else 0
+    if sizes.numel() * longest <= 2 * scores.numel():
+        return [_padded_lists(scores, labels, lists, positions, lengths, longest)], None
+    # The bits of size - 1: 0 for lists of at most 1 document, 1 for 2, 2 for 3 and 4, 3 for 5 to 8.
+    bits = torch.frexp((sizes - 1).clamp(min=0).double()).exponent
+    _, group, n_lists = torch.unique(bits, return_inverse=True, return_counts=True)
+    n_rows = torch.zeros_like(n_lists).scatter_add(0, group, sizes).tolist()
+    longest_of = torch.zeros_like(n_lists).scatter_reduce(0, group, sizes, "amax").tolist()
+    by_group = group.argsort(stable=True)
+    places = by_group.argsort().to(scores.device)
+    rows = places[lists].argsort(stable=True)
+    batches: list[PaddedLists] = []
+    first = 0
+    for *part, part_lengths, width in zip(
+        torch.split(scores[rows], n_rows),
+        torch.split(labels[rows], n_rows),
+        torch.split(places[lists[rows]], n_rows),
+        torch.split(positions[rows], n_rows),
+        torch.split(lengths[by_group.to(scores.device)], n_lists.tolist()),
+        longest_of,
+        strict=True,
+    ):
+        part_scores, part_labels, part_lists, part_positions = part
+        batches.append(_padded_lists(part_scores, part_labels, part_lists - first, part_positions, part_lengths, width))
+        first += part_lengths.numel()
+    return batches, places
+
+
+def _padded_lists(
+    scores: Tensor, labels: Tensor, lists: Tensor, positions: Tensor, lengths: Tensor, width: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows in their places of a batch that is as wide as its longest list."""
+    listed = torch.arange(width, device=scores.device) < lengths.unsqueeze(-1)
+    padded = [rows.new_zeros(listed.shape).index_put((lists, positions), rows) for rows in (scores, labels)]
+    return padded[0], padded[1], listed
+
+
+def _by_index(indexes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """List and position of each row, and the lengths of the lists, which are numbered as they first appear."""
+    n_rows = indexes.numel()
+    row = torch.arange(n_rows, device=indexes.device)
+    _, by_id, counts = torch.unique(indexes, return_inverse=True, return_counts=True)
+    first = torch.full_like(counts, n_rows).scatter_reduce(0, by_id, row, "amin")
+    order = first.argsort()
+    lengths = counts[order]
+    lists = torch.empty_like(order).scatter(0, order, torch.arange(order.numel(), device=order.device))[by_id]
+    together = lists.argsort(stable=True)
+    positions = torch.empty_like(row).scatter(0, together, row - (lengths.cumsum(0) - lengths)[lists[together]])
+    return lists, positions, lengths
+
+
+def _by_offset(offsets: Tensor, n_rows: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, of lists one after the other."""
+    lengths = offsets.diff()
+    lists = torch.repeat_interleave(torch.arange(lengths.numel(), device=offsets.device), lengths, output_size=n_rows)
+    return lists, torch.arange(n_rows, device=offsets.device) - offsets[lists], lengths
+
+
+def _sizes(offsets: Tensor, n_rows: int) -> Tensor:
+    """The lengths of the lists, if these are offsets."""
+    if offsets.ndim != 1 or offsets.numel() == 0:
+        raise ValueError(f"offsets must have shape (n_lists + 1,); got {tuple(offsets.shape)}.")
+    sizes = offsets.long().diff()
+    falls = bool((sizes < 0).any())
+    if int(offsets[0]) != 0 or int(offsets[-1]) != n_rows or falls:
+        raise ValueError(
+            f"offsets must rise from 0 to the number of rows, {n_rows}; got {int(offsets[0])} to {int(offsets[-1])}"
+            f"{', with a fall between' if falls else ''}. For group sizes g, torch.cat([g.new_zeros(1), g.cumsum(0)])."
+        )
+    return sizes
+
+
+# -- single tensors --------------------------------------------------------------------------------------------------
+
+
+def a_tensor(value: object, name: str) -> Tensor:
+    """The value, if it is a tensor."""
+    if isinstance(value, Tensor):
+        return value
+    raise TypeError(
+        f"{name} must be a torch.Tensor; got {type(value).__module__}.{type(value).__qualname__}. Write "
+        f"torch.as_tensor({name}), or pass arrays, lists and tables to ndcg_ml.ndcg_score(y_true, y_score, ...)."
+    )
+
+
+def refuse_unless_whole(tensor: Tensor, name: str, meaning: str) -> Tensor:
+    """The tensor, if it holds integers; `meaning` says of what."""
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        raise TypeError(
+            f"{name} must hold integers, {meaning}; got dtype {tensor.dtype}. Write {name}.long() if they are whole."
+        )
+    return tensor
+
+
+def refuse_other_device(tensor: Tensor, name: str, like: Tensor, of: str) -> None:
+    """Refuse a tensor that is not where `like` is."""
+    if tensor.device != like.device:
+        raise ValueError(
+            f"{name} must be on the device of {of}, {like.device}; got {tensor.device}. Move it: "
+            f"{name}.to({of}.device)."
+        )
+
+
+def _companion(value: object, name: str, scores: Tensor, of: str) -> Tensor:
+    """A tensor of the shape of the scores, and where they are."""
+    tensor = a_tensor(value, name)
+    if tensor.shape != scores.shape:
+        raise ValueError(f"{name} must have the shape of {of}, {tuple(scores.shape)}; got {tuple(tensor.shape)}.")
+    refuse_other_device(tensor, name, scores, of)
+    return tensor
+
+
 def _flags(value: object, name: str, scores: Tensor, of: str) -> Tensor:
     flags = _companion(value, name, scores, of)
     if flags.dtype != torch.bool:
@@ -211,41 +452,36 @@ def _flags(value: object, name: str, scores: Tensor, of: str) -> Tensor:
 
 
 def _whole_numbers(value: object, name: str, meaning: str, scores: Tensor, of: str) -> Tensor:
-    numbers = _companion(value, name, scores, of)
-    if numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool:
-        raise TypeError(
-            f"{name} must hold integers, {meaning}; got dtype {numbers.dtype}. Write {name}.long() if they are whole."
-        )
-    return numbers.long()
+    return refuse_unless_whole(_companion(value, name, scores, of), name, meaning).long()
 
 
-def _companion(value: object, name: str, scores: Tensor, of: str) -> Tensor:
-    tensor = _a_tensor(value, name)
-    if tensor.shape != scores.shape:
-        raise ValueError(f"{name} must have the shape of {of}, {tuple(scores.shape)}; got {tuple(tensor.shape)}.")
-    if tensor.device != scores.device:
-        raise ValueError(
-            f"{name} must be on the device of {of}, {scores.device}; got {tensor.device}. Move it with .to()."
-        )
-    return tensor
+def _score_values(scores: Tensor, name: str) -> Tensor:
+    """Scores without gradient, in a dtype that can be sorted."""
+    if scores.is_complex():
+        raise TypeError(f"{name} must hold real numbers; got dtype {scores.dtype}.")
+    scores = scores.detach()
+    if not scores.is_floating_point():
+        return scores.to(working_dtype(scores.device))
+    return scores if scores.dtype in _NATIVE else scores.float()
 
 
-def _unnested(
-    scores: Tensor,
-    labels: Tensor,
-    mask: object,
-    indexes: object,
-    retrieved: object,
-    doc_id: object,
-    names: tuple[str, str],
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Jagged tensors as padded ones with a mask; torch cannot sort them as they are."""
-    if mask is not None or indexes is not None:
-        raise ValueError(
-            "a nested tensor says itself which documents belong together; got mask= or indexes= with it. Leave it out."
-        )
-    parts = {names[0]: scores, names[1]: labels, "retrieved": retrieved, "doc_id": doc_id}
-    given = {name: _a_tensor(value, name) for name, value in parts.items() if value is not None}
+def _label_values(labels: Tensor, name: str) -> Tensor:
+    """Labels without gradient, in the dtype that the kernel works in."""
+    if labels.is_complex():
+        raise TypeError(f"{name} must hold real numbers; got dtype {labels.dtype}.")
+    return labels.detach().to(working_dtype(labels.device))
+
+
+def _refuse_beside_nested(given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"a nested tensor already says which documents belong together; got {name}= with it. Leave it out."
+            )
+
+
+def _offsets(given: Mapping[str, Tensor]) -> Tensor:
+    """The offsets that these nested tensors share."""
     for name, tensor in given.items():
         if not tensor.is_nested or tensor.layout != torch.jagged or tensor.ndim != 2:
             raise ValueError(
@@ -253,17 +489,13 @@ def _unnested(
                 f"{'layout ' + str(tensor.layout) if tensor.is_nested else 'a tensor that is not nested'}, "
                 f"{tensor.ndim}-D. Convert all of them, or none."
             )
-    offsets: Tensor = scores.offsets()  # type: ignore[attr-defined]  # torch has no type for nested tensors
-    for name, tensor in given.items():
+        if tensor.lengths() is not None:  # type: ignore[attr-defined]  # torch has no type for nested tensors
+            raise ValueError(
+                f"{name} must be a contiguous nested tensor; got one with holes. Pass {name}.contiguous()."
+            )
+    (first, leader), *others = given.items()
+    offsets: Tensor = leader.offsets()  # type: ignore[attr-defined]
+    for name, tensor in others:
         if not torch.equal(tensor.offsets(), offsets):  # type: ignore[attr-defined]
-            raise ValueError(f"{name} must have as many documents in each query as {names[0]}; got other lengths.")
-    padded = {name: _to_padded(tensor) for name, tensor in given.items()}
-    lengths = offsets.diff()
-    listed = torch.arange(padded[names[0]].shape[1], device=offsets.device) < lengths[:, None]
-    return padded[names[0]], padded[names[1]], listed, padded.get("retrieved"), padded.get("doc_id")
-
-
-def _to_padded(nested: Tensor) -> Tensor:
-    flags = nested.dtype == torch.bool  # which torch cannot pad
-    padded: Tensor = torch.nested.to_padded_tensor(nested.to(torch.uint8) if flags else nested, 0)
-    return padded.bool() if flags else padded
+            raise ValueError(f"{name} must have as many documents in each list as {first}; got other lengths.")
+    return offsets

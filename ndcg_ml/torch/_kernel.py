@@ -1,4 +1,4 @@
-"""The kernel: scores -> expected discount of each document -> DCG and ideal DCG.
+"""The kernel: order and ties -> the expected discount of each document -> DCG; and the ideals.
 
 ``expected_discounts`` is the one place where the tie rule becomes numbers. The ideal is always exact. Nothing here
 waits for the device, apart from callables, which are evaluated on the host.
@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._discounts import discount_table
-from ndcg_ml.torch._gains import Gains, Judgements, gains_of, judge, times_power_of_two
+from ndcg_ml.torch._faults import FAULTS
+from ndcg_ml.torch._gains import Gains, Judgements, discount_table, gains_of, judge, times_power_of_two
 from ndcg_ml.torch._layout import Layout
-from ndcg_ml.torch._problems import PROBLEMS
 
 __all__ = ["Result", "Runs", "evaluate", "snapped", "tied_runs", "working_dtype"]
 
@@ -31,8 +30,8 @@ class Result:
     dcg: Tensor
     idcg: Tensor
     empty: Tensor
-    problems: Tensor
-    """How often each of ``PROBLEMS`` occurred."""
+    faults: Tensor
+    """How often each of ``FAULTS`` occurred."""
 
 
 @dataclass(frozen=True)
@@ -111,15 +110,15 @@ def evaluate(
     value = flavor.empty if isinstance(flavor.empty, float) else math.nan
     ndcg = torch.where(empty, value, snapped(dcg / torch.where(empty, 1.0, idcg)))
 
-    problems = {name: fault.sum() for name, fault in faults.items()}
+    counts = {name: fault.sum() for name, fault in faults.items()}
     if flavor.empty == "raise":
-        problems["empty"] = (empty.any(-1) & layout.exists).sum()
+        counts["empty"] = (empty.any(-1) & layout.exists).sum()
     invalid = torch.stack(list(faults.values())).any(0)
     ndcg = torch.where(layout.per_query(invalid.to(dcg.dtype)).unsqueeze(-1) > 0, math.nan, ndcg)
     none = torch.zeros((), dtype=torch.int64, device=scores.device)
-    counts = torch.stack([problems.get(name, none) for name in PROBLEMS])
+    counted = torch.stack([counts.get(name, none) for name in FAULTS])
     exponent = gains.exponent.unsqueeze(-1)
-    return Result(ndcg, times_power_of_two(dcg, exponent), times_power_of_two(idcg, exponent), empty, counts)
+    return Result(ndcg, times_power_of_two(dcg, exponent), times_power_of_two(idcg, exponent), empty, counted)
 
 
 def ranked_documents(flavor: Flavor, judgements: Judgements, retrieved: Tensor | None) -> Tensor:

@@ -46,7 +46,7 @@ class Layout(Protocol):
 
 
 class Padded:
-    """One query a row, all of one width; which slots hold a document is the kernel's business."""
+    """One query per row, all of one width; which slots hold a document is the kernel's business."""
 
     def __init__(self, n_queries: int, width: int, device: torch.device) -> None:
         self.width = width
@@ -77,7 +77,7 @@ class Flat:
     """The slots of one query after those of another, from ids that stand in that order.
 
     The number of queries is only known on the device, and asking for it would make the host wait. Per-query tensors
-    therefore have one entry a slot, of which the first ``exists.sum()`` are queries.
+    therefore have one entry per slot, of which the first ``exists.sum()`` are queries.
     """
 
     def __init__(self, ids: Tensor) -> None:

@@ -25,7 +25,7 @@ def any_of(counts: Tensor) -> bool:
 
 @contextmanager
 def not_mapped(message: str) -> Iterator[None]:
-    """Say `message` where torch would only say that vmap cannot do this."""
+    """Raise `message` where torch would only say that vmap cannot do this."""
     try:
         yield
     except RuntimeError as error:
@@ -35,7 +35,7 @@ def not_mapped(message: str) -> Iterator[None]:
 
 
 def recomputed(function: Callable[..., Tensor], *arguments: Any) -> Tensor:
-    """What the function gives, computed once more in the backward pass, so that nothing in it is kept until then."""
+    """The value of the function, recomputed in the backward pass so that nothing in it is kept until then."""
     # torch.func.grad cannot recompute: there everything is kept.
     if torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active():
         given: Tensor = checkpoint(function, *arguments, use_reentrant=False, preserve_rng_state=False)

@@ -6,11 +6,10 @@ from torch import Tensor
 
 from ndcg_ml._checks import KSpec, cutoffs
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._inputs import Batch, read_batch
+from ndcg_ml.torch._faults import refuse
+from ndcg_ml.torch._inputs import Batch, read_batch, read_flavor
 from ndcg_ml.torch._kernel import evaluate
 from ndcg_ml.torch._layout import Flat
-from ndcg_ml.torch._lists import flavor_of
-from ndcg_ml.torch._problems import refuse
 from ndcg_ml.torch._transforms import not_mapped
 
 __all__ = ["ndcg"]
@@ -36,7 +35,8 @@ def ndcg(
     Parameters
     ----------
     scores : Tensor
-        One score a document, higher is better, of any real dtype. Padded: shape (..., n_documents), one query a row.
+        One score per document, higher is better, of any real dtype. Padded: shape (..., n_documents), one query per
+        row.
         Flat: shape (n_rows,), with `indexes`. Also a jagged nested tensor, shape (n_queries, j). Compared in its own
         precision (half precision ties often), or in float32 if the flavor says so. -inf ranks last.
     labels : Tensor
@@ -44,21 +44,21 @@ def ndcg(
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
         Which NDCG.
     k : int, None, or sequence of these, default the flavor's own
-        Cut-off; None is no cut. A sequence gives a dict.
+        Cut-off; None is no cut. With a sequence, a dict is returned.
     mask : Tensor of bool, optional
-        Padded form only: True where the slot holds a document. What stands in the other slots is never looked at.
+        Padded form only: True where the slot holds a document. What the other slots hold is never looked at.
     indexes : Tensor of int, shape (n_rows,), optional
-        Flat form only: one query id a row, any values, in any order. Nothing is padded.
+        Flat form only: one query id per row, any values, in any order. Nothing is padded.
     retrieved : Tensor of bool, shape of `scores`, optional
-        Which documents were retrieved; the others are judged only, and their scores are not looked at. Default all.
+        Which documents were retrieved; the others are only judged, and their scores are not looked at. Default all.
     doc_id : Tensor of int, shape of `scores`, optional
         Document ids, for ``ties="docid"``.
 
     Returns
     -------
     Tensor of float64, or dict of such by cut-off
-        One value a query, on the device of `scores`, without a gradient (see ``ApproxNDCGLoss``). Padded: the leading
-        shape of `scores`. Flat: one entry a query, in the order in which the queries first appear. An empty query has
+        One value per query, on the device of `scores`, without a gradient (see ``ApproxNDCGLoss``). Padded: the leading
+        shape of `scores`. Flat: one entry per query, in the order in which the queries first appear. An empty query has
         the value that ``flavor.empty`` says; nan if that is "skip". On devices without float64 (mps), float32.
 
     Raises
@@ -77,7 +77,7 @@ def ndcg(
     Notes
     -----
     The padded form can be compiled: ``torch.compile(ndcg, fullgraph=True)``, unless the gain or the discount is a
-    callable, which is evaluated on the host. Compiled code cannot raise, nor can code under ``torch.func.vmap``, so
+    callable, which is evaluated on the host. Neither compiled code nor code under ``torch.func.vmap`` can raise, so
     there the value of an invalid query (NaN score, refused label) and of an empty one under ``empty="raise"`` is nan.
     Eager code waits once for the device to find such queries.
 
@@ -95,7 +95,7 @@ def ndcg(
     >>> ndcg(torch.tensor([0.2, 0.8, 0.1]), torch.tensor([0, 1, 1]), indexes=ids).tolist()
     [1.0, 1.0]
     """
-    flavor = flavor_of(flavor)
+    flavor = read_flavor(flavor)
     ks, several = cutoffs(k, flavor)
     batch = read_batch(flavor, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
     if batch is None:
@@ -103,7 +103,7 @@ def ndcg(
             f"scores must hold at least one query; got shape {tuple(scores.shape)}. There is nothing to evaluate."
         )
     result = evaluate(flavor, ks, batch.layout, batch.scores, batch.labels, batch.listed, batch.retrieved, batch.doc_id)
-    refuse(flavor, result.problems)
+    refuse(flavor, result.faults)
     values = _in_the_order_of_the_caller(result.ndcg, batch)
     if several:
         return {cut: values[..., column] for column, cut in enumerate(ks)}
@@ -118,5 +118,5 @@ def _in_the_order_of_the_caller(values: Tensor, batch: Batch) -> Tensor:
         "indexes must be the same for all samples of torch.func.vmap, because the number of queries fixes shapes; got "
         "indexes that are mapped over. Pass padded lists with mask=, or leave them unmapped (in_dims=None)."
     ):
-        first_rows = batch.rows[batch.layout.starts]  # one a query, which fixes their number
+        first_rows = batch.rows[batch.layout.starts]  # one per query, which fixes their number
     return values[: first_rows.numel()][first_rows.argsort()]

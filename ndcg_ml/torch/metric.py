@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
+import uuid
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from contextlib import suppress
+from typing import Any, Literal, get_args
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -14,27 +18,39 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities.distributed import gather_all_tensors
 
-from ndcg_ml._checks import KSpec, cutoffs
-from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid
+from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
+from ndcg_ml.torch._faults import refusal
 from ndcg_ml.torch._inputs import read_batch
 from ndcg_ml.torch._kernel import snapped, working_dtype
-from ndcg_ml.torch._problems import refusal
-from ndcg_ml.torch._rows import Rows, ids_of_lists, joined, rows_of
-from ndcg_ml.torch._sums import Cutoffs, Sums, host_looks, no_sums, sums_of_batch, sums_of_rows
+from ndcg_ml.torch._state import (
+    Cutoffs,
+    Rows,
+    Sums,
+    host_looks,
+    ids_of_lists,
+    joined,
+    no_sums,
+    rows_of,
+    sums_of_batch,
+    sums_of_rows,
+)
 
 __all__ = ["NDCG", "EpochWarning"]
+
+QueryIds = Literal["global", "batch"]
 
 
 class EpochWarning(UserWarning):
     """What an ``NDCG`` averages may be more than one epoch, or less.
 
-    Given once by each metric, for each of: queries added after ``compute`` without a ``reset`` (one metric for two
+    Raised once by each metric, for each of: queries added after ``compute`` without a ``reset`` (one metric for two
     loaders, or none after a sanity check); queries added after other weights were loaded, without a ``reset``; a
     checkpoint made of a metric in mid-epoch, whose state is not in it.
 
     Examples
     --------
-    A value that is printed while the epoch goes on is meant to cover what came so far:
+    A value printed while the epoch goes on is meant to cover the queries so far:
 
     >>> import warnings
     >>> warnings.filterwarnings("ignore", category=EpochWarning)
@@ -58,26 +74,26 @@ class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
 
     .. math::  \frac{1}{|Q|} \sum_q NDCG_q@k
 
-    (or the flavor's ``aggregate="micro"``: sum of DCG over sum of IDCG). The number is that of the whole epoch,
-    however its queries are cut into batches and spread over processes: what would change it is refused.
+    (or the flavor's ``aggregate="micro"``: sum of DCG over sum of IDCG). The value is that of the whole epoch, however
+    its queries are cut into batches and spread over processes. Whatever would change it is an error.
 
     Parameters
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG. ``ties="docid"`` is refused: a metric is given no document ids.
+        Which NDCG. ``ties="docid"`` is an error because ``update`` receives no document ids.
     k : int, None, or sequence of these, default the flavor's own
-        Cut-off; None is no cut. With a sequence, ``compute`` gives a dict.
+        Cut-off; None is no cut. With a sequence, ``compute`` returns a dict.
     query_ids : {"global", "batch"}, default "global"
         What the ids given to ``update`` mean. "global" (as in torchmetrics): an id names one query of the whole epoch,
-        over all updates and processes, and ``compute`` refuses a query that came more than once. "batch": ids start
-        again in every update, so that nothing can be checked.
+        over all updates and processes, and ``compute`` rejects a query that appeared more than once. "batch": ids
+        start again in every update, so that nothing can be checked.
     split_queries : bool, default False
         Whether the rows of one query may be spread over updates and processes. They are then kept until ``compute``,
         which scores whole queries: memory grows with the rows. Needs ids, and ``query_ids="global"``.
     compute_on_cpu, dist_sync_on_step, process_group, dist_sync_fn, distributed_available_fn, sync_on_compute, \
 compute_with_cache
-        Handed to ``torchmetrics.Metric``, which documents them. Leave ``dist_sync_on_step`` off where processes may
-        see different numbers of batches: torchmetrics would wait for ever.
+        Passed to ``torchmetrics.Metric``, which documents them. Leave ``dist_sync_on_step`` off where processes may
+        see different numbers of batches: torchmetrics would deadlock.
 
     Attributes
     ----------
@@ -94,7 +110,8 @@ compute_with_cache
         As for ``Flavor``; or the tie rule is "docid". ``update`` raises as ``ndcg_ml.torch.ndcg`` does. On an
         accelerator ``update`` only looks at shapes and dtypes, so as not to wait for the device: NaN scores, refused
         labels and (under ``empty="raise"``) empty queries raise in ``compute``. ``compute`` also raises when a query
-        came more than once, and when there is nothing to average: no query, or only empty ones under ``empty="skip"``.
+        appeared more than once, and when there is nothing to average: no query, or only empty ones under
+        ``empty="skip"``.
 
     See Also
     --------
@@ -112,23 +129,25 @@ compute_with_cache
     would load; and because a model without the metric could not load it. A state of another meaning is refused.
 
     Queries that are added after ``compute`` or ``load_state_dict`` without a ``reset``, and a ``state_dict`` in
-    mid-epoch that leaves the queries out, give an ``EpochWarning`` each, once per metric.
+    mid-epoch that leaves the queries out, raise one ``EpochWarning`` each per metric.
 
     ``torchmetrics.wrappers.BootStrapper`` draws from the first dimension: of padded input it draws queries, as it
     should, but of 1-D input rows, which cuts queries. Give it padded input without `indexes`, since a query that is
     drawn twice would be refused.
 
-    A ``DistributedSampler`` repeats examples to make processes even. With ids the repeated queries are found and
-    refused. Padded input without `indexes` is counted unchecked, repeats included, and so are repeated rows under
+    A ``DistributedSampler`` repeats examples to give every process as many. With ids the repeated queries are found and
+    rejected. Padded input without `indexes` is not checked, repeats included, and so are repeated rows under
     ``split_queries=True``: use a sampler that does not repeat, such as ``range(rank, n, world_size)``.
 
-    With ``split_queries=True`` rows are kept in their own dtypes, and ``compute`` brings those of all processes to
+    With ``split_queries=True`` rows are kept in their own dtypes, and ``compute`` gathers those of all processes in
     each. Ties under "first" and "last" are ordered by arrival: process after process, update after update.
 
-    Calling the metric (``forward``) gives the value of that batch alone, nan where the batch has nothing to average.
+    Calling the metric (``forward``) returns the value of that batch alone, nan where the batch has nothing to average.
     The mean of these is not the value of the epoch; ``compute`` is.
 
-    Two metrics of different meaning are never merged into one compute group of a ``MetricCollection``.
+    Metrics of different flavor or cut-offs never share a compute group of a ``MetricCollection``. Two callables are
+    equal where they are imported from the same place, in every process. A lambda, or another callable that cannot be
+    imported by its name, is only equal to itself, so that a state saved with one loads in the same process alone.
 
     The keys of the dict, ``ndcg_at_10`` and ``ndcg`` (no cut-off), are legal in file names and in every logger; the
     cut-off itself, ``result[10]``, finds the same value.
@@ -147,7 +166,7 @@ compute_with_cache
     >>> value[2] is value["ndcg_at_2"]
     True
 
-    The rows of query 0 come in two batches:
+    The rows of query 0 arrive in two batches:
 
     >>> first = torch.tensor([0.2, 0.5]), torch.tensor([1, 1]), torch.tensor([0, 1])
     >>> second = torch.tensor([0.8]), torch.tensor([0]), torch.tensor([0])
@@ -160,7 +179,7 @@ compute_with_cache
     >>> pieces.compute()
     Traceback (most recent call last):
         ...
-    ValueError: under query_ids='global' a query must come once, whole; 1 of the queries came more than once ...
+    ValueError: under query_ids='global' each query must appear once, whole; 1 of the queries appeared ...
     """
 
     is_differentiable = False
@@ -174,9 +193,9 @@ compute_with_cache
     dcg_sum: Tensor
     idcg_sum: Tensor
     ids: list[Tensor]
-    """One entry a query."""
+    """One entry per query."""
     row_ids: list[Tensor]
-    """Sorted, one tensor an update, one entry a row: on a device, until there is a reason to wait for it."""
+    """Sorted, one tensor per update, one entry per row: on a device, until there is a reason to wait for it."""
     preds: list[Tensor]
     target: list[Tensor]
     listed: list[Tensor]
@@ -191,7 +210,7 @@ compute_with_cache
         flavor: Flavor | str = "sklearn",
         *,
         k: KSpec = ...,
-        query_ids: Literal["global", "batch"] = "global",
+        query_ids: QueryIds = "global",
         split_queries: bool = False,
         compute_on_cpu: bool = False,
         dist_sync_on_step: bool = False,
@@ -203,11 +222,7 @@ compute_with_cache
     ) -> None:
         flavor = as_flavor(flavor)
         ks, several = cutoffs(k, flavor)
-        if flavor.ties == "docid":
-            raise ValueError(
-                "flavor.ties='docid' orders tied documents by their ids, and a metric is given none. Choose another "
-                "rule, such as flavor.replace(ties='average'), or call ndcg_ml.torch.ndcg(..., doc_id=)."
-            )
+        refuse_docid(flavor, "NDCG", "update receives no document ids (ndcg_ml.torch.ndcg does, as doc_id=)")
         _check_meaning_of_ids(query_ids, split_queries)
         super().__init__(
             compute_on_cpu=compute_on_cpu,
@@ -237,18 +252,23 @@ compute_with_cache
         meaning = f"meaning_{_digest(flavor, ks)}"
         self.add_state(meaning, torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum", persistent=False)
 
+    def __repr__(self) -> str:
+        ids = "" if self.query_ids == "global" else f", query_ids={self.query_ids!r}"
+        split = ", split_queries=True" if self.split_queries else ""
+        return f"NDCG({as_arguments(self.flavor, self.ks, self._several)}{ids}{split})"
+
     def update(self, preds: Tensor, target: Tensor, indexes: Tensor | None = None, mask: Tensor | None = None) -> None:
         """Add queries, or under ``split_queries=True`` rows of queries.
 
         Parameters
         ----------
         preds : Tensor
-            Scores, shape (..., n_documents) with one query a row, or (n_rows,) with `indexes`.
+            Scores, shape (..., n_documents) with one query per row, or (n_rows,) with `indexes`.
         target : Tensor
             Labels, shape of `preds`.
         indexes : Tensor of int, optional
-            Query ids: one a row of 1-D input, which needs them; one a list of padded input, shape
-            ``preds.shape[:-1]``, where they serve to find queries that come more than once.
+            Query ids: one per row of 1-D input, which needs them; one per list of padded input, shape
+            ``preds.shape[:-1]``, where they serve to find queries that appear more than once.
         mask : Tensor of bool, optional
             True where a slot of padded input holds a document.
 
@@ -266,11 +286,11 @@ compute_with_cache
             if self.split_queries and indexes is None:
                 raise ValueError(
                     "indexes must be given under split_queries=True, to know which rows belong to one query; got None. "
-                    "Pass one id a list, shape preds.shape[:-1], or leave split_queries off if every list is a query."
+                    "Pass one id per list, shape preds.shape[:-1], or leave split_queries off if every list is a query."
                 )
             if self.query_ids == "batch" and indexes is not None:
                 raise ValueError(
-                    "indexes of padded input serve to find queries that come more than once, which query_ids='batch' "
+                    "indexes of padded input serve to find queries that appear more than once, which query_ids='batch' "
                     f"rules out; got shape {_shape(indexes)}. Leave indexes out, or choose query_ids='global'."
                 )
             if indexes is not None:
@@ -314,12 +334,12 @@ compute_with_cache
                 getattr(self, name).append(part.to(self.device))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Add a batch as ``update`` does, and give the value of the batch alone.
+        """Add a batch as ``update`` does, and return the value of the batch alone.
 
         Returns
         -------
         Tensor or dict
-            As ``compute`` gives; nan where the batch has nothing to average.
+            As ``compute`` returns; nan where the batch has nothing to average.
 
         Raises
         ------
@@ -354,7 +374,7 @@ compute_with_cache
         Raises
         ------
         ValueError
-            No query was seen, or there is nothing to average; a query came more than once; or the data seen were
+            No query was seen, or there is nothing to average; a query appeared more than once; or the data seen were
             refused (see the class).
         """
         try:
@@ -408,15 +428,15 @@ compute_with_cache
         again = np.unique(ids[1:][ids[1:] == ids[:-1]])
         if again.size:
             raise ValueError(
-                f"under query_ids='global' a query must come once, whole; {again.size} of the queries came more than "
-                f"once (id {again[0]}, for one), in two updates, on two processes, or as two padded lists. If its rows "
-                "are spread over batches, NDCG(split_queries=True) puts them together. If ids start again in each "
-                "batch, NDCG(query_ids='batch'). If a sampler repeats examples, as DistributedSampler does to make "
-                "processes even, use one that does not, such as range(rank, n, world_size). Then reset."
+                f"under query_ids='global' each query must appear once, whole; {again.size} of the queries appeared "
+                f"more than once (such as id {again[0]}), in two updates, on two processes, or as two padded lists. If "
+                "its rows are spread over batches, NDCG(split_queries=True) puts them together. If ids start again in "
+                "each batch, NDCG(query_ids='batch'). If a sampler repeats examples, as DistributedSampler does to "
+                "give every process as many, use one that does not, such as range(rank, n, world_size). Then reset."
             )
 
     def _reduce_row_ids(self) -> None:
-        """From one id a row to one a query, for which the host has to wait."""
+        """From one id per row to one per query, which makes the host wait."""
         self.ids = [*self.ids, *map(torch.unique_consecutive, self.row_ids)]
         self.row_ids = []
 
@@ -464,7 +484,8 @@ compute_with_cache
             found[-1].append(
                 f"{prefix.rstrip('.') or 'the metric'}: the checkpoint holds queries of an NDCG of another flavor or "
                 f"other cut-offs than {self.flavor} at {list(self.ks)}. Build the same metric, or remove the "
-                f"checkpoint's keys that begin with {prefix!r}."
+                f"checkpoint's keys that begin with {prefix!r}. (A lambda or local function as gain or discount is "
+                "another one in every process: define it in a module.)"
             )
             return
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, *found)
@@ -487,7 +508,7 @@ compute_with_cache
 
     def _sync_dist(self, dist_sync_fn: Callable[..., Any] = gather_all_tensors, process_group: Any = None) -> None:
         # torchmetrics gathers as many tensors as the list of this process has, of its dtypes: another number of batches
-        # in another process would hang, and none at all could not be told a dtype. One tensor a list always goes.
+        # in another process would hang, and none at all could not be told a dtype. One tensor per list always works.
         group = process_group or self.process_group
         if "row_ids" in self._defaults:
             self._reduce_row_ids()
@@ -589,22 +610,34 @@ def _shape(value: object) -> tuple[int, ...]:
 
 
 def _check_meaning_of_ids(query_ids: object, split_queries: object) -> None:
-    if query_ids not in ("global", "batch"):
-        raise ValueError(
-            "query_ids must be 'global' (an id names one query of the whole epoch) or 'batch' (ids start again in "
-            f"each update); got {query_ids!r}."
-        )
+    one_of(query_ids, "query_ids", get_args(QueryIds))
     if not isinstance(split_queries, bool):
         raise TypeError(f"split_queries must be True or False; got {split_queries!r}.")
     if split_queries and query_ids == "batch":
         raise ValueError(
-            "split_queries=True puts the rows of a query together by their id, which must then mean the same in every "
+            "split_queries=True puts the rows of a query together by their id, which must mean the same in every "
             "batch; got query_ids='batch'. Number the queries over the whole epoch and choose query_ids='global'."
         )
 
 
+_TOKENS: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()
+
+
 def _digest(flavor: Flavor, ks: Cutoffs) -> str:
-    """Different for metrics of different meaning."""
-    # Two callables may bear one name; the flavor keeps them alive, so that their ids are their own.
-    callables = [id(part) for part in (flavor.gain, flavor.discount) if callable(part)]
+    """Different for metrics of different meaning, and the same in every process."""
+    callables = [_identity(part) for part in (flavor.gain, flavor.discount) if callable(part)]
     return hashlib.sha256(f"{flavor.replace(k=None)} {ks} {callables}".encode()).hexdigest()[:16]
+
+
+def _identity(function: Callable[..., Any]) -> str:
+    """Where a callable is imported from; for a lambda, or any other that is not, a token drawn by this process."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    found: object = sys.modules.get(module or "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is function:
+        return f"{module}.{name}"
+    token = uuid.uuid4().hex
+    with suppress(TypeError):  # it has no weak reference, or no hash
+        token = _TOKENS.setdefault(function, token)
+    return token

@@ -30,7 +30,7 @@ def test_the_code_runs(capsys):
     pytest.importorskip("torchmetrics")
     scope: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     for block in blocks:
         exec(compile(block, PAGE.name, "exec"), scope)
     printed = capsys.readouterr().out

@@ -36,7 +36,7 @@ def test_the_code_of_the_page_runs(capsys, tmp_path, monkeypatch):
     for block in blocks()[0]:
         exec(compile(block, PAGE.name, "exec"), scope)
     printed = capsys.readouterr().out
-    assert "4 of the queries came more than once (id 6, for one)" in printed
+    assert "4 of the queries appeared more than once (such as id 6)" in printed
     assert printed.count("val_ndcg_at_") == 3
     [kept] = (tmp_path / "checkpoints").iterdir()
     value = scope["trainer"].checkpoint_callback.best_model_score.item()
@@ -64,4 +64,4 @@ def test_the_script_of_the_page_runs_in_two_processes(tmp_path):
         [log] = (tmp_path / "logs").glob(f"*/attempt_0/{rank}/stdout.log")
         lines = [line.removeprefix(f"{rank} ") for line in log.read_text().splitlines()]
         assert float(lines[0]) == pytest.approx(value, abs=1e-12)
-        assert "1 of the queries came more than once" in lines[1]
+        assert "1 of the queries appeared more than once" in lines[1]

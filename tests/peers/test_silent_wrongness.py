@@ -728,7 +728,7 @@ def test_s16_torchmetrics_merges_queries_of_two_batches_that_share_an_id():
 
     assert ours.compute().item() == pytest.approx(right, abs=1e-12)
     assert ours.n_queries == 2
-    with pytest.raises(ValueError, match="1 of the queries came more than once"):
+    with pytest.raises(ValueError, match="1 of the queries appeared more than once"):
         loud.compute()
 
 

@@ -402,7 +402,7 @@ def untrained():
 
 def test_the_sampler_that_lightning_puts_in_repeats_a_query(came):
     for part in came:
-        with pytest.raises(ValueError, match=r"1 of the queries came more than once.*DistributedSampler"):
+        with pytest.raises(ValueError, match=r"1 of the queries appeared more than once.*DistributedSampler"):
             raise part["lightnings_own_sampler"]
         # Unless the queries have no ids: then one counts twice, as in every metric.
         [values] = part["without_ids"]

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from ndcg_ml import Flavor
 from ndcg_ml.torch import ApproxNDCGLoss, ndcg
-from ndcg_ml.torch._soft_ranks import STEPS, fast_soft_ranks, tail
-from ndcg_ml.torch.approx import _DENSE_UP_TO_ON_CPU
+from ndcg_ml.torch.losses._soft_ranks import STEPS, fast_soft_ranks, tail
+from ndcg_ml.torch.losses.approx import _DENSE_UP_TO_ON_CPU
 
 METHODS = ("dense", "fast")
 both_steps = pytest.mark.parametrize("step", STEPS)
@@ -296,7 +296,7 @@ def test_auto_goes_by_the_length_of_the_lists():
     for n, method in ((_DENSE_UP_TO_ON_CPU, "dense"), (_DENSE_UP_TO_ON_CPU + 1, "fast")):
         scores, labels, _ = drawn(0, n, "spread")
         got = torch.autograd.grad(loss(scores.requires_grad_(), labels), scores, create_graph=True)[0]
-        once = "_Slopes" in type(got.grad_fn).__name__ or _reaches(got.grad_fn, "_Slopes")
+        once = "_RankSlopes" in type(got.grad_fn).__name__ or _reaches(got.grad_fn, "_RankSlopes")
         assert once == (method == "fast")
 
 
@@ -427,7 +427,7 @@ FOUR = (torch.rand(4), torch.ones(4))
         ),
         (FOUR, {"offsets": torch.tensor([0, 3, 1, 4])}, ValueError, "with a fall between"),
         (FOUR, {"offsets": torch.tensor([1, 4])}, ValueError, "got 1 to 4"),
-        (FOUR, {"offsets": torch.tensor([0.0, 4.0])}, TypeError, "offsets must hold integers; got dtype torch.float32"),
+        (FOUR, {"offsets": torch.tensor([0.0, 4.0])}, TypeError, "offsets must hold integers.*got dtype torch.float32"),
         (FOUR, {"offsets": torch.tensor([], dtype=torch.int64)}, ValueError, r"shape \(n_lists \+ 1,\)"),
         (FOUR, {"offsets": [0, 4]}, TypeError, "offsets must be a torch.Tensor"),
         (
@@ -465,8 +465,8 @@ def test_refusals_of_ragged_input(arguments, options, error, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"step": "gauss"}, "step must be 'logistic' or 'laplace'; got 'gauss'"),
-        ({"method": "slow"}, "method must be 'auto', 'dense' or 'fast'; got 'slow'"),
+        ({"step": "gauss"}, "step must be one of 'logistic', 'laplace'; got 'gauss'"),
+        ({"method": "slow"}, "method must be one of 'auto', 'dense', 'fast'; got 'slow'"),
     ],
 )
 def test_unknown_words_are_refused(options, words):

@@ -100,8 +100,8 @@ def test_stochastic(of, half):
 @pytest.mark.parametrize("block", [None, 4096])
 def test_rows_in_blocks_that_are_computed_twice(half, block, monkeypatch):
     if block is not None:
-        monkeypatch.setattr("ndcg_ml.torch.neural._BLOCK", block)
-        monkeypatch.setattr("ndcg_ml.torch.lambdas._BLOCK", block)
+        monkeypatch.setattr("ndcg_ml.torch.losses.neural._BLOCK", block)
+        monkeypatch.setattr("ndcg_ml.torch.losses.lambdas._BLOCK", block)
     for loss in (NeuralNDCGLoss(temperature=0.1), LambdaNDCGLoss()):
         want, got = value_and_gradient(loss), value_and_gradient(loss, half, backward_too=True)
         assert torch.equal(got[0], want[0])

@@ -284,7 +284,7 @@ def test_processes_without_any_data(both):
 
 
 def test_a_query_in_two_processes_is_refused_or_put_together(both):
-    refused(both("split queries"), r"3\d of the queries came more than once \(id 90071.*split_queries=True")
+    refused(both("split queries"), r"3\d of the queries appeared more than once \(such as id 90071.*split_queries=True")
     assert both("split queries, put together").item() == pytest.approx(QUERIES.score(k=10), abs=1e-12)
 
 
@@ -294,7 +294,7 @@ def test_rows_of_processes_that_hold_other_dtypes(both):
 
 
 def test_what_a_distributed_sampler_repeats_is_found_by_ids(both):
-    refused(both("distributed sampler"), r"1 of the queries came more than once.*DistributedSampler")
+    refused(both("distributed sampler"), r"1 of the queries appeared more than once.*DistributedSampler")
     # Without ids it cannot be: the mean of 36 queries.
     first = ndcg_score(*(part.numpy() for part in (QUERIES[0][1], QUERIES[0][0])), group=[len(QUERIES[0][0])])
     want = (QUERIES.score() * N_QUERIES + first) / (N_QUERIES + 1)

@@ -17,8 +17,8 @@ from loss_invariants import doubles, numbers, seeded, value_and_gradient
 from strategies import flavors, problems
 
 from ndcg_ml import Flavor
-from ndcg_ml.torch._lists import _read, at_whole_ranks
-from ndcg_ml.torch.listwise import ListMLELoss, SoftmaxLoss
+from ndcg_ml.torch.losses import ListLoss
+from ndcg_ml.torch.losses.listwise import ListMLELoss, SoftmaxLoss
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -327,14 +327,14 @@ def test_the_tail_of_a_list_keeps_its_digits():
             ValueError,
             "target must be one of 'gain', 'listnet', 'xendcg'; got 'label'",
         ),
-        (lambda: ListMLELoss(tie_order="best"), ValueError, "tie_order must be 'random' or 'input'; got 'best'"),
+        (lambda: ListMLELoss(tie_order="best"), ValueError, "tie_order must be one of 'random', 'input'; got 'best'"),
         (lambda: SoftmaxLoss(generator=3), TypeError, "generator must be a torch.Generator or None; got 3 of type int"),
         (lambda: ListMLELoss(generator=3), TypeError, "generator must be a torch.Generator or None; got 3 of type int"),
-        (lambda: SoftmaxLoss(reduction="avg"), ValueError, "reduction must be 'mean', 'sum' or 'none'; got 'avg'"),
-        (lambda: ListMLELoss(reduction="avg"), ValueError, "reduction must be 'mean', 'sum' or 'none'; got 'avg'"),
+        (lambda: SoftmaxLoss(reduction="avg"), ValueError, "reduction must be one of 'mean', 'sum', 'none'; got 'avg'"),
+        (lambda: ListMLELoss(reduction="avg"), ValueError, "reduction must be one of 'mean', 'sum', 'none'; got 'avg'"),
     ],
 )
-def test_what_a_loss_cannot_honour_is_refused_at_construction(make, error, words):
+def test_what_a_loss_does_not_support_is_refused_at_construction(make, error, words):
     with pytest.raises(error, match=words):
         make()
 
@@ -349,12 +349,13 @@ def test_repr_says_what_it_is():
 def test_a_list_is_empty_for_a_loss_without_ranks_when_it_is_for_the_others(data):
     flavor = data.draw(flavors(aggregate="macro"))
     try:
-        at_whole_ranks(flavor)
+        loss, other = ListLoss(flavor), ListLoss(flavor)
     except ValueError:
         assume(False)
+    other.weighed = False
     rows = data.draw(problems(flavor, retrieved=False, weighted=False, finite=True)).padded(flavor)
     scores, labels, mask = (torch.as_tensor(rows[name]) for name in ("y_score", "y_true", "mask"))
-    quick, full = (_read(flavor, scores, labels, mask, weighed=weighed) for weighed in (False, True))
+    quick, full = (each._read(scores, labels, mask) for each in (other, loss))
     assert quick.empty.tolist() == full.empty.tolist()
     assert quick.ranked.tolist() == full.ranked.tolist()
     assert quick.gains.gain.tolist() == full.gains.gain.tolist()

@@ -300,15 +300,15 @@ def test_it_compiles_without_a_graph_break():
         ({"flavor": Flavor(negative="allow")}, ValueError, "negative='allow'.*Choose 'raise'"),
         ({"flavor": Flavor(gain=(0, -1))}, ValueError, "must not be negative in a loss"),
         ({"flavor": Flavor(aggregate="micro")}, ValueError, "aggregate='micro'.*macro"),
-        ({"temperature": 0}, ValueError, "temperature must be a finite number above 0; got 0"),
-        ({"temperature": math.nan}, ValueError, "temperature must be a finite number above 0"),
-        ({"temperature": "1"}, TypeError, "temperature must be a number above 0; got '1' of type str"),
-        ({"cut_temperature": None}, TypeError, "cut_temperature must be a number above 0; got None"),
-        ({"cut_temperature": -1.0}, ValueError, "cut_temperature must be a finite number above 0; got -1.0"),
-        ({"reduction": "avg"}, ValueError, "reduction must be 'mean', 'sum' or 'none'; got 'avg'"),
+        ({"temperature": 0}, ValueError, "temperature must be a finite number > 0; got 0"),
+        ({"temperature": math.nan}, ValueError, "temperature must be a finite number > 0"),
+        ({"temperature": "1"}, TypeError, "temperature must be one number > 0; got '1' of type str"),
+        ({"cut_temperature": None}, TypeError, "cut_temperature must be one number > 0; got None"),
+        ({"cut_temperature": -1.0}, ValueError, "cut_temperature must be a finite number > 0; got -1.0"),
+        ({"reduction": "avg"}, ValueError, "reduction must be one of 'mean', 'sum', 'none'; got 'avg'"),
     ],
 )
-def test_what_a_loss_cannot_honour_is_refused_at_construction(arguments, error, words):
+def test_what_a_loss_does_not_support_is_refused_at_construction(arguments, error, words):
     with pytest.raises(error, match=words):
         ApproxNDCGLoss(**arguments)
 
@@ -347,6 +347,7 @@ def test_refusals_say_what_to_do(arguments, error, words):
 
 
 def test_repr_says_what_it_is():
-    text = repr(ApproxNDCGLoss(Flavor(k=10), temperature=0.5))
-    assert "ndcg@10[gain=linear" in text
-    assert "temperature=0.5, cut_temperature=1.0, reduction='mean'" in text
+    assert repr(ApproxNDCGLoss("lightgbm@5", temperature=0.5)) == (
+        "ApproxNDCGLoss('lightgbm@5', temperature=0.5, step='logistic', method='auto', cut_temperature=1.0, "
+        "reduction='mean')"
+    )

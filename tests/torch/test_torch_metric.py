@@ -10,8 +10,12 @@ pytest.importorskip("torchmetrics")
 import copy
 import io
 import math
+import operator
 import pickle
+import subprocess
+import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import torch
@@ -34,7 +38,7 @@ def kernel(request):
     """Both ways to the sums: the NumPy kernel that serves CPU tensors, and the torch kernel that serves devices."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "device":
-            patch.setattr("ndcg_ml.torch._sums.host_sums", lambda *_: None)
+            patch.setattr("ndcg_ml.torch._state.host_sums", lambda *_: None)
         yield request.param
 
 
@@ -152,7 +156,7 @@ def test_a_query_that_comes_twice_is_refused(updates):
     metric = NDCG()
     for update in updates:
         metric.update(*update)
-    words = r"1 of the queries came more than once \(id 7.*split_queries=True.*query_ids='batch'.*DistributedSampler"
+    words = r"1 of the queries appeared more.*\(such as id 7.*split_queries=True.*query_ids='batch'.*DistributedSampler"
     for _ in range(2):  # and again, until it is reset
         with pytest.raises(ValueError, match=words):
             metric.compute()
@@ -166,7 +170,7 @@ def test_every_query_that_comes_twice_is_counted_once():
     metric = NDCG()
     for ids in ([1, 2], [2, 3], [3, 2], [9, 8]):
         metric.update(*LISTS, torch.tensor(ids))
-    with pytest.raises(ValueError, match=r"2 of the queries came more than once \(id 2,"):
+    with pytest.raises(ValueError, match=r"2 of the queries appeared more than once \(such as id 2\)"):
         metric.compute()
 
 
@@ -386,6 +390,92 @@ def test_a_collection_does_not_merge_metrics_that_agree_on_its_first_batch(pair)
     assert values[0] != values[1]
 
 
+def meaning(flavor, **options):
+    """The state by whose name a collection tells metrics apart."""
+    (name,) = (name for name in NDCG(flavor, **options)._defaults if name.startswith("meaning_"))
+    return name
+
+
+PROGRAM = """
+import math, operator
+from ndcg_ml import Flavor
+from ndcg_ml.torch import NDCG
+
+several = Flavor(gain=math.exp2, discount=operator.neg)
+for flavor in ("lightgbm@5", Flavor(gain=math.sqrt), several, Flavor(gain=lambda y: y)):
+    print(*(name for name in NDCG(flavor)._defaults if name.startswith("meaning_")))
+"""
+
+
+def test_the_meaning_of_a_callable_is_that_of_every_process():
+    """A checkpoint is loaded in another process, where every object has another id."""
+    mine = [
+        meaning("lightgbm@5"),
+        meaning(Flavor(gain=math.sqrt)),
+        meaning(Flavor(gain=math.exp2, discount=operator.neg)),
+        meaning(Flavor(gain=lambda y: y)),
+    ]
+    ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    theirs = ran.stdout.split()
+    assert theirs[:3] == mine[:3]
+    assert theirs[3] != mine[3]  # another lambda may well compute something else
+    assert len({*mine, theirs[3]}) == 5
+
+
+def test_a_callable_without_an_address_is_only_equal_to_itself():
+    class Power:
+        def __init__(self, exponent):
+            self.exponent = exponent
+
+        def __call__(self, grade):
+            return grade**self.exponent
+
+    class Unhashable(Power):
+        __hash__ = None
+
+    def local(grade):
+        return grade
+
+    two, three = Power(2), Power(3)
+    for one, other in ((two, three), (local, lambda grade: grade), (partial(pow, 2), partial(pow, 3))):
+        assert meaning(Flavor(gain=one)) == meaning(Flavor(gain=one))
+        assert meaning(Flavor(gain=one)) != meaning(Flavor(gain=other))
+    assert meaning(Flavor(gain=Unhashable(2))) != meaning(Flavor(gain=Unhashable(2)))
+    metric, more = NDCG(Flavor(gain=local)), NDCG(Flavor(gain=local))
+    for each in (metric, more):
+        each.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]))
+    metric.merge_state(more)
+    assert metric.compute() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "text"),
+    [
+        (NDCG(), "NDCG('sklearn')"),
+        (NDCG("lightgbm", k=5), "NDCG('lightgbm', k=5)"),
+        (NDCG("lightgbm@5"), "NDCG('lightgbm', k=5)"),
+        (NDCG("lightgbm", k=[1, None], query_ids="batch"), "NDCG('lightgbm', k=(1, None), query_ids='batch')"),
+        (NDCG(Flavor(gain="binary"), split_queries=True), "NDCG('ndcg[gain=binary]', split_queries=True)"),
+    ],
+)
+def test_repr_says_the_definition(metric, text):
+    assert repr(metric) == text
+    again = eval(text)
+    assert (again.flavor, again.ks) == (metric.flavor, metric.ks)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_input_with_holes_is_refused():
+    """Its values hold more documents than its lists."""
+    values, lengths = torch.rand(3, 4), torch.tensor([2, 4, 1])
+    holes = torch.nested.narrow(values, 1, torch.zeros(3, dtype=torch.int64), lengths, layout=torch.jagged)
+    for call in (ndcg, NDCG().update):
+        with pytest.raises(ValueError, match=r"must be a contiguous nested tensor; got one with holes.*contiguous\(\)"):
+            call(holes, holes)
+    whole = ndcg(holes.contiguous(), holes.contiguous())
+    assert whole.tolist() == [1.0] * 3
+
+
 @pytest.mark.parametrize("split", [False, True])
 def test_equal_metrics_share_a_compute_group(split):
     collection = MetricCollection({"a": NDCG(k=2, split_queries=split), "b": NDCG(k=2, split_queries=split)})
@@ -419,7 +509,7 @@ def test_metrics_whose_ids_mean_different_things_share_nothing():
     assert len(collection.compute_groups) == 3
     assert collection["batch"].compute().item() == pytest.approx((1 + 1 / math.log2(3)) / 2)
     assert collection["split"].compute().item() == pytest.approx(evaluate([[0, 1, 1, 0]], [[1.0, 0, 1, 0]]).value)
-    with pytest.raises(ValueError, match="came more than once"):
+    with pytest.raises(ValueError, match="appeared more than once"):
         collection["global"].compute()
 
 
@@ -532,7 +622,7 @@ def test_a_process_goes_on_with_its_own_queries_after_a_refusal():
     for metric in processes:
         metric.update(*LISTS, torch.tensor([1, 2]))
     gathering(processes)
-    with pytest.raises(ValueError, match="2 of the queries came more than once"):
+    with pytest.raises(ValueError, match="2 of the queries appeared more than once"):
         processes[0].compute()
     assert processes[0].n_queries == 2
     processes[0].distributed_available_fn = lambda: False
@@ -552,7 +642,7 @@ def test_merging_forgets_the_value_computed_before():
     assert first.compute().item() == pytest.approx((1 + 1 / math.log2(3)) / 2)
     assert first.update_count == 2
     first.merge_state(second.metric_state)
-    with pytest.raises(ValueError, match=r"1 of the queries came more than once \(id 2"):
+    with pytest.raises(ValueError, match=r"1 of the queries appeared more than once \(such as id 2"):
         first.compute()
     assert second.n_queries == 1
 
@@ -743,11 +833,11 @@ def test_a_metric_has_no_document_ids():
         ((torch.rand(3), torch.ones(3)), ValueError, "indexes must be given with 1-D input"),
         ((np.ones((1, 2)), torch.ones(1, 2)), TypeError, "preds must be a torch.Tensor.*ndcg_ml.ndcg_score"),
         ((torch.rand(1, 2), torch.ones(2, 1), torch.tensor([0])), ValueError, "target must have the shape of preds"),
-        ((*LISTS, torch.zeros(2, 2).long()), ValueError, r"one query id a list, shape \(2,\).*got \(2, 2\)"),
+        ((*LISTS, torch.zeros(2, 2).long()), ValueError, r"one query id per list, shape \(2,\).*got \(2, 2\)"),
         (
             (*LISTS, torch.zeros(2)),
             TypeError,
-            r"indexes must hold integers, one query id a list; got dtype torch.float",
+            r"indexes must hold integers, one query id per list; got dtype torch.float",
         ),
         ((*LISTS, [0, 1]), TypeError, r"indexes must be a torch.Tensor; got builtins.list"),
         ((*LISTS, torch.zeros(2, device="meta").long()), ValueError, r"indexes must be on the device of preds, cpu"),
@@ -771,7 +861,7 @@ def test_ids_that_have_no_use_and_ids_that_are_missing():
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"query_ids": "local"}, ValueError, "query_ids must be 'global'.*or 'batch'.*got 'local'"),
+        ({"query_ids": "local"}, ValueError, "query_ids must be one of 'global', 'batch'; got 'local'"),
         ({"split_queries": 1}, TypeError, "split_queries must be True or False; got 1"),
         ({"split_queries": True, "query_ids": "batch"}, ValueError, "split_queries=True.*got query_ids='batch'"),
     ],
@@ -806,7 +896,7 @@ def test_the_short_way_is_taken_for_plain_tensors_on_the_cpu(kernel, monkeypatch
     def refuse(*_, **__):
         raise AssertionError("the torch kernel was called")
 
-    monkeypatch.setattr("ndcg_ml.torch._sums.evaluate", refuse)
+    monkeypatch.setattr("ndcg_ml.torch._state.evaluate", refuse)
     update = NDCG("sklearn").update
     for arguments in (
         {"preds": torch.rand(2, 3), "target": torch.ones(2, 3)},
@@ -867,9 +957,9 @@ def test_a_value_that_was_refused_does_not_close_the_epoch():
     metric = NDCG()
     metric.update(*one_query(relevant_first=False), torch.tensor([3]))
     metric.update(*one_query(), torch.tensor([3]))
-    with pytest.raises(ValueError, match="came more than once"):
+    with pytest.raises(ValueError, match="appeared more than once"):
         metric.compute()
-    with pytest.raises(ValueError, match="came more than once"):
+    with pytest.raises(ValueError, match="appeared more than once"):
         metric.compute()
     metric.update(*one_query(), torch.tensor([4]))  # no warning beside the error
     metric.reset()
@@ -1045,5 +1135,5 @@ def test_bootstrapping_draws_queries_of_the_padded_form():
 
     strapped.reset()
     strapped.update(preds, target, indexes=torch.arange(8), mask=mask)
-    with pytest.raises(ValueError, match="came more than once"):  # a query that is drawn twice, if it has an id
+    with pytest.raises(ValueError, match="appeared more than once"):  # a query that is drawn twice, if it has an id
         strapped.compute()

@@ -14,13 +14,13 @@ import loss_invariants
 import torch
 from loss_invariants import doubles, seeded, value_and_gradient
 
-import ndcg_ml.torch.stochastic as stochastic
+import ndcg_ml.torch.losses.stochastic as stochastic
 from ndcg_ml import Flavor
 from ndcg_ml.torch import ApproxNDCGLoss, ndcg
-from ndcg_ml.torch._draws import gumbel, normal
-from ndcg_ml.torch.neural import NeuralNDCGLoss
-from ndcg_ml.torch.plackett_luce import PlackettLuceNDCGLoss, _expected_ndcg
-from ndcg_ml.torch.stochastic import Stochastic
+from ndcg_ml.torch.losses._draws import gumbel, normal
+from ndcg_ml.torch.losses.neural import NeuralNDCGLoss
+from ndcg_ml.torch.losses.plackett_luce import PlackettLuceNDCGLoss, _expected_ndcg
+from ndcg_ml.torch.losses.stochastic import Stochastic
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -196,7 +196,7 @@ def test_a_second_derivative_is_refused():
     for power in (1, 2):  # of the loss, whose own gradient is then a constant or not
         loss = MAKERS["whole"]("mean")(scores, labels)
         (gradient,) = torch.autograd.grad(loss**power, scores, create_graph=True)
-        with pytest.raises(RuntimeError, match=r"no second derivative.*create_graph.*Take ApproxNDCGLoss"):
+        with pytest.raises(RuntimeError, match=r"no second derivative.*create_graph.*Use ApproxNDCGLoss"):
             (loss + gradient.square().sum()).backward()
 
 
@@ -254,22 +254,26 @@ def test_the_law_of_the_noise(noise, mean, deviation):
     [
         (lambda: PlackettLuceNDCGLoss(Flavor(negative="allow")), ValueError, "negative='allow'.*Choose 'raise'"),
         (lambda: PlackettLuceNDCGLoss(Flavor(aggregate="micro")), ValueError, "aggregate='micro'.*macro"),
-        (lambda: PlackettLuceNDCGLoss(samples=0), ValueError, "samples must be 1 or more; got 0"),
-        (lambda: PlackettLuceNDCGLoss(samples=2.0), TypeError, "samples must be a whole number; got 2.0 of type float"),
+        (lambda: PlackettLuceNDCGLoss(samples=0), ValueError, "samples must be an integer >= 1; got 0"),
+        (
+            lambda: PlackettLuceNDCGLoss(samples=2.0),
+            TypeError,
+            "samples must be an integer >= 1; got 2.0 of type",
+        ),
         (lambda: PlackettLuceNDCGLoss(generator=3), TypeError, r"got 3 of type int. For a seed: torch.Generator\(dev"),
-        (lambda: PlackettLuceNDCGLoss(reduction="avg"), ValueError, "reduction must be 'mean', 'sum' or 'none'"),
+        (lambda: PlackettLuceNDCGLoss(reduction="avg"), ValueError, "reduction must be one of 'mean', 'sum', 'none'"),
         (lambda: Stochastic(Flavor()), TypeError, "loss must be a module, such as ApproxNDCGLoss"),
         (
             lambda: Stochastic(ApproxNDCGLoss(), "cauchy"),
             ValueError,
-            "noise must be 'gumbel' or 'normal'; got 'cauchy'",
+            "noise must be one of 'gumbel', 'normal'; got 'cauchy'",
         ),
-        (lambda: Stochastic(ApproxNDCGLoss(), scale=0), ValueError, "scale must be a finite number above 0; got 0"),
-        (lambda: Stochastic(ApproxNDCGLoss(), samples=0), ValueError, "samples must be 1 or more; got 0"),
+        (lambda: Stochastic(ApproxNDCGLoss(), scale=0), ValueError, "scale must be a finite number > 0; got 0"),
+        (lambda: Stochastic(ApproxNDCGLoss(), samples=0), ValueError, "samples must be an integer >= 1; got 0"),
         (lambda: Stochastic(ApproxNDCGLoss(), generator="0"), TypeError, "generator must be a torch.Generator or None"),
     ],
 )
-def test_what_cannot_be_honoured_is_refused_at_construction(make, error, words):
+def test_what_is_not_supported_is_refused_at_construction(make, error, words):
     with pytest.raises(error, match=words):
         make()
 

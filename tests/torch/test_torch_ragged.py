@@ -14,7 +14,7 @@ import torch
 from loss_invariants import seeded
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import ndcg_ml.torch.stochastic as stochastic
+import ndcg_ml.torch.losses.stochastic as stochastic
 from ndcg_ml import Flavor
 from ndcg_ml.torch import (
     ApproxNDCGLoss,

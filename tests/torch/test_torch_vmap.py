@@ -123,8 +123,8 @@ def test_rows_in_blocks(name, monkeypatch):
     """torch.func cannot compute blocks once more in the backward pass; the plain gradient crashed too."""
     samples = data()
     want = vmap(grad(LOSSES[name]))(*samples)
-    monkeypatch.setattr("ndcg_ml.torch.neural._BLOCK", 20)
-    monkeypatch.setattr("ndcg_ml.torch.lambdas._BLOCK", 20)
+    monkeypatch.setattr("ndcg_ml.torch.losses.neural._BLOCK", 20)
+    monkeypatch.setattr("ndcg_ml.torch.losses.lambdas._BLOCK", 20)
     same(vmap(grad(LOSSES[name]))(*samples), want)
     same(one_by_one(grad(LOSSES[name]), *samples), want)
 

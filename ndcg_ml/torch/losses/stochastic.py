@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor, nn
 
-from ndcg_ml.torch._draws import check_generator, check_samples, gumbel, normal
-from ndcg_ml.torch._inputs import read_lists
-from ndcg_ml.torch._lists import above_zero
-from ndcg_ml.torch._ragged import in_rows
+from ndcg_ml._checks import one_of, whole_number
+from ndcg_ml.torch._inputs import in_rows, read_lists
+from ndcg_ml.torch.losses._draws import check_generator, gumbel, normal
+from ndcg_ml.torch.losses._loss import above_zero
 
 __all__ = ["Stochastic"]
 
-_NOISES = ("gumbel", "normal")
+Noise = Literal["gumbel", "normal"]
+_NOISES = get_args(Noise)
 
 
 class Stochastic(nn.Module):
@@ -27,13 +30,13 @@ class Stochastic(nn.Module):
         Called as ``loss(scores, labels, mask)``, or for flat and nested lists with ``indexes=`` or ``offsets=``; any
         loss of this package, its reduction included.
     noise : {"gumbel", "normal"}, default "gumbel"
-        The law of the noise: standard Gumbel, or normal of deviation 1.
+        The distribution of the noise: standard Gumbel, or normal with standard deviation 1.
     samples : int, default 8
-        Draws a call.
+        Draws per call.
     scale : float, default 1.0
         What the noise is multiplied by.
     generator : torch.Generator, optional
-        Where the noise is drawn from, on the device of the scores; it moves on with every call. Default torch's own
+        Where the noise is drawn from, on the device of the scores; every call advances it. Default: torch's own
         generator of that device.
 
     Raises
@@ -41,14 +44,14 @@ class Stochastic(nn.Module):
     TypeError
         A parameter has the wrong type.
     ValueError
-        The noise is not known; there is no sample; or the scale is not above 0.
+        The noise is unknown; `samples` is below 1; or the scale is not above 0.
 
     Notes
     -----
     Time and memory are `samples` times those of the loss. As the temperature of the loss tends to 0 it tends to the
-    expected loss over drawn rankings, whose gradient ``PlackettLuceNDCGLoss`` estimates without bias. Tied scores are
-    told apart by the noise. Half-precision scores are widened to float32 before noise is added. A flat list is drawn
-    for row by row, so that one seed gives a batch other noise than its padded form. Compiled, the draws are as in
+    expected loss over drawn rankings, whose gradient ``PlackettLuceNDCGLoss`` estimates without bias. The noise
+    tells tied scores apart. Half-precision scores are promoted to float32 before noise is added. A flat list draws row
+    by row, so that one seed gives a batch other noise than its padded form. In compiled code draws are as in
     ``PlackettLuceNDCGLoss``.
 
     Examples
@@ -66,7 +69,7 @@ class Stochastic(nn.Module):
     def __init__(
         self,
         loss: nn.Module,
-        noise: str = "gumbel",
+        noise: Noise = "gumbel",
         *,
         samples: int = 8,
         scale: float = 1.0,
@@ -77,12 +80,11 @@ class Stochastic(nn.Module):
             raise TypeError(
                 f"loss must be a module, such as ApproxNDCGLoss(flavor); got {loss!r} of type {type(loss).__name__}."
             )
-        if noise not in _NOISES:
-            raise ValueError(f"noise must be 'gumbel' or 'normal'; got {noise!r}.")
+        one_of(noise, "noise", _NOISES)
         self.loss = loss
         self.noise = noise
-        self.samples = check_samples(samples)
-        self.scale = above_zero("scale", scale)
+        self.samples = whole_number(samples, "samples")
+        self.scale = above_zero(scale, "scale")
         self.generator = check_generator(generator)
 
     def forward(
@@ -94,20 +96,7 @@ class Stochastic(nn.Module):
         indexes: Tensor | None = None,
         offsets: Tensor | None = None,
     ) -> Tensor:
-        """The mean of the loss: arguments and errors as for ``ApproxNDCGLoss.forward``.
-
-        Parameters
-        ----------
-        scores : Tensor of float, shape (n_lists, n_documents)
-            Higher is better. Also flat, shape (n_rows,), or nested.
-        labels : Tensor, shape of `scores`
-            Grades.
-        mask : Tensor of bool, shape of `scores`, optional
-            Padded form only: True where the slot holds a document.
-        indexes : Tensor of int, shape (n_rows,), optional
-            Flat form only: one query id a row.
-        offsets : Tensor of int, shape (n_lists + 1,), optional
-            Flat form only, instead of `indexes`.
+        """The mean of the loss; arguments as for ``ListLoss.forward``.
 
         Returns
         -------
@@ -116,10 +105,8 @@ class Stochastic(nn.Module):
 
         Raises
         ------
-        TypeError
-            An argument is not a tensor, or of a dtype that makes no sense.
-        ValueError
-            Shapes or offsets that do not go together; what the loss refuses.
+        TypeError, ValueError
+            As for ``ListLoss.forward``; what the loss refuses.
         """
         scores, labels, indexes, offsets = in_rows(scores, labels, mask, indexes=indexes, offsets=offsets)
         flat = indexes is not None or offsets is not None

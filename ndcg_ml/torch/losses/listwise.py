@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar, Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from ndcg_ml._checks import one_of
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._draws import check_generator, uniform
 from ndcg_ml.torch._gains import times_power_of_two
-from ndcg_ml.torch._lists import Lists, at_whole_ranks, check_reduction, finite_scores, flavor_of, loss_of
+from ndcg_ml.torch.losses._draws import check_generator, uniform
+from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, finite_scores
 
 __all__ = ["ListMLELoss", "SoftmaxLoss", "list_mle_loss", "softmax_loss"]
 
-_TARGETS = ("gain", "listnet", "xendcg")
-_TIE_ORDERS = ("random", "input")
+Target = Literal["gain", "listnet", "xendcg"]
+TieOrder = Literal["random", "input"]
+_TARGETS, _TIE_ORDERS = get_args(Target), get_args(TieOrder)
 
 
-class SoftmaxLoss(nn.Module):
+class SoftmaxLoss(ListLoss):
     r"""Cross-entropy between a target distribution over the documents of a list and the softmax of their scores.
 
     .. math::  L = -\sum_i t_i \log \frac{e^{s_i}}{\sum_j e^{s_j}}, \qquad \sum_i t_i = 1
@@ -26,26 +29,24 @@ class SoftmaxLoss(nn.Module):
     Parameters
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Where gains come from, and which documents have them. The loss has no ranks: discount, ideal and ties are of
-        no consequence, and a cut-off is refused. Lists without a relevant document are left out of the mean, whatever
-        ``empty`` says.
+        Where gains come from, and which documents have them. The loss has no ranks: discount, ideal and ties are
+        irrelevant, and a cut-off is refused.
     target : {"gain", "listnet", "xendcg"}, default "gain"
         ``gain``: in proportion to the gains. ``listnet``: softmax of the gains (ListNet's for ``gain="linear"``).
         ``xendcg``: in proportion to gain + 1 - u, with u drawn from [0, 1) for each document and call (XE-NDCG's 2^y
         - u for ``gain="exponential"``).
     generator : torch.Generator, optional
-        Where u is drawn from, on the device of the scores; it moves on with every call. Default torch's own
+        Where u is drawn from, on the device of the scores; every call advances it. Default: torch's own
         generator of that device.
     reduction : {"mean", "sum", "none"}, default "mean"
-        ``mean`` over the lists that are not empty (0 if all are); ``none`` gives one loss a list, 0 for an empty one.
+        As for ``ListLoss``.
 
     Raises
     ------
     TypeError
         A parameter has the wrong type.
     ValueError
-        The target or the reduction is not known; or the flavor has what the loss cannot honour: a cut-off,
-        ``negative="allow"``, a gain table with negative entries, ``aggregate="micro"``.
+        The target is unknown; the flavor has a cut-off; or as for ``ListLoss``.
 
     Notes
     -----
@@ -53,13 +54,11 @@ class SoftmaxLoss(nn.Module):
     logarithm of the DCG over the sum of the gains, negated, for every discount of at least 1 / rank and no cut-off:
     the rank of document i is at most :math:`\sum_j e^{s_j - s_i}` (Bruch et al. 2019).
 
-    rax and TF-Ranking take the labels as targets as they are: their loss of a list is ours times their sum, with
+    rax and TF-Ranking use the labels as they are as targets: their loss of a list is ours times their sum, with
     ``gain="linear"``. Padding has no part in the softmax (sentence-transformers' ListNetLoss lets it in as documents of
     score 0).
 
-    Half-precision scores are computed on in float32, and so is the loss. Labels that the flavor refuses raise on the
-    CPU; elsewhere, and compiled, such a list's loss is nan, as is that of a list with a score of nan or infinity.
-    Draws, compiled and of flat lists, are as in ``PlackettLuceNDCGLoss``.
+    Draws in compiled code and of flat lists are as in ``PlackettLuceNDCGLoss``.
 
     Cao et al. 2007 (ListNet); Bruch 2021 (XE-NDCG).
 
@@ -74,70 +73,27 @@ class SoftmaxLoss(nn.Module):
     2.031665
     """
 
+    weighed: ClassVar[bool] = False
+
     def __init__(
         self,
         flavor: Flavor | str = "sklearn",
         *,
-        target: str = "gain",
+        target: Target = "gain",
         generator: torch.Generator | None = None,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
     ) -> None:
-        super().__init__()
-        self.flavor = at_whole_ranks(flavor_of(flavor))
+        super().__init__(flavor, reduction=reduction)
         if self.flavor.k is not None:
             raise ValueError(
                 f"flavor.k must be None in SoftmaxLoss, which has no ranks to cut off; got {self.flavor.k}. "
                 "Choose flavor.replace(k=None)."
             )
-        if target not in _TARGETS:
-            raise ValueError(f"target must be one of {', '.join(map(repr, _TARGETS))}; got {target!r}.")
+        one_of(target, "target", _TARGETS)
         self.target = target
         self.generator = check_generator(generator)
-        self.reduction = check_reduction(reduction)
 
-    def forward(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor | None = None,
-        *,
-        indexes: Tensor | None = None,
-        offsets: Tensor | None = None,
-    ) -> Tensor:
-        """The loss of each list, reduced: arguments, result and errors as for ``ApproxNDCGLoss.forward``.
-
-        Parameters
-        ----------
-        scores : Tensor of float, shape (n_lists, n_documents)
-            Higher is better. Also flat, shape (n_rows,), or nested.
-        labels : Tensor, shape of `scores`
-            Grades.
-        mask : Tensor of bool, shape of `scores`, optional
-            Padded form only: True where the slot holds a document.
-        indexes : Tensor of int, shape (n_rows,), optional
-            Flat form only: one query id a row.
-        offsets : Tensor of int, shape (n_lists + 1,), optional
-            Flat form only, instead of `indexes`.
-
-        Returns
-        -------
-        Tensor
-            No dimension, or (n_lists,) with ``reduction="none"``.
-
-        Raises
-        ------
-        TypeError
-            An argument is not a tensor, or of a dtype that makes no sense.
-        ValueError
-            Shapes or offsets that do not go together; on the CPU, labels that the flavor refuses.
-        """
-        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets, weighed=False)
-
-    def extra_repr(self) -> str:
-        """The parameters, for ``repr``."""
-        return f"{str(self.flavor)!r}, target={self.target!r}, reduction={self.reduction!r}"
-
-    def _losses(self, lists: Lists) -> Tensor:
+    def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""
         clean, finite = finite_scores(lists)
         with torch.no_grad():
@@ -173,30 +129,11 @@ def softmax_loss(
     indexes: Tensor | None = None,
     offsets: Tensor | None = None,
     flavor: Flavor | str = "sklearn",
-    target: str = "gain",
+    target: Target = "gain",
     generator: torch.Generator | None = None,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
 ) -> Tensor:
-    """``SoftmaxLoss`` as a function; the class documents the mathematics.
-
-    Parameters
-    ----------
-    scores, labels, mask, indexes, offsets : Tensor
-        As for ``SoftmaxLoss.forward``.
-    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG.
-    target, generator, reduction
-        As for ``SoftmaxLoss``.
-
-    Returns
-    -------
-    Tensor
-        No dimension, or (n_lists,) with ``reduction="none"``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for ``SoftmaxLoss`` and its ``forward``.
+    """``SoftmaxLoss`` as a function; the class documents the parameters, and its ``forward`` the tensors.
 
     Examples
     --------
@@ -205,16 +142,11 @@ def softmax_loss(
     >>> round(softmax_loss(scores, labels, target="listnet").item(), 4)
     2.0317
     """
-    loss = SoftmaxLoss(
-        flavor,
-        target=target,
-        generator=generator,
-        reduction=reduction,
-    )
+    loss = SoftmaxLoss(flavor, target=target, generator=generator, reduction=reduction)
     return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
 
 
-class ListMLELoss(nn.Module):
+class ListMLELoss(ListLoss):
     r"""Negative log-likelihood of the documents in the order of their gains, under the Plackett-Luce model.
 
     .. math::  L = -\sum_{i \le k} \log \frac{e^{s_{(i)}}}{\sum_{j \ge i} e^{s_{(j)}}}
@@ -225,23 +157,22 @@ class ListMLELoss(nn.Module):
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
         Where gains come from (their order is all that counts), which documents have them, and the cut-off: with one,
-        the likelihood is that of the first k documents (top-k ListMLE). Discount, ideal and ties are of no
-        consequence. Lists without a relevant document are left out of the mean, whatever ``empty`` says.
+        the likelihood is that of the first k documents (top-k ListMLE). Discount, ideal and ties are
+        irrelevant.
     tie_order : {"random", "input"}, default "random"
         How documents of equal gain are ordered: by a new draw for each list and call, or as they stand.
     generator : torch.Generator, optional
-        Where the order is drawn from, on the device of the scores; it moves on with every call. Default torch's own
+        Where the order is drawn from, on the device of the scores; every call advances it. Default: torch's own
         generator of that device.
     reduction : {"mean", "sum", "none"}, default "mean"
-        ``mean`` over the lists that are not empty (0 if all are); ``none`` gives one loss a list, 0 for an empty one.
+        As for ``ListLoss``.
 
     Raises
     ------
     TypeError
         A parameter has the wrong type.
     ValueError
-        The tie order or the reduction is not known; or the flavor has what the loss cannot honour:
-        ``negative="allow"``, a gain table with negative entries, ``aggregate="micro"``.
+        The tie order is unknown; or as for ``ListLoss``.
 
     Notes
     -----
@@ -250,9 +181,7 @@ class ListMLELoss(nn.Module):
     Padding has no part in them; before its pull request 3827, sentence-transformers let it in as documents of score 0,
     so that the loss of a list depended on the longest list of its batch.
 
-    Half-precision scores are computed on in float32, and so is the loss. Labels that the flavor refuses raise on the
-    CPU; elsewhere, and compiled, such a list's loss is nan, as is that of a list with a score of nan or infinity.
-    Draws, compiled and of flat lists, are as in ``PlackettLuceNDCGLoss``.
+    Draws in compiled code and of flat lists are as in ``PlackettLuceNDCGLoss``.
 
     Xia et al. 2008 and 2009.
 
@@ -264,65 +193,22 @@ class ListMLELoss(nn.Module):
     0.2633
     """
 
+    weighed: ClassVar[bool] = False
+
     def __init__(
         self,
         flavor: Flavor | str = "sklearn",
         *,
-        tie_order: str = "random",
+        tie_order: TieOrder = "random",
         generator: torch.Generator | None = None,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
     ) -> None:
-        super().__init__()
-        self.flavor = at_whole_ranks(flavor_of(flavor))
-        if tie_order not in _TIE_ORDERS:
-            raise ValueError(f"tie_order must be 'random' or 'input'; got {tie_order!r}.")
+        super().__init__(flavor, reduction=reduction)
+        one_of(tie_order, "tie_order", _TIE_ORDERS)
         self.tie_order = tie_order
         self.generator = check_generator(generator)
-        self.reduction = check_reduction(reduction)
 
-    def forward(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor | None = None,
-        *,
-        indexes: Tensor | None = None,
-        offsets: Tensor | None = None,
-    ) -> Tensor:
-        """The loss of each list, reduced: arguments, result and errors as for ``ApproxNDCGLoss.forward``.
-
-        Parameters
-        ----------
-        scores : Tensor of float, shape (n_lists, n_documents)
-            Higher is better. Also flat, shape (n_rows,), or nested.
-        labels : Tensor, shape of `scores`
-            Grades.
-        mask : Tensor of bool, shape of `scores`, optional
-            Padded form only: True where the slot holds a document.
-        indexes : Tensor of int, shape (n_rows,), optional
-            Flat form only: one query id a row.
-        offsets : Tensor of int, shape (n_lists + 1,), optional
-            Flat form only, instead of `indexes`.
-
-        Returns
-        -------
-        Tensor
-            No dimension, or (n_lists,) with ``reduction="none"``.
-
-        Raises
-        ------
-        TypeError
-            An argument is not a tensor, or of a dtype that makes no sense.
-        ValueError
-            Shapes or offsets that do not go together; on the CPU, labels that the flavor refuses.
-        """
-        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets, weighed=False)
-
-    def extra_repr(self) -> str:
-        """The parameters, for ``repr``."""
-        return f"{str(self.flavor)!r}, tie_order={self.tie_order!r}, reduction={self.reduction!r}"
-
-    def _losses(self, lists: Lists) -> Tensor:
+    def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""
         clean, finite = finite_scores(lists)
         with torch.no_grad():
@@ -354,30 +240,11 @@ def list_mle_loss(
     indexes: Tensor | None = None,
     offsets: Tensor | None = None,
     flavor: Flavor | str = "sklearn",
-    tie_order: str = "random",
+    tie_order: TieOrder = "random",
     generator: torch.Generator | None = None,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
 ) -> Tensor:
-    """``ListMLELoss`` as a function; the class documents the mathematics.
-
-    Parameters
-    ----------
-    scores, labels, mask, indexes, offsets : Tensor
-        As for ``ListMLELoss.forward``.
-    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG.
-    tie_order, generator, reduction
-        As for ``ListMLELoss``.
-
-    Returns
-    -------
-    Tensor
-        No dimension, or (n_lists,) with ``reduction="none"``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for ``ListMLELoss`` and its ``forward``.
+    """``ListMLELoss`` as a function; the class documents the parameters, and its ``forward`` the tensors.
 
     Examples
     --------
@@ -386,10 +253,5 @@ def list_mle_loss(
     >>> round(list_mle_loss(scores, labels).item(), 4)
     0.2633
     """
-    loss = ListMLELoss(
-        flavor,
-        tie_order=tie_order,
-        generator=generator,
-        reduction=reduction,
-    )
+    loss = ListMLELoss(flavor, tie_order=tie_order, generator=generator, reduction=reduction)
     return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import math
+from typing import Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import softplus
 
+from ndcg_ml._checks import one_of
 from ndcg_ml._gains import discounts
 from ndcg_ml.flavor import Discount, Flavor
-from ndcg_ml.torch._discounts import discount_table
-from ndcg_ml.torch._lists import (
-    Lists,
-    above_zero,
-    at_whole_ranks,
-    check_reduction,
-    finite_scores,
-    flavor_of,
-    loss_of,
-)
+from ndcg_ml.torch._gains import discount_table
 from ndcg_ml.torch._transforms import recomputed
+from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, above_zero, finite_scores
 
 __all__ = ["LambdaNDCGLoss", "lambda_ndcg_loss"]
 
-_SCHEMES = ("lambdarank", "ndcg1", "ndcg2", "ndcg2pp", "lambda_at_k")
+Scheme = Literal["lambdarank", "ndcg1", "ndcg2", "ndcg2pp", "lambda_at_k"]
+_SCHEMES = get_args(Scheme)
 _BLOCK = 2**20
 """Pairs that are held at once."""
 
 
-class LambdaNDCGLoss(nn.Module):
+class LambdaNDCGLoss(ListLoss):
     r"""Logistic loss of pairs of documents, weighted by their part in NDCG (LambdaRank and the LambdaLoss framework).
 
     .. math::  L = \sum_{gain_i > gain_j} w_{ij} \log\left(1 + e^{-\sigma (s_i - s_j)}\right)
@@ -50,48 +45,41 @@ class LambdaNDCGLoss(nn.Module):
     Parameters
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG, its cut-off included; the discount may be a callable. Any tie rule is taken and none is used for
-        the weights: tied documents are ranked in the order in which they stand. (With averaged ranks an untrained
-        model, which scores everything alike, would have no weights to learn from.) The ideals that depend on the
-        ranking follow the rule; "docid" falls back to the input order there. Lists without a relevant document are
-        left out of the mean, whatever ``empty`` says. ``score_dtype`` is of no consequence.
+        Which NDCG, its cut-off included; the discount may be a callable. Every tie rule is accepted and ignored in the
+        weights: tied documents are ranked in the order in which they stand. (With averaged ranks an untrained model,
+        which gives every document the same score, would have no weights to learn from.)
     scheme : {"lambdarank", "ndcg1", "ndcg2", "ndcg2pp", "lambda_at_k"}, default "lambdarank"
         The weights.
     sigma : float, default 1.0
-        :math:`\sigma`, in units of one over a score difference.
+        :math:`\sigma`, in units of 1 / score difference.
     mu : float, default 10.0
-        The weight of ``ndcg2`` in ``ndcg2pp``; of no consequence otherwise. 10 is allRank's.
+        The weight of ``ndcg2`` in ``ndcg2pp``; irrelevant otherwise. allRank uses 10.
     reduction : {"mean", "sum", "none"}, default "mean"
-        ``mean`` over the lists that are not empty (0 if all are); ``none`` gives one loss a list, 0 for an empty one.
-        The loss of a list is the sum over its pairs.
+        As for ``ListLoss``. The loss of a list is the sum over its pairs.
 
     Raises
     ------
     TypeError
         A parameter has the wrong type.
     ValueError
-        The scheme or the reduction is not known; sigma or mu is not above 0; or the flavor has what a loss cannot
-        honour: ``negative="allow"`` or a gain table with negative entries (the ideal may be 0 or less),
-        ``aggregate="micro"``; under ``lambda_at_k``, a discount that is still D(1) at rank k + 1 (its weight would
-        be infinite).
+        The scheme is unknown; sigma or mu is not above 0; under ``lambda_at_k``, the discount is still D(1) at rank
+        k + 1 (its weight would be infinite); or as for ``ListLoss``.
 
     Notes
     -----
     These losses bound 1 - NDCG (or a part of it) from above, and do not tend to it at any setting. No pair loses its
-    gradient, however wrong its order or however large its scores, and tied pairs have half the full one. There is a
-    second derivative; the weights are constant in it too.
+    gradient, however wrong its order or large its scores, and a tied pair has half the full gradient. There is a second
+    derivative, in which the weights are constant too.
 
     For n documents: O(n log n + k n) time with a cut-off, where only pairs with a document in the top k have a
-    weight, other than under ``lambda_at_k``; O(n^2) otherwise. Memory is that of about a million pairs at once, or of
+    weight (except under ``lambda_at_k``); O(n^2) otherwise. Memory is that of about a million pairs at once, or of
     one row of pairs for each list if that is more: blocks beyond the first are computed once more in the backward
     pass.
 
-    The natural logarithm is taken, and no factor of the list size: allRank's default is log2 (divide ours by ln 2),
-    and rax and TF-Ranking multiply the weights by the padded list size. With a cut-off, ``ndcg2`` is TF-Ranking's
-    ``DCGLambdaWeight`` with smooth_fraction 0, and ``lambda_at_k`` is its ``DCGLambdaWeightV2`` and rax's
-    ``dcg2_lambdaweight``. Half-precision scores are computed on in float32, and so is the loss. Labels that the
-    flavor refuses raise on the CPU; elsewhere, and compiled, such a list's loss is nan, as is that of a list with a
-    score of nan or infinity.
+    The logarithm is the natural one, and there is no factor of the list size: allRank's default is log2 (divide ours by
+    ln 2), and rax and TF-Ranking multiply the weights by the padded list size. With a cut-off, ``ndcg2`` is
+    TF-Ranking's ``DCGLambdaWeight`` with smooth_fraction 0, and ``lambda_at_k`` is its ``DCGLambdaWeightV2`` and rax's
+    ``dcg2_lambdaweight``.
 
     Burges et al. 2006; Wang et al. 2018; Jagerman et al. 2022.
 
@@ -112,15 +100,13 @@ class LambdaNDCGLoss(nn.Module):
         self,
         flavor: Flavor | str = "sklearn",
         *,
-        scheme: str = "lambdarank",
+        scheme: Scheme = "lambdarank",
         sigma: float = 1.0,
         mu: float = 10.0,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
     ) -> None:
-        super().__init__()
-        self.flavor = at_whole_ranks(flavor_of(flavor))
-        if scheme not in _SCHEMES:
-            raise ValueError(f"scheme must be one of {', '.join(map(repr, _SCHEMES))}; got {scheme!r}.")
+        super().__init__(flavor, reduction=reduction)
+        one_of(scheme, "scheme", _SCHEMES)
         k = self.flavor.k
         discount, base = self.flavor.discount, self.flavor.discount_base
         if scheme == "lambda_at_k" and k is not None and not _falls_by(k + 1, discount, base):
@@ -129,56 +115,10 @@ class LambdaNDCGLoss(nn.Module):
                 f"at r = {k + 1} under discount={discount!r}. Choose another scheme or a larger k."
             )
         self.scheme = scheme
-        self.sigma = above_zero("sigma", sigma)
-        self.mu = above_zero("mu", mu)
-        self.reduction = check_reduction(reduction)
+        self.sigma = above_zero(sigma, "sigma")
+        self.mu = above_zero(mu, "mu")
 
-    def forward(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor | None = None,
-        *,
-        indexes: Tensor | None = None,
-        offsets: Tensor | None = None,
-    ) -> Tensor:
-        """The loss of each list, reduced: arguments, result and errors as for ``ApproxNDCGLoss.forward``.
-
-        Parameters
-        ----------
-        scores : Tensor of float, shape (n_lists, n_documents)
-            Higher is better. Also flat, shape (n_rows,), or nested.
-        labels : Tensor, shape of `scores`
-            Grades.
-        mask : Tensor of bool, shape of `scores`, optional
-            Padded form only: True where the slot holds a document.
-        indexes : Tensor of int, shape (n_rows,), optional
-            Flat form only: one query id a row.
-        offsets : Tensor of int, shape (n_lists + 1,), optional
-            Flat form only, instead of `indexes`.
-
-        Returns
-        -------
-        Tensor
-            No dimension, or (n_lists,) with ``reduction="none"``.
-
-        Raises
-        ------
-        TypeError
-            An argument is not a tensor, or of a dtype that makes no sense.
-        ValueError
-            Shapes or offsets that do not go together; on the CPU, labels that the flavor refuses.
-        """
-        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets)
-
-    def extra_repr(self) -> str:
-        """The parameters, for ``repr``."""
-        return (
-            f"{str(self.flavor)!r}, scheme={self.scheme!r}, sigma={self.sigma}, mu={self.mu}, "
-            f"reduction={self.reduction!r}"
-        )
-
-    def _losses(self, lists: Lists) -> Tensor:
+    def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""
         clean, finite = finite_scores(lists)
         order = torch.where(lists.ranked, clean.detach(), -math.inf).argsort(dim=-1, descending=True, stable=True)
@@ -202,31 +142,12 @@ def lambda_ndcg_loss(
     indexes: Tensor | None = None,
     offsets: Tensor | None = None,
     flavor: Flavor | str = "sklearn",
-    scheme: str = "lambdarank",
+    scheme: Scheme = "lambdarank",
     sigma: float = 1.0,
     mu: float = 10.0,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
 ) -> Tensor:
-    """``LambdaNDCGLoss`` as a function; the class documents the mathematics.
-
-    Parameters
-    ----------
-    scores, labels, mask, indexes, offsets : Tensor
-        As for ``LambdaNDCGLoss.forward``.
-    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG.
-    scheme, sigma, mu, reduction
-        As for ``LambdaNDCGLoss``.
-
-    Returns
-    -------
-    Tensor
-        No dimension, or (n_lists,) with ``reduction="none"``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for ``LambdaNDCGLoss`` and its ``forward``.
+    """``LambdaNDCGLoss`` as a function; the class documents the parameters, and its ``forward`` the tensors.
 
     Examples
     --------
@@ -235,13 +156,7 @@ def lambda_ndcg_loss(
     >>> round(lambda_ndcg_loss(scores, labels, flavor="ndcg[gain=exponential]").item(), 4)
     0.9523
     """
-    loss = LambdaNDCGLoss(
-        flavor,
-        scheme=scheme,
-        sigma=sigma,
-        mu=mu,
-        reduction=reduction,
-    )
+    loss = LambdaNDCGLoss(flavor, scheme=scheme, sigma=sigma, mu=mu, reduction=reduction)
     return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
 
 
@@ -253,7 +168,7 @@ def _falls_by(rank: int, discount: Discount, base: float) -> bool:
 
 
 def _all_blocks(
-    flavor: Flavor, scores: Tensor, weight: Tensor, valid: Tensor, scheme: str, sigma: float, mu: float
+    flavor: Flavor, scores: Tensor, weight: Tensor, valid: Tensor, scheme: Scheme, sigma: float, mu: float
 ) -> Tensor:
     """The loss of each list, whose documents stand as they are ranked."""
     width = scores.shape[-1]
@@ -281,7 +196,7 @@ def _pairs(
     k: int | None,
     upper: slice,
     lower: slice,
-    scheme: str,
+    scheme: Scheme,
     sigma: float,
     mu: float,
 ) -> Tensor:
@@ -298,7 +213,7 @@ def _pairs(
     return (torch.where(counted, pair, 0.0) * softplus(-torch.where(counted, gap, 0.0))).sum((-2, -1))
 
 
-def _factor(discount: Tensor, k: int | None, scheme: str, mu: float, upper: slice, lower: slice) -> Tensor:
+def _factor(discount: Tensor, k: int | None, scheme: Scheme, mu: float, upper: slice, lower: slice) -> Tensor:
     """What the ranks add to the weight of a pair: each pair once, unless ordered pairs are meant."""
     width = discount.numel() - 2
     rank = torch.arange(1, width + 1, device=discount.device)

@@ -1,4 +1,4 @@
-"""What may be wrong with the data: counted on the device, said on the host.
+"""Faults in the data: counted on the device, reported on the host.
 
 Looking at data makes the host wait for the device. The kernel therefore counts each kind of fault and computes on
 without it; the caller decides when to look.
@@ -14,9 +14,9 @@ from torch import Tensor
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._transforms import any_of
 
-__all__ = ["PROBLEMS", "refusal", "refuse"]
+__all__ = ["FAULTS", "refusal", "refuse"]
 
-PROBLEMS = (
+FAULTS = (
     "unjudged",
     "infinite",
     "negative",
@@ -36,7 +36,7 @@ def refuse(flavor: Flavor, counts: Tensor, labels: str = "labels", scores: str =
     ----------
     flavor : Flavor
     counts : Tensor of int
-        How often each of ``PROBLEMS`` occurred.
+        How often each of ``FAULTS`` occurred.
     labels, scores : str
         What the caller's parameters are called.
 
@@ -53,20 +53,20 @@ def refuse(flavor: Flavor, counts: Tensor, labels: str = "labels", scores: str =
 
 
 def refusal(flavor: Flavor, counts: Sequence[int], labels: str = "labels", scores: str = "scores") -> str | None:
-    """What to say about the first kind of fault that was counted; None if there is none.
+    """The message about the first kind of fault that was counted; None if there is none.
 
     Parameters
     ----------
     flavor : Flavor
     counts : sequence of int
-        How often each of ``PROBLEMS`` occurred.
+        How often each of ``FAULTS`` occurred.
     labels, scores : str
         What the caller's parameters are called.
     """
-    found = next((name for name, count in zip(PROBLEMS, counts, strict=True) if count), None)
+    found = next((name for name, count in zip(FAULTS, counts, strict=True) if count), None)
     if found is None:
         return None
-    n = counts[PROBLEMS.index(found)]
+    n = counts[FAULTS.index(found)]
     table = len(flavor.gain) if isinstance(flavor.gain, tuple) else 0
     grades = f"from 0 to {table - 1}" if flavor.off_table == "raise" else ">= 0"
     return {
@@ -79,7 +79,7 @@ def refusal(flavor: Flavor, counts: Sequence[int], labels: str = "labels", score
         "Raise max_grade to the top of the grade scale.",
         "off_table": f"{labels} must hold integer grades {grades} for a gain table of {table} entries; "
         f"got {n} others. Extend the table, or use gain='linear' or 'exponential', which take any label.",
-        "repeated_ids": f"doc_id must not repeat within a query; got {n} documents whose id is not their own. "
+        "repeated_ids": f"doc_id must not repeat within a query; got {n} documents whose id another one has too. "
         "Remove the duplicate documents.",
         "nan_scores": f"{scores} must not hold NaN, which has no place in a ranking; got {n}. "
         "Find out why the model produced them; -inf ranks last.",

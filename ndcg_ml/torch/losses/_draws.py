@@ -5,16 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["check_generator", "check_samples", "gumbel", "normal", "uniform"]
-
-
-def check_samples(samples: int) -> int:
-    """A number of samples."""
-    if isinstance(samples, bool) or not isinstance(samples, int):
-        raise TypeError(f"samples must be a whole number; got {samples!r} of type {type(samples).__name__}.")
-    if samples < 1:
-        raise ValueError(f"samples must be 1 or more; got {samples}.")
-    return samples
+__all__ = ["check_generator", "gumbel", "normal", "uniform"]
 
 
 def check_generator(generator: torch.Generator | None) -> torch.Generator | None:

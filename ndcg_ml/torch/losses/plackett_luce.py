@@ -6,66 +6,61 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from ndcg_ml._checks import whole_number
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._discounts import discount_table
-from ndcg_ml.torch._draws import check_generator, check_samples, gumbel
-from ndcg_ml.torch._lists import Lists, at_whole_ranks, check_reduction, finite_scores, flavor_of, loss_of
+from ndcg_ml.torch._gains import discount_table
+from ndcg_ml.torch.losses._draws import check_generator, gumbel
+from ndcg_ml.torch.losses._loss import DirectLoss, Reduction
 
 __all__ = ["PlackettLuceNDCGLoss", "plackett_luce_ndcg_loss"]
 
 
-class PlackettLuceNDCGLoss(nn.Module):
+class PlackettLuceNDCGLoss(DirectLoss):
     r"""1 - expected NDCG of a ranking drawn from the Plackett-Luce model of the scores, with an unbiased gradient.
 
     .. math::  L = 1 - E_\pi \sum_{x \le k} D(x)\, \frac{gain(y_{\pi(x)})}{IDCG}, \qquad
                P(\pi) = \prod_x \frac{e^{s_{\pi(x)}}}{\sum_{z \ge x} e^{s_{\pi(z)}}}
 
-    The model draws the first document in proportion to :math:`e^s`, the second likewise from those that are left,
-    and so on. Value and gradient are means over `samples` such rankings (PL-Rank-3); the mean of either over many
+    The model draws the first document in proportion to :math:`e^s`, the second in the same way from those that are
+    left, and so on. Value and gradient are means over `samples` such rankings (PL-Rank-3); the mean of either over many
     calls is the exact one.
 
     Parameters
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG, its cut-off included; the discount may be a callable, since whole ranks are all that is asked of
-        it. Any tie rule is taken: tied documents are drawn alike, so that as the scores are scaled up L tends to 1 -
-        NDCG of ``ties="average"`` (the ideals that depend on the ranking follow the rule; "docid" falls back to the
-        input order there). Lists without a relevant document are left out of the mean, whatever ``empty`` says.
-        ``score_dtype`` is of no consequence.
+        Which NDCG, its cut-off included; the discount may be a callable, because only whole ranks are needed. Every tie
+        rule is accepted and ignored: tied documents are equally likely to be drawn, so that as the scores are scaled up
+        L tends to 1 - NDCG of ``ties="average"``.
     samples : int, default 16
-        Rankings drawn a list. The variance of value and gradient falls as one over it.
+        Rankings drawn per list. The variance of value and gradient is proportional to 1 / `samples`.
     generator : torch.Generator, optional
-        Where the rankings are drawn from, on the device of the scores; it moves on with every call. Default torch's
+        Where the rankings are drawn from, on the device of the scores; every call advances it. Default: torch's
         own generator of that device.
     reduction : {"mean", "sum", "none"}, default "mean"
-        ``mean`` over the lists that are not empty (0 if all are); ``none`` gives one loss a list, 0 for an empty one.
+        As for ``ListLoss``.
 
     Raises
     ------
     TypeError
         A parameter has the wrong type.
     ValueError
-        There is no sample; the reduction is not known; or the flavor has what a loss cannot honour:
-        ``negative="allow"`` or a gain table with negative entries (the ideal may be 0 or less), ``aggregate="micro"``.
-        When called: a callable discount is negative at a rank of the lists.
+        `samples` is below 1; or as for ``ListLoss``. When called: a callable discount is negative at a rank of the
+        lists.
 
     Notes
     -----
-    For n documents and S samples: O(S n log n) time, O(S n) memory in the forward pass, of which one number a
+    For n documents and S samples: O(S n log n) time, O(S n) memory in the forward pass, of which one number per
     document is kept. There is no temperature: scale the scores to draw rankings closer to their order. The value
     alone is a sampled metric, flat in the scores almost everywhere; the gradient is that of its expectation, so that
     finite differences do not show it. It has no second derivative: a backward pass through the gradient raises a
     RuntimeError.
 
     Compiled, the draws are part of the graph if there is no `generator`; with one the graph breaks there, which
-    ``fullgraph=True`` refuses. inductor draws other numbers than eager code does from the same seed, unless its
-    ``fallback_random`` is set. Flat lists of very different lengths are drawn for in groups of similar length, so that
-    one seed gives them other rankings than their padded form.
-
-    Half-precision scores are computed on in float32, and so is the loss. Labels that the flavor refuses raise on the
-    CPU; elsewhere, and compiled, such a list's loss is nan, as is that of a list with a score of nan or infinity.
+    ``fullgraph=True`` refuses. From the same seed, inductor draws other numbers than eager code, unless its
+    ``fallback_random`` is set. Flat lists of very different lengths draw in groups of similar length, so that one seed
+    gives them other rankings than their padded form.
 
     Oosterhuis 2021 and 2022.
 
@@ -89,71 +84,23 @@ class PlackettLuceNDCGLoss(nn.Module):
         *,
         samples: int = 16,
         generator: torch.Generator | None = None,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
     ) -> None:
-        super().__init__()
-        self.flavor = at_whole_ranks(flavor_of(flavor))
-        self.samples = check_samples(samples)
+        super().__init__(flavor, reduction=reduction)
+        self.samples = whole_number(samples, "samples")
         self.generator = check_generator(generator)
-        self.reduction = check_reduction(reduction)
 
-    def forward(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor | None = None,
-        *,
-        indexes: Tensor | None = None,
-        offsets: Tensor | None = None,
-    ) -> Tensor:
-        """The loss of each list, reduced: arguments, result and errors as for ``ApproxNDCGLoss.forward``.
-
-        Parameters
-        ----------
-        scores : Tensor of float, shape (n_lists, n_documents)
-            Higher is better. Also flat, shape (n_rows,), or nested.
-        labels : Tensor, shape of `scores`
-            Grades.
-        mask : Tensor of bool, shape of `scores`, optional
-            Padded form only: True where the slot holds a document.
-        indexes : Tensor of int, shape (n_rows,), optional
-            Flat form only: one query id a row.
-        offsets : Tensor of int, shape (n_lists + 1,), optional
-            Flat form only, instead of `indexes`.
-
-        Returns
-        -------
-        Tensor
-            No dimension, or (n_lists,) with ``reduction="none"``.
-
-        Raises
-        ------
-        TypeError
-            An argument is not a tensor, or of a dtype that makes no sense.
-        ValueError
-            Shapes or offsets that do not go together; on the CPU, labels that the flavor refuses;
-            a callable discount that is negative at a rank of the lists.
-        """
-        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets)
-
-    def extra_repr(self) -> str:
-        """The parameters, for ``repr``."""
-        return f"{str(self.flavor)!r}, samples={self.samples}, reduction={self.reduction!r}"
-
-    def _losses(self, lists: Lists) -> Tensor:
-        """The loss of each list."""
-        clean, finite = finite_scores(lists)
-        discount = discount_table(self.flavor, clean.shape[-1], clean.dtype, clean.device)[1:]
+    def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
+        """Mean NDCG of the rankings that are drawn, with the gradient of its expectation."""
+        discount = discount_table(self.flavor, scores.shape[-1], scores.dtype, scores.device)[1:]
         if self.flavor.k is not None:
-            discount = torch.where(torch.arange(discount.numel(), device=clean.device) < self.flavor.k, discount, 0.0)
+            discount = torch.where(torch.arange(discount.numel(), device=scores.device) < self.flavor.k, discount, 0.0)
         if callable(self.flavor.discount) and bool((discount < 0).any()):
             raise ValueError(
                 f"flavor.discount must not be negative in PlackettLuceNDCGLoss; {self.flavor.discount!r} is at some "
                 f"rank up to {discount.numel()}. Cut the list off at a smaller k."
             )
-        noise = gumbel(clean, self.samples, self.generator)
-        surrogate = _expected_ndcg(clean, lists.weight, lists.ranked, discount, noise)
-        return torch.where(finite, 1.0 - surrogate, math.nan)
+        return _expected_ndcg(scores, weight, ranked, discount, gumbel(scores, self.samples, self.generator))
 
 
 def plackett_luce_ndcg_loss(
@@ -166,28 +113,9 @@ def plackett_luce_ndcg_loss(
     flavor: Flavor | str = "sklearn",
     samples: int = 16,
     generator: torch.Generator | None = None,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
 ) -> Tensor:
-    """``PlackettLuceNDCGLoss`` as a function; the class documents the mathematics.
-
-    Parameters
-    ----------
-    scores, labels, mask, indexes, offsets : Tensor
-        As for ``PlackettLuceNDCGLoss.forward``.
-    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG.
-    samples, generator, reduction
-        As for ``PlackettLuceNDCGLoss``.
-
-    Returns
-    -------
-    Tensor
-        No dimension, or (n_lists,) with ``reduction="none"``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for ``PlackettLuceNDCGLoss`` and its ``forward``.
+    """``PlackettLuceNDCGLoss`` as a function; the class documents the parameters, and its ``forward`` the tensors.
 
     Examples
     --------
@@ -197,12 +125,7 @@ def plackett_luce_ndcg_loss(
     >>> round(plackett_luce_ndcg_loss(scores, labels, samples=100_000, generator=generator).item(), 2)
     0.17
     """
-    loss = PlackettLuceNDCGLoss(
-        flavor,
-        samples=samples,
-        generator=generator,
-        reduction=reduction,
-    )
+    loss = PlackettLuceNDCGLoss(flavor, samples=samples, generator=generator, reduction=reduction)
     return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
 
 
@@ -250,11 +173,11 @@ class _PLRank(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad, _):  # type: ignore[no-untyped-def]
         scores, gradient = ctx.saved_tensors
-        return _Slopes.apply(grad, gradient, scores), None, None, None, None  # type: ignore[no-untyped-call]
+        return _DrawnSlopes.apply(grad, gradient, scores), None, None, None, None  # type: ignore[no-untyped-call]
 
 
-class _Slopes(torch.autograd.Function):
-    """The estimate of the gradient: `scores` only tie it to the graph, where it would pass for a constant."""
+class _DrawnSlopes(torch.autograd.Function):
+    """The estimate of the gradient. `scores` only tie it to the graph, which would otherwise take it for a constant."""
 
     generate_vmap_rule = True
 
@@ -270,7 +193,7 @@ class _Slopes(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, ...]:
         raise RuntimeError(
             "PlackettLuceNDCGLoss has no second derivative; got a backward pass through its gradient "
-            "(create_graph=True). Take ApproxNDCGLoss(method='dense'), or Stochastic around it."
+            "(create_graph=True). Use ApproxNDCGLoss(method='dense'), or Stochastic around it."
         )
 
 

@@ -5,23 +5,16 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import pad
 
+from ndcg_ml._checks import whole_number
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._discounts import discount_table
+from ndcg_ml.torch._gains import discount_table
 from ndcg_ml.torch._kernel import Runs, expected_discounts, rank, tied_runs
 from ndcg_ml.torch._layout import Padded
-from ndcg_ml.torch._lists import (
-    Lists,
-    above_zero,
-    at_whole_ranks,
-    check_reduction,
-    finite_scores,
-    flavor_of,
-    loss_of,
-)
 from ndcg_ml.torch._transforms import recomputed
+from ndcg_ml.torch.losses._loss import DirectLoss, Reduction, above_zero
 
 __all__ = ["NeuralNDCGLoss", "neural_ndcg_loss"]
 
@@ -29,7 +22,7 @@ _BLOCK = 2**22
 """Entries of the matrix that are held at once."""
 
 
-class NeuralNDCGLoss(nn.Module):
+class NeuralNDCGLoss(DirectLoss):
     r"""1 - NDCG of a softly sorted list, which tends to 1 - NDCG of the flavor as the temperature tends to 0.
 
     .. math::  L = 1 - \sum_{i \le k} D(i) \sum_j P_{ij} \frac{gain(y_j)}{IDCG}, \qquad
@@ -41,43 +34,37 @@ class NeuralNDCGLoss(nn.Module):
     Parameters
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG, its cut-off included; the discount may be a callable, since whole ranks are all that is asked of
-        it. Any tie rule is taken: tied documents share their ranks equally, so that on tied scores the limit is the
-        NDCG of ``ties="average"`` (with `straight_through` the value follows the rule itself; the ideals that depend
-        on the ranking always do; "docid" falls back to the input order). Lists without a relevant document are left
-        out of the mean, whatever ``empty`` says. ``score_dtype`` is of no consequence to the soft value.
+        Which NDCG, its cut-off included; the discount may be a callable, because only whole ranks are needed. Every tie
+        rule is accepted: tied documents share their ranks equally, so that on tied scores the limit is the NDCG of
+        ``ties="average"``. With `straight_through` the value follows the rule itself ("docid" falls back to the order
+        of the input), and ``score_dtype`` too.
     temperature : float, default 1.0
         T, in units of score differences; smaller is closer to NDCG and flatter away from the ties.
     sinkhorn : int, default 0
-        Rounds of column and row scaling. 50 is what NeuralNDCG takes. The number is fixed, because a tolerance would
+        Rounds of column and row scaling. NeuralNDCG uses 50. The number is fixed, because a tolerance would
         make the loss of a list depend on the other lists of its batch.
     straight_through : bool, default False
         Whether the value is the exact 1 - NDCG, while the gradient remains that of the soft one.
     reduction : {"mean", "sum", "none"}, default "mean"
-        ``mean`` over the lists that are not empty (0 if all are); ``none`` gives one loss a list, 0 for an empty one.
+        As for ``ListLoss``.
 
     Raises
     ------
     TypeError
         A parameter has the wrong type.
     ValueError
-        The temperature is not above 0; sinkhorn is below 0; the reduction is not known; or the flavor has what a loss
-        cannot honour: ``negative="allow"`` or a gain table with negative entries (the ideal may be 0 or less),
-        ``aggregate="micro"``.
+        The temperature is not above 0; sinkhorn is below 0; or as for ``ListLoss``.
 
     Notes
     -----
     For n documents, without Sinkhorn: O(n log n + k n) time, and memory of k n numbers at most, beyond four million
     of which the rows are computed in blocks, and once more in the backward pass. With Sinkhorn: the matrix itself, n
-    times n, and two vectors a round; each round takes two products of the matrix with a vector.
+    times n, and two vectors per round; each round computes two products of the matrix with a vector.
 
     The exponents are sums of terms of one sign, taken from the gaps between neighbours in the ranking, so that
     neither long lists nor large scores cost float32 its digits. Where scores are tied the gradient is the symmetric
     one. There is a second derivative, by blocks and with Sinkhorn too; with `straight_through` it is that of the soft
     value.
-
-    Half-precision scores are computed on in float32, and so is the loss. Labels that the flavor refuses raise on the
-    CPU; elsewhere, and compiled, such a list's loss is nan, as is that of a list with a score of nan or infinity.
 
     Grover et al. 2019 (NeuralSort), Swezey et al. 2021 (PiRank), Pobrotyn and Bialobrzeski 2021 (NeuralNDCG; their
     "transposed" form is the same function).
@@ -102,81 +89,26 @@ class NeuralNDCGLoss(nn.Module):
         temperature: float = 1.0,
         sinkhorn: int = 0,
         straight_through: bool = False,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
     ) -> None:
-        super().__init__()
-        self.flavor = at_whole_ranks(flavor_of(flavor))
-        self.temperature = above_zero("temperature", temperature)
-        if isinstance(sinkhorn, bool) or not isinstance(sinkhorn, int):
-            raise TypeError(
-                f"sinkhorn must be a whole number of rounds; got {sinkhorn!r} of type {type(sinkhorn).__name__}. "
-                "NeuralNDCG takes 50, and 0 is PiRank."
-            )
-        if sinkhorn < 0:
-            raise ValueError(f"sinkhorn must be a number of rounds, 0 or more; got {sinkhorn}.")
+        super().__init__(flavor, reduction=reduction)
         if not isinstance(straight_through, bool):
             raise TypeError(f"straight_through must be True or False; got {straight_through!r}.")
-        self.sinkhorn = sinkhorn
+        self.temperature = above_zero(temperature, "temperature")
+        self.sinkhorn = whole_number(sinkhorn, "sinkhorn", least=0)
         self.straight_through = straight_through
-        self.reduction = check_reduction(reduction)
 
-    def forward(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor | None = None,
-        *,
-        indexes: Tensor | None = None,
-        offsets: Tensor | None = None,
-    ) -> Tensor:
-        """The loss of each list, reduced: arguments, result and errors as for ``ApproxNDCGLoss.forward``.
-
-        Parameters
-        ----------
-        scores : Tensor of float, shape (n_lists, n_documents)
-            Higher is better. Also flat, shape (n_rows,), or nested.
-        labels : Tensor, shape of `scores`
-            Grades.
-        mask : Tensor of bool, shape of `scores`, optional
-            Padded form only: True where the slot holds a document.
-        indexes : Tensor of int, shape (n_rows,), optional
-            Flat form only: one query id a row.
-        offsets : Tensor of int, shape (n_lists + 1,), optional
-            Flat form only, instead of `indexes`.
-
-        Returns
-        -------
-        Tensor
-            No dimension, or (n_lists,) with ``reduction="none"``.
-
-        Raises
-        ------
-        TypeError
-            An argument is not a tensor, or of a dtype that makes no sense.
-        ValueError
-            Shapes or offsets that do not go together; on the CPU, labels that the flavor refuses.
-        """
-        return loss_of(self.flavor, self._losses, self.reduction, scores, labels, mask, indexes, offsets)
-
-    def extra_repr(self) -> str:
-        """The parameters, for ``repr``."""
-        return (
-            f"{str(self.flavor)!r}, temperature={self.temperature}, sinkhorn={self.sinkhorn}, "
-            f"straight_through={self.straight_through}, reduction={self.reduction!r}"
-        )
-
-    def _losses(self, lists: Lists) -> Tensor:
-        """The loss of each list."""
-        clean, finite = finite_scores(lists)
-        surrogate = self._surrogate(clean, lists.weight, lists.ranked)
+    def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
+        """Smooth NDCG of each list, from the gain at each rank; the discounts of the documents are never formed."""
+        surrogate = self._surrogate(scores, weight, ranked)
         if self.straight_through:
             with torch.no_grad():
-                hard = self._hard(clean, lists.weight, lists.ranked)
+                hard = self._hard(scores, weight, ranked)
             surrogate = surrogate + (hard - surrogate.detach())
-        return torch.where(finite, 1.0 - surrogate, math.nan)
+        return surrogate
 
     def _surrogate(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
-        """Smooth NDCG of each list; all scores are finite."""
+        """Smooth NDCG of each list."""
         width = scores.shape[-1]
         order = torch.where(valid, scores.detach(), -math.inf).argsort(dim=-1, descending=True, stable=True)
         ranked, weight, present = scores.gather(-1, order), weight.gather(-1, order), valid.gather(-1, order)
@@ -185,7 +117,7 @@ class NeuralNDCGLoss(nn.Module):
         discount = torch.where(present, discount, 0.0)
         depth = width if self.flavor.k is None else min(self.flavor.k, width)
         if self.sinkhorn:
-            matrix = _rows(ranked, present, runs, 0, width, self.temperature)
+            matrix = _rows_of_matrix(ranked, present, runs, 0, width, self.temperature)
             of_row, of_column = _scaling(matrix, present, self.sinkhorn)
             at_rank = of_row * _times(matrix, of_column * weight)
             return (discount * at_rank)[..., :depth].sum(-1)
@@ -218,28 +150,9 @@ def neural_ndcg_loss(
     temperature: float = 1.0,
     sinkhorn: int = 0,
     straight_through: bool = False,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
 ) -> Tensor:
-    """``NeuralNDCGLoss`` as a function; the class documents the mathematics.
-
-    Parameters
-    ----------
-    scores, labels, mask, indexes, offsets : Tensor
-        As for ``NeuralNDCGLoss.forward``.
-    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG.
-    temperature, sinkhorn, straight_through, reduction
-        As for ``NeuralNDCGLoss``.
-
-    Returns
-    -------
-    Tensor
-        No dimension, or (n_lists,) with ``reduction="none"``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for ``NeuralNDCGLoss`` and its ``forward``.
+    """``NeuralNDCGLoss`` as a function; the class documents the parameters, and its ``forward`` the tensors.
 
     Examples
     --------
@@ -249,11 +162,7 @@ def neural_ndcg_loss(
     0.3156
     """
     loss = NeuralNDCGLoss(
-        flavor,
-        temperature=temperature,
-        sinkhorn=sinkhorn,
-        straight_through=straight_through,
-        reduction=reduction,
+        flavor, temperature=temperature, sinkhorn=sinkhorn, straight_through=straight_through, reduction=reduction
     )
     return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
 
@@ -269,12 +178,12 @@ def _block(
     temperature: float,
 ) -> Tensor:
     """What ranks start + 1, ..., stop add to the smooth NDCG."""
-    rows = _rows(ranked, present, runs, start, stop, temperature)
+    rows = _rows_of_matrix(ranked, present, runs, start, stop, temperature)
     at_rank = _times(rows, weight)
     return (discount[..., start:stop] * at_rank).sum(-1)
 
 
-def _rows(ranked: Tensor, present: Tensor, runs: Runs, start: int, stop: int, temperature: float) -> Tensor:
+def _rows_of_matrix(ranked: Tensor, present: Tensor, runs: Runs, start: int, stop: int, temperature: float) -> Tensor:
     """Rows start + 1, ..., stop of P; columns in the order of the ranking."""
     exponents: Tensor = _Exponents.apply(  # type: ignore[no-untyped-call]
         ranked, runs.before, runs.upto, start, stop, temperature
@@ -293,7 +202,7 @@ def _times(matrix: Tensor, vector: Tensor) -> Tensor:
 def _scaling(matrix: Tensor, present: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
     """Factors of the rows and of the columns after so many rounds.
 
-    Only the factors change from round to round, so that the matrix is kept once, not once a round.
+    Only the factors change from round to round, so that the matrix is kept once, not once per round.
     """
     of_row = present.to(matrix.dtype)
     of_column = of_row

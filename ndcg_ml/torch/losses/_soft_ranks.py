@@ -14,22 +14,23 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from ndcg_ml.torch._kernel import working_dtype
 
-__all__ = ["STEPS", "dense_soft_ranks", "fast_soft_ranks", "tail"]
+__all__ = ["STEPS", "Step", "dense_soft_ranks", "fast_soft_ranks", "tail"]
 
-STEPS = ("logistic", "laplace")
+Step = Literal["logistic", "laplace"]
+STEPS: tuple[Step, ...] = get_args(Step)
 _BLOCK = 16
 # Relative error of the step 2 / 5.83^M: 1e-15 and 1e-9. The slope's is larger, 3e-13 and 2e-7.
 _TERMS = {torch.float64: 20, torch.float32: 12}
 
 
-def tail(step: str, n_terms: int) -> tuple[float, ...]:
+def tail(step: Step, n_terms: int) -> tuple[float, ...]:
     """The coefficients c_1, ..., c_M of exp(-d), ..., exp(-M d) in F(-d) for d >= 0.
 
     The Laplace step has one. With z = exp(-d) the logistic step is z / (1 + z), and is taken as z p(z) with the
@@ -56,7 +57,7 @@ def tail(step: str, n_terms: int) -> tuple[float, ...]:
 _TAILS = {(step, dtype): tail(step, n_terms) for step in STEPS for dtype, n_terms in _TERMS.items()}
 
 
-def dense_soft_ranks(scores: Tensor, valid: Tensor, temperature: float, step: str) -> Tensor:
+def dense_soft_ranks(scores: Tensor, valid: Tensor, temperature: float, step: Step) -> Tensor:
     """Smooth ranks over all pairs, differentiable any number of times; 1 where `valid` is not set.
 
     Parameters
@@ -73,7 +74,7 @@ def dense_soft_ranks(scores: Tensor, valid: Tensor, temperature: float, step: st
     return torch.where(valid, ranks, 1.0)
 
 
-def fast_soft_ranks(scores: Tensor, valid: Tensor, temperature: float, step: str) -> Tensor:
+def fast_soft_ranks(scores: Tensor, valid: Tensor, temperature: float, step: Step) -> Tensor:
     """The same by scans, differentiable once; time n log n and memory n.
 
     All ranks of a list with a score that is not finite are nan.
@@ -82,14 +83,14 @@ def fast_soft_ranks(scores: Tensor, valid: Tensor, temperature: float, step: str
     return ranks
 
 
-def _step(x: Tensor, step: str) -> Tensor:
+def _step(x: Tensor, step: Step) -> Tensor:
     if step == "logistic":
         return torch.sigmoid(x)
     # clamp passes the gradient at its bound, so that tied documents have the slope 1/2 that both sides tend to.
     return torch.where(x > 0, 1.0 - 0.5 * torch.exp(-x.clamp(min=0.0)), 0.5 * torch.exp(x.clamp(max=0.0)))
 
 
-def _slope(x: Tensor, step: str) -> Tensor:
+def _slope(x: Tensor, step: Step) -> Tensor:
     if step == "logistic":
         behind = torch.sigmoid(-x.abs())  # 1 - sigmoid(x) has no digits where sigmoid(x) is close to 1
         return behind * (1.0 - behind)
@@ -100,7 +101,7 @@ class _SoftRanks(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(scores: Tensor, valid: Tensor, temperature: float, step: str) -> Tensor:
+    def forward(scores: Tensor, valid: Tensor, temperature: float, step: Step) -> Tensor:
         # A rank is a difference of large sums, and float32 has no digits to spare: float64, where there is any.
         blocks, order, counted = _in_blocks(scores.to(working_dtype(scores.device)), valid)
         one = counted.to(blocks.dtype)
@@ -123,16 +124,16 @@ class _SoftRanks(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
         scores, valid = ctx.saved_tensors
-        return _Slopes.apply(grads[0], scores, valid, ctx.temperature, ctx.step), None, None, None  # type: ignore[no-untyped-call]
+        return _RankSlopes.apply(grads[0], scores, valid, ctx.temperature, ctx.step), None, None, None  # type: ignore[no-untyped-call]
 
 
-class _Slopes(torch.autograd.Function):
+class _RankSlopes(torch.autograd.Function):
     """The gradient of the ranks: d/ds_k sum_i g_i r_i = sum_i F'((s_i - s_k) / T) (g_i - g_k) / T."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(grad: Tensor, scores: Tensor, valid: Tensor, temperature: float, step: str) -> Tensor:
+    def forward(grad: Tensor, scores: Tensor, valid: Tensor, temperature: float, step: Step) -> Tensor:
         blocks, order, counted = _in_blocks(scores.to(working_dtype(scores.device)), valid)
         one = counted.to(blocks.dtype)
         g = torch.where(counted, _blocked(grad.gather(-1, order), 0.0), 0.0).to(blocks.dtype)
@@ -168,15 +169,15 @@ def _in_blocks(scores: Tensor, valid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     missing = -ordered.shape[-1] % _BLOCK
     if missing:
         ordered = torch.cat([ordered, ordered[..., -1:].expand(*ordered.shape[:-1], missing)], -1)
-    return _rows(ordered), order, _blocked(valid.gather(-1, order), False)
+    return _as_blocks(ordered), order, _blocked(valid.gather(-1, order), False)
 
 
 def _blocked(values: Tensor, fill: float | bool) -> Tensor:
     missing = -values.shape[-1] % _BLOCK
-    return _rows(torch.nn.functional.pad(values, (0, missing), value=fill))
+    return _as_blocks(torch.nn.functional.pad(values, (0, missing), value=fill))
 
 
-def _rows(values: Tensor) -> Tensor:
+def _as_blocks(values: Tensor) -> Tensor:
     return values.reshape(*values.shape[:-1], values.shape[-1] // _BLOCK, _BLOCK)
 
 

@@ -1,0 +1,256 @@
+"""What the metric keeps: sums over whole queries, or the rows of queries that arrive in pieces.
+
+The sums are computed by the NumPy kernel where the tensors are on the CPU, because it ranks several times faster than
+torch can sort, and otherwise by torch's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import pad
+
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.prepared import prepare
+from ndcg_ml.torch._faults import FAULTS, refuse
+from ndcg_ml.torch._inputs import a_tensor, read_batch, refuse_other_device, refuse_unless_whole
+from ndcg_ml.torch._kernel import evaluate, working_dtype
+
+__all__ = [
+    "Cutoffs",
+    "Rows",
+    "Sums",
+    "host_looks",
+    "ids_of_lists",
+    "joined",
+    "no_sums",
+    "rows_of",
+    "sums_of_batch",
+    "sums_of_rows",
+]
+
+Cutoffs = tuple[int | None, ...]
+
+
+# -- sums ------------------------------------------------------------------------------------------------------------
+
+
+class Sums(NamedTuple):
+    """Counts are int64. All but `n_queries` and `problems` have one entry per cut-off."""
+
+    n_queries: Tensor
+    n_empty: Tensor
+    problems: Tensor
+    """How often each of ``FAULTS`` occurred."""
+    ndcg_sum: Tensor
+    dcg_sum: Tensor
+    idcg_sum: Tensor
+
+
+def no_sums(ks: Cutoffs, device: torch.device | None = None) -> Sums:
+    """Of no query at all."""
+
+    def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> Tensor:
+        return torch.zeros(shape, dtype=dtype, device=device)
+
+    real = torch.float64 if device is None else working_dtype(device)
+    sums = (zeros(len(ks), dtype=real) for _ in range(3))
+    return Sums(zeros(), zeros(len(ks)), zeros(len(FAULTS)), *sums)
+
+
+def host_looks(preds: Tensor) -> bool:
+    """Whether the host may look at the data, and need not wait for it."""
+    return preds.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def sums_of_batch(
+    flavor: Flavor, ks: Cutoffs, preds: Any, target: Any, indexes: Any, mask: Any
+) -> tuple[Sums, Tensor | None] | None:
+    """The sums of the queries of one update, and the ids of its flat form; None if there is no query.
+
+    There is one id per query where the host looks at the data. Elsewhere there is one per row, sorted, because only the
+    device knows which are equal.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ndcg_ml.torch.ndcg``; faults in data at which the host does not look are counted in `problems`.
+    """
+    on_host = host_sums(flavor, ks, preds, target, indexes, mask)
+    if on_host is not None:
+        return on_host
+    batch = read_batch(flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
+    if batch is None:
+        return None
+    ids = None if batch.rows is None else indexes.detach().long()[batch.rows]
+    sums = _on_device(flavor, ks, batch.layout, batch.scores, batch.labels, batch.listed)
+    if host_looks(preds):
+        refuse(flavor, sums.problems, labels="target", scores="preds")
+        ids = None if ids is None else ids.unique_consecutive()
+    return sums, ids
+
+
+def sums_of_rows(flavor: Flavor, ks: Cutoffs, rows: Rows) -> Sums:
+    """The sums of the queries whose rows these are; their faults are counted in `problems`."""
+    if rows.ids.numel() == 0:
+        return no_sums(ks, rows.ids.device)
+    if host_looks(rows.preds) and bool(rows.listed.all()):
+        on_host = host_sums(flavor, ks, rows.preds, rows.target, rows.ids, None)
+        if on_host is not None:
+            return on_host[0]
+    batch = read_batch(flavor, rows.preds, rows.target, indexes=rows.ids)
+    assert batch is not None
+    return _on_device(flavor, ks, batch.layout, batch.scores, batch.labels, rows.listed[batch.rows])
+
+
+def _on_device(flavor: Flavor, ks: Cutoffs, layout: Any, scores: Tensor, labels: Tensor, listed: Tensor) -> Sums:
+    result = evaluate(flavor, ks, layout, scores, labels, listed)
+    exists = layout.exists.unsqueeze(-1)
+    counted = exists & ~result.empty
+    averaged = counted if flavor.empty == "skip" else exists
+    return Sums(
+        exists.sum(),
+        (exists & result.empty).sum(0),
+        result.faults,
+        torch.where(averaged, result.ndcg, 0.0).sum(0),
+        torch.where(counted, result.dcg, 0.0).sum(0),
+        torch.where(counted, result.idcg, 0.0).sum(0),
+    )
+
+
+def host_sums(
+    flavor: Flavor, ks: Cutoffs, preds: Any, target: Any, indexes: Any, mask: Any
+) -> tuple[Sums, Tensor | None] | None:
+    """The sums of a batch that is on the CPU and in order, and the ids of its flat form, one per query.
+
+    None where it is not: on a device, nested, being compiled, or anything that would have to be refused. The torch
+    kernel takes over there, and refuses in its own words.
+    """
+    if torch.compiler.is_compiling() or not (_plain(preds) and _plain(target)):
+        return None
+    if preds.shape != target.shape or preds.ndim == 0 or preds.numel() == 0:
+        return None
+    flat = preds.ndim == 1
+    companion, other = (indexes, mask) if flat else (mask, indexes)
+    if other is not None or (flat and companion is None):
+        return None
+    if companion is not None:
+        if not _plain(companion) or companion.shape != preds.shape:
+            return None
+        if (companion.dtype == torch.bool) == flat or companion.is_floating_point():
+            return None
+    shape = (-1,) if flat else (-1, preds.shape[-1])
+    scores, labels = _array(preds).reshape(shape), _array(target).reshape(shape)
+    try:
+        if flat:
+            prepared = prepare(labels, qid=companion.numpy(), flavor=flavor, k=ks)
+        else:
+            given = None if companion is None else companion.numpy().reshape(shape)
+            prepared = prepare(labels, mask=given, flavor=flavor, k=ks)
+        totals = prepared.totals(scores)
+        ndcg, empty = totals.ndcg(flavor)
+        dcg, idcg = totals.in_units_of_gain()
+    except (TypeError, ValueError):
+        return None
+    counted = ~empty
+    averaged = np.where(counted, ndcg, 0.0) if flavor.empty == "skip" else ndcg
+    sums = (averaged, np.where(counted, dcg, 0.0), np.where(counted, idcg, 0.0))
+    ids = prepared.queries.groups.ids
+    return Sums(
+        torch.as_tensor(len(ndcg)),
+        torch.as_tensor(empty.sum(axis=0)),
+        torch.zeros(len(FAULTS), dtype=torch.int64),
+        *(torch.as_tensor(values.sum(axis=0)) for values in sums),
+    ), None if ids is None else torch.from_numpy(ids.astype(np.int64))
+
+
+def _plain(value: Any) -> bool:
+    return (
+        isinstance(value, Tensor)
+        and value.device.type == "cpu"
+        and not value.is_nested
+        and value.layout == torch.strided
+        and not value.is_complex()
+    )
+
+
+def _array(tensor: Tensor) -> NDArray[Any]:
+    tensor = tensor.detach()
+    # NumPy has neither bfloat16 nor the 8-bit floats; float32 holds their values exactly.
+    exotic = tensor.is_floating_point() and tensor.dtype not in (torch.float16, torch.float32, torch.float64)
+    array: NDArray[Any] = (tensor.float() if exotic else tensor).resolve_neg().numpy()
+    return array
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+
+
+class Rows(NamedTuple):
+    """Rows of queries that arrive in pieces: kept as they came, scored when all are there."""
+
+    preds: Tensor
+    target: Tensor
+    ids: Tensor
+    listed: Tensor
+    """False for padding, and for a row that only stands for a query without documents."""
+
+
+def ids_of_lists(preds: Tensor, indexes: object) -> Tensor:
+    """The ids of padded lists, one per list, in one dimension.
+
+    Raises
+    ------
+    TypeError
+        They are not a tensor of integers.
+    ValueError
+        There is not one per list.
+    """
+    ids = refuse_unless_whole(a_tensor(indexes, "indexes"), "indexes", "one query id per list")
+    leading = tuple(preds.shape[:-1])
+    if tuple(ids.shape) != leading:
+        raise ValueError(
+            f"indexes of padded input must have one query id per list, shape {leading}, the shape of preds without its "
+            f"last dimension; got {tuple(ids.shape)}. If there is one per row, write indexes[..., 0], or flatten preds "
+            "and target to one dimension."
+        )
+    refuse_other_device(ids, "indexes", preds, "preds")
+    return ids.detach().reshape(-1).to(torch.int64, copy=True)
+
+
+def rows_of(preds: Tensor, target: Tensor, ids: Tensor, mask: Tensor | None, *, drop: bool) -> Rows:
+    """A copy of the rows of an update, flat (one id per row) or padded (one id per list).
+
+    Parameters
+    ----------
+    drop : bool
+        Whether to leave padding out, which makes the host look at the mask. Otherwise padding is kept as rows that are
+        not listed.
+    """
+    preds, target = preds.detach(), target.detach()
+    if preds.ndim == 1:
+        listed = torch.ones(preds.shape, dtype=torch.bool, device=preds.device)
+        return Rows(preds.clone(), target.clone(), ids.detach().to(torch.int64, copy=True), listed)
+    mask = torch.ones_like(preds, dtype=torch.bool) if mask is None else mask.detach()
+    n_lists, width = ids.numel(), preds.shape[-1]
+    parts = [part.reshape(n_lists, width) for part in (preds, target, mask)]
+    if width == 0:  # every list must leave a row, or a query without documents would be forgotten
+        parts = [pad(part, (0, 1)) for part in parts]
+    preds, target, listed = parts
+    ids = ids[:, None].expand_as(preds)
+    if drop:
+        kept = listed.clone()
+        kept[:, 0] |= ~listed.any(-1)
+        return Rows(preds[kept], target[kept], ids[kept], listed[kept])
+    return Rows(*(part.flatten().clone() for part in (preds, target, ids, listed)))
+
+
+def joined(parts: Sequence[Tensor], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The parts one after another, as one tensor of one dimension, even if there is none."""
+    if not parts:
+        return torch.zeros(0, dtype=dtype, device=device)
+    return torch.cat([part.to(dtype=dtype, device=device) for part in parts])

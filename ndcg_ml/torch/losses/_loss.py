@@ -1,0 +1,377 @@
+"""The driver of every loss: flavor, forms of input, faults, empty lists and reduction. A loss adds what is its own."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import ClassVar, Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor, nn
+
+from ndcg_ml._checks import as_float, one_of, positive_number
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.torch._faults import FAULTS, refuse
+from ndcg_ml.torch._gains import Gains, discount_at, gains_of, judge
+from ndcg_ml.torch._inputs import in_batches, read_flavor, read_lists
+from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
+from ndcg_ml.torch._layout import Padded
+
+__all__ = [
+    "DirectLoss",
+    "ListLoss",
+    "Lists",
+    "Reduction",
+    "above_zero",
+    "finite_scores",
+    "refuse_callable_discount",
+]
+
+Reduction = Literal["mean", "sum", "none"]
+_REDUCTIONS = get_args(Reduction)
+
+
+class Lists(NamedTuple):
+    """A batch of lists, padded and read under a flavor.
+
+    Attributes
+    ----------
+    scores : Tensor of float32 or float64, shape (n_lists, n_documents)
+        In the graph; 0 where `ranked` is not set, whatever the caller's tensor holds there.
+    gains : Gains
+        In the dtype that the kernel works in; 0 where `ranked` is not set.
+    weight : Tensor, like `scores`
+        Gain over the exact ideal, outside the graph; 0 where `ranked` is not set and in empty lists. 0 for a loss that
+        does not use it.
+    ranked : Tensor of bool, like `scores`
+        Which documents are ranked.
+    empty : Tensor of bool, shape (n_lists,)
+        Lists without a relevant document.
+    faults : dict of Tensor of bool, like `scores`
+        Which slots hold a label that the flavor refuses, by kind of fault.
+    """
+
+    scores: Tensor
+    gains: Gains
+    weight: Tensor
+    ranked: Tensor
+    empty: Tensor
+    faults: dict[str, Tensor]
+
+
+class ListLoss(nn.Module):
+    """A loss of whole lists under a flavor: what every loss of ``ndcg_ml.torch`` has in common.
+
+    A loss that relaxes NDCG derives from ``DirectLoss``. Derive from this class for any other loss of lists, and define
+    ``losses``.
+
+    Parameters
+    ----------
+    flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
+        Which NDCG. Every tie rule is accepted; each loss documents its own limit on tied scores. The ideals that depend
+        on the ranking do follow the tie rule, in which "docid" falls back to the order of the input. Lists without a
+        relevant document are left out of the mean, whatever ``empty`` says. ``score_dtype`` is irrelevant, except to
+        those ideals.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        ``mean`` over the lists that are not empty (0 if all are). ``none`` returns one loss per list, 0 for an empty
+        one.
+
+    Raises
+    ------
+    TypeError
+        A parameter has the wrong type.
+    ValueError
+        The reduction is unknown; or the flavor has what no loss supports: ``negative="allow"`` or a gain table with
+        negative entries (the ideal may be 0 or less), ``aggregate="micro"``.
+
+    Notes
+    -----
+    Half-precision scores are promoted to float32, and so is the loss; autocast changes neither it nor its gradient. The
+    gradient reaches the scores of documents only, and is zero for an empty list, which stays in the graph. Labels that
+    the flavor refuses raise on the CPU. Elsewhere, in compiled code, and where ``torch.func.vmap`` maps over them, the
+    loss of their list is nan, as is that of a list with a score of nan or infinity.
+
+    Flat and nested lists are padded, to at most twice as many slots as rows and lists: where padding all of them to the
+    longest would take more, lists of similar length are padded together. Because the lengths fix shapes, this waits for
+    an accelerator and breaks a compiled graph; padded input does neither.
+    """
+
+    weighed: ClassVar[bool] = True
+    """Whether ``losses`` uses ``Lists.weight``, for which the ideal has to be sorted."""
+
+    def __init__(self, flavor: Flavor | str = "sklearn", *, reduction: Reduction = "mean") -> None:
+        super().__init__()
+        self.flavor = _with_a_loss(read_flavor(flavor))
+        one_of(reduction, "reduction", _REDUCTIONS)
+        self.reduction = reduction
+
+    def losses(self, lists: Lists) -> Tensor:
+        """The loss of each list; what a subclass defines.
+
+        Parameters
+        ----------
+        lists : Lists
+
+        Returns
+        -------
+        Tensor, shape (n_lists,)
+            nan where a score is not finite. The entry of an empty list is not used.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define losses(self, lists).")
+
+    def forward(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        mask: Tensor | None = None,
+        *,
+        indexes: Tensor | None = None,
+        offsets: Tensor | None = None,
+    ) -> Tensor:
+        """The loss of each list, reduced.
+
+        Parameters
+        ----------
+        scores : Tensor of float, shape (n_lists, n_documents)
+            Higher is better. Flat: shape (n_rows,), with `indexes` or `offsets`. Also a jagged nested tensor, shape
+            (n_lists, j).
+        labels : Tensor, shape of `scores`
+            Grades, of any real dtype.
+        mask : Tensor of bool, shape of `scores`, optional
+            Padded form only: True where the slot holds a document; the others change neither loss nor gradient,
+            whatever they hold.
+        indexes : Tensor of int, shape (n_rows,), optional
+            Flat form only: one query id per row, any values, in any order.
+        offsets : Tensor of int, shape (n_lists + 1,), optional
+            Flat form only, instead of `indexes`: list q is the rows ``offsets[q]:offsets[q + 1]``.
+
+        Returns
+        -------
+        Tensor
+            float64 for scores of float64, otherwise float32. No dimension, or (n_lists,) with ``reduction="none"``;
+            there lists given by `indexes` stand in the order in which they first appear.
+
+        Raises
+        ------
+        TypeError
+            An argument is not a tensor, scores are not floats, mask is not bool, or indexes or offsets are not
+            integers.
+        ValueError
+            Shapes that do not match; offsets that do not run from 0 to the number of rows; on the CPU, labels that the
+            flavor refuses.
+        """
+        batches, places = in_batches(scores, labels, mask, indexes=indexes, offsets=offsets)
+        # Lists of very different lengths are several batches.
+        read = [self._read(*batch) for batch in batches]
+        _refuse_faults(self.flavor, read)
+        loss = torch.cat([_counted(self._losses_of(lists), lists) for lists in read])
+        if self.reduction == "none":
+            return loss if places is None else loss[places]
+        if self.reduction == "sum":
+            return loss.sum()
+        empty = torch.cat([lists.empty for lists in read])
+        return loss.sum() / (~empty).sum().clamp(min=1)
+
+    def extra_repr(self) -> str:
+        """The flavor and the parameters, for ``repr``."""
+        named = (name for name in inspect.signature(type(self)).parameters if name not in ("flavor", "generator"))
+        parameters = (f"{name}={getattr(self, name)!r}" for name in named if hasattr(self, name))
+        return ", ".join([repr(self.flavor.short_text), *parameters])
+
+    def _losses_of(self, lists: Lists) -> Tensor:
+        loss = self.losses(lists)
+        if loss.shape != lists.empty.shape:  # it would be broadcast
+            raise ValueError(
+                f"{type(self).__name__}.losses must return one loss per list, shape {tuple(lists.empty.shape)}; got "
+                f"{tuple(loss.shape)}."
+            )
+        return loss
+
+    def _read(self, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
+        """Check the arguments, and work out what does not depend on the loss."""
+        scores, labels, listed = read_lists(scores, labels, mask)
+        dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
+        with torch.no_grad():
+            gains, weight, ranked, empty, faults = _weights(self.flavor, scores.detach(), labels, listed, self.weighed)
+        # Before any arithmetic: a padded NaN times 0 is NaN.
+        clean = torch.where(ranked, scores.to(dtype), 0.0)
+        return Lists(clean, gains, weight.to(dtype), ranked, empty, faults)
+
+
+class DirectLoss(ListLoss):
+    r"""1 - NDCG with a smooth discount for each document in place of that of its rank.
+
+    .. math::  L = 1 - \sum_i \frac{gain(y_i)}{IDCG}\, d_i(s)
+
+    A relaxation of your own derives from this class and defines ``discounts``, the d of each document from the scores.
+    Where that tends to the discounts of the ranks, 1 - L tends to the flavor's NDCG. The driver handles everything
+    else, from the three forms of input to empty lists.
+
+    Parameters
+    ----------
+    flavor, reduction
+        As for ``ListLoss``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ListLoss``.
+
+    Examples
+    --------
+    SoftRank: scores have normal noise, and a document has the discount of its expected rank.
+
+    >>> import torch
+    >>> from ndcg_ml.torch.losses import DirectLoss
+    >>> class SoftRankLoss(DirectLoss):
+    ...     def __init__(self, flavor="sklearn", *, noise=1.0, reduction="mean"):
+    ...         super().__init__(flavor, reduction=reduction)
+    ...         self.noise = noise
+    ...
+    ...     def discounts(self, scores, ranked):
+    ...         gap = scores[:, None, :] - scores[:, :, None]
+    ...         ahead = torch.special.ndtr(gap / (self.noise * 2**0.5)) * ranked[:, None, :]
+    ...         return self.discount_at(0.5 + ahead.sum(-1))  # a document is half ahead of itself
+    >>> loss = SoftRankLoss("lightgbm", noise=0.01)
+    >>> loss
+    SoftRankLoss('lightgbm', noise=0.01, reduction='mean')
+    >>> round(loss(torch.tensor([[0.3, 1.2, -0.4]]), torch.tensor([[3, 1, 0]])).item(), 6)  # 1 - NDCG
+    0.29019
+    """
+
+    def discounts(self, scores: Tensor, ranked: Tensor) -> Tensor:
+        """The expected discount of each document; what a subclass defines.
+
+        Parameters
+        ----------
+        scores : Tensor of float32 or float64, shape (n_lists, n_documents)
+            In the graph, all finite. 0 where `ranked` is not set.
+        ranked : Tensor of bool, like `scores`
+            Which documents have a rank. The others must not change the discounts of these.
+
+        Returns
+        -------
+        Tensor, like `scores`
+            Finite everywhere; documents without a rank may have any.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define discounts(self, scores, ranked).")
+
+    def discount_at(self, ranks: Tensor) -> Tensor:
+        """The flavor's discount at ranks, whole or between two, differentiable; 0 beyond the cut-off k, from k + 1/2.
+
+        Parameters
+        ----------
+        ranks : Tensor of float
+            1 is the best; at least 1/2.
+
+        Returns
+        -------
+        Tensor, like `ranks`
+
+        Raises
+        ------
+        ValueError
+            The flavor's discount is a callable, which is only defined at whole ranks.
+        """
+        refuse_callable_discount(self.flavor)
+        discount = discount_at(self.flavor, ranks)
+        return discount if self.flavor.k is None else torch.where(ranks < self.flavor.k + 0.5, discount, 0.0)
+
+    def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
+        """The smooth NDCG of each list; override it where there is a shorter way than the discount of each document."""
+        discounts = self.discounts(scores, ranked)
+        if discounts.shape != scores.shape:
+            raise ValueError(
+                f"{type(self).__name__}.discounts must return one discount per document, shape {tuple(scores.shape)}; "
+                f"got {tuple(discounts.shape)}."
+            )
+        return (weight * discounts).sum(-1)
+
+    def losses(self, lists: Lists) -> Tensor:
+        """1 - ``ndcg``, nan where a score is not finite."""
+        scores, finite = finite_scores(lists)
+        return torch.where(finite, 1.0 - self.ndcg(scores, lists.weight, lists.ranked), math.nan)
+
+
+def finite_scores(lists: Lists) -> tuple[Tensor, Tensor]:
+    """The scores, 0 in the lists that have one that is not finite, and which lists have none."""
+    finite = lists.scores.detach().isfinite().all(-1)
+    return torch.where(finite.unsqueeze(-1), lists.scores, 0.0), finite
+
+
+def above_zero(value: object, name: str) -> float:
+    """A finite number above 0, of any type that is one."""
+    return positive_number(value if isinstance(value, (bool, Real)) else as_float(value) or value, name)
+
+
+def refuse_callable_discount(flavor: Flavor) -> None:
+    """Refuse a discount that is not defined between whole ranks."""
+    if callable(flavor.discount):
+        raise ValueError(
+            f"flavor.discount must be named in a loss that needs it between whole ranks; got the callable "
+            f"{flavor.discount!r}. Choose 'log2', 'ln', 'reciprocal', 'jarvelin' or 'none'."
+        )
+
+
+def _with_a_loss(flavor: Flavor) -> Flavor:
+    """The flavor, if there can be a loss of lists for it."""
+    if flavor.negative == "allow":
+        raise ValueError(
+            "flavor.negative='allow' has no loss, because its ideal may be 0 or less. Choose 'raise', 'zero' or 'drop'."
+        )
+    if isinstance(flavor.gain, tuple) and min(flavor.gain) < 0:
+        raise ValueError(
+            f"flavor.gain must not be negative in a loss, where the ideal must be above 0; got a table with "
+            f"{min(flavor.gain):g}. Shift the table."
+        )
+    if flavor.aggregate == "micro":
+        raise ValueError(
+            "flavor.aggregate='micro' is not a loss of single lists. Choose flavor.replace(aggregate='macro')."
+        )
+    return flavor
+
+
+def _refuse_faults(flavor: Flavor, read: Sequence[Lists]) -> None:
+    """Raise for labels that the flavor refuses, where looking at them stalls no device."""
+    if read[0].scores.device.type != "cpu":
+        return
+    none = torch.zeros((), dtype=torch.int64)
+    of_lists = [
+        torch.stack([lists.faults[name].sum() if name in lists.faults else none for name in FAULTS]) for lists in read
+    ]
+    refuse(flavor, torch.stack(of_lists).sum(0))
+
+
+def _counted(loss: Tensor, lists: Lists) -> Tensor:
+    """0 for an empty list, nan for one with labels that the flavor refuses."""
+    # nan says that a score was not finite, in an empty list too.
+    loss = torch.where(lists.empty & ~loss.isnan(), 0.0, loss)
+    refused = torch.stack(list(lists.faults.values())).any(0).any(-1)
+    return torch.where(refused, math.nan, loss)
+
+
+def _weights(
+    flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, weighed: bool
+) -> tuple[Gains, Tensor, Tensor, Tensor, dict[str, Tensor]]:
+    """Gains, gain over ideal, which documents take part, which lists are empty, and labels at fault."""
+    layout = Padded(scores.shape[0], scores.shape[1], scores.device)
+    judgements = judge(flavor, labels, listed)
+    ranked = ranked_documents(flavor, judgements, None)
+    gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
+    of_ranked = replace(gains, gain=torch.where(ranked, gains.gain, 0.0))
+    best_first = flavor.ideal in ("global", "recall") and flavor.ideal_depth == "all" and not callable(flavor.discount)
+    if not weighed and best_first and not needs_ranking(flavor):  # the best gain, at rank 1, decides alone
+        pool = ranked if flavor.ideal == "recall" else judgements.judged
+        empty = ~((gains.gain > 0) & pool).any(-1)
+        return of_ranked, torch.zeros_like(gains.gain), ranked, empty, judgements.faults
+    ranking = rank(flavor, layout, scores, ranked, gains.gain, None) if needs_ranking(flavor) else None
+    ks = (flavor.k,)
+    table = table_for(flavor, ks, layout, labels)
+    idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
+    empty = ~(idcg > 0)
+    counted = ranked & ~empty & ~too_short(flavor, ks, layout, ranked)
+    weight = torch.where(counted, gains.gain / torch.where(empty, 1.0, idcg), 0.0)
+    return of_ranked, weight, ranked, empty.squeeze(-1), judgements.faults
