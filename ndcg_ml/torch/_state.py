@@ -20,6 +20,7 @@ from ndcg_ml.prepared import prepare
 from ndcg_ml.torch._faults import FAULTS, refuse
 from ndcg_ml.torch._inputs import a_tensor, read_batch, refuse_other_device, refuse_unless_whole
 from ndcg_ml.torch._kernel import evaluate, working_dtype
+from ndcg_ml.torch._layout import Layout
 
 __all__ = [
     "Cutoffs",
@@ -108,7 +109,7 @@ def sums_of_rows(flavor: Flavor, ks: Cutoffs, rows: Rows) -> Sums:
     return _on_device(flavor, ks, batch.layout, batch.scores, batch.labels, rows.listed[batch.rows])
 
 
-def _on_device(flavor: Flavor, ks: Cutoffs, layout: Any, scores: Tensor, labels: Tensor, listed: Tensor) -> Sums:
+def _on_device(flavor: Flavor, ks: Cutoffs, layout: Layout, scores: Tensor, labels: Tensor, listed: Tensor) -> Sums:
     result = evaluate(flavor, ks, layout, scores, labels, listed)
     exists = layout.exists.unsqueeze(-1)
     counted = exists & ~result.empty

@@ -253,8 +253,11 @@ class SplitQueries(MetricMachine):
         self.seen[at] = (qid, (*grades, grade), (*scores, score))
 
 
-# torchmetrics warns when compute is called before update, as these do.
-pytestmark = pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
+# torchmetrics warns when compute is called before update, and the metric when there is no reset after it, as here.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning"),
+    pytest.mark.filterwarnings("ignore::ndcg_ml.torch.EpochWarning"),
+]
 SETTINGS = settings(max_examples=40, stateful_step_count=12)
 TestPartialEvaluation = PartMachine.TestCase
 TestPartialEvaluation.settings = SETTINGS

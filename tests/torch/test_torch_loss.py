@@ -303,6 +303,7 @@ def test_it_compiles_without_a_graph_break():
         ({"temperature": 0}, ValueError, "temperature must be a finite number > 0; got 0"),
         ({"temperature": math.nan}, ValueError, "temperature must be a finite number > 0"),
         ({"temperature": "1"}, TypeError, "temperature must be one number > 0; got '1' of type str"),
+        ({"temperature": torch.tensor(0.0)}, ValueError, "temperature must be a finite number > 0; got 0.0"),
         ({"cut_temperature": None}, TypeError, "cut_temperature must be one number > 0; got None"),
         ({"cut_temperature": -1.0}, ValueError, "cut_temperature must be a finite number > 0; got -1.0"),
         ({"reduction": "avg"}, ValueError, "reduction must be one of 'mean', 'sum', 'none'; got 'avg'"),

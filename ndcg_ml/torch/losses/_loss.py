@@ -304,7 +304,8 @@ def finite_scores(lists: Lists) -> tuple[Tensor, Tensor]:
 
 def above_zero(value: object, name: str) -> float:
     """A finite number above 0, of any type that is one."""
-    return positive_number(value if isinstance(value, (bool, Real)) else as_float(value) or value, name)
+    number = None if isinstance(value, Real) else as_float(value)  # of a tensor, for one
+    return positive_number(value if number is None else number, name)
 
 
 def refuse_callable_discount(flavor: Flavor) -> None:
