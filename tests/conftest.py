@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Mypy reads it; to run it would raise the errors that it shows.
+collect_ignore = ["typed_usage.py"]
+
 # tests/ is on the path, for oracle.py and its like. Its folder torch/ must not pass for PyTorch where that is missing.
 _torch = importlib.util.find_spec("torch")
 if _torch is not None and _torch.origin is None:
