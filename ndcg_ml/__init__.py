@@ -9,13 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ndcg_ml._identify import Identification, identify
-from ndcg_ml.explain import Explanation, explain_difference
 from ndcg_ml.flavor import PRESETS, Flavor
-from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
 from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.result import Evaluation, PerQuery
-from ndcg_ml.runs import RunEvaluation, RunPerQuery, evaluate_run
 from ndcg_ml.score import dcg_score, evaluate, evaluate_ranked, ndcg_score
 
 if TYPE_CHECKING:
@@ -24,6 +20,10 @@ if TYPE_CHECKING:
     from ndcg_ml import sklearn as sklearn
     from ndcg_ml import torch as torch
     from ndcg_ml import xgboost as xgboost
+    from ndcg_ml._identify import Identification, identify
+    from ndcg_ml.explain import Explanation, explain_difference
+    from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
+    from ndcg_ml.runs import RunEvaluation, RunPerQuery, evaluate_run
 
 __version__ = "0.1.0"
 
@@ -51,14 +51,25 @@ __all__ = [
     "prepare",
 ]
 
-_ROOMS = ("catboost", "lightgbm", "sklearn", "torch", "xgboost")
+_MODULES = ("catboost", "explain", "lightgbm", "parts", "readers", "runs", "sklearn", "torch", "xgboost")
+# What ndcg_score does not need is imported when it is first used: it would double the time that the import takes.
+_LATER = {
+    "explain": ("Explanation", "explain_difference"),
+    "_identify": ("Identification", "identify"),
+    "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"),
+    "runs": ("RunEvaluation", "RunPerQuery", "evaluate_run"),
+}
+_ROOM_OF = {name: room for room, names in _LATER.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _MODULES:
         return import_module(f"ndcg_ml.{name}")
+    if name in _ROOM_OF:
+        found = globals()[name] = getattr(import_module(f"ndcg_ml.{_ROOM_OF[name]}"), name)
+        return found
     raise AttributeError(f"module 'ndcg_ml' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOMS})
+    return sorted({*globals(), *_MODULES, *_ROOM_OF})

@@ -60,6 +60,22 @@ def test_the_rooms_are_listed_and_loaded_when_asked_for():
         _ = ndcg_ml.tensorflow
 
 
+def test_what_a_score_does_not_need_is_loaded_when_it_is_first_used():
+    code = """
+import sys, ndcg_ml
+later = ("explain", "_identify", "parts", "runs", "readers")
+print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
+print(set(ndcg_ml.__all__) <= set(dir(ndcg_ml)))
+print(ndcg_ml.identify.__name__, ndcg_ml.identify is ndcg_ml._identify.identify, ndcg_ml.runs.align.__name__)
+print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
+"""
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[]", "True", "identify True align", "['_identify', 'runs', 'readers']"]
+    with pytest.raises(AttributeError, match="has no attribute 'evaluate_everything'"):
+        ndcg_ml.evaluate_everything  # noqa: B018
+
+
 @pytest.mark.parametrize(
     ("room", "missing", "message"),
     [
