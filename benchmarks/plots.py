@@ -44,7 +44,7 @@ def _against_peers(report: dict[str, Any], path: Path) -> None:
 
 
 def _growth(report: dict[str, Any], path: Path) -> None:
-    """Nanoseconds a row over the cut-off, for each shape."""
+    """Nanoseconds per row over the cut-off, for each shape."""
     from matplotlib import pyplot as plt
 
     lines: dict[str, dict[str, float]] = {}
@@ -56,7 +56,7 @@ def _growth(report: dict[str, Any], path: Path) -> None:
     for name, by_k in lines.items():
         axes.plot(list(by_k), list(by_k.values()), marker="o", label=name)
     axes.set_xlabel("cut-off k")
-    axes.set_ylabel("ns a row, prepared, 1 thread")
+    axes.set_ylabel("ns per row, prepared, 1 thread")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=8)
     axes.grid(alpha=0.3)

@@ -42,7 +42,7 @@ Cutoffs: TypeAlias = "Sequence[int | None]"
 Filled: TypeAlias = "tuple[Block, FloatArray]"
 """A block with the gains in its slots."""
 
-# Selecting the top of a row beats sorting the row when at most one slot in this many is needed.
+# Selecting the best slots is faster than sorting when at most one slot in this many is needed.
 _SELECT_BELOW = 3
 
 
