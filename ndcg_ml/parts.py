@@ -124,11 +124,13 @@ class PartialEvaluation:
     def __str__(self) -> str:
         if not self.n_queries:
             return f"no queries\n{self.flavor}"
-        values = self.value
-        lines = [
-            f"ndcg{at_cutoff(k)} = {value:.6f}"
-            for k, value in (values.items() if isinstance(values, dict) else [(self.ks[0], values)])
-        ]
+        try:
+            values = self.value
+        except ValueError as error:  # merged with others, it may have one
+            lines = [f"no value: {error}"]
+        else:
+            by_k = values.items() if isinstance(values, dict) else [(self.ks[0], values)]
+            lines = [f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in by_k]
         n_empty = "-".join(str(n) for n in sorted({min(self.empties), max(self.empties)}))
         lines.append(f"{self.n_queries} queries, {n_empty} empty; {self.n_docs} documents")
         lines.append(str(self.flavor))

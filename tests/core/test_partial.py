@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pickle
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -642,6 +643,14 @@ ODD: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@pytest.mark.parametrize("arguments", [{"flavor": "sklearn[empty=skip]"}, {"query_weight": [0]}])
+def test_a_part_without_a_value_can_be_printed(arguments: dict[str, Any]) -> None:
+    part = evaluate_part([0, 0], [1, 2], qid=[7, 7], **arguments)
+    with pytest.raises(ValueError, match=r"nothing to average|above 0 for at least one"):
+        _ = part.value
+    assert re.match(r"no value: .*\n1 queries, 1 empty; 2 documents\nndcg", str(part))
+
+
 @given(st.data())
 def test_a_changed_text_is_refused_or_is_a_part(data: st.DataObject) -> None:
     flavor = data.draw(flavors(callables=False))
@@ -713,6 +722,8 @@ def test_a_stream_may_be_cut_anywhere(at: list[int], kind: str) -> None:
 
 DAYS = np.array(["2026-01-01", "2026-01-02", "2026-01-03"], dtype="M8[D]")
 NUL = [b"\x01", b"\x01\0", b"\x01\0\0"]
+# NumPy has no strings of variable width before 2.0.
+VARIABLE_WIDTH = "T" if hasattr(np.dtypes, "StringDType") else "U5"
 PIECES: dict[str, list[Any]] = {
     "int32, int64, uint8": [np.array([1, 2], "i4"), np.array([2, 2], "i8"), np.array([2, 3], "u1")],
     "int64, uint64": [np.array([1, 2**62 + 1]), np.array([2**62 + 1, 2**62 + 2], "u8")],
@@ -720,7 +731,7 @@ PIECES: dict[str, list[Any]] = {
     "int, objects": [np.array([1, 2]), np.array([2, 2], dtype=object)],
     "objects around 2^63": [np.array([-5, 2**63 + 1], dtype=object), np.array([2**63 + 1, 2**63], dtype=object)],
     "float32, float64": [np.array([1.5, 2.5], "f4"), np.array([2.5, 3.5])],
-    "U1, U5, T": [np.array(["a", "b"]), np.array(["b", "bcdef"]), np.array(["bcdef", "c"], dtype="T")],
+    "U1, U5, T": [np.array(["a", "b"]), np.array(["b", "bcdef"]), np.array(["bcdef", "c"], dtype=VARIABLE_WIDTH)],
     "U1, objects": [np.array(["a", "b"]), np.array(["b", "b\0"], dtype=object)],
     "S1, objects": [np.array([b"a", b"b"]), np.array([b"b", b"b\0"], dtype=object)],
     "seconds, nanoseconds": [DAYS[:2].astype("M8[s]"), DAYS[1:].astype("M8[ns]")],
