@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,11 +11,6 @@ from hypothesis import HealthCheck, settings
 
 # Mypy reads it; to run it would raise the errors that it shows.
 collect_ignore = ["typed_usage.py"]
-
-# tests/ is on the path, for oracle.py and its like. Its folder torch/ must not pass for PyTorch where that is missing.
-_torch = importlib.util.find_spec("torch")
-if _torch is not None and _torch.origin is None:
-    sys.modules["torch"] = None  # type: ignore[assignment]
 
 # The same draws in every run, so that what passes here passes there; NDCG_ML_EXPLORE=1 draws anew each time.
 settings.register_profile(
