@@ -16,9 +16,10 @@ INTRODUCTION = """\
 
 Written by `python -m reliability.report` from the records in `reliability/results/`; each names the command that
 repeats it. These are the long runs. Shorter ones are part of the test suite: fuzzed inputs
-(`tests/engines/test_fuzz.py`), sequences of updates, merges, resets and copies (`tests/pytorch/test_state_machine.py`),
-hostile arrays (`tests/core/test_hostile_arrays.py`), threads and forks (`tests/core/test_threads.py`), processes
-(`tests/pytorch/test_torch_distributed.py`) and engines (`tests/engines/test_engines.py`, `tests/engines/test_spark.py`).
+(`tests/engines/test_fuzz.py`), sequences of updates, merges, resets and copies
+(`tests/pytorch/test_state_machine.py`), hostile arrays (`tests/core/test_hostile_arrays.py`), threads and forks
+(`tests/core/test_threads.py`), processes (`tests/pytorch/test_torch_distributed.py`) and engines
+(`tests/engines/test_engines.py`, `tests/engines/test_spark.py`).
 """
 
 

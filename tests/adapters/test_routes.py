@@ -7,6 +7,15 @@ holds a label that is NaN. Streams, torch's metric and scikit-learn's scorers ta
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("sklearn")
+pytest.importorskip("lightgbm")
+pytest.importorskip("xgboost")
+pytest.importorskip("catboost")
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +24,6 @@ from typing import Any, NamedTuple
 
 import lightgbm as lgb
 import numpy as np
-import pytest
 import sklearn
 import torch
 import xgboost as xgb

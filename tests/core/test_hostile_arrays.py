@@ -436,7 +436,7 @@ def test_document_ids_of_several_types_are_refused(ids):
         ndcg_score(y, y, doc_id=ids, **shape)
 
 
-@pytest.mark.parametrize("missing", [None, math.nan, np.datetime64("NaT")])
+@pytest.mark.parametrize("missing", [None, math.nan, np.datetime64("NaT", "s")])
 @pytest.mark.parametrize("name", ["qid", "doc_id"])
 @pytest.mark.parametrize("part", [False, True], ids=["an id", "a part of an id"])
 def test_a_missing_id_is_called_missing(missing, name, part):

@@ -198,7 +198,7 @@ def test_ids_are_neither_cut_nor_read_as_numbers(tmp_path):
     assert "a\0" in result.per_query.qid.tolist()
 
 
-@pytest.mark.parametrize("missing", [None, math.nan, np.datetime64("NaT")], ids=str)
+@pytest.mark.parametrize("missing", [None, math.nan, np.datetime64("NaT", "s")], ids=str)
 def test_a_missing_id_is_refused_as_such(missing):
     for qrels, run, source in (
         ({"q1": {"d1": 1}, missing: {"d1": 1}}, RUN, "topic ids of qrels"),
