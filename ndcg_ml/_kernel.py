@@ -68,9 +68,9 @@ class Workspace:
 # -- from blocks to DCG ------------------------------------------------------------------------------------------------
 
 
-def fill(groups: Groups, gains: FloatArray, padding: float = 0.0) -> list[Filled]:
-    """The blocks of a layout with the gains in their slots."""
-    return [(block, block.gather(gains, padding, np.empty)) for block in groups.blocks()]
+def fill(groups: Groups, gains: FloatArray) -> list[Filled]:
+    """The blocks of a layout with the gains in their slots; padding gains 0."""
+    return [(block, block.gather(gains, 0.0, np.empty)) for block in groups.blocks()]
 
 
 def gathered(blocks: Sequence[Filled], scores: Scores, space: Workspace) -> Iterator[tuple[Block, FloatArray, Scores]]:
