@@ -206,18 +206,19 @@ class Progress:
 
     def __call__(self, now: Queries) -> int:
         """The number of improvements, this round included."""
-        if self._best is None or self._is_better(now, self._best):
-            self._best = now
-            self.n_improvements += 1
-        return self.n_improvements
-
-    def _is_better(self, now: Queries, best: Queries) -> bool:
-        counted = (now.share > 0) & (best.share > 0)
-        n_counted = int(counted.sum())
+        n_counted = int(np.count_nonzero(now.share))
         if n_counted < 2:
             raise ValueError(
                 f"min_delta='noise' needs at least two validation queries that count; got {n_counted}. Hold out more "
                 "queries, or pass a number."
             )
-        both = paired(best.ndcg[counted], now.ndcg[counted], now.share[counted])
-        return both.difference > both.standard_error
+        if self._best is None or _is_better(now, self._best):
+            self._best = now
+            self.n_improvements += 1
+        return self.n_improvements
+
+
+def _is_better(now: Queries, best: Queries) -> bool:
+    counted = (now.share > 0) & (best.share > 0)
+    both = paired(best.ndcg[counted], now.ndcg[counted], now.share[counted])
+    return both.difference > both.standard_error

@@ -168,6 +168,9 @@ class _Recorder:
         self._eval = ndcg
         self._recorded: list[Queries] = []
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Recorder:
+        return self  # LGBMRanker.fit copies its eval_metric, and the callback must see what the copy records
+
     def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         totals = self._eval.totals(a, b, weight, group)
         ndcg, share, _ = totals.shares(self._eval.flavor, self._eval.ks[0])
