@@ -67,15 +67,13 @@ class Interval:
     n_resamples: int | None
 
     def __str__(self) -> str:
-        return f"{self.value:.6f} ({self.low:.6f} to {self.high:.6f}; {self.how_text()})"
+        return f"{self.value:.6f} ({self.low:.6f} to {self.high:.6f}; {self.how_text()}; {self.n_queries} queries)"
 
     def how_text(self) -> str:
-        """How it was made, in words."""
-        how = "t interval"
-        if self.n_resamples is not None:
-            name = {"bca": "BCa", "percentile": "percentile"}[self.method]
-            how = f"{name} bootstrap, {self.n_resamples} resamples"
-        return f"{100 * self.confidence:g} %, {how} of {self.n_queries} queries"
+        """The confidence and the method, in words."""
+        how = {"bca": "BCa bootstrap", "percentile": "percentile bootstrap", "t": "t interval"}[self.method]
+        resamples = "" if self.n_resamples is None else f", {self.n_resamples} resamples"
+        return f"{100 * self.confidence:g} %, {how}{resamples}"
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------
@@ -145,6 +143,12 @@ class Means:
         """The means."""
         mean: FloatArray = (self.weight * self.values).sum(axis=0)
         return mean
+
+    def std(self) -> FloatArray:
+        """The standard deviations of the queries, with n - 1."""
+        n = self.n_queries
+        variance: FloatArray = (self.weight * (self.values - self.mean()) ** 2).sum(axis=0) * n / (n - 1)
+        return np.sqrt(variance)
 
     def influence(self) -> FloatArray:
         """How far each query pulls each mean: its weight times its distance from the mean."""
@@ -225,10 +229,13 @@ class Spread:
         """Whether no query pulls the value anywhere, to rounding."""
         return bool(np.abs(self.influence).max() * self.influence.size <= SAME)
 
-    def interval(self, confidence: float, method: Method) -> Interval:
-        """The confidence interval of two or more queries; of no width where all of them are the same."""
+    def interval(self, confidence: float, method: Method, value: float | None = None) -> Interval:
+        """The confidence interval of two or more queries; of no width where all of them are the same.
+
+        `value` is the value as it was reported, where rounding may have made it another.
+        """
         n = self.influence.size
-        low = high = self.value
+        low = high = value = self.value if value is None else value
         if not self.is_constant:
             if self.draws is None:
                 reach = t_quantile(confidence, n - 1) * self.standard_error
@@ -239,7 +246,7 @@ class Spread:
                     tails = self._corrected(self.draws, tails)
                 low, high = np.quantile(self.draws, tails).tolist()
         return Interval(
-            value=self.value,
+            value=value,
             low=low,
             high=high,
             confidence=confidence,

@@ -286,6 +286,8 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
     reach = max(0.0, z + normal_quantile(chance))
     deviations = reach * deviation / size
     needed = deviations * deviations + z * z / 2
-    if needed > 2**53:
-        raise ValueError(f"difference must be larger: one of {size:g} takes more than 2^53 queries to see.")
+    if math.isinf(needed):
+        raise ValueError(
+            f"difference must be larger: one of {size:g} takes more queries to see than float64 can count."
+        )
     return max(2, math.ceil(needed))
