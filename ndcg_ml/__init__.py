@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ndcg_ml._compare import Comparison, Difference, compare
     from ndcg_ml._identify import Identification, identify
     from ndcg_ml._means import Interval
+    from ndcg_ml._slices import Slice, Slices
     from ndcg_ml.explain import Explanation, explain_difference
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
     from ndcg_ml.runs import RunEvaluation, RunPerQuery, evaluate_run
@@ -43,6 +44,8 @@ __all__ = [
     "Prepared",
     "RunEvaluation",
     "RunPerQuery",
+    "Slice",
+    "Slices",
     "compare",
     "dcg_score",
     "evaluate",
@@ -62,6 +65,7 @@ _MODULES = ("catboost", "explain", "lightgbm", "parts", "readers", "runs", "skle
 _LATER = {
     "_compare": ("Comparison", "Difference", "compare"),
     "_means": ("Interval",),
+    "_slices": ("Slice", "Slices"),
     "explain": ("Explanation", "explain_difference"),
     "_identify": ("Identification", "identify"),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"),

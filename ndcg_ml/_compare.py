@@ -86,7 +86,7 @@ class Difference:
         return self.p_holm <= 1 - self.interval.confidence
 
     def queries_needed(self, difference: float | None = None, power: float = 0.8) -> int:
-        r"""How many queries it takes to see a difference of a given size.
+        """How many queries it takes to see a difference of a given size.
 
         Parameters
         ----------
@@ -108,10 +108,11 @@ class Difference:
 
         Notes
         -----
-        .. math::  n = (z_{1-\alpha/2} + z_{power})^2 \sigma^2 / \delta^2 + z_{1-\alpha/2}^2 / 2
+            n = ((z + z_power) deviation / difference)^2 + z^2 / 2
 
-        The last term makes up for the unknown deviation: W. Guenther, Sample size formulas for normal theory t tests,
-        The American Statistician 35(4), 1981.
+        with z the normal quantile of (1 + confidence)/2, z_power that of the power, and the standard deviation of the
+        queries' differences. The last term makes up for not knowing it: W. Guenther, Sample size formulas for normal
+        theory t tests, The American Statistician 35(4), 1981.
         """
         size = self.difference if difference is None else difference
         return queries_needed(self._deviation, size, power, self.interval.confidence)
@@ -350,7 +351,8 @@ def _probability(value: float, digits: int) -> str:
 
 
 def _in_latex(text: str) -> str:
-    escapes = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": "$<$", ">": "$>$"}
+    words = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde", "<": "less", ">": "greater", "|": "bar"}
+    escapes = {each: f"\\text{word}{{}}" for each, word in words.items()}
     return "".join(escapes.get(each, f"\\{each}" if each in "&%$#_{}" else each) for each in text)
 
 
@@ -456,8 +458,14 @@ def compare(
     named = _names(systems, names)
     if all(isinstance(each, Evaluation) for each in systems):
         of_scores: dict[str, Any] = {
-            **{"y_true": y_true, "flavor": flavor, "qid": qid, "group": group, "mask": mask},
-            **{"retrieved": retrieved, "doc_id": doc_id, "query_weight": query_weight},
+            "y_true": y_true,
+            "flavor": flavor,
+            "qid": qid,
+            "group": group,
+            "mask": mask,
+            "retrieved": retrieved,
+            "doc_id": doc_id,
+            "query_weight": query_weight,
         }
         given = [name for name, value in of_scores.items() if value is not None]
         if given:
@@ -591,12 +599,12 @@ def _matched(
         there, row = ~absent[:, i], rows[~absent[:, i], i]
         values[there, i], share[there, i], weight[there, i] = ndcg[row], counts[row], each.per_query.weight[row]
     counts_here = share > 0
-    unknown = absent | (counts_here & np.isnan(values)) | (~counts_here & counts_here.any(axis=1)[:, None])
-    known = ~unknown.any(axis=1)
+    unknown = absent | (counts_here & np.isnan(values)) | (~counts_here & counts_here.any(axis=1, keepdims=True))
+    known: NDArray[np.bool_] = ~unknown.any(axis=1)
     if missing == "raise" and not known.all():
         raise ValueError(_missing(ids, absent, unknown, names))
     alike = np.abs(weight - weight[:, :1]) <= 1e-9 * weight[:, :1]
-    unlike = known & ~alike.all(axis=1)
+    unlike: NDArray[np.bool_] = known & ~alike.all(axis=1)
     if unlike.any():
         raise ValueError(
             f"a query must weigh the same in all systems; {int(unlike.sum())} do not, the first is query "

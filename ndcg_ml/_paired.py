@@ -178,7 +178,7 @@ class _Exchange:
 
     @classmethod
     def of(cls, means: Means, a: int, b: int) -> _Exchange:
-        weight = means.weight
+        weight = means.share()
         parts = weight * means.values
         denominator = weight[:, b] - weight[:, a]
         numerator = parts[:, b] - parts[:, a]
@@ -254,7 +254,7 @@ def drawn_signs(n: int, n_resamples: int, rng: np.random.Generator) -> Iterator[
 
 
 def queries_needed(deviation: float, difference: object, power: object, confidence: float) -> int:
-    r"""How many queries show a difference of this size, at least 2.
+    """How many queries show a difference of this size, at least 2.
 
     Parameters
     ----------
@@ -269,10 +269,7 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
 
     Notes
     -----
-    .. math::  n = (z_{1-\alpha/2} + z_{power})^2 \sigma^2 / \delta^2 + z_{1-\alpha/2}^2 / 2
-
-    The last term makes up for the unknown deviation: W. Guenther, Sample size formulas for normal theory t tests, The
-    American Statistician 35(4), 1981.
+    See ``Difference.queries_needed``.
     """
     size = finite_number(difference, "difference")
     if size == 0:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ndcg_ml._means import Interval, Method, Seed
+    from ndcg_ml._slices import Slices
 
 __all__ = ["Evaluation", "PerQuery", "at_cutoff"]
 
@@ -97,6 +98,8 @@ class Evaluation(Generic[V]):
         Number of queries whose ideal DCG is 0; ``flavor.empty`` says what they scored.
     per_query : PerQuery
         The table of queries, as arrays.
+    slices : Slices or None
+        What ``evaluate(..., by=)`` found by label; None without `by`.
 
     Examples
     --------
@@ -114,6 +117,7 @@ class Evaluation(Generic[V]):
     n_queries: int
     n_empty: int | dict[int | None, int]
     per_query: PerQuery
+    slices: Slices | None = None
 
     # fmt: off
     @overload
