@@ -1,7 +1,7 @@
 """Pages of the site that live elsewhere in the repository, where their readers look for them first.
 
-The README is the home page; the change log, the notebooks and the recorded benchmarks keep their own places. Their links
-are written for the repository, so they are rewritten here for the site.
+The README is the home page; the change log, the notebooks and the recorded benchmarks keep their own places. Links are
+written for the repository, so they are rewritten here for the site.
 """
 
 from __future__ import annotations
