@@ -67,15 +67,13 @@ class Interval:
     n_resamples: int | None
 
     def __str__(self) -> str:
-        return f"{self.value:.6f} ({self.low:.6f} to {self.high:.6f}; {self.how_text()})"
+        return f"{self.value:.6f} ({self.low:.6f} to {self.high:.6f}; {self.how_text()}; {self.n_queries} queries)"
 
     def how_text(self) -> str:
-        """How it was made, in words."""
-        how = "t interval"
-        if self.n_resamples is not None:
-            name = {"bca": "BCa", "percentile": "percentile"}[self.method]
-            how = f"{name} bootstrap, {self.n_resamples} resamples"
-        return f"{100 * self.confidence:g} %, {how} of {self.n_queries} queries"
+        """The confidence and the method, in words."""
+        how = {"bca": "BCa bootstrap", "percentile": "percentile bootstrap", "t": "t interval"}[self.method]
+        resamples = "" if self.n_resamples is None else f", {self.n_resamples} resamples"
+        return f"{100 * self.confidence:g} %, {how}{resamples}"
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------
@@ -122,7 +120,7 @@ class Means:
     values : ndarray of float64, shape (n_queries, n_columns)
         Finite.
     weight : ndarray of float64, shape (n_queries, n_columns)
-        What a query weighs in the mean of the column, above 0, with a sum of 1.
+        What a query weighs in the mean of the column: above 0, at most 1, and 1 everywhere where all weigh the same.
     """
 
     values: FloatArray
@@ -134,7 +132,7 @@ class Means:
         if weight is None:
             weight = np.ones(len(values))
         weight = np.broadcast_to(weight if weight.ndim == 2 else weight[:, None], values.shape)
-        return cls(values, weight / weight.sum(axis=0))
+        return cls(values, weight / weight.max(axis=0))
 
     @property
     def n_queries(self) -> int:
@@ -143,12 +141,23 @@ class Means:
 
     def mean(self) -> FloatArray:
         """The means."""
-        mean: FloatArray = (self.weight * self.values).sum(axis=0)
+        mean: FloatArray = (self.weight * self.values).sum(axis=0) / self.weight.sum(axis=0)
         return mean
 
+    def share(self) -> FloatArray:
+        """What a query weighs in the mean of the column, with a sum of 1."""
+        share: FloatArray = self.weight / self.weight.sum(axis=0)
+        return share
+
+    def std(self) -> FloatArray:
+        """The standard deviations of the queries, with n - 1."""
+        n = self.n_queries
+        variance: FloatArray = (self.share() * (self.values - self.mean()) ** 2).sum(axis=0) * n / (n - 1)
+        return np.sqrt(variance)
+
     def influence(self) -> FloatArray:
-        """How far each query pulls each mean: its weight times its distance from the mean."""
-        return self.weight * (self.values - self.mean())
+        """How far each query pulls each mean: its share times its distance from the mean."""
+        return self.share() * (self.values - self.mean())
 
     def without_each(self) -> FloatArray:
         """The means that are left when one query is left out."""
@@ -161,8 +170,8 @@ class Means:
         weights = np.ascontiguousarray(self.weight.T)
         if (weights == weights[0]).all():
             weights = weights[:1]
-        if np.ptp(weights) == 0:
-            parts, weights = parts / weights[0, 0] / self.n_queries, weights[:0]
+        if (weights == 1).all():
+            parts, weights = parts / self.n_queries, weights[:0]
         means = np.empty((n_resamples, len(parts)))
         at = 0
         for queries in drawn_queries(self.n_queries, n_resamples, rng):
@@ -225,10 +234,13 @@ class Spread:
         """Whether no query pulls the value anywhere, to rounding."""
         return bool(np.abs(self.influence).max() * self.influence.size <= SAME)
 
-    def interval(self, confidence: float, method: Method) -> Interval:
-        """The confidence interval of two or more queries; of no width where all of them are the same."""
+    def interval(self, confidence: float, method: Method, value: float | None = None) -> Interval:
+        """The confidence interval of two or more queries; of no width where all of them are the same.
+
+        `value` is the value as it was reported, where rounding may have made it another.
+        """
         n = self.influence.size
-        low = high = self.value
+        low = high = value = self.value if value is None else value
         if not self.is_constant:
             if self.draws is None:
                 reach = t_quantile(confidence, n - 1) * self.standard_error
@@ -239,7 +251,7 @@ class Spread:
                     tails = self._corrected(self.draws, tails)
                 low, high = np.quantile(self.draws, tails).tolist()
         return Interval(
-            value=self.value,
+            value=value,
             low=low,
             high=high,
             confidence=confidence,

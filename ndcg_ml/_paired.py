@@ -178,7 +178,7 @@ class _Exchange:
 
     @classmethod
     def of(cls, means: Means, a: int, b: int) -> _Exchange:
-        weight = means.weight
+        weight = means.share()
         parts = weight * means.values
         denominator = weight[:, b] - weight[:, a]
         numerator = parts[:, b] - parts[:, a]
@@ -254,7 +254,7 @@ def drawn_signs(n: int, n_resamples: int, rng: np.random.Generator) -> Iterator[
 
 
 def queries_needed(deviation: float, difference: object, power: object, confidence: float) -> int:
-    r"""How many queries show a difference of this size, at least 2.
+    """How many queries show a difference of this size, at least 2.
 
     Parameters
     ----------
@@ -269,10 +269,7 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
 
     Notes
     -----
-    .. math::  n = (z_{1-\alpha/2} + z_{power})^2 \sigma^2 / \delta^2 + z_{1-\alpha/2}^2 / 2
-
-    The last term makes up for the unknown deviation: W. Guenther, Sample size formulas for normal theory t tests, The
-    American Statistician 35(4), 1981.
+    See ``Difference.queries_needed``.
     """
     size = finite_number(difference, "difference")
     if size == 0:
@@ -286,6 +283,8 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
     reach = max(0.0, z + normal_quantile(chance))
     deviations = reach * deviation / size
     needed = deviations * deviations + z * z / 2
-    if needed > 2**53:
-        raise ValueError(f"difference must be larger: one of {size:g} takes more than 2^53 queries to see.")
+    if math.isinf(needed):
+        raise ValueError(
+            f"difference must be larger: one of {size:g} takes more queries to see than float64 can count."
+        )
     return max(2, math.ceil(needed))
