@@ -102,7 +102,7 @@ def test_a_missing_framework_names_its_extra(room, missing, message):
 def test_the_command_says_what_it_needs(missing):
     done = python(f"import sys; sys.modules[{missing!r}] = None; from ndcg_ml.cli import main; main()")
     assert done.returncode == 1
-    assert "pip install 'ndcg_ml[demo]'" in done.stdout + done.stderr
+    assert "pip install 'ndcg_ml[cli]'" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
 
