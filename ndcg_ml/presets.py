@@ -37,8 +37,8 @@ class Mirror:
     unusual : str
         The one sentence a user of that library should know.
     switches : Mapping[str, object]
-        Fields of ``Flavor`` that differ from, or deliberately repeat, its defaults; of an alias, those of the preset that
-        it names.
+        Fields of ``Flavor`` that differ from, or deliberately repeat, its defaults; of an alias, those of the preset
+        that it names.
     alias_of : str or None
         The preset whose NDCG this is.
     """
