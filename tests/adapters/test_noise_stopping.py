@@ -214,7 +214,7 @@ def test_what_stop_at_noise_refuses():
     catboost = pytest.importorskip("catboost")
     from ndcg_ml.catboost import NDCGEval, StopAtNoise
 
-    (X, y, group), (Xv, yv, gv) = make(8), make(9)
+    (X, y, group), (_, yv, gv) = make(8), make(9)
     sets = [(y, np.repeat(np.arange(60), group)), (yv, np.repeat(np.arange(60), gv))]
     ndcg = NDCGEval("catboost@5", learn=sets[0], pools=sets[1:])
     with pytest.raises(TypeError, match=r"ndcg must be the ndcg_ml\.catboost\.NDCGEval .*got str"):
