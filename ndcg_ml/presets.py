@@ -96,6 +96,7 @@ _TREC_EVAL = {
     "negative": "zero",
     "unjudged": "zero",
 }
+_GDEVAL = {**_TREC_EVAL, "gain": "exponential", "max_grade": 4, "score_dtype": "float64"}
 _RANX = {
     "gain": "linear",
     "ideal": "global",
@@ -475,10 +476,23 @@ _ENTRIES = (
     ),
     Mirror(
         name="gdeval",
-        library="gdeval.pl, through ir_measures 0.4.3 as nDCG(dcg='exp-log2')@k",
+        library="gdeval.pl 1.2a (TREC Web track), NDCG@k",
+        verified="run live, to the 5 digits that it prints",
+        unusual=(
+            "The gain is 2^y - 1 where trec_eval's is y; a topic without a relevant document is left out of the mean, "
+            "with -c and without; a grade above 4 is an error."
+        ),
+        switches={**_GDEVAL, "empty": "skip"},
+    ),
+    Mirror(
+        name="ir_measures_exp",
+        library="ir_measures 0.4.3, nDCG(dcg='exp-log2')@k",
         verified="run; 66 recorded values, and live, to the 5 digits that it prints",
-        unusual="The gain is 2^y - 1 where trec_eval's is y, and a grade above 4 is an error.",
-        switches={**_TREC_EVAL, "gain": "exponential", "max_grade": 4, "score_dtype": "float64"},
+        unusual=(
+            "It runs gdeval.pl and counts 0 for the judged topics that the script leaves out, those without a relevant "
+            "document among them; a grade above 4 is an error."
+        ),
+        switches=_GDEVAL,
     ),
     Mirror(
         name="ranx",
@@ -588,8 +602,9 @@ _ENTRIES = (
         library="Quepid (git f80322f), scorer ndcg@10",
         verified="run; 74 recorded values",
         unusual=(
-            "The ideal is not cut at k: a perfect ranking scores less than 1 as soon as more than k documents "
-            "are rated (12 rated documents: 0.976 at 10, 0.642 at 3)."
+            "The ideal is not cut at k: a perfect ranking scores less than 1 as soon as more than k documents are "
+            "rated (12 rated documents: 0.976 at 10, 0.642 at 3); a query whose ratings are all negative has a value, "
+            "one negative DCG over another, and is empty here."
         ),
         switches=_QUEPID,
     ),
@@ -597,7 +612,10 @@ _ENTRIES = (
         name="quepid_cut",
         library="Quepid (git f80322f), scorer ndcg_cut@10",
         verified="run; 74 recorded values",
-        unusual="The scorer that cuts the ideal at k; plain ndcg@10 of the same tool does not.",
+        unusual=(
+            "The scorer that cuts the ideal at k; plain ndcg@10 of the same tool does not; a query whose ratings are "
+            "all negative has a value, one negative DCG over another, and is empty here."
+        ),
         switches={**_QUEPID, "ideal_depth": "k"},
     ),
     Mirror(
@@ -623,24 +641,37 @@ _ENTRIES = (
         switches={**_SET, "ideal_depth": "retrieved"},
     ),
     Mirror(
+        name="sentence_transformers",
+        library="sentence-transformers 6.2.0, InformationRetrievalEvaluator and NanoBEIREvaluator",
+        verified="run; 200 random problems with and without ties, to 1e-15",
+        unusual=(
+            "It is binary even for graded judgements; tied documents are ordered by document id, ascending, where "
+            "trec_eval's order is descending; queries without a relevant document are left out; the cut-off is 10 "
+            "unless ndcg_at_k is given."
+        ),
+        switches={**_SET_OF_SOME, "ties": "docid_ascending", "k": 10},
+    ),
+    Mirror(
         name="llama_index",
         library="LlamaIndex core 0.14.25, llama_index.core.evaluation.retrieval.metrics.NDCG",
         verified="run; 400 random problems, to 1e-15",
         unusual=(
             "There is no cut-off, and the ideal has every expected id, so that a retriever of two documents cannot "
-            "reach 1 where three are expected; a query without an expected or a retrieved id is an error."
+            "reach 1 where three are expected; a document that came back twice counts twice, which may exceed 1; a "
+            "query without an expected or a retrieved id is an error."
         ),
-        switches={**_SET, "ideal_depth": "all", "empty": "raise"},
+        switches={**_SET, "ideal_depth": "all", "empty": "raise", "duplicates": "count"},
     ),
     Mirror(
         name="haystack",
         library="Haystack 3.4, DocumentNDCGEvaluator",
         verified="run; 200 random problems, to 1e-15",
         unusual=(
-            "There is no cut-off, and the ideal has every relevant document; the score of a ground truth document is "
-            "its grade, and 1 where there are no scores."
+            "There is no cut-off, and the ideal has every relevant document; a document that came back twice is "
+            "credited once, and until July 2026 was credited twice; the score of a ground truth document is its "
+            "grade, and 1 where there are no scores."
         ),
-        switches={**_GRADED_LIST, "ideal_depth": "all"},
+        switches={**_GRADED_LIST, "ideal_depth": "all", "duplicates": "first"},
     ),
     Mirror(
         name="phoenix",
@@ -658,19 +689,19 @@ _ENTRIES = (
         verified="run; 400 random problems, to 1e-15",
         unusual=(
             "A dict of relevant documents is graded, gain y; a set of them is binary, which is gain='binary' here; "
-            "the order is that in which Vespa returns the hits."
+            "the order is that in which Vespa returns the hits, and one that comes back twice counts twice."
         ),
-        switches=_GRADED_LIST,
+        switches={**_GRADED_LIST, "duplicates": "count"},
     ),
     Mirror(
         name="trulens",
         library="TruLens 2.16, GroundTruthAgreement.ndcg_at_k",
         verified="its function was run alone; 300 random problems, to 1e-15",
         unusual=(
-            "A query without a relevant chunk is NaN; without k the ideal is cut at the number of chunks that came "
-            "back, which is ideal_depth='retrieved' here."
+            "A query without a relevant chunk is NaN; a chunk that came back twice is credited once; without k the "
+            "ideal is cut at the number of chunks that came back, which is ideal_depth='retrieved' here."
         ),
-        switches={**_GRADED_LIST, "empty": "nan"},
+        switches={**_GRADED_LIST, "empty": "nan", "duplicates": "first"},
     ),
     Mirror(
         name="azure_ai_evaluation",
@@ -696,16 +727,19 @@ _ENTRIES = (
         verified="its function was run alone; 300 random problems, to 1e-15",
         unusual=(
             "There is no cut-off, and the ideal is cut at the number of documents that came back, so that a single "
-            "relevant one scores 1."
+            "relevant one scores 1; one that came back twice counts twice, which may exceed 1."
         ),
-        switches={**_SET, "ideal_depth": "retrieved"},
+        switches={**_SET, "ideal_depth": "retrieved", "duplicates": "count"},
     ),
     Mirror(
         name="opensearch",
         library="OpenSearch search-relevance (git 0b75cf8), NDCG@k",
         verified="from the source alone, Evaluation.java; not run",
-        unusual="The value of each query is rounded to two decimals before the mean.",
-        switches={**_QUEPID, "ideal_depth": "k"},
+        unusual=(
+            "The value of each query is rounded to two decimals before the mean, and a document that came back twice "
+            "counts twice."
+        ),
+        switches={**_QUEPID, "ideal_depth": "k", "duplicates": "count"},
     ),
     Mirror(
         name="mteb",
@@ -853,7 +887,7 @@ _ENTRIES = (
         library="RePlay 0.22, NDCG",
         verified="run; 120 random problems, to 1e-12",
         unusual="It is binary whatever the ratings, and an item that is recommended twice counts twice.",
-        switches=_SET,
+        switches={**_SET, "duplicates": "count"},
     ),
     Mirror(
         name="transformers4rec",

@@ -115,7 +115,7 @@ VARIANTS: dict[tuple[str, str], Variant] = {
     ("ir_measures", "log2"): Variant("ir_measures", topics="qrels"),
     ("ir_measures", "log2_judged_only"): Variant("ir_measures", with_(**JUDGED_ONLY), topics="qrels"),
     ("ir_measures", "log2_expgains"): Variant("ir_measures", TO_5, topics="qrels"),
-    ("ir_measures", "exp_log2"): Variant("gdeval", topics="qrels"),
+    ("ir_measures", "exp_log2"): Variant("ir_measures_exp", topics="qrels"),
     ("ranx", "ndcg"): Variant("ranx", topics="qrels"),
     ("ranx", "ndcg_plain"): Variant("ranx"),
     ("ranx", "ndcg_burges"): Variant("ranx_burges", topics="qrels"),
@@ -134,30 +134,18 @@ VARIANTS: dict[tuple[str, str], Variant] = {
     ("Quepid", "dcg"): Variant("quepid", measure="dcg", topics="run"),
 }
 
+COMPARED_ONCE = """
+    mlflow sentence_transformers llama_index haystack phoenix vespa trulens azure_ai_evaluation autorag opensearch mteb
+    beir flagembedding pyg torchrec ignite tfma evidently implicit rectools rectools_achievable lenskit replay
+    transformers4rec librecommender elliot cornac fastrank pyltr rank_metrics rank_metrics_log2 mlnet keras_rs flaml
+"""
 NO_RECORDED_VALUES = {
     "burges2005": "a paper",
     "jarvelin2002": "a paper",
     "elasticsearch": "from the source alone",
+    "gdeval": "live: the script itself",
     "torchmetrics_error": "live: it raises or is torchmetrics",
-    **dict.fromkeys(
-        (
-            *("mlflow", "llama_index", "haystack", "phoenix", "vespa", "trulens", "azure_ai_evaluation", "autorag"),
-            *("opensearch", "mteb", "beir", "flagembedding", "pyg", "torchrec", "ignite", "tfma", "evidently"),
-            *("rectools", "rectools_achievable", "lenskit", "replay", "transformers4rec", "librecommender", "elliot"),
-            *(
-                "cornac",
-                "implicit",
-                "fastrank",
-                "pyltr",
-                "rank_metrics",
-                "rank_metrics_log2",
-                "mlnet",
-                "keras_rs",
-                "flaml",
-            ),
-        ),
-        "compared once, as the entry says",
-    ),
+    **dict.fromkeys(COMPARED_ONCE.split(), "compared once, as the entry says"),
 }
 
 
