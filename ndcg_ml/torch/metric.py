@@ -15,8 +15,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from torch import Tensor
-from torchmetrics import Metric
-from torchmetrics.utilities.distributed import gather_all_tensors
+
+try:
+    from torchmetrics import Metric
+    from torchmetrics.utilities.distributed import gather_all_tensors
+except ImportError as error:
+    raise ImportError(
+        "ndcg_ml.torch.NDCG needs torchmetrics, which ndcg_ml.torch.ndcg and the losses do not. "
+        "Install it with: pip install 'ndcg_ml[torch]'"
+    ) from error
 
 from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
@@ -72,7 +79,7 @@ _FIX = {
 class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
     r"""NDCG over all queries seen, as a ``torchmetrics.Metric``.
 
-    .. math::  \frac{1}{|Q|} \sum_q NDCG_q@k
+        value = (sum over queries q of NDCG_q@k) / (number of queries)
 
     (or the flavor's ``aggregate="micro"``: sum of DCG over sum of IDCG). The value is that of the whole epoch, however
     its queries are cut into batches and spread over processes. Whatever would change it is an error.
