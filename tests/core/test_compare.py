@@ -203,8 +203,7 @@ def test_the_caption_states_the_flavor():
     both = compare(*(evaluate_run(qrels, run, k=5) for run in runs), names=["b_25", "s|x"], seed=0)
     flavor = str(Flavor.preset("trec_eval", k=5))
     assert both.caption() == (
-        f"{flavor}; 3 queries; intervals at 95 %, BCa bootstrap, 9999 resamples; two-sided randomisation test, every "
-        "exchange"
+        f"{flavor}; 3 queries; intervals at 95 %, t interval; two-sided randomisation test, every exchange"
     )
     assert str(both).endswith(both.caption())
     markdown = both.to_markdown(2)
