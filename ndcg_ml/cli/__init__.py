@@ -23,7 +23,7 @@ def main() -> None:
             raise
         print(
             f"The ndcg-ml command needs {missing}, which is not installed. "
-            "Install it with: pip install 'ndcg_ml[demo]'",
+            "Install it with: pip install 'ndcg_ml[cli]'",
             file=sys.stderr,
         )
         raise SystemExit(1) from None
