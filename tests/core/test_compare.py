@@ -215,7 +215,7 @@ def test_the_caption_states_the_flavor():
     assert markdown.endswith(f"{both.caption()}\n")
     latex = both.to_latex()
     assert r"score\_dtype=float32]; 3 queries; intervals at 95 \%" in latex
-    assert r"b\_25 & s\textbar{}x & -0.1698 & -0.6323 to +0.2928 & 0.5000 & 0/1/2 &" in latex
+    assert r"b\_25 & s\textbar{}x & -0.1698 & -0.6326 to +0.2930 & 0.5000 & 0/1/2 &" in latex
     assert latex.count("\n") == 11
     three = compare(A, B, C, y_true=Y, k=5)
     assert "p (Holm)" in three.to_markdown()
