@@ -59,6 +59,11 @@ def counts(output: str) -> dict[str, int]:
     return {"passed": found.get("passed", 0), "failed": failed, "skipped": found.get("skipped", 0)}
 
 
+def number(lane: dict[str, str | int]) -> tuple[int, ...]:
+    """The version of PyTorch, without what it was built for."""
+    return tuple(map(int, re.findall(r"\d+", str(lane["torch"]))[:3]))
+
+
 def main() -> None:
     """Run the lanes and write the record."""
     parser = argparse.ArgumentParser(prog="python -m reliability.torch_versions", description=__doc__.splitlines()[0])
@@ -69,12 +74,9 @@ def main() -> None:
     for version in arguments.versions:
         with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
             found = lane(version, Path(folder))
-        lanes = (
-            [one for one in json.loads(path.read_text())["lanes"] if one["torch"] != found["torch"]]
-            if path.exists()
-            else []
-        )
-        lanes = sorted([*lanes, found], key=lambda one: [int(part) for part in re.findall(r"\d+", one["torch"])[:3]])
+        before = json.loads(path.read_text())["lanes"] if path.exists() else []
+        lanes = sorted([*(one for one in before if number(one) != number(found)), found], key=number)
+        ran = " ".join(".".join(map(str, number(one))) for one in lanes)
         save(
             "versions_of_torch",
             title="Versions of PyTorch",
@@ -82,7 +84,7 @@ def main() -> None:
             "PyTorch, each in an environment of its own. What a version lacks is skipped where a small program of that "
             "kind fails on it: torch 2.4 cannot compile without a graph break what is given a flavor as text, nor a "
             "loss whose gradient has one of its own, and does not say that a nested tensor has holes.",
-            command=f"python -m reliability.torch_versions {' '.join(str(one['torch']).split('+')[0] for one in lanes)}",
+            command=f"python -m reliability.torch_versions {ran}",
             count=sum(one["passed"] + one["failed"] for one in lanes),
             unit="tests",
             failed=sum(one["failed"] for one in lanes),
