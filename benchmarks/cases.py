@@ -94,10 +94,35 @@ def torch_cpu(scale: float) -> Iterator[Result]:
                 peers.ours_in_torch(work, "sklearn", 10, "metric"),
                 peers.ours_by_ids(work, "sklearn", 10),
                 peers.ours_in_torch(work, "sklearn", 10, "function"),
+                peers.ours_in_torch(work, "sklearn", 10, "kernel for devices"),
                 *([peers.torchmetrics(work, 10)] if work.sizes.size < 100_000 else []),
             ],
             target=-1.5,
         )
+    work = workloads.ragged(scale)
+    yield compare(
+        f"torch on the CPU beside torchmetrics, k=10; {work.name}",
+        [peers.ours_in_torch(work, "sklearn", 10, "function"), peers.torchmetrics(work, 10)],
+        target=80.0,
+    )
+
+
+def validation_epoch(scale: float) -> Iterator[Result]:
+    """What a metric costs in a PyTorch validation epoch: with it, without it, and by itself."""
+    work = workloads.ragged(scale)
+    epoch = peers.Epoch(work)
+    yield compare(
+        f"validation epoch, network of 136, 128, 64, 1, batches of 100 queries, k=10; {work.name}",
+        [
+            epoch.contender("epoch with ndcg_ml.torch.NDCG", "ours", 10),
+            epoch.contender("epoch without a metric", None, 10),
+            epoch.contender("NDCG by itself: its ratio is its share", "ours", 10, scored=True),
+            epoch.contender("epoch with torchmetrics RetrievalNormalizedDCG", "theirs", 10),
+            epoch.contender("RetrievalNormalizedDCG by itself", "theirs", 10, scored=True),
+        ],
+        target=-1.05,
+        budget_s=10.0,
+    )
 
 
 def shapes(scale: float) -> Iterator[Result]:
@@ -191,5 +216,6 @@ def imports(scale: float) -> Iterator[Result]:
 
 
 CASES = {
-    case.__name__: case for case in (lightgbm, dense, ragged, limits, ids, torch_cpu, shapes, runs, boosting, imports)
+    case.__name__: case
+    for case in (lightgbm, dense, ragged, limits, ids, torch_cpu, validation_epoch, shapes, runs, boosting, imports)
 }
