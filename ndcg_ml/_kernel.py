@@ -95,12 +95,13 @@ def _room_for_padding(scores: Scores, padding: NDArray[np.int64] | None) -> Scor
 
 
 def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) -> FloatArray:
-    """DCG at each cut-off, shape (n_rows, n_cutoffs), from the gains at ranks 1, 2, ..."""
-    out = np.empty((at_rank.shape[0], len(ks)))
-    for column, k in enumerate(ks):
-        depth = min(at_rank.shape[1], discounts.size if k is None else k)
-        out[:, column] = np.einsum("ij,j->i", at_rank[:, :depth], discounts[:depth])
-    return out
+    """DCG at each cut-off, shape (n_rows, n_cutoffs), from the gains at ranks 1, 2, ...
+
+    The terms are added from the first rank on, as in the compiled kernel, so that the two give the same bits.
+    """
+    width = at_rank.shape[1]
+    sums = np.cumsum(at_rank * discounts[:width], axis=1)
+    return sums[:, [width - 1 if k is None else min(k, width) - 1 for k in ks]]
 
 
 # -- order and ties ----------------------------------------------------------------------------------------------------
@@ -246,7 +247,7 @@ def _settle(
     at_cut = np.maximum.reduceat(values, starts)
     beyond = np.arange(slots.size) >= (starts + lengths - excess)[row]
     taken.reshape(-1)[slots[beyond]] = False
-    means = np.add.reduceat(gains.reshape(-1).take(slots), starts) / lengths
+    means = _means(gains.reshape(-1).take(slots), starts, lengths)
     close = np.flatnonzero(np.minimum.reduceat(values, starts) != at_cut)  # equal in float32 alone
     if close.size:
         taken[rows[close]], at_cut[close], means[close] = _select_exactly(
@@ -261,7 +262,8 @@ def _select_exactly(scores: Scores, gains: FloatArray, depth: int) -> tuple[NDAr
     run = scores == cut
     better = scores > cut
     room = depth - np.count_nonzero(better, axis=1)
-    means = np.einsum("ij,ij->i", gains, run) / np.count_nonzero(run, axis=1)
+    lengths = np.count_nonzero(run, axis=1)
+    means = _means(gains[run], np.cumsum(lengths) - lengths, lengths)
     return better | (run & (np.cumsum(run, axis=1) <= room[:, None])), cut[:, 0], means
 
 
@@ -282,8 +284,14 @@ def _runs(ordered: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _run_means(ordered: Scores, at_rank: FloatArray) -> FloatArray:
     starts, lengths = _runs(ordered)
-    means = np.add.reduceat(at_rank.reshape(-1), starts) / lengths
-    return np.repeat(means, lengths).reshape(ordered.shape)
+    return np.repeat(_means(at_rank.reshape(-1), starts, lengths), lengths).reshape(ordered.shape)
+
+
+def _means(values: FloatArray, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> FloatArray:
+    """The mean of each run of values, added in their order; of equal values it is that value, without rounding."""
+    sums = np.bincount(np.repeat(np.arange(starts.size), lengths), weights=values)
+    means: FloatArray = np.maximum(sums / lengths, np.minimum.reduceat(values, starts))
+    return np.minimum(means, np.maximum.reduceat(values, starts))
 
 
 def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> IntArray:
