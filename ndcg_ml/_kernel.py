@@ -10,7 +10,7 @@ document scores -inf.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import without_doc_ids
 from ndcg_ml._gains import Graded, top_gain
-from ndcg_ml._threads import in_threads, thread_count
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.groups import Block, Groups, IntArray
 
@@ -31,6 +30,7 @@ __all__ = [
     "fill",
     "gathered",
     "ideal",
+    "ideal_cutoffs",
     "ideal_of_ranking",
     "in_tie_order",
     "tied_documents",
@@ -314,8 +314,7 @@ def ideal(
     ks: Cutoffs,
     graded: Graded,
     table: FloatArray,
-    blocks: Sequence[Filled] | None = None,
-    threads: int | None = None,
+    blocks: Callable[[], Sequence[Filled]] | None = None,
 ) -> FloatArray | None:
     """Ideal DCG of each query at each cut-off, over the query's power of two; None where it depends on the ranking.
 
@@ -328,43 +327,39 @@ def ideal(
     graded : Graded
     table : ndarray of float
         The discounts, as many as the longest query and (for ``max``) the largest cut-off have ranks.
-    blocks : sequence of Filled, optional
-        Blocks of the documents that are ranked, which serve the ideal too where it is made of them and no gain is
-        negative: padding with gain 0 is as good as absent then.
-    threads : int, optional
+    blocks : callable, optional
+        Returns blocks of the documents that are ranked, which serve the ideal too where it is made of them and no
+        gain is negative: padding with gain 0 is as good as absent then.
 
     Returns
     -------
     ndarray of float, shape (n_queries, n_cutoffs), or None
     """
-    depths = _ideal_cutoffs(flavor, ks)
+    depths = ideal_cutoffs(flavor, ks)
     if flavor.ideal == "max":
         return _max_ideal(flavor, depths, graded, table)
     if flavor.ideal == "local" or flavor.recall_depth is not None:
         return None
     source = graded.ranked if flavor.ideal == "recall" else graded.judged
     shared = flavor.ideal != "given" and source is graded.ranked and graded.gains.min(initial=0.0) >= 0
-    pool: Sequence[Filled | Block] = blocks if shared and blocks is not None else list(source.blocks())
+    pool: Iterable[Filled | Block] = blocks() if shared and blocks is not None else source.blocks()
     n_ranked = graded.ranked.sizes
     out = np.zeros((source.n_queries, len(ks)))
 
-    def work(some: Sequence[Filled | Block]) -> None:
-        for each in some:
-            block, gains = (each, each.gather(graded.gains, -np.inf, np.empty)) if isinstance(each, Block) else each
-            deepest = depth(depths, block.shape[1])
-            if flavor.ideal == "given":
-                best = np.where(gains == -np.inf, 0.0, gains)[:, :deepest]
-            else:
-                best = _best_first(gains, deepest)
-            if flavor.ideal_depth == "retrieved":
-                best[np.arange(deepest) >= n_ranked[block.queries, None]] = 0.0
-            out[block.queries] = dcg(best, table, depths)
-
-    in_threads(work, pool, thread_count(threads, graded.gains.size))
+    for each in pool:
+        block, gains = (each, each.gather(graded.gains, -np.inf, np.empty)) if isinstance(each, Block) else each
+        deepest = depth(depths, block.shape[1])
+        if flavor.ideal == "given":
+            best = np.where(gains == -np.inf, 0.0, gains)[:, :deepest]
+        else:
+            best = _best_first(gains, deepest)
+        if flavor.ideal_depth == "retrieved":
+            best[np.arange(deepest) >= n_ranked[block.queries, None]] = 0.0
+        out[block.queries] = dcg(best, table, depths)
     return out
 
 
-def _ideal_cutoffs(flavor: Flavor, ks: Cutoffs) -> Cutoffs:
+def ideal_cutoffs(flavor: Flavor, ks: Cutoffs) -> Cutoffs:
     """Where the ideal is cut: one that is not cut is one number per query, whatever the cut-offs of the ranking."""
     return (None,) * len(ks) if flavor.ideal_depth == "all" else ks
 
@@ -394,7 +389,7 @@ def ideal_of_ranking(
     """``local`` and ``recall`` to a depth: what was ranked first, re-sorted."""
     width = scores.shape[1]
     average = flavor.ties == "average"
-    depths = _ideal_cutoffs(flavor, ks)
+    depths = ideal_cutoffs(flavor, ks)
     if flavor.ideal == "local":
         out = np.empty((lengths.size, len(ks)))
         deepest = depth(depths, width)
