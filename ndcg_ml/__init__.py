@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ndcg_ml import torch as torch
     from ndcg_ml import xgboost as xgboost
     from ndcg_ml._identify import Identification, identify
+    from ndcg_ml._versions import show_versions
     from ndcg_ml.explain import Explanation, explain_difference
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
     from ndcg_ml.runs import RunEvaluation, RunPerQuery, evaluate_run
@@ -49,6 +50,7 @@ __all__ = [
     "identify",
     "ndcg_score",
     "prepare",
+    "show_versions",
 ]
 
 _MODULES = ("catboost", "explain", "lightgbm", "parts", "readers", "runs", "sklearn", "torch", "xgboost")
@@ -58,6 +60,7 @@ _LATER = {
     "_identify": ("Identification", "identify"),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"),
     "runs": ("RunEvaluation", "RunPerQuery", "evaluate_run"),
+    "_versions": ("show_versions",),
 }
 _ROOM_OF = {name: room for room, names in _LATER.items() for name in names}
 

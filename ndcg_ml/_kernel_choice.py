@@ -99,14 +99,13 @@ def kernel_in_use() -> str:
     kernel = chosen_kernel("auto")
     if kernel == "numpy":
         return "numpy (NDCG_ML_KERNEL=numpy)"
-    if _State.failure is not None:
-        return f"numpy ({_State.failure})"
-    if not _numba_is_installed():
-        return f"numpy (Numba is not installed. {_INSTALL})"
     if _State.rank is not None:
         return "compiled"
+    failure = _State.failure or (None if _numba_is_installed() else f"Numba is not installed. {_INSTALL}")
     if kernel == "compiled":
-        return "compiled (NDCG_ML_KERNEL=compiled; not loaded yet)"
+        return f"none (NDCG_ML_KERNEL=compiled, but {failure})" if failure else "compiled (NDCG_ML_KERNEL=compiled)"
+    if failure:
+        return f"numpy ({failure})"
     return f"numpy; compiled once {_WORTH_COMPILING >> 20} million rows were ranked ({_State.slots >> 20} so far)"
 
 

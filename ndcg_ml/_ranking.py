@@ -59,7 +59,8 @@ class Ranking:
     def totals(self, rank: Rank, scores: Scores, threads: int) -> tuple[FloatArray, FloatArray | None] | None:
         """DCG and that ideal, shape (n_queries, n_cutoffs); None where a score is NaN."""
         if scores.dtype != np.float64 or not scores.flags.aligned:
-            scores = scores.astype(np.float64)
+            with np.errstate(invalid="ignore"):  # of a NaN that signals
+                scores = scores.astype(np.float64)
         size = self._sizes.size * self._n_ks
         dcg, ideal = np.zeros(size), np.zeros(size if self._has_ideal else 0)
         nan = False
