@@ -153,9 +153,9 @@ def _sort(
 
 
 @_jit(
-    types.UniTuple(int64, 2)(
+    types.Tuple((int64, int64, float64))(
         *(_READ_ONLY, int64, int64, _READ_ONLY, int64),
-        *(int64, int64, _FLOATS, _FLOATS, _FLOATS),
+        *(int64, boolean, int64, _FLOATS, _FLOATS, _FLOATS),
     )
 )
 def _candidates(
@@ -165,14 +165,16 @@ def _candidates(
     gains: FloatArray,
     gains_at: int,
     depth: int,
+    average: bool,
     lanes: int,
     top: FloatArray,
     kept: FloatArray,
     kept_gains: FloatArray,
-) -> tuple[int, int]:
-    """The documents above some score, in their order, then those of that score unless `depth` are above it; how many.
+) -> tuple[int, int, float]:
+    """The documents above some score, in their order; and, if these are too few, the run of documents of that score.
 
-    NaN is above any score.
+    NaN is above any score. Returns how many are above, how many are in the run, and their mean gain if that is asked
+    for. The gains of the first of the run follow in `kept_gains`, as many as fill `depth` ranks.
     """
     bound = -np.inf
     if depth <= lanes and n >= lanes * _PER_LANE and n >= lanes * lanes * _PER_PAIR_OF_LANES:
@@ -204,13 +206,21 @@ def _candidates(
         x = scores[at + i]
         kept[above], kept_gains[above] = x, gains[gains_at + i]
         above += not (x <= bound)
-    tied = 0
+    tied, mean = 0, 0.0
     if above < depth:
+        total, least, most = 0.0, np.inf, -np.inf
         for i in range(n):
             if scores[at + i] == bound:
-                kept[above + tied], kept_gains[above + tied] = bound, gains[gains_at + i]
+                gain = gains[gains_at + i]
+                if above + tied < depth:
+                    kept_gains[above + tied] = gain
+                elif not average:
+                    break
+                total += gain
+                least, most = min(least, gain), max(most, gain)
                 tied += 1
-    return above, tied
+        mean = min(max(total / tied, least), most)
+    return above, tied, mean
 
 
 @_jit(void(_FLOATS, _FLOATS, int64, int64, boolean, int64, _FLOATS))
@@ -315,17 +325,19 @@ def rank(
         if order.size > 0:
             for i in range(n):
                 line[i] = scores[order[start + i]]
-            above, tied = _candidates(line, 0, n, gains, start, reach, lanes, top, kept, kept_gains)
+            above, tied, mean = _candidates(line, 0, n, gains, start, reach, average, lanes, top, kept, kept_gains)
         else:
-            above, tied = _candidates(scores, start, n, gains, start, reach, lanes, top, kept, kept_gains)
+            above, tied, mean = _candidates(
+                scores, start, n, gains, start, reach, average, lanes, top, kept, kept_gains
+            )
         for i in range(above):
             if kept[i] != kept[i]:
                 return False
-        for i in range(above, above + tied):
-            best[i], best_gains[i] = kept[i], kept_gains[i]
         _sort(kept, kept_gains, above, bucket, ends, best, best_gains)
         depth = min(deepest, n)
-        _expected_gains(best, best_gains, above + tied, depth, average, 0, out)
+        _expected_gains(best, best_gains, above, min(above, depth), average, 0, out)
+        for i in range(above, depth):
+            out[i] = mean if average else kept_gains[i]
         total = 0.0
         for i in range(depth):
             total += out[i] * discounts[i]
@@ -334,7 +346,9 @@ def rank(
             dcg[query * cuts.size + c] = kept[min(cuts[c], n) - 1]
         if recall_depth > 0:
             depth = min(recall_depth, n)
-            _expected_gains(best, best_gains, above + tied, depth, average, depth, out)
+            _expected_gains(best, best_gains, above, min(above, depth), average, depth, out)
+            for i in range(above, depth):
+                out[i] = mean if average and above + tied > depth else kept_gains[i]
         for c in range(ideal_cuts.size):
             if recall_depth == 0:
                 depth = min(ideal_cuts[c], n)
