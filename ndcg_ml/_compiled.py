@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, njit, types, void
+from numba import boolean, float64, int64, njit, types
 from numpy.typing import NDArray
 
 __all__ = ["rank"]
@@ -33,24 +33,26 @@ _LONG, _STRETCH = 1024, 64
 _MOVES = 8
 
 
-def _jit(*signature: Any) -> Any:
-    """Compiled at once, and kept in a file where there is a folder to write to."""
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_PART = njit(**_OPTIONS)
+"""Compiled as a part of ``rank``."""
 
-    def compiled(function: Callable[..., Any]) -> Any:
-        options = {"nogil": True, "error_model": "numpy"}
-        try:
-            return njit(*signature, cache=True, **options)(function)
-        except Exception:  # no such folder, or a file that cannot be read; what else is wrong comes up again
-            return njit(*signature, **options)(function)
-
-    return compiled
-
-
-_FLOATS, _INTS = float64[::1], int64[::1]
 _READ_ONLY, _READ_ONLY_INTS = (types.Array(dtype, 1, "C", readonly=True) for dtype in (float64, int64))
+_SIGNATURE = boolean(
+    *(_READ_ONLY, _READ_ONLY_INTS, _READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_INTS, _READ_ONLY),
+    *(_READ_ONLY_INTS, boolean, _READ_ONLY_INTS, int64, int64, int64, float64[::1], float64[::1]),
+)
 
 
-@_jit(float64(_FLOATS, int64, int64))
+def _compiled(function: Callable[..., bool]) -> Any:
+    """Compiled now, and kept in a file where there is a folder to write to."""
+    try:
+        return njit(_SIGNATURE, cache=True, **_OPTIONS)(function)
+    except Exception:  # no such folder, or a file that cannot be read; what else is wrong comes up again
+        return njit(_SIGNATURE, **_OPTIONS)(function)
+
+
+@_PART
 def _nth_largest(values: FloatArray, n: int, nth: int) -> float:
     least = np.inf
     for i in range(n):
@@ -63,7 +65,7 @@ def _nth_largest(values: FloatArray, n: int, nth: int) -> float:
     return least
 
 
-@_jit(void(_FLOATS, _FLOATS, int64, _FLOATS, _FLOATS))
+@_PART
 def _merge_sort(scores: FloatArray, gains: FloatArray, n: int, room: FloatArray, gains_room: FloatArray) -> None:
     """Largest first, equal scores in their order, in place."""
     width = 1
@@ -83,7 +85,18 @@ def _merge_sort(scores: FloatArray, gains: FloatArray, n: int, room: FloatArray,
         width *= 2
 
 
-@_jit(void(_FLOATS, _FLOATS, int64, _INTS, _INTS, _FLOATS, _FLOATS))
+@_PART
+def _insert(score: float, gain: float, n: int, best: FloatArray, best_gains: FloatArray) -> int:
+    """Into the first `n` of `best`, behind those of the same score; how many these are then."""
+    to = n
+    while to > 0 and best[to - 1] < score:
+        best[to], best_gains[to] = best[to - 1], best_gains[to - 1]
+        to -= 1
+    best[to], best_gains[to] = score, gain
+    return n + 1
+
+
+@_PART
 def _sort(
     scores: FloatArray,
     gains: FloatArray,
@@ -96,12 +109,7 @@ def _sort(
     """Into `best`, largest first, equal scores in their order."""
     if n <= _INSERT:
         for i in range(n):
-            x = scores[i]
-            to = i
-            while to > 0 and best[to - 1] < x:
-                best[to], best_gains[to] = best[to - 1], best_gains[to - 1]
-                to -= 1
-            best[to], best_gains[to] = x, gains[i]
+            _insert(scores[i], gains[i], i, best, best_gains)
         return
     if n <= _COUNT:
         for i in range(n):
@@ -152,12 +160,7 @@ def _sort(
         _merge_sort(best, best_gains, n, scores, gains)
 
 
-@_jit(
-    types.Tuple((int64, int64, float64))(
-        *(_READ_ONLY, int64, int64, _READ_ONLY, int64),
-        *(int64, boolean, int64, _FLOATS, _FLOATS, _FLOATS),
-    )
-)
+@_PART
 def _candidates(
     scores: FloatArray,
     at: int,
@@ -223,7 +226,7 @@ def _candidates(
     return above, tied, mean
 
 
-@_jit(void(_FLOATS, _FLOATS, int64, int64, boolean, int64, _FLOATS))
+@_PART
 def _expected_gains(
     scores: FloatArray, gains: FloatArray, n: int, depth: int, average: bool, certain: int, out: FloatArray
 ) -> None:
@@ -252,12 +255,7 @@ def _expected_gains(
         first = stop
 
 
-@_jit(
-    boolean(
-        *(_READ_ONLY, _READ_ONLY_INTS, _READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_INTS, _READ_ONLY),
-        *(_READ_ONLY_INTS, boolean, _READ_ONLY_INTS, int64, int64, int64, _FLOATS, _FLOATS),
-    )
-)
+@_compiled
 def rank(
     scores: FloatArray,
     order: IntArray,
@@ -321,19 +319,27 @@ def rank(
         n, start = sizes[query], starts[query]
         if n == 0:
             continue
-        reach = min(max(deepest, recall_depth), n)
-        if order.size > 0:
+        above, tied, mean = 0, 0, 0.0
+        if n <= _INSERT:
             for i in range(n):
-                line[i] = scores[order[start + i]]
-            above, tied, mean = _candidates(line, 0, n, gains, start, reach, average, lanes, top, kept, kept_gains)
+                x = scores[order[start + i] if order.size > 0 else start + i]
+                if x != x:
+                    return False
+                above = _insert(x, gains[start + i], above, best, best_gains)
         else:
-            above, tied, mean = _candidates(
-                scores, start, n, gains, start, reach, average, lanes, top, kept, kept_gains
-            )
-        for i in range(above):
-            if kept[i] != kept[i]:
-                return False
-        _sort(kept, kept_gains, above, bucket, ends, best, best_gains)
+            reach = min(max(deepest, recall_depth), n)
+            if order.size > 0:
+                for i in range(n):
+                    line[i] = scores[order[start + i]]
+                above, tied, mean = _candidates(line, 0, n, gains, start, reach, average, lanes, top, kept, kept_gains)
+            else:
+                above, tied, mean = _candidates(
+                    scores, start, n, gains, start, reach, average, lanes, top, kept, kept_gains
+                )
+            for i in range(above):
+                if kept[i] != kept[i]:
+                    return False
+            _sort(kept, kept_gains, above, bucket, ends, best, best_gains)
         depth = min(deepest, n)
         _expected_gains(best, best_gains, above, min(above, depth), average, 0, out)
         for i in range(above, depth):
