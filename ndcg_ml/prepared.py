@@ -15,6 +15,7 @@ from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._gains import discounts, grade
 from ndcg_ml._kernel_choice import chosen_kernel, compiled_rank
 from ndcg_ml._ranking import Ranking
+from ndcg_ml._repeats import CreditedOnce, credited, refuse_repeats
 from ndcg_ml._threads import thread_count
 from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -106,13 +107,18 @@ class Prepared:
         self.queries = queries
         self._threads = optional_whole_number(threads, "threads", "for the default")
         self._kernel = chosen_kernel(kernel)
-        self._graded = graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
+        refuse_repeats(flavor, queries)
+        graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
         self.n_docs = int(graded.ranked.sizes.sum())
         longest = int(graded.documents.sizes.max())
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
         self._discounts = discounts(flavor, longest)
         self._layout = _kernel.in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
+        self._once: CreditedOnce | None = None
+        if queries.repeats is not None:
+            graded, self._once = credited(flavor, graded, self._layout, queries.repeats)
+        self._graded = graded
         self._ideal = self._best()
 
     def __repr__(self) -> str:
@@ -236,6 +242,9 @@ class Prepared:
 
     def _rank(self, scores: NDArray[Any]) -> Totals:
         flavor, ks, lengths = self.flavor, self.ks, self._graded.ranked.sizes
+        if self._once is not None:
+            self._refuse_nan(scores)
+            scores = self._once.exchanged(scores)
         rank = compiled_rank(self._kernel, scores.size)
         found = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
         if found is None:
