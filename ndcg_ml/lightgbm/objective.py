@@ -67,7 +67,7 @@ class NDCGObjective:
         scale the gradients and hessians of a query by log2(1 + S)/S, where S is twice the sum of its lambdas:
         LightGBM's ``lambdarank_norm``.
     threads : int, optional
-        As for ``prepare``.
+        Threads that a call may use. Default: as for ``prepare``.
 
     Attributes
     ----------

@@ -222,7 +222,7 @@ def test_nobody_waits_while_another_thread_compiles(not_loaded, monkeypatch):
 @pytest.mark.parametrize(
     ("kernel", "error", "message"),
     [
-        ("numba", ValueError, "kernel must be one of 'auto', 'numpy', 'compiled'; got 'numba'."),
+        ("fast", ValueError, "kernel must be one of 'auto', 'numpy', 'compiled'; got 'fast'."),
         ("Numpy", ValueError, "kernel must be one of 'auto', 'numpy', 'compiled'; got 'Numpy'. Did you mean 'numpy'?"),
         (None, TypeError, "kernel must be one of 'auto', 'numpy', 'compiled'; got None."),
     ],
