@@ -83,7 +83,7 @@ def test_a_pyarrow_table_is_a_frame_too():
         ({1: {"d1": 1}}, frame(RUN, "score"), TypeError, r"topic ids.*int in qrels and str in run, column qid"),
         (QRELS, frame(QRELS, "label"), ValueError, "columns qid, docno and score; got qid, docno, label"),
         (frame(RUN, "score"), RUN, ValueError, "columns qid, docno and label; got qid, docno, score"),
-        (QRELS, pd.concat([frame(RUN, "score")] * 2), ValueError, r"twice in a topic; 'd3' does in run\['q1'\]"),
+        (QRELS, pd.concat([frame(RUN, "score")] * 2), ValueError, r"twice in a topic; 'd9' does in run\['q3'\]"),
         (QRELS, frame(RUN, "score").replace("d9", None), ValueError, "ids of run, column docno, must not be missing"),
     ],
 )  # fmt: skip
