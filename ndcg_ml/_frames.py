@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from importlib import import_module
+from itertools import combinations
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -62,7 +63,7 @@ def column_names(columns: object) -> dict[str, Any]:
     Raises
     ------
     TypeError, ValueError
-        Not a mapping from the usual names, or one name for two columns.
+        Not a mapping from the usual names.
     """
     if not isinstance(columns, Mapping):
         raise TypeError(
@@ -72,14 +73,7 @@ def column_names(columns: object) -> dict[str, Any]:
     unknown = [key for key in columns if key not in _MEANINGS]
     if unknown:
         raise ValueError(f"columns must have no other keys than {', '.join(_MEANINGS)}; got {shown(unknown[0])}.")
-    names = {meaning: columns.get(meaning, meaning) for meaning in _MEANINGS}
-    for meaning, name in columns.items():
-        twice = [other for other in columns if other != meaning and columns[other] == name]
-        if twice:
-            raise ValueError(
-                f"columns must name a column for each key; got {shown(name)} for {meaning} and {twice[0]}."
-            )
-    return names
+    return {meaning: columns.get(meaning, meaning) for meaning in _MEANINGS}
 
 
 def columns_of(
@@ -90,7 +84,7 @@ def columns_of(
     Raises
     ------
     ValueError
-        A column is missing or appears twice.
+        A column is missing, appears twice or is named for two things.
     """
     has = list(getattr(frame, "column_names", frame.columns))  # of a pyarrow table, columns are arrays
     missing = [names[meaning] for meaning in needed if names[meaning] not in has]
@@ -101,6 +95,11 @@ def columns_of(
             "called."
         )
     wanted = [*needed, *(each for each in optional if names[each] in has)]
+    for one, other in combinations(wanted, 2):
+        if names[one] == names[other]:
+            raise ValueError(
+                f"columns must name a column of {name} for one thing; got {shown(names[one])} for {one} and {other}."
+            )
     twice = [names[each] for each in wanted if has.count(names[each]) > 1]
     if twice:
         raise ValueError(f"{name} as a data frame must have each column once; got {shown(twice[0])} more than once.")

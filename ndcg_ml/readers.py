@@ -265,13 +265,10 @@ def read_columns(path: AnyPath) -> ScoredRows:
     rows = ScoredRows(columns["label"], columns["score"], columns["qid"], columns.get("docno"))
     if not rows.y_true.size:
         raise DataFileError(f"{path}: has no rows.")
-    for name in ("label", "score"):
-        bad = np.isinf(columns[name]) if name == "label" else np.isnan(columns[name])
-        if bad.any():
-            must = "finite, or empty for an unjudged document" if name == "label" else "a number, and not NaN"
-            at = int(np.flatnonzero(bad)[0])
-            raise DataFileError(f"{path}, row {at + 1}: {name} must be {must}; got {columns[name][at]}.")
     return rows
+
+
+_MUST = {"label": "finite, or empty for an unjudged document", "score": "a number, and not NaN"}
 
 
 def _csv_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
@@ -304,6 +301,8 @@ def _cell(path: AnyPath, number: int, name: str, cell: str) -> str | float:
         value = math.nan if name == "label" and not cell.strip() else as_number(cell.encode("utf-8", "surrogateescape"))
         if value is None:
             raise DataFileError(f"{path}, line {number}: {name} must be a number; got {shown(cell)}.")
+        if math.isinf(value) if name == "label" else math.isnan(value):
+            raise DataFileError(f"{path}, line {number}: {name} must be {_MUST[name]}; got {value}.")
         return value
     if not cell or "\0" in cell:
         raise DataFileError(f"{path}, line {number}: {name} must be an id; got {shown(cell)}.")
@@ -317,6 +316,10 @@ def _parquet_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
             if columns[name].dtype.kind not in "fiub":
                 raise DataFileError(f"{path}: column {name} must hold numbers; got {columns[name].dtype}.")
             columns[name] = columns[name].astype(np.float64)
+            bad = np.flatnonzero(np.isinf(columns[name]) if name == "label" else np.isnan(columns[name]))
+            if bad.size:
+                got = columns[name][bad[0]]
+                raise DataFileError(f"{path}, row {bad[0] + 1}: {name} must be {_MUST[name]}; got {got}.")
         elif any(isinstance(value, (list, dict, np.ndarray)) for value in columns[name].tolist()):
             raise DataFileError(f"{path}: column {name} must hold one id per row; got lists or records.")
         elif any(value is None or value != value for value in columns[name].tolist()):

@@ -26,6 +26,10 @@ _BATCH = 1 << 22  # numbers that are drawn at once
 
 _EPILOG = """\
 \b
+Example:
+  ndcg-ml compare bm25.txt reranked.txt --qrels qrels.txt -k 10
+
+\b
 --json prints
   flavor        the flavor as text, with its cut-off
   a, b          {file, ndcg, n_queries, ndcg_of_pairs}: the value of the run by itself over its n_queries

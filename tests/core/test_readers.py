@@ -256,10 +256,11 @@ def test_tabs_and_no_document_ids(tmp_path):
         ("qid,label,score\na,one,2\n", "line 2: label must be a number; got 'one'"),
         ("qid,label,score\na,1,1_0\n", "line 2: score must be a number; got '1_0'"),
         ("qid,label,score\na,1,\n", "line 2: score must be a number; got ''"),
-        ("qid,label,score\na,1,1\na,1,nan\n", "row 2: score must be a number, and not NaN; got nan"),
-        ("qid,label,score\na,inf,1\n", "row 1: label must be finite, or empty for an unjudged document; got inf"),
+        ("qid,label,score\na,1,1\na,1,nan\n", "line 3: score must be a number, and not NaN; got nan"),
+        ("qid,label,score\na,inf,1\n", "line 2: label must be finite, or empty for an unjudged document; got inf"),
         ("qid,label,score\n,1,1\n", "line 2: qid must be an id; got ''"),
         ('qid,label,score\n"a"b,1,1\n', "line 2: not CSV"),
+        ('qid,label,score\n\n"a\nb",1,1\na,inf,1\n', "line 5: label must be finite"),
     ],
 )
 def test_columns_that_are_refused(tmp_path, content, words):
