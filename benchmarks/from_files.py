@@ -1,7 +1,7 @@
 """NDCG@10 of a TREC run from its files, each library with its own reader and in a process of its own.
 
 ``python -m benchmarks.from_files NAME QRELS RUN`` prints the value, the seconds of one call and the most memory that
-the process had. What is loaded or compiled at a first call is so before the clock runs, by the first lines of the files.
+the process had. A call on the first lines of the files comes first, so that nothing is compiled while the clock runs.
 """
 
 from __future__ import annotations
