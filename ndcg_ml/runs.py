@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import KSpec, cutoffs, one_of
+from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, one_of
 from ndcg_ml._frames import ColumnNames, column_names, is_frame, library_of
 from ndcg_ml._names import Names, earlier
 from ndcg_ml._run_rows import Ids, Rows, RunLike, Topics, read_rows
@@ -452,7 +452,7 @@ def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> 
         gain="linear",
         discount="none",
         ideal="recall",
-        ties=flavor.ties if flavor.ties in ("first", "last", "docid") else "average",
+        ties=flavor.ties if flavor.ties in ("first", "last", *TIES_BY_ID) else "average",
         score_dtype=flavor.score_dtype,
     )
     queries = aligned.queries()

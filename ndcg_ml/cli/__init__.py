@@ -41,8 +41,7 @@ def _run() -> int:
         if missing not in _NEEDS:
             raise
         print(
-            f"The ndcg-ml command needs {missing}, which is not installed. "
-            "Install it with: pip install 'ndcg_ml[demo]'",
+            f"The ndcg-ml command needs {missing}, which is not installed. Install it with: pip install 'ndcg_ml[cli]'",
             file=sys.stderr,
         )
         return 1
