@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import peers, workloads
+from benchmarks.from_files import compare_files
 from benchmarks.measure import Contender, Result, compare
 from benchmarks.rounds import rounds
 from ndcg_ml import ndcg_score, prepare
@@ -239,14 +240,13 @@ def ids(scale: float) -> Iterator[Result]:
 
 
 def runs(scale: float) -> Iterator[Result]:
-    """A TREC run evaluated from its files, beside pytrec_eval and its own reader."""
-    with tempfile.TemporaryDirectory() as folder:
-        qrels, run = workloads.trec_files(scale, Path(folder))
-        lines = sum(1 for _ in run.open())
-        yield compare(
-            f"nDCG@10 from files, {lines} lines of the run, 250 topics",
-            [peers.ours_from_files(qrels, run, 10), *_optional(peers.pytrec_eval_from_files, qrels, run, 10)],
-        )
+    """A TREC run evaluated from its files, beside the other libraries with their own readers."""
+    for times, repeats in ((1, 5), (20, 1)):
+        with tempfile.TemporaryDirectory() as folder:
+            qrels, run = workloads.trec_files(times * scale, Path(folder))
+            lines = [sum(1 for _ in path.open()) for path in (run, qrels)]
+            title = f"nDCG@10 from files, each in its own process; {lines[0]} lines of the run, {lines[1]} of the qrels"
+            yield compare_files(title, qrels, run, repeats)
 
 
 def boosting(scale: float) -> Iterator[Result]:

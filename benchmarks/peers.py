@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Contender
 from benchmarks.workloads import Workload
-from ndcg_ml import evaluate_run, ndcg_score, prepare
+from ndcg_ml import ndcg_score, prepare
 from ndcg_ml.lightgbm import NDCGEval, NDCGObjective
 
 
@@ -288,22 +287,6 @@ def rax(work: Workload, k: int | None) -> Contender:
 def one_pass(work: Workload) -> Contender:
     """Reading the scores and the labels once: the floor under any metric."""
     return Contender("one pass over scores and labels", lambda: float(work.scores.sum() + work.labels.sum()), None)
-
-
-def ours_from_files(qrels: Path, run: Path, k: int) -> Contender:
-    return Contender("ndcg_ml.evaluate_run", lambda: float(evaluate_run(qrels, run, k=k).value), 0.0)
-
-
-def pytrec_eval_from_files(qrels: Path, run: Path, k: int) -> Contender:
-    import pytrec_eval as library
-
-    def call() -> float:
-        with qrels.open() as judgments, run.open() as ranking:
-            evaluator = library.RelevanceEvaluator(library.parse_qrel(judgments), {f"ndcg_cut.{k}"})
-            found = evaluator.evaluate(library.parse_run(ranking))
-        return float(np.mean([topic[f"ndcg_cut_{k}"] for topic in found.values()]))
-
-    return Contender("pytrec_eval with its parsers", call, 1e-9, "no check of the lines")
 
 
 def _ten_rounds(
