@@ -145,9 +145,9 @@ def evaluate_run(
         An argument has the wrong type, such as a LazyFrame, which must be collected first; ids are text on one side and
         integers on the other, or neither.
     ValueError
-        A missing id or column; a document twice in a topic of the qrels, or of the run under ``duplicates="raise"``; NaN
-        scores or grades; no topic in both; a retrieved document without a judgement under ``unjudged="raise"``; a topic
-        in which nothing is retrieved, and which the flavor would score 1 or leave out although it has relevant
+        A missing id or column; a document twice in a topic of the qrels, or of the run under ``duplicates="raise"``;
+        NaN scores or grades; no topic in both; a retrieved document without a judgement under ``unjudged="raise"``; a
+        topic in which nothing is retrieved, and which the flavor would score 1 or leave out although it has relevant
         documents; or as for ``ndcg_score``.
 
     Warns
