@@ -22,7 +22,7 @@ from ndcg_ml._checks import (
 )
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._shown import shown
-from ndcg_ml.presets import MIRRORS
+from ndcg_ml.presets import MIRRORS, Mirror
 
 __all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]
 
@@ -404,7 +404,7 @@ class Flavor:
             also += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual)]
             mine = self.replace(k=None)
             same = [name for name, preset in PRESETS.items() if preset.replace(k=None) == mine]
-            also += [("also", f"{name}: {MIRRORS[name].library}") for name in same if name != mirror.name]
+            also += [("also", _other(MIRRORS[name])) for name in same if name != mirror.name]
         return _flavor_text.describe(self, also)
 
     # -- the parameters of other libraries ------------------------------------------------------------------------
@@ -588,6 +588,11 @@ _DEFAULT = Flavor()
 
 PRESETS: Mapping[str, Flavor] = MappingProxyType({name: Flavor(**mirror.switches) for name, mirror in MIRRORS.items()})
 """Every preset by name. ``ndcg_ml.presets.MIRRORS`` says what each mirrors and how that was verified."""
+
+
+def _other(mirror: Mirror) -> str:
+    alias = "" if mirror.alias_of is None else f" (an alias of {mirror.alias_of})"
+    return f"{mirror.name}: {mirror.library}{alias}"
 
 
 def as_arguments(flavor: Flavor, ks: tuple[int | None, ...], several: bool = False) -> str:

@@ -146,6 +146,13 @@ def test_one_flavor(name, mirror, same):
         assert MIRRORS[other].library not in shown
 
 
+def test_an_alias_says_whose_it_is():
+    assert document("flavors", "mteb")["alias_of"] == "pytrec_eval"
+    assert document("flavors", "pytrec_eval")["alias_of"] is None
+    assert "mteb, an alias of pytrec_eval" in text("flavors", "mteb")
+    assert "alias" not in text("flavors", "pytrec_eval")
+
+
 # -- eval -----------------------------------------------------------------------------------------------------------
 
 
@@ -651,7 +658,7 @@ def test_help_fits(command):
 
 
 JSON = {
-    "flavors letor3": "name library verified unusual text switches same_as words",
+    "flavors letor3": "name library verified unusual alias_of text switches same_as words",
     f"eval {TREC}": "values n_queries n_documents queries qrels_only run_only per_query",
     "compare run better --qrels qrels": "flavor a b n_pairs not_compared difference interval confidence p_value exact "
     "resamples seed wins ties losses moved",
