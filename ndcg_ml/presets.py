@@ -1,6 +1,6 @@
 """Mirrors of the NDCG that other libraries and papers compute: one entry each, as plain data.
 
-Every entry says which switches of a :class:`~ndcg_ml.Flavor` reproduce the library, which version was
+Every entry says which switches of a ``Flavor`` reproduce the library, which version was
 run to establish that, and what surprises its users. ``Flavor.preset(name)`` turns an entry into a
 flavor; ``ndcg_ml.PRESETS`` lists them all.
 """
@@ -37,8 +37,8 @@ class Mirror:
     unusual : str
         The one sentence a user of that library should know.
     switches : Mapping[str, object]
-        Fields of :class:`~ndcg_ml.Flavor` that differ from, or deliberately repeat, its defaults; of an alias, those of
-        the preset that it names.
+        Fields of ``Flavor`` that differ from, or deliberately repeat, its defaults; of an alias, those of the preset that
+        it names.
     alias_of : str or None
         The preset whose NDCG this is.
     """
