@@ -826,16 +826,16 @@ _ENTRIES = (
         verified="run; 240 random problems, to 1e-12",
         unusual=(
             "The ideal is k relevant items, however few the user has: the only relevant item on top scores 0.220 at "
-            "k = 10 (divide_by_achievable=False, the default)."
+            "k = 10 (divide_by_achievable=False, the default); users without a relevant item are left out."
         ),
-        switches={**_SET, "ideal": "max", "max_grade": 1},
+        switches={**_SET_OF_SOME, "ideal": "max", "max_grade": 1},
     ),
     Mirror(
         name="rectools_achievable",
         library="RecTools 0.19.0, NDCG(divide_by_achievable=True)",
         verified="run; 240 random problems, to 1e-12",
-        unusual="The ideal is the relevant items that the user has, which has to be asked for.",
-        switches=_SET,
+        unusual="The ideal is the relevant items that the user has, which has to be asked for; users without one are left out.",
+        switches=_SET_OF_SOME,
     ),
     Mirror(
         name="lenskit",
@@ -852,8 +852,9 @@ _ENTRIES = (
         name="replay",
         library="RePlay 0.22, NDCG",
         verified="run; 120 random problems, to 1e-12",
-        unusual="It is binary whatever the ratings, and an item that is recommended twice counts twice.",
-        switches=_SET,
+        unusual="It is binary whatever the ratings, and an item that is recommended twice counts twice; tied ratings "
+            "are in descending order of the item, and users without a relevant item are left out.",
+        switches={**_SET_OF_SOME, "ties": "docid"},
     ),
     Mirror(
         name="transformers4rec",
@@ -920,6 +921,8 @@ _ENTRIES = (
             "ideal": "recall",
             "ties": "worst",
             "empty": 0.0,
+            "score_dtype": "float32",
+            "negative": "allow",
         },
     ),
     Mirror(
@@ -935,6 +938,7 @@ _ENTRIES = (
             "ideal": "recall",
             "ties": "worst",
             "empty": 0.0,
+            "negative": "allow",
             "k": 10,
         },
     ),

@@ -44,12 +44,6 @@ def mean_of(values: dict[str, float]) -> Answer:
     return fmean(values.values()), values
 
 
-def mean_of_numbers(values: dict[str, float]) -> Answer:
-    """The mean without the queries that have none, as pandas takes it."""
-    numbers = [value for value in values.values() if not math.isnan(value)]
-    return (fmean(numbers) if numbers else math.nan), values
-
-
 # -- retrieval-augmented generation -------------------------------------------------------------------------------
 
 
@@ -139,7 +133,7 @@ def trulens(run: Run, qrels: Qrels, k: int | None) -> Answer:
         hits = run.get(qid, [])
         value = agreement.ndcg_at_k(qid, [doc for doc, _ in hits], [score for _, score in hits], k)
         values[qid] = float(value)
-    return mean_of_numbers(values)
+    return mean_of(values)
 
 
 def azure_ai_evaluation(run: Run, qrels: Qrels, k: int) -> Answer:
@@ -239,17 +233,19 @@ def rectools(run: Run, qrels: Qrels, k: int, *, achievable: bool = False) -> Ans
 
 
 def lenskit(run: Run, qrels: Qrels, k: int | None, *, gain: str | None = None) -> Answer:
-    from lenskit.data import ItemList
-    from lenskit.metrics import NDCG
+    from lenskit.data import ItemList, ItemListCollection
+    from lenskit.metrics import NDCG, RunAnalysis
 
-    metric = NDCG(k, gain=gain)
-    values = {}
+    found, truth = ItemListCollection(["user_id"]), ItemListCollection(["user_id"])
     for qid, docs in qrels.items():
-        truth = list(docs) if gain else relevant(qrels, qid)
-        fields = {gain: np.array([docs[doc] for doc in truth], dtype=float)} if gain else {}
-        found = ItemList(item_ids=np.array(ranked(run, qid), dtype=str), ordered=True)
-        values[qid] = float(metric.measure_list(found, ItemList(item_ids=np.array(truth, dtype=str), **fields)))
-    return mean_of_numbers(values)
+        wanted = list(docs) if gain else relevant(qrels, qid)
+        fields = {gain: np.array([docs[doc] for doc in wanted], dtype=float)} if gain else {}
+        truth.add(ItemList(item_ids=np.array(wanted, dtype=str), **fields), user_id=qid)
+        if qid in run:
+            found.add(ItemList(item_ids=np.array(ranked(run, qid), dtype=str), ordered=True), user_id=qid)
+    result = RunAnalysis(NDCG(k, gain=gain)).measure(found, truth)
+    [mean] = result.list_summary()["mean"]
+    return float(mean), None
 
 
 def replay(run: Run, qrels: Qrels, k: int) -> Answer:
@@ -314,7 +310,7 @@ def elliot(run: Run, qrels: Qrels, k: int, *, threshold: float = 1) -> Answer:
     recommended = {qid: [(doc, 0.0) for doc in ranked(run, qid)] for qid in run if qid in qrels}
     metric = elliot_ndcg(recommended, qrels, k, threshold)
     values = {qid: float(value) for qid, value in metric.eval_user_metric().items()}
-    return (float(metric.eval()) if values else math.nan), values
+    return float(metric.eval()), values
 
 
 def evidently(run: Run, qrels: Qrels, k: int) -> Answer:
@@ -454,16 +450,16 @@ def tfma(scores: Lists, labels: Lists, k: int, *, weights: list[float] | None = 
     return float(combiner.extract_output(accumulator)[key]), None
 
 
-def transformers4rec(scores: Lists, labels: Lists, k: int, *, largest: int | None = None) -> Answer:
-    """NDCGAt with top_ks=[k], or with a larger cut-off beside it."""
+def transformers4rec(scores: Lists, labels: Lists, k: int, *, largest: int) -> Answer:
+    """With top_ks=[k, largest]. It scores every item there is: to each list come items that are last and not relevant."""
     import torch
     from peers.golden.lifted import transformers4rec_ndcg
 
-    metric = transformers4rec_ndcg([k] if largest is None else [k, largest])
+    metric = transformers4rec_ndcg([k, largest])
     for s, y in zip(scores, labels, strict=True):
-        metric.update(torch.tensor([s], dtype=torch.float32), torch.tensor([y], dtype=torch.float32))
-    values = [float(batch[0, 0]) for batch in metric.metric_mean]
-    return float(metric.compute().reshape(-1)[0]), values
+        others = [min(s) - 1 - i for i in range(largest)]
+        metric.update(torch.tensor([s + others]), torch.tensor([y + [0.0] * largest]))
+    return float(metric.compute()[0]), [float(batch[0, 0]) for batch in metric.metric_mean]
 
 
 def keras_rs(scores: Lists, labels: Lists, k: int | None, *, weights: list[float] | None = None) -> Answer:
@@ -473,7 +469,7 @@ def keras_rs(scores: Lists, labels: Lists, k: int | None, *, weights: list[float
     metric = keras_rs.metrics.NDCG(k=k)
     longest = max(map(len, labels))
     y_true = np.array([[*y, *[-1.0] * (longest - len(y))] for y in labels], dtype=np.float32)
-    y_pred = np.array([[*s, *[0.0] * (longest - len(s))] for s in scores], dtype=np.float32)
+    y_pred = np.array([[*s, *[s[0]] * (longest - len(s))] for s in scores], dtype=np.float32)
     metric.update_state(y_true, y_pred, sample_weight=None if weights is None else np.array(weights, np.float32))
     return float(metric.result()), None
 

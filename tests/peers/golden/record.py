@@ -98,6 +98,19 @@ LISTS: dict[str, Problem] = {
             {"qid": "2", "scores": [0.1 * ((7 * i) % 9) for i in range(9)], "labels": [i % 3 for i in range(9)]},
         ]
     },
+    "padded, scores near 30": {
+        "queries": [
+            {"qid": "1", "scores": [30.0, 29.5, 29.0, 28.5], "labels": [0, 2, 0, 1]},
+            {"qid": "2", "scores": [31.0, 30.0], "labels": [0, 1]},
+            {"qid": "3", "scores": [29.0], "labels": [1]},
+        ]
+    },
+    "graded30": {
+        "queries": [
+            {"qid": "1", "scores": [float((11 * i) % 30) for i in range(30)], "labels": [(i * i) % 5 for i in range(30)]},
+            {"qid": "2", "scores": [30.0 - i for i in range(25)], "labels": [int(i > 17) for i in range(25)]},
+        ]
+    },
     "tied12": {
         "queries": [
             {"qid": "1", "scores": [float(i % 3) for i in range(12)], "labels": [(5 * i) % 4 for i in range(12)]}
@@ -195,8 +208,16 @@ LIBRARIES = (
         "ndcg_at_k",
         "trulens-feedback",
         calls.trulens,
-        "GroundTruthAgreement(golden).ndcg_at_k(query, chunks, scores, k), and the mean of those that are numbers",
-        ks=ANY,
+        "GroundTruthAgreement(golden).ndcg_at_k(query, chunks, scores, k), and the mean",
+        repeats=True,
+    ),
+    Library(
+        "TruLens",
+        "without_k",
+        "trulens-feedback",
+        calls.trulens,
+        "GroundTruthAgreement(golden).ndcg_at_k(query, chunks, scores), and the mean",
+        ks=(None,),
         repeats=True,
     ),
     Library(
@@ -247,7 +268,7 @@ LIBRARIES = (
         "NDCG",
         "lenskit",
         calls.lenskit,
-        "lenskit.metrics.NDCG(k).measure_list(found, relevant), and the mean of those that are numbers",
+        "RunAnalysis(lenskit.metrics.NDCG(k)).measure(found, relevant).list_summary()",
         ks=ANY,
     ),
     Library(
@@ -255,7 +276,7 @@ LIBRARIES = (
         "gain",
         "lenskit",
         calls.lenskit,
-        "lenskit.metrics.NDCG(k, gain='rating').measure_list(found, judged), and the mean of those that are numbers",
+        "RunAnalysis(lenskit.metrics.NDCG(k, gain='rating')).measure(found, judged).list_summary()",
         ks=ANY,
         options=(("gain", "rating"),),
     ),
@@ -287,7 +308,7 @@ LIBRARIES = (
             f"elliot's nDCG with cutoff=k and relevance threshold {threshold}",
             options=(("threshold", threshold),),
         )
-        for threshold in (1, 2)
+        for threshold in (0, 1, 2)
     ),
     Library("evidently", "NDCGKMetric", "evidently", calls.evidently, "Report([NDCGKMetric(k=k)]) on predictions that are scores", ks=(1, 2, 3, 5)),
     *(
@@ -312,14 +333,14 @@ LIBRARIES = (
         repeats=True,
         dtype="text2",
     ),
-    Library("pyltr", "exp2", "pyltr", calls.pyltr, "pyltr.metrics.NDCG(k=k).calc_mean(qids, labels, scores)", ks=ANY, lists=True),
+    Library("pyltr", "exp2", "pyltr", calls.pyltr, "pyltr.metrics.NDCG(k=k).calc_mean(qids, labels, scores)", ks=(1, 3, 5, 10), lists=True),
     Library(
         "pyltr",
         "identity",
         "pyltr",
         calls.pyltr,
         "pyltr.metrics.NDCG(k=k, gain_type='identity').calc_mean(qids, labels, scores)",
-        ks=ANY,
+        ks=(1, 3, 5, 10),
         options=(("gain", "identity"),),
         lists=True,
     ),
@@ -395,19 +416,15 @@ LIBRARIES = (
         lists=True,
         weights=True,
     ),
-    *(
-        Library(
-            "Transformers4Rec",
-            variant,
-            "Transformers4Rec",
-            calls.transformers4rec,
-            f"NDCGAt(top_ks={text}), a list at a time, compute()[0]",
-            ks=(1, 2, 3, 4, 5, 6),
-            options=options,
-            lists=True,
-            dtype="float32",
-        )
-        for variant, text, options in (("top_ks_k", "[k]", ()), ("top_ks_k_6", "[k, 6]", (("largest", 6),)))
+    Library(
+        "Transformers4Rec",
+        "top_ks_k_20",
+        "Transformers4Rec",
+        calls.transformers4rec,
+        "NDCGAt(top_ks=[k, 20]), a list at a time among items that are not relevant, compute()[0]",
+        options=(("largest", 20),),
+        lists=True,
+        dtype="float32",
     ),
     *(
         Library(
