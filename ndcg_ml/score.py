@@ -81,7 +81,8 @@ def ndcg_score(
     retrieved : array of bool, shape of `y_true`, optional
         True where the document was ranked; the others only enter the ``global`` ideal. Default: all.
     doc_id : array-like, shape of `y_true`, optional
-        Document ids, unique within a query, needed by ``ties="docid"``.
+        Document ids, needed by ``ties="docid"`` and ``"docid_ascending"``. One that repeats within a query is an error
+        unless ``duplicates`` says otherwise; without ids repeats cannot be seen, and every row is a document.
     query_weight : array-like of float, shape (n_queries,), pandas.Series, or mapping, optional
         Weight of each query. With `qid`, a Series is aligned by its index and a mapping by its keys, which must hold
         the id of each query; so is a Series whose index is 0, 1, ..., which is refused where the ids are others. An
@@ -102,7 +103,8 @@ def ndcg_score(
     ValueError
         1-D input without `qid` or `group`, or with both; shapes that do not agree; sizes that do not sum to the number
         of rows; NaN scores; labels that the flavor refuses (unjudged, negative, outside the gain table, above
-        ``max_grade``); ``ties="docid"`` without ids, or ids that repeat; nothing to evaluate. Two arguments with an
+        ``max_grade``); a tie rule by id without ids; ids that repeat, or whose repeats have different labels; nothing
+        to evaluate. Two arguments with an
         entry per row have a pandas index each, and these differ: rows are matched by position. Weights whose labels
         lack the id of a query.
 
