@@ -826,9 +826,10 @@ _ENTRIES = (
         verified="run; 240 random problems, to 1e-12",
         unusual=(
             "The ideal is k relevant items, however few the user has: the only relevant item on top scores 0.220 at "
-            "k = 10 (divide_by_achievable=False, the default); users without a relevant item are left out."
+            "k = 10 (divide_by_achievable=False, the default); a user without a relevant item is not in its table of "
+            "interactions and so not in its mean."
         ),
-        switches={**_SET_OF_SOME, "ideal": "max", "max_grade": 1},
+        switches={**_SET, "ideal": "max", "max_grade": 1},
     ),
     Mirror(
         name="rectools_achievable",

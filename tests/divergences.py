@@ -139,6 +139,10 @@ def above(grade: float) -> Callable[[Facts], bool]:
     return lambda case: max(case.all_labels, default=0) > grade
 
 
+def all_below(grade: float) -> Callable[[Facts], bool]:
+    return lambda case: max(case.all_labels, default=0) < grade
+
+
 def negative(case: Facts) -> bool:
     return min(case.all_labels, default=0) < 0
 
@@ -210,8 +214,8 @@ def fraction_below_1(case: Facts) -> bool:
     return any(0 < label < 1 for label in case.all_labels)
 
 
-def longer_than_every_list(case: Facts) -> bool:
-    return case.k is not None and case.k > max(map(len, case.scores))
+def beyond_or_tied(case: Facts) -> bool:
+    return tied(case) or (case.k is not None and case.k > max(map(len, case.scores)))
 
 
 def several_queries(case: Facts) -> bool:
@@ -612,6 +616,16 @@ DIVERGENCES = (
     ),
     Divergence(
         libraries=("Elliot",),
+        variants=("threshold_2",),
+        cases="no grade reaches the threshold of relevance",
+        covers=all_below(2),
+        theirs="NaN",
+        ours="an error",
+        reason="there is nothing to average",
+        example="a threshold of 2 and grades 0 and 1",
+    ),
+    Divergence(
+        libraries=("Elliot",),
         variants=("threshold_0",),
         cases="a grade is above 5",
         covers=above(5),
@@ -632,8 +646,8 @@ DIVERGENCES = (
     ),
     Divergence(
         libraries=("evidently",),
-        cases="the cut-off lies beyond the longest list",
-        covers=longer_than_every_list,
+        cases="the cut-off lies beyond the last rank",
+        covers=beyond_or_tied,
         theirs="raises KeyError",
         ours="the formula",
         reason="the formula has a value",
@@ -671,6 +685,16 @@ DIVERGENCES = (
         ours="the reverse of the input order",
         reason="an order that differs between machines is not a definition",
         example="scores [5, 4, 3, 3, 3, 1]",
+        always=False,
+    ),
+    Divergence(
+        libraries=("Transformers4Rec",),
+        cases="a grade is below 0",
+        covers=negative,
+        theirs="ranks every item there is, so that the ideal puts items of grade 0 before a negative grade",
+        ours="the documents that are given",
+        reason="only the caller knows the others",
+        example="grades [-1, 0, 1] among items of grade 0",
         always=False,
     ),
     Divergence(

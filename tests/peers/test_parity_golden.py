@@ -43,7 +43,7 @@ class Variant:
     measure: str = "ndcg"
     """"ndcg", "dcg" or "ndcg_rel"."""
     topics: str = "both"
-    """Of a run and its judgements: the topics in "both", in the "run", or judged ("qrels")."""
+    """Of a run and its judgements: the topics in "both", in the "run", judged ("qrels"), or with a relevant document."""
     rows: str = "run"
     """The documents in the order of the "run", of the "qrels", or of the "qrels, best first"; or of the "run alone",
     for a library that sees no others."""
@@ -149,10 +149,10 @@ VARIANTS: dict[tuple[str, str], Variant] = {
     ("MTEB", "ndcg"): Variant("mteb"),
     ("BEIR", "ndcg"): Variant("beir"),
     ("FlagEmbedding", "ndcg"): Variant("flagembedding"),
-    ("RecTools", "NDCG"): Variant("rectools", topics="qrels"),
-    ("RecTools", "divide_by_achievable"): Variant("rectools_achievable", topics="qrels"),
-    ("LensKit", "NDCG"): Variant("lenskit", topics="qrels"),
-    ("LensKit", "gain"): Variant("lenskit", with_(gain="linear", negative="allow"), topics="qrels"),
+    ("RecTools", "NDCG"): Variant("rectools", topics="relevant"),
+    ("RecTools", "divide_by_achievable"): Variant("rectools_achievable", topics="relevant"),
+    ("LensKit", "NDCG"): Variant("lenskit"),
+    ("LensKit", "gain"): Variant("lenskit", with_(gain="linear", negative="allow")),
     ("RePlay", "NDCG"): Variant("replay", topics="qrels"),
     ("implicit", "ndcg_at_k"): Variant("implicit", topics="qrels"),
     ("Cornac", "NDCG"): Variant("cornac", topics="qrels"),
@@ -244,6 +244,8 @@ def arguments(problem: dict[str, Any], variant: Variant) -> dict[str, Any]:
             "group": [len(query["labels"]) for query in queries],
         }
     rows = list(_rows(problem.get("run") or problem["hits"], problem["qrels"], variant))
+    if not rows:
+        return {"y_true": [], "y_score": [], "qid": []}
     qids, documents, y_true, y_score, retrieved = zip(*rows, strict=True)
     return {
         "y_true": np.array(y_true, dtype=np.float64),
@@ -258,7 +260,9 @@ Row = tuple[str, str, float, float, bool]
 
 
 def _rows(run: dict[str, Any], qrels: dict[str, Any], variant: Variant) -> Iterator[Row]:
-    topics = {"both": [qid for qid in qrels if qid in run], "qrels": qrels, "run": run}[variant.topics]
+    wanted = [qid for qid, grades in qrels.items() if any(grade > 0 for grade in grades.values())]
+    both = [qid for qid in qrels if qid in run]
+    topics = {"both": both, "qrels": qrels, "run": run, "relevant": wanted}[variant.topics]
     for qid in topics:
         scores, grades = run.get(qid, {}), qrels.get(qid, {})
         if isinstance(scores, list):  # hits, among which a document may come twice
