@@ -15,7 +15,7 @@ from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.groups import IntArray
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.queries import Queries, by_sizes
+from ndcg_ml.queries import Queries, by_sizes, repeats_of
 from ndcg_ml.result import Evaluation, PerQuery, at_cutoff
 
 __all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "evaluate_run"]
@@ -115,7 +115,7 @@ def evaluate_run(
     flavor : Flavor or str, default "trec_eval"
         As for ``ndcg_score``. Its ``unjudged`` decides what happens to a retrieved document without a judgement: it
         gains 0 ("zero"), is removed before ranking ("condense") or is an error ("raise"). Its ``ties`` orders equal
-        scores.
+        scores. Its ``duplicates`` decides what it means that the run lists a document twice in a topic.
     k : int, None or sequence of them, optional
         As for ``ndcg_score``. Default: the flavor's own, which for "trec_eval" is no cut-off.
     queries : {"qrels", "run", "both"}, default "qrels"
@@ -135,10 +135,10 @@ def evaluate_run(
     TypeError
         An argument has the wrong type; ids are text on one side and integers on the other, or neither.
     ValueError
-        A missing id; a document twice in a topic; NaN scores or grades; no topic in both, or no judged document
-        retrieved; a retrieved document without a judgement under ``unjudged="raise"``; a topic in which nothing is
-        retrieved, and which the flavor would score 1 or leave out although it has relevant documents; or as for
-        ``ndcg_score``.
+        A missing id; a document twice in a topic of the qrels, or of the run under ``duplicates="raise"``; NaN scores
+        or grades; no topic in both, or no judged document retrieved; a retrieved document without a judgement under
+        ``unjudged="raise"``; a topic in which nothing is retrieved, and which the flavor would score 1 or leave out
+        although it has relevant documents; or as for ``ndcg_score``.
 
     See Also
     --------
@@ -174,7 +174,7 @@ def evaluate_run(
     """
     flavor = as_flavor(flavor)
     ks, several = cutoffs(k, flavor)
-    aligned = align(qrels, run, queries=queries)
+    aligned = align(qrels, run, queries=queries, duplicates="raise" if flavor.duplicates == "raise" else "keep")
     _check_labels(aligned, flavor)
     evaluation = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
     _check_missing(evaluation, flavor)
@@ -227,11 +227,14 @@ class AlignedRun:
     run_only: NDArray[Any]
     where: Callable[[int], str]
     """What to call a row in an error message."""
+    repeated: bool
+    """Whether the run lists a document twice."""
 
     def queries(self) -> Queries:
         """The same, without the scores, as ``Prepared`` takes it."""
         groups = replace(by_sizes(self.group, self.y_true.size), ids=self.qid)
-        return Queries(self.y_true, groups, self.retrieved, self.doc_id)
+        repeats = repeats_of(self.doc_id, groups, self.doc_id) if self.repeated else None
+        return Queries(self.y_true, groups, self.retrieved, self.doc_id, repeats=repeats)
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments for ``evaluate``, ``explain_difference``, ``identify`` and all that take such data.
@@ -243,13 +246,18 @@ class AlignedRun:
         return {**rows, **queries}
 
 
-def align(qrels: RunLike, run: RunLike, *, queries: Which = "qrels") -> AlignedRun:
+def align(
+    qrels: RunLike, run: RunLike, *, queries: Which = "qrels", duplicates: Literal["raise", "keep"] = "raise"
+) -> AlignedRun:
     """Match a run with its judgements, document by document.
 
     Parameters
     ----------
     qrels, run, queries
         As for ``evaluate_run``.
+    duplicates : {"raise", "keep"}, default "raise"
+        A document that the run lists twice in a topic is an error; or it is kept, as rows of one id, for flavors whose
+        ``duplicates`` is "first" or "count".
 
     Returns
     -------
@@ -270,6 +278,7 @@ def align(qrels: RunLike, run: RunLike, *, queries: Which = "qrels") -> AlignedR
     0.760188
     """
     one_of(queries, "queries", get_args(Which))
+    one_of(duplicates, "duplicates", ("raise", "keep"))
     ids = Ids()
     judged, ranked = read_rows("qrels", qrels, ids), read_rows("run", run, ids)
     topics = ids.topics
@@ -281,7 +290,7 @@ def align(qrels: RunLike, run: RunLike, *, queries: Which = "qrels") -> AlignedR
             f"{_some(topics, in_run)}. Ids are compared exactly: check prefixes and leading zeros."
         )
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
-    match, place = _matched(judged, ranked, len(topics))
+    match, place, repeated = _matched(judged, ranked, len(topics), duplicates == "keep")
     if not ((match >= 0) & chosen[ranked.topic]).any():
         raise ValueError(
             f"run must retrieve a judged document; none of its {ranked.topic.size} documents is judged in its topic. "
@@ -317,23 +326,30 @@ def align(qrels: RunLike, run: RunLike, *, queries: Which = "qrels") -> AlignedR
         qrels_only=names(in_qrels & ~in_run),
         run_only=names(in_run & ~in_qrels),
         where=where,
+        repeated=repeated,
     )
 
 
-def _matched(judged: Rows, ranked: Rows, n_topics: int) -> tuple[IntArray, IntArray]:
-    """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic."""
+def _matched(judged: Rows, ranked: Rows, n_topics: int, keep: bool) -> tuple[IntArray, IntArray, bool]:
+    """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic.
+
+    And whether the run lists a document twice in a topic, which is an error unless these are to be kept.
+    """
+    repeated = False
     match, place = np.full(ranked.topic.size, -1), np.empty(ranked.topic.size, dtype=np.int64)
     by_topic = zip(_of_topics(judged, n_topics), _of_topics(ranked, n_topics), strict=True)
     for (judged_rows, judged_ids), (ranked_rows, ranked_ids) in by_topic:
         row_of = dict(zip(judged_ids, judged_rows.tolist(), strict=True))
         if len(row_of) < len(judged_ids):
             raise _twice(judged, judged_rows, judged_ids)
-        if len(set(ranked_ids)) < len(ranked_ids):
-            raise _twice(ranked, ranked_rows, ranked_ids)
         match[ranked_rows] = [row_of.get(each, -1) for each in ranked_ids]
-        in_order = sorted(range(len(ranked_ids)), key=ranked_ids.__getitem__)
-        place[ranked_rows[in_order]] = np.arange(len(ranked_ids))
-    return match, place
+        place_of = {each: at for at, each in enumerate(sorted(set(ranked_ids)))}
+        place[ranked_rows] = [place_of[each] for each in ranked_ids]
+        if len(place_of) < len(ranked_ids):
+            if not keep:
+                raise _twice(ranked, ranked_rows, ranked_ids, " or choose a flavor with duplicates='first' or 'count'")
+            repeated = True
+    return match, place, repeated
 
 
 def _of_topics(rows: Rows, n_topics: int) -> Iterator[tuple[IntArray, list[bytes]]]:
@@ -344,7 +360,7 @@ def _of_topics(rows: Rows, n_topics: int) -> Iterator[tuple[IntArray, list[bytes
         yield mine, [rows.documents[row] for row in mine.tolist()]
 
 
-def _twice(rows: Rows, numbers: IntArray, ids: list[bytes]) -> ValueError:
+def _twice(rows: Rows, numbers: IntArray, ids: list[bytes], way_out: str = "") -> ValueError:
     first: dict[bytes, int] = {}
     for row, each in zip(numbers.tolist(), ids, strict=True):
         if each in first:
@@ -353,7 +369,7 @@ def _twice(rows: Rows, numbers: IntArray, ids: list[bytes]) -> ValueError:
     places = dict.fromkeys((rows.where(first[each]), rows.where(row)))
     return ValueError(
         f"a document must not appear twice in a topic; {rows.name(row)} does in {' and '.join(places)}. Remove the "
-        "duplicates."
+        f"duplicates{',' * bool(way_out)}{way_out}."
     )
 
 
@@ -403,6 +419,7 @@ def _check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
 def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> FloatArray:
     """judged@k of each topic at each cut-off: the expected number of judged documents is a DCG without discount."""
     counting = Flavor(
+        duplicates="count",
         gain="linear",
         discount="none",
         ideal="recall",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import EllipsisType
 from typing import Any, TypeAlias, overload
 
@@ -223,14 +224,14 @@ def dcg_score(
 def evaluate(
     y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: OneK = ..., qid: ArrayLike | None = ...,
     group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
-    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ...,
+    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ..., by: Any = ...,
 ) -> Evaluation[float]: ...
 @overload
 def evaluate(
     y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[int | None],
     qid: ArrayLike | None = ..., group: ArrayLike | None = ..., mask: ArrayLike | None = ...,
     retrieved: ArrayLike | None = ..., doc_id: ArrayLike | None = ...,
-    query_weight: Weights | None = ...,
+    query_weight: Weights | None = ..., by: Any = ...,
 ) -> Evaluation[ByK]: ...
 # fmt: on
 def evaluate(
@@ -245,6 +246,7 @@ def evaluate(
     retrieved: ArrayLike | None = None,
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
+    by: ArrayLike | Mapping[str, Any] | None = None,
 ) -> Evaluation[Any]:
     """NDCG with the table of queries behind it.
 
@@ -252,17 +254,22 @@ def evaluate(
     ----------
     y_true, y_score, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
         As for ``ndcg_score``.
+    by : array-like, mapping of array-like by column, or data frame, optional
+        Labels of the queries, such as their country: one per query, or one per row, which must be the same in all rows
+        of a query. Several columns are sliced one by one; to cross two, pass tuples. pandas objects are matched by
+        their index, with the rows or, one per query, by id.
 
     Returns
     -------
     Evaluation
         ``.value`` is what ``ndcg_score`` returns; ``.per_query`` holds NDCG, DCG, IDCG, sizes, ties, ids as arrays;
-        ``.n_empty`` the number of queries without a relevant document.
+        ``.n_empty`` the number of queries without a relevant document; ``.interval()`` how far chance moves the value.
+        With `by`, ``.slices`` has each label's NDCG, count and interval, those first that differ most.
 
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``.
+        As for ``ndcg_score``; and `by` fits neither the rows nor the queries, lacks a label, or has two in one query.
 
     Examples
     --------
@@ -270,6 +277,13 @@ def evaluate(
     ndcg@10 = 1.000000
     2 queries, 1 empty (scored 1); 5 documents
     ndcg@10[gain=exponential,discount=log2,ideal=recall,ties=first,empty=1]
+
+    >>> y_true = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 1], [2, 1, 0]]
+    >>> y_score = [[3, 2, 1], [3, 1, 2], [3, 2, 1], [1, 3, 2], [2, 1, 3]]
+    >>> print(evaluate(y_true, y_score, by={"country": ["de", "fr", "de", "fr", "de"]}).slices)
+    slice       queries  empty   share    NDCG      95 % interval  less the others
+    country=de        3      0  0.6000  0.7979   0.4235 to 1.1723          +0.2325
+    country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973          -0.2325
     """
     prepared = prepare(
         y_true,
@@ -282,7 +296,14 @@ def evaluate(
         doc_id=doc_id,
         query_weight=query_weight,
     )
-    return prepared.evaluate(y_score)
+    if by is None:
+        return prepared.evaluate(y_score)
+    from ndcg_ml._by import query_labels  # few need it, and every import would wait for it
+    from ndcg_ml._slices import sliced
+
+    labels = query_labels(by, prepared.queries)
+    whole = prepared.evaluate(y_score)
+    return replace(whole, slices=sliced(whole, labels))
 
 
 def evaluate_ranked(

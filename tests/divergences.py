@@ -513,6 +513,18 @@ DIVERGENCES = (
     ),
     Divergence(
         libraries=("Quepid",),
+        variants=("ndcg", "ndcg_cut"),
+        cases="the ratings of a query are negative, and none is above 0",
+        covers=negative_and_nothing_relevant,
+        theirs="divides one negative DCG by another",
+        ours="the query is empty",
+        reason="below 0 a ratio of DCGs says nothing about the ranking: the worst order has the largest",
+        example="ndcg says 0.72 and ndcg_cut 1.27",
+        always=False,
+        shown_by="source",
+    ),
+    Divergence(
+        libraries=("Quepid",),
         variants=("dcg",),
         cases="one of the first k hits has no rating",
         covers=unrated_at_k,

@@ -172,7 +172,8 @@ def rank(
     """Sort by score, tied documents by the tie rule."""
     # Slots that have no rank may stand anywhere, among tied documents too, since only ranked slots are counted.
     key = _comparable(flavor, scores)
-    key = torch.where(key == 0, 0.0, key)  # -0.0 ties with 0.0, for a radix sort too
+    if key.is_floating_point():
+        key = torch.where(key == 0, 0.0, key)  # -0.0 ties with 0.0, for a radix sort too
     second = None
     if flavor.ties == "last":
         second = layout.position.expand_as(key)
@@ -315,10 +316,8 @@ def _best_first(
 
 def _comparable(flavor: Flavor, scores: Tensor) -> Tensor:
     """The scores in the precision in which they count as equal."""
-    if not scores.is_floating_point():
-        scores = scores.to(working_dtype(scores.device))
     if flavor.score_dtype == "float32":
-        return scores.float()
+        return (scores if scores.is_floating_point() else scores.to(working_dtype(scores.device))).float()
     return scores
 
 

@@ -247,7 +247,9 @@ def outcomes(golden: dict[str, Any]) -> dict[str, dict[str, int]]:
     counts: dict[str, Counter[str]] = {library: Counter() for library, _ in VARIANTS}
     for case in golden["cases"]:
         outcome = reproduce(case, golden)
-        counts[case["library"]][COLUMN[outcome.kind] if not judged(outcome, declared(case, golden)) else "undeclared"] += 1
+        counts[case["library"]][
+            COLUMN[outcome.kind] if not judged(outcome, declared(case, golden)) else "undeclared"
+        ] += 1
     return {library: {kind: count[kind] for kind in KINDS} for library, count in counts.items()}
 
 

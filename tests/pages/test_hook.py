@@ -67,7 +67,7 @@ def ours(preset: str) -> float:
 
 
 def table() -> str:
-    lines = ["| library | \"NDCG@10\" | preset |", "|---|--:|---|"]
+    lines = ['| library | "NDCG@10" | preset |', "|---|--:|---|"]
     values: dict[str, list[tuple[str, str]]] = {}
     for library, variant, preset, *_ in ROWS:
         values.setdefault(f"{was_recorded(library, variant):.3f}", []).append((library, preset))
@@ -92,9 +92,7 @@ def test_the_preset_has_the_recorded_number(library: str, variant: str, preset: 
     assert ours(preset) == pytest.approx(was_recorded(library, variant), abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("preset", "module", "call"), [row[2:] for row in ROWS], ids=[row[2] for row in ROWS]
-)
+@pytest.mark.parametrize(("preset", "module", "call"), [row[2:] for row in ROWS], ids=[row[2] for row in ROWS])
 def test_the_library_has_the_number_of_its_preset(preset: str, module: str, call: Callable[..., Any]) -> None:
     if preset == "phoenix" or find_spec(module) is None:
         pytest.skip(f"{module} is not installed; its recorded value stands for it")

@@ -2,17 +2,16 @@
 
 A function takes a run and judgments, or scores and labels, and returns the library's number with the value of each
 query where the library has one. A library that knows no average over queries is averaged here, as its documentation
-tells its users to. Nothing of a library is imported before its function is called. Functions that import ``golden.lifted``
-read the one function out of a package whose import would bring a whole framework; see ``golden/record.py``.
+tells its users to. Nothing of a library is imported before its function is called. Functions that import
+``golden.lifted`` read the one function out of a package whose import would bring a whole framework; see
+``golden/record.py``.
 """
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -165,9 +164,7 @@ def autorag(run: Run, qrels: Qrels, k: int | None) -> Answer:
     ndcg = functions("AutoRAG", "autorag/evaluation/metric/retrieval.py", "retrieval_ndcg").retrieval_ndcg
     return mean_of(
         {
-            qid: float(
-                ndcg(SimpleNamespace(retrieval_gt=[relevant(qrels, qid)], retrieved_ids=ranked(run, qid, k)))
-            )
+            qid: float(ndcg(SimpleNamespace(retrieval_gt=[relevant(qrels, qid)], retrieved_ids=ranked(run, qid, k))))
             for qid in qrels
         }
     )
@@ -255,9 +252,7 @@ def replay(run: Run, qrels: Qrels, k: int) -> Answer:
     found = pd.DataFrame(
         [(qid, doc, s) for qid, hits in run.items() for doc, s in hits], columns=["query_id", "item_id", "rating"]
     )
-    truth = pd.DataFrame(
-        [(qid, doc) for qid in qrels for doc in relevant(qrels, qid)], columns=["query_id", "item_id"]
-    )
+    truth = pd.DataFrame([(qid, doc) for qid in qrels for doc in relevant(qrels, qid)], columns=["query_id", "item_id"])
     return NDCG(k)(found, truth)[f"NDCG@{k}"], NDCG(k, mode=PerUser())(found, truth)[f"NDCG-PerUser@{k}"]
 
 
@@ -334,7 +329,7 @@ def rank_metrics(run: Run, qrels: Qrels, k: int | None, *, method: int = 0) -> A
     """The gist bwhite/3726239, as PyPI's cute-ranking has it."""
     from peers.golden.lifted import module
 
-    np.asfarray = lambda values: np.asarray(values, dtype=float)  # type: ignore[attr-defined]  # NumPy 2 dropped it
+    vars(np).setdefault("asfarray", lambda values: np.asarray(values, dtype=float))  # NumPy 2 dropped it
     ndcg_at_k = module("cute-ranking", "cute_ranking/core.py").ndcg_at_k
 
     values = {}
@@ -451,7 +446,7 @@ def tfma(scores: Lists, labels: Lists, k: int, *, weights: list[float] | None = 
 
 
 def transformers4rec(scores: Lists, labels: Lists, k: int, *, largest: int) -> Answer:
-    """With top_ks=[k, largest]. It scores every item there is: to each list come items that are last and not relevant."""
+    """With top_ks=[k, largest]. It scores every item there is, so to each list come items, last and not relevant."""
     import torch
     from peers.golden.lifted import transformers4rec_ndcg
 

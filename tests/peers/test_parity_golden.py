@@ -43,7 +43,8 @@ class Variant:
     measure: str = "ndcg"
     """"ndcg", "dcg" or "ndcg_rel"."""
     topics: str = "both"
-    """Of a run and its judgements: the topics in "both", in the "run", judged ("qrels"), or with a relevant document."""
+    """Of a run and its judgements: the topics in "both", in the "run", judged ("qrels"), or judged with a document that
+    is "relevant"."""
     rows: str = "run"
     """The documents in the order of the "run", of the "qrels", or of the "qrels, best first"; or of the "run alone",
     for a library that sees no others."""
@@ -116,7 +117,7 @@ VARIANTS: dict[tuple[str, str], Variant] = {
     ("ir_measures", "log2"): Variant("ir_measures", topics="qrels"),
     ("ir_measures", "log2_judged_only"): Variant("ir_measures", with_(**JUDGED_ONLY), topics="qrels"),
     ("ir_measures", "log2_expgains"): Variant("ir_measures", TO_5, topics="qrels"),
-    ("ir_measures", "exp_log2"): Variant("gdeval", topics="qrels"),
+    ("ir_measures", "exp_log2"): Variant("ir_measures_exp", topics="qrels"),
     ("ranx", "ndcg"): Variant("ranx", topics="qrels"),
     ("ranx", "ndcg_plain"): Variant("ranx"),
     ("ranx", "ndcg_burges"): Variant("ranx_burges", topics="qrels"),
@@ -145,7 +146,7 @@ VARIANTS: dict[tuple[str, str], Variant] = {
     ("TruLens", "without_k"): Variant("trulens", with_(ideal_depth="retrieved"), topics="qrels"),
     ("azure-ai-evaluation", "ndcg"): Variant("azure_ai_evaluation", with_(max_grade=None), topics="qrels"),
     ("AutoRAG", "retrieval_ndcg"): Variant("autorag", topics="qrels"),
-    ("sentence-transformers", "InformationRetrievalEvaluator"): Variant("pyg", topics="qrels"),
+    ("sentence-transformers", "InformationRetrievalEvaluator"): Variant("sentence_transformers", topics="qrels"),
     ("MTEB", "ndcg"): Variant("mteb"),
     ("BEIR", "ndcg"): Variant("beir"),
     ("FlagEmbedding", "ndcg"): Variant("flagembedding"),
@@ -159,7 +160,9 @@ VARIANTS: dict[tuple[str, str], Variant] = {
     ("LibRecommender", "ndcg_at_k"): Variant("librecommender", topics="qrels"),
     ("Elliot", "threshold_0"): Variant("elliot"),
     ("Elliot", "threshold_1"): Variant("elliot", with_(gain="exponential")),
-    ("Elliot", "threshold_2"): Variant("elliot", with_(gain=tuple(2**(y - 1) - 1 if y > 1 else 0 for y in range(32)))),
+    ("Elliot", "threshold_2"): Variant(
+        "elliot", with_(gain=tuple(2 ** (y - 1) - 1 if y > 1 else 0 for y in range(32)))
+    ),
     ("evidently", "NDCGKMetric"): Variant("evidently", topics="qrels", rows="run alone"),
     ("rank_metrics.py", "method_0"): Variant("rank_metrics", topics="qrels", rows="run alone"),
     ("rank_metrics.py", "method_1"): Variant("rank_metrics_log2", topics="qrels", rows="run alone"),
@@ -187,26 +190,9 @@ NO_RECORDED_VALUES = {
     "burges2005": "a paper",
     "jarvelin2002": "a paper",
     "elasticsearch": "from the source alone",
+    "gdeval": "live: the script itself",
     "torchmetrics_error": "live: it raises or is torchmetrics",
-    **dict.fromkeys(
-        (
-            *("mlflow", "llama_index", "haystack", "phoenix", "vespa", "trulens", "azure_ai_evaluation", "autorag"),
-            *("opensearch", "mteb", "beir", "flagembedding", "pyg", "torchrec", "ignite", "tfma", "evidently"),
-            *("rectools", "rectools_achievable", "lenskit", "replay", "transformers4rec", "librecommender", "elliot"),
-            *(
-                "cornac",
-                "implicit",
-                "fastrank",
-                "pyltr",
-                "rank_metrics",
-                "rank_metrics_log2",
-                "mlnet",
-                "keras_rs",
-                "flaml",
-            ),
-        ),
-        "compared once, as the entry says",
-    ),
+    "mlnet": "from the source alone",
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import itertools
 import logging
 import math
 import os
@@ -16,6 +17,8 @@ import sys
 import tempfile
 import zipfile
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -28,16 +31,16 @@ def wheel(distribution: str) -> Path:
     return next(p for p in Path(os.environ["WHEELS"]).glob("*.whl") if p.name.lower().startswith(f"{name}-"))
 
 
-def version(distribution: str) -> str:
-    return wheel(distribution).name.split("-")[1]
-
-
 def clone(repository: str) -> Path:
     return Path(os.environ["SOURCES"]) / repository
 
 
-def commit(repository: str) -> str:
-    said = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], cwd=clone(repository), capture_output=True, text=True)
+def version(distribution: str) -> str:
+    """Of the wheel, or of the clone."""
+    if not clone(distribution).is_dir():
+        return wheel(distribution).name.split("-")[1]
+    command = ["git", "rev-parse", "--short=10", "HEAD"]
+    said = subprocess.run(command, cwd=clone(distribution), capture_output=True, text=True, check=True)
     return f"git {said.stdout.strip()}"
 
 
@@ -70,15 +73,11 @@ def taken(text: str, names: tuple[str, ...], given: dict[str, Any]) -> SimpleNam
 @cache
 def functions(distribution: str, path: str, *names: str) -> SimpleNamespace:
     given: dict[str, Any] = {"math": math, "np": np, "logger": logging.getLogger(path), "logging": logging}
-    import itertools
-
     given |= {"itertools": itertools, "defaultdict": collections.defaultdict, "SUM_NDCG": "sum_ndcg"}
     given |= {"NUM_SESSIONS": "num_sessions"}
     for optional in ("torch", "pytrec_eval"):
-        try:
-            given[optional] = __import__(optional)
-        except ImportError:
-            continue
+        if find_spec(optional):
+            given[optional] = import_module(optional)
     return taken(_text(distribution, path), names, given)
 
 
@@ -163,7 +162,9 @@ public class Main {
 def _opensearch() -> subprocess.Popen[str]:
     work = Path(tempfile.mkdtemp())
     (work / "Main.java").write_text(_MAIN)
-    source = clone("search-relevance") / "src/main/java/org/opensearch/searchrelevance/metrics/calculator/Evaluation.java"
+    source = (
+        clone("search-relevance") / "src/main/java/org/opensearch/searchrelevance/metrics/calculator/Evaluation.java"
+    )
     subprocess.run(["javac", "-d", str(work), str(source), str(work / "Main.java")], check=True)
     pipe = subprocess.PIPE
     return subprocess.Popen(["java", "-cp", str(work), "Main"], stdin=pipe, stdout=pipe, text=True)

@@ -5,9 +5,9 @@ Each library is run in a throw-away environment that holds it, by hand; no test 
     python tests/peers/golden/record.py PART.json NAME...     one part for each environment
     python tests/peers/golden/record.py --join PART.json...   writes tools.json.gz
 
-NAME is a library of ``LIBRARIES``; ``calls.py`` says how each is called. Those marked *lifted* there need no installation
-but their package in the folder ``WHEELS`` (``pip download --no-deps``), or a clone in ``SOURCES``. What was used:
-haystack-ai, llama-index-core, mlflow-skinny and pyvespa in one environment; azure-ai-evaluation and trulens-feedback;
+NAME is a library of ``LIBRARIES``; ``calls.py`` says how each is called. Those that use ``lifted.py`` there are not
+installed: their package lies in the folder ``WHEELS`` (``pip download --no-deps``), or a clone in ``SOURCES``. The
+environments were: haystack-ai, llama-index-core, mlflow-skinny and pyvespa; azure-ai-evaluation and trulens-feedback;
 rectools and lenskit; evidently; replay-rec; and the others beside ``.[test]``. keras-rs ran on JAX (KERAS_BACKEND=jax).
 """
 
@@ -20,7 +20,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,11 @@ LISTS: dict[str, Problem] = {
     },
     "graded30": {
         "queries": [
-            {"qid": "1", "scores": [float((11 * i) % 30) for i in range(30)], "labels": [(i * i) % 5 for i in range(30)]},
+            {
+                "qid": "1",
+                "scores": [float((11 * i) % 30) for i in range(30)],
+                "labels": [(i * i) % 5 for i in range(30)],
+            },
             {"qid": "2", "scores": [30.0 - i for i in range(25)], "labels": [int(i > 17) for i in range(25)]},
         ]
     },
@@ -137,18 +141,21 @@ class Library:
 
     @property
     def version(self) -> str:
-        for find in (version, lifted.version, lifted.commit):
-            try:
-                return find(self.distribution) + self.note
-            except (Exception, KeyError):
-                continue
-        raise LookupError(self.distribution)
+        try:
+            return metadata.version(self.distribution) + self.note
+        except metadata.PackageNotFoundError:
+            return lifted.version(self.distribution) + self.note
 
 
-K, ANY = (1, 3, 10), (1, 3, 10, None)
+ANY = (1, 3, 10, None)
 LIBRARIES = (
     Library(
-        "mlflow", "ndcg_at_k", "mlflow-skinny", calls.mlflow, "mlflow.metrics.ndcg_at_k(k).eval_fn(found, relevant)", repeats=True
+        "mlflow",
+        "ndcg_at_k",
+        "mlflow-skinny",
+        calls.mlflow,
+        "mlflow.metrics.ndcg_at_k(k).eval_fn(found, relevant)",
+        repeats=True,
     ),
     Library(
         "LlamaIndex",
@@ -254,7 +261,9 @@ LIBRARIES = (
         "FlagEmbedding.abc.evaluation.utils.evaluate_metrics(qrels, run, [k])",
         dtype="text5",
     ),
-    Library("RecTools", "NDCG", "rectools", calls.rectools, "rectools.metrics.NDCG(k).calc_per_user(found, relevant).mean()"),
+    Library(
+        "RecTools", "NDCG", "rectools", calls.rectools, "rectools.metrics.NDCG(k).calc_per_user(found, relevant).mean()"
+    ),
     Library(
         "RecTools",
         "divide_by_achievable",
@@ -289,7 +298,12 @@ LIBRARIES = (
         "implicit.evaluation.ndcg_at_k(a model that recommends what was found, train, relevant, K=k)",
     ),
     Library(
-        "Cornac", "NDCG", "cornac", calls.cornac, "cornac.metrics.NDCG(k).compute(relevant, found), as ranking_eval() averages", ks=ANY
+        "Cornac",
+        "NDCG",
+        "cornac",
+        calls.cornac,
+        "cornac.metrics.NDCG(k).compute(relevant, found), as ranking_eval() averages",
+        ks=ANY,
     ),
     Library(
         "LibRecommender",
@@ -310,7 +324,14 @@ LIBRARIES = (
         )
         for threshold in (0, 1, 2)
     ),
-    Library("evidently", "NDCGKMetric", "evidently", calls.evidently, "Report([NDCGKMetric(k=k)]) on predictions that are scores", ks=(1, 2, 3, 5)),
+    Library(
+        "evidently",
+        "NDCGKMetric",
+        "evidently",
+        calls.evidently,
+        "Report([NDCGKMetric(k=k)]) on predictions that are scores",
+        ks=(1, 2, 3, 5),
+    ),
     *(
         Library(
             "rank_metrics.py",
@@ -333,7 +354,15 @@ LIBRARIES = (
         repeats=True,
         dtype="text2",
     ),
-    Library("pyltr", "exp2", "pyltr", calls.pyltr, "pyltr.metrics.NDCG(k=k).calc_mean(qids, labels, scores)", ks=(1, 3, 5, 10), lists=True),
+    Library(
+        "pyltr",
+        "exp2",
+        "pyltr",
+        calls.pyltr,
+        "pyltr.metrics.NDCG(k=k).calc_mean(qids, labels, scores)",
+        ks=(1, 3, 5, 10),
+        lists=True,
+    ),
     Library(
         "pyltr",
         "identity",
@@ -524,7 +553,9 @@ def record(library: Library) -> Iterator[dict[str, Any]]:
                 try:
                     value, each = library.function(*json.loads(json.dumps(arguments(problem))), k, **options)
                 except Exception as error:
-                    yield case | {"error": f"{type(error).__name__}: {str(error).splitlines()[0][:120] if str(error) else ''}"}
+                    yield case | {
+                        "error": f"{type(error).__name__}: {str(error).splitlines()[0][:120] if str(error) else ''}"
+                    }
                     continue
                 if isinstance(each, dict):
                     each = {str(qid): text(float(v)) for qid, v in each.items()}
