@@ -168,7 +168,7 @@ MinDelta: TypeAlias = float | Literal["noise"]
 
 def as_min_delta(value: object) -> MinDelta:
     """A finite number >= 0, or "noise"."""
-    if value == "noise":
+    if isinstance(value, str) and value == "noise":
         return "noise"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(
