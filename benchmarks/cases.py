@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import peers, workloads
+from benchmarks.from_files import compare_files
 from benchmarks.measure import Contender, Result, compare
 from benchmarks.rounds import rounds
 from ndcg_ml import ndcg_score, prepare
@@ -140,10 +141,35 @@ def torch_cpu(scale: float) -> Iterator[Result]:
                 peers.ours_in_torch(work, "sklearn", 10, "metric"),
                 peers.ours_by_ids(work, "sklearn", 10),
                 peers.ours_in_torch(work, "sklearn", 10, "function"),
+                peers.ours_in_torch(work, "sklearn", 10, "kernel for devices"),
                 *([peers.torchmetrics(work, 10)] if work.sizes.size < 100_000 else []),
             ],
             target=-1.5,
         )
+    work = workloads.ragged(scale)
+    yield compare(
+        f"torch on the CPU beside torchmetrics, k=10; {work.name}",
+        [peers.ours_in_torch(work, "sklearn", 10, "function"), peers.torchmetrics(work, 10)],
+        target=80.0,
+    )
+
+
+def validation_epoch(scale: float) -> Iterator[Result]:
+    """What a metric costs in a PyTorch validation epoch: with it, without it, and by itself."""
+    work = workloads.ragged(scale)
+    epoch = peers.Epoch(work)
+    yield compare(
+        f"validation epoch, network of 136, 128, 64, 1, batches of 100 queries, k=10; {work.name}",
+        [
+            epoch.contender("epoch with ndcg_ml.torch.NDCG", "ours", 10),
+            epoch.contender("epoch without a metric", None, 10),
+            epoch.contender("NDCG by itself: its ratio is its share", "ours", 10, scored=True),
+            epoch.contender("epoch with torchmetrics RetrievalNormalizedDCG", "theirs", 10),
+            epoch.contender("RetrievalNormalizedDCG by itself", "theirs", 10, scored=True),
+        ],
+        target=-1.05,
+        budget_s=10.0,
+    )
 
 
 def shapes(scale: float) -> Iterator[Result]:
@@ -214,14 +240,13 @@ def ids(scale: float) -> Iterator[Result]:
 
 
 def runs(scale: float) -> Iterator[Result]:
-    """A TREC run evaluated from its files, beside pytrec_eval and its own reader."""
-    with tempfile.TemporaryDirectory() as folder:
-        qrels, run = workloads.trec_files(scale, Path(folder))
-        lines = sum(1 for _ in run.open())
-        yield compare(
-            f"nDCG@10 from files, {lines} lines of the run, 250 topics",
-            [peers.ours_from_files(qrels, run, 10), *_optional(peers.pytrec_eval_from_files, qrels, run, 10)],
-        )
+    """A TREC run evaluated from its files, beside the other libraries with their own readers."""
+    for times, repeats in ((1, 5), (20, 1)):
+        with tempfile.TemporaryDirectory() as folder:
+            qrels, run = workloads.trec_files(times * scale, Path(folder))
+            lines = [sum(1 for _ in path.open()) for path in (run, qrels)]
+            title = f"nDCG@10 from files, each in its own process; {lines[0]} lines of the run, {lines[1]} of the qrels"
+            yield compare_files(title, qrels, run, repeats)
 
 
 def boosting(scale: float) -> Iterator[Result]:
@@ -247,5 +272,8 @@ def imports(scale: float) -> Iterator[Result]:
 
 CASES = {
     case.__name__: case
-    for case in (lightgbm, kernels, dense, ragged, limits, ids, torch_cpu, shapes, runs, boosting, rounds, imports)
+    for case in (
+        *(lightgbm, kernels, dense, ragged, limits, ids, torch_cpu, validation_epoch, shapes, runs, boosting, rounds),
+        imports,
+    )
 }

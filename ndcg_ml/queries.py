@@ -326,7 +326,8 @@ def repeats_of(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats
     rows = by_id.order[sizes[document] > 1]
     sizes = sizes[sizes > 1]
     copies = Groups(sizes=sizes, starts=starts_of(sizes), order=rows, n_rows=groups.n_rows)
-    return Repeats(copies, shown(names[rows[0]]))
+    name = names[rows[0]]
+    return Repeats(copies, shown(name.item() if isinstance(name, np.generic) else name))
 
 
 def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
