@@ -19,7 +19,7 @@ from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.groups import IntArray, starts_of
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.queries import Queries, by_sizes
+from ndcg_ml.queries import Queries, by_sizes, repeats_of
 from ndcg_ml.result import Evaluation, PerQuery, at_cutoff
 
 __all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "evaluate_run"]
@@ -120,7 +120,7 @@ def evaluate_run(
     flavor : Flavor or str, default "trec_eval"
         As for ``ndcg_score``. Its ``unjudged`` decides what happens to a retrieved document without a judgement: it
         gains 0 ("zero"), is removed before ranking ("condense") or is an error ("raise"). Its ``ties`` orders equal
-        scores.
+        scores. Its ``duplicates`` decides what it means that the run lists a document twice in a topic.
     k : int, None or sequence of them, optional
         As for ``ndcg_score``. Default: the flavor's own, which for "trec_eval" is no cut-off.
     queries : {"qrels", "run", "both"}, default "qrels"
@@ -145,9 +145,10 @@ def evaluate_run(
         An argument has the wrong type, such as a LazyFrame, which must be collected first; ids are text on one side and
         integers on the other, or neither.
     ValueError
-        A missing id or column; a document twice in a topic; NaN scores or grades; no topic in both; a retrieved
-        document without a judgement under ``unjudged="raise"``; a topic in which nothing is retrieved, and which the
-        flavor would score 1 or leave out although it has relevant documents; or as for ``ndcg_score``.
+        A missing id or column; a document twice in a topic of the qrels, or of the run under ``duplicates="raise"``;
+        NaN scores or grades; no topic in both; a retrieved document without a judgement under ``unjudged="raise"``; a
+        topic in which nothing is retrieved, and which the flavor would score 1 or leave out although it has relevant
+        documents; or as for ``ndcg_score``.
 
     Warns
     -----
@@ -189,7 +190,8 @@ def evaluate_run(
     """
     flavor = as_flavor(flavor)
     ks, several = cutoffs(k, flavor)
-    aligned = _aligned(qrels, run, queries, columns, every_place=False, stacklevel=3)
+    keep = flavor.duplicates != "raise"
+    aligned = _aligned(qrels, run, queries, columns, keep=keep, every_place=keep, stacklevel=3)
     _check_labels(aligned, flavor)
     evaluation = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
     _check_missing(evaluation, flavor)
@@ -243,11 +245,14 @@ class AlignedRun:
     run_only: NDArray[Any]
     where: Callable[[int], str]
     """What to call a row in an error message."""
+    repeated: bool
+    """Whether the run lists a document twice."""
 
     def queries(self) -> Queries:
         """The same, without the scores, as ``Prepared`` takes it."""
         groups = replace(by_sizes(self.group, self.y_true.size), ids=self.qid)
-        return Queries(self.y_true, groups, self.retrieved, self.doc_id)
+        repeats = repeats_of(self.doc_id, groups, self.doc_id) if self.repeated else None
+        return Queries(self.y_true, groups, self.retrieved, self.doc_id, repeats=repeats)
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments for ``evaluate``, ``explain_difference``, ``identify`` and all that take such data.
@@ -259,13 +264,23 @@ class AlignedRun:
         return {**rows, **queries}
 
 
-def align(qrels: RunLike, run: RunLike, *, queries: Which = "qrels", columns: ColumnNames | None = None) -> AlignedRun:
+def align(
+    qrels: RunLike,
+    run: RunLike,
+    *,
+    queries: Which = "qrels",
+    columns: ColumnNames | None = None,
+    duplicates: Literal["raise", "keep"] = "raise",
+) -> AlignedRun:
     """Match a run with its judgements, document by document.
 
     Parameters
     ----------
     qrels, run, queries, columns
         As for ``evaluate_run``.
+    duplicates : {"raise", "keep"}, default "raise"
+        A document that the run lists twice in a topic is an error; or it is kept, as rows of one id, for flavors whose
+        ``duplicates`` is "first" or "count".
 
     Returns
     -------
@@ -285,7 +300,8 @@ def align(qrels: RunLike, run: RunLike, *, queries: Which = "qrels", columns: Co
     >>> round(ndcg_score(**data.arguments(), flavor="trec_eval"), 6)
     0.760188
     """
-    return _aligned(qrels, run, queries, columns, every_place=True, stacklevel=3)
+    one_of(duplicates, "duplicates", ("raise", "keep"))
+    return _aligned(qrels, run, queries, columns, keep=duplicates == "keep", every_place=True, stacklevel=3)
 
 
 def _aligned(
@@ -294,6 +310,7 @@ def _aligned(
     queries: Which,
     columns: ColumnNames | None,
     *,
+    keep: bool,
     every_place: bool,
     stacklevel: int,
 ) -> AlignedRun:
@@ -313,7 +330,7 @@ def _aligned(
             f"{_some(topics, in_run)}. Ids are compared exactly: check prefixes and leading zeros."
         )
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
-    match, place = _matched(ids, judged, ranked, every_place)
+    match, place, repeated = _matched(ids, judged, ranked, keep, every_place)
     if not ((match >= 0) & chosen[ranked.topic]).any():
         warnings.warn(
             f"the run retrieves no judged document in any of the {int(chosen.sum())} topics, so none gains anything. "
@@ -359,6 +376,7 @@ def _aligned(
         qrels_only=ids_of(in_qrels & ~in_run),
         run_only=ids_of(in_run & ~in_qrels),
         where=where,
+        repeated=repeated,
     )
 
 
@@ -367,21 +385,27 @@ def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
     return rows.astype(np.int32) if rows.size < 2**31 else rows
 
 
-def _matched(ids: Ids, judged: Rows, ranked: Rows, every_place: bool) -> tuple[IntArray, IntArray]:
-    """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic."""
+def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool) -> tuple[IntArray, IntArray, bool]:
+    """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic.
+
+    And whether the run lists a document twice in a topic, which is an error unless these are to be kept.
+    """
     names, n_judged = ids.documents, judged.topic.size
     before = earlier(np.concatenate([judged.topic, ranked.topic]), names)
-    match = before[n_judged:]
-    for rows in (judged, ranked):
+    for rows, way_out in ((judged, ""), (ranked, "or choose a flavor with duplicates='first' or 'count'")):
         again = np.flatnonzero(before[rows.first : rows.first + rows.topic.size] >= rows.first)
-        if again.size:
-            raise _twice(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]))
+        if again.size and not (keep and rows is ranked):
+            raise _twice(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), way_out)
+    match = before[n_judged:]
     place = np.zeros(ranked.topic.size, dtype=before.dtype)
     some = np.arange(place.size) if every_place else _perhaps_tied(ranked)
     in_order = names.in_byte_order(ranked.topic[some], n_judged + some) - n_judged
     begins = starts_of(np.bincount(ranked.topic[in_order]))
     place[in_order] = np.arange(in_order.size) - begins[ranked.topic[in_order]]
-    return match, place
+    for row in again.tolist():  # in the order of the run, so that what it repeats is settled
+        first = int(match[row]) - n_judged
+        match[row], place[row] = match[first], place[first]
+    return match, place, bool(again.size)
 
 
 def _perhaps_tied(ranked: Rows) -> IntArray:
@@ -395,11 +419,11 @@ def _perhaps_tied(ranked: Rows) -> IntArray:
     return np.flatnonzero(np.append(ties, False) | np.append(False, ties))
 
 
-def _twice(rows: Rows, first: int, again: int) -> ValueError:
+def _twice(rows: Rows, first: int, again: int, way_out: str) -> ValueError:
     places = dict.fromkeys((rows.where(first), rows.where(again)))
     return ValueError(
         f"a document must not appear twice in a topic; {rows.name(again)} does in {' and '.join(places)}. Remove the "
-        "duplicates."
+        f"duplicates{', ' * bool(way_out)}{way_out}."
     )
 
 
@@ -449,6 +473,7 @@ def _check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
 def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> FloatArray:
     """judged@k of each topic at each cut-off: the expected number of judged documents is a DCG without discount."""
     counting = Flavor(
+        duplicates="count",
         gain="linear",
         discount="none",
         ideal="recall",

@@ -298,7 +298,7 @@ def test_compare_of_three_queries_by_hand():
     for words in (
         "b - a",
         f"{result['difference']:+.4f}",
-        " (95 %, BCa bootstrap, 10000 resamples)",
+        " (95 %, t interval)",
         "0.5000",
         "every exchange",
         "of 3 queries",
@@ -345,7 +345,7 @@ def test_nothing_to_compare_is_refused():
 
 
 def test_compare_prints_what_the_function_finds():
-    for more in ({}, {"method": "t", "confidence": 0.8}, {"method": "percentile", "n_resamples": 200, "seed": 5}):
+    for more in ({}, {"method": "bca", "confidence": 0.8}, {"method": "percentile", "n_resamples": 200, "seed": 5}):
         expected = compare(
             *(evaluate_run("qrels", each) for each in ("run", "better")), **{"n_resamples": 10_000, "seed": 0, **more}
         )

@@ -56,7 +56,7 @@ CASES = {
     "retrieved of integers": (Y, S, {"qid": Q, "retrieved": [1, 1, 0, 0]}, TypeError, "retrieved must be an array of bool"),
     "retrieved of another shape": (Y, S, {"qid": Q, "retrieved": [True]}, ValueError, r"retrieved must have the shape of y_true, \(4,\)"),
     "docid without ids": (Y, S, {"qid": Q, "flavor": "trec_eval"}, ValueError, "doc_id must be given under ties='docid'.*Pass doc_id="),
-    "repeated ids": (Y, S, {"qid": Q, "flavor": "trec_eval", "doc_id": list("aabc")}, ValueError, "doc_id must not repeat within a query; got .*'a'.*Remove the duplicate"),
+    "repeated ids": (Y, S, {"qid": Q, "flavor": "trec_eval", "doc_id": list("aabc")}, ValueError, "doc_id must not repeat within a query under duplicates='raise'; got .*'a'.*Remove the duplicate"),
     "repeated ids that are not needed": (Y, S, {"qid": Q, "doc_id": list("aabc")}, ValueError, "doc_id must not repeat"),
     "a missing document id": (Y, S, {"qid": Q, "doc_id": np.array(["2026-01-01", "NaT", "2026-01-02", "2026-01-03"], dtype="M8[D]")}, ValueError, "doc_id must have an id for every document; got a missing value"),
     "ids of another shape": (Y, S, {"qid": Q, "doc_id": list("abc")}, ValueError, r"doc_id must have the shape of y_true, \(4,\); got \(3,\)"),
