@@ -545,7 +545,7 @@ def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ..
             return tuple(map(str, own))
         letters = string.ascii_lowercase
         return tuple(letters[i] if i < len(letters) else f"s{i + 1}" for i in range(len(systems)))
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"names must be a sequence of text, one per system; got {shown(names)}.")
     if len(names) != len(systems) or len(set(names)) != len(names):
         raise ValueError(f"names must be {len(systems)} different names, one per system; got {shown(list(names))}.")

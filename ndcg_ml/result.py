@@ -168,7 +168,8 @@ class Evaluation(Generic[V]):
         -----
         A query counts as it does in the value: with its weight, and not at all where the flavor skips it. Under
         ``aggregate="micro"`` both sums are resampled together; the t interval is that of the linearised ratio (the
-        delta method), and equals the usual one for a mean without weights. docs/deciding.md says which method when,
+        delta method), and equals the usual one for a mean without weights. Where one query outweighs all others
+        together, no method knows how far the value may be off. docs/deciding.md says which method when,
         with the share of intervals that covered the truth in simulations.
 
         References

@@ -9,7 +9,7 @@ import statistics
 import numpy as np
 import pytest
 
-from ndcg_ml._means import Means, generator, spread_of
+from ndcg_ml._means import Means, generator, minus, spread_of
 from ndcg_ml._paired import exchange_tests, paired, queries_needed
 
 
@@ -122,6 +122,10 @@ def test_bca_of_one_query_among_equal_ones_ends_with_the_draws():
     both = paired(np.zeros(1000), b)
     interval = both.interval(method="bca", seed=0)
     assert 0 <= interval.low < 0.001 < interval.high < 0.02
+    draws = minus(*spread_of(both.means, 9999, generator(0))[::-1]).draws
+    assert both.interval(1 - 1e-12, "bca", seed=0).high == draws.max()
+    mirrored = paired(b, np.zeros(1000)).interval(1 - 1e-12, "bca", seed=0)
+    assert mirrored.low == -draws.max()
 
 
 def test_the_seed_decides_what_is_drawn():

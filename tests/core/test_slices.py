@@ -25,6 +25,7 @@ def test_slices_are_evaluations_that_add_up(aggregate, empty, weight):
     flavor = Flavor(aggregate=aggregate, empty=empty, k=5)
     whole = evaluate(Y, SCORES, flavor=flavor, query_weight=weight, by={"country": COUNTRY, "device": DEVICE})
     assert len(whole.slices) == 5
+    assert repr(whole.slices) == "<Slices: 5 by country, device>"
     for column, labels in (("country", COUNTRY), ("device", DEVICE)):
         slices = [each for each in whole.slices if each.column == column]
         assert sum(each.n_queries for each in slices) == whole.n_queries
