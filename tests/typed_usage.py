@@ -28,6 +28,6 @@ assert_type(evaluate(labels, scores, group=[2, 1]).interval(method="t"), Interva
 assert_type(evaluate(labels, scores, group=[2, 1], k=[1, 5]).interval(), dict[int | None, Interval])
 assert_type(evaluate(labels, scores, group=[2, 1]).standard_error, float)
 assert_type(evaluate(labels, scores, group=[2, 1], k=(1, 5), by=["x", "y"]).std, dict[int | None, float])
-evaluate(labels, scores, group=[2, 1]).interval(method="bootstrap")  # type: ignore[call-overload]
+evaluate(labels, scores, group=[2, 1]).interval(method="bootstrap")  # type: ignore[arg-type]
 assert_type(compare(scores, scores, y_true=labels, group=[2, 1]).interval, Interval)
 assert_type(compare(evaluate(labels, scores, group=[3]), evaluate(labels, scores, group=[3])), Comparison)

@@ -38,6 +38,11 @@ def test_exact_randomisation_by_hand(differences, p_value):
     assert result.p_value == pytest.approx(p_value, abs=1e-12)
 
 
+def test_queries_that_are_equal_need_no_exchange():
+    result = from_zero(*[0.0, 1e-15] * 20, 0.1, 0.2, 0.3, 0.4, 0.5).test(n_resamples=32)
+    assert (result.exact, result.p_value) == (True, 2 / 32)
+
+
 @pytest.mark.parametrize("n", [7, 8, 9, 13])
 def test_exact_randomisation_by_enumeration(n):
     differences = np.random.default_rng(5).normal(0.1, 0.2, n)
