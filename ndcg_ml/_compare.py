@@ -17,6 +17,7 @@ from ndcg_ml._counted import counted, cutoffs_of
 from ndcg_ml._means import SAME, Interval, Means, Method, Seed, as_confidence, generator, how_many, minus, spread_of
 from ndcg_ml._paired import exchange_tests, queries_needed
 from ndcg_ml._shown import shown
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import prepare
 from ndcg_ml.queries import Weights
@@ -359,6 +360,7 @@ def _in_latex(text: str) -> str:
 # -- the public function --------------------------------------------------------------------------------------------
 
 
+@underflow_is_zero
 def compare(
     a: Evaluation[Any] | ArrayLike,
     b: Evaluation[Any] | ArrayLike,

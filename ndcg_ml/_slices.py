@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml._counted import counted, cutoffs_of
 from ndcg_ml._means import Interval, Means, Spread, spread_of
 from ndcg_ml._shown import shown
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.result import Evaluation, at_cutoff
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ def _rows(each: Slice) -> list[tuple[Any, ...]]:
     return [(k, *(part[k] for part in parts)) for k in evaluation.k]
 
 
+@underflow_is_zero
 def sliced(evaluation: Evaluation[Any], columns: Mapping[str, list[Any]]) -> Slices:
     """The slices of an evaluation, from the label of every query in each column."""
     ks = cutoffs_of(evaluation)

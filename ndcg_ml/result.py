@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._shown import shown
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ class Evaluation(Generic[V]):
         n_resamples: int = ..., seed: Seed = ...,
     ) -> dict[int | None, Interval]: ...
     # fmt: on
+    @underflow_is_zero
     def interval(
         self, confidence: float = 0.95, method: Method = "bca", n_resamples: int = 9999, seed: Seed = None
     ) -> Interval | dict[int | None, Interval]:
@@ -200,6 +202,7 @@ class Evaluation(Generic[V]):
         return by_k
 
     @property
+    @underflow_is_zero
     def standard_error(self) -> V:
         """The standard error of the value over the queries; see ``interval``, whose errors it raises."""
         from ndcg_ml._counted import cutoffs_of, means_of
@@ -215,6 +218,7 @@ class Evaluation(Generic[V]):
         return by_k
 
     @property
+    @underflow_is_zero
     def std(self) -> V:
         """The standard deviation of the queries' NDCG, with n - 1, weighted as the mean is.
 
