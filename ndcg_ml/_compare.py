@@ -26,7 +26,7 @@ from ndcg_ml.result import Evaluation, at_cutoff
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "Difference", "compare"]
+__all__ = ["Comparison", "Difference", "compare", "holm"]
 
 FloatArray = NDArray[np.float64]
 
@@ -506,7 +506,7 @@ def compare(
     pairs = list(combinations(range(len(systems)), 2))
     tests = exchange_tests(means, pairs, n_draws, rng)
     differences = []
-    for (i, j), test, p_holm in zip(pairs, tests, _holm([test.p_value for test in tests]), strict=True):
+    for (i, j), test, p_holm in zip(pairs, tests, holm([test.p_value for test in tests]), strict=True):
         spread = minus(spreads[j], spreads[i])
         apart = table.values[:, j] - table.values[:, i]
         wins, losses = int((apart > SAME).sum()), int((apart < -SAME).sum())
@@ -662,7 +662,7 @@ def _missing(ids: NDArray[Any], absent: NDArray[np.bool_], unknown: NDArray[np.b
     )
 
 
-def _holm(p_values: Sequence[float]) -> list[float]:
+def holm(p_values: Sequence[float]) -> list[float]:
     """The p-values corrected for their number, by Holm's step-down procedure."""
     corrected = [0.0] * len(p_values)
     largest = 0.0

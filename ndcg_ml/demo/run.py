@@ -30,7 +30,7 @@ _PICTURE = click.Path(dir_okay=False, writable=True, path_type=Path)
 _UNTRAINED = "no model"
 
 
-@click.command()
+@click.command(short_help="Choose three models by one NDCG flavor.")
 @click.option(
     "--flavor",
     "flavor_text",

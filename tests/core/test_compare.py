@@ -153,8 +153,8 @@ def test_several_systems_are_corrected_by_holm():
 
 
 def test_holm_never_orders_p_values_anew():
-    assert ndcg_ml._compare._holm([0.01, 0.04, 0.03, 0.9]) == pytest.approx([0.04, 0.09, 0.09, 0.9])
-    assert ndcg_ml._compare._holm([0.5, 0.5]) == [1.0, 1.0]
+    assert ndcg_ml._compare.holm([0.01, 0.04, 0.03, 0.9]) == pytest.approx([0.04, 0.09, 0.09, 0.9])
+    assert ndcg_ml._compare.holm([0.5, 0.5]) == [1.0, 1.0]
 
 
 def test_equal_systems_and_constant_differences():
