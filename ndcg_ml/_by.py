@@ -50,7 +50,9 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
             raise TypeError(
                 f"{name} is a mapping from query ids, and the queries have none. Pass qid= instead of group."
             )
-        return _known(np.array([*by_id(values, name, groups.ids), None], dtype=object)[:-1], name, queries)
+        labels = np.empty(groups.n_queries, dtype=object)  # of which a tuple may be one
+        labels[:] = by_id(values, name, groups.ids)
+        return _known(labels, name, queries)
     if not hasattr(values, "__len__"):
         raise TypeError(f"{name} must hold a label per row or per query; got {shown(values)}.")
     n_entries, n_rows, n_queries = len(values), queries.labels.shape[0], groups.n_queries
@@ -66,7 +68,9 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
             index, axes = values.index, queries.axes
             per_row = index.equals(axes.index) if axes is not None else not _is_named(index)
     if is_indexed:
-        if per_row:
+        if per_row and queries.labels.ndim == 2 and queries.axes is None:
+            no_labels(values, name, "Pass y_true as a frame with this index")
+        elif per_row:
             same_rows({name: values}, queries.axes)
         elif groups.ids is not None:
             values = by_id(values, name, groups.ids)

@@ -17,6 +17,7 @@ from ndcg_ml._counted import counted, cutoffs_of
 from ndcg_ml._means import SAME, Interval, Means, Method, Seed, as_confidence, generator, how_many, minus, spread_of
 from ndcg_ml._paired import exchange_tests, queries_needed
 from ndcg_ml._shown import shown
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import prepare
 from ndcg_ml.queries import Weights
@@ -359,6 +360,7 @@ def _in_latex(text: str) -> str:
 # -- the public function --------------------------------------------------------------------------------------------
 
 
+@underflow_is_zero
 def compare(
     a: Evaluation[Any] | ArrayLike,
     b: Evaluation[Any] | ArrayLike,
@@ -545,7 +547,7 @@ def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ..
             return tuple(map(str, own))
         letters = string.ascii_lowercase
         return tuple(letters[i] if i < len(letters) else f"s{i + 1}" for i in range(len(systems)))
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"names must be a sequence of text, one per system; got {shown(names)}.")
     if len(names) != len(systems) or len(set(names)) != len(names):
         raise ValueError(f"names must be {len(systems)} different names, one per system; got {shown(list(names))}.")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import finite_number, whole_number
 from ndcg_ml._means import SAME, Interval, Means, Method, Seed, as_confidence, generator, how_many, minus, spread_of
 from ndcg_ml._quantiles import normal_quantile
+from ndcg_ml._underflow import underflow_is_zero
 
 __all__ = ["Paired", "SignFlip", "drawn_signs", "exchange_tests", "paired", "queries_needed"]
 
@@ -66,11 +67,13 @@ class Paired:
         return float(b - a)
 
     @property
+    @underflow_is_zero
     def standard_error(self) -> float:
         """The standard error of the difference, over the queries."""
         a, b = spread_of(self.means)
         return minus(b, a).standard_error
 
+    @underflow_is_zero
     def interval(
         self, confidence: float = 0.95, method: Method = "t", n_resamples: int = 9999, seed: Seed = None
     ) -> Interval:
@@ -131,6 +134,7 @@ def paired(a: FloatArray, b: FloatArray, weight: FloatArray | None = None) -> Pa
 # -- the randomisation test -----------------------------------------------------------------------------------------
 
 
+@underflow_is_zero
 def exchange_tests(
     means: Means, pairs: Sequence[tuple[int, int]], n_resamples: int, rng: np.random.Generator
 ) -> list[SignFlip]:

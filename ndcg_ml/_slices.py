@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml._counted import counted, cutoffs_of
 from ndcg_ml._means import Interval, Means, Spread, spread_of
 from ndcg_ml._shown import shown
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.result import Evaluation, at_cutoff
 
 if TYPE_CHECKING:
@@ -71,19 +72,26 @@ class Slice:
         return self.evaluation.n_empty
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Slices(Sequence[Slice]):
     """The slices of all columns, those first that differ most from the other queries; ``print`` shows a table.
 
     ``slices[0]`` is the first, ``slices["country", "de"]`` that of a column and a label. The order is that of the
     difference over its standard error (at the first cut-off), so that a slice of few queries does not lead by chance.
     Slices with fewer than two queries, of which nobody knows how they vary, come last.
+
+    Attributes
+    ----------
+    entries : tuple of Slice
     """
 
     entries: tuple[Slice, ...]
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def __repr__(self) -> str:
+        return f"<Slices: {len(self)} by {', '.join(dict.fromkeys(sorted(each.column for each in self)))}>"
 
     def __iter__(self) -> Iterator[Slice]:
         return iter(self.entries)
@@ -164,6 +172,7 @@ def _rows(each: Slice) -> list[tuple[Any, ...]]:
     return [(k, *(part[k] for part in parts)) for k in evaluation.k]
 
 
+@underflow_is_zero
 def sliced(evaluation: Evaluation[Any], columns: Mapping[str, list[Any]]) -> Slices:
     """The slices of an evaluation, from the label of every query in each column."""
     ks = cutoffs_of(evaluation)

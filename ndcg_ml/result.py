@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._frames import made
 from ndcg_ml._shown import shown
+from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ class Evaluation(Generic[V]):
         n_resamples: int = ..., seed: Seed = ...,
     ) -> dict[int | None, Interval]: ...
     # fmt: on
+    @underflow_is_zero
     def interval(
         self, confidence: float = 0.95, method: Method = "bca", n_resamples: int = 9999, seed: Seed = None
     ) -> Interval | dict[int | None, Interval]:
@@ -170,7 +172,8 @@ class Evaluation(Generic[V]):
         -----
         A query counts as it does in the value: with its weight, and not at all where the flavor skips it. Under
         ``aggregate="micro"`` both sums are resampled together; the t interval is that of the linearised ratio (the
-        delta method), and equals the usual one for a mean without weights. docs/deciding.md says which method when,
+        delta method), and equals the usual one for a mean without weights. Where one query outweighs all others
+        together, no method knows how far the value may be off. docs/deciding.md says which method when,
         with the share of intervals that covered the truth in simulations.
 
         References
@@ -201,6 +204,7 @@ class Evaluation(Generic[V]):
         return by_k
 
     @property
+    @underflow_is_zero
     def standard_error(self) -> V:
         """The standard error of the value over the queries; see ``interval``, whose errors it raises."""
         from ndcg_ml._counted import cutoffs_of, means_of
@@ -216,6 +220,7 @@ class Evaluation(Generic[V]):
         return by_k
 
     @property
+    @underflow_is_zero
     def std(self) -> V:
         """The standard deviation of the queries' NDCG, with n - 1, weighted as the mean is.
 

@@ -6,7 +6,7 @@ from typing import assert_type
 
 import numpy as np
 
-from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, ndcg_score
+from ndcg_ml import Comparison, Evaluation, Flavor, Interval, compare, dcg_score, evaluate, ndcg_score
 
 flavor = Flavor(gain="exponential", ties="average", empty="skip", k=10)
 Flavor(gain=(0, 1, 3))
@@ -24,3 +24,10 @@ assert_type(evaluate(labels, scores, group=[3]), Evaluation[float])
 assert_type(evaluate(labels, scores, group=[3]).value, float)
 assert_type(evaluate(labels, scores, group=[3], k=[1, 5]).value, dict[int | None, float])
 ndcg_score(labels, scores, qid=["a", "a", "a"], query_weight={"a": 2.0})
+assert_type(evaluate(labels, scores, group=[2, 1]).interval(method="t"), Interval)
+assert_type(evaluate(labels, scores, group=[2, 1], k=[1, 5]).interval(), dict[int | None, Interval])
+assert_type(evaluate(labels, scores, group=[2, 1]).standard_error, float)
+assert_type(evaluate(labels, scores, group=[2, 1], k=(1, 5), by=["x", "y"]).std, dict[int | None, float])
+evaluate(labels, scores, group=[2, 1]).interval(method="bootstrap")  # type: ignore[arg-type]
+assert_type(compare(scores, scores, y_true=labels, group=[2, 1]).interval, Interval)
+assert_type(compare(evaluate(labels, scores, group=[3]), evaluate(labels, scores, group=[3])), Comparison)

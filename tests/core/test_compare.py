@@ -181,6 +181,7 @@ def test_bad_input():
         ((a, b), {"names": ["x"]}, ValueError, "names must be 2 different names"),
         ((a, b), {"names": ["x", "x"]}, ValueError, "names must be 2 different names"),
         ((a, b), {"names": "ab"}, TypeError, "names must be a sequence of text"),
+        ((a, b), {"names": 5}, TypeError, "names must be a sequence of text, one per system; got 5"),
         ((a, b), {"confidence": 1.5}, ValueError, "above 0 and below 1"),
         ((a, b), {"n_resamples": 0}, ValueError, "n_resamples must be an integer >= 1"),
         ((a, b), {"n_resamples": 0, "method": "t"}, ValueError, "n_resamples must be an integer >= 1"),

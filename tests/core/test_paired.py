@@ -9,8 +9,9 @@ import statistics
 import numpy as np
 import pytest
 
-from ndcg_ml._means import Means, generator, spread_of
+from ndcg_ml._means import Means, generator, minus, spread_of
 from ndcg_ml._paired import exchange_tests, paired, queries_needed
+from ndcg_ml._quantiles import normal_quantile, t_quantile
 
 
 def from_zero(*differences: float):
@@ -36,6 +37,11 @@ def test_exact_randomisation_by_hand(differences, p_value):
     result = from_zero(*differences).test()
     assert result.exact
     assert result.p_value == pytest.approx(p_value, abs=1e-12)
+
+
+def test_queries_that_are_equal_need_no_exchange():
+    result = from_zero(*[0.0, 1e-15] * 20, 0.1, 0.2, 0.3, 0.4, 0.5).test(n_resamples=32)
+    assert (result.exact, result.p_value) == (True, 2 / 32)
 
 
 @pytest.mark.parametrize("n", [7, 8, 9, 13])
@@ -122,6 +128,10 @@ def test_bca_of_one_query_among_equal_ones_ends_with_the_draws():
     both = paired(np.zeros(1000), b)
     interval = both.interval(method="bca", seed=0)
     assert 0 <= interval.low < 0.001 < interval.high < 0.02
+    draws = minus(*spread_of(both.means, 9999, generator(0))[::-1]).draws
+    assert both.interval(1 - 1e-12, "bca", seed=0).high == draws.max()
+    mirrored = paired(b, np.zeros(1000)).interval(1 - 1e-12, "bca", seed=0)
+    assert mirrored.low == -draws.max()
 
 
 def test_the_seed_decides_what_is_drawn():
@@ -150,6 +160,18 @@ def test_thousands_of_pairs():
 def test_a_p_value_is_never_zero():
     result = from_zero(*[0.5] * 60).test(n_resamples=999, seed=0)
     assert (result.exact, result.p_value) == (False, 1 / 1000)
+
+
+@pytest.mark.parametrize("confidence", [1e-6, 0.3, 0.95, 1 - 1e-9])
+def test_quantiles_of_t_in_closed_form(confidence):
+    assert t_quantile(confidence, 1) == pytest.approx(math.tan(math.pi / 2 * confidence), rel=1e-6)
+    # Above 0.5 by the complement, which loses no digits.
+    gap = 1 - confidence
+    assert t_quantile(confidence, 2) == pytest.approx(confidence * math.sqrt(2 / (gap * (2 - gap))), rel=1e-6)
+    # The finite sum and the series meet.
+    steps = [t_quantile(confidence, dof) for dof in (999, 1000, 1001, 1002)]
+    assert np.diff(steps) == pytest.approx(steps[1] - steps[0], rel=0.01, abs=1e-9)
+    assert t_quantile(confidence, 10**9) == pytest.approx(normal_quantile((1 + confidence) / 2), rel=1e-6)
 
 
 def test_queries_needed_by_hand():

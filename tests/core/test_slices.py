@@ -25,6 +25,7 @@ def test_slices_are_evaluations_that_add_up(aggregate, empty, weight):
     flavor = Flavor(aggregate=aggregate, empty=empty, k=5)
     whole = evaluate(Y, SCORES, flavor=flavor, query_weight=weight, by={"country": COUNTRY, "device": DEVICE})
     assert len(whole.slices) == 5
+    assert repr(whole.slices) == "<Slices: 5 by country, device>"
     for column, labels in (("country", COUNTRY), ("device", DEVICE)):
         slices = [each for each in whole.slices if each.column == column]
         assert sum(each.n_queries for each in slices) == whole.n_queries
@@ -74,6 +75,8 @@ def test_labels_per_row_and_per_query_are_one():
     assert str(evaluate(Y, SCORES, k=5, by=np.repeat(COUNTRY[:, None], 8, axis=1)).slices) == expected
     by_id = dict(zip([f"q{i}" for i in range(90)], COUNTRY.tolist(), strict=True))
     assert str(evaluate(**rows, qid=qid, by={"by": by_id}).slices) == expected
+    pairs = {name: (label, 1) for name, label in by_id.items()}
+    assert evaluate(**rows, qid=qid, by={"by": pairs}).slices["by", ("uk", 1)].n_queries == 30
     order = RNG.permutation(720)
     shuffled = evaluate(
         Y.reshape(-1)[order], SCORES.reshape(-1)[order], qid=qid[order], k=5, by=np.repeat(COUNTRY, 8)[order]

@@ -60,6 +60,16 @@ def test_labels_without_ids_need_no_index_of_their_own():
     assert len(evaluate(Y, SCORES, group=[2, 2, 2, 2], by=pd.Series(list("xyxy"))).slices) == 2
 
 
+def test_an_index_beside_rows_of_queries_is_matched_or_refused():
+    square, index = np.eye(4), list("wxyz")
+    by = pd.Series(list("aabb"), index=index)
+    with pytest.raises(ValueError, match="Pass y_true as a frame with this index"):
+        evaluate(square, square, by=by)
+    assert len(evaluate(pd.DataFrame(square, index=index), square, by=by).slices) == 2
+    with pytest.raises(ValueError, match="must have the same index"):
+        evaluate(pd.DataFrame(square, index=index), square, by=by[::-1])
+
+
 def test_missing_labels_are_named():
     with pytest.raises(ValueError, match=r"must have a label for each query; got .* for query 'c'"):
         found(FRAME["land"].where(FRAME["q"] != "c"))
