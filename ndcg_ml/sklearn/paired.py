@@ -104,7 +104,7 @@ class PairedSearch:
             for each in self.candidates
         )
         head = f"{len(self.candidates)} candidates on {self.n_queries} queries, {near} within noise of the best (=)"
-        titles = "NDCG    difference         p       p (Holm)"
+        titles = f"{'NDCG':<6}  {'difference':<17}  {'p':<6}  p (Holm)"
         return "\n".join([f"{head}{failed}", titles, *rows])
 
 

@@ -200,7 +200,9 @@ def test_catboost_stops_where_the_rule_says(flavor):
     kept = np.isfinite(tables[0].ndcg)
     expected = simulated([table.ndcg[kept] for table in tables], np.ones(kept.sum()), 6, 60)
     stop = StopAtNoise(ndcg, rounds=6)
-    for _ in range(2):  # a callback may be used again
+    other = catboost.CatBoostRanker(eval_metric=ndcg, **(quiet | {"learning_rate": 0.4}))
+    other.fit(learn, eval_set=valid, callbacks=[stop], use_best_model=False)
+    for _ in range(2):  # a callback begins anew with every training
         model = catboost.CatBoostRanker(eval_metric=ndcg, **quiet)
         model.fit(learn, eval_set=valid, callbacks=[stop], use_best_model=False)
         assert (stop.best_iteration + 1, model.tree_count_) == expected

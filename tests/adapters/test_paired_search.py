@@ -31,12 +31,7 @@ from ndcg_ml.sklearn import SimplestWithinNoise, ndcg_scorer, paired_search
 
 DEPTHS = [1, 2, 3, 4, 6]
 FLAVOR = Flavor.preset("lightgbm", k=5)
-
-
-@pytest.fixture(autouse=True)
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
+pytestmark = pytest.mark.usefixtures("routing")
 
 
 @pytest.fixture(scope="module")

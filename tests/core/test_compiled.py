@@ -185,8 +185,7 @@ def test_the_argument_goes_before_the_variable(asked, variable, compiled, monkey
         assert used(prepare([1, 0], group=[2]), [1, 2], monkeypatch) == [variable]
 
 
-def test_the_compiled_kernel_starts_once_it_is_worth_it(not_loaded, compiled, monkeypatch):
-    monkeypatch.setattr(_kernel_choice._State, "rank", None)
+def test_the_compiled_kernel_starts_once_it_is_worth_it(compiled, not_loaded, monkeypatch):
     loads = []
     monkeypatch.setattr(_kernel_choice, "_loaded", lambda: loads.append(1) or (compiled, None))
     monkeypatch.setattr(_kernel_choice, "_WORTH_COMPILING", 1000)
@@ -222,7 +221,7 @@ def test_nobody_waits_while_another_thread_compiles(not_loaded, monkeypatch):
 @pytest.mark.parametrize(
     ("kernel", "error", "message"),
     [
-        ("fast", ValueError, "kernel must be one of 'auto', 'numpy', 'compiled'; got 'fast'."),
+        ("GPU", ValueError, "kernel must be one of 'auto', 'numpy', 'compiled'; got 'GPU'."),
         ("Numpy", ValueError, "kernel must be one of 'auto', 'numpy', 'compiled'; got 'Numpy'. Did you mean 'numpy'?"),
         (None, TypeError, "kernel must be one of 'auto', 'numpy', 'compiled'; got None."),
     ],
@@ -292,7 +291,7 @@ def test_a_numba_that_does_not_work_warns_once(fault, tmp_path):
             raise AssertionError(text)
 
 
-def test_a_kernel_that_computes_wrong_numbers_is_not_used(not_loaded, compiled, monkeypatch):
+def test_a_kernel_that_computes_wrong_numbers_is_not_used(compiled, not_loaded, monkeypatch):
     from ndcg_ml import _compiled
 
     def wrong(*arguments):
@@ -301,7 +300,6 @@ def test_a_kernel_that_computes_wrong_numbers_is_not_used(not_loaded, compiled, 
         return done
 
     monkeypatch.setattr(_compiled, "rank", wrong)
-    monkeypatch.setattr(_kernel_choice._State, "rank", None)
     monkeypatch.setattr(_kernel_choice, "_WORTH_COMPILING", 0)
     with pytest.warns(RuntimeWarning, match="compiles it to wrong numbers"):
         assert used(prepare([1, 0], group=[2]), [1, 2], monkeypatch) == ["numpy"]

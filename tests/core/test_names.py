@@ -80,3 +80,8 @@ def test_an_array_that_grows(widths):
         expected.append(np.pad(rows, [(0, 0), (0, max(widths) - width)]))
     np.testing.assert_array_equal(grown.array, np.concatenate(expected))
     assert len(grown) == 7 * len(widths)
+
+
+def test_an_id_stands_before_the_same_with_nuls_after_it():
+    names = names_of([b"a\0\0", b"a\0", b"a", b""])
+    assert names.in_byte_order(np.zeros(4, dtype=np.int64), np.arange(4)).tolist() == [3, 2, 1, 0]

@@ -236,6 +236,15 @@ def test_ties_are_in_descending_byte_order(better, worse):
         assert evaluate_run({"q": {better: 1, worse: 0}}, {"q": run}, k=1).value == 1.0
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (3, 0, 1, 2), (1, 3, 0, 2)])
+def test_ties_are_found_in_any_order_of_the_rows(tmp_path, order):
+    rows = [("q", "Q0", "a", 1, 2.0, "t"), ("q", "Q0", "b", 2, 2.0, "t"), ("p", "Q0", "c", 1, 2.0, "t")]
+    rows = [*rows, ("p", "Q0", "d", 2, 2.0, "t")]
+    run = write(tmp_path / "run", [rows[i] for i in order])
+    qrels = {"q": {"b": 1, "a": 0}, "p": {"d": 1, "c": 0}}
+    assert evaluate_run(qrels, run, k=1).value == 1.0
+
+
 def test_ties_first_keeps_the_order_of_the_run(tmp_path):
     qrels, run = {"q": {"a": 1, "b": 0}}, {"q": {"b": 1.0, "a": 1.0}}
     first = Flavor.preset("trec_eval", ties="first", k=1)

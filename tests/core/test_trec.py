@@ -112,3 +112,18 @@ def test_a_number_of_eighteen_characters_that_begins_like_a_shorter_one():
     sizes = np.array([len(token) for token in coded])
     found = _trec._numbers_at(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=False)
     assert found.tolist() == [float(token) for token in coded]
+
+
+def test_numbers_with_more_digits_than_float64_holds_exactly():
+    rng = np.random.default_rng(0)
+    whole = rng.integers(2**53, 10**16, 500)
+    coded = [f"{number // 10**at}.{number % 10**at:0{at}}".encode() for number in whole.tolist() for at in (1, 3, 12)]
+    text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
+    sizes = np.array([len(token) for token in coded])
+    found = _trec._numbers_at(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=False)
+    assert found.tolist() == [float(token) for token in coded]
+
+
+def test_a_control_character_is_part_of_a_word(tmp_path):
+    (tmp_path / "run").write_bytes(b"301 Q0 d 1\x1c2.5 tag\n")
+    assert "line 1: a line of a run must have 6 or more columns" in read(tmp_path / "run", RUN)

@@ -455,7 +455,8 @@ def test_the_comparison_can_fail(golden: dict[str, Any]) -> None:
             continue
         seen.add(case["library"])
         assert reproduce(case, golden).kind == "values"
-        moved = reproduce({**case, "expected": number(case["expected"]) + 2e-4}, golden)
+        expected = number(case["expected"])
+        moved = reproduce({**case, "expected": expected + 2e-4 + 2 * tolerance(case)(expected)}, golden)
         assert judged(moved, []) is not None
         assert judged(Outcome("values"), [DIVERGENCES[0]]) is not None
     assert seen == {library for library, _ in VARIANTS}
