@@ -140,24 +140,29 @@ def _distinct(flavor: Flavor, documents: Sequence[Document], ranked: Sequence[Do
     """Each document once, if its id tells: where it is listed first, or first among the ranked if it is ranked."""
     if flavor.duplicates == "raise":
         return list(documents)
-    kept = {}
+    kept: dict[object, int] = {}
     for document in [*ranked, *documents]:
-        kept.setdefault(document.doc_id, id(document))
-    return [d for d in documents if kept[d.doc_id] == id(d)]
+        kept.setdefault(_name(document), id(document))
+    return [d for d in documents if kept[_name(d)] == id(d)]
+
+
+def _name(document: Document) -> object:
+    """What tells a document from others: itself, where it has no id."""
+    return document.doc_id or id(document)
 
 
 def _credited(flavor: Flavor, runs: Sequence[Sequence[Document]]) -> list[Fraction]:
     """What each place gains: under ``first``, nothing where the document stood before."""
     gains: list[Fraction] = []
-    seen: set[str] = set()
+    seen: set[object] = set()
     for run in runs:
-        new = [d.doc_id for d in run if d.doc_id not in seen]
+        new = [_name(d) for d in run if _name(d) not in seen]
         if flavor.duplicates == "first" and flavor.ties == "average" and len(new) > len(set(new)):
             raise TiedRepeatError
         for document in run:
-            again = flavor.duplicates == "first" and document.doc_id in seen
+            again = flavor.duplicates == "first" and _name(document) in seen
             gains.append(Fraction(0) if again else _gain(flavor, document))
-            seen.add(document.doc_id)
+            seen.add(_name(document))
     return gains
 
 

@@ -121,7 +121,8 @@ class Problem:
         }
         if not all(d.retrieved for d in documents):
             arguments["retrieved"] = np.array([d.retrieved for d in documents], dtype=bool)
-        if flavor is None or flavor.ties.startswith("docid") or flavor.duplicates != "raise":
+        named = all(d.doc_id for d in documents)
+        if flavor is None or flavor.ties.startswith("docid") or (named and flavor.duplicates != "raise"):
             arguments["doc_id"] = np.array([d.doc_id for d in documents], dtype=str)
         if self.weights is not None:
             arguments["query_weight"] = np.array(self.weights, dtype=np.float64)
