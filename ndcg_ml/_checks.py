@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
 
 __all__ = [
+    "TIES_BY_ID",
     "KSpec",
     "as_float",
     "cutoffs",
@@ -28,6 +29,7 @@ __all__ = [
     "optional_whole_number",
     "positive_number",
     "refuse_docid",
+    "unknown_preset",
     "whole_number",
     "without_doc_ids",
 ]
@@ -89,6 +91,14 @@ def did_you_mean(got: object, names: Iterable[str]) -> str:
     return f" Did you mean {near!r}?" if near else ""
 
 
+def unknown_preset(must: str, got: str, name: str, names: Iterable[str]) -> ValueError:
+    """The error for a name that no preset has: first what may have been meant, then how to list them all."""
+    return ValueError(
+        f"{must}; got {got}.{did_you_mean(name, names)} List the presets with list(ndcg_ml.PRESETS), or with the "
+        "command ndcg-ml flavors."
+    )
+
+
 def one_of(value: object, name: str, allowed: Sequence[str], alternative: str = "") -> None:
     """Refuse anything but one of these words; `alternative` says what else the caller accepts."""
     if isinstance(value, str) and value in allowed:
@@ -103,8 +113,8 @@ def one_of(value: object, name: str, allowed: Sequence[str], alternative: str = 
 
 def whole_number(value: object, name: str, least: int = 1, or_none: str = "") -> int:
     """The value as an int that is at least `least`; `or_none` ends the sentence where None is allowed as well."""
-    number = None
-    if not isinstance(value, (bool, float, str)) and hasattr(value, "__index__"):
+    number = value if type(value) is int else None  # the compiler of torch 2.4 cannot look into suppress()
+    if number is None and not isinstance(value, (bool, float, str)) and hasattr(value, "__index__"):
         with suppress(TypeError):  # an array that is not a single integer, or a class
             number = operator.index(value)
     if number is None:
@@ -220,18 +230,23 @@ def is_bytes(value: object) -> bool:
 # -- ties by document id --------------------------------------------------------------------------------------------
 
 
+TIES_BY_ID = ("docid", "docid_ascending")
+"""The tie rules that need document ids."""
+
+
 def refuse_docid(flavor: Flavor, who: str, because: str) -> None:
-    """Refuse ``ties="docid"`` where no document ids arrive; `because` says why."""
-    if flavor.ties == "docid":
+    """Refuse a tie rule by document id where no ids arrive; `because` says why."""
+    if flavor.ties in TIES_BY_ID:
         raise ValueError(
-            f"{who} does not support ties='docid' because {because}. Choose another rule: "
+            f"{who} does not support ties={flavor.ties!r} because {because}. Choose another rule: "
             "flavor.replace(ties='average')."
         )
 
 
-def without_doc_ids() -> str:
-    """The message where ``ties="docid"`` was asked for and no ids were passed."""
+def without_doc_ids(flavor: Flavor) -> str:
+    """The message where a tie rule by document id was asked for and no ids were passed."""
+    order = "descending" if flavor.ties == "docid" else "ascending"
     return (
-        "doc_id must be given under ties='docid', which orders tied documents by descending id; got None. Pass doc_id= "
-        "(one id per document), or choose another rule, such as ties='average'."
+        f"doc_id must be given under ties={flavor.ties!r}, which orders tied documents by {order} id; got None. Pass "
+        "doc_id= (one id per document), or choose another rule, such as ties='average'."
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ndcg_ml._checks import did_you_mean, listed
+from ndcg_ml._checks import did_you_mean, listed, unknown_preset
 from ndcg_ml._shown import shown
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "best": "tied documents are put highest gain first",
         "worst": "tied documents are put lowest gain first",
         "docid": "tied documents are put in descending order of document id",
+        "docid_ascending": "tied documents are put in ascending order of document id",
     },
     "negative": {
         "raise": "a negative label is an error",
@@ -54,6 +55,10 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
     "score_dtype": {
         "float64": "scores are compared in float64",
         "float32": "scores are compared in float32: what float32 cannot tell apart is tied",
+    },
+    "duplicates": {
+        "first": "a document that is listed twice is credited at its first rank; at the later ones it gains 0",
+        "count": "a document that is listed twice is credited at each of its ranks",
     },
 }
 
@@ -92,10 +97,8 @@ def read(text: object, presets: Iterable[str], fields: Collection[str]) -> tuple
         raise ValueError(f"a flavor's text must have the form {_SHAPE}; got {shown(text)}.")
     name, names = match["name"], ["ndcg", *presets]
     if name not in names:
-        raise ValueError(
-            f"a flavor's text must start with one of {listed(names)}; got {shown(name)} in {shown(text)}."
-            f"{did_you_mean(name, names)}"
-        )
+        must = "a flavor's text must start with 'ndcg' or the name of a preset"
+        raise unknown_preset(must, f"{shown(name)} in {shown(text)}", name, names)
     changes: dict[str, object] = {}
     if match["k"] is not None:
         changes["k"] = _value("k", match["k"])
@@ -163,6 +166,7 @@ def describe(flavor: Flavor, also: Iterable[tuple[str, str]]) -> str:
         ("negative", _WORDS["negative"][flavor.negative]),
         ("unjudged", _WORDS["unjudged"][flavor.unjudged]),
         ("scores", _WORDS["score_dtype"][flavor.score_dtype]),
+        *([("repeats", _WORDS["duplicates"][flavor.duplicates])] if flavor.duplicates != "raise" else []),
         *also,
         ("text", str(flavor)),
     ]
@@ -179,7 +183,7 @@ def _gain_in_words(flavor: Flavor) -> str:
             words += "; a grade beyond it gains 0"
     else:
         words = f"gain(y) = {_WORDS['gain'][str(flavor.gain)]}"
-    return words if flavor.max_grade is None else f"{words}; a label above {switch_text(flavor.max_grade)} is an error"
+    return words if flavor.top_label is None else f"{words}; a label above {switch_text(flavor.top_label)} is an error"
 
 
 def _discount_in_words(flavor: Flavor) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._aggregate import Totals
-from ndcg_ml._checks import KSpec, cutoffs, finite_number, optional_whole_number
+from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_whole_number
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._gains import gain
 from ndcg_ml._underflow import underflow_is_zero
@@ -219,11 +219,12 @@ def identify(
     Notes
     -----
     It tries every preset, and every combination of gain (linear, exponential, binary, and the tables of presets),
-    discount (with the bases of presets), ideal (global, recall, local, and max with the highest label), ideal_depth
-    (k, all), ties, empty (0, 1, skip), aggregate, score_dtype and k; also of negative if labels are negative, and of
-    unjudged if labels are missing. All other switches are tried only as the presets set them. The discounts ``ln`` and
-    ``log2`` give one NDCG, and ``log2`` stands for both. What the data rule out, such as ``ties="docid"`` without
-    ids, is listed in ``not_tried``. This takes a few hundred rankings, a second for 10 000 documents.
+    discount (with the bases of presets), ideal (global, recall, local, and max with the highest label), ideal_depth (k,
+    all), ties, empty (0, 1, skip), aggregate, score_dtype and k; also of negative if labels are negative, of unjudged
+    if labels are missing, and of duplicates if a query lists a document twice. All other switches are tried only as the
+    presets set them. The discounts ``ln`` and ``log2`` give one NDCG, and ``log2`` stands for both. What the data rule
+    out, such as ``ties="docid"`` without ids, is listed in ``not_tried``. This takes a few hundred rankings, a second
+    for 10 000 documents.
 
     Flavors whose values agree to 1e-12 are one match, because the data cannot tell them apart. It is named after a
     preset if there is one, otherwise after the preset from which the fewest switches differ.
@@ -250,7 +251,7 @@ def identify(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
     # A flavor that refuses nothing: what fails here is wrong with the data, and must be fixed by the caller.
-    Prepared(Flavor(negative="allow", unjudged="zero"), None, queries).evaluate(y_score)
+    Prepared(Flavor(negative="allow", unjudged="zero", duplicates="count"), None, queries).evaluate(y_score)
     data = _Data.of(queries, queries.scores(y_score), queries.scores(y_score, exact=False))
 
     def rank(flavor: Flavor, ks: Sequence[int | None]) -> Totals:
@@ -273,6 +274,7 @@ class _Data(NamedTuple):
     top: float
     negative: bool
     unjudged: bool
+    repeats: bool
     grades: tuple[float, ...]
     everything_retrieved: bool
     ids: bool
@@ -295,6 +297,7 @@ class _Data(NamedTuple):
             top=float(judged.max(initial=0.0)),
             negative=bool((judged < 0).any()),
             unjudged=judged.size < labels.size,
+            repeats=queries.repeats is not None,
             grades=tuple(np.unique(np.append(judged, 0.0)).tolist()),
             everything_retrieved=queries.retrieved is None,
             ids=queries.doc_id is not None,
@@ -373,7 +376,7 @@ def _preset_candidates(
     """Every preset at every cut-off, those at their own cut-off first, else in the order of ``PRESETS``."""
     found = []
     for name, flavor in PRESETS.items():
-        if flavor.ties == "docid" and not data.ids:
+        if flavor.ties in TIES_BY_ID and not data.ids:
             not_tried[name] = _NO_IDS
             continue
         mine = tuple(dict.fromkeys((flavor.k, *COMMON_KS))) if ks is None else ks
@@ -394,7 +397,7 @@ def _preset_candidates(
 
 # fmt: off
 AXES = (
-    "gain", "discount", "ideal", "ideal_depth", "ties", "score_dtype", "negative", "unjudged",
+    "gain", "discount", "ideal", "ideal_depth", "ties", "score_dtype", "negative", "unjudged", "duplicates",
     "empty", "aggregate", "k",
 )
 # fmt: on
@@ -417,22 +420,23 @@ class _Grid(NamedTuple):
         tables = dict.fromkeys((f.gain, f.off_table) for f in PRESETS.values() if isinstance(f.gain, tuple))
         bases = dict.fromkeys((2.0, *(f.discount_base for f in PRESETS.values())))
         own = dict.fromkeys(f.k for f in PRESETS.values())
-        ties = ("average", "first", "last", "best", "worst", "docid")
+        ties = ("average", "first", "last", "best", "worst")
         choices: tuple[tuple[Any, ...], ...] = (
             (("linear", "raise"), ("exponential", "raise"), ("binary", "raise"), *tables),
             (("log2", 2.0), ("reciprocal", 2.0), ("none", 2.0), *(("jarvelin", base) for base in bases)),
             ("global", "recall", "local", "max"),
             ("k", "all"),
-            ties if data.ids else ties[:-1],
+            (*ties, *TIES_BY_ID) if data.ids else ties,
             ("float64", "float32"),
             ("zero", "drop", "allow") if data.negative else ("raise",),
             ("zero", "condense") if data.unjudged else ("raise",),
+            ("first", "count") if data.repeats else ("raise",),
             _EMPTY,
             _AGGREGATE,
             tuple(dict.fromkeys((*COMMON_KS, *own))) if ks is None else ks,
         )
         if not data.ids:
-            not_tried["ties=docid"] = _NO_IDS
+            not_tried.update(dict.fromkeys((f"ties={rule}" for rule in TIES_BY_ID), _NO_IDS))
         grid = cls(choices, data.top, np.full([len(axis) for axis in choices], np.nan))
         known: dict[Flavor, FloatArray] = {}
         for at in product(*(range(len(axis)) for axis in choices[:-3])):
@@ -440,9 +444,14 @@ class _Grid(NamedTuple):
                 flavor = data.representative(grid.flavor((*at, 0, 0, 0)))
                 if flavor not in known:
                     known[flavor] = _all_rules(rank(flavor.replace(k=None), choices[-1]), flavor)
-            except ValueError as error:  # of all that is tried, only a table of gains can refuse labels
-                if choices[2][at[2]] != "max":  # or a top grade, which needs no word of its own
-                    not_tried.setdefault(f"gain={switch_text(choices[0][at[0]][0])}", str(error))
+            except ValueError as error:
+                # Of all that is tried, only a table of gains can refuse labels, or a top grade, which needs no word of
+                # its own; and averaged ties have no first place for a document that ties with its repeat.
+                what = f"gain={switch_text(choices[0][at[0]][0])}"
+                if (choices[4][at[4]], choices[8][at[8]]) == ("average", "first"):
+                    what = "ties=average with duplicates=first"
+                if choices[2][at[2]] != "max":
+                    not_tried.setdefault(what, str(error))
                 continue
             grid.values[at] = known[flavor]
         return grid
@@ -473,7 +482,8 @@ class _Grid(NamedTuple):
             else:
                 return None
         here = tuple(at)
-        same = self.flavor(here).replace(**{n: getattr(flavor, n) for n in ("discount", "negative", "unjudged", "k")})
+        own = ("discount", "negative", "unjudged", "duplicates", "k")
+        same = self.flavor(here).replace(**{name: getattr(flavor, name) for name in own})
         if same != flavor:
             return None
         return here if value is None or abs(self.values[here] - value) <= _SAME else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,7 @@ from ndcg_ml.groups import Groups, IntArray, ranges, starts_of
 
 __all__ = [
     "Queries",
+    "Repeats",
     "Weights",
     "by_ids",
     "by_sizes",
@@ -27,11 +28,28 @@ __all__ = [
     "mean_row_weight",
     "plain_array",
     "real_array",
+    "repeats_of",
 ]
 
 FloatArray = NDArray[np.float64]
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
 """One weight per query, in their order or by id."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeats:
+    """Documents that a query lists more than once.
+
+    Attributes
+    ----------
+    copies : Groups
+        The rows of each such document, as if it were a query.
+    name : str
+        The id of the first of them, for an error message.
+    """
+
+    copies: Groups
+    name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +67,8 @@ class Queries:
     weight : ndarray of float, shape (n_queries,), or None
     axes : Axes or None
         The labels of the rows, where the caller's data carry any: scores must have the same.
+    repeats : Repeats or None
+        Documents that a query lists more than once; None where ids tell of none, or there are no ids.
     """
 
     labels: NDArray[Any]
@@ -57,6 +77,7 @@ class Queries:
     doc_id: IntArray | None = None
     weight: FloatArray | None = None
     axes: Axes | None = None
+    repeats: Repeats | None = None
 
     @classmethod
     def read(
@@ -78,16 +99,16 @@ class Queries:
             As for ``ndcg_score``, except for what concerns the flavor and the scores.
         """
         axes = same_rows({"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id})
-        labels = real_array(y_true, "y_true")
+        labels = y_true if _is_plain(y_true) else real_array(y_true, "y_true")
         groups = _layout(labels, qid, group, mask)
         flags = None if retrieved is None else _flag_array(retrieved, "retrieved", labels.shape).reshape(-1)
-        codes = None
+        codes = repeats = None
         if doc_id is not None:
             ids = _id_array(doc_id, "doc_id", labels.ndim)
             codes = _doc_codes(ids, labels.shape)
-            _unique_within_queries(codes, groups, ids)
+            repeats = repeats_of(codes, groups, ids.reshape(-1))
         weight = None if query_weight is None else _query_weight(query_weight, groups, group, axes)
-        return cls(labels, groups, flags, codes, weight, axes)
+        return cls(labels, groups, flags, codes, weight, axes, repeats)
 
     @property
     def n_queries(self) -> int:
@@ -101,8 +122,11 @@ class Queries:
 
     def scores(self, y_score: ArrayLike, exact: bool = True) -> NDArray[Any]:
         """Scores of these rows, flat; with `exact`, numbers that float64 would make one stay apart."""
-        same_rows({"y_score": y_score}, self.axes)
-        scores = _score_array(y_score, "y_score") if exact else real_array(y_score, "y_score")
+        if _is_plain(y_score):
+            scores = y_score
+        else:
+            same_rows({"y_score": y_score}, self.axes)
+            scores = _score_array(y_score, "y_score") if exact else real_array(y_score, "y_score")
         if scores.shape != self.labels.shape:
             raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.")
         return scores.reshape(-1)
@@ -288,17 +312,22 @@ def _is_odd(value: Any) -> bool:
     return False
 
 
-def _unique_within_queries(doc_id: IntArray, groups: Groups, ids: NDArray[Any]) -> None:
+def repeats_of(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats | None:
+    """The documents that a query lists more than once; of each row, `names` has the id as the caller wrote it."""
     by_id = groups.arranged(doc_id)
     assert by_id.order is not None
     ordered, query = doc_id[by_id.order], by_id.codes()
-    twice = np.flatnonzero((ordered[1:] == ordered[:-1]) & (query[1:] == query[:-1]))
-    if twice.size:
-        name = ids.reshape(-1)[by_id.order[twice[0]]]
-        raise ValueError(
-            f"doc_id must not repeat within a query; got {shown(name)} more than once in a query ({twice.size} "
-            "repeats in all). Remove the duplicate documents."
-        )
+    same = (ordered[1:] == ordered[:-1]) & (query[1:] == query[:-1])
+    if not same.any():
+        return None
+    first = np.append(True, ~same)
+    document = np.cumsum(first) - 1
+    sizes = np.bincount(document)
+    rows = by_id.order[sizes[document] > 1]
+    sizes = sizes[sizes > 1]
+    copies = Groups(sizes=sizes, starts=starts_of(sizes), order=rows, n_rows=groups.n_rows)
+    name = names[rows[0]]
+    return Repeats(copies, shown(name.item() if isinstance(name, np.generic) else name))
 
 
 def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
@@ -373,6 +402,14 @@ def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
 
 
 # -- one argument as an array that the kernel can trust ----------------------------------------------------------------
+
+
+_PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+def _is_plain(value: object) -> TypeGuard[NDArray[Any]]:
+    """Whether this is an array that the functions below would return as it is, which takes them microseconds."""
+    return type(value) is np.ndarray and value.dtype in _PLAIN and value.flags.c_contiguous
 
 
 @underflow_is_zero

@@ -83,7 +83,8 @@ def main() -> None:
             tried="tests/pytorch, the package imported from the tree, on the CPU with the index's ordinary builds of "
             "PyTorch, each in an environment of its own. What a version lacks is skipped where a small program of that "
             "kind fails on it: torch 2.4 cannot compile without a graph break what is given a flavor as text, nor a "
-            "loss whose gradient has one of its own, and does not say that a nested tensor has holes.",
+            "loss whose gradient has one of its own, nor ideal=max, and leaves the holes in a nested tensor made "
+            "contiguous.",
             command=f"python -m reliability.torch_versions {ran}",
             count=sum(one["passed"] + one["failed"] for one in lanes),
             unit="tests",

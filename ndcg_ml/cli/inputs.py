@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -124,18 +125,25 @@ class Inputs:
                 return evaluate_run(local.qrels, local.run, flavor=flavor, k=tuple(ks), queries=queries)
             return evaluate(**local._rows(), flavor=flavor, k=tuple(ks))
 
+    def evaluate_columns(
+        self, scores: Sequence[str], flavor: Flavor, ks: Sequence[int | None]
+    ) -> list[Evaluation[ByK]]:
+        """NDCG of several columns of scores of a table."""
+        with self.refusals(), self._on_disk() as local:
+            return [evaluate(**local._rows(name), flavor=flavor, k=tuple(ks)) for name in scores]
+
     def arguments(self) -> dict[str, Any]:
         """The data as arguments for every function that takes labels and scores."""
         with self.refusals(), self._on_disk() as local:
             return local._rows()
 
-    def _rows(self) -> dict[str, Any]:
+    def _rows(self, score: str = "score") -> dict[str, Any]:
         if self.qrels is not None and self.run is not None:
             return align(self.qrels, self.run, queries=self.queries or "qrels").arguments()
         if self.labels is not None and self.scores is not None:
             return read_letor(self.labels, self.scores).arguments()
         assert self.table is not None
-        rows = read_columns(self.table)
+        rows = read_columns(self.table, score)
         return {**rows.arguments(), "qid": printable_ids(rows.qid)}
 
     @contextmanager
@@ -161,9 +169,10 @@ class Inputs:
     def _on_disk(self) -> Iterator[Inputs]:
         """The same, with standard input as a file: a parquet file is read from its end."""
         if "-" not in self.files:
-            yield self
+            with _warnings_shown():
+                yield self
             return
-        with TemporaryDirectory() as folder:
+        with TemporaryDirectory() as folder, _warnings_shown(f"{folder}{os.sep}"):
             path = Path(folder, _STDIN)
             with path.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
@@ -177,6 +186,17 @@ class Inputs:
 
 
 _STDIN = "standard input"
+
+
+@contextmanager
+def _warnings_shown(hidden: str = "") -> Iterator[None]:
+    """Print the library's warnings, one line each, on standard error, without the path of the folder."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for warning in caught:
+        message = str(warning.message)
+        click.echo(f"Warning: {' '.join((message.replace(hidden, '') if hidden else message).split())}", err=True)
 
 
 def takes_data(command: Callable[..., None]) -> Callable[..., None]:

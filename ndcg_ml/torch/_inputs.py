@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._checks import without_doc_ids
+from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch._kernel import working_dtype
 from ndcg_ml.torch._layout import Flat, Layout, Padded
@@ -95,8 +95,8 @@ def read_batch(
     labels = _companion(labels, names[1], scores, names[0])
     flags = None if retrieved is None else _flags(retrieved, "retrieved", scores, names[0])
     ids = None if doc_id is None else _whole_numbers(doc_id, "doc_id", "one per document", scores, names[0])
-    if flavor.ties == "docid" and ids is None:
-        raise ValueError(without_doc_ids())
+    if flavor.ties in TIES_BY_ID and ids is None:
+        raise ValueError(without_doc_ids(flavor))
     scores, labels = _score_values(scores, names[0]), _label_values(labels, names[1])
     if scores.ndim == 0:
         raise ValueError(

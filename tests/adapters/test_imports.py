@@ -130,7 +130,7 @@ def test_torchmetrics_is_loaded_when_the_metric_is_first_used():
 def test_the_command_says_what_it_needs(missing):
     done = python(f"import sys; sys.modules[{missing!r}] = None; from ndcg_ml.cli import main; main()")
     assert done.returncode == 1
-    assert "pip install 'ndcg_ml[demo]'" in done.stdout + done.stderr
+    assert "pip install 'ndcg_ml[cli]'" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -53,11 +53,12 @@ def flavors(draw):
         short_lists=draw(st.sampled_from(["score", "score", "zero"])),
         recall_depth=draw(st.sampled_from([None, 1, 2, 3, 50])) if ideal == "recall" else None,
         max_grade=4.0 if ideal == "max" else draw(st.sampled_from([None, 4.0])),
-        ties=draw(st.sampled_from(["average", "first", "last", "best", "worst", "docid"])),
+        ties=draw(st.sampled_from(["average", "first", "last", "best", "worst", "docid", "docid_ascending"])),
         empty=draw(st.sampled_from([0.0, 1.0, math.nan])),
         negative=draw(st.sampled_from(["zero", "drop"] if isinstance(gain, tuple) else ["zero", "drop", "allow"])),
         unjudged=draw(st.sampled_from(["zero", "condense"])),
         score_dtype=draw(st.sampled_from(["float64", "float32"])),
+        duplicates=draw(st.sampled_from(["raise", "raise", "first", "count"])),
     )
 
 
@@ -104,6 +105,59 @@ def both(flavor, problem, ks):
         p["y"], p["s"], flavor=flavor, k=ks, mask=p["mask"], retrieved=p["retrieved"], doc_id=p["doc_id"]
     ).per_query.ndcg
     return torch.stack([got[k] for k in ks], dim=-1).numpy(), want
+
+
+@st.composite
+def repeating(draw):
+    """Documents that a query lists more than once, also beside slots without a document."""
+    flavor = draw(flavors()).replace(duplicates=draw(st.sampled_from(["first", "count"])))
+    problem = draw(problems(flavor))
+    shape = problem["y"].shape
+    ids = st.lists(st.integers(-1, shape[1] - 2), min_size=shape[1], max_size=shape[1])
+    problem["doc_id"] = np.array([draw(ids) for _ in range(shape[0])])
+    for row, its in enumerate(problem["doc_id"]):
+        first = {each: at for at, each in reversed(list(enumerate(its.tolist())))}
+        problem["y"][row] = problem["y"][row][[first[each] for each in its.tolist()]]
+    return flavor, problem, draw(st.sampled_from([[None, 1, 3, 20], [2], [None]]))
+
+
+def flat(problem):
+    """The same with one row per document, those of a query apart."""
+    shape = problem["y"].shape
+    order = np.arange(problem["y"].size).reshape(shape).T.ravel()
+    keep = order if problem["mask"] is None else order[problem["mask"].ravel()[order]]
+    one = {
+        name: None if problem[name] is None else problem[name].ravel()[keep]
+        for name in ("y", "s", "retrieved", "doc_id")
+    }
+    return {**one, "qid": np.repeat(np.arange(shape[0])[:, None], shape[1], axis=1).ravel()[keep]}
+
+
+def named(p):
+    return {"y_true": p["y"], "y_score": p["s"], **{name: p[name] for name in ("qid", "retrieved", "doc_id")}}
+
+
+@settings(deadline=None, max_examples=200)
+@given(repeating())
+def test_repeated_documents_are_those_of_the_numpy_kernel(case):
+    flavor, problem, ks = case
+    p = flat(problem)
+    try:
+        got, want = both(flavor, problem, ks)
+    except ValueError:
+        for call in (lambda: both(flavor, problem, ks), lambda: evaluate(flavor=flavor, **named(p))):
+            with pytest.raises(ValueError, match="must not tie a document with its own repeat"):
+                call()
+        return
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    if p["y"].size == 0:
+        return
+    got = ndcg(
+        tensor(p["s"]), tensor(p["y"]), flavor=flavor, k=ks, indexes=tensor(p["qid"]),
+        retrieved=tensor(p["retrieved"]), doc_id=tensor(p["doc_id"]),
+    )  # fmt: skip
+    rows = list(dict.fromkeys(p["qid"].tolist()))
+    np.testing.assert_allclose(torch.stack([got[k] for k in ks], -1).numpy(), want[rows], rtol=1e-12, atol=1e-12)
 
 
 @settings(deadline=None, max_examples=300)
