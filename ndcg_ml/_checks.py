@@ -113,8 +113,8 @@ def one_of(value: object, name: str, allowed: Sequence[str], alternative: str = 
 
 def whole_number(value: object, name: str, least: int = 1, or_none: str = "") -> int:
     """The value as an int that is at least `least`; `or_none` ends the sentence where None is allowed as well."""
-    number = None
-    if not isinstance(value, (bool, float, str)) and hasattr(value, "__index__"):
+    number = value if type(value) is int else None  # the compiler of torch 2.4 cannot look into suppress()
+    if number is None and not isinstance(value, (bool, float, str)) and hasattr(value, "__index__"):
         with suppress(TypeError):  # an array that is not a single integer, or a class
             number = operator.index(value)
     if number is None:

@@ -1,4 +1,4 @@
-"""The torch tests on several versions of PyTorch: ``python -m reliability.torch_versions 2.4.1 2.8.0 2.13.0 2.15.0``.
+"""The torch tests on several versions of PyTorch: ``python -m reliability.torch_versions 2.4.1 2.8.0 2.15.0``.
 
 Each version gets an environment of its own in a temporary folder, one at a time, which is deleted afterwards: the
 ordinary builds bring 2.5 to 4 GB of CUDA packages each, and run on the CPU. The tests are those of ``tests/pytorch``,
@@ -29,8 +29,8 @@ def lane(version: str, folder: Path) -> dict[str, str | int]:
     """Make the environment, run the tests, delete it."""
     place = folder / f"torch-{version}"
     python = place / "bin" / "python"
-    install = [str(python), "-m", "pip", "install", "-q", "--no-cache-dir"]
-    # Bytecode is kept, or every process that the tests start would compile torch anew.
+    install = [str(python), "-m", "pip", "install", "-q", "--no-cache-dir", "--no-compile"]
+    # The bytecode of what is imported is kept, or every process that the tests start would compile torch anew.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     try:
         subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
@@ -83,7 +83,8 @@ def main() -> None:
             tried="tests/pytorch, the package imported from the tree, on the CPU with the index's ordinary builds of "
             "PyTorch, each in an environment of its own. What a version lacks is skipped where a small program of that "
             "kind fails on it: torch 2.4 cannot compile without a graph break what is given a flavor as text, nor a "
-            "loss whose gradient has one of its own, and does not say that a nested tensor has holes.",
+            "loss whose gradient has one of its own, nor ideal=max, and leaves the holes in a nested tensor made "
+            "contiguous.",
             command=f"python -m reliability.torch_versions {ran}",
             count=sum(one["passed"] + one["failed"] for one in lanes),
             unit="tests",

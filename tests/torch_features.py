@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -68,6 +69,12 @@ class _Double(torch.autograd.Function):
 def functions_with_second_derivatives_in_a_graph() -> bool:
     """cannot compile an autograd function whose backward pass is one too."""
     return _compiles(lambda x: _Double.apply(x).sum())  # type: ignore[no-untyped-call]
+
+
+@functools.cache
+def numbers_of_numpy_in_a_graph() -> bool:
+    """cannot compile a number that NumPy works out, as it does the gain of max_grade."""
+    return _compiles(lambda x: x * float(np.exp2(np.float64(3.0))))
 
 
 def reasons_of_graph_breaks() -> bool:

@@ -81,8 +81,9 @@ def ndcg(
     Notes
     -----
     The padded form can be compiled: ``torch.compile(ndcg, fullgraph=True)``, unless the gain or the discount is a
-    callable, which is evaluated on the host. Neither compiled code nor code under ``torch.func.vmap`` can raise, so
-    there the value of an invalid query (NaN score, refused label) and of an empty one under ``empty="raise"`` is nan.
+    callable, which is evaluated on the host. (torch 2.4 breaks the graph of a flavor given as text, and of
+    ``ideal="max"``.) Neither compiled code nor code under ``torch.func.vmap`` can raise, so there the value of an
+    invalid query (NaN score, refused label) and of an empty one under ``empty="raise"`` is nan.
     Eager code waits for the device to find such queries; flat input also to learn how many queries there are.
 
     Plain tensors on the CPU are ranked by the kernel of ``ndcg_score``, which is several times faster there than torch
