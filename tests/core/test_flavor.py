@@ -251,11 +251,9 @@ def test_presets_are_listed_and_say_where_they_come_from():
     assert {"burges2005", "jarvelin2002"} <= set(PRESETS)
     first = {
         **dict.fromkeys(("pytrec_eval", "ir_measures", "mteb", "beir", "flagembedding"), "trec_eval"),
-        **dict.fromkeys(("spark", "rectools_achievable"), "recbole"),
+        **dict.fromkeys(("implicit", "rectools_achievable", "cornac"), "pyg"),
+        "spark": "recbole",
         "letor4": "letor3",
-        "implicit": "pyg",
-        "cornac": "pyg",
-        "pyltr": "fastrank",
         "keras_rs": "tensorflow_ranking",
         "flaml": "sklearn",
     }
