@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ndcg_ml._identify import Identification, identify
     from ndcg_ml.explain import Explanation, explain_difference
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
-    from ndcg_ml.runs import RunEvaluation, RunPerQuery, evaluate_run
+    from ndcg_ml.runs import RunEvaluation, RunPerQuery, align, evaluate_run
 
 __version__ = "0.1.0"
 
@@ -38,6 +38,7 @@ __all__ = [
     "Prepared",
     "RunEvaluation",
     "RunPerQuery",
+    "align",
     "dcg_score",
     "evaluate",
     "evaluate_batches",
@@ -57,7 +58,7 @@ _LATER = {
     "explain": ("Explanation", "explain_difference"),
     "_identify": ("Identification", "identify"),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"),
-    "runs": ("RunEvaluation", "RunPerQuery", "evaluate_run"),
+    "runs": ("RunEvaluation", "RunPerQuery", "align", "evaluate_run"),
 }
 _ROOM_OF = {name: room for room, names in _LATER.items() for name in names}
 

@@ -6,7 +6,8 @@ from typing import assert_type
 
 import numpy as np
 
-from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, ndcg_score
+from ndcg_ml import Evaluation, Flavor, Identification, align, dcg_score, evaluate, identify, ndcg_score
+from ndcg_ml.runs import AlignedRun
 
 flavor = Flavor(gain="exponential", ties="average", empty="skip", k=10)
 Flavor(gain=(0, 1, 3))
@@ -24,3 +25,8 @@ assert_type(evaluate(labels, scores, group=[3]), Evaluation[float])
 assert_type(evaluate(labels, scores, group=[3]).value, float)
 assert_type(evaluate(labels, scores, group=[3], k=[1, 5]).value, dict[int | None, float])
 ndcg_score(labels, scores, qid=["a", "a", "a"], query_weight={"a": 2.0})
+
+# What is imported when it is first used, an editor knows from the start.
+aligned = align({"q1": {"d1": 3}}, {"q1": ["d1", "d2"]})
+assert_type(aligned, AlignedRun)
+assert_type(identify(1.0, **aligned.arguments()), Identification)
