@@ -246,6 +246,9 @@ class AlignedRun:
 def align(qrels: RunLike, run: RunLike, *, queries: Which = "qrels") -> AlignedRun:
     """Match a run with its judgements, document by document.
 
+    ``align(qrels, run).arguments()`` are the labels, scores and ids that ``identify``, ``explain_difference`` and
+    ``evaluate`` take, from TREC files, dicts or data frames.
+
     Parameters
     ----------
     qrels, run, queries

@@ -506,8 +506,10 @@ def test_identify_without_a_match_exits_with_1():
 def test_identify_a_published_value(data_dir):
     folder = data_dir / "trec_dl19"
     data = ("--qrels", folder / "qrels.dl19-passage.txt", "--run", folder / "run.BM25.txt")
-    presets = document("identify .5058 -k 10", *data)["matches"][0]["presets"]
-    assert {"trec_eval@10", "ir_measures@10"} <= set(presets)
+    for command in ("identify .5058 -k 10", "identify .5058"):
+        match = document(command, *data)["matches"][0]
+        assert match["name"] == "trec_eval@10"
+        assert {"ir_measures@10", "recommenders_raw@10"} <= set(match["presets"])
 
 
 # -- refusals -------------------------------------------------------------------------------------------------------
