@@ -218,7 +218,7 @@ def explain_difference(
 ) -> Explanation:
     r"""Attribute the difference between two flavors' values to the switches in which they differ, exactly.
 
-    .. math::  value_b - value_a = \sum_{parts} contribution = \sum_{queries} contribution
+        value_b - value_a = sum of the parts' contributions = sum of the queries' contributions
 
     Parameters
     ----------

@@ -57,10 +57,10 @@ _WORDED = tuple(name for name in _CHOICES if name not in ("gain", "discount", "e
 class Flavor:
     r"""Which NDCG is meant: gain, discount, ideal, ties, empty queries, cut-off, chosen once.
 
-    .. math::  NDCG@k = \frac{DCG@k}{IDCG@k}, \qquad DCG@k = \sum_d gain(y_d)\, w_d
+        NDCG@k = DCG@k / IDCG@k,  DCG@k = sum over documents d of gain(y_d) w_d
 
-    where :math:`w_d` is the expected discount of document *d*: :math:`D(rank)` where its score is unique, and
-    what the tie rule says where it is not; :math:`D(r) = 0` for :math:`r > k`.
+    where w_d is the expected discount of document *d*: D(rank) where its score is unique, and
+    what the tie rule says where it is not; D(r) = 0 for r > k.
 
     A flavor is frozen, hashable, picklable and compared by value. ``str(flavor)`` is one line without
     spaces and ``Flavor.parse`` reads it back.

@@ -36,7 +36,7 @@ Source: TypeAlias = "str | os.PathLike[str]"
 class PartialEvaluation:
     r"""NDCG of a part of a data set: parts add up, without rounding, to the NDCG of the whole.
 
-    .. math::  \frac{\sum_{parts} \sum_q w_q\, NDCG_q@k}{\sum_{parts} \sum_q w_q}
+        value = (sum over parts and queries q of w_q NDCG_q@k) / (sum over parts and queries q of w_q)
 
     (or the flavor's ``aggregate="micro"``: sums of DCG and of IDCG). Made by ``evaluate_part``, ``evaluate_batches``
     and ``evaluate_parquet``; merged with ``+``, ``sum(parts)`` or ``merge``. The sums are kept exactly: however the

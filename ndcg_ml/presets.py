@@ -1,6 +1,6 @@
 """Mirrors of the NDCG that other libraries and papers compute: one entry each, as plain data.
 
-Every entry says which switches of a :class:`~ndcg_ml.Flavor` reproduce the library, which version was
+Every entry says which switches of a ``Flavor`` reproduce the library, which version was
 run to establish that, and what surprises its users. ``Flavor.preset(name)`` turns an entry into a
 flavor; ``ndcg_ml.PRESETS`` lists them all.
 """
@@ -33,7 +33,7 @@ class Mirror:
     unusual : str
         The one sentence a user of that library should know.
     switches : Mapping[str, object]
-        Fields of :class:`~ndcg_ml.Flavor` that differ from, or deliberately repeat, its defaults.
+        Fields of ``Flavor`` that differ from, or deliberately repeat, its defaults.
     """
 
     name: str

@@ -53,9 +53,9 @@ def ndcg_score(
 ) -> Any:
     r"""Normalised discounted cumulative gain of scores against graded labels, averaged over queries.
 
-    .. math::  NDCG@k = \frac{\sum_d gain(y_d)\, w_d}{IDCG@k}
+        NDCG@k = DCG@k / IDCG@k,  DCG@k = sum over documents d of gain(y_d) w_d
 
-    with :math:`w_d` the expected discount of document *d* under the scores, and every part as the flavor says
+    with w_d the expected discount of document *d* under the scores, and every part as the flavor says
     (``flavor.describe()`` prints it).
 
     Parameters
@@ -176,7 +176,7 @@ def dcg_score(
 ) -> Any:
     r"""Discounted cumulative gain, not normalised: the (weighted) mean over queries of DCG@k.
 
-    .. math::  DCG@k = \sum_d gain(y_d)\, w_d
+        DCG@k = sum over documents d of gain(y_d) w_d
 
     Parameters
     ----------

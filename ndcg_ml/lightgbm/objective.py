@@ -46,7 +46,7 @@ class NDCGObjective:
     The same object works as ``lgb.train({"objective": ...})``, ``lgb.cv``, ``Booster.update(fobj=)`` and
     ``LGBMRanker(objective=)``. Each pair of documents of a query with different gains pushes the two apart,
 
-    .. math::  \lambda = \sigma \, \frac{|G_i - G_j| \, |D(r_i) - D(r_j)|}{Z} \, \frac{1}{1 + e^{\sigma (s_i - s_j)}}
+        lambda = sigma |G_i - G_j| |D(r_i) - D(r_j)| / Z / (1 + exp(sigma (s_i - s_j)))
 
     where document *i* gains more, *G* and *D* are the flavor's gain and discount, *r* the ranks under the present
     scores *s*, and *Z* the ideal DCG of the query.
@@ -56,7 +56,7 @@ class NDCGObjective:
     flavor : Flavor or str
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
     sigmoid : float, default 1.0
-        :math:`\sigma`, LightGBM's parameter ``sigmoid``; greater than 0.
+        sigma, LightGBM's parameter ``sigmoid``; greater than 0.
     truncation : int or None, optional
         At least one document of each pair is among this many first ranks: LightGBM's ``lambdarank_truncation_level``.
         None is every pair. A round takes time proportional to `truncation` times the number of documents. Default:
@@ -64,7 +64,7 @@ class NDCGObjective:
         default is 30.)
     norm : bool, default True
         Divide each pair's weight by 0.01 plus its difference of scores (unless all scores of the query are equal), and
-        scale the gradients and hessians of a query by log2(1 + S)/S, where S is twice the sum of its :math:`\lambda`:
+        scale the gradients and hessians of a query by log2(1 + S)/S, where S is twice the sum of its lambdas:
         LightGBM's ``lambdarank_norm``.
     threads : int, optional
         As for ``prepare``.

@@ -28,9 +28,9 @@ def ndcg(
 ) -> Tensor | dict[int | None, Tensor]:
     r"""NDCG of each query.
 
-    .. math::  NDCG@k = DCG@k / IDCG@k, \qquad DCG@k = \sum_d gain(y_d)\, w_d
+        NDCG@k = DCG@k / IDCG@k,  DCG@k = sum over documents d of gain(y_d) w_d
 
-    where :math:`w_d` is the expected discount of document *d* under the flavor's tie rule.
+    where w_d is the expected discount of document *d* under the flavor's tie rule.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ _FIX = {
 class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
     r"""NDCG over all queries seen, as a ``torchmetrics.Metric``.
 
-    .. math::  \frac{1}{|Q|} \sum_q NDCG_q@k
+        value = (sum over queries q of NDCG_q@k) / (number of queries)
 
     (or the flavor's ``aggregate="micro"``: sum of DCG over sum of IDCG). The value is that of the whole epoch, however
     its queries are cut into batches and spread over processes. Whatever would change it is an error.

@@ -204,7 +204,7 @@ class ListLoss(nn.Module):
 class DirectLoss(ListLoss):
     r"""1 - NDCG with a smooth discount for each document in place of that of its rank.
 
-    .. math::  L = 1 - \sum_i \frac{gain(y_i)}{IDCG}\, d_i(s)
+        L = 1 - sum_i gain(y_i) d_i(s) / IDCG
 
     A relaxation of your own derives from this class and defines ``discounts``, the d of each document from the scores.
     Where that tends to the discounts of the ranks, 1 - L tends to the flavor's NDCG. The driver handles everything

@@ -27,11 +27,11 @@ _DENSE_UP_TO = 1024
 class ApproxNDCGLoss(DirectLoss):
     r"""1 - NDCG with smooth ranks, which tends to 1 - NDCG of the flavor as its temperatures tend to 0.
 
-    .. math::  L = 1 - \sum_i \frac{gain(y_i)}{IDCG}\, D(r_i)\, c_i, \qquad
-               r_i = 1 + \sum_{j \ne i} F\!\left(\frac{s_j - s_i}{T}\right)
+        L = 1 - sum_i gain(y_i) D(r_i) c_i / IDCG
+        r_i = 1 + sum over j other than i of F((s_j - s_i) / T)
 
-    where *F* is the step, :math:`\sigma(x) = 1 / (1 + e^{-x})` or the Laplace distribution's, and :math:`c_i` is 1
-    without a cut-off, and otherwise :math:`\sigma((m - r_i) / T_k)` with *m* halfway between the k-th and the (k+1)-th
+    where *F* is the step, sigmoid(x) = 1 / (1 + exp(-x)), or the Laplace distribution's, and c_i is 1
+    without a cut-off, and otherwise sigmoid((m - r_i) / T_k) with *m* halfway between the k-th and the (k+1)-th
     smallest rank of the list (held constant in every derivative; a list of at most k documents is not cut). The ideal
     is the exact one.
 

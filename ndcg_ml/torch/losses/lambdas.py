@@ -27,20 +27,18 @@ _BLOCK = 2**20
 class LambdaNDCGLoss(ListLoss):
     r"""Logistic loss of pairs of documents, weighted by their part in NDCG (LambdaRank and the LambdaLoss framework).
 
-    .. math::  L = \sum_{gain_i > gain_j} w_{ij} \log\left(1 + e^{-\sigma (s_i - s_j)}\right)
+        L = sum over pairs with gain_i > gain_j of w_ij log(1 + exp(-sigma (s_i - s_j)))
 
-    with weights that are constant in the gradient. With :math:`G_i = gain_i / IDCG`, :math:`r_i` the rank of
-    document i by the current scores, and :math:`m = |r_i - r_j|`:
+    with weights that are constant in the gradient. With G_i = gain_i / IDCG, r_i the rank of
+    document i by the current scores, and m = |r_i - r_j|:
 
-    ===============  =================================================================================================
-    ``lambdarank``   :math:`|G_i - G_j|\, |D_k(r_i) - D_k(r_j)|`, the change of NDCG@k if the two changed places
-    ``ndcg2``        :math:`|G_i - G_j|\, |D(m) - D(m + 1)|`, pairs with at least one of the two in the top k
-    ``ndcg2pp``      `mu` times ``ndcg2`` plus ``lambdarank``
-    ``lambda_at_k``  ``ndcg2`` of all pairs, times :math:`1 / (1 - D(\max(r_i, r_j)) / D(1))` if that rank is below k
-    ``ndcg1``        :math:`G_i\, D_k(r_i)`, for every i and every other j, whatever its gain
-    ===============  =================================================================================================
+    - ``lambdarank``: |G_i - G_j| |D_k(r_i) - D_k(r_j)|, the change of NDCG@k if the two changed places
+    - ``ndcg2``: |G_i - G_j| |D(m) - D(m + 1)|, pairs with at least one of the two in the top k
+    - ``ndcg2pp``: `mu` times ``ndcg2`` plus ``lambdarank``
+    - ``lambda_at_k``: ``ndcg2`` of all pairs, times 1 / (1 - D(max(r_i, r_j)) / D(1)) if that rank is below k
+    - ``ndcg1``: G_i D_k(r_i), for every i and every other j, whatever its gain
 
-    :math:`D_k` is the discount D down to rank k and 0 below.
+    D_k is the discount D down to rank k and 0 below.
 
     Parameters
     ----------
@@ -51,7 +49,7 @@ class LambdaNDCGLoss(ListLoss):
     scheme : {"lambdarank", "ndcg1", "ndcg2", "ndcg2pp", "lambda_at_k"}, default "lambdarank"
         The weights.
     sigma : float, default 1.0
-        :math:`\sigma`, in units of 1 / score difference.
+        sigma, in units of 1 / score difference.
     mu : float, default 10.0
         The weight of ``ndcg2`` in ``ndcg2pp``; irrelevant otherwise. allRank uses 10.
     reduction : {"mean", "sum", "none"}, default "mean"

@@ -24,7 +24,7 @@ _TARGETS, _TIE_ORDERS = get_args(Target), get_args(TieOrder)
 class SoftmaxLoss(ListLoss):
     r"""Cross-entropy between a target distribution over the documents of a list and the softmax of their scores.
 
-    .. math::  L = -\sum_i t_i \log \frac{e^{s_i}}{\sum_j e^{s_j}}, \qquad \sum_i t_i = 1
+        L = - sum_i t_i log(exp(s_i) / sum_j exp(s_j)),  sum_i t_i = 1
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class SoftmaxLoss(ListLoss):
     -----
     O(n) time and memory for n documents. It does not tend to NDCG at any setting. With ``target="gain"`` it bounds the
     logarithm of the DCG over the sum of the gains, negated, for every discount of at least 1 / rank and no cut-off:
-    the rank of document i is at most :math:`\sum_j e^{s_j - s_i}` (Bruch et al. 2019).
+    the rank of document i is at most sum_j exp(s_j - s_i) (Bruch et al. 2019).
 
     rax and TF-Ranking use the labels as they are as targets: their loss of a list is ours times their sum, with
     ``gain="linear"``. Padding has no part in the softmax (sentence-transformers' ListNetLoss lets it in as documents of
@@ -149,7 +149,7 @@ def softmax_loss(
 class ListMLELoss(ListLoss):
     r"""Negative log-likelihood of the documents in the order of their gains, under the Plackett-Luce model.
 
-    .. math::  L = -\sum_{i \le k} \log \frac{e^{s_{(i)}}}{\sum_{j \ge i} e^{s_{(j)}}}
+        L = - sum over i <= k of log(exp(s_(i)) / sum over j >= i of exp(s_(j)))
 
     where document (i) has the i-th largest gain.
 

@@ -25,8 +25,8 @@ _BLOCK = 2**22
 class NeuralNDCGLoss(DirectLoss):
     r"""1 - NDCG of a softly sorted list, which tends to 1 - NDCG of the flavor as the temperature tends to 0.
 
-    .. math::  L = 1 - \sum_{i \le k} D(i) \sum_j P_{ij} \frac{gain(y_j)}{IDCG}, \qquad
-               P_{ij} = \operatorname{softmax}_j \frac{(n + 1 - 2i)\, s_j - \sum_l |s_j - s_l|}{T}
+        L = 1 - sum over ranks i <= k of D(i) sum_j P_ij gain(y_j) / IDCG
+        P_ij = softmax over j of ((n + 1 - 2i) s_j - sum_l |s_j - s_l|) / T
 
     Row *i* of P says who stands at rank *i*. Without Sinkhorn this is PiRank's (NeuralSort's) loss; with it, columns
     and rows are scaled in turn until each document stands somewhere exactly once, which is NeuralNDCG.

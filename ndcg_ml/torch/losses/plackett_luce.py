@@ -20,10 +20,10 @@ __all__ = ["PlackettLuceNDCGLoss", "plackett_luce_ndcg_loss"]
 class PlackettLuceNDCGLoss(DirectLoss):
     r"""1 - expected NDCG of a ranking drawn from the Plackett-Luce model of the scores, with an unbiased gradient.
 
-    .. math::  L = 1 - E_\pi \sum_{x \le k} D(x)\, \frac{gain(y_{\pi(x)})}{IDCG}, \qquad
-               P(\pi) = \prod_x \frac{e^{s_{\pi(x)}}}{\sum_{z \ge x} e^{s_{\pi(z)}}}
+        L = 1 - E[sum over ranks x <= k of D(x) gain(y_pi(x)) / IDCG]
+        P(pi) = product over ranks x of exp(s_pi(x)) / (sum over z >= x of exp(s_pi(z)))
 
-    The model draws the first document in proportion to :math:`e^s`, the second in the same way from those that are
+    The model draws the first document in proportion to exp(s), the second in the same way from those that are
     left, and so on. Value and gradient are means over `samples` such rankings (PL-Rank-3); the mean of either over many
     calls is the exact one.
 
