@@ -71,8 +71,8 @@ class Sweep:
             The flavor refuses the labels.
         """
         labels, graded = self._graded(flavor)
-        # Gains that were not divided are the same whatever the ideal.
-        gains = labels if graded.exponent is not None else labels[:-1]
+        # Gains that were not divided are the same whatever the ideal and its top grade.
+        gains = labels if graded.exponent is not None else labels[:-2]
         order = (*gains, flavor.ties, flavor.score_dtype)
         ranked = self._once(("ranked", *order), lambda: self._ranked(flavor, graded))
         dcg = self._once(("dcg", *order), lambda: self._dcg(graded, ranked))
