@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from ndcg_ml import sklearn as sklearn
     from ndcg_ml import torch as torch
     from ndcg_ml import xgboost as xgboost
+    from ndcg_ml._compare import Comparison, Difference, compare
     from ndcg_ml._identify import Identification, identify
+    from ndcg_ml._means import Interval
+    from ndcg_ml._slices import Slice, Slices
     from ndcg_ml.explain import Explanation, explain_difference
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
     from ndcg_ml.runs import RunEvaluation, RunPerQuery, align, evaluate_run
@@ -29,16 +32,22 @@ __version__ = "0.1.0"
 
 __all__ = [
     "PRESETS",
+    "Comparison",
+    "Difference",
     "Evaluation",
     "Explanation",
     "Flavor",
     "Identification",
+    "Interval",
     "PartialEvaluation",
     "PerQuery",
     "Prepared",
     "RunEvaluation",
     "RunPerQuery",
+    "Slice",
+    "Slices",
     "align",
+    "compare",
     "dcg_score",
     "evaluate",
     "evaluate_batches",
@@ -55,6 +64,9 @@ __all__ = [
 _MODULES = ("catboost", "explain", "lightgbm", "parts", "readers", "runs", "sklearn", "torch", "xgboost")
 # What ndcg_score does not need is imported when it is first used: it would double the time that the import takes.
 _LATER = {
+    "_compare": ("Comparison", "Difference", "compare"),
+    "_means": ("Interval",),
+    "_slices": ("Slice", "Slices"),
     "explain": ("Explanation", "explain_difference"),
     "_identify": ("Identification", "identify"),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid
+from ndcg_ml._paired import paired
+from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.result import at_cutoff
 
@@ -19,7 +24,11 @@ __all__ = [
     "LOGARITHM",
     "Library",
     "Metric",
+    "MinDelta",
+    "Progress",
+    "Queries",
     "Rule",
+    "as_min_delta",
     "check_expressible",
     "cut_at",
     "metric",
@@ -148,3 +157,68 @@ def one_score_per_row(scores: Any, who: str, fix: str) -> Any:
     if np.ndim(scores) != 1:
         raise ValueError(f"{who} needs one score per row; got predictions of shape {np.shape(scores)}. {fix}")
     return scores
+
+
+# -- early stopping -------------------------------------------------------------------------------------------------
+
+MinDelta: TypeAlias = float | Literal["noise"]
+"""How much counts as an improvement: a number, or more than the noise of the validation queries."""
+
+
+def as_min_delta(value: object) -> MinDelta:
+    """A finite number >= 0, or "noise"."""
+    if value == "noise":
+        return "noise"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(
+            f"min_delta must be one number >= 0, or 'noise'; got {shown(value)} of type {type(value).__name__}."
+        )
+    number = float(value)
+    if not 0 <= number < math.inf:
+        raise ValueError(f"min_delta must be a finite number >= 0, or 'noise'; got {shown(value)}.")
+    return number
+
+
+class Queries(NamedTuple):
+    """What the queries of the validation set add to the value that decides.
+
+    Attributes
+    ----------
+    ndcg : ndarray of float, shape (n_queries,)
+    share : ndarray of float, shape (n_queries,)
+        What each weighs in the mean; 0 for an empty query that it skips.
+    """
+
+    ndcg: NDArray[np.float64]
+    share: NDArray[np.float64]
+
+
+class Progress:
+    """The number of improvements over the best round so far that the queries tell from noise.
+
+    An improvement counts if its mean over the queries, paired with the best round, is above its standard error. The
+    best round is the last that counted, so that many small steps add up.
+    """
+
+    def __init__(self) -> None:
+        self.n_improvements = 0
+        self._best: Queries | None = None
+
+    def __call__(self, now: Queries) -> int:
+        """The number of improvements, this round included."""
+        n_counted = int(np.count_nonzero(now.share))
+        if n_counted < 2:
+            raise ValueError(
+                f"min_delta='noise' needs at least two validation queries that count; got {n_counted}. Hold out more "
+                "queries, or pass a number."
+            )
+        if self._best is None or _is_better(now, self._best):
+            self._best = now
+            self.n_improvements += 1
+        return self.n_improvements
+
+
+def _is_better(now: Queries, best: Queries) -> bool:
+    counted = (now.share > 0) & (best.share > 0)
+    both = paired(best.ndcg[counted], now.ndcg[counted], now.share[counted])
+    return both.difference > both.standard_error

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
 
 __all__ = [
+    "TIES_BY_ID",
     "KSpec",
     "as_float",
     "cutoffs",
@@ -220,18 +221,23 @@ def is_bytes(value: object) -> bool:
 # -- ties by document id --------------------------------------------------------------------------------------------
 
 
+TIES_BY_ID = ("docid", "docid_ascending")
+"""The tie rules that need document ids."""
+
+
 def refuse_docid(flavor: Flavor, who: str, because: str) -> None:
-    """Refuse ``ties="docid"`` where no document ids arrive; `because` says why."""
-    if flavor.ties == "docid":
+    """Refuse a tie rule by document id where no ids arrive; `because` says why."""
+    if flavor.ties in TIES_BY_ID:
         raise ValueError(
-            f"{who} does not support ties='docid' because {because}. Choose another rule: "
+            f"{who} does not support ties={flavor.ties!r} because {because}. Choose another rule: "
             "flavor.replace(ties='average')."
         )
 
 
-def without_doc_ids() -> str:
-    """The message where ``ties="docid"`` was asked for and no ids were passed."""
+def without_doc_ids(flavor: Flavor) -> str:
+    """The message where a tie rule by document id was asked for and no ids were passed."""
+    order = "descending" if flavor.ties == "docid" else "ascending"
     return (
-        "doc_id must be given under ties='docid', which orders tied documents by descending id; got None. Pass doc_id= "
-        "(one id per document), or choose another rule, such as ties='average'."
+        f"doc_id must be given under ties={flavor.ties!r}, which orders tied documents by {order} id; got None. Pass "
+        "doc_id= (one id per document), or choose another rule, such as ties='average'."
     )

@@ -39,6 +39,7 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "best": "tied documents are put highest gain first",
         "worst": "tied documents are put lowest gain first",
         "docid": "tied documents are put in descending order of document id",
+        "docid_ascending": "tied documents are put in ascending order of document id",
     },
     "negative": {
         "raise": "a negative label is an error",
@@ -54,6 +55,10 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
     "score_dtype": {
         "float64": "scores are compared in float64",
         "float32": "scores are compared in float32: what float32 cannot tell apart is tied",
+    },
+    "duplicates": {
+        "first": "a document that is listed twice is credited at its first rank; at the later ones it gains 0",
+        "count": "a document that is listed twice is credited at each of its ranks",
     },
 }
 
@@ -163,6 +168,7 @@ def describe(flavor: Flavor, also: Iterable[tuple[str, str]]) -> str:
         ("negative", _WORDS["negative"][flavor.negative]),
         ("unjudged", _WORDS["unjudged"][flavor.unjudged]),
         ("scores", _WORDS["score_dtype"][flavor.score_dtype]),
+        *([("repeats", _WORDS["duplicates"][flavor.duplicates])] if flavor.duplicates != "raise" else []),
         *also,
         ("text", str(flavor)),
     ]
@@ -179,7 +185,7 @@ def _gain_in_words(flavor: Flavor) -> str:
             words += "; a grade beyond it gains 0"
     else:
         words = f"gain(y) = {_WORDS['gain'][str(flavor.gain)]}"
-    return words if flavor.max_grade is None else f"{words}; a label above {switch_text(flavor.max_grade)} is an error"
+    return words if flavor.top_label is None else f"{words}; a label above {switch_text(flavor.top_label)} is an error"
 
 
 def _discount_in_words(flavor: Flavor) -> str:

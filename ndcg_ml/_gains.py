@@ -124,17 +124,14 @@ def _range(labels: FloatArray, groups: Groups) -> tuple[float, float]:
 
 
 def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
-    if (
-        flavor.max_grade is not None
-        and graded.sizes.any()
-        and (highest := _range(labels, graded)[1]) > flavor.max_grade
-    ):
+    top = flavor.top_label
+    if top is not None and graded.sizes.any() and (highest := _range(labels, graded)[1]) > top:
         listed = labels if graded.order is None else labels[graded.order]
         with np.errstate(over="ignore", under="ignore"):
-            in_float32 = float(np.float32(flavor.max_grade))  # which may be a little above it: 0.8 is 0.80000001
-        if highest != in_float32 or ((listed > flavor.max_grade) & (listed != in_float32)).any():
+            in_float32 = float(np.float32(top))  # which may be a little above it: 0.8 is 0.80000001
+        if highest != in_float32 or ((listed > top) & (listed != in_float32)).any():
             raise ValueError(
-                f"y_true must not exceed Flavor.max_grade={flavor.max_grade}; got {highest}. "
+                f"y_true must not exceed Flavor.max_grade={top}; got {highest}. "
                 "Raise max_grade to the top of the grade scale."
             )
     if isinstance(flavor.gain, tuple):
@@ -143,9 +140,9 @@ def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
         if flavor.off_table == "raise":
             wrong |= listed >= len(flavor.gain)
         if wrong.any():
-            top = f"from 0 to {len(flavor.gain) - 1}" if flavor.off_table == "raise" else ">= 0"
+            grades = f"from 0 to {len(flavor.gain) - 1}" if flavor.off_table == "raise" else ">= 0"
             raise ValueError(
-                f"y_true must hold integer grades {top} for a gain table of {len(flavor.gain)} entries; got "
+                f"y_true must hold integer grades {grades} for a gain table of {len(flavor.gain)} entries; got "
                 f"{listed[wrong][0]:g}. Extend the table, or use gain='linear' or 'exponential', which take any label."
             )
 
@@ -169,8 +166,8 @@ def _relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple
 
 
 def _of_listed(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[FloatArray, IntArray | None]:
-    if flavor.ideal == "max":  # the top of the scale in float32 may be a little above the top itself
-        labels = np.minimum(labels, np.float64(flavor.max_grade or 0.0))
+    if flavor.ideal == "max" and flavor.top_label is not None:  # which in float32 may be a little above the top itself
+        labels = np.minimum(labels, np.float64(flavor.top_label))
     if flavor.gain == "exponential":
         ceiling = flavor.max_grade or 0.0 if flavor.ideal == "max" else 0.0
         top = max(float(labels.max(initial=0.0)), ceiling)

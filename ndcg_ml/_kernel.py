@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import without_doc_ids
+from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
 from ndcg_ml._gains import Graded, top_gain
 from ndcg_ml._threads import in_threads, thread_count
 from ndcg_ml.flavor import Flavor
@@ -117,10 +117,10 @@ def in_tie_order(groups: Groups, flavor: Flavor, gains: FloatArray, doc_id: IntA
         return groups.arranged(-gains)
     if flavor.ties == "worst":
         return groups.arranged(gains)
-    if flavor.ties == "docid":
+    if flavor.ties in TIES_BY_ID:
         if doc_id is None:
-            raise ValueError(without_doc_ids())
-        return groups.arranged(-doc_id)
+            raise ValueError(without_doc_ids(flavor))
+        return groups.arranged(-doc_id if flavor.ties == "docid" else doc_id)
     return groups
 
 

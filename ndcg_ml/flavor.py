@@ -22,7 +22,7 @@ from ndcg_ml._checks import (
 )
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._shown import shown
-from ndcg_ml.presets import MIRRORS
+from ndcg_ml.presets import MIRRORS, Mirror
 
 __all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]
 
@@ -31,7 +31,7 @@ Gain: TypeAlias = NamedGain | Sequence[float] | Callable[[float], float]
 NamedDiscount: TypeAlias = Literal["log2", "jarvelin", "reciprocal", "ln", "none"]
 Discount: TypeAlias = NamedDiscount | Callable[[int], float]
 Ideal: TypeAlias = Literal["global", "recall", "local", "max", "given"]
-Ties: TypeAlias = Literal["average", "first", "last", "best", "worst", "docid"]
+Ties: TypeAlias = Literal["average", "first", "last", "best", "worst", "docid", "docid_ascending"]
 Empty: TypeAlias = float | Literal["skip", "raise"]
 
 # The words of every switch that has any.
@@ -48,6 +48,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "negative": ("raise", "zero", "drop", "allow"),
     "unjudged": ("raise", "zero", "condense"),
     "score_dtype": ("float64", "float32"),
+    "duplicates": ("raise", "first", "count"),
 }
 # The switches whose value is always one of these words.
 _WORDED = tuple(name for name in _CHOICES if name not in ("gain", "discount", "empty"))
@@ -91,14 +92,16 @@ class Flavor:
         crosses that depth and ties are averaged, its places inside the depth hold the run's mean gain.
     max_grade : float or None, default None
         The top of the grade scale. A label above it is an error (but not the same number in float32, which may be a
-        little larger: 0.80000001 is 0.8); ``ideal="max"`` needs it.
+        little larger: 0.80000001 is 0.8); ``ideal="max"`` needs it. Where ``ideal="max"`` meets a ``binary`` or
+        ``judged`` gain, to which all relevant labels are one, labels are not checked.
     k : int or None, default None
         Cut-off: ranks beyond k do not count. None is no cut-off.
     short_lists : {"score", "zero"}, default "score"
         ``zero``: the DCG of a query with fewer than k retrieved documents is 0, however they are ranked (the scripts of
         LETOR and MSLR).
-    ties : {"average", "first", "last", "best", "worst", "docid"}, default "average"
-        How documents with equal scores are ordered. ``docid`` is descending document id and needs ids.
+    ties : {"average", "first", "last", "best", "worst", "docid", "docid_ascending"}, default "average"
+        How documents with equal scores are ordered. ``docid`` is descending document id (trec_eval),
+        ``docid_ascending`` the reverse (sentence-transformers); both need ids.
     empty : {0.0, 1.0, nan, "skip", "raise"}, default 0.0
         The NDCG of a query whose ideal DCG is 0 (no relevant document, or no document at all).
     aggregate : {"macro", "micro"}, default "macro"
@@ -109,6 +112,11 @@ class Flavor:
         What a document without a label (NaN) means.
     score_dtype : {"float64", "float32"}, default "float64"
         The precision in which scores count as equal.
+    duplicates : {"raise", "first", "count"}, default "raise"
+        What it means that a query lists a document twice. ``raise``: an error. ``first``: the document is credited at
+        the first of its ranks, and at the later ones, which it keeps, gains 0 (Haystack, TruLens). ``count``: it is
+        credited at each, so that NDCG may exceed 1 (LlamaIndex, Spark). Only document ids tell: without them every row
+        is a document of its own.
 
     Raises
     ------
@@ -124,6 +132,9 @@ class Flavor:
 
     Notes
     -----
+    A document that is listed twice enters the ``global`` and the ``given`` ideal once. The ideals that re-sort what was
+    retrieved (``recall``, ``local``) take a rank for what it gains: 0 for a repeat under ``duplicates="first"``.
+
     The vocabulary of ideals follows the four normalisations in use (Järvelin and Kekäläinen 2002; Burges et al.
     2005; and the local and maximal variants found in practice). Tie averaging is McSherry and Najork 2008.
 
@@ -154,6 +165,7 @@ class Flavor:
     negative: Literal["raise", "zero", "drop", "allow"] = "raise"
     unjudged: Literal["raise", "zero", "condense"] = "raise"
     score_dtype: Literal["float64", "float32"] = "float64"
+    duplicates: Literal["raise", "first", "count"] = "raise"
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -202,6 +214,11 @@ class Flavor:
                     f"Flavor.max_grade must be a grade of the gain table, an integer from 0 to {len(self.gain) - 1}; "
                     f"got {shown(grade)}."
                 )
+
+    @property
+    def top_label(self) -> float | None:
+        """The largest label that is not an error: `max_grade`, or None where labels are not checked against it."""
+        return None if self.ideal == "max" and self.gain in ("binary", "judged") else self.max_grade
 
     # -- value semantics; nan is one value here, so the generated methods would not do -------------------------
 
@@ -404,7 +421,7 @@ class Flavor:
             also += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual)]
             mine = self.replace(k=None)
             same = [name for name, preset in PRESETS.items() if preset.replace(k=None) == mine]
-            also += [("also", f"{name}: {MIRRORS[name].library}") for name in same if name != mirror.name]
+            also += [("also", _other(MIRRORS[name])) for name in same if name != mirror.name]
         return _flavor_text.describe(self, also)
 
     # -- the parameters of other libraries ------------------------------------------------------------------------
@@ -588,6 +605,11 @@ _DEFAULT = Flavor()
 
 PRESETS: Mapping[str, Flavor] = MappingProxyType({name: Flavor(**mirror.switches) for name, mirror in MIRRORS.items()})
 """Every preset by name. ``ndcg_ml.presets.MIRRORS`` says what each mirrors and how that was verified."""
+
+
+def _other(mirror: Mirror) -> str:
+    alias = "" if mirror.alias_of is None else f" (an alias of {mirror.alias_of})"
+    return f"{mirror.name}: {mirror.library}{alias}"
 
 
 def as_arguments(flavor: Flavor, ks: tuple[int | None, ...], several: bool = False) -> str:

@@ -12,6 +12,7 @@ from ndcg_ml import _kernel
 from ndcg_ml._aggregate import Totals
 from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._gains import discounts, grade
+from ndcg_ml._repeats import CreditedOnce, credited, refuse_repeats
 from ndcg_ml._threads import in_threads, thread_count
 from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -92,13 +93,18 @@ class Prepared:
         self.ks, self._several = cutoffs(k, flavor)
         self.queries = queries
         self._threads = optional_whole_number(threads, "threads", "for the default")
-        self._graded = graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
+        refuse_repeats(flavor, queries)
+        graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
         self.n_docs = int(graded.ranked.sizes.sum())
         longest = int(graded.documents.sizes.max())
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
         self._discounts = discounts(flavor, longest)
         self._layout = _kernel.in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
+        self._once: CreditedOnce | None = None
+        if queries.repeats is not None:
+            graded, self._once = credited(flavor, graded, self._layout, queries.repeats)
+        self._graded = graded
         self._blocks = _kernel.fill(self._layout, graded.gains)
         self._ideal = _kernel.ideal(flavor, self.ks, graded, self._discounts, self._blocks, self._threads)
 
@@ -189,6 +195,8 @@ class Prepared:
 
     def _rank(self, scores: NDArray[Any]) -> Totals:
         flavor, ks, lengths = self.flavor, self.ks, self._graded.ranked.sizes
+        if self._once is not None:
+            scores = self._once.exchanged(scores)
         average = flavor.ties == "average"
         dcg = np.zeros((lengths.size, len(ks)))
         ideal = np.zeros_like(dcg) if self._ideal is None else self._ideal

@@ -7,7 +7,7 @@ flavor; ``ndcg_ml.PRESETS`` lists them all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,10 @@ __all__ = ["MIRRORS", "Mirror"]
 class Mirror:
     """What one library or paper calls NDCG.
 
+    A library that calls another one's NDCG, or repeats it, is an alias: its entry names that library's preset and has
+    no switches of its own. Flavors are values, so an alias has the text, the name in logs and the ``preset_name`` of
+    every flavor that equals it: those of the first such preset.
+
     Attributes
     ----------
     name : str
@@ -33,14 +37,18 @@ class Mirror:
     unusual : str
         The one sentence a user of that library should know.
     switches : Mapping[str, object]
-        Fields of ``Flavor`` that differ from, or deliberately repeat, its defaults.
+        Fields of ``Flavor`` that differ from, or deliberately repeat, its defaults; of an alias, those of the preset
+        that it names.
+    alias_of : str or None
+        The preset whose NDCG this is.
     """
 
     name: str
     library: str
     verified: str
     unusual: str
-    switches: Mapping[str, Any]
+    switches: Mapping[str, Any] = field(default_factory=dict)
+    alias_of: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "switches", MappingProxyType(dict(self.switches)))
@@ -114,6 +122,32 @@ _QUEPID = {
     "negative": "allow",
     "unjudged": "zero",
     "k": 10,
+}
+# The relevant documents are a set; what was retrieved is a list.
+_SET = {
+    "gain": "binary",
+    "ideal": "global",
+    "ties": "first",
+    "empty": 0.0,
+    "negative": "zero",
+    "unjudged": "zero",
+}
+_SET_OF_SOME = {**_SET, "empty": "skip"}
+# The relevant documents have grades, which go through the formula.
+_GRADED_LIST = {
+    "gain": "linear",
+    "ideal": "global",
+    "ties": "first",
+    "empty": 0.0,
+    "negative": "allow",
+    "unjudged": "zero",
+}
+_RANK_METRICS = {
+    "gain": "linear",
+    "ideal": "recall",
+    "ties": "first",
+    "empty": 0.0,
+    "negative": "allow",
 }
 
 _ENTRIES = (
@@ -576,7 +610,402 @@ _ENTRIES = (
         ),
         switches={**_QUEPID, "ideal_depth": "retrieved"},
     ),
+    # -- retrieval-augmented generation and embeddings
+    Mirror(
+        name="mlflow",
+        library="mlflow 3.17.2, mlflow.metrics.ndcg_at_k",
+        verified="run; 200 random problems, to 1e-15",
+        unusual=(
+            "The ideal is cut at the number of documents that came back, so that one hit, if it is relevant, scores 1 "
+            "however many more there are; a document that came back twice counts as two relevant ones, in the ideal "
+            "too; a query with nothing relevant scores 0, but 1 if nothing was retrieved either."
+        ),
+        switches={**_SET, "ideal_depth": "retrieved"},
+    ),
+    Mirror(
+        name="llama_index",
+        library="LlamaIndex core 0.14.25, llama_index.core.evaluation.retrieval.metrics.NDCG",
+        verified="run; 400 random problems, to 1e-15",
+        unusual=(
+            "There is no cut-off, and the ideal has every expected id, so that a retriever of two documents cannot "
+            "reach 1 where three are expected; a query without an expected or a retrieved id is an error."
+        ),
+        switches={**_SET, "ideal_depth": "all", "empty": "raise"},
+    ),
+    Mirror(
+        name="haystack",
+        library="Haystack 3.4, DocumentNDCGEvaluator",
+        verified="run; 200 random problems, to 1e-15",
+        unusual=(
+            "There is no cut-off, and the ideal has every relevant document; the score of a ground truth document is "
+            "its grade, and 1 where there are no scores."
+        ),
+        switches={**_GRADED_LIST, "ideal_depth": "all"},
+    ),
+    Mirror(
+        name="phoenix",
+        library="Arize Phoenix 20.26, phoenix.metrics.retrieval_metrics.RetrievalMetrics.ndcg",
+        verified="its function was run alone; 300 random problems, to 1e-15",
+        unusual=(
+            "It sees what was retrieved and nothing else, so that a single relevant document on top scores 1 however "
+            "many were missed; one label that is NaN makes the value NaN there and is an error here."
+        ),
+        switches={"gain": "linear", "ideal": "recall", "ties": "first", "empty": 0.0},
+    ),
+    Mirror(
+        name="vespa",
+        library="pyvespa 1.2.9, VespaEvaluator with graded relevance",
+        verified="run; 400 random problems, to 1e-15",
+        unusual=(
+            "A dict of relevant documents is graded, gain y; a set of them is binary, which is gain='binary' here; "
+            "the order is that in which Vespa returns the hits."
+        ),
+        switches=_GRADED_LIST,
+    ),
+    Mirror(
+        name="trulens",
+        library="TruLens 2.16, GroundTruthAgreement.ndcg_at_k",
+        verified="its function was run alone; 300 random problems, to 1e-15",
+        unusual=(
+            "A query without a relevant chunk is NaN; without k the ideal is cut at the number of chunks that came "
+            "back, which is ideal_depth='retrieved' here."
+        ),
+        switches={**_GRADED_LIST, "empty": "nan"},
+    ),
+    Mirror(
+        name="azure_ai_evaluation",
+        library="azure-ai-evaluation 1.18.10 (Azure AI Foundry), DocumentRetrievalEvaluator",
+        verified="its function was run alone; 300 random problems, to 1e-15",
+        unusual=(
+            "The cut-off is 3 and cannot be changed, and the gain is 2^y - 1; a label below 0 or above 4 is an error "
+            "unless its range is set."
+        ),
+        switches={
+            "gain": "exponential",
+            "ideal": "global",
+            "max_grade": 4,
+            "ties": "first",
+            "empty": 0.0,
+            "unjudged": "zero",
+            "k": 3,
+        },
+    ),
+    Mirror(
+        name="autorag",
+        library="AutoRAG 0.3.27, retrieval_ndcg",
+        verified="its function was run alone; 300 random problems, to 1e-15",
+        unusual=(
+            "There is no cut-off, and the ideal is cut at the number of documents that came back, so that a single "
+            "relevant one scores 1."
+        ),
+        switches={**_SET, "ideal_depth": "retrieved"},
+    ),
+    Mirror(
+        name="opensearch",
+        library="OpenSearch search-relevance (git 0b75cf8), NDCG@k",
+        verified="from the source alone, Evaluation.java; not run",
+        unusual="The value of each query is rounded to two decimals before the mean.",
+        switches={**_QUEPID, "ideal_depth": "k"},
+    ),
+    Mirror(
+        name="mteb",
+        library="MTEB 2.26.24, ndcg_at_k",
+        verified="from the source: it calls pytrec_eval",
+        unusual=(
+            "Only queries in both the run and the judgements are averaged, which is queries='both' of evaluate_run; "
+            "values are rounded to five decimals."
+        ),
+        alias_of="pytrec_eval",
+    ),
+    Mirror(
+        name="beir",
+        library="BEIR 2.2.0, EvaluateRetrieval",
+        verified="run; 140 random problems, without a difference",
+        unusual=(
+            "A document whose id is that of the query is dropped from the run (ignore_identical_ids=True) and stays in "
+            "the ideal; only queries in both are averaged, and values are rounded to five decimals."
+        ),
+        alias_of="pytrec_eval",
+    ),
+    Mirror(
+        name="flagembedding",
+        library="FlagEmbedding 1.4.2, evaluate_metrics",
+        verified="from the source: it calls pytrec_eval",
+        unusual="Only queries in both the run and the judgements are averaged; values are rounded to five decimals.",
+        alias_of="pytrec_eval",
+    ),
+    # -- further recommender systems
+    Mirror(
+        name="pyg",
+        library="PyTorch Geometric 2.8.1, LinkPredNDCG",
+        verified="run; 600 random problems, to 1e-7, the library computes in float32",
+        unusual=(
+            "Nodes without a link to predict are left out of the mean; weighted=True makes the weight of an edge its "
+            "gain, which is gain='linear' here."
+        ),
+        switches=_SET_OF_SOME,
+    ),
+    Mirror(
+        name="torchrec",
+        library="TorchRec 1.9.2, NDCGMetric",
+        verified="its function was run alone; 300 random problems without ties",
+        unusual=(
+            "It reports 1 - NDCG unless report_ndcg_as_decreasing_curve=False; the gain is 2^y - 1 with "
+            "exponential_gain=True; a session's value is multiplied by its largest weight and divided by the number of "
+            "sessions; sessions do not reach beyond a batch; tied scores are in the order of an unstable sort."
+        ),
+        switches={
+            "gain": "linear",
+            "ideal": "recall",
+            "ties": "first",
+            "empty": 0.0,
+            "score_dtype": "float32",
+            "negative": "allow",
+        },
+    ),
+    Mirror(
+        name="ignite",
+        library="PyTorch-Ignite 0.5.5, ignite.metrics.rec_sys.NDCG",
+        verified="run; 1200 random problems, to 1e-7, the library computes in float32",
+        unusual=(
+            "A label below relevance_threshold=1 gains 0, fractions included; users without a relevant item are left "
+            "out (ignore_zero_hits=True)."
+        ),
+        switches={
+            "gain": "exponential",
+            "ideal": "recall",
+            "ties": "first",
+            "empty": "skip",
+            "score_dtype": "float32",
+            "negative": "zero",
+        },
+    ),
+    Mirror(
+        name="tfma",
+        library="TensorFlow Model Analysis 0.52, NDCG",
+        verified="its functions were run alone; 300 random problems without ties",
+        unusual=(
+            "Queries without a gain above 0 have weight 0, and if there is no other the value is NaN, an error here; "
+            "tied scores are in the reverse order of an unstable sort."
+        ),
+        switches={
+            "gain": "linear",
+            "ideal": "recall",
+            "ties": "last",
+            "empty": "skip",
+            "negative": "allow",
+        },
+    ),
+    Mirror(
+        name="evidently",
+        library="Evidently 0.7.23, NDCG and NDCGKMetric",
+        verified="run; 53 random problems without ties, to 1e-12",
+        unusual=(
+            "The rank of tied scores is the mean of their ranks, cut off to an integer: two relevant items that tie "
+            "for the first place have NDCG@1 = 2 there; users without a relevant item are left out "
+            "(no_feedback_users=False)."
+        ),
+        switches={
+            "gain": "linear",
+            "ideal": "recall",
+            "ties": "first",
+            "empty": "skip",
+            "negative": "allow",
+        },
+    ),
+    Mirror(
+        name="implicit",
+        library="implicit 0.7.3, implicit.evaluation.ndcg_at_k",
+        verified="run; 74 random problems, to 1e-12",
+        unusual="Users without a test item are left out of the mean; the cut-off is 10 unless K is given.",
+        switches={**_SET_OF_SOME, "k": 10},
+    ),
+    Mirror(
+        name="rectools",
+        library="RecTools 0.19.0, NDCG",
+        verified="run; 240 random problems, to 1e-12",
+        unusual=(
+            "The ideal is k relevant items, however few the user has: the only relevant item on top scores 0.220 at "
+            "k = 10 (divide_by_achievable=False, the default)."
+        ),
+        switches={**_SET, "ideal": "max", "max_grade": 1},
+    ),
+    Mirror(
+        name="rectools_achievable",
+        library="RecTools 0.19.0, NDCG(divide_by_achievable=True)",
+        verified="run; 240 random problems, to 1e-12",
+        unusual="The ideal is the relevant items that the user has, which has to be asked for.",
+        switches=_SET,
+    ),
+    Mirror(
+        name="lenskit",
+        library="LensKit 2025.8.1, NDCG",
+        verified="run; 240 random problems, to 1e-12",
+        unusual=(
+            "Ranks 1 and 2 weigh the same (LogRankWeight(offset=1) is log2(rank + 1)), so that a single relevant item "
+            "at rank 2 scores 1; a user without a test item is NaN, which the summary of a run counts as 0; gain= "
+            "names a field whose values are the gains, which is gain='linear' here."
+        ),
+        switches={**_SET, "discount": "jarvelin"},
+    ),
+    Mirror(
+        name="replay",
+        library="RePlay 0.22, NDCG",
+        verified="run; 120 random problems, to 1e-12",
+        unusual="It is binary whatever the ratings, and an item that is recommended twice counts twice.",
+        switches=_SET,
+    ),
+    Mirror(
+        name="transformers4rec",
+        library="Transformers4Rec 23.12, NDCGAt(top_ks=[10, 20])",
+        verified="its functions were run alone; 600 random problems without ties, to 1e-7",
+        unusual=(
+            "The ideal is made of the first max(top_ks) items of the ranking, so that a relevant item beyond them is "
+            "not missed, and the value at 10 depends on whether 20 is asked for as well; tied scores are in the order "
+            "of torch.topk, which is not defined."
+        ),
+        switches={
+            "gain": "linear",
+            "ideal": "recall",
+            "recall_depth": 20,
+            "ties": "first",
+            "empty": 0.0,
+            "score_dtype": "float32",
+            "negative": "allow",
+            "k": 20,
+        },
+    ),
+    Mirror(
+        name="librecommender",
+        library="LibRecommender 1.5.2, ndcg_at_k",
+        verified="its function was run alone; 300 random problems, to 1e-7, the library computes in float32",
+        unusual=(
+            "The ideal is the same list re-sorted, so that it says how early the hits are and not how many were "
+            "missed: one hit on top scores 1."
+        ),
+        switches={**_SET, "ideal": "local", "k": 10},
+    ),
+    Mirror(
+        name="elliot",
+        library="Elliot (git 0126926), nDCG",
+        verified="from the source; the formula was compared on 251 random problems",
+        unusual=(
+            "The gain is 2^(y - t + 1) - 1 from the relevance_threshold t on, which is 0 by default, so that a rating "
+            "of 0 gains 1; t = 1 is gain='exponential' for whole ratings, t = 2 gain=(0, 0, 1, 3, 7, 15)."
+        ),
+        switches={
+            "gain": (1, 3, 7, 15, 31, 63),
+            "ideal": "global",
+            "ties": "first",
+            "empty": "skip",
+            "negative": "zero",
+            "unjudged": "zero",
+        },
+    ),
+    Mirror(
+        name="cornac",
+        library="Cornac 3.0.1, cornac.metrics.NDCG",
+        verified="run; 281 random problems, to 1e-12",
+        unusual="It is the NDCG of PyTorch Geometric: binary, and users without a positive item are left out.",
+        alias_of="pyg",
+    ),
+    # -- further learning to rank
+    Mirror(
+        name="fastrank",
+        library="FastRank 0.8.0, 'ndcg' and 'ndcg@k'",
+        verified="run; 80 random problems with ties, to 1e-15",
+        unusual="Tied scores are put in the worst order; with judgements beside the data set the ideal is global.",
+        switches={
+            "gain": "exponential",
+            "ideal": "recall",
+            "ties": "worst",
+            "empty": 0.0,
+        },
+    ),
+    Mirror(
+        name="pyltr",
+        library="pyltr 0.2.6, pyltr.metrics.NDCG",
+        verified="run; 600 random problems in rank order; tied scores from the source, get_sorted_y",
+        unusual=(
+            "Tied scores are put in the worst order; the ideal of a query id is kept for as long as the metric lives, "
+            "so that an id which means another query in the next data set has a wrong value."
+        ),
+        switches={
+            "gain": "exponential",
+            "ideal": "recall",
+            "ties": "worst",
+            "empty": 0.0,
+            "k": 10,
+        },
+    ),
+    Mirror(
+        name="rank_metrics",
+        library="rank_metrics.py (gist bwhite/3726239, copied into many projects), ndcg_at_k(method=0)",
+        verified="from the source; the formula was compared on 1200 random problems",
+        unusual=(
+            "Ranks 1 and 2 weigh the same by default, and the ideal is the list that was passed, sorted: with the "
+            "first k grades alone it is ideal='local', and what was missed does not count."
+        ),
+        switches={**_RANK_METRICS, "discount": "jarvelin"},
+    ),
+    Mirror(
+        name="rank_metrics_log2",
+        library="rank_metrics.py (gist bwhite/3726239, copied into many projects), ndcg_at_k(method=1)",
+        verified="from the source; the formula was compared on 1200 random problems",
+        unusual="The discount 1 / log2(r + 1) has to be asked for; the ideal is the list that was passed, sorted.",
+        switches=_RANK_METRICS,
+    ),
+    Mirror(
+        name="mlnet",
+        library="ML.NET (git 04b6b6e), RankingEvaluator",
+        verified="from the source alone, RankingEvaluator.cs; not run",
+        unusual=(
+            "Grade 1 gains 3, not 1 (the table is 0, 3, 7, 15, 31); NDCG@1 to @3 are printed as percentages; tied "
+            "scores are put in the worst order."
+        ),
+        switches={
+            "gain": (0, 3, 7, 15, 31),
+            "ideal": "recall",
+            "ties": "worst",
+            "empty": 0.0,
+            "score_dtype": "float32",
+            "k": 3,
+        },
+    ),
+    Mirror(
+        name="keras_rs",
+        library="KerasRS 0.4.0, keras_rs.metrics.NDCG, with JAX",
+        verified="run; random problems without ties",
+        unusual=(
+            "With PyTorch lists that are padded have other values, a bug; tied scores are shuffled, also with "
+            "shuffle_ties=False, of which averaging over all orders is the expectation; negative labels are dropped."
+        ),
+        switches={
+            "gain": "exponential",
+            "ideal": "recall",
+            "ties": "average",
+            "empty": 0.0,
+            "score_dtype": "float32",
+            "negative": "drop",
+        },
+    ),
+    Mirror(
+        name="flaml",
+        library="FLAML 2.7.0, metric 'ndcg@k'",
+        verified="run: it calls ndcg_score of scikit-learn for each query",
+        unusual="Plain 'ndcg', the default metric of the task 'rank', takes the whole data set for one query.",
+        alias_of="sklearn",
+    ),
 )
 
-MIRRORS: Mapping[str, Mirror] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
+
+def _of_its_target(entry: Mirror) -> Mirror:
+    """An alias with the switches of the preset that it names."""
+    if entry.alias_of is None:
+        return entry
+    [target] = [each for each in _ENTRIES if each.name == entry.alias_of]
+    return replace(entry, switches=target.switches)
+
+
+MIRRORS: Mapping[str, Mirror] = MappingProxyType({entry.name: _of_its_target(entry) for entry in _ENTRIES})
 """Every mirror by the name of its preset."""

@@ -19,6 +19,7 @@ from ndcg_ml.groups import Groups, IntArray, ranges, starts_of
 
 __all__ = [
     "Queries",
+    "Repeats",
     "Weights",
     "by_ids",
     "by_sizes",
@@ -27,11 +28,28 @@ __all__ = [
     "mean_row_weight",
     "plain_array",
     "real_array",
+    "repeats_of",
 ]
 
 FloatArray = NDArray[np.float64]
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
 """One weight per query, in their order or by id."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeats:
+    """Documents that a query lists more than once.
+
+    Attributes
+    ----------
+    copies : Groups
+        The rows of each such document, as if it were a query.
+    name : str
+        The id of the first of them, for an error message.
+    """
+
+    copies: Groups
+    name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +67,8 @@ class Queries:
     weight : ndarray of float, shape (n_queries,), or None
     axes : Axes or None
         The labels of the rows, where the caller's data carry any: scores must have the same.
+    repeats : Repeats or None
+        Documents that a query lists more than once; None where ids tell of none, or there are no ids.
     """
 
     labels: NDArray[Any]
@@ -57,6 +77,7 @@ class Queries:
     doc_id: IntArray | None = None
     weight: FloatArray | None = None
     axes: Axes | None = None
+    repeats: Repeats | None = None
 
     @classmethod
     def read(
@@ -81,13 +102,13 @@ class Queries:
         labels = real_array(y_true, "y_true")
         groups = _layout(labels, qid, group, mask)
         flags = None if retrieved is None else _flag_array(retrieved, "retrieved", labels.shape).reshape(-1)
-        codes = None
+        codes = repeats = None
         if doc_id is not None:
             ids = _id_array(doc_id, "doc_id", labels.ndim)
             codes = _doc_codes(ids, labels.shape)
-            _unique_within_queries(codes, groups, ids)
+            repeats = repeats_of(codes, groups, ids.reshape(-1))
         weight = None if query_weight is None else _query_weight(query_weight, groups, group, axes)
-        return cls(labels, groups, flags, codes, weight, axes)
+        return cls(labels, groups, flags, codes, weight, axes, repeats)
 
     @property
     def n_queries(self) -> int:
@@ -288,17 +309,21 @@ def _is_odd(value: Any) -> bool:
     return False
 
 
-def _unique_within_queries(doc_id: IntArray, groups: Groups, ids: NDArray[Any]) -> None:
+def repeats_of(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats | None:
+    """The documents that a query lists more than once; of each row, `names` has the id as the caller wrote it."""
     by_id = groups.arranged(doc_id)
     assert by_id.order is not None
     ordered, query = doc_id[by_id.order], by_id.codes()
-    twice = np.flatnonzero((ordered[1:] == ordered[:-1]) & (query[1:] == query[:-1]))
-    if twice.size:
-        name = ids.reshape(-1)[by_id.order[twice[0]]]
-        raise ValueError(
-            f"doc_id must not repeat within a query; got {shown(name)} more than once in a query ({twice.size} "
-            "repeats in all). Remove the duplicate documents."
-        )
+    same = (ordered[1:] == ordered[:-1]) & (query[1:] == query[:-1])
+    if not same.any():
+        return None
+    first = np.append(True, ~same)
+    document = np.cumsum(first) - 1
+    sizes = np.bincount(document)
+    rows = by_id.order[sizes[document] > 1]
+    sizes = sizes[sizes > 1]
+    copies = Groups(sizes=sizes, starts=starts_of(sizes), order=rows, n_rows=groups.n_rows)
+    return Repeats(copies, shown(names[rows[0]]))
 
 
 def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:

@@ -368,10 +368,10 @@ def _scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
 
 # -- CSV and parquet ------------------------------------------------------------------------------------------------
 
-_NEEDED, _OPTIONAL = ("qid", "label", "score"), ("docno",)
+_OPTIONAL = ("docno",)
 
 
-def read_columns(path: AnyPath) -> ScoredRows:
+def read_columns(path: AnyPath, score: str = "score") -> ScoredRows:
     r"""Rows from the columns ``qid``, ``label``, ``score`` and perhaps ``docno`` of a CSV or parquet file.
 
     Parameters
@@ -380,6 +380,8 @@ def read_columns(path: AnyPath) -> ScoredRows:
         A parquet file (known by its first bytes), which needs pyarrow or polars; else CSV with a header line, plain or
         compressed by gzip, separated by tabs if the header line holds a tab and by commas if not. Other columns are
         ignored.
+    score : str, default "score"
+        The name of the column that holds the scores.
 
     Returns
     -------
@@ -390,8 +392,8 @@ def read_columns(path: AnyPath) -> ScoredRows:
     Raises
     ------
     DataFileError
-        A column is missing or appears twice, a CSV line has more or fewer fields than the header, a label or score is
-        no number, a score is missing or NaN, an id is missing, or there are no rows.
+        A column is missing, appears twice or is wanted twice, a CSV line has more or fewer fields than the header, a
+        label or score is no number, a score is missing or NaN, an id is missing, or there are no rows.
     ImportError
         The file is parquet, and neither pyarrow nor polars is installed.
     OSError
@@ -408,11 +410,13 @@ def read_columns(path: AnyPath) -> ScoredRows:
     >>> rows.qid.tolist(), rows.y_true.tolist(), rows.y_score.tolist()
     (['07', '07'], [2.0, nan], [0.3, 0.9])
     """
-    columns = _parquet_columns(path) if is_parquet(path) else _csv_columns(path)
-    rows = ScoredRows(columns["label"], columns["score"], columns["qid"], columns.get("docno"))
+    if score in ("qid", "label", *_OPTIONAL):
+        raise DataFileError(f"{path}: the scores must be in a column of their own; got {score}.")
+    columns = _parquet_columns(path, score) if is_parquet(path) else _csv_columns(path, score)
+    rows = ScoredRows(columns["label"], columns[score], columns["qid"], columns.get("docno"))
     if not rows.y_true.size:
         raise DataFileError(f"{path}: has no rows.")
-    for name in ("label", "score"):
+    for name in ("label", score):
         bad = np.isinf(columns[name]) if name == "label" else np.isnan(columns[name])
         if bad.any():
             must = "finite, or empty for an unjudged document" if name == "label" else "a number, and not NaN"
@@ -421,13 +425,13 @@ def read_columns(path: AnyPath) -> ScoredRows:
     return rows
 
 
-def _csv_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
+def _csv_columns(path: AnyPath, score: str) -> dict[str, NDArray[Any]]:
     lines = (as_text(line) for _, line in numbered(path, keep_ends=True))
     header = next(lines, "")
     reader = csv.reader(chain([header], lines), delimiter="\t" if "\t" in header else ",", strict=True)
     try:
         names = next(reader, [])
-        wanted = {name: names.index(name) for name in chosen_columns(path, names, _NEEDED, _OPTIONAL)}
+        wanted = {name: names.index(name) for name in chosen_columns(path, names, ("qid", "label", score), _OPTIONAL)}
         cells: dict[str, list[Any]] = {name: [] for name in wanted}
         for row in reader:
             if not row:
@@ -437,17 +441,17 @@ def _csv_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
                     f"{path}, line {reader.line_num}: must have {len(names)} fields, as the header; got {len(row)}."
                 )
             for name, at in wanted.items():
-                cells[name].append(_cell(path, reader.line_num, name, row[at]))
+                cells[name].append(_cell(path, reader.line_num, name, row[at], name in ("label", score)))
     except csv.Error as error:
         raise DataFileError(f"{path}, line {reader.line_num}: not CSV: {shown_text(str(error))}.") from error
     return {
-        name: np.array(values, dtype=np.float64) if name in ("label", "score") else _column(values)
+        name: np.array(values, dtype=np.float64) if name in ("label", score) else _column(values)
         for name, values in cells.items()
     }
 
 
-def _cell(path: AnyPath, number: int, name: str, cell: str) -> str | float:
-    if name in ("label", "score"):
+def _cell(path: AnyPath, number: int, name: str, cell: str, is_number: bool) -> str | float:
+    if is_number:
         value = math.nan if name == "label" and not cell.strip() else as_number(cell.encode("utf-8", "surrogateescape"))
         if value is None:
             raise DataFileError(f"{path}, line {number}: {name} must be a number; got {shown(cell)}.")
@@ -457,10 +461,10 @@ def _cell(path: AnyPath, number: int, name: str, cell: str) -> str | float:
     return cell
 
 
-def _parquet_columns(path: AnyPath) -> dict[str, NDArray[Any]]:
-    columns = read_parquet(path, _NEEDED, _OPTIONAL)
+def _parquet_columns(path: AnyPath, score: str) -> dict[str, NDArray[Any]]:
+    columns = read_parquet(path, ("qid", "label", score), _OPTIONAL)
     for name in columns:
-        if name in ("label", "score"):
+        if name in ("label", score):
             if columns[name].dtype.kind not in "fiub":
                 raise DataFileError(f"{path}: column {name} must hold numbers; got {columns[name].dtype}.")
             columns[name] = columns[name].astype(np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ndcg_ml._means import Interval, Method, Seed
+    from ndcg_ml._slices import Slices
 
 __all__ = ["Evaluation", "PerQuery", "at_cutoff"]
 
@@ -95,6 +98,8 @@ class Evaluation(Generic[V]):
         Number of queries whose ideal DCG is 0; ``flavor.empty`` says what they scored.
     per_query : PerQuery
         The table of queries, as arrays.
+    slices : Slices or None
+        What ``evaluate(..., by=)`` found by label; None without `by`.
 
     Examples
     --------
@@ -112,6 +117,123 @@ class Evaluation(Generic[V]):
     n_queries: int
     n_empty: int | dict[int | None, int]
     per_query: PerQuery
+    slices: Slices | None = None
+
+    # fmt: off
+    @overload
+    def interval(
+        self: Evaluation[float], confidence: float = ..., method: Method = ..., n_resamples: int = ...,
+        seed: Seed = ...,
+    ) -> Interval: ...
+    @overload
+    def interval(
+        self: Evaluation[dict[int | None, float]], confidence: float = ..., method: Method = ...,
+        n_resamples: int = ..., seed: Seed = ...,
+    ) -> dict[int | None, Interval]: ...
+    # fmt: on
+    def interval(
+        self, confidence: float = 0.95, method: Method = "bca", n_resamples: int = 9999, seed: Seed = None
+    ) -> Interval | dict[int | None, Interval]:
+        """The confidence interval of the value: where it would lie on all queries of the kind, of which these are some.
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            Above 0 and below 1.
+        method : {"bca", "percentile", "t"}, default "bca"
+            The bootstrap over queries, bias-corrected and accelerated, or its plain percentiles; or Student's t
+            interval, which draws nothing, is symmetric about the value and may reach beyond 0 and 1.
+        n_resamples : int, default 9999
+            Of the bootstrap. Each draws as many queries as there are, with replacement.
+        seed : int, numpy.random.Generator or None, default None
+            Decides what is drawn; None draws anew each time.
+
+        Returns
+        -------
+        Interval, or dict of Interval by cut-off where several were asked for
+            With ``.low``, ``.high``, ``.value``, ``.confidence``, ``.method``, ``.n_queries``. Several cut-offs share
+            the resamples. Of no width, where all queries score the same.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is not as above; fewer than two queries count in the mean; a query scores nan
+            (``empty=nan``); all resamples lie on one side of the value, for "bca".
+
+        See Also
+        --------
+        ndcg_ml.compare : two systems on the same queries. Their own intervals may overlap, and the difference be clear.
+
+        Notes
+        -----
+        A query counts as it does in the value: with its weight, and not at all where the flavor skips it. Under
+        ``aggregate="micro"`` both sums are resampled together; the t interval is that of the linearised ratio (the
+        delta method), and equals the usual one for a mean without weights. docs/deciding.md says which method when,
+        with the share of intervals that covered the truth in simulations.
+
+        References
+        ----------
+        B. Efron, Better bootstrap confidence intervals, JASA 82, 1987.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate
+        >>> y_true, y_score = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 1]], [[3, 2, 1], [3, 1, 2], [3, 2, 1], [1, 3, 2]]
+        >>> result = evaluate(y_true, y_score)
+        >>> print(result.interval(method="t"))
+        0.713764 (0.399120 to 1.028408; 95 %, t interval; 4 queries)
+        >>> result.interval(0.9, seed=0).low < result.value < result.interval(0.9, seed=0).high
+        True
+        """
+        from ndcg_ml._counted import cutoffs_of, means_of
+        from ndcg_ml._means import as_confidence, generator, how_many, spread_of
+
+        number, resamples, rng = as_confidence(confidence), how_many(method, n_resamples), generator(seed)
+        values = self.value if isinstance(self.value, dict) else {self.k: self.value}
+        found = {
+            k: spread.interval(number, method, value=values[k])
+            for ks, means in means_of(self, cutoffs_of(self))
+            for k, spread in zip(ks, spread_of(means, resamples, rng), strict=True)
+        }
+        by_k: Interval | dict[int | None, Interval] = self._by_k(found)
+        return by_k
+
+    @property
+    def standard_error(self) -> V:
+        """The standard error of the value over the queries; see ``interval``, whose errors it raises."""
+        from ndcg_ml._counted import cutoffs_of, means_of
+        from ndcg_ml._means import spread_of
+
+        by_k: V = self._by_k(
+            {
+                k: spread.standard_error
+                for ks, means in means_of(self, cutoffs_of(self))
+                for k, spread in zip(ks, spread_of(means), strict=True)
+            }
+        )
+        return by_k
+
+    @property
+    def std(self) -> V:
+        """The standard deviation of the queries' NDCG, with n - 1, weighted as the mean is.
+
+        Without weights it is the standard error times the root of the number of queries that count. Raises the errors
+        of ``interval``.
+        """
+        from ndcg_ml._counted import cutoffs_of, means_of
+
+        by_k: V = self._by_k(
+            {
+                k: deviation
+                for ks, means in means_of(self, cutoffs_of(self))
+                for k, deviation in zip(ks, means.std().tolist(), strict=True)
+            }
+        )
+        return by_k
+
+    def _by_k(self, found: dict[int | None, Any]) -> Any:
+        """As the value is: one, or a dict in the order of the cut-offs."""
+        return {k: found[k] for k in self.k} if isinstance(self.k, tuple) else found[self.k]
 
     def to_frame(self) -> pd.DataFrame:
         """The table of queries as a pandas DataFrame, one row per query.

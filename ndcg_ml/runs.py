@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import KSpec, cutoffs, one_of
+from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, one_of
 from ndcg_ml._run_rows import Ids, Rows, RunLike, Topics, read_rows
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -409,7 +409,7 @@ def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> 
         gain="linear",
         discount="none",
         ideal="recall",
-        ties=flavor.ties if flavor.ties in ("first", "last", "docid") else "average",
+        ties=flavor.ties if flavor.ties in ("first", "last", *TIES_BY_ID) else "average",
         score_dtype=flavor.score_dtype,
     )
     queries = aligned.queries()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import EllipsisType
 from typing import Any, TypeAlias, overload
 
@@ -81,7 +82,8 @@ def ndcg_score(
     retrieved : array of bool, shape of `y_true`, optional
         True where the document was ranked; the others only enter the ``global`` ideal. Default: all.
     doc_id : array-like, shape of `y_true`, optional
-        Document ids, unique within a query, needed by ``ties="docid"``.
+        Document ids, needed by ``ties="docid"`` and ``"docid_ascending"``. One that repeats within a query is an error
+        unless ``duplicates`` says otherwise; without ids repeats cannot be seen, and every row is a document.
     query_weight : array-like of float, shape (n_queries,), pandas.Series, or mapping, optional
         Weight of each query. With `qid`, a Series is aligned by its index and a mapping by its keys, which must hold
         the id of each query; so is a Series whose index is 0, 1, ..., which is refused where the ids are others. An
@@ -102,7 +104,8 @@ def ndcg_score(
     ValueError
         1-D input without `qid` or `group`, or with both; shapes that do not agree; sizes that do not sum to the number
         of rows; NaN scores; labels that the flavor refuses (unjudged, negative, outside the gain table, above
-        ``max_grade``); ``ties="docid"`` without ids, or ids that repeat; nothing to evaluate. Two arguments with an
+        ``max_grade``); a tie rule by id without ids; ids that repeat, or whose repeats have different labels; nothing
+        to evaluate. Two arguments with an
         entry per row have a pandas index each, and these differ: rows are matched by position. Weights whose labels
         lack the id of a query.
 
@@ -221,14 +224,14 @@ def dcg_score(
 def evaluate(
     y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: OneK = ..., qid: ArrayLike | None = ...,
     group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
-    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ...,
+    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ..., by: Any = ...,
 ) -> Evaluation[float]: ...
 @overload
 def evaluate(
     y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[int | None],
     qid: ArrayLike | None = ..., group: ArrayLike | None = ..., mask: ArrayLike | None = ...,
     retrieved: ArrayLike | None = ..., doc_id: ArrayLike | None = ...,
-    query_weight: Weights | None = ...,
+    query_weight: Weights | None = ..., by: Any = ...,
 ) -> Evaluation[ByK]: ...
 # fmt: on
 def evaluate(
@@ -243,6 +246,7 @@ def evaluate(
     retrieved: ArrayLike | None = None,
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
+    by: ArrayLike | Mapping[str, Any] | None = None,
 ) -> Evaluation[Any]:
     """NDCG with the table of queries behind it.
 
@@ -250,17 +254,22 @@ def evaluate(
     ----------
     y_true, y_score, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
         As for ``ndcg_score``.
+    by : array-like, mapping of array-like by column, or data frame, optional
+        Labels of the queries, such as their country: one per query, or one per row, which must be the same in all rows
+        of a query. Several columns are sliced one by one; to cross two, pass tuples. pandas objects are matched by
+        their index, with the rows or, one per query, by id.
 
     Returns
     -------
     Evaluation
         ``.value`` is what ``ndcg_score`` returns; ``.per_query`` holds NDCG, DCG, IDCG, sizes, ties, ids as arrays;
-        ``.n_empty`` the number of queries without a relevant document.
+        ``.n_empty`` the number of queries without a relevant document; ``.interval()`` how far chance moves the value.
+        With `by`, ``.slices`` has each label's NDCG, count and interval, those first that differ most.
 
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``.
+        As for ``ndcg_score``; and `by` fits neither the rows nor the queries, lacks a label, or has two in one query.
 
     Examples
     --------
@@ -268,6 +277,13 @@ def evaluate(
     ndcg@10 = 1.000000
     2 queries, 1 empty (scored 1); 5 documents
     ndcg@10[gain=exponential,discount=log2,ideal=recall,ties=first,empty=1]
+
+    >>> y_true = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 1], [2, 1, 0]]
+    >>> y_score = [[3, 2, 1], [3, 1, 2], [3, 2, 1], [1, 3, 2], [2, 1, 3]]
+    >>> print(evaluate(y_true, y_score, by={"country": ["de", "fr", "de", "fr", "de"]}).slices)
+    slice       queries  empty   share    NDCG      95 % interval  less the others
+    country=de        3      0  0.6000  0.7979   0.4235 to 1.1723          +0.2325
+    country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973          -0.2325
     """
     prepared = prepare(
         y_true,
@@ -280,7 +296,14 @@ def evaluate(
         doc_id=doc_id,
         query_weight=query_weight,
     )
-    return prepared.evaluate(y_score)
+    if by is None:
+        return prepared.evaluate(y_score)
+    from ndcg_ml._by import query_labels  # few need it, and every import would wait for it
+    from ndcg_ml._slices import sliced
+
+    labels = query_labels(by, prepared.queries)
+    whole = prepared.evaluate(y_score)
+    return replace(whole, slices=sliced(whole, labels))
 
 
 def evaluate_ranked(

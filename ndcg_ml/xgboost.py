@@ -18,7 +18,11 @@ from ndcg_ml._boosting import (
     LOGARITHM,
     Library,
     Metric,
+    MinDelta,
+    Progress,
+    Queries,
     Rule,
+    as_min_delta,
     check_expressible,
     cut_at,
     metric,
@@ -229,6 +233,9 @@ class NDCGCallback:
         What the data set is called in the evaluation history.
     rounds : int, optional
         Stop when the value has not risen for this many rounds. Default: do not stop early.
+    min_delta : float or "noise", default 0.0
+        How much it must rise to count, with `rounds`. ``"noise"``: more than one standard error of the paired
+        difference between this round and the best one, over the held-out queries. It stops earlier, on a smaller model.
     threads : int, optional
         As for ``prepare``.
 
@@ -303,6 +310,7 @@ class NDCGCallback:
         base_margin: ArrayLike | None = None,
         name: str = "validation",
         rounds: int | None = None,
+        min_delta: MinDelta = 0.0,
         threads: int | None = None,
     ) -> None:
         self._metric = _metric(flavor, k, "NDCGCallback")
@@ -311,6 +319,12 @@ class NDCGCallback:
             raise TypeError(f"name must be a str, the name of the data set in the history; got {name!r}.")
         self.name = name
         self.rounds = optional_whole_number(rounds, "rounds", "for no early stopping")
+        self.min_delta = as_min_delta(min_delta)
+        if self.min_delta != 0 and self.rounds is None:
+            raise ValueError(
+                f"min_delta only has a meaning with rounds=; got min_delta={self.min_delta!r} with rounds=None. Pass "
+                "rounds=, or leave min_delta out."
+            )
         self.X = X
         if np.ndim(y) != 1:
             raise ValueError(f"y must have one label per row, shape (n_rows,); got shape {np.shape(y)}.")
@@ -322,7 +336,8 @@ class NDCGCallback:
         self._run: _Run | None = None
 
     def __repr__(self) -> str:
-        return f"NDCGCallback({self._metric}, name={self.name!r}, rounds={self.rounds})"
+        delta = "" if self.min_delta == 0 else f", min_delta={self.min_delta!r}"
+        return f"NDCGCallback({self._metric}, name={self.name!r}, rounds={self.rounds}{delta})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_run": None}
@@ -384,7 +399,10 @@ class NDCGCallback:
             return None
         from xgboost.callback import EarlyStopping
 
-        return EarlyStopping(rounds=self.rounds, metric_name=self.names[0], data_name=self.name, maximize=True)
+        delta = 0.0 if self.min_delta == "noise" else self.min_delta
+        return EarlyStopping(
+            rounds=self.rounds, metric_name=self.names[0], data_name=self.name, maximize=True, min_delta=delta
+        )
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Nothing to do, called by XGBoost."""
@@ -394,7 +412,8 @@ class NDCGCallback:
         """Evaluate and record; True stops the training. Called by XGBoost."""
         assert self._run is not None
         scores = _one_score(model.predict(self._run.data), "NDCGCallback")
-        values = self._prepared.totals(scores).values(self.flavor)
+        totals = self._prepared.totals(scores)
+        values = totals.values(self.flavor)
         log = evals_log.setdefault(self.name, {})
         # The first comes last, as in NDCGEval, because other callbacks follow the last metric.
         for logged, value in reversed(list(zip(self.names, values, strict=True))):
@@ -405,8 +424,20 @@ class NDCGCallback:
                 )
             log[logged].append(value)
         self._run.n_done += 1
-        stopping = self._run.stopping
-        return stopping is not None and bool(stopping.after_iteration(model, epoch, evals_log))
+        stopping, progress = self._run.stopping, self._run.progress
+        if stopping is None:
+            return False
+        if self.min_delta != "noise":
+            return bool(stopping.after_iteration(model, epoch, evals_log))
+        # XGBoost's own early stopping follows the number of improvements beyond noise, and records it as the score.
+        ndcg, share, _ = totals.shares(self.flavor, self.ks[0])
+        before = progress.n_improvements
+        count = progress(Queries(ndcg, share))
+        stops = bool(stopping.after_iteration(model, epoch, {self.name: {self.names[0]: [count]}}))
+        if count > before:
+            self._run.best_score = values[0]
+        model.set_attr(best_score=str(self._run.best_score))
+        return stops
 
     def after_training(self, model: Any) -> Any:
         """Release what belongs to this training, called by XGBoost."""
@@ -435,6 +466,8 @@ class _Run:
         self.data = data
         self.stopping = stopping
         self.n_done = 0
+        self.progress = Progress()
+        self.best_score = 0.0
 
 
 def _metric(flavor: Flavor | str, k: KSpec, who: str) -> Metric:

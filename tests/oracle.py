@@ -17,11 +17,15 @@ from types import EllipsisType
 
 from ndcg_ml import Flavor
 
-__all__ = ["Answer", "Document", "NothingToAverageError", "oracle", "oracle_overall"]
+__all__ = ["Answer", "Document", "NothingToAverageError", "TiedRepeatError", "oracle", "oracle_overall"]
 
 
 class NothingToAverageError(Exception):
     """The flavor refuses these queries: an empty one under ``raise``, or nothing but empty ones under ``skip``."""
+
+
+class TiedRepeatError(Exception):
+    """A document ties with its own repeat where every order counts the same, so that it has no first rank."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +75,9 @@ def oracle(flavor: Flavor, documents: Sequence[Document], k: int | None | Ellips
     k = flavor.k if isinstance(k, EllipsisType) else k
     documents = [d for d in documents if not (flavor.negative == "drop" and d.grade < 0)]
     ranked = [d for d in documents if d.retrieved and not (flavor.unjudged == "condense" and not d.judged)]
-    judged = [d for d in documents if d.judged]
+    judged = _distinct(flavor, [d for d in documents if d.judged], ranked)
     runs = _runs(flavor, ranked)
-    gains = [_gain(flavor, d) for run in runs for d in run]
+    gains = _credited(flavor, runs)
     orders = _orders(flavor, runs)
     dcg = _mean_dcg(flavor, gains, orders, k)
     if flavor.short_lists == "zero" and k is not None and len(ranked) < k:
@@ -129,6 +133,34 @@ def oracle_overall(flavor: Flavor, answers: Sequence[Answer], weights: Sequence[
     return math.fsum(w * float(a.ndcg) for a, w in counted) / math.fsum(w for _, w in counted)
 
 
+# -- documents that are listed twice --------------------------------------------------------------------------------
+
+
+def _distinct(flavor: Flavor, documents: Sequence[Document], ranked: Sequence[Document]) -> list[Document]:
+    """Each document once, if its id tells: where it is listed first, or first among the ranked if it is ranked."""
+    if flavor.duplicates == "raise":
+        return list(documents)
+    kept = {}
+    for document in [*ranked, *documents]:
+        kept.setdefault(document.doc_id, id(document))
+    return [d for d in documents if kept[d.doc_id] == id(d)]
+
+
+def _credited(flavor: Flavor, runs: Sequence[Sequence[Document]]) -> list[Fraction]:
+    """What each place gains: under ``first``, nothing where the document stood before."""
+    gains: list[Fraction] = []
+    seen: set[str] = set()
+    for run in runs:
+        new = [d.doc_id for d in run if d.doc_id not in seen]
+        if flavor.duplicates == "first" and flavor.ties == "average" and len(new) > len(set(new)):
+            raise TiedRepeatError
+        for document in run:
+            again = flavor.duplicates == "first" and document.doc_id in seen
+            gains.append(Fraction(0) if again else _gain(flavor, document))
+            seen.add(document.doc_id)
+    return gains
+
+
 # -- gain and discount ----------------------------------------------------------------------------------------------
 
 
@@ -141,6 +173,8 @@ def _gain(flavor: Flavor, document: Document) -> Fraction:
         if flavor.negative == "zero":
             return Fraction(0)
     grade, top = document.grade, flavor.max_grade
+    if flavor.ideal == "max" and flavor.gain in ("binary", "judged"):
+        top = None
     if top is not None and grade > top:
         assert grade == _as_float32(top)
         grade = top if flavor.ideal == "max" else grade
@@ -232,6 +266,8 @@ def _in_rule_order(flavor: Flavor, run: list[Document], ranked: Sequence[Documen
         return sorted(run, key=lambda d: _gain(flavor, d))
     if flavor.ties == "docid":
         return sorted(run, key=lambda d: d.doc_id, reverse=True)
+    if flavor.ties == "docid_ascending":
+        return sorted(run, key=lambda d: d.doc_id)
     assert flavor.ties in ("first", "average")
     return run
 

@@ -35,7 +35,7 @@ GAIN_FUNCTIONS: list[Callable[[float], float]] = [square_root]
 DISCOUNT_FUNCTIONS: list[Callable[[int], float]] = [slow_decay, half_power]
 SORTED_IDEALS = ("global", "recall", "local", "max")
 TOPS = [0.0, 0.8, 1.0, 2.5, 4.0, 1000.0, 5000.0]
-TIES = ("average", "first", "last", "best", "worst", "docid")
+TIES = ("average", "first", "last", "best", "worst", "docid", "docid_ascending")
 
 # Scores that tie, nearly tie (1e-9 apart: one value in float32), or sit at the ends of the line.
 SCORES = [0.0, -0.0, 1.0, 2.0, -1.5, 1.0 + 1e-9, 1.0 - 1e-9, 1e-30, 3e38, 1e300, math.inf, -math.inf]
@@ -91,6 +91,7 @@ def flavors(
         "negative": draw(st.sampled_from(["raise", "zero", "drop", "allow"])),
         "unjudged": draw(st.sampled_from(["raise", "zero", "condense"])),
         "score_dtype": draw(st.sampled_from(["float64", "float32"])),
+        "duplicates": draw(st.sampled_from(["raise", "raise", "first", "count"])),
     }
     return Flavor(**{**switches, **fixed})
 
@@ -120,7 +121,7 @@ class Problem:
         }
         if not all(d.retrieved for d in documents):
             arguments["retrieved"] = np.array([d.retrieved for d in documents], dtype=bool)
-        if flavor is None or flavor.ties == "docid":
+        if flavor is None or flavor.ties.startswith("docid") or flavor.duplicates != "raise":
             arguments["doc_id"] = np.array([d.doc_id for d in documents], dtype=str)
         if self.weights is not None:
             arguments["query_weight"] = np.array(self.weights, dtype=np.float64)
@@ -159,10 +160,12 @@ def problems(
     weighted: bool = True,
     scores: st.SearchStrategy[float] | None = None,
     finite: bool = False,
+    repeats: bool = False,
 ) -> Problem:
     """Ragged queries of 0..`max_docs` documents with the labels, scores and flags that `flavor` admits.
 
-    With ``retrieved=False`` everything is retrieved; with ``finite`` no score is infinite.
+    With ``retrieved=False`` everything is retrieved; with ``finite`` no score is infinite. With ``repeats`` a query may
+    list a document twice, if the flavor admits that.
     """
     if scores is None:
         some = [s for s in SCORES if not (finite and math.isinf(s))]
@@ -183,9 +186,14 @@ def problems(
         some_labels = labels
         if draw(st.integers(0, 4)) == 0:
             some_labels = st.sampled_from([0.0, draw(labels)])  # a query without a relevant document, or nearly so
+        if repeats and flavor.duplicates != "raise" and draw(st.booleans()):
+            ids = [draw(st.sampled_from(ids[:3])) for _ in ids]
+        grade_of: dict[str, float] = {}
+        for doc_id in ids:
+            grade_of.setdefault(doc_id, draw(some_labels))
         queries.append(
             tuple(
-                Document(grade=draw(some_labels), score=draw(scores), retrieved=draw(flag), doc_id=doc_id)
+                Document(grade=grade_of[doc_id], score=draw(scores), retrieved=draw(flag), doc_id=doc_id)
                 for doc_id in ids
             )
         )
@@ -213,7 +221,8 @@ def _labels(draw: st.DrawFn, flavor: Flavor) -> st.SearchStrategy[float]:
             values += [1e300, 3e299, 1e308]
         elif kind == 4 and flavor.gain != "exponential":
             values += [1e-300, 5e-310]
-    if flavor.max_grade is not None:
+    checked = flavor.ideal != "max" or flavor.gain not in ("binary", "judged")
+    if flavor.max_grade is not None and checked:
         values = [v for v in values if v <= flavor.max_grade]
         if not isinstance(flavor.gain, tuple):
             values.append(float(np.float32(flavor.max_grade)))  # 0.8 from float32 is a little more than 0.8

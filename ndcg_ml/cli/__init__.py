@@ -22,8 +22,7 @@ def main() -> None:
         if missing not in _NEEDS:
             raise
         print(
-            f"The ndcg-ml command needs {missing}, which is not installed. "
-            "Install it with: pip install 'ndcg_ml[demo]'",
+            f"The ndcg-ml command needs {missing}, which is not installed. Install it with: pip install 'ndcg_ml[cli]'",
             file=sys.stderr,
         )
         raise SystemExit(1) from None

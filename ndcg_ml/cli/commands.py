@@ -67,9 +67,11 @@ _FLAVORS_JSON = """\
   library     the library with its version, or the paper
   verified    how it was verified
   unusual     what its users should know
+  alias_of    the preset whose NDCG this is; null where the entry stands for itself
   text        the flavor as text, which --flavor takes
   switches    every field of the flavor; nan is the text "nan"
---json with NAME: one such object; name, library, verified and unusual are null where it is not a preset.
+--json with NAME: one such object; name, library, verified, unusual and alias_of are null where it is not a
+preset.
 It also has
   same_as     other presets that are this flavor, perhaps with another cut-off
   words       the formula and every switch, in words
@@ -114,7 +116,8 @@ def _one_flavor(flavor: Flavor, mirror: Mirror | None, *, as_json: bool) -> None
     if mirror is None:
         screen.fact("mirrors", "no library or paper: it is not a preset")
     else:
-        screen.fact("preset", mirror.name)
+        alias = "" if mirror.alias_of is None else f", an alias of {mirror.alias_of}"
+        screen.fact("preset", f"{mirror.name}{alias}")
         screen.fact("mirrors", mirror.library)
         screen.fact("verified", mirror.verified)
         screen.fact("unusual", mirror.unusual)
@@ -155,6 +158,7 @@ def _flavor_document(flavor: Flavor, mirror: Mirror | None) -> dict[str, Any]:
         "library": mirror and mirror.library,
         "verified": mirror and mirror.verified,
         "unusual": mirror and mirror.unusual,
+        "alias_of": mirror and mirror.alias_of,
         "text": str(flavor),
         "switches": {field.name: value(field.name) for field in fields(flavor)},
     }

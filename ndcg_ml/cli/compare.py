@@ -1,16 +1,16 @@
-"""``ndcg-ml compare``: two runs on the same queries, and whether their difference may be chance."""
+"""``ndcg-ml compare``: systems on the same queries, and whether their differences may be chance."""
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from ndcg_ml._compare import Comparison, Difference
+from ndcg_ml._compare import compare as compared
+from ndcg_ml._means import SAME, Method
 from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, Inputs, cut_off, digits_option, flavor_option, json_option
 from ndcg_ml.cli.output import Screen, columns, finite, print_json
 from ndcg_ml.flavor import Flavor
@@ -18,39 +18,65 @@ from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import Which
 from ndcg_ml.score import ByK
 
-__all__ = ["Paired", "compare", "paired_difference"]
-
-_CONFIDENCE = 0.95
-_SAME = 1e-12  # values this close differ by rounding alone
-_BATCH = 1 << 22  # numbers that are drawn at once
+__all__ = ["compare"]
 
 _EPILOG = """\
 \b
+Examples:
+  ndcg-ml compare bm25.run dense.run --qrels qrels.txt -k 10
+  ndcg-ml compare linear trees network --table scores.csv --flavor lightgbm -k 10
+
+\b
 --json prints
   flavor        the flavor as text, with its cut-off
-  a, b          {file, ndcg, n_queries, ndcg_of_pairs}: the value of the run by itself over its n_queries
-                (null for nan), and its mean over the pairs
   n_pairs       queries that were compared
-  not_compared  ids of queries without a value in one of the runs
-  difference    mean of b - a over the pairs
-  interval      [low, high], null for a single pair
-  confidence    of the interval, 0.95
+  not_compared  ids of queries without a value in one of the runs, or that do not count
+  confidence, method, resamples, seed
+and of two runs
+  a, b          {file, ndcg, n_queries, ndcg_of_pairs}: the value of the run by itself over its n_queries
+                (null for nan), and its value over the queries that were compared
+  difference    b - a, over the queries that were compared
+  interval      [low, high]
+  standard_error   of the difference
   p_value       of the randomisation test
   exact         whether the test enumerated every exchange
-  resamples, seed
-  wins, ties, losses   pairs in which b is above a, equal to 1e-12, and below it
+  wins, ties, losses   queries in which b is above a, equal to 1e-12, and below it
+  effect_size   the difference over the standard deviation of the queries' differences; null if that is 0
+  queries_needed   to see such a difference with power 0.8; null for a difference of 0
   moved         [{qid, a, b, difference}], the --top queries that moved most
+or of more
+  systems       [{name, file, ndcg, n_queries, ndcg_of_pairs}], named a, b, c, ...
+  pairs         the same for each two of them, with a, b (names) and p_holm, the p-value corrected for
+                the number of pairs; without moved
 """
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("run_a", type=FILE)
-@click.argument("run_b", type=FILE)
-@click.option("--qrels", type=FILE, help="TREC judgements; RUN_A and RUN_B are TREC runs.")
-@click.option("--labels", type=FILE, help="LETOR/SVMlight labels; RUN_A and RUN_B hold one score for each line.")
+@click.argument("run_a")
+@click.argument("run_b")
+@click.argument("more", metavar="[RUN_C]...", nargs=-1)
+@click.option("--qrels", type=FILE, help="TREC judgements; the runs are TREC runs.")
+@click.option("--labels", type=FILE, help="LETOR/SVMlight labels; the runs hold one score for each line.")
+@click.option(
+    "--table", type=FILE, help="CSV or parquet with columns qid and label; the runs are names of columns of scores."
+)
 @click.option("--queries", type=QUERIES, help="Which topics count, as for eval.  [default: qrels]")
-@flavor_option("trec_eval with --qrels, sklearn with --labels")
+@flavor_option("trec_eval with --qrels, else sklearn")
 @click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
+@click.option(
+    "--method",
+    type=click.Choice(["bca", "percentile", "t"]),
+    default="bca",
+    show_default=True,
+    help="How the interval is made: by one of two bootstraps, or Student's t.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of the interval.",
+)
 @click.option(
     "--resamples",
     type=click.IntRange(100, 10_000_000),
@@ -67,258 +93,140 @@ _EPILOG = """\
 def compare(
     run_a: str,
     run_b: str,
+    more: tuple[str, ...],
     qrels: str | None,
     labels: str | None,
+    table: str | None,
     queries: Which | None,
     flavor: Flavor | None,
     at: tuple[int | None] | None,
+    method: Method,
+    confidence: float,
     resamples: int,
     seed: int,
     top: int,
     digits: int,
     as_json: bool,
 ) -> None:
-    """Compare two runs, query by query.
+    """Compare two or more runs, query by query.
 
-    Differences are those of RUN_B minus RUN_A, over the queries that have a value in both. The interval is a
-    percentile bootstrap of the mean difference, at 95 %. The test is the two-sided randomisation test, which
-    exchanges the two values of a query at random: exactly, over every exchange, where there are no more than
-    --resamples of them, and else over as many drawn ones.
+    Differences are those of RUN_B minus RUN_A, over the queries that have a value in all runs. The interval is a
+    bootstrap over queries. The test is the two-sided randomisation test, which exchanges the two values of a query at
+    random: exactly, over every exchange, where there are no more than --resamples of them, and else over as many drawn
+    ones. Of more than two runs, p-values are corrected by Holm for the number of pairs.
     """
-    if (qrels is None) == (labels is None):
-        raise click.UsageError("the judgements must be given as --qrels or as --labels, and not as both.")
-    sides = [
-        Inputs(qrels=qrels, run=run, queries=queries) if qrels else Inputs(labels=labels, scores=run, queries=queries)
-        for run in (run_a, run_b)
-    ]
-    if run_a == run_b == "-":
+    runs = (run_a, run_b, *more)
+    if sum(each is not None for each in (qrels, labels, table)) != 1:
+        raise click.UsageError(
+            "the judgements must be given as --qrels, --labels or --table, and as one of them alone."
+        )
+    if table is None:
+        for each in runs:
+            FILE.convert(each, None, click.get_current_context())
+        sides = [
+            Inputs(qrels=qrels, run=run, queries=queries)
+            if qrels
+            else Inputs(labels=labels, scores=run, queries=queries)
+            for run in runs
+        ]
+    else:
+        sides = [Inputs(table=table, queries=queries)]
+    if table is None and runs.count("-") > 1:
         raise click.UsageError("only one file can be read from standard input (-).")
     chosen = sides[0].flavor if flavor is None else flavor
     k = chosen.k if at is None else at[0]
-    if chosen.aggregate != "macro":
-        raise BadInput(
-            f"compare needs a flavor with aggregate=macro, because it compares means; got aggregate={chosen.aggregate}."
-        )
-    try:
-        import_module("scipy.stats")
-    except ImportError as error:
-        raise BadInput(f"{error}: compare needs scipy. Install it with: pip install 'ndcg_ml[demo]'") from error
-    results = [side.evaluate(chosen, (k,)) for side in sides]
-    pairs = _paired(*results)
-    if not pairs.qid:
-        raise BadInput(f"{run_a}, {run_b}: no query has a value in both, so there is nothing to compare.")
-    paired = paired_difference(pairs.b - pairs.a, resamples=resamples, confidence=_CONFIDENCE, seed=seed)
-    comparison = _Comparison(
-        files=(run_a, run_b),
-        flavor=chosen.replace(k=k),
-        results=results,
-        pairs=pairs,
-        paired=paired,
-        resamples=resamples,
-        seed=seed,
-        top=top,
-    )
-    if as_json:
-        print_json(comparison.document())
+    if table is None:
+        results = [side.evaluate(chosen, (k,)) for side in sides]
     else:
-        comparison.show(Screen(digits))
+        results = sides[0].evaluate_columns(runs, chosen, (k,))
+    try:
+        comparison = compared(
+            *results, k=k, confidence=confidence, method=method, n_resamples=resamples, seed=seed, missing="drop"
+        )
+    except ValueError as error:
+        raise BadInput(f"{', '.join(runs)}: {error}") from error
+    report = _Report(runs, results, comparison, confidence, method, seed, top)
+    if as_json:
+        print_json(report.document())
+    else:
+        report.show(Screen(digits))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Paired:
-    """The mean of paired differences b - a."""
-
-    difference: float
-    interval: tuple[float, float] | None
-    """Percentile bootstrap interval; None for a single pair."""
-    p_value: float
-    """Two-sided, of the randomisation test."""
-    exact: bool
-    """Whether all assignments of signs were enumerated, rather than some drawn."""
-    wins: int
-    """Pairs in which b is above a; ties are equal to within 1e-12."""
-    ties: int
-    losses: int
-
-
-def paired_difference(differences: NDArray[np.float64], *, resamples: int, confidence: float, seed: int) -> Paired:
-    """Mean difference, bootstrap interval and randomisation test of differences b - a, one per query.
-
-    Parameters
-    ----------
-    differences : ndarray of float64
-        At least one, all finite.
-    resamples : int
-        Of the bootstrap, and the limit on sign assignments in the test, which enumerates them all where it can.
-    confidence : float
-        Of the interval.
-    seed : int
-
-    Notes
-    -----
-    The test's null hypothesis is that it is random which of the two values of a query came from which run. Then each
-    difference could as well have the other sign; a difference of 0 has no sign and is left out of the enumeration.
-    """
-    stats = import_module("scipy.stats")  # of all commands only this one needs SciPy
-    apart = np.abs(differences) > _SAME
-    signed = differences[apart]
-    exact = signed.size < 2 or 2**signed.size <= resamples
-    interval: tuple[float, float] | None = None
-    mean = float(differences.mean())
-    batch = max(1, _BATCH // differences.size)
-    if differences.size > 1:
-        if np.ptp(differences) <= _SAME:  # every resample has the same mean
-            interval = (mean, mean)
-        else:
-            bounds = stats.bootstrap(
-                (differences,),
-                np.mean,
-                n_resamples=resamples,
-                batch=batch,
-                confidence_level=confidence,
-                method="percentile",
-                **_drawn_with(stats.bootstrap, seed),
-            ).confidence_interval
-            interval = (float(bounds.low), float(bounds.high))
-    p_value = 1.0
-    if signed.size > 1:  # a single one is as far from 0 with either sign
-        # The sum over the pairs that are apart is the mean over all pairs times a factor that no sign changes.
-        with np.errstate(over="ignore"):  # SciPy 1.11 counts the assignments in floats
-            test = stats.permutation_test(
-                (signed,),
-                np.sum,
-                permutation_type="samples",
-                n_resamples=resamples,
-                batch=batch,
-                vectorized=True,
-                **_drawn_with(stats.permutation_test, seed),
-            )
-        p_value = float(test.pvalue)
-    return Paired(
-        difference=mean,
-        interval=interval,
-        p_value=p_value,
-        exact=exact,
-        wins=int((signed > 0).sum()),
-        ties=int(differences.size - signed.size),
-        losses=int((signed < 0).sum()),
-    )
-
-
-def _drawn_with(function: Any, seed: int) -> dict[str, Any]:
-    """The random generator, under the name that this version of SciPy has for it (1.15 renamed it)."""
-    name = "rng" if "rng" in inspect.signature(function).parameters else "random_state"
-    return {name: np.random.default_rng(seed)}
-
-
-class _Pairs(NamedTuple):
-    qid: list[Any]
-    a: NDArray[np.float64]
-    b: NDArray[np.float64]
-    left_out: list[Any]
-
-
-def _paired(a: Evaluation[ByK], b: Evaluation[ByK]) -> _Pairs:
-    """The queries that have a value in both, in the order of a, and the others."""
-    values_a, values_b = (
-        dict(zip(each.per_query.qid.tolist(), each.per_query.ndcg[:, 0].tolist(), strict=True)) for each in (a, b)
-    )
-    everywhere = list(dict.fromkeys((*values_a, *values_b)))
-    pairs = [(values_a.get(qid, np.nan), values_b.get(qid, np.nan)) for qid in everywhere]
-    values = np.array(pairs, dtype=np.float64).reshape(-1, 2)
-    kept = np.isfinite(values[:, 0]) & np.isfinite(values[:, 1])
-    return _Pairs(
-        [qid for qid, keep in zip(everywhere, kept, strict=True) if keep],
-        values[kept, 0],
-        values[kept, 1],
-        [qid for qid, keep in zip(everywhere, kept, strict=True) if not keep],
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Comparison:
+@dataclass(frozen=True)
+class _Report:
     """Everything that the command reports."""
 
-    files: tuple[str, str]
-    flavor: Flavor
+    runs: tuple[str, ...]
     results: list[Evaluation[ByK]]
-    pairs: _Pairs
-    paired: Paired
-    resamples: int
+    comparison: Comparison
+    confidence: float
+    method: Method
     seed: int
     top: int
 
     def moved(self) -> list[tuple[Any, float, float, float]]:
         """The queries that moved most, largest first, without those that did not move."""
-        difference = self.pairs.b - self.pairs.a
-        order = np.argsort(-np.abs(difference), kind="stable")[: min(self.top, self.paired.wins + self.paired.losses)]
-        return [
-            (self.pairs.qid[i], float(self.pairs.a[i]), float(self.pairs.b[i]), float(difference[i]))
-            for i in order.tolist()
-        ]
+        ndcg = self.comparison.ndcg
+        difference = ndcg[:, 1] - ndcg[:, 0]
+        n_moved = self.comparison.wins + self.comparison.losses
+        order = np.argsort(-np.abs(difference), kind="stable")[: min(self.top, n_moved)]
+        qids = self.comparison.qid.tolist()
+        return [(qids[i], float(ndcg[i, 0]), float(ndcg[i, 1]), float(difference[i])) for i in order.tolist()]
 
     def own_values(self) -> list[float]:
         """The value of each run by itself."""
         return [next(iter(each.value.values())) for each in self.results]
 
     def document(self) -> dict[str, Any]:
-        a, b = (
-            {"file": file, "ndcg": finite(value), "n_queries": result.n_queries, "ndcg_of_pairs": float(mean)}
+        comparison = self.comparison
+        systems = [
+            {"file": file, "ndcg": finite(value), "n_queries": result.n_queries, "ndcg_of_pairs": mean}
             for file, value, result, mean in zip(
-                self.files, self.own_values(), self.results, (self.pairs.a.mean(), self.pairs.b.mean()), strict=True
+                self.runs, self.own_values(), self.results, comparison.values, strict=True
             )
-        )
-        return {
-            "flavor": str(self.flavor),
-            "a": a,
-            "b": b,
-            "n_pairs": len(self.pairs.qid),
-            "not_compared": self.pairs.left_out,
-            "difference": self.paired.difference,
-            "interval": None if self.paired.interval is None else list(self.paired.interval),
-            "confidence": _CONFIDENCE,
-            "p_value": self.paired.p_value,
-            "exact": self.paired.exact,
-            "resamples": self.resamples,
+        ]
+        document = {
+            "flavor": str(comparison.flavor),
+            "n_pairs": comparison.n_queries,
+            "not_compared": comparison.not_compared.tolist(),
+            "confidence": self.confidence,
+            "method": self.method,
+            "resamples": comparison.n_resamples,
             "seed": self.seed,
-            "wins": self.paired.wins,
-            "ties": self.paired.ties,
-            "losses": self.paired.losses,
-            "moved": [dict(zip(("qid", "a", "b", "difference"), row, strict=True)) for row in self.moved()],
         }
+        if len(systems) == 2:
+            moved = [dict(zip(("qid", "a", "b", "difference"), row, strict=True)) for row in self.moved()]
+            return {**document, "a": systems[0], "b": systems[1], **_of_pair(comparison.pairs[0]), "moved": moved}
+        named = [{"name": name, **system} for name, system in zip(comparison.names, systems, strict=True)]
+        pairs = [{"a": each.a, "b": each.b, **_of_pair(each), "p_holm": each.p_holm} for each in comparison.pairs]
+        return {**document, "systems": named, "pairs": pairs}
 
     def show(self, screen: Screen) -> None:
-        paired = self.paired
-        table = columns(screen, "", f"ndcg{at_cutoff(self.flavor.k)}", "run")
+        comparison = self.comparison
+        table = columns(screen, "", f"ndcg{at_cutoff(comparison.flavor.k)}", "run")
         table.columns[2].justify = "left"
-        for name, mean, file in zip("ab", (self.pairs.a.mean(), self.pairs.b.mean()), self.files, strict=True):
-            table.add_row(name, screen.number(mean), screen.text(file))
-        table.add_row("b - a", screen.number(paired.difference, sign=True), "")
+        for name, mean, run in zip(comparison.names, comparison.values, self.runs, strict=True):
+            table.add_row(name, screen.number(mean), screen.text(run))
+        if len(comparison.pairs) == 1:
+            table.add_row("b - a", screen.number(comparison.difference, sign=True), "")
         screen.print(table)
         screen.print()
-        if paired.interval is None:
-            interval = "none for a single pair"
+        how = comparison.pairs[0].interval.how_text()
+        if len(comparison.pairs) == 1:
+            self._show_pair(screen, comparison.pairs[0], how)
         else:
-            low, high = (screen.number(bound, sign=True) for bound in paired.interval)
-            interval = f"{low} to {high} ({100 * _CONFIDENCE:g} %, percentile bootstrap, {self.resamples} resamples)"
-        screen.fact("interval", interval)
-        how = "every exchange" if paired.exact else f"{self.resamples} exchanges drawn"
-        screen.fact("p-value", f"{screen.at_least(paired.p_value)} (two-sided randomisation test, {how})")
-        screen.fact(
-            "queries",
-            f"{len(self.pairs.qid)}: b is better in {paired.wins}, equal in {paired.ties}, worse in {paired.losses}",
-        )
-        left_out = self.pairs.left_out
+            self._show_pairs(screen, how)
+        left_out = comparison.not_compared.tolist()
         if left_out:
             some = ", ".join(map(str, left_out[:5])) + ", ..." * (len(left_out) > 5)
             screen.fact("not compared", f"{len(left_out)} without a value in one of the runs: {screen.text(some)}")
             own = ", ".join(
                 f"{name} {screen.number(value)} of {result.n_queries}"
-                for name, value, result in zip("ab", self.own_values(), self.results, strict=True)
+                for name, value, result in zip(comparison.names, self.own_values(), self.results, strict=True)
             )
             screen.fact("by itself", own)
-        screen.flavor(self.flavor)
-        moved = self.moved()
+        screen.flavor(comparison.flavor)
+        moved = self.moved() if len(comparison.pairs) == 1 else []
         if moved:
             screen.print()
             table = columns(screen, "qid", "a", "b", "b - a")
@@ -327,4 +235,59 @@ class _Comparison:
                     screen.text(qid), screen.number(a), screen.number(b), screen.number(difference, sign=True)
                 )
             screen.print(table)
-            screen.print(f"the {len(moved)} of {len(self.pairs.qid)} queries that moved most")
+            screen.print(f"the {len(moved)} of {comparison.n_queries} queries that moved most")
+
+    def _show_pair(self, screen: Screen, pair: Difference, how: str) -> None:
+        screen.fact("interval", f"{_limits(screen, pair)} ({how})")
+        exchanges = "every exchange" if pair.exact else f"{self.comparison.n_resamples} exchanges drawn"
+        screen.fact("p-value", f"{screen.at_least(pair.p_value)} (two-sided randomisation test, {exchanges})")
+        screen.fact(
+            "queries",
+            f"{self.comparison.n_queries}: b is better in {pair.wins}, equal in {pair.ties}, worse in {pair.losses}",
+        )
+        needed = _queries_needed(pair)
+        if needed is not None:
+            screen.fact("needed", f"{needed} queries, to see such a difference in 4 of 5 tests")
+
+    def _show_pairs(self, screen: Screen, how: str) -> None:
+        table = columns(screen, "", "difference", "interval", "p", "p (Holm)", "better", "equal", "worse", "needed")
+        for pair in self.comparison.pairs:
+            needed = _queries_needed(pair)
+            table.add_row(
+                f"{pair.b} - {pair.a}",
+                screen.number(pair.difference, sign=True),
+                _limits(screen, pair),
+                screen.at_least(pair.p_value),
+                screen.at_least(pair.p_holm),
+                *map(str, (pair.wins, pair.ties, pair.losses)),
+                "-" if needed is None else str(needed),
+            )
+        screen.print(table)
+        screen.print()
+        screen.fact("interval", how)
+        screen.fact("p", f"two-sided randomisation test; by Holm, corrected for {len(self.comparison.pairs)} pairs")
+        screen.fact("queries", f"{self.comparison.n_queries}; needed: to see such a difference in 4 of 5 tests")
+
+
+def _limits(screen: Screen, pair: Difference) -> str:
+    low, high = (screen.number(limit, sign=True) for limit in (pair.interval.low, pair.interval.high))
+    return f"{low} to {high}"
+
+
+def _queries_needed(pair: Difference) -> int | None:
+    return None if abs(pair.difference) <= SAME else pair.queries_needed()
+
+
+def _of_pair(pair: Difference) -> dict[str, Any]:
+    return {
+        "difference": pair.difference,
+        "interval": [pair.interval.low, pair.interval.high],
+        "standard_error": pair.standard_error,
+        "p_value": pair.p_value,
+        "exact": pair.exact,
+        "wins": pair.wins,
+        "ties": pair.ties,
+        "losses": pair.losses,
+        "effect_size": finite(pair.effect_size),
+        "queries_needed": _queries_needed(pair),
+    }

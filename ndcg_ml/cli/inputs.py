@@ -124,18 +124,25 @@ class Inputs:
                 return evaluate_run(local.qrels, local.run, flavor=flavor, k=tuple(ks), queries=queries)
             return evaluate(**local._rows(), flavor=flavor, k=tuple(ks))
 
+    def evaluate_columns(
+        self, scores: Sequence[str], flavor: Flavor, ks: Sequence[int | None]
+    ) -> list[Evaluation[ByK]]:
+        """NDCG of several columns of scores of a table."""
+        with self.refusals(), self._on_disk() as local:
+            return [evaluate(**local._rows(name), flavor=flavor, k=tuple(ks)) for name in scores]
+
     def arguments(self) -> dict[str, Any]:
         """The data as arguments for every function that takes labels and scores."""
         with self.refusals(), self._on_disk() as local:
             return local._rows()
 
-    def _rows(self) -> dict[str, Any]:
+    def _rows(self, score: str = "score") -> dict[str, Any]:
         if self.qrels is not None and self.run is not None:
             return align(self.qrels, self.run, queries=self.queries or "qrels").arguments()
         if self.labels is not None and self.scores is not None:
             return read_letor(self.labels, self.scores).arguments()
         assert self.table is not None
-        rows = read_columns(self.table)
+        rows = read_columns(self.table, score)
         return {**rows.arguments(), "qid": printable_ids(rows.qid)}
 
     @contextmanager

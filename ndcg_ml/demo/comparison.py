@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 from torchmetrics.retrieval import RetrievalNormalizedDCG
 
 from ndcg_ml import PRESETS, Flavor, evaluate, ndcg_score
+from ndcg_ml._checks import TIES_BY_ID
 from ndcg_ml.demo.problem import Split
 from ndcg_ml.lightgbm import NDCGEval
 from ndcg_ml.result import at_cutoff
@@ -61,8 +62,8 @@ def agreements(flavor: Flavor, test: Split, predictions: Predictions) -> list[Ag
     """How far the adapters are from each other, and from the three libraries that compute an NDCG of their own."""
     k, n_queries = flavor.k, test.sizes.size
     at = at_cutoff(k)
-    # No adapter is given document ids, which ties="docid" needs.
-    presets = [PRESETS[name].replace(k=k) for name in WELL_KNOWN if PRESETS[name].ties != "docid"]
+    # No adapter is given document ids, which some tie rules need.
+    presets = [PRESETS[name].replace(k=k) for name in WELL_KNOWN if PRESETS[name].ties not in TIES_BY_ID]
 
     def ours(*flavors: Flavor) -> float:
         return max(_between_adapters(one, test, scores) for one in flavors for scores in predictions.values())

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._aggregate import Totals
 from ndcg_ml._boosting import metric, one_score_per_row
 from ndcg_ml._cache import Cache
 from ndcg_ml._checks import KSpec, optional_whole_number
@@ -102,6 +103,14 @@ class NDCGEval:
         -------
         list of (name, value, is_higher_better)
         """
+        return self.named(self.totals(a, b, weight, group))
+
+    def named(self, totals: Totals) -> list[tuple[str, float, bool]]:
+        """The values under their names, as LightGBM takes them."""
+        return [(name, value, True) for name, value in zip(self.names, totals.values(self.flavor), strict=True)]
+
+    def totals(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> Totals:
+        """DCG and ideal DCG of every query; see ``__call__``."""
         if hasattr(b, "get_label"):
             self._whole.refuse_cut(b)
             scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
@@ -113,8 +122,7 @@ class NDCGEval:
                 "or group= and eval_group= to LGBMRanker.fit."
             )
         one_score_per_row(scores, "NDCGEval", "Use an objective with a single output, such as lambdarank.")
-        totals = self._prepared(np.asarray(group), np.asarray(labels), weight).totals(scores)
-        return [(name, value, True) for name, value in zip(self.names, totals.values(self.flavor), strict=True)]
+        return self._prepared(np.asarray(group), np.asarray(labels), weight).totals(scores)
 
     def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Prepared:
         weight = None if weight is None else np.asarray(weight)

@@ -9,7 +9,18 @@ except ImportError as error:
 
 from ndcg_ml.sklearn.cut_queries import CutQueryWarning
 from ndcg_ml.sklearn.folds import QueryKFold
+from ndcg_ml.sklearn.paired import Candidate, PairedSearch, SimplestWithinNoise, paired_search
 from ndcg_ml.sklearn.ranker import QueryRanker
 from ndcg_ml.sklearn.scorer import NDCGScorer, ndcg_scorer
 
-__all__ = ["CutQueryWarning", "NDCGScorer", "QueryKFold", "QueryRanker", "ndcg_scorer"]
+__all__ = [
+    "Candidate",
+    "CutQueryWarning",
+    "NDCGScorer",
+    "PairedSearch",
+    "QueryKFold",
+    "QueryRanker",
+    "SimplestWithinNoise",
+    "ndcg_scorer",
+    "paired_search",
+]

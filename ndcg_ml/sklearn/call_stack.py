@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ndcg_ml.queries import ids_as_array
 from ndcg_ml.sklearn.columns import column_of
 
-__all__ = ["Split", "current_split", "error_score_of_caller", "error_text_is_dropped"]
+__all__ = ["Fit", "Split", "current_fit", "current_split", "error_score_of_caller", "error_text_is_dropped"]
 
 _DEPTH = 12  # frames between the function that splits and the scorer: five in RFECV
 
@@ -79,6 +79,41 @@ def _read(routed: Any) -> NDArray[Any]:
         return ids_as_array(routed)
     except (TypeError, ValueError):  # some ids are missing, which is refused with the split; or these are not ids
         return np.asarray(routed)
+
+
+# -- the candidate of a search ----------------------------------------------------------------------------------------
+
+
+class Fit(NamedTuple):
+    """Which fit of a search is being scored on its test rows.
+
+    Attributes
+    ----------
+    candidate, split : int
+        The positions of both. (A halving search counts the candidates of each iteration from 0.)
+    test : ndarray of int
+        The test rows.
+    """
+
+    candidate: int
+    split: int
+    test: NDArray[np.int64]
+
+
+def current_fit(X: Any) -> Fit | None:  # noqa: N803
+    """The fit that a search is scoring, if these are the features of its test rows."""
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(_DEPTH):
+        frame = None if frame is None else frame.f_back
+        if frame is None:
+            return None
+        if frame.f_code.co_name == "_fit_and_score" and _module(frame).startswith("sklearn."):
+            found = frame.f_locals
+            candidate, split = found.get("candidate_progress"), found.get("split_progress")
+            if candidate is None or split is None or found.get("X_test") is not X:
+                return None  # of cross_validate; or the training rows
+            return Fit(candidate[0], split[0], np.asarray(found["test"]))
+    return None
 
 
 # -- what becomes of an exception --------------------------------------------------------------------------------------

@@ -16,9 +16,10 @@ from ndcg_ml._checks import KSpec, cutoffs, refuse_docid
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.queries import by_ids
-from ndcg_ml.sklearn.call_stack import current_split
+from ndcg_ml.sklearn.call_stack import current_fit, current_split
 from ndcg_ml.sklearn.columns import check_column, column_of, ids_of_rows
 from ndcg_ml.sklearn.cut_queries import CutQueryWarning, TrainedQueries, WholeQueries, refuse_cut_queries
+from ndcg_ml.sklearn.kept import Carrier, KeptQueries, Scored
 from ndcg_ml.sklearn.refusals import NotAScore, refuse
 
 __all__ = ["NDCGScorer", "ndcg_scorer"]
@@ -27,7 +28,12 @@ _SLOTS = 16
 
 
 def ndcg_scorer(
-    flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None, qid: ArrayLike | None = None
+    flavor: Flavor | str,
+    k: KSpec = ...,
+    *,
+    qid_column: str | int | None = None,
+    qid: ArrayLike | None = None,
+    keep_queries: bool = False,
 ) -> NDCGScorer:
     """A scikit-learn scorer that reports NDCG by query.
 
@@ -53,6 +59,9 @@ def ndcg_scorer(
         counting rows. Pass it if the tool is not scikit-learn's, or if folds leave out rows that cannot be used (then
         pass the ids of the others). With ``folds = QueryKFold(5, qid=ids)`` it is ``qid=folds.qid``. The ids of the
         rows that are scored must still reach the scorer in one of the ways above.
+    keep_queries : bool, default False
+        Keep the NDCG of every query of a search, for ``paired_search`` and ``SimplestWithinNoise``, whatever its
+        ``n_jobs``. Memory: 8 bytes per candidate, query and cut-off, and the ids once per split.
 
     Returns
     -------
@@ -63,7 +72,8 @@ def ndcg_scorer(
     ------
     TypeError, ValueError
         The flavor or the cut-off is not valid, or the flavor has a switch that a scorer does not support:
-        ``ties="docid"`` (scikit-learn passes no document ids), ``empty=nan`` (a search cannot rank nan).
+        ``ties="docid"`` (scikit-learn passes no document ids), ``empty=nan`` (a search cannot rank nan),
+        ``aggregate="micro"`` with `keep_queries` (it is no mean over queries).
 
     Notes
     -----
@@ -90,7 +100,7 @@ def ndcg_scorer(
     >>> sorted(ndcg_scorer("lightgbm", k=(1, 5))(search, X, y, qid=qid))
     ['ndcg_at_1', 'ndcg_at_5']
     """
-    return NDCGScorer(flavor, k, qid_column=qid_column, qid=qid)
+    return NDCGScorer(flavor, k, qid_column=qid_column, qid=qid, keep_queries=keep_queries)
 
 
 class NDCGScorer:
@@ -98,7 +108,7 @@ class NDCGScorer:
 
     Parameters
     ----------
-    flavor, k, qid_column, qid
+    flavor, k, qid_column, qid, keep_queries
         As for ``ndcg_scorer``.
 
     Attributes
@@ -109,10 +119,18 @@ class NDCGScorer:
         The cut-offs.
     names : tuple of str or None
         The keys of the dict that is returned for several cut-offs; None if one number is returned.
+    kept : KeptQueries or None
+        The queries of the last search; None unless they are kept. It is not pickled or copied along.
     """
 
     def __init__(
-        self, flavor: Flavor | str, k: KSpec = ..., *, qid_column: str | int | None = None, qid: ArrayLike | None = None
+        self,
+        flavor: Flavor | str,
+        k: KSpec = ...,
+        *,
+        qid_column: str | int | None = None,
+        qid: ArrayLike | None = None,
+        keep_queries: bool = False,
     ) -> None:
         flavor = as_flavor(flavor)
         self.ks, several = cutoffs(k, flavor)
@@ -129,12 +147,21 @@ class NDCGScorer:
         self.qid_column = check_column(qid_column)
         self._known = None if qid is None else WholeQueries(qid)
         self._request: bool | str | None = None
+        if not isinstance(keep_queries, bool):
+            raise TypeError(f"keep_queries must be True or False; got {keep_queries!r}.")
+        if keep_queries and flavor.aggregate == "micro":
+            raise ValueError(
+                "keep_queries needs a flavor with aggregate='macro' because it compares means over queries; got "
+                "aggregate='micro'. Use flavor.replace(aggregate='macro'), or leave keep_queries=False."
+            )
+        self.kept = KeptQueries() if keep_queries else None
         self._cache: Cache[Prepared] = Cache(_SLOTS)  # every candidate of a search is scored on the same folds
 
     def __repr__(self) -> str:
         column = "" if self.qid_column is None else f", qid_column={self.qid_column!r}"
         known = "" if self._known is None else f", qid={self._known}"
-        return f"ndcg_scorer({as_arguments(self.flavor, self.ks, self.names is not None)}{column}{known})"
+        keep = "" if self.kept is None else ", keep_queries=True"
+        return f"ndcg_scorer({as_arguments(self.flavor, self.ks, self.names is not None)}{column}{known}{keep})"
 
     def set_score_request(self, *, qid: bool | str | None = None) -> NDCGScorer:
         """Say under which name the query ids are passed to a search; with metadata routing only.
@@ -213,15 +240,20 @@ class NDCGScorer:
         except Exception as error:  # including warnings that are errors
             return refuse(error)
         try:
-            values = prepared(scores)
+            totals = prepared.totals(scores)
+            values = totals.values(self.flavor)
         except EmptyQueryError as error:
             return refuse(ValueError(f"a fold cannot be scored: {error}"))
         except Exception as error:
             return self._failed(error)
-        if self.names is None:
-            return values
-        assert isinstance(values, dict)
-        return dict(zip(self.names, values.values(), strict=True))
+        fit = None if self.kept is None else current_fit(X)
+        if self.kept is not None and fit is not None:
+            # Two-dimensional labels have no ids: a query is a row.
+            ids = totals.ids if labels.ndim == 1 else fit.test
+            scored = Scored(ids, totals.ndcg(self.flavor)[0], tuple(values))
+            self.kept.put(fit.candidate, fit.split, scored)
+            values[0] = Carrier(values[0], self.kept.token, fit.candidate, fit.split, scored)
+        return values[0] if self.names is None else dict(zip(self.names, values, strict=True))
 
     def _failed(self, error: Exception) -> NotAScore:
         # With several cut-offs scikit-learn would put one number in place of the dict, and then look for its keys.

@@ -1,18 +1,19 @@
 """NDCG on PyTorch tensors: the metric on any device, a torchmetrics metric, and losses whose limit is the metric.
 
-Argument order is torch's: ``(scores, labels)``. Every number here is computed by a kernel of its own, written
-separately from the NumPy one and held to it by tests.
+Argument order is torch's: ``(scores, labels)``. Numbers are computed by a kernel of its own, written separately from
+the NumPy one and held to it by tests; plain tensors on the CPU go to the NumPy one, which is faster there.
+
+``NDCG`` alone needs torchmetrics, and is imported when it is first used.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 try:
     import torch  # noqa: F401
-    import torchmetrics  # noqa: F401
 except ImportError as error:
-    raise ImportError(
-        "ndcg_ml.torch needs PyTorch and torchmetrics. Install them with: pip install 'ndcg_ml[torch]'"
-    ) from error
+    raise ImportError("ndcg_ml.torch needs PyTorch. Install it with: pip install 'ndcg_ml[torch]'") from error
 
 from ndcg_ml.torch.functional import ndcg
 from ndcg_ml.torch.losses import (
@@ -30,7 +31,9 @@ from ndcg_ml.torch.losses import (
     plackett_luce_ndcg_loss,
     softmax_loss,
 )
-from ndcg_ml.torch.metric import NDCG, EpochWarning
+
+if TYPE_CHECKING:
+    from ndcg_ml.torch.metric import NDCG, EpochWarning
 
 __all__ = [
     "NDCG",
@@ -50,3 +53,16 @@ __all__ = [
     "plackett_luce_ndcg_loss",
     "softmax_loss",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("NDCG", "EpochWarning"):
+        from ndcg_ml.torch import metric
+
+        found = globals()[name] = getattr(metric, name)
+        return found
+    raise AttributeError(f"module 'ndcg_ml.torch' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

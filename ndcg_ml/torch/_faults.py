@@ -23,7 +23,9 @@ FAULTS = (
     "above_scale",
     "off_table",
     "repeated_ids",
+    "unequal_repeats",
     "nan_scores",
+    "tied_repeats",
     "empty",
 )
 """The kinds of fault, in the order in which the kernel counts them and they are reported."""
@@ -79,10 +81,15 @@ def refusal(flavor: Flavor, counts: Sequence[int], labels: str = "labels", score
         "Raise max_grade to the top of the grade scale.",
         "off_table": f"{labels} must hold integer grades {grades} for a gain table of {table} entries; "
         f"got {n} others. Extend the table, or use gain='linear' or 'exponential', which take any label.",
-        "repeated_ids": f"doc_id must not repeat within a query; got {n} documents whose id another one has too. "
-        "Remove the duplicate documents.",
+        "repeated_ids": f"doc_id must not repeat within a query under duplicates='raise'; got {n} documents whose id "
+        "another one has too. Remove the duplicate documents, or choose duplicates='first' or 'count'.",
+        "unequal_repeats": f"{labels} must be the same wherever a query repeats a doc_id; got {n} that differ from the "
+        "document's first. A document has one label: correct the others.",
         "nan_scores": f"{scores} must not hold NaN, which has no place in a ranking; got {n}. "
         "Find out why the model produced them; -inf ranks last.",
+        "tied_repeats": f"{scores} must not tie a document with its own repeat under ties='average' with "
+        f"duplicates='first': where every order counts the same, none of its ranks is the first; got {n} such "
+        "documents. Choose another tie rule, such as ties='first'.",
         "empty": f"every query must have a relevant document under empty='raise'; got {n} with an ideal DCG of 0. "
         "Remove them, or choose empty=0, 1, nan or 'skip'.",
     }[found]

@@ -70,7 +70,7 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor) -> Judgements:
         else:
             gainless = gainless | negative
     plain = listed & ~gainless
-    if flavor.max_grade is not None:
+    if flavor.max_grade is not None and _has_top(flavor):
         # The top of the scale in float32 may be a little above the top itself: 0.8 is 0.80000001.
         largest = torch.finfo(torch.float32).max
         in_float32 = grade.new_full((), max(-largest, min(flavor.max_grade, largest)), dtype=torch.float32)
@@ -84,6 +84,11 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor) -> Judgements:
     return Judgements(grade, listed, listed & ~unjudged, gainless, faults)
 
 
+def _has_top(flavor: Flavor) -> bool:
+    """Whether labels are held against the top of the scale."""
+    return flavor.ideal != "max" or flavor.gain not in ("binary", "judged")
+
+
 def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: Layout) -> Gains:
     """The gains of the counted documents; every other slot gains 0.
 
@@ -93,7 +98,7 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: La
     """
     counted = counted & ~judgements.gainless
     grade = torch.where(counted, judgements.grade, 0.0)
-    if flavor.ideal == "max":
+    if flavor.ideal == "max" and _has_top(flavor):
         grade = grade.clamp(max=flavor.max_grade)
     if flavor.gain == "exponential":
         exponent = layout.largest(grade)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._checks import without_doc_ids
+from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch._kernel import working_dtype
 from ndcg_ml.torch._layout import Flat, Layout, Padded
@@ -26,6 +26,7 @@ __all__ = [
     "a_tensor",
     "in_batches",
     "in_rows",
+    "offsets_of",
     "read_batch",
     "read_flavor",
     "read_lists",
@@ -94,8 +95,8 @@ def read_batch(
     labels = _companion(labels, names[1], scores, names[0])
     flags = None if retrieved is None else _flags(retrieved, "retrieved", scores, names[0])
     ids = None if doc_id is None else _whole_numbers(doc_id, "doc_id", "one per document", scores, names[0])
-    if flavor.ties == "docid" and ids is None:
-        raise ValueError(without_doc_ids())
+    if flavor.ties in TIES_BY_ID and ids is None:
+        raise ValueError(without_doc_ids(flavor))
     scores, labels = _score_values(scores, names[0]), _label_values(labels, names[1])
     if scores.ndim == 0:
         raise ValueError(
@@ -183,7 +184,7 @@ def _unnested(
     _refuse_beside_nested({"mask": mask, "indexes": indexes})
     parts = {names[0]: scores, names[1]: labels, "retrieved": retrieved, "doc_id": doc_id}
     given = {name: a_tensor(value, name) for name, value in parts.items() if value is not None}
-    lengths = _offsets(given).diff()
+    lengths = offsets_of(given).diff()
     padded = {name: _to_padded(tensor) for name, tensor in given.items()}
     listed = torch.arange(padded[names[0]].shape[1], device=lengths.device) < lengths[:, None]
     return padded[names[0]], padded[names[1]], listed, padded.get("retrieved"), padded.get("doc_id")
@@ -297,7 +298,7 @@ def in_rows(
     scores, labels = a_tensor(scores, "scores"), a_tensor(labels, "labels")
     if scores.is_nested or labels.is_nested:
         _refuse_beside_nested({"mask": mask, "indexes": indexes, "offsets": offsets})
-        offsets = _offsets({"scores": scores, "labels": labels})
+        offsets = offsets_of({"scores": scores, "labels": labels})
         return scores.values(), labels.values(), None, offsets
     given = [name for name, value in (("mask", mask), ("indexes", indexes), ("offsets", offsets)) if value is not None]
     if indexes is None and offsets is None:
@@ -318,7 +319,8 @@ def in_rows(
     return scores, labels, indexes, offsets
 
 
-@torch.compiler.disable(reason="lengths of flat and nested lists are data; padded ones can be compiled whole")  # type: ignore[no-untyped-call, untyped-decorator]
+# Lengths of flat and nested lists are data; padded ones can be compiled whole.
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def _in_groups(
     scores: Tensor, labels: Tensor, indexes: Tensor | None, offsets: Tensor | None
 ) -> tuple[list[PaddedLists], Tensor | None]:
@@ -460,9 +462,11 @@ def _score_values(scores: Tensor, name: str) -> Tensor:
     if scores.is_complex():
         raise TypeError(f"{name} must hold real numbers; got dtype {scores.dtype}.")
     scores = scores.detach()
-    if not scores.is_floating_point():
+    if scores.is_floating_point():
+        return scores if scores.dtype in _NATIVE else scores.float()
+    if scores.device.type == "mps" or scores.dtype == torch.uint64:
         return scores.to(working_dtype(scores.device))
-    return scores if scores.dtype in _NATIVE else scores.float()
+    return scores.long()  # float64 would tie some of those beyond 2^53
 
 
 def _label_values(labels: Tensor, name: str) -> Tensor:
@@ -480,7 +484,7 @@ def _refuse_beside_nested(given: Mapping[str, object]) -> None:
             )
 
 
-def _offsets(given: Mapping[str, Tensor]) -> Tensor:
+def offsets_of(given: Mapping[str, Tensor]) -> Tensor:
     """The offsets that these nested tensors share."""
     for name, tensor in given.items():
         if not tensor.is_nested or tensor.layout != torch.jagged or tensor.ndim != 2:

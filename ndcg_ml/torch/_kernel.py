@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -57,6 +57,20 @@ class Ranking:
     runs: Runs
 
 
+@dataclass(frozen=True)
+class Repeats:
+    """Which documents their query lists elsewhere too, one entry per slot."""
+
+    copy: Tensor
+    """All but one of a document: the first in the input that is ranked, or the first where none is."""
+    again: Tensor
+    """The ranked ones but the first in the ranking."""
+    tied: Tensor
+    """The second in the ranking, where its score ties with the first."""
+    unequal: Tensor
+    """A copy with another label than the one before."""
+
+
 def working_dtype(device: torch.device) -> torch.dtype:
     """float64, or float32 on devices that have no other."""
     return torch.float32 if device.type == "mps" else torch.float64
@@ -95,15 +109,25 @@ def evaluate(
     """
     judgements = judge(flavor, labels, listed)
     faults = dict(judgements.faults)
-    if doc_id is not None:
+    if doc_id is not None and flavor.duplicates == "raise":
         faults["repeated_ids"] = _repeated(layout, doc_id, listed)
     ranked = ranked_documents(flavor, judgements, retrieved)
     faults["nan_scores"] = scores.isnan() & ranked
     gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
     ranking = rank(flavor, layout, scores, ranked, gains.gain, doc_id)
+    credited = gains
+    if doc_id is not None and flavor.duplicates != "raise":
+        repeats = repeats_of(layout, doc_id, listed, labels, ranked, ranking)
+        faults["unequal_repeats"] = repeats.unequal
+        judgements = replace(judgements, judged=judgements.judged & ~repeats.copy)
+        if flavor.duplicates == "first":
+            credited = replace(gains, gain=torch.where(repeats.again, 0.0, gains.gain))
+            if flavor.ties == "average":
+                faults["tied_repeats"] = repeats.tied
     table = table_for(flavor, ks, layout, labels)
-    idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
-    gain = torch.where(ranking.ranked, layout.take(gains.gain, ranking.order), 0.0)
+    of_ranks = flavor.ideal in ("recall", "local")
+    idcg = ideal_dcg(flavor, ks, layout, judgements, credited if of_ranks else gains, ranked, ranking, table)
+    gain = torch.where(ranking.ranked, layout.take(credited.gain, ranking.order), 0.0)
     dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
     dcg = torch.where(too_short(flavor, ks, layout, ranked), 0.0, dcg)
     empty = ~(idcg > 0)
@@ -148,7 +172,8 @@ def rank(
     """Sort by score, tied documents by the tie rule."""
     # Slots that have no rank may stand anywhere, among tied documents too, since only ranked slots are counted.
     key = _comparable(flavor, scores)
-    key = torch.where(key == 0, 0.0, key)  # -0.0 ties with 0.0, for a radix sort too
+    if key.is_floating_point():
+        key = torch.where(key == 0, 0.0, key)  # -0.0 ties with 0.0, for a radix sort too
     second = None
     if flavor.ties == "last":
         second = layout.position.expand_as(key)
@@ -158,6 +183,8 @@ def rank(
         second = -gain
     elif flavor.ties == "docid":
         second = doc_id
+    elif flavor.ties == "docid_ascending" and doc_id is not None:
+        second = ~doc_id  # which has the reverse order, and unlike -doc_id no overflow
     if second is None:
         order = layout.order_by(key)
     else:
@@ -289,11 +316,39 @@ def _best_first(
 
 def _comparable(flavor: Flavor, scores: Tensor) -> Tensor:
     """The scores in the precision in which they count as equal."""
-    if not scores.is_floating_point():
-        scores = scores.to(working_dtype(scores.device))
     if flavor.score_dtype == "float32":
-        return scores.float()
+        return (scores if scores.is_floating_point() else scores.to(working_dtype(scores.device))).float()
     return scores
+
+
+def repeats_of(
+    layout: Layout, doc_id: Tensor, listed: Tensor, labels: Tensor, ranked: Tensor, ranking: Ranking
+) -> Repeats:
+    """The repeats of documents within a query, by their ids."""
+
+    def counted_by_id(order: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
+        """The slots by id, the counted ones first and else in this order; and which number they are of their id."""
+        order = layout.take(order, layout.order_by(layout.take(counted, order)))
+        order = layout.take(order, layout.order_by(layout.take(doc_id, order)))
+        ids, flags = layout.take(doc_id, order), layout.take(counted > 0, order)
+        runs = tied_runs(layout, ids, flags)
+        return order, torch.where(flags, runs.rank - runs.before, 0)
+
+    def in_place(flags: Tensor, order: Tensor) -> Tensor:
+        return layout.take(flags, order.argsort(-1))
+
+    by_input, number = counted_by_id(layout.order_by(torch.zeros_like(doc_id)), listed.int() + (listed & ranked).int())
+    label = layout.take(labels, by_input)
+    before = label.roll(1, -1)
+    unequal = (number > 1) & (label != before) & ~(label.isnan() & before.isnan())
+    by_rank, place = counted_by_id(ranking.order, ranked.int())
+    run = layout.take(in_place(ranking.runs.number, ranking.order), by_rank)
+    return Repeats(
+        copy=in_place(number > 1, by_input),
+        again=in_place(place > 1, by_rank),
+        tied=in_place((place == 2) & (run == run.roll(1, -1)), by_rank),
+        unequal=in_place(unequal, by_input),
+    )
 
 
 def _repeated(layout: Layout, doc_id: Tensor, listed: Tensor) -> Tensor:

@@ -1,26 +1,27 @@
 """What the metric keeps: sums over whole queries, or the rows of queries that arrive in pieces.
 
-The sums are computed by the NumPy kernel where the tensors are on the CPU, because it ranks several times faster than
-torch can sort, and otherwise by torch's own.
+The sums are those of the NumPy kernel where it takes the tensors (see ``_host``), and otherwise of torch's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.prepared import prepare
 from ndcg_ml.torch._faults import FAULTS, refuse
+from ndcg_ml.torch._host import on_host
 from ndcg_ml.torch._inputs import a_tensor, read_batch, refuse_other_device, refuse_unless_whole
 from ndcg_ml.torch._kernel import evaluate, working_dtype
 from ndcg_ml.torch._layout import Layout
+
+if TYPE_CHECKING:
+    from ndcg_ml._aggregate import Totals
 
 __all__ = [
     "Cutoffs",
@@ -82,9 +83,9 @@ def sums_of_batch(
     TypeError, ValueError
         As for ``ndcg_ml.torch.ndcg``; faults in data at which the host does not look are counted in `problems`.
     """
-    on_host = host_sums(flavor, ks, preds, target, indexes, mask)
-    if on_host is not None:
-        return on_host
+    found = on_host(flavor, ks, preds, target, mask=mask, indexes=indexes)
+    if found is not None:
+        return _of_totals(flavor, found), None if indexes is None else torch.from_numpy(found.ids.astype(np.int64))
     batch = read_batch(flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
     if batch is None:
         return None
@@ -101,9 +102,9 @@ def sums_of_rows(flavor: Flavor, ks: Cutoffs, rows: Rows) -> Sums:
     if rows.ids.numel() == 0:
         return no_sums(ks, rows.ids.device)
     if host_looks(rows.preds) and bool(rows.listed.all()):
-        on_host = host_sums(flavor, ks, rows.preds, rows.target, rows.ids, None)
-        if on_host is not None:
-            return on_host[0]
+        found = on_host(flavor, ks, rows.preds, rows.target, indexes=rows.ids)
+        if found is not None:
+            return _of_totals(flavor, found)
     batch = read_batch(flavor, rows.preds, rows.target, indexes=rows.ids)
     assert batch is not None
     return _on_device(flavor, ks, batch.layout, batch.scores, batch.labels, rows.listed[batch.rows])
@@ -124,68 +125,17 @@ def _on_device(flavor: Flavor, ks: Cutoffs, layout: Layout, scores: Tensor, labe
     )
 
 
-def host_sums(
-    flavor: Flavor, ks: Cutoffs, preds: Any, target: Any, indexes: Any, mask: Any
-) -> tuple[Sums, Tensor | None] | None:
-    """The sums of a batch that is on the CPU and in order, and the ids of its flat form, one per query.
-
-    None where it is not: on a device, nested, being compiled, or anything that would have to be refused. The torch
-    kernel takes over there, and refuses in its own words.
-    """
-    if torch.compiler.is_compiling() or not (_plain(preds) and _plain(target)):
-        return None
-    if preds.shape != target.shape or preds.ndim == 0 or preds.numel() == 0:
-        return None
-    flat = preds.ndim == 1
-    companion, other = (indexes, mask) if flat else (mask, indexes)
-    if other is not None or (flat and companion is None):
-        return None
-    if companion is not None:
-        if not _plain(companion) or companion.shape != preds.shape:
-            return None
-        if (companion.dtype == torch.bool) == flat or companion.is_floating_point():
-            return None
-    shape = (-1,) if flat else (-1, preds.shape[-1])
-    scores, labels = _array(preds).reshape(shape), _array(target).reshape(shape)
-    try:
-        if flat:
-            prepared = prepare(labels, qid=companion.numpy(), flavor=flavor, k=ks)
-        else:
-            given = None if companion is None else companion.numpy().reshape(shape)
-            prepared = prepare(labels, mask=given, flavor=flavor, k=ks)
-        totals = prepared.totals(scores)
-        ndcg, empty = totals.ndcg(flavor)
-        dcg, idcg = totals.in_units_of_gain()
-    except (TypeError, ValueError):
-        return None
-    counted = ~empty
-    averaged = np.where(counted, ndcg, 0.0) if flavor.empty == "skip" else ndcg
-    sums = (averaged, np.where(counted, dcg, 0.0), np.where(counted, idcg, 0.0))
-    ids = prepared.queries.groups.ids
+def _of_totals(flavor: Flavor, totals: Totals) -> Sums:
+    ndcg, empty = totals.ndcg(flavor)
+    dcg, idcg = totals.in_units_of_gain()
+    averaged = np.where(empty, 0.0, ndcg) if flavor.empty == "skip" else ndcg
+    sums = (averaged, np.where(empty, 0.0, dcg), np.where(empty, 0.0, idcg))
     return Sums(
         torch.as_tensor(len(ndcg)),
         torch.as_tensor(empty.sum(axis=0)),
         torch.zeros(len(FAULTS), dtype=torch.int64),
         *(torch.as_tensor(values.sum(axis=0)) for values in sums),
-    ), None if ids is None else torch.from_numpy(ids.astype(np.int64))
-
-
-def _plain(value: Any) -> bool:
-    return (
-        isinstance(value, Tensor)
-        and value.device.type == "cpu"
-        and not value.is_nested
-        and value.layout == torch.strided
-        and not value.is_complex()
     )
-
-
-def _array(tensor: Tensor) -> NDArray[Any]:
-    tensor = tensor.detach()
-    # NumPy has neither bfloat16 nor the 8-bit floats; float32 holds their values exactly.
-    exotic = tensor.is_floating_point() and tensor.dtype not in (torch.float16, torch.float32, torch.float64)
-    array: NDArray[Any] = (tensor.float() if exotic else tensor).resolve_neg().numpy()
-    return array
 
 
 # -- rows ------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What is different under ``torch.func``: vmapped tensors cannot be looked at, and nothing can be recomputed."""
+"""What is different in compiled code and under ``torch.func``, where tensors cannot be looked at."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-__all__ = ["any_of", "not_mapped", "recomputed"]
+__all__ = ["any_of", "nobody_watches", "not_mapped", "recomputed"]
+
+
+def nobody_watches() -> bool:
+    """Whether operations are only computed: no compiler, tracer, dispatch mode or transform has to see each of them."""
+    return not (
+        torch.compiler.is_compiling()
+        or torch._C._get_tracing_state() is not None
+        or torch._C._are_functorch_transforms_active()
+        or torch._C._len_torch_dispatch_stack()
+    )
 
 
 def any_of(counts: Tensor) -> bool:

@@ -15,8 +15,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from torch import Tensor
-from torchmetrics import Metric
-from torchmetrics.utilities.distributed import gather_all_tensors
+
+try:
+    from torchmetrics import Metric
+    from torchmetrics.utilities.distributed import gather_all_tensors
+except ImportError as error:
+    raise ImportError(
+        "ndcg_ml.torch.NDCG needs torchmetrics, which ndcg_ml.torch.ndcg and the losses do not. "
+        "Install it with: pip install 'ndcg_ml[torch]'"
+    ) from error
 
 from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor

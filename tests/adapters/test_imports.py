@@ -82,12 +82,7 @@ print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
 @pytest.mark.parametrize(
     ("room", "missing", "message"),
     [
-        (
-            "torch",
-            "torch",
-            "ndcg_ml.torch needs PyTorch and torchmetrics. Install them with: pip install 'ndcg_ml[torch]'",
-        ),
-        ("torch", "torchmetrics", "ndcg_ml.torch needs PyTorch and torchmetrics."),
+        ("torch", "torch", "ndcg_ml.torch needs PyTorch. Install it with: pip install 'ndcg_ml[torch]'"),
         ("sklearn", "sklearn", "ndcg_ml.sklearn needs scikit-learn. Install it with: pip install 'ndcg_ml[sklearn]'"),
     ],
 )
@@ -98,11 +93,44 @@ def test_a_missing_framework_names_its_extra(room, missing, message):
     assert "The above exception was the direct cause" in done.stderr
 
 
+def test_only_the_metric_needs_torchmetrics():
+    pytest.importorskip("torch")
+    code = """
+import sys
+sys.modules["torchmetrics"] = None
+import torch, ndcg_ml.torch as room
+from ndcg_ml.torch import ndcg, ApproxNDCGLoss
+scores, labels = torch.tensor([[0.3, 0.1]]), torch.tensor([[1, 0]])
+print(ndcg(scores, labels).item(), ApproxNDCGLoss()(scores, labels).item() < 1, {"NDCG", "ndcg"} <= set(dir(room)))
+for name in ("NDCG", "EpochWarning", "NDGC"):
+    try:
+        getattr(room, name)
+    except (AttributeError, ImportError) as error:
+        print(type(error).__name__, error)
+from ndcg_ml.torch.metric import NDCG
+"""
+    done = python(code)
+    needs = (
+        "ImportError ndcg_ml.torch.NDCG needs torchmetrics, which ndcg_ml.torch.ndcg and the losses do not. "
+        "Install it with: pip install 'ndcg_ml[torch]'"
+    )
+    unknown = "AttributeError module 'ndcg_ml.torch' has no attribute 'NDGC'"
+    assert done.stdout.splitlines() == ["1.0 True True", needs, needs, unknown], done.stderr
+    assert "ImportError: ndcg_ml.torch.NDCG needs torchmetrics" in done.stderr
+
+
+def test_torchmetrics_is_loaded_when_the_metric_is_first_used():
+    pytest.importorskip("torchmetrics")
+    loaded = "print('torchmetrics' in sys.modules)"
+    done = python(f"import sys; from ndcg_ml.torch import ndcg; {loaded}; from ndcg_ml.torch import NDCG; {loaded}")
+    assert done.stdout.split() == ["False", "True"], done.stderr
+
+
 @pytest.mark.parametrize("missing", ["click", "rich"])
 def test_the_command_says_what_it_needs(missing):
     done = python(f"import sys; sys.modules[{missing!r}] = None; from ndcg_ml.cli import main; main()")
     assert done.returncode == 1
-    assert "pip install 'ndcg_ml[demo]'" in done.stdout + done.stderr
+    assert "pip install 'ndcg_ml[cli]'" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -41,6 +41,7 @@ import ndcg_ml.torch
 import ndcg_ml.xgboost
 from ndcg_ml import Flavor, evaluate_batches, evaluate_part, ndcg_score
 from ndcg_ml.sklearn import QueryRanker, ndcg_scorer
+from ndcg_ml.torch._host import torch_kernel
 
 K = int | None | EllipsisType
 
@@ -189,18 +190,28 @@ def rows_of(case: Case) -> dict[str, torch.Tensor]:
     return {**tensors(case, padded=False), "indexes": torch.from_numpy(case.qid)}
 
 
-def torch_kernel_padded(case: Case) -> float:
+def torch_function_padded(case: Case) -> float:
     found = tensors(case, padded=True)
     of_queries = ndcg_ml.torch.ndcg(found["preds"], found["target"], mask=found["mask"], flavor=case.flavor, k=case.k)
     return mean_of_queries(of_queries, case)
 
 
-def torch_kernel_flat(case: Case) -> float:
+def torch_function_flat(case: Case) -> float:
     found = rows_of(case)
     of_queries = ndcg_ml.torch.ndcg(
         found["preds"], found["target"], indexes=found["indexes"], flavor=case.flavor, k=case.k
     )
     return mean_of_queries(of_queries, case)
+
+
+def torch_kernel_padded(case: Case) -> float:
+    with torch_kernel():
+        return torch_function_padded(case)
+
+
+def torch_kernel_flat(case: Case) -> float:
+    with torch_kernel():
+        return torch_function_flat(case)
 
 
 def mean_of_queries(ndcg: torch.Tensor, case: Case) -> float:
@@ -317,11 +328,12 @@ WEIGHED = {
 }  # fmt: skip
 OF_JUDGED = {lightgbm_feval, lightgbm_stopping, xgboost_eval, catboost_eval, query_ranker}
 OF_FINITE_SCORES = {xgboost_callback, scorer, scorer_routed, scorer_of_column, query_ranker}
-OF_MACRO = {torch_kernel_padded, torch_kernel_flat}
+OF_MACRO = {torch_function_padded, torch_function_flat, torch_kernel_padded, torch_kernel_flat}
 OF_ORDINARY_SUMS = {torch_padded, torch_flat, torch_split}
 ROUTES: list[Callable[[Case], float]] = [
     dense, group, mask, qid, prepared, table, stream, parts,
-    torch_padded, torch_flat, torch_split, torch_kernel_padded, torch_kernel_flat,
+    torch_padded, torch_flat, torch_split,
+    torch_function_padded, torch_function_flat, torch_kernel_padded, torch_kernel_flat,
     lightgbm_feval, lightgbm_stopping, lightgbm_eval_metric, xgboost_eval, xgboost_callback, catboost_eval,
     scorer, scorer_routed, scorer_of_column, query_ranker,
 ]  # fmt: skip

@@ -280,7 +280,7 @@ class TestEntry:
         done = self.run(f"import sys; sys.modules[{missing!r}] = None; from ndcg_ml.cli import main; main()")
         assert done.returncode == 1
         assert done.stderr.strip() == (
-            f"The ndcg-ml command needs {missing}, which is not installed. Install it with: pip install 'ndcg_ml[demo]'"
+            f"The ndcg-ml command needs {missing}, which is not installed. Install it with: pip install 'ndcg_ml[cli]'"
         )
 
     @pytest.mark.parametrize("missing", ["torch", "lightgbm", "sklearn", "matplotlib"])

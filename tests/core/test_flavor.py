@@ -245,7 +245,18 @@ def test_presets_are_listed_and_say_where_they_come_from():
     assert set(PRESETS) == set(MIRRORS)
     assert {"sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval"} <= set(PRESETS)
     assert {"burges2005", "jarvelin2002"} <= set(PRESETS)
-    first = {"pytrec_eval": "trec_eval", "ir_measures": "trec_eval", "letor4": "letor3", "spark": "recbole"}
+    first = {
+        **dict.fromkeys(("pytrec_eval", "ir_measures", "mteb", "beir", "flagembedding"), "trec_eval"),
+        **dict.fromkeys(("spark", "rectools_achievable", "replay"), "recbole"),
+        "letor4": "letor3",
+        "autorag": "mlflow",
+        "opensearch": "quepid_cut",
+        "implicit": "pyg",
+        "cornac": "pyg",
+        "pyltr": "fastrank",
+        "keras_rs": "tensorflow_ranking",
+        "flaml": "sklearn",
+    }
     for name, flavor in PRESETS.items():
         mirror = MIRRORS[name]
         assert flavor == Flavor.preset(name) == Flavor(**mirror.switches)
@@ -259,6 +270,27 @@ def test_presets_are_listed_and_say_where_they_come_from():
     assert "also" not in Flavor.preset("mslr").describe()
     with pytest.raises(TypeError):
         PRESETS["mine"] = Flavor()
+
+
+def test_an_alias_is_the_flavor_of_the_preset_that_it_names():
+    aliases = {name: mirror.alias_of for name, mirror in MIRRORS.items() if mirror.alias_of}
+    assert aliases == {
+        **dict.fromkeys(("mteb", "beir", "flagembedding"), "pytrec_eval"),
+        "cornac": "pyg",
+        "flaml": "sklearn",
+    }
+    for name, target in aliases.items():
+        flavor = Flavor.preset(name)
+        assert flavor == Flavor.preset(target) == Flavor.parse(name)
+        assert MIRRORS[name].switches == MIRRORS[target].switches
+        # one flavor has one name, in logs as in its text, whichever preset it was made from
+        assert flavor.metric_name == Flavor.preset(target).metric_name
+        assert flavor.short_text == Flavor.preset(target).short_text
+        assert f"also       {name}: {MIRRORS[name].library} (an alias of {target})" in flavor.describe()
+    assert "alias" not in Flavor.preset("ranx").describe()
+
+
+def test_an_unknown_preset_is_refused():
     with pytest.raises(ValueError, match="must be the name of a preset, one of 'sklearn'.*Did you mean 'catboost'"):
         Flavor.preset("catbost")
     with pytest.raises(TypeError, match="must be the name of a preset"):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
-from oracle import Answer, Document, NothingToAverageError, oracle, oracle_overall
+from oracle import Answer, Document, NothingToAverageError, TiedRepeatError, oracle, oracle_overall
 from strategies import Problem, flavors, problems
 
 import ndcg_ml._kernel
@@ -62,7 +62,12 @@ def well_conditioned(answer: Answer) -> bool:
 
 
 def check(flavor: Flavor, problem: Problem, k: Any = ...) -> None:
-    answers = [oracle(flavor, query, k) for query in problem.queries]
+    try:
+        answers = [oracle(flavor, query, k) for query in problem.queries]
+    except TiedRepeatError:
+        with pytest.raises(ValueError, match=r"must not tie a document with its own repeat under ties='average'"):
+            evaluate(flavor=flavor, k=k, **problem.flat(flavor))
+        return
     if any(not well_conditioned(a) for a in answers):
         reject()
     arguments = problem.flat(flavor)
@@ -95,7 +100,15 @@ def check(flavor: Flavor, problem: Problem, k: Any = ...) -> None:
 @given(st.data())
 def test_every_flavor_equals_the_oracle(data: st.DataObject) -> None:
     flavor = data.draw(flavors())
-    check(flavor, data.draw(problems(flavor)))
+    check(flavor, data.draw(problems(flavor, repeats=True)))
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_documents_that_are_listed_twice(data: st.DataObject) -> None:
+    flavor = data.draw(flavors(gains=("linear",), duplicates=data.draw(st.sampled_from(["first", "count"]))))
+    few = st.integers(0, 3).map(float)
+    check(flavor, data.draw(problems(flavor, scores=few, repeats=True)))
 
 
 @settings(max_examples=50)
@@ -104,7 +117,7 @@ def test_every_flavor_equals_the_oracle(data: st.DataObject) -> None:
 def test_every_path_inside_equals_the_oracle(name: str, data: st.DataObject) -> None:
     flavor = data.draw(flavors())
     with forced(PATHS[name]):
-        check(flavor, data.draw(problems(flavor, min_queries=2)))
+        check(flavor, data.draw(problems(flavor, min_queries=2, repeats=True)))
 
 
 @settings(max_examples=120)

@@ -139,6 +139,25 @@ NO_RECORDED_VALUES = {
     "jarvelin2002": "a paper",
     "elasticsearch": "from the source alone",
     "torchmetrics_error": "live: it raises or is torchmetrics",
+    **dict.fromkeys(
+        (
+            *("mlflow", "llama_index", "haystack", "phoenix", "vespa", "trulens", "azure_ai_evaluation", "autorag"),
+            *("opensearch", "mteb", "beir", "flagembedding", "pyg", "torchrec", "ignite", "tfma", "evidently"),
+            *("rectools", "rectools_achievable", "lenskit", "replay", "transformers4rec", "librecommender", "elliot"),
+            *(
+                "cornac",
+                "implicit",
+                "fastrank",
+                "pyltr",
+                "rank_metrics",
+                "rank_metrics_log2",
+                "mlnet",
+                "keras_rs",
+                "flaml",
+            ),
+        ),
+        "compared once, as the entry says",
+    ),
 }
 
 

@@ -1,14 +1,24 @@
-"""The recorded losses of other libraries, and one thread."""
+"""The two kernels of the metric, the recorded losses of other libraries, and one thread."""
 
 from __future__ import annotations
 
 import gzip
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+
+@pytest.fixture(scope="module", params=["host", "torch"])
+def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Both ways to a number: the NumPy kernel that serves CPU tensors, and the torch kernel that serves devices."""
+    from ndcg_ml.torch._host import torch_kernel
+
+    with torch_kernel() if request.param == "torch" else nullcontext():
+        yield request.param
 
 
 @pytest.fixture(scope="module")

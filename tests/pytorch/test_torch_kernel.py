@@ -1,4 +1,7 @@
-"""The torch kernel against the NumPy one, over drawn problems and drawn flavors, and what only tensors can do."""
+"""The torch kernel against the NumPy one, over drawn problems and drawn flavors, and what only tensors can do.
+
+Everything is run twice: by the torch kernel, and by the NumPy one as ``ndcg`` uses it for plain tensors on the CPU.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,20 @@ pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
 import math
-import sys
-from importlib import import_module
 
 import numpy as np
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ndcg_ml import Flavor, evaluate
+from ndcg_ml.prepared import prepare
 from ndcg_ml.torch import ndcg
+from ndcg_ml.torch._kernel import evaluate as evaluate_tensors
 
+pytestmark = pytest.mark.usefixtures("kernel")
 LEAST = math.ldexp(1.0, -1060)  # a subnormal float64
 
 
@@ -49,11 +54,12 @@ def flavors(draw):
         short_lists=draw(st.sampled_from(["score", "score", "zero"])),
         recall_depth=draw(st.sampled_from([None, 1, 2, 3, 50])) if ideal == "recall" else None,
         max_grade=4.0 if ideal == "max" else draw(st.sampled_from([None, 4.0])),
-        ties=draw(st.sampled_from(["average", "first", "last", "best", "worst", "docid"])),
+        ties=draw(st.sampled_from(["average", "first", "last", "best", "worst", "docid", "docid_ascending"])),
         empty=draw(st.sampled_from([0.0, 1.0, math.nan])),
         negative=draw(st.sampled_from(["zero", "drop"] if isinstance(gain, tuple) else ["zero", "drop", "allow"])),
         unjudged=draw(st.sampled_from(["zero", "condense"])),
         score_dtype=draw(st.sampled_from(["float64", "float32"])),
+        duplicates=draw(st.sampled_from(["raise", "raise", "first", "count"])),
     )
 
 
@@ -100,6 +106,59 @@ def both(flavor, problem, ks):
         p["y"], p["s"], flavor=flavor, k=ks, mask=p["mask"], retrieved=p["retrieved"], doc_id=p["doc_id"]
     ).per_query.ndcg
     return torch.stack([got[k] for k in ks], dim=-1).numpy(), want
+
+
+@st.composite
+def repeating(draw):
+    """Documents that a query lists more than once, also beside slots without a document."""
+    flavor = draw(flavors()).replace(duplicates=draw(st.sampled_from(["first", "count"])))
+    problem = draw(problems(flavor))
+    shape = problem["y"].shape
+    ids = st.lists(st.integers(-1, shape[1] - 2), min_size=shape[1], max_size=shape[1])
+    problem["doc_id"] = np.array([draw(ids) for _ in range(shape[0])])
+    for row, its in enumerate(problem["doc_id"]):
+        first = {each: at for at, each in reversed(list(enumerate(its.tolist())))}
+        problem["y"][row] = problem["y"][row][[first[each] for each in its.tolist()]]
+    return flavor, problem, draw(st.sampled_from([[None, 1, 3, 20], [2], [None]]))
+
+
+def flat(problem):
+    """The same with one row per document, those of a query apart."""
+    shape = problem["y"].shape
+    order = np.arange(problem["y"].size).reshape(shape).T.ravel()
+    keep = order if problem["mask"] is None else order[problem["mask"].ravel()[order]]
+    one = {
+        name: None if problem[name] is None else problem[name].ravel()[keep]
+        for name in ("y", "s", "retrieved", "doc_id")
+    }
+    return {**one, "qid": np.repeat(np.arange(shape[0])[:, None], shape[1], axis=1).ravel()[keep]}
+
+
+def named(p):
+    return {"y_true": p["y"], "y_score": p["s"], **{name: p[name] for name in ("qid", "retrieved", "doc_id")}}
+
+
+@settings(deadline=None, max_examples=200)
+@given(repeating())
+def test_repeated_documents_are_those_of_the_numpy_kernel(case):
+    flavor, problem, ks = case
+    p = flat(problem)
+    try:
+        got, want = both(flavor, problem, ks)
+    except ValueError:
+        for call in (lambda: both(flavor, problem, ks), lambda: evaluate(flavor=flavor, **named(p))):
+            with pytest.raises(ValueError, match="must not tie a document with its own repeat"):
+                call()
+        return
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    if p["y"].size == 0:
+        return
+    got = ndcg(
+        tensor(p["s"]), tensor(p["y"]), flavor=flavor, k=ks, indexes=tensor(p["qid"]),
+        retrieved=tensor(p["retrieved"]), doc_id=tensor(p["doc_id"]),
+    )  # fmt: skip
+    rows = list(dict.fromkeys(p["qid"].tolist()))
+    np.testing.assert_allclose(torch.stack([got[k] for k in ks], -1).numpy(), want[rows], rtol=1e-12, atol=1e-12)
 
 
 @settings(deadline=None, max_examples=300)
@@ -315,8 +374,9 @@ def test_half_precision_scores_tie_in_their_own_precision(dtype):
     assert got.item() == ndcg(torch.tensor([[1.0, 1.0, 0.5]]), labels).item() != ndcg(scores, labels).item()
 
 
-def test_integer_scores_beyond_float32_are_told_apart_unless_the_flavor_says_otherwise():
-    scores, labels = torch.tensor([[2**40, 2**40 + 1]]), torch.tensor([[0, 1]])
+@pytest.mark.parametrize("large", [2**40, 2**53, -(2**63)])
+def test_integer_scores_beyond_a_floats_precision_are_told_apart_unless_the_flavor_says_otherwise(large):
+    scores, labels = torch.tensor([[large, large + 1]]), torch.tensor([[0, 1]])
     assert ndcg(scores, labels).item() == 1.0
     assert ndcg(scores, labels, flavor=Flavor(score_dtype="float32")).item() < 1.0
 
@@ -346,45 +406,77 @@ def test_no_gradient_is_kept():
     assert not ndcg(scores, torch.ones(2, 3)).requires_grad
 
 
-# -- compiled --------------------------------------------------------------------------------------------------------
+# -- which kernel ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "flavor",
-    [
-        Flavor(gain="exponential", ideal="global"),
-        Flavor(gain=(0, 1, 3, 7), ideal="recall", recall_depth=3, ties="worst", discount="jarvelin"),
-        Flavor(ideal="local", unjudged="zero", negative="drop"),
-        Flavor(ideal="max", max_grade=3, ties="last", empty="raise", score_dtype="float32"),
-        Flavor(ideal="given", ideal_depth="retrieved", gain=(0, 1), off_table="zero", short_lists="zero"),
-        "ndcg@3[gain=exponential]",
-    ],
-    ids=lambda flavor: getattr(flavor, "ideal", flavor),
-)
-def test_padded_form_compiles_without_a_graph_break(flavor):
+class Subclass(torch.Tensor):
+    """A tensor that may be more than its numbers."""
+
+
+def jagged(*lists):
+    return torch.nested.nested_tensor([torch.tensor(part) for part in lists], layout=torch.jagged)
+
+
+SCORES, LABELS = torch.tensor([[0.3, 0.1, 0.2]]), torch.tensor([[0.0, 2.0, 1.0]])
+PLAIN = {
+    "padded": lambda: ndcg(SCORES, LABELS),
+    "masked": lambda: ndcg(SCORES, LABELS, mask=LABELS >= 0),
+    "flat": lambda: ndcg(SCORES[0], LABELS[0], indexes=torch.tensor([4, 4, 4])),
+    "jagged": lambda: ndcg(jagged([0.3, 0.1, 0.2], []), jagged([0.0, 2.0, 1.0], [])),
+    "bfloat16": lambda: ndcg(SCORES.bfloat16(), LABELS.bfloat16()),
+    "parameter": lambda: ndcg(torch.nn.Parameter(SCORES), LABELS.int()),
+    "negated view": lambda: ndcg(torch._neg_view(-SCORES), LABELS),
+    "every argument": lambda: ndcg(
+        SCORES, LABELS, k=[1, None], mask=LABELS >= 0, retrieved=LABELS >= 0, doc_id=torch.arange(3)[None]
+    )[None],
+    "no gradient": lambda: ndcg(SCORES.clone().requires_grad_() * 1, LABELS),
+}
+WATCHED = {
+    "vmap": lambda: torch.func.vmap(ndcg)(SCORES[None], LABELS[None]),
+    "inside a transform": lambda: torch.func.vmap(lambda _: ndcg(SCORES, LABELS).expand(1))(SCORES[:, :1]),
+    "compiled": lambda: torch.compile(ndcg, backend="eager")(SCORES, LABELS),
+    "traced": lambda: torch.jit.trace(ndcg, (SCORES * 0, LABELS), check_trace=False)(SCORES, LABELS),
+    "dispatched": lambda: dispatched(ndcg, SCORES, LABELS),
+    "subclass": lambda: ndcg(SCORES.as_subclass(Subclass), LABELS),
+}
+WANT = ndcg(SCORES, LABELS).item()
+
+
+def dispatched(function, *arguments):
+    with Largest():
+        return function(*arguments)
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("case", [*PLAIN, *WATCHED])
+def test_plain_tensors_on_the_cpu_go_to_the_numpy_kernel_and_nothing_else(case, kernel, monkeypatch):
+    calls = []
+
+    def prepared(*arguments, **settings):
+        calls.append("host")
+        return prepare(*arguments, **settings)
+
+    def evaluated(*arguments):
+        calls.append("torch")
+        return evaluate_tensors(*arguments)
+
+    monkeypatch.setattr("ndcg_ml.torch._host.prepare", prepared)
+    if case != "compiled":  # which would not see through it
+        monkeypatch.setattr("ndcg_ml.torch.functional.evaluate", evaluated)
     torch._dynamo.reset()
-    compiled = torch.compile(ndcg, fullgraph=True, backend="aot_eager")
-    generator = torch.Generator().manual_seed(1)
-    for width in (4, 7):
-        scores = torch.randint(0, 4, (5, width), generator=generator).float()
-        labels = torch.randint(0, 4, (5, width), generator=generator)
-        labels[:, 0] = 1
-        mask = torch.rand(5, width, generator=generator) < 0.7
-        mask[:, 0] = True
-        got = compiled(scores, labels, flavor=flavor, k=[None, 2], mask=mask)
-        want = ndcg(scores, labels, flavor=flavor, k=[None, 2], mask=mask)
-        for k in (None, 2):
-            torch.testing.assert_close(got[k], want[k], rtol=1e-12, atol=1e-12)
+    got = (PLAIN | WATCHED)[case]()
+    assert got.flatten()[0].item() == pytest.approx(WANT, rel=1e-12)
+    assert got.dtype == torch.float64
+    want = {kernel} if case in PLAIN else {"torch"}
+    assert set(calls) == (want if case != "compiled" else set())
 
 
-def test_compiled_code_says_nan_where_eager_code_raises():
-    torch._dynamo.reset()
-    compiled = torch.compile(ndcg, fullgraph=True, backend="aot_eager")
-    scores = torch.tensor([[1.0, 2.0], [math.nan, 1.0], [1.0, 2.0], [1.0, 2.0]])
-    labels = torch.tensor([[0.0, 1.0], [0.0, 1.0], [-1.0, 1.0], [0.0, 0.0]])
-    got = compiled(scores, labels, flavor=Flavor(empty="raise"))
-    assert got.isnan().tolist() == [False, True, True, True]
-    assert got[0] == 1.0
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.*torch.jit:DeprecationWarning")
+def test_a_number_worked_out_by_numpy_is_never_a_constant_of_a_trace():
+    traced = torch.jit.trace(ndcg, (SCORES, LABELS), check_trace=False)
+    assert traced(-SCORES, LABELS).item() == pytest.approx(ndcg(-SCORES, LABELS).item(), rel=1e-12)
+    with pytest.raises(RuntimeError, match="tracing tensor"):  # which looks for refused data
+        make_fx(lambda scores, labels: ndcg(scores, labels))(SCORES, LABELS)
 
 
 # -- refusals --------------------------------------------------------------------------------------------------------
@@ -459,12 +551,3 @@ def test_documents_of_two_queries_may_share_an_id():
     flavor, ids = Flavor(ties="docid"), torch.tensor([5, 6, 5])
     got = ndcg(torch.zeros(3), torch.tensor([1, 0, 1]), flavor=flavor, indexes=torch.tensor([0, 0, 1]), doc_id=ids)
     assert got.tolist() == pytest.approx([1 / math.log2(3), 1.0])
-
-
-@pytest.mark.parametrize("missing", ["torch", "torchmetrics"])
-def test_without_the_framework_the_error_says_what_to_install(monkeypatch, missing):
-    for name in [name for name in sys.modules if name.startswith("ndcg_ml.torch")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ImportError, match=r"pip install 'ndcg_ml\[torch\]'"):
-        import_module("ndcg_ml.torch")

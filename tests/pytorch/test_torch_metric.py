@@ -28,18 +28,10 @@ from torchmetrics.wrappers import BootStrapper
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml.torch import NDCG, EpochWarning, ndcg
 
+pytestmark = pytest.mark.usefixtures("kernel")
 running = pytest.mark.filterwarnings("ignore::ndcg_ml.torch.EpochWarning")  # computes while the epoch goes on
 
 GENERATOR = torch.Generator().manual_seed(5)
-
-
-@pytest.fixture(autouse=True, scope="module", params=["host", "device"])
-def kernel(request):
-    """Both ways to the sums: the NumPy kernel that serves CPU tensors, and the torch kernel that serves devices."""
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "device":
-            patch.setattr("ndcg_ml.torch._state.host_sums", lambda *_: None)
-        yield request.param
 
 
 def batches(n_batches, size=4, width=6):

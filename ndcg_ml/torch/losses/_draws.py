@@ -47,7 +47,8 @@ def _drawn(shape: tuple[int, ...], like: Tensor, generator: torch.Generator | No
     return drawn
 
 
-@torch.compiler.disable(reason="a torch.Generator cannot be part of a graph; without one (generator=None) it is whole")  # type: ignore[no-untyped-call, untyped-decorator]
+# A torch.Generator cannot be part of a graph; without one (generator=None) the graph is whole.
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def _from_generator(
     shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype, device: torch.device
 ) -> Tensor:

@@ -1,0 +1,75 @@
+"""Quantiles of the normal and of Student's t distribution, by the standard library alone."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from statistics import NormalDist
+
+__all__ = ["normal_cdf", "normal_quantile", "t_quantile"]
+
+_NORMAL = NormalDist()
+# From here on the series in 1/dof is right to 13 digits; below, the closed form has few terms.
+_MANY = 1000
+
+
+def normal_cdf(z: float) -> float:
+    """The probability that a standard normal variable is below z."""
+    return math.erfc(-z / math.sqrt(2)) / 2  # NormalDist().cdf subtracts, and loses the digits of a small one
+
+
+def normal_quantile(probability: float) -> float:
+    """The z that a standard normal variable is below with this probability, between 0 and 1."""
+    return _NORMAL.inv_cdf(probability)
+
+
+@lru_cache(maxsize=1024)
+def t_quantile(confidence: float, dof: int) -> float:
+    """The t that |T| is below with this probability, for a variable T of Student's t distribution.
+
+    Parameters
+    ----------
+    confidence : float
+        Above 0 and below 1.
+    dof : int
+        Degrees of freedom, 1 or more.
+
+    Notes
+    -----
+    Up to 1 000 degrees of freedom: the root of the distribution function, a finite sum in the angle arctan(t/sqrt(dof))
+    (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4), by bisection. Beyond:
+    their series in 1/dof, 26.7.5.
+    """
+    if dof > _MANY:
+        z = _NORMAL.inv_cdf((1 + confidence) / 2) if confidence < 0.5 else -_NORMAL.inv_cdf((1 - confidence) / 2)
+        square = z * z
+        terms = (
+            (square + 1) / 4,
+            ((5 * square + 16) * square + 3) / 96,
+            (((3 * square + 19) * square + 17) * square - 15) / 384,
+            ((((79 * square + 776) * square + 1482) * square - 1920) * square - 945) / 92160,
+        )
+        return z + z * math.fsum(term / float(dof) ** power for power, term in enumerate(terms, start=1))
+    low, high = 0.0, math.pi / 2
+    while True:
+        angle = (low + high) / 2
+        if not low < angle < high:
+            return math.sqrt(dof) * math.tan(angle)
+        if _inside(angle, dof) < confidence:
+            low = angle
+        else:
+            high = angle
+
+
+def _inside(angle: float, dof: int) -> float:
+    """The probability that |T| is below sqrt(dof) tan(angle)."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = dof % 2
+    if dof == 1:
+        return 2 * angle / math.pi
+    term = cosine if odd else 1.0
+    total = term
+    for i in range(2 + odd, dof - 1, 2):
+        term *= (i - 1) / i * cosine * cosine
+        total += term
+    return 2 / math.pi * (angle + sine * total) if odd else sine * total

@@ -1,0 +1,361 @@
+"""The candidates of a search, by query: what arrives from other processes, against a loop by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("sklearn")
+
+import math
+import pickle
+
+import numpy as np
+import sklearn
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    GroupShuffleSplit,
+    HalvingGridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    cross_validate,
+)
+from sklearn.tree import DecisionTreeRegressor
+
+from ndcg_ml import Flavor, evaluate
+from ndcg_ml._paired import paired
+from ndcg_ml.sklearn import SimplestWithinNoise, ndcg_scorer, paired_search
+
+DEPTHS = [1, 2, 3, 4, 6]
+FLAVOR = Flavor.preset("lightgbm", k=5)
+
+
+@pytest.fixture(autouse=True)
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(2, 14, 50)
+    qid = np.repeat([f"q{i}" for i in rng.permutation(50)], sizes)
+    X = rng.normal(size=(sizes.sum(), 4))
+    y = np.clip(np.round(X[:, 0] + rng.normal(size=len(X))), 0, 3).astype(int)
+    y[qid == "q3"] = 0  # an empty query
+    shuffled = rng.permutation(len(X))
+    return X[shuffled], y[shuffled], qid[shuffled]
+
+
+def tree(**params):
+    return DecisionTreeRegressor(random_state=0, **params)
+
+
+def fitted(problem, scorer, kind=GridSearchCV, grid=None, **options):
+    X, y, qid = problem
+    options.setdefault("cv", GroupKFold(4))
+    search = kind(tree(), {"max_depth": DEPTHS} if grid is None else grid, scoring=scorer, **options)
+    return search.fit(X, y, groups=qid)
+
+
+def by_hand(problem, params, flavor=FLAVOR, cv=None):
+    """NDCG of each query, out of fold, in the order of the sorted ids."""
+    X, y, qid = problem
+    found = {}
+    for train, test in (cv or GroupKFold(4)).split(X, y, qid):
+        scores = tree(**params).fit(X[train], y[train]).predict(X[test])
+        table = evaluate(y[test], scores, qid=qid[test], flavor=flavor).per_query
+        for query, value in zip(table.qid.tolist(), table.ndcg.tolist(), strict=True):
+            found.setdefault(query, []).append(value)
+    return np.array([np.mean(found[query]) for query in sorted(found)])
+
+
+def assert_as_by_hand(result, problem, **options):
+    values = [by_hand(problem, each.params, **options) for each in result.candidates]
+    assert result.n_queries == len(values[0])
+    assert [each.value for each in result.candidates] == sorted(
+        (each.value for each in result.candidates), reverse=True
+    )
+    for each, value in zip(result.candidates, values, strict=True):
+        expected = paired(values[0], value)
+        assert each.value == pytest.approx(value.mean(), abs=1e-12)
+        assert each.difference == pytest.approx(expected.difference, abs=1e-12)
+        assert each.standard_error == pytest.approx(expected.standard_error, abs=1e-12)
+        assert each.interval.low == pytest.approx(expected.interval().low, abs=1e-12)
+        assert each.within_noise == (-expected.difference <= expected.standard_error + 1e-12)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("return_train_score", [False, True])
+def test_a_grid_is_compared_as_by_hand(problem, n_jobs, return_train_score):
+    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    search = fitted(problem, scorer, n_jobs=n_jobs, return_train_score=return_train_score)
+    assert len(scorer.kept) == 4 * len(DEPTHS)
+    result = paired_search(search, seed=0)
+    assert_as_by_hand(result, problem)
+    assert {each.row for each in result.candidates} == set(range(len(DEPTHS)))
+    assert all(search.cv_results_["params"][each.row] == each.params for each in result.candidates)
+    assert result.best.difference == 0 == result.best.standard_error
+    assert result.best.within_noise
+    assert not result.candidates[-1].within_noise
+    assert result.candidates[-1].p_value < 0.05 < 1 == result.best.p_value
+    assert result.failed == ()
+
+
+@pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
+def test_other_backends_bring_the_queries_too(problem, backend):
+    joblib = pytest.importorskip("joblib")
+    with joblib.parallel_backend(backend, n_jobs=2):
+        search = fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True))
+    assert_as_by_hand(paired_search(search), problem)
+
+
+def test_a_random_search_several_cutoffs_and_their_refit(problem):
+    scorer = ndcg_scorer(FLAVOR, k=(1, 5), keep_queries=True)
+    grid = {"max_depth": DEPTHS, "min_samples_leaf": [1, 5, 20]}
+    search = fitted(problem, scorer, RandomizedSearchCV, grid, n_iter=6, random_state=0, n_jobs=2, refit="ndcg_at_5")
+    assert_as_by_hand(paired_search(search), problem)
+    assert_as_by_hand(paired_search(search, metric="ndcg_at_1"), problem, flavor=FLAVOR.replace(k=1))
+    with pytest.raises(
+        ValueError, match="metric must be one of the search's scores, 'ndcg_at_1', 'ndcg_at_5'; got 'x'"
+    ):
+        paired_search(search, metric="x")
+
+
+def test_a_dict_of_scorers_keeps_the_queries_of_each(problem):
+    scoring = {"five": ndcg_scorer(FLAVOR, keep_queries=True), "one": ndcg_scorer("sklearn@1", keep_queries=True)}
+    search = fitted(problem, scoring, n_jobs=2, refit="five")
+    assert_as_by_hand(paired_search(search), problem)
+    assert_as_by_hand(paired_search(search, metric="one"), problem, flavor="sklearn@1")
+    with pytest.raises(ValueError, match="metric must be one of the search's scores, 'five', 'one'; got 'two'"):
+        paired_search(search, metric="two")
+    simplest = SimplestWithinNoise(scoring["one"], "max_depth", metric="one")
+    expected = paired_search(search, metric="one").candidates
+    chosen = fitted(problem, scoring, refit=simplest).best_params_
+    assert chosen["max_depth"] == min(each.params["max_depth"] for each in expected if each.within_noise)
+
+
+def test_of_a_halving_search_the_last_iteration_is_compared(problem):
+    search = fitted(
+        problem,
+        ndcg_scorer(FLAVOR, keep_queries=True),
+        HalvingGridSearchCV,
+        {"min_samples_leaf": [1, 3, 10, 20, 30, 40]},
+        resource="max_depth",
+        min_resources=2,
+        max_resources=6,
+        factor=2,
+        n_jobs=2,
+    )
+    result = paired_search(search)
+    last = search.cv_results_["iter"] == max(search.cv_results_["iter"])
+    assert {each.row for each in result.candidates} == set(np.flatnonzero(last).tolist())
+    assert len(result.candidates) > 1
+    assert_as_by_hand(result, problem)
+
+
+def test_a_query_that_several_splits_test_counts_once(problem):
+    cv = GroupShuffleSplit(6, test_size=0.4, random_state=0)
+    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True), cv=cv, n_jobs=2))
+    assert_as_by_hand(result, problem, cv=cv)
+    assert result.n_queries < 51
+
+
+def test_queries_that_the_flavor_skips_are_left_out(problem):
+    scorer = ndcg_scorer(FLAVOR.replace(empty="skip"), keep_queries=True)
+    result = paired_search(fitted(problem, scorer))
+    expected = by_hand(problem, result.best.params, FLAVOR.replace(empty="skip"))
+    assert result.n_queries == np.isfinite(expected).sum() < 50
+    assert result.best.value == pytest.approx(np.nanmean(expected), abs=1e-12)
+
+
+def test_rows_of_two_dimensional_labels_are_queries():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 6))
+    Y = np.clip(np.round(X + rng.normal(size=X.shape)), 0, 3)
+    scorer = ndcg_scorer("sklearn@3", keep_queries=True)
+    search = GridSearchCV(Ridge(), {"alpha": [0.1, 1e5]}, scoring=scorer, cv=KFold(4), n_jobs=2).fit(X, Y)
+    result = paired_search(search)
+    scores = np.empty_like(Y)
+    for train, test in KFold(4).split(X):
+        scores[test] = Ridge(alpha=result.best.params["alpha"]).fit(X[train], Y[train]).predict(X[test])
+    assert result.best.value == pytest.approx(evaluate(Y, scores, flavor="sklearn@3").value, abs=1e-12)
+    assert result.n_queries == 40
+
+
+# -- the simplest within noise --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_refit_chooses_the_simplest_within_noise(problem, n_jobs):
+    candidates = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True))).candidates
+    near = [each.params["max_depth"] for each in candidates if each.within_noise]
+    assert 1 < len(near) < len(DEPTHS)
+    for simplicity, expected in (
+        ("max_depth", min(near)),
+        (["max_depth"], min(near)),
+        (lambda params: -params["max_depth"], max(near)),
+        (lambda params: 0, near[0]),  # all are as simple: the best
+    ):
+        scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+        search = fitted(problem, scorer, refit=SimplestWithinNoise(scorer, simplicity), n_jobs=n_jobs)
+        assert search.best_params_ == {"max_depth": expected}
+        assert search.best_estimator_.max_depth == expected
+
+
+def test_several_parameters_decide_in_turn(problem):
+    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    grid = {"max_depth": [3, 4], "min_samples_leaf": [1, 2, 3]}
+    search = fitted(problem, scorer, grid=grid, refit=SimplestWithinNoise(scorer, ("max_depth", "min_samples_leaf")))
+    near = [each.params for each in paired_search(search).candidates if each.within_noise]
+    assert search.best_params_ == min(near, key=lambda params: (params["max_depth"], params["min_samples_leaf"]))
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_in_nested_cross_validation_each_search_sees_its_own_queries(problem, n_jobs):
+    X, y, qid = problem
+    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    inner = GridSearchCV(
+        tree(),
+        {"max_depth": DEPTHS},
+        scoring=scorer,
+        cv=GroupKFold(3),
+        refit=SimplestWithinNoise(scorer, "max_depth"),
+    )
+    outer = cross_validate(
+        inner, X, y, scoring=ndcg_scorer(FLAVOR), cv=GroupKFold(3), params={"groups": qid}, n_jobs=n_jobs,
+        return_estimator=True,
+    )  # fmt: skip
+    for search, (train, _) in zip(outer["estimator"], GroupKFold(3).split(X, y, qid), strict=True):
+        alone = clone(inner).fit(X[train], y[train], groups=qid[train])
+        assert search.best_params_ == alone.best_params_
+
+
+# -- what goes wrong ------------------------------------------------------------------------------------------------
+
+
+class Fails(RegressorMixin, BaseEstimator):
+    def __init__(self, fails=False):
+        self.fails = fails
+
+    def fit(self, X, y):
+        if self.fails:
+            raise RuntimeError("no")
+        self.fitted_ = True
+        return self
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+def test_a_candidate_that_failed_is_left_out(problem):
+    X, y, qid = problem
+    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    search = GridSearchCV(Fails(), {"fails": [True, False]}, scoring=scorer, cv=GroupKFold(3), error_score=-1.0)
+    with pytest.warns(sklearn.exceptions.FitFailedWarning):
+        search.fit(X, y, groups=qid)
+    result = paired_search(search)
+    assert result.failed == (0,)
+    assert [each.row for each in result.candidates] == [1]
+    assert "; 1 failed and are left out" in str(result)
+
+
+def test_a_scorer_is_as_before_unless_it_is_asked_to_keep(problem):
+    X, y, qid = problem
+    model = tree(max_depth=3).fit(X, y)
+    plain, keeps = ndcg_scorer(FLAVOR), ndcg_scorer(FLAVOR, keep_queries=True)
+    assert plain.kept is None
+    assert keeps(model, X, y, qid=qid) == plain(model, X, y, qid=qid)
+    assert type(keeps(model, X, y, qid=qid)) is float
+    assert len(keeps.kept) == 0  # outside a search nothing is kept
+    cross_validate(tree(), X, y, scoring=keeps, cv=GroupKFold(3), params={"groups": qid})
+    assert len(keeps.kept) == 0
+    assert repr(keeps) == repr(plain)[:-1] + ", keep_queries=True)"
+    one, other = (fitted(problem, scorer).cv_results_ for scorer in (plain, keeps))
+    assert all((one[name] == other[name]).all() for name in one if name.endswith("test_score"))
+    assert other["split0_test_score"].dtype == np.float64
+
+
+def test_memory_is_as_the_page_says(problem):
+    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    fitted(problem, scorer, n_jobs=2)
+    fits = list(scorer.kept._scored.values())
+    assert sum(fit.ndcg.nbytes for fit in fits) == 8 * len(DEPTHS) * 50
+    assert len({id(fit.ids) for fit in fits}) == 4
+
+
+def test_what_a_search_must_be(problem):
+    with pytest.raises(TypeError, match=r"search must be a fitted search.*got GridSearchCV without cv_results_"):
+        paired_search(GridSearchCV(tree(), {}))
+    with pytest.raises(TypeError, match="must have been scored by ndcg_scorer"):
+        paired_search(fitted(problem, "r2"))
+    with pytest.raises(ValueError, match=r"must keep the queries.*keep_queries=True"):
+        paired_search(fitted(problem, ndcg_scorer(FLAVOR)))
+    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    search = fitted(problem, scorer)
+    with pytest.raises(ValueError, match="metric must be None because the search has one score; got 'x'"):
+        paired_search(search, metric="x")
+    with pytest.raises(ValueError, match="confidence must be above 0 and below 1; got 95"):
+        paired_search(search, confidence=95)
+    with pytest.raises(ValueError, match="n_resamples must be"):
+        paired_search(search, n_resamples=0)
+    pickled = pickle.dumps(search)
+    fitted(problem, scorer, grid={"max_depth": [6, 5]})
+    with pytest.raises(ValueError, match="queries of another search: its score of candidate 0 in split 0"):
+        paired_search(search)
+    del search, scorer
+    with pytest.raises(ValueError, match=r"no queries of this search are kept in this process.*not saved"):
+        paired_search(pickle.loads(pickled))
+
+
+def test_fewer_than_two_queries_are_refused(problem):
+    X, y, qid = problem
+    rows = np.isin(qid, ["q1", "q2", "q3"])
+    y = np.where(qid == "q1", y + 1, 0)
+    scorer = ndcg_scorer(FLAVOR.replace(empty="skip"), keep_queries=True)
+    cv = [(np.arange(5), np.arange(rows.sum()))]
+    search = GridSearchCV(tree(), {"max_depth": [1, 2]}, scoring=scorer, cv=cv)
+    search.fit(X[rows], y[rows], groups=qid[rows])
+    with pytest.raises(ValueError, match="at least two queries that are not empty; got 1"):
+        paired_search(search)
+
+
+def test_what_a_scorer_and_a_choice_must_be(problem):
+    with pytest.raises(TypeError, match="keep_queries must be True or False; got 'queries'"):
+        ndcg_scorer(FLAVOR, keep_queries="queries")
+    with pytest.raises(ValueError, match="keep_queries needs a flavor with aggregate='macro'"):
+        ndcg_scorer(FLAVOR.replace(aggregate="micro"), keep_queries=True)
+    with pytest.raises(ValueError, match="must keep the queries"):
+        SimplestWithinNoise(ndcg_scorer(FLAVOR), "max_depth")
+    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    with pytest.raises(TypeError, match="scorer must be an ndcg_scorer"):
+        SimplestWithinNoise("max_depth", "max_depth")
+    for simplicity in (3, [], ["max_depth", 3], None):
+        with pytest.raises(TypeError, match="simplicity must be the name of a parameter"):
+            SimplestWithinNoise(scorer, simplicity)
+    with pytest.raises(TypeError, match="metric must be the name of a score"):
+        SimplestWithinNoise(scorer, "max_depth", metric=5)
+    with pytest.raises(ValueError, match=r"'depth' is not among \['max_depth'\]"):
+        fitted(problem, scorer, refit=SimplestWithinNoise(scorer, "depth"))
+    with pytest.raises(ValueError, match="metric must be one of the search's scores, 'score'; got 'ndcg_at_5'"):
+        fitted(problem, scorer, refit=SimplestWithinNoise(scorer, "max_depth", metric="ndcg_at_5"))
+    mixed = SimplestWithinNoise(scorer, lambda params: [params["max_depth"], "deep"][params["max_depth"] > 2])
+    with pytest.raises(TypeError, match="simplicity must give values that can be put in order"):
+        fitted(problem, scorer, refit=mixed)
+
+
+def test_the_result_prints_and_becomes_a_frame(problem):
+    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
+    lines = str(result).splitlines()
+    assert lines[0].startswith("5 candidates on 50 queries, ")
+    assert len(lines) == 6
+    assert f"{result.candidates[1].difference:+.4f}" in lines[2]
+    pytest.importorskip("pandas")
+    frame = result.to_frame()
+    assert frame["difference"].tolist() == [each.difference for each in result.candidates]
+    assert frame["low"].iloc[1] < frame["difference"].iloc[1] < frame["high"].iloc[1]
+    assert not math.isnan(frame["p_value"].sum())

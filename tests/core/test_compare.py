@@ -1,0 +1,246 @@
+"""``compare``: which queries are paired, several systems, what is printed, refusals, and how often chance wins."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import ndcg_ml
+from ndcg_ml import Comparison, Flavor, compare, evaluate, evaluate_run
+from ndcg_ml._means import Means, generator
+from ndcg_ml._paired import exchange_tests
+
+RNG = np.random.default_rng(2)
+Y = RNG.integers(0, 4, (60, 10))
+A, B, C = (Y + RNG.normal(0, noise, Y.shape) for noise in (2.5, 2.0, 1.0))
+QID = [f"q{i}" for i in range(60)]
+
+
+def evaluated(scores, rows=slice(None), **more):
+    ids = np.repeat(np.array(QID)[rows], 10)
+    return evaluate(Y[rows].reshape(-1), scores[rows].reshape(-1), qid=ids, k=5, **more)
+
+
+def test_two_systems():
+    a, c = evaluated(A), evaluated(C)
+    both = compare(a, c, seed=0)
+    assert isinstance(both, Comparison)
+    assert both.difference == pytest.approx(c.value - a.value, abs=1e-15)
+    assert both.values == pytest.approx((a.value, c.value), abs=1e-15)
+    apart = c.per_query.ndcg - a.per_query.ndcg
+    assert (both.wins, both.losses) == ((apart > 1e-12).sum(), (apart < -1e-12).sum())
+    assert both.wins + both.ties + both.losses == both.n_queries == 60
+    assert both.effect_size == pytest.approx(apart.mean() / apart.std(ddof=1), rel=1e-12)
+    assert both.standard_error == pytest.approx(apart.std(ddof=1) / math.sqrt(60), rel=1e-12)
+    assert both.interval.low < both.difference < both.interval.high
+    assert both.p_value == both.pairs[0].p_holm < 0.001
+    assert both.pairs[0].significant
+    assert both.queries_needed() < 60 < both.queries_needed(0.02) < both.queries_needed(0.02, power=0.9)
+    mirrored = compare(c, a, seed=0)
+    assert (mirrored.difference, mirrored.p_value) == (-both.difference, both.p_value)
+    assert (mirrored.wins, mirrored.losses) == (both.losses, both.wins)
+
+
+def test_scores_are_evaluated_on_the_way():
+    flavor = Flavor.preset("lightgbm", k=3)
+    of_scores = compare(A, B, y_true=Y, flavor=flavor, seed=1)
+    of_evaluations = compare(*(evaluate(Y, each, flavor=flavor) for each in (A, B)), seed=1)
+    assert of_scores.pairs == of_evaluations.pairs
+    assert of_scores.flavor == flavor
+    weighted = compare(A, B, y_true=Y, k=5, query_weight=np.arange(1.0, 61.0), seed=1)
+    values = [evaluate(Y, each, k=5, query_weight=np.arange(1.0, 61.0)).value for each in (A, B)]
+    assert weighted.difference == pytest.approx(values[1] - values[0], abs=1e-14)
+
+
+def test_queries_are_matched_by_id():
+    shuffled = RNG.permutation(60)
+    straight, turned = (
+        compare(evaluated(A), evaluated(B), seed=0),
+        compare(evaluated(A), evaluated(B, shuffled), seed=0),
+    )
+    assert turned.pairs == straight.pairs
+    assert turned.qid.tolist() == QID
+    swapped = compare(evaluated(A, shuffled), evaluated(B), seed=0)
+    assert swapped.difference == pytest.approx(straight.difference, abs=1e-14)
+    assert swapped.qid.tolist() == [QID[i] for i in shuffled]
+
+
+def test_dates_are_ids_too():
+    days = np.datetime64("2026-01-01") + np.arange(60)
+    a, b = (
+        evaluate(Y[order].reshape(-1), each[order].reshape(-1), qid=np.repeat(days[order], 10), k=5)
+        for each, order in ((A, np.arange(60)), (B, np.arange(60)[::-1]))
+    )
+    assert compare(a, b, seed=0).difference == pytest.approx(b.value - a.value, abs=1e-14)
+
+
+def test_queries_that_do_not_match_are_counted():
+    with pytest.raises(
+        ValueError, match=r"of 60 queries 20, such as 'q40', have none in b. Evaluate the same queries, or"
+    ):
+        compare(evaluated(A), evaluated(B, slice(40)))
+    with pytest.raises(
+        ValueError, match=r"of 60 queries 10, such as 'q50', have none in a; 5, such as 'q0', have none in b"
+    ):
+        compare(evaluated(A, slice(50)), evaluated(B, slice(5, None)))
+    dropped = compare(evaluated(A, slice(50)), evaluated(B, slice(5, None)), missing="drop", seed=0)
+    common = compare(evaluated(A, slice(5, 50)), evaluated(B, slice(5, 50)), seed=0)
+    assert dropped.difference == common.difference
+    assert dropped.qid.tolist() == QID[5:50]
+    assert dropped.not_compared.tolist() == [*QID[:5], *QID[50:]]
+
+
+def test_queries_that_are_empty_for_all_count_as_the_flavor_says():
+    labels = Y.copy()
+    labels[:9] = 0
+    skipped = compare(A, B, y_true=labels, flavor="sklearn@5[empty=skip]", seed=0)
+    assert (skipped.n_queries, skipped.not_compared.tolist()) == (51, list(range(9)))
+    scored = compare(A, B, y_true=labels, flavor="sklearn@5[empty=0]", seed=0)
+    assert (scored.n_queries, scored.ties - skipped.ties) == (60, 9)
+    with pytest.raises(
+        ValueError, match=r"9, such as 0, have none in a; 9, such as 0, have none in b. It is empty there"
+    ):
+        compare(A, B, y_true=labels, flavor="sklearn@5[empty=nan]")
+    dropped = compare(A, B, y_true=labels, flavor="sklearn@5[empty=nan]", missing="drop", seed=0)
+    assert dropped.pairs == skipped.pairs
+
+
+def test_a_query_that_is_empty_for_one_alone():
+    flavor = "ndcg@1[ideal=local,empty=skip]"
+    with pytest.raises(ValueError, match=r"have none in b. It is empty there, and the flavor skips it"):
+        compare(A, B, y_true=Y, flavor=flavor)
+    dropped = compare(A, B, y_true=Y, flavor=flavor, missing="drop")
+    assert set(dropped.values) == {1.0}
+    assert (dropped.difference, dropped.p_value, dropped.effect_size) == (0.0, 1.0, 0.0)
+
+
+def test_micro_averages_are_compared_as_ratios():
+    flavor = Flavor(aggregate="micro", ideal="local", empty=0.0, k=5)
+    a, b = (evaluate(Y, each, flavor=flavor) for each in (A, C))
+    both = compare(a, b, seed=4, n_resamples=499, method="percentile")
+    assert both.difference == pytest.approx(b.value - a.value, abs=1e-14)
+    drawn = np.random.default_rng(4).integers(0, 60, (499, 60))
+    ratios = [each.per_query.dcg[drawn].sum(1) / each.per_query.idcg[drawn].sum(1) for each in (a, b)]
+    expected = np.quantile(ratios[1] - ratios[0], (0.025, 0.975))
+    assert (both.interval.low, both.interval.high) == pytest.approx(tuple(expected), abs=1e-12)
+
+
+def test_one_of_several_cutoffs():
+    a, b = (evaluate(Y, each, k=(1, 5)) for each in (A, B))
+    assert compare(a, b, k=5, seed=0).pairs == compare(A, B, y_true=Y, k=5, seed=0).pairs
+    with pytest.raises(ValueError, match=r"k must say which cut-off is compared, .* several: \(1, 5\)"):
+        compare(a, b)
+    with pytest.raises(ValueError, match=r"must have the cut-off 10; got one with \(1, 5\)"):
+        compare(a, b, k=10)
+
+
+def test_several_systems_are_corrected_by_holm():
+    all_three = compare(A, B, C, y_true=Y, k=5, names=["linear", "trees", "net"], seed=0)
+    assert [(pair.a, pair.b) for pair in all_three.pairs] == [("linear", "trees"), ("linear", "net"), ("trees", "net")]
+    first, second, third = sorted(all_three.pairs, key=lambda pair: pair.p_value)
+    assert first.p_holm == pytest.approx(min(1, 3 * first.p_value))
+    assert second.p_holm == pytest.approx(max(first.p_holm, 2 * second.p_value))
+    assert third.p_holm == pytest.approx(max(second.p_holm, third.p_value))
+    alone = compare(A, C, y_true=Y, k=5, seed=0)
+    assert all_three.pairs[1].interval == alone.interval
+    for name in ("difference", "interval", "p_value", "wins", "ties", "losses", "effect_size", "standard_error"):
+        with pytest.raises(AttributeError, match=r"a comparison of 3 systems has 3 differences. Ask one of .pairs"):
+            getattr(all_three, name)
+    with pytest.raises(AttributeError, match="pairs"):
+        all_three.queries_needed()
+
+
+def test_holm_never_orders_p_values_anew():
+    assert ndcg_ml._compare._holm([0.01, 0.04, 0.03, 0.9]) == pytest.approx([0.04, 0.09, 0.09, 0.9])
+    assert ndcg_ml._compare._holm([0.5, 0.5]) == [1.0, 1.0]
+
+
+def test_equal_systems_and_constant_differences():
+    same = compare(A, A, y_true=Y, k=5)
+    assert (same.difference, same.p_value, same.ties, same.effect_size) == (0.0, 1.0, 60, 0.0)
+    assert (same.interval.low, same.interval.high, same.standard_error) == (0.0, 0.0, 0.0)
+    with pytest.raises(ValueError, match="difference must not be 0"):
+        same.queries_needed()
+    assert "queries needed" in str(same)
+    best, worst = np.tile([2.0, 1.0], (12, 1)), np.tile([1.0, 2.0], (12, 1))
+    constant = compare(worst, best, y_true=np.tile([1, 0], (12, 1)))
+    assert (constant.interval.low, constant.difference, constant.interval.high) == (constant.difference,) * 3
+    assert (constant.effect_size, constant.queries_needed(), constant.p_value) == (math.inf, 2, 2 / 2**12)
+
+
+def test_bad_input():
+    a, b = evaluated(A), evaluated(B)
+    for systems, arguments, kind, message in (
+        ((A, B), {}, TypeError, "y_true must be given where scores are compared"),
+        ((a, B), {}, TypeError, "must be evaluations or scores, not both"),
+        ((a, b), {"qid": QID}, TypeError, "^qid must be left out where evaluations are compared"),
+        ((a, b), {"flavor": "lightgbm", "y_true": Y}, TypeError, "^y_true, flavor must be left out"),
+        ((a, evaluated(B, flavor="lightgbm")), {}, ValueError, "under one flavor; a is ndcg.*, b is ndcg.*exponential"),
+        ((a, b), {"names": ["x"]}, ValueError, "names must be 2 different names"),
+        ((a, b), {"names": ["x", "x"]}, ValueError, "names must be 2 different names"),
+        ((a, b), {"names": "ab"}, TypeError, "names must be a sequence of text"),
+        ((a, b), {"confidence": 1.5}, ValueError, "above 0 and below 1"),
+        ((a, b), {"n_resamples": 0}, ValueError, "n_resamples must be an integer >= 1"),
+        ((a, b), {"n_resamples": 0, "method": "t"}, ValueError, "n_resamples must be an integer >= 1"),
+        ((a, b), {"missing": "ignore"}, ValueError, "missing must be one of 'raise', 'drop'"),
+        ((evaluated(A, slice(1)), evaluated(B, slice(1))), {}, ValueError, "at least two queries .* got 1 of 1"),
+        (
+            (a, evaluated(B, query_weight=np.arange(1, 61))),
+            {},
+            ValueError,
+            "must weigh the same in all systems; 59 do not",
+        ),
+    ):
+        with pytest.raises(kind, match=message):
+            compare(*systems, **arguments)
+
+
+def test_the_caption_states_the_flavor():
+    runs = [{"q1": ["a", "b"], "q2": ["c"], "q3": ["d"]}, {"q1": ["b", "a"], "q2": ["c"], "q3": ["e", "d"]}]
+    qrels = {"q1": {"a": 2, "b": 1}, "q2": {"c": 1}, "q3": {"d": 1, "e": 0}}
+    both = compare(*(evaluate_run(qrels, run, k=5) for run in runs), names=["b_25", "s|x"], seed=0)
+    flavor = str(Flavor.preset("trec_eval", k=5))
+    assert both.caption() == (
+        f"{flavor}; 3 queries; intervals at 95 %, BCa bootstrap, 9999 resamples; two-sided randomisation test, every "
+        "exchange"
+    )
+    assert str(both).endswith(both.caption())
+    markdown = both.to_markdown(2)
+    assert markdown.startswith(
+        "| a | b | b - a, NDCG@5 | 95 % interval | p | better/equal/worse | effect size | queries needed |\n"
+        "| --- | --- | --: | --: | --: | --: | --: | --: |\n"
+        r"| b_25 | s\|x | -0.17 | -0.37 to +0.00 | 0.50 | 0/1/2 | "
+    )
+    assert markdown.endswith(f"{both.caption()}\n")
+    latex = both.to_latex()
+    assert r"score\_dtype=float32]; 3 queries; intervals at 95 \%" in latex
+    assert r"b\_25 & s\textbar{}x & -0.1698 & -0.3691 to +0.0000 & 0.5000 & 0/1/2 &" in latex
+    assert latex.count("\n") == 11
+    three = compare(A, B, C, y_true=Y, k=5)
+    assert "p (Holm)" in three.to_markdown()
+    assert three.caption().endswith("; p corrected by Holm for 3 pairs")
+    with pytest.raises(TypeError, match="digits must be an integer"):
+        both.to_latex(1.5)
+
+
+def test_a_p_value_is_never_printed_as_zero():
+    tables = compare(A, np.where(Y > 0, Y, -1), y_true=Y, k=5, n_resamples=100_000, method="t", seed=0)
+    assert " <0.0001 " in tables.to_markdown()
+    assert r"\textless{}0.0001" in tables.to_latex()
+
+
+def test_no_difference_is_called_significant_in_5_percent():
+    # 2 000 pairs of equally good systems on 40 queries, skewed and with ties.
+    rng = np.random.default_rng(17)
+    hits = 0
+    for _ in range(2000):
+        values = rng.beta(0.4, 0.9, (40, 2)) * (rng.random((40, 2)) > 0.2)
+        [test] = exchange_tests(Means.of(values, None), [(0, 1)], 399, generator(rng))
+        hits += test.p_value <= 0.05
+    # Of Binomial(2 000, 0.05): 99.9 % lie from 69 to 133.
+    below = sum(math.comb(2000, n) * 0.05**n * 0.95 ** (2000 - n) for n in range(69))
+    above = 1 - sum(math.comb(2000, n) * 0.05**n * 0.95 ** (2000 - n) for n in range(134))
+    assert max(below, above) < 0.0005
+    assert 69 <= hits <= 133

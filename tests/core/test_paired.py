@@ -1,0 +1,189 @@
+"""Two systems on the same queries: means, standard errors, intervals and the randomisation test, by hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+
+import numpy as np
+import pytest
+
+from ndcg_ml._means import Means, generator, spread_of
+from ndcg_ml._paired import exchange_tests, paired, queries_needed
+
+
+def from_zero(*differences: float):
+    """Systems a, all 0, and b."""
+    b = np.array(differences, dtype=np.float64)
+    return paired(np.zeros(b.size), b)
+
+
+@pytest.mark.parametrize(
+    ("differences", "p_value"),
+    [
+        ((1, 2, 3), 2 / 8),
+        ((1, -2, 3), 6 / 8),  # |sum| >= 2: all but +1 +2 -3 and its mirror
+        ((0, 1, 0, -2, 3, 0), 6 / 8),
+        ((0.1, 0.2, 0.3), 2 / 8),
+        ((1, -1), 1.0),
+        ((0.5, 0), 1.0),
+        ((0.0, 0.0), 1.0),
+        ((1e-15, 0.0, 1e-15, 1e-15), 1.0),  # rounding
+    ],
+)
+def test_exact_randomisation_by_hand(differences, p_value):
+    result = from_zero(*differences).test()
+    assert result.exact
+    assert result.p_value == pytest.approx(p_value, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [7, 8, 9, 13])
+def test_exact_randomisation_by_enumeration(n):
+    differences = np.random.default_rng(5).normal(0.1, 0.2, n)
+    sums = [
+        abs(sum(s * d for s, d in zip(signs, differences, strict=True)))
+        for signs in itertools.product((1, -1), repeat=n)
+    ]
+    p_value = sum(each >= abs(differences.sum()) - 1e-12 for each in sums) / len(sums)
+    assert 0 < p_value < 1
+    exact = from_zero(*differences).test(n_resamples=2**n)
+    assert exact.exact
+    assert exact.p_value == pytest.approx(p_value, abs=1e-12)
+    drawn = from_zero(*differences).test(n_resamples=2**n - 1, seed=1)
+    assert not drawn.exact
+    assert drawn.p_value == pytest.approx(p_value, abs=5 * math.sqrt(p_value / 2**n))
+
+
+def test_an_exchange_weighs_what_its_query_weighs():
+    heavy = paired(np.zeros(3), np.array([0.1, 0.1, -0.1]), np.array([1.0, 5.0, 1.0]))
+    assert heavy.difference == pytest.approx(0.5 / 7)
+    assert heavy.test().p_value == pytest.approx(6 / 8)  # 0.7, 0.5, 0.5, 0.3 and their mirrors
+
+
+def test_an_exchange_of_ratios_exchanges_both_parts():
+    # A micro average: the ideals of the two systems differ, so that the denominators change places too.
+    values, ideals = np.array([[0.2, 0.9], [0.4, 0.5], [1.0, 0.7]]), np.array([[1.0, 2.0], [3.0, 1.0], [2.0, 2.0]])
+    means = Means.of(values, ideals)
+    observed = abs(np.subtract(*np.average(values, axis=0, weights=ideals)))
+    hits = 0
+    scaled = ideals / ideals.sum(axis=0)
+    for flips in itertools.product((False, True), repeat=3):
+        v, w = values.copy(), scaled.copy()
+        v[list(flips)], w[list(flips)] = v[list(flips), ::-1], w[list(flips), ::-1]
+        hits += abs(np.subtract(*np.average(v, axis=0, weights=w))) >= observed - 1e-12
+    [found] = exchange_tests(means, [(0, 1)], 100, generator(0))
+    assert found.exact
+    assert found.p_value == pytest.approx(hits / 8)
+
+
+def test_the_spread_of_a_plain_mean_is_the_textbook_s():
+    a, b = np.random.default_rng(3).random((2, 9))
+    both = paired(a, b)
+    differences = (b - a).tolist()
+    assert both.difference == pytest.approx(statistics.mean(differences), abs=1e-15)
+    assert both.standard_error == pytest.approx(statistics.stdev(differences) / 3, rel=1e-12)
+    interval = both.interval(0.95, "t")
+    assert interval.high - both.difference == pytest.approx(2.306004135 * both.standard_error, rel=1e-9)
+    assert interval.low + interval.high == pytest.approx(2 * both.difference, abs=1e-15)
+
+
+def test_weights_are_repeated_queries_to_the_mean_and_the_jackknife():
+    a, b = np.random.default_rng(3).random((2, 4))
+    weight = np.array([1.0, 2.0, 5.0, 0.5])
+    both = paired(a, b, weight)
+    assert both.difference == pytest.approx(np.average(b - a, weights=weight), abs=1e-15)
+    rest = [np.average(np.delete(a, i), weights=np.delete(weight, i)) for i in range(4)]
+    assert spread_of(both.means)[0].without_each == pytest.approx(np.array(rest), abs=1e-15)
+    scaled = paired(a, b, weight * 1e100)
+    assert scaled.standard_error == pytest.approx(both.standard_error, rel=1e-12)
+
+
+def test_bootstrap_by_hand():
+    # Of two differences the resampled means are a, (a + b) / 2 and b, with chances 1/4, 1/2 and 1/4.
+    interval = from_zero(0.2, 0.6).interval(method="percentile", seed=0)
+    assert (interval.low, interval.high) == pytest.approx((0.2, 0.6), abs=1e-12)
+    for method in ("bca", "percentile", "t"):
+        constant = from_zero(0.25, 0.25, 0.25).interval(method=method)
+        assert (constant.low, constant.value, constant.high) == (0.25, 0.25, 0.25)
+        # Of 400 coin tosses the mean is normal with standard deviation 1/20.
+        interval = from_zero(*[1.0, -1.0] * 200).interval(method=method, seed=0)
+        assert (interval.low, interval.high) == pytest.approx((-1.96 / 20, 1.96 / 20), abs=0.006)
+
+
+def test_bca_needs_resamples_on_both_sides():
+    with pytest.raises(ValueError, match=r"needs resamples on both sides of the value; all 1 lie on one. Draw more"):
+        from_zero(0.1, 0.2, 0.7).interval(method="bca", n_resamples=1, seed=0)
+
+
+def test_bca_of_one_query_among_equal_ones_ends_with_the_draws():
+    b = np.zeros(1000)
+    b[7] = 1.0
+    both = paired(np.zeros(1000), b)
+    interval = both.interval(method="bca", seed=0)
+    assert 0 <= interval.low < 0.001 < interval.high < 0.02
+
+
+def test_the_seed_decides_what_is_drawn():
+    both = from_zero(*np.random.default_rng(1).normal(0.05, 0.2, 40))
+    first = both.interval(method="bca", seed=3)
+    assert both.interval(method="bca", seed=3) == first
+    assert both.interval(method="bca", seed=np.random.default_rng(3)) == first
+    assert both.interval(method="bca", seed=4) != first
+    assert both.interval(method="bca") != both.interval(method="bca")
+    assert both.test(seed=3) == both.test(seed=3) != both.test(seed=4)
+
+
+def test_thousands_of_pairs():
+    differences = np.random.default_rng(2).normal(0.01, 0.2, 2500)
+    both = from_zero(*differences)
+    # Of so many the mean is normal, and so are the sums under random signs.
+    deviation = float(np.sqrt((differences**2).mean() / differences.size))
+    p_value = math.erfc(abs(both.difference) / deviation / math.sqrt(2))
+    assert both.test(n_resamples=2000, seed=0).p_value == pytest.approx(p_value, abs=0.04)
+    for method in ("bca", "percentile", "t"):
+        interval = both.interval(method=method, n_resamples=2000, seed=0)
+        bounds = (both.difference - 1.96 * deviation, both.difference + 1.96 * deviation)
+        assert (interval.low, interval.high) == pytest.approx(bounds, abs=deviation / 5)
+
+
+def test_a_p_value_is_never_zero():
+    result = from_zero(*[0.5] * 60).test(n_resamples=999, seed=0)
+    assert (result.exact, result.p_value) == (False, 1 / 1000)
+
+
+def test_queries_needed_by_hand():
+    # (1.959964 + 0.841621)^2 (0.2/0.1)^2 + 1.959964^2 / 2
+    assert queries_needed(0.2, 0.1, 0.8, 0.95) == math.ceil(31.395539 + 1.920729)
+    assert queries_needed(0.2, -0.1, 0.8, 0.95) == queries_needed(0.2, 0.1, 0.8, 0.95)
+    assert queries_needed(0.0, 0.1, 0.8, 0.95) == 2
+    for difference, message in ((0, "must not be 0"), (1e-300, "must be larger"), (math.nan, "must be a finite")):
+        with pytest.raises(ValueError, match=message):
+            queries_needed(0.2, difference, 0.8, 0.95)
+    with pytest.raises(ValueError, match="power must be above 0 and below 1; got 1"):
+        queries_needed(0.2, 0.1, 1, 0.95)
+
+
+def test_bad_input():
+    one = np.ones(1)
+    for arguments, message in (
+        ((one, one), "at least two queries"),
+        ((np.ones(3), np.ones(2)), r"one entry per query, in the same order; got shapes \(3,\), \(2,\)"),
+        ((np.ones(2), np.array([1, np.nan])), "must be finite; got 1 of 2"),
+        ((np.ones(2), np.ones(2), np.zeros(2)), "weight must be finite and above 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            paired(*arguments)
+    both = from_zero(0.1, 0.4)
+    for arguments, kind, message in (
+        ({"confidence": 95}, ValueError, r"above 0 and below 1; got 95. Write 0.95 for 95 %"),
+        ({"confidence": 0}, ValueError, "above 0 and below 1; got 0"),
+        ({"confidence": math.nan}, ValueError, "above 0 and below 1; got nan"),
+        ({"confidence": "95%"}, TypeError, "confidence must be a number between 0 and 1; got '95%' of type str"),
+        ({"method": "BCA"}, ValueError, "Did you mean 'bca'"),
+        ({"n_resamples": 0}, ValueError, "n_resamples must be an integer >= 1; got 0"),
+        ({"method": "bca", "seed": -1}, ValueError, "seed must be an integer >= 0 or a Generator, or None; got -1"),
+        ({"method": "bca", "seed": "x"}, TypeError, "seed must be an integer >= 0 or a Generator, or None; got 'x'"),
+    ):
+        with pytest.raises(kind, match=message):
+            both.interval(**arguments)
