@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._aggregate import Totals
-from ndcg_ml._checks import KSpec, cutoffs, finite_number, optional_whole_number
+from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_whole_number
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._gains import gain
 from ndcg_ml._sweep import Sweep
@@ -244,12 +244,13 @@ def identify(
     -----
     It tries every preset, and every combination of gain (linear, exponential, binary, and the tables of presets),
     discount (with the bases of presets), ideal (global, recall, local, and max with the highest label), ideal_depth
-    (k, all), ties, empty (0, 1, skip), aggregate, score_dtype and k; also of negative if labels are negative, and of
-    unjudged if labels are missing. All other switches are tried only as the presets set them. The discounts ``ln`` and
-    ``log2`` give one NDCG, and ``log2`` stands for both. What the data rule out, such as ``ties="docid"`` without
-    ids, is listed in ``not_tried``. Documents are ranked once per gain, rule for labels, tie rule and precision of
-    scores: up to a few hundred times, which takes two seconds for 35 000 documents, 7 000 of them retrieved. Show how
-    far it is with `progress`, ``tqdm`` for example: ``progress=lambda done, total: bar.update()``.
+    (k, all), ties, empty (0, 1, skip), aggregate, score_dtype and k; also of negative if labels are negative, of
+    unjudged if labels are missing, and of duplicates if ids repeat. All other switches are tried only as the presets
+    set them. The discounts ``ln`` and ``log2`` give one NDCG, and ``log2`` stands for both. What the data rule out,
+    such as ``ties="docid"`` without ids, is listed in ``not_tried``. Documents are ranked once per gain, rule for
+    labels, tie rule and precision of scores: up to a few hundred times, which takes two seconds for 35 000 documents,
+    7 000 of them retrieved. Show how far it is with `progress`, such as ``lambda done, total: bar.update()`` for a
+    bar of tqdm.
 
     Flavors whose values agree to 1e-12 are one match, because the data cannot tell them apart. It is named after a
     preset if there is one, otherwise after the preset from which the fewest switches differ.
@@ -284,7 +285,7 @@ def identify(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
     # A flavor that refuses nothing: what fails here is wrong with the data, and must be fixed by the caller.
-    Prepared(Flavor(negative="allow", unjudged="zero"), None, queries).evaluate(y_score)
+    Prepared(Flavor(negative="allow", unjudged="zero", duplicates="count"), None, queries).evaluate(y_score)
     with np.errstate(over="ignore"):
         coarse = queries.scores(y_score, exact=False).astype(np.float32)
     scores = {"float64": queries.scores(y_score), "float32": coarse}
@@ -314,6 +315,7 @@ class _Data(NamedTuple):
     grades: tuple[float, ...]
     everything_retrieved: bool
     ids: bool
+    repeats: bool
     all_relevant: bool
     tied: bool
     tied_by_float32: bool
@@ -335,6 +337,7 @@ class _Data(NamedTuple):
             grades=tuple(np.unique(np.append(judged, 0.0)).tolist()),
             everything_retrieved=queries.retrieved is None,
             ids=queries.doc_id is not None,
+            repeats=queries.repeats is not None,
             all_relevant=bool((groups.per_query(np.fmax, flat, 0.0) > 0).all()),
             tied=distinct32 < labels.size,
             tied_by_float32=distinct32 < distinct,
@@ -347,7 +350,7 @@ class _Data(NamedTuple):
         or not retrieved, those that have a rule for it; and where all are, those that want a label for each.
         """
         run = self.ids or self.unjudged or not self.everything_retrieved
-        return self.ids and not flavor.ties.startswith("docid"), run == (flavor.unjudged == "raise")
+        return self.ids and flavor.ties not in TIES_BY_ID, run == (flavor.unjudged == "raise")
 
     def representative(self, flavor: Flavor) -> Flavor:
         """One flavor for all that have the same value on these data at every cut-off, for any scores."""
@@ -422,7 +425,7 @@ def _preset_candidates(
     known: dict[Flavor, Totals] = {}
     found = []
     for name, flavor in PRESETS.items():
-        if flavor.ties.startswith("docid") and not data.ids:
+        if flavor.ties in TIES_BY_ID and not data.ids:
             not_tried[name] = _NO_IDS
             continue
         ranking = flavor.replace(k=None, empty=0.0, aggregate="macro")
@@ -447,7 +450,7 @@ def _preset_candidates(
 # fmt: off
 AXES = (
     "gain", "discount", "ideal", "ideal_depth", "ties", "score_dtype", "negative", "unjudged",
-    "empty", "aggregate", "k",
+    "duplicates", "empty", "aggregate", "k",
 )
 # fmt: on
 # Axes whose choices are pairs, of this switch and the one that only makes sense with it.
@@ -480,10 +483,11 @@ class _Grid(NamedTuple):
             (("log2", 2.0), ("reciprocal", 2.0), ("none", 2.0), *(("jarvelin", base) for base in bases)),
             ("global", "recall", "local", "max"),
             ("k", "all"),
-            tuple(ties for ties in get_args(Ties) if data.ids or not ties.startswith("docid")),
+            tuple(ties for ties in get_args(Ties) if data.ids or ties not in TIES_BY_ID),
             ("float64", "float32"),
             ("zero", "drop", "allow") if data.negative else ("raise",),
             ("zero", "condense") if data.unjudged else ("raise",),
+            ("first", "count") if data.repeats else ("raise",),
             _EMPTY,
             _AGGREGATE,
             tuple(dict.fromkeys((*COMMON_KS, *own))) if ks is None else ks,
@@ -500,20 +504,26 @@ class _Grid(NamedTuple):
         Choices that are one on these data are computed once, too.
         """
         if not data.ids:
-            not_tried["ties=docid"] = _NO_IDS
+            not_tried.update({f"ties={rule}": _NO_IDS for rule in TIES_BY_ID})
         stand_ins = self._stand_ins(data)
         distinct = [sorted(set(of_axis)) for of_axis in stand_ins]
-        gains, _, ideals, depths, ties, dtypes, negative, unjudged, *_ = distinct
-        rankings = list(product(gains, negative, unjudged, ties, dtypes))
-        for done, (gain_at, negative_at, unjudged_at, ties_at, dtype_at) in enumerate(rankings, 1):
+        gains, _, ideals, depths, ties, dtypes, negative, unjudged, repeats, *_ = distinct
+        rankings = list(product(gains, negative, unjudged, repeats, ties, dtypes))
+        for done, (gain_at, negative_at, unjudged_at, repeats_at, ties_at, dtype_at) in enumerate(rankings, 1):
             for ideal_at, depth_at in product(ideals, depths):
-                above, below = (ideal_at, depth_at, ties_at, dtype_at, negative_at, unjudged_at), (0, 0, 0)
+                above = (ideal_at, depth_at, ties_at, dtype_at, negative_at, unjudged_at, repeats_at)
+                below = (0, 0, 0)
                 try:
                     totals = sweep.totals(self.flavor((gain_at, 0, *above, *below)))
-                except ValueError as error:  # of all that is tried, only a table of gains can refuse labels
-                    if self.choices[2][ideal_at] != "max":  # or a top grade, which needs no word of its own
-                        table = switch_text(self.choices[0][gain_at][0])
-                        not_tried.setdefault(f"gain={table}", str(error))
+                except ValueError as error:
+                    # A table of gains may refuse labels, or lack the top grade, which needs no word of its own; a mean
+                    # over orders refuses a document that is tied with its own repeat.
+                    table, ties_rule = self.choices[0][gain_at][0], self.choices[4][ties_at]
+                    tied_repeat = ties_rule == "average" and self.choices[8][repeats_at] == "first"
+                    if not isinstance(table, tuple):
+                        not_tried["duplicates=first with ties=average"] = str(error)
+                    elif self.choices[2][ideal_at] != "max" and not tied_repeat:
+                        not_tried.setdefault(f"gain={switch_text(table)}", str(error))
                     continue
                 self.values[(gain_at, slice(None), *above)] = _all_rules(totals, len(self.choices[1]))
             if progress is not None:
@@ -558,7 +568,9 @@ class _Grid(NamedTuple):
             else:
                 return None
         here = tuple(at)
-        same = self.flavor(here).replace(**{n: getattr(flavor, n) for n in ("discount", "negative", "unjudged", "k")})
+        same = self.flavor(here).replace(
+            **{n: getattr(flavor, n) for n in ("discount", "negative", "unjudged", "duplicates", "k")}
+        )
         if same != flavor:
             return None
         return here if value is None or abs(self.values[here] - value) <= _SAME else None

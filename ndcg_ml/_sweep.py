@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from ndcg_ml import _kernel
 from ndcg_ml._aggregate import Totals
 from ndcg_ml._gains import Graded, discounts, grade
+from ndcg_ml._repeats import credited
 from ndcg_ml.flavor import Flavor
+from ndcg_ml.groups import Groups
 from ndcg_ml.queries import Queries
 
 __all__ = ["Sweep"]
@@ -23,12 +25,11 @@ T = TypeVar("T")
 _MOST_ROWS = 1 << 24
 
 
-class _Ranked(NamedTuple):
-    """A block with its scores, and the expected gains of the ranks that the cut-offs reach."""
+class _Ranking(NamedTuple):
+    """Documents in the order of a tie rule; blocks of them with their scores, and the gains at the ranks cut off at."""
 
-    block: _kernel.Filled
-    scores: NDArray[Any]
-    at_rank: FloatArray
+    layout: Groups
+    blocks: list[tuple[_kernel.Filled, NDArray[Any], FloatArray]]
 
 
 class Sweep:
@@ -73,11 +74,13 @@ class Sweep:
         labels, graded = self._graded(flavor)
         # Gains that were not divided are the same whatever the ideal and its top grade.
         gains = labels if graded.exponent is not None else labels[:-2]
-        order = (*gains, flavor.ties, flavor.score_dtype)
+        order = (*gains, flavor.ties, flavor.score_dtype, flavor.duplicates)
         ranked = self._once(("ranked", *order), lambda: self._ranked(flavor, graded))
-        dcg = self._once(("dcg", *order), lambda: self._dcg(graded, ranked))
-        made_of = (*labels, flavor.ideal, flavor.ideal_depth)
-        ideal = self._once(("ideal", *made_of), lambda: self._ideal(flavor, graded))
+        dcg = self._once(("dcg", *order), lambda: self._dcg(ranked))
+        # Which of a document's rows is judged follows from the order of the rows.
+        rows = () if self._queries.repeats is None else (flavor.ties, flavor.duplicates)
+        made_of = (*labels, flavor.ideal, flavor.ideal_depth, *rows)
+        ideal = self._once(("ideal", *made_of), lambda: self._ideal(flavor, graded, ranked.layout))
         if ideal is None:
             ideal = self._ideal_of_ranking(flavor, graded, ranked)
         queries, n_columns = self._queries, dcg[0].size
@@ -98,16 +101,20 @@ class Sweep:
         queries = self._queries
         return key, self._once(key, lambda: grade(flavor, queries.labels, queries.groups, queries.retrieved))
 
-    def _ranked(self, flavor: Flavor, graded: Graded) -> list[_Ranked]:
-        layout = _kernel.in_tie_order(graded.ranked, flavor, graded.gains, self._queries.doc_id)
+    def _ranked(self, flavor: Flavor, graded: Graded) -> _Ranking:
+        queries, all_scores = self._queries, self._scores[flavor.score_dtype]
+        layout = _kernel.in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
+        if queries.repeats is not None:
+            graded, once = credited(flavor, graded, layout, queries.repeats)
+            all_scores = all_scores if once is None else once.exchanged(all_scores)
         average = flavor.ties == "average"
         found, space = [], _kernel.Workspace()
         for filled in _kernel.fill(layout, graded.gains):
             own = _kernel.Workspace()  # because the scores are kept
-            for block, gains, scores in _kernel.gathered([filled], self._scores[flavor.score_dtype], own):
+            for block, gains, scores in _kernel.gathered([filled], all_scores, own):
                 depth = _kernel.depth(self._ks, block.shape[1])
-                found.append(_Ranked(filled, scores, _kernel.expected_gains(scores, gains, depth, average, space)))
-        return found
+                found.append((filled, scores, _kernel.expected_gains(scores, gains, depth, average, space)))
+        return _Ranking(layout, found)
 
     def _tables(self, ideal: str) -> FloatArray:
         """Each discount at every rank that a list, or an ideal of the top grade, may have."""
@@ -119,18 +126,20 @@ class Sweep:
     def _zeros(self) -> FloatArray:
         return np.zeros((self._queries.n_queries, len(self._with_discount), len(self._ks)))
 
-    def _dcg(self, graded: Graded, ranked: Sequence[_Ranked]) -> FloatArray:
+    def _dcg(self, ranked: _Ranking) -> FloatArray:
         out = self._zeros()
-        for (block, _), _, at_rank in ranked:
+        for (block, _), _, at_rank in ranked.blocks:
             out[block.queries] = _kernel.dcg(at_rank, self._tables("judged"), self._ks)
         return out
 
-    def _ideal(self, flavor: Flavor, graded: Graded) -> FloatArray | None:
+    def _ideal(self, flavor: Flavor, graded: Graded, layout: Groups) -> FloatArray | None:
+        if self._queries.repeats is not None:
+            graded, _ = credited(flavor, graded, layout, self._queries.repeats)
         return _kernel.ideal(flavor, self._ks, graded, self._tables(flavor.ideal))
 
-    def _ideal_of_ranking(self, flavor: Flavor, graded: Graded, ranked: Sequence[_Ranked]) -> FloatArray:
+    def _ideal_of_ranking(self, flavor: Flavor, graded: Graded, ranked: _Ranking) -> FloatArray:
         out, table, lengths, space = self._zeros(), self._tables(flavor.ideal), graded.ranked.sizes, _kernel.Workspace()
-        for (block, gains), scores, at_rank in ranked:
+        for (block, gains), scores, at_rank in ranked.blocks:
             out[block.queries] = _kernel.ideal_of_ranking(
                 flavor, self._ks, table, scores, gains, at_rank, lengths[block.queries], space
             )

@@ -55,9 +55,10 @@ def some_cells(grid: module._Grid, draw: Any, n: int) -> list[tuple[int, ...]]:
 @settings(max_examples=15)
 @given(st.data())
 def test_the_table_is_that_of_one_flavor_at_a_time(data: st.DataObject) -> None:
-    """Ties, near-ties, unjudged and negative labels, documents that were not retrieved, weights, empty queries."""
+    """Ties, near-ties, unjudged and negative labels, unretrieved and repeated documents, weights, empties."""
     switches = {"gain": "linear", "negative": "zero", "unjudged": "zero", "ideal": "global", "max_grade": None}
-    problem: Problem = data.draw(problems(data.draw(flavors(callables=False, **switches)), max_docs=6, max_queries=4))
+    flavor = data.draw(flavors(callables=False, **switches, duplicates="count"))
+    problem: Problem = data.draw(problems(flavor, max_docs=6, max_queries=4, repeats=True))
     arguments = problem.flat()
     if not problem.documents:
         return
