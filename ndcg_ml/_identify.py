@@ -364,7 +364,8 @@ class _Data(NamedTuple):
             same["gain"], same["off_table"] = "linear", "raise"
         elif gains is not None and gains == self._gains(Flavor(gain="exponential")):
             same["gain"], same["off_table"] = "exponential", "raise"
-        if self.everything_retrieved and not self.unjudged and not self.negative and flavor.ideal == "recall":
+        every = self.everything_retrieved and not (self.unjudged or self.negative or self.repeats)
+        if every and flavor.ideal == "recall":
             same["ideal"] = "global"
         return flavor.replace(**same)
 
@@ -383,7 +384,7 @@ class _Data(NamedTuple):
             found["score_dtype"] = "float32 makes no further scores equal"
         if set(self.grades) <= {0.0, 1.0}:
             found["gain"] = "all labels are 0 or 1"
-        if self.everything_retrieved:
+        if self.everything_retrieved and not self.repeats:
             found["ideal"] = "every document was retrieved"
         if self.all_relevant:
             found["empty"] = "every query has a relevant document"

@@ -6,6 +6,7 @@ import math
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,3 +78,17 @@ def test_the_table_is_that_of_one_flavor_at_a_time(data: st.DataObject) -> None:
             continue
         expected = one_at_a_time(flavor, queries, scores)
         assert grid.values[at] == pytest.approx(expected, rel=1e-13, abs=1e-13, nan_ok=True), flavor
+
+
+def test_huge_gains_are_scaled_by_what_the_ideal_is_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grade 1000 was not retrieved: beside it the others vanish, in ideals that it enters, and in no other."""
+    arguments: dict[str, Any] = {"y_true": [3.0, 1000.0, 1.0, 0.0], "retrieved": np.array([True, False, True, True])}
+    arguments |= {"group": [4]}
+    scores = [1.0, 4.0, 3.0, 2.0]
+    grid = table(monkeypatch, **arguments, y_score=scores, k=(None,))
+    queries = Queries.read(**arguments)
+    gain = [choice for choice, _ in grid.choices[0]].index("exponential")
+    for ideal in range(len(grid.choices[2])):
+        at = (gain, 0, ideal, *[0] * 9)
+        expected = one_at_a_time(grid.flavor(at), queries, scores)
+        assert grid.values[at] == pytest.approx(expected, rel=1e-13, abs=1e-300)

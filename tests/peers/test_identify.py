@@ -28,7 +28,7 @@ from sklearn.metrics import ndcg_score as sklearn_ndcg
 from strategies import flavors, problems
 from torchmetrics.retrieval import RetrievalNormalizedDCG
 
-from ndcg_ml import PRESETS, Flavor, ndcg_score
+from ndcg_ml import PRESETS, Flavor, align, ndcg_score
 from ndcg_ml import _identify as module
 from ndcg_ml._identify import AXES, COMMON_KS, identify
 
@@ -336,6 +336,26 @@ def test_of_equal_fits_the_tools_for_such_data_come_first():
         assert {"recommenders_raw@10", "ranx@10"} <= set(match.presets)
     text = str(identify(trec.value, missing, s, group=group, doc_id=ids, decimals=None))
     assert re.search("these data cannot tell it from .*pytrec_eval@10.*recommenders_raw@10.* combinations of", text)
+
+
+@pytest.mark.parametrize(
+    ("printed", "libraries"),
+    [
+        (0.387, ["mlflow"]),
+        (0.296, ["llama_index", "haystack", "vespa", "replay"]),
+        (0.380, ["lenskit"]),
+        (0.139, ["rectools"]),
+    ],
+)
+def test_what_libraries_print_for_one_query(printed, libraries):
+    """Three documents are relevant, one of them is retrieved, at rank 2."""
+    data = align({"q": {"a": 1, "b": 1, "c": 1}}, {"q": ["x", "a"]}).arguments()
+    for k in (10, ...):
+        result = identify(printed, **data, k=k, decimals=3)
+        names = [preset.partition("@")[0] for preset in result.matches[0].presets]
+        assert set(libraries) <= set(names)
+        said = str(result).partition("may be")[0]
+        assert all(re.search(rf"\b{name}\b", said) for name in libraries)
 
 
 def test_what_is_printed_is_a_handful():
