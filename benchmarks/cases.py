@@ -14,7 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import peers, workloads
+from benchmarks.from_files import compare_files
 from benchmarks.measure import Contender, Result, compare
+from benchmarks.rounds import rounds
 from ndcg_ml import ndcg_score, prepare
 
 
@@ -30,17 +32,62 @@ def _optional(make: Callable[..., Contender], *arguments: object) -> list[Conten
 def lightgbm(scale: float) -> Iterator[Result]:
     """A boosting round's evaluation beside LightGBM's own metric."""
     model = workloads.of_a_model(workloads.ragged(scale), 20)
-    for threads, target in ((1, 2.5), (2, 2.0)):
+    for threads, target in ((1, 3.5), (2, 3.0)):
         for work in (model, workloads.ragged(scale), workloads.tied(workloads.ragged(scale))):
             yield compare(
                 f"LightGBM evaluation of one round, k=10, {threads} thread{'s' * (threads > 1)}; {work.name}",
                 [
-                    peers.ours_in_lightgbm(work, 10, threads),
+                    peers.ours_in_lightgbm(work, 10, threads, "compiled"),
                     peers.lightgbm_metric(work, 10, threads),
+                    *([peers.ours_in_lightgbm(work, 10, 1, "numpy")] if threads == 1 else []),
                     *_optional(peers.xgboost_metric, work, 10, threads),
                 ],
                 target=target if work is model else None,
             )
+
+
+def kernels(scale: float) -> Iterator[Result]:
+    """The compiled kernel beside the NumPy kernel: threads, tied scores under every tie rule, one call."""
+    work = workloads.ragged(scale)
+    for data in (work, workloads.tied(work)):
+        yield compare(
+            f"two threads, k=10; {data.name}",
+            [
+                peers.ours_prepared(data, "lightgbm", 10, 2, "compiled"),
+                peers.ours_prepared(data, "lightgbm", 10, 1, "compiled"),
+                peers.ours_prepared(data, "lightgbm", 10, 1, "numpy"),
+            ],
+            target=1.8,
+        )
+    untied = dataclasses.replace(
+        peers.ours_prepared(work, "lightgbm", 10, 1, "compiled", None), note="untied, ties='first'"
+    )
+    for data in (workloads.tied(work), workloads.constant(work)):
+        for rule in ("average", "first", "last", "best", "worst"):
+            flavor = f"lightgbm[ties={rule}]"
+            yield compare(
+                f"tied scores cost no more: ties={rule}, k=10; {data.name}",
+                [
+                    peers.ours_prepared(data, flavor, 10, 1, "compiled"),
+                    untied,
+                    peers.ours_prepared(data, flavor, 10, 1, "numpy"),
+                ],
+                target=-1.2,
+            )
+    yield compare(
+        f"without prepared labels, sklearn flavor, k=10; {work.name}",
+        [peers.ours(work, "sklearn", 10, 1, kernel) for kernel in ("compiled", "numpy")],
+    )
+    small = workloads.ragged(0.002)
+    yield compare(
+        f"a small call: 20 queries, {small.rows} rows, k=10",
+        [
+            peers.ours_prepared(small, "sklearn", 10, 1, "compiled"),
+            peers.ours_prepared(small, "sklearn", 10, 1, "numpy"),
+            peers.ours(small, "sklearn", 10, 1, "compiled"),
+            peers.ours(small, "sklearn", 10, 1, "numpy"),
+        ],
+    )
 
 
 def dense(scale: float) -> Iterator[Result]:
@@ -77,7 +124,7 @@ def ragged(scale: float) -> Iterator[Result]:
     yield compare(
         f"prepared, sklearn flavor, k=10; {work.name}; native input of each prebuilt",
         [
-            peers.ours_prepared(work, "sklearn", 10, 2),
+            peers.ours_prepared(work, "sklearn", 10),
             *_optional(peers.ranx, work, 10),
             *_optional(peers.pytrec_eval, work, 10),
             *_optional(peers.ir_measures, work, 10),
@@ -95,10 +142,35 @@ def torch_cpu(scale: float) -> Iterator[Result]:
                 peers.ours_in_torch(work, "sklearn", 10, "metric"),
                 peers.ours_by_ids(work, "sklearn", 10),
                 peers.ours_in_torch(work, "sklearn", 10, "function"),
+                peers.ours_in_torch(work, "sklearn", 10, "kernel for devices"),
                 *([peers.torchmetrics(work, 10)] if work.sizes.size < 100_000 else []),
             ],
             target=-1.5,
         )
+    work = workloads.ragged(scale)
+    yield compare(
+        f"torch on the CPU beside torchmetrics, k=10; {work.name}",
+        [peers.ours_in_torch(work, "sklearn", 10, "function"), peers.torchmetrics(work, 10)],
+        target=80.0,
+    )
+
+
+def validation_epoch(scale: float) -> Iterator[Result]:
+    """What a metric costs in a PyTorch validation epoch: with it, without it, and by itself."""
+    work = workloads.ragged(scale)
+    epoch = peers.Epoch(work)
+    yield compare(
+        f"validation epoch, network of 136, 128, 64, 1, batches of 100 queries, k=10; {work.name}",
+        [
+            epoch.contender("epoch with ndcg_ml.torch.NDCG", "ours", 10),
+            epoch.contender("epoch without a metric", None, 10),
+            epoch.contender("NDCG by itself: its ratio is its share", "ours", 10, scored=True),
+            epoch.contender("epoch with torchmetrics RetrievalNormalizedDCG", "theirs", 10),
+            epoch.contender("RetrievalNormalizedDCG by itself", "theirs", 10, scored=True),
+        ],
+        target=-1.05,
+        budget_s=10.0,
+    )
 
 
 def shapes(scale: float) -> Iterator[Result]:
@@ -111,28 +183,37 @@ def shapes(scale: float) -> Iterator[Result]:
                 rows=work.rows,
                 contenders=[
                     peers.ours_prepared(work, "sklearn", k),
+                    peers.ours_prepared(work, "sklearn", k, kernel="compiled"),
                     peers.ours(work, "sklearn", k),
                     peers.one_pass(work),
                 ],
             )
     work = workloads.ragged(scale)
     for data in (workloads.tied(work), workloads.constant(work), work.with_scores("float32", np.float32(work.scores))):
-        yield compare(f"shape: {data.name}, k=10", [peers.ours_prepared(data, "sklearn", 10), peers.one_pass(data)])
+        yield compare(
+            f"shape: {data.name}, k=10",
+            [
+                peers.ours_prepared(data, "sklearn", 10),
+                peers.ours_prepared(data, "sklearn", 10, kernel="compiled"),
+                peers.one_pass(data),
+            ],
+        )
 
 
 def limits(scale: float) -> Iterator[Result]:
     """Against the machine: one pass over the data; five cut-offs against one."""
     work = workloads.ragged(scale)
-    yield compare(
-        f"one pass is the floor: prepared, untied, k=10, 1 thread; {work.name}",
-        [peers.ours_prepared(work, "sklearn", 10), peers.one_pass(work)],
-        target=-12.0,
-    )
-    several = prepare(work.labels, group=work.sizes, flavor="sklearn", k=(1, 3, 5, 10, 20), threads=1)
+    for kernel, passes in (("numpy", 12.0), ("compiled", 8.0)):
+        yield compare(
+            f"one pass is the floor: prepared, untied, k=10, 1 thread; {work.name}",
+            [peers.ours_prepared(work, "sklearn", 10, kernel=kernel), peers.one_pass(work)],
+            target=-passes,
+        )
+    several = prepare(work.labels, group=work.sizes, flavor="sklearn", k=(1, 3, 5, 10, 20), kernel="numpy")
     yield compare(
         f"five cut-offs together against the largest alone; {work.name}",
         [
-            Contender("ndcg_ml.prepare, k=(1, 3, 5, 10, 20), 1 thread", lambda: several(work.scores)[20], 0.0),
+            Contender("ndcg_ml.prepare, k=(1, 3, 5, 10, 20), NumPy kernel", lambda: several(work.scores)[20], 0.0),
             dataclasses.replace(peers.ours_prepared(work, "sklearn", 20), name="k=20 alone", within=1e-12),
         ],
         target=-1.3,
@@ -160,14 +241,13 @@ def ids(scale: float) -> Iterator[Result]:
 
 
 def runs(scale: float) -> Iterator[Result]:
-    """A TREC run evaluated from its files, beside pytrec_eval and its own reader."""
-    with tempfile.TemporaryDirectory() as folder:
-        qrels, run = workloads.trec_files(scale, Path(folder))
-        lines = sum(1 for _ in run.open())
-        yield compare(
-            f"nDCG@10 from files, {lines} lines of the run, 250 topics",
-            [peers.ours_from_files(qrels, run, 10), *_optional(peers.pytrec_eval_from_files, qrels, run, 10)],
-        )
+    """A TREC run evaluated from its files, beside the other libraries with their own readers."""
+    for times, repeats in ((1, 5), (20, 1)):
+        with tempfile.TemporaryDirectory() as folder:
+            qrels, run = workloads.trec_files(times * scale, Path(folder))
+            lines = [sum(1 for _ in path.open()) for path in (run, qrels)]
+            title = f"nDCG@10 from files, each in its own process; {lines[0]} lines of the run, {lines[1]} of the qrels"
+            yield compare_files(title, qrels, run, repeats)
 
 
 def boosting(scale: float) -> Iterator[Result]:
@@ -199,5 +279,9 @@ def imports(scale: float) -> Iterator[Result]:
 
 
 CASES = {
-    case.__name__: case for case in (lightgbm, dense, ragged, limits, ids, torch_cpu, shapes, runs, boosting, imports)
+    case.__name__: case
+    for case in (
+        *(lightgbm, kernels, dense, ragged, limits, ids, torch_cpu, validation_epoch, shapes, runs, boosting, rounds),
+        imports,
+    )
 }

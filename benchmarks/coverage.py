@@ -7,10 +7,11 @@ Populations of 20 000 queries are ranked and evaluated; samples are drawn from t
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ SIZES = (50, 200, 1000)
 METHODS = ("bca", "percentile", "t")
 SAMPLES, RESAMPLES = 4000, 999
 RESULT = Path(__file__).parent / "results" / "coverage.json"
+PAGE = Path(__file__).parents[1] / "docs" / "deciding.md"
+BEGIN, END = "<!-- table: written by python -m benchmarks.coverage --page -->", "<!-- end of table -->"
 
 
 class Population(NamedTuple):
@@ -35,13 +38,15 @@ class Population(NamedTuple):
 def populations(n_queries: int = 20_000) -> list[Population]:
     """Four of them: a hard task, an easy one, a micro average of the hard one, and a difference."""
     rng = np.random.default_rng(1)
-    hard = rng.choice(5, (n_queries, 30), p=(0.93, 0.03, 0.02, 0.01, 0.01))
-    hard[np.arange(n_queries), rng.integers(0, 30, n_queries)] = 1  # every query has something to find
-    easy = rng.choice(5, (n_queries, 30), p=(0.3, 0.2, 0.2, 0.2, 0.1))
+    hard, easy = (
+        rng.choice(5, (n_queries, 30), p=(1 - rare, rare / 2, rare / 4, rare / 8, rare / 8)) for rare in (0.02, 0.1)
+    )
+    for grades in (hard, easy):  # every query has something to find
+        grades[np.arange(n_queries), rng.integers(0, 30, n_queries)] = 1
     flavor = Flavor.preset("lightgbm", k=10)
-    first, second = (hard + rng.normal(0, noise, hard.shape) for noise in (1.1, 1.0))
+    first, second = (hard + rng.normal(0, noise, hard.shape) for noise in (6.0, 5.0))
     bad, better = evaluate(hard, first, flavor=flavor), evaluate(hard, second, flavor=flavor)
-    good = evaluate(easy, easy + rng.normal(0, 0.9, easy.shape), flavor=flavor)
+    good = evaluate(easy, easy + rng.normal(0, 0.5, easy.shape), flavor=flavor)
     equal = np.ones((n_queries, 1))
 
     def ndcg(*evaluations: Evaluation[float]) -> NDArray[np.float64]:
@@ -71,8 +76,22 @@ def coverage(population: Population, size: int, samples: int, resamples: int, se
     return {method: count / samples for method, count in hits.items()}
 
 
+def table(report: dict[str, Any]) -> str:
+    """The coverage of each method, in per cent."""
+    lines = ["| value | skewness | queries | BCa | percentile | t |", "|---|--:|--:|--:|--:|--:|"]
+    for row in report["rows"]:
+        shares = " | ".join(f"{100 * row[method]:.1f}" for method in METHODS)
+        lines.append(f"| {row['population']} | {row['skewness']:.1f} | {row['queries']} | {shares} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Simulate and write."""
+    """Simulate and write; or, with --page, write the table of docs/deciding.md from what was recorded."""
+    if "--page" in sys.argv:
+        head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        text = f"{head}{BEGIN}\n{table(json.loads(RESULT.read_text()))}\n{END}{rest.split(END)[1]}"
+        PAGE.write_text(text, encoding="utf-8")
+        return
     rows = []
     for population in populations():
         for size in SIZES:

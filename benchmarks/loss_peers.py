@@ -14,7 +14,8 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,20 @@ class Comparison:
     forms: tuple[Form, ...]
 
 
+_device = "cpu"
+
+
+@contextmanager
+def on(device: str) -> Iterator[None]:
+    """Within, the torch losses are built for that device."""
+    global _device
+    before, _device = _device, device
+    try:
+        yield
+    finally:
+        _device = before
+
+
 def _as_it_is(value: float, n: int, lists: int) -> float:
     return value
 
@@ -80,20 +95,15 @@ def _summed_times_length(value: float, n: int, lists: int) -> float:
 
 def _ours(name: str, loss: str, pairs: str = "none", flavor: str = "ndcg[gain=exponential]", **settings: Any) -> Form:
     def build(scores: Scores, labels: Labels) -> Step:
-        import torch
-
         import ndcg_ml.torch
 
-        module = getattr(ndcg_ml.torch, loss)(flavor, **settings)
-        return _torch_step(module, torch.from_numpy(scores), torch.from_numpy(labels))
+        return _torch_step(getattr(ndcg_ml.torch, loss)(flavor, **settings), scores, labels)
 
     return Form(name, OURS, build, pairs, _as_it_is)
 
 
 def _allrank(loss: str, **settings: Any) -> Build:
     def build(scores: Scores, labels: Labels) -> Step:
-        import torch
-
         # The losses take one constant from a module that loads data sets, and needs torchvision and gcsfs for it.
         data, files = ModuleType("allrank.data.dataset_loading"), ModuleType("allrank.utils.file_utils")
         data.__dict__["PADDED_Y_VALUE"] = -1
@@ -102,7 +112,7 @@ def _allrank(loss: str, **settings: Any) -> Build:
         import allrank.models.losses
 
         function = functools.partial(getattr(allrank.models.losses, loss), **settings)
-        return _torch_step(function, torch.from_numpy(scores), torch.from_numpy(labels).float())
+        return _torch_step(function, scores, labels.astype(np.float32))
 
     return build
 
@@ -113,19 +123,20 @@ def _pytorchltr(loss: str) -> Build:
         import torch
 
         module, lengths = getattr(pytorchltr.loss, loss)(), torch.full(scores.shape[:1], scores.shape[1])
-        return _torch_step(
-            lambda s, y: module(s, y, lengths).mean(), torch.from_numpy(scores), torch.from_numpy(labels)
-        )
+        lengths = lengths.to(_device)
+        return _torch_step(lambda s, y: module(s, y, lengths).mean(), scores, labels)
 
     return build
 
 
-def _torch_step(loss: Callable[[Tensor, Tensor], Tensor], scores: Tensor, labels: Tensor) -> Step:
-    scores.requires_grad_()
+def _torch_step(loss: Callable[[Tensor, Tensor], Tensor], scores: Scores, labels: Labels | Scores) -> Step:
+    import torch
+
+    x, y = torch.from_numpy(scores).to(_device).requires_grad_(), torch.from_numpy(labels).to(_device)
 
     def step() -> float:
-        scores.grad = None
-        value = loss(scores, labels)
+        x.grad = None
+        value = loss(x, y)
         value.backward()
         return value.item()
 

@@ -6,23 +6,25 @@ where that is so the note says it.
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Contender
 from benchmarks.workloads import Workload
-from ndcg_ml import evaluate_run, ndcg_score, prepare
+from ndcg_ml import ndcg_score, prepare
 from ndcg_ml.lightgbm import NDCGEval, NDCGObjective
 
 
-def ours(work: Workload, flavor: str, k: int | None, threads: int | None = 1) -> Contender:
+def ours(work: Workload, flavor: str, k: int | None, threads: int | None = 1, kernel: str = "auto") -> Contender:
     """The whole of ``ndcg_score``: validation, layout, ideal and ranking, from group sizes."""
-    prepared = prepare  # ndcg_score takes its threads from the environment; prepare takes them as an argument
+    prepared = prepare  # ndcg_score takes its threads and kernel from the environment; prepare, as arguments
 
     def call() -> float:
-        return prepared(work.labels, group=work.sizes, flavor=flavor, k=k, threads=threads)(work.scores)
+        return prepared(work.labels, group=work.sizes, flavor=flavor, k=k, threads=threads, kernel=kernel)(work.scores)
 
     return Contender("ndcg_ml.ndcg_score", call, 0.0)
 
@@ -32,9 +34,16 @@ def ours_dense(work: Workload, flavor: str, k: int | None) -> Contender:
     return Contender("ndcg_ml.ndcg_score", lambda: ndcg_score(labels, scores, flavor=flavor, k=k), 0.0)
 
 
-def ours_prepared(work: Workload, flavor: str, k: int | None, threads: int = 1) -> Contender:
-    prepared = prepare(work.labels, group=work.sizes, flavor=flavor, k=k, threads=threads)
-    return Contender(f"ndcg_ml.prepare, {threads} thread{'s' * (threads > 1)}", lambda: prepared(work.scores), 0.0)
+def ours_prepared(
+    work: Workload, flavor: str, k: int | None, threads: int = 1, kernel: str = "numpy", within: float | None = 0.0
+) -> Contender:
+    prepared = prepare(work.labels, group=work.sizes, flavor=flavor, k=k, threads=threads, kernel=kernel)
+    name = f"ndcg_ml.prepare, {_kernel_name(kernel, threads)}"
+    return Contender(name, lambda: prepared(work.scores), within)
+
+
+def _kernel_name(kernel: str, threads: int) -> str:
+    return f"{'NumPy' if kernel == 'numpy' else kernel} kernel, {threads} thread{'s' * (threads > 1)}"
 
 
 def sklearn_dense(work: Workload, k: int | None, ignore_ties: bool = False) -> Contender:
@@ -65,10 +74,11 @@ def sklearn_loop(work: Workload, k: int | None) -> Contender:
 
 
 def ours_in_torch(work: Workload, flavor: str, k: int | None, kernel: str) -> Contender:
-    """The metric on CPU tensors, flat with one id per row; or the torch kernel that serves devices, on the CPU."""
+    """CPU tensors, flat with one id per row: the metric, the function, or the torch kernel that serves devices."""
     import torch
 
     from ndcg_ml.torch import NDCG, ndcg
+    from ndcg_ml.torch._host import torch_kernel
 
     scores, labels, indexes = torch.tensor(work.scores), torch.tensor(work.labels), torch.tensor(work.qid)
 
@@ -80,9 +90,62 @@ def ours_in_torch(work: Workload, flavor: str, k: int | None, kernel: str) -> Co
     def function() -> float:
         return float(ndcg(scores, labels, flavor=flavor, k=k, indexes=indexes).mean())
 
+    def for_devices() -> float:
+        with torch_kernel():
+            return function()
+
     if kernel == "metric":
         return Contender("ndcg_ml.torch.NDCG, update and compute", metric, 1e-9)
-    return Contender("ndcg_ml.torch.ndcg, the kernel for devices, on the CPU", function, 1e-9)
+    if kernel == "function":
+        return Contender("ndcg_ml.torch.ndcg", function, 1e-9)
+    return Contender("ndcg_ml.torch.ndcg, the kernel for devices, on the CPU", for_devices, 1e-9)
+
+
+class Epoch:
+    """A validation epoch of a small network over rows with 136 features, in batches of whole queries."""
+
+    FEATURES, QUERIES_A_BATCH = 136, 100
+
+    def __init__(self, work: Workload) -> None:
+        import torch
+        from torch import nn
+
+        draw = torch.Generator().manual_seed(0)
+        self.features = torch.randn(work.rows, self.FEATURES, generator=draw)
+        self.labels, self.indexes = torch.tensor(work.labels).long(), torch.tensor(work.qid)
+        self.features[:, 0] += self.labels
+        torch.manual_seed(0)
+        layers = (nn.Linear(self.FEATURES, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 1))
+        self.model = nn.Sequential(*layers, nn.Flatten(0)).eval()
+        ends = np.append(0, np.cumsum(work.sizes))
+        self.batches = [
+            slice(int(ends[first]), int(ends[min(first + self.QUERIES_A_BATCH, work.sizes.size)]))
+            for first in range(0, work.sizes.size, self.QUERIES_A_BATCH)
+        ]
+        with torch.no_grad():
+            self.scores = torch.cat([self.model(self.features[rows]) for rows in self.batches])
+
+    def contender(self, name: str, metric: str | None, k: int, *, scored: bool = False) -> Contender:
+        """The epoch with a metric (of either library) or none; or, of `scored` rows, the metric alone."""
+        import torch
+        from torchmetrics.retrieval import RetrievalNormalizedDCG
+
+        from ndcg_ml.torch import NDCG
+
+        @torch.no_grad()
+        def call() -> float:
+            found = {"ours": lambda: NDCG(k=k), "theirs": lambda: RetrievalNormalizedDCG(top_k=k)}.get(metric or "")
+            held = found and found()
+            seen = 0.0
+            for rows in self.batches:
+                scores = self.scores[rows] if scored else self.model(self.features[rows])
+                if held is None:
+                    seen += float(scores[0])
+                else:
+                    held.update(scores, self.labels[rows], indexes=self.indexes[rows])
+            return seen if held is None else float(held.compute())
+
+        return Contender(name, call, None if metric is None else 1e-5)
 
 
 def ours_by_ids(work: Workload, flavor: str, k: int | None) -> Contender:
@@ -127,16 +190,27 @@ def lightgbm_metric(work: Workload, k: int, threads: int) -> Contender:
     )
 
 
-def ours_in_lightgbm(work: Workload, k: int, threads: int) -> Contender:
+@contextmanager
+def kernel_of_what_is_prepared(kernel: str) -> Iterator[None]:
+    """For adapters, which prepare a data set when they first see it."""
+    before = os.environ.get("NDCG_ML_KERNEL")
+    os.environ["NDCG_ML_KERNEL"] = kernel
+    yield
+    os.environ.pop("NDCG_ML_KERNEL")
+    if before is not None:
+        os.environ["NDCG_ML_KERNEL"] = before
+
+
+def ours_in_lightgbm(work: Workload, k: int, threads: int, kernel: str) -> Contender:
     """What LightGBM calls each round: the evaluation function with a constructed data set."""
     import lightgbm as lgb
 
     data = lgb.Dataset(np.zeros((work.rows, 1)), work.labels, group=work.sizes, params={"verbosity": -1}).construct()
     evaluation = NDCGEval("lightgbm", k=(k,), threads=threads)
+    with kernel_of_what_is_prepared(kernel):
+        evaluation(work.scores, data)
     return Contender(
-        f"ndcg_ml.lightgbm.NDCGEval, {threads} thread{'s' * (threads > 1)}",
-        lambda: evaluation(work.scores, data)[0][1],
-        0.0,
+        f"ndcg_ml.lightgbm.NDCGEval, {_kernel_name(kernel, threads)}", lambda: evaluation(work.scores, data)[0][1], 0.0
     )
 
 
@@ -213,22 +287,6 @@ def rax(work: Workload, k: int | None) -> Contender:
 def one_pass(work: Workload) -> Contender:
     """Reading the scores and the labels once: the floor under any metric."""
     return Contender("one pass over scores and labels", lambda: float(work.scores.sum() + work.labels.sum()), None)
-
-
-def ours_from_files(qrels: Path, run: Path, k: int) -> Contender:
-    return Contender("ndcg_ml.evaluate_run", lambda: float(evaluate_run(qrels, run, k=k).value), 0.0)
-
-
-def pytrec_eval_from_files(qrels: Path, run: Path, k: int) -> Contender:
-    import pytrec_eval as library
-
-    def call() -> float:
-        with qrels.open() as judgments, run.open() as ranking:
-            evaluator = library.RelevanceEvaluator(library.parse_qrel(judgments), {f"ndcg_cut.{k}"})
-            found = evaluator.evaluate(library.parse_run(ranking))
-        return float(np.mean([topic[f"ndcg_cut_{k}"] for topic in found.values()]))
-
-    return Contender("pytrec_eval with its parsers", call, 1e-9, "no check of the lines")
 
 
 def _ten_rounds(

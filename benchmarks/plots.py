@@ -1,4 +1,4 @@
-"""The pictures of docs/performance.md, from the benchmark's JSON: ``python -m benchmarks.plots``."""
+"""The pictures of docs/performance.md and deciding.md, from the benchmarks' JSON: ``python -m benchmarks.plots``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ BLUE, GREY, RED = "#2f6ca3", "#8a8a8a", "#c8452f"
 
 
 def main() -> None:
-    """Draw both pictures."""
+    """Draw them all."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     report = json.loads((ROOT / "benchmarks" / "results" / "speed.json").read_text())
     _against_peers(report, ROOT / "docs" / "performance_peers.png")
     _growth(report, ROOT / "docs" / "performance_shapes.png")
+    draw_queries_needed(ROOT / "docs" / "deciding.png")
 
 
 def _against_peers(report: dict[str, Any], path: Path) -> None:
@@ -58,6 +59,48 @@ def _growth(report: dict[str, Any], path: Path) -> None:
     axes.set_xlabel("cut-off k")
     axes.set_ylabel("ns per row, prepared, 1 thread")
     axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8)
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=110)
+
+
+def draw_queries_needed(path: Path) -> None:
+    """Queries needed against the difference, for how much the queries of real pairs of systems differ."""
+    import numpy as np
+    from matplotlib import pyplot as plt
+
+    from ndcg_ml._paired import queries_needed
+
+    rows = json.loads((ROOT / "benchmarks" / "results" / "deciding.json").read_text())["rows"]
+    differences = np.geomspace(0.003, 0.3, 100)
+    figure, axes = plt.subplots(figsize=(8, 4.6), layout="constrained")
+    for data, colour in (("TREC DL 2019", BLUE), ("digits", RED)):
+        deviations = sorted(row["deviation"] for row in rows if row["data"] == data)
+        low, high = (
+            [queries_needed(deviation, difference, 0.8, 0.95) for difference in differences]
+            for deviation in (deviations[0], deviations[-1])
+        )
+        [n_queries] = {row["queries"] for row in rows if row["data"] == data}
+        axes.fill_between(differences, low, high, color=colour, alpha=0.25, linewidth=0)
+        label = f"{data}: {len(deviations)} pairs of systems, deviation {deviations[0]:.2f} to {deviations[-1]:.2f}"
+        axes.plot(differences, high, color=colour, label=label)
+        axes.plot(differences, low, color=colour)
+        axes.axhline(n_queries, color=colour, linestyle=":")
+        axes.text(0.0031, n_queries * 1.1, f"{n_queries} queries", color=colour, fontsize=8)
+        for row in rows:
+            if row["data"] == data:
+                seen = row["p_holm"] <= 0.05
+                face = colour if seen else "none"
+                axes.plot(abs(row["difference"]), row["queries"], "o", color=colour, markerfacecolor=face)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(0.003, 0.3)
+    axes.set_ylim(5, 50_000)
+    axes.set_xticks([0.005, 0.01, 0.02, 0.05, 0.1, 0.2], ["0.005", "0.01", "0.02", "0.05", "0.1", "0.2"])
+    axes.minorticks_off()
+    axes.set_yticks([10, 100, 1000, 10_000], ["10", "100", "1 000", "10 000"])
+    axes.set_xlabel("difference in NDCG@10")
+    axes.set_ylabel("queries needed, power 0.8, level 0.05")
     axes.legend(frameon=False, fontsize=8)
     axes.grid(alpha=0.3)
     figure.savefig(path, dpi=110)

@@ -59,6 +59,10 @@ def dense(scale: float = 1.0) -> Workload:
     return _made("dense 10 000 x 100", np.full(int(10_000 * scale), 100), 3)
 
 
+def long(scale: float = 1.0) -> Workload:
+    return _made("dense 1 000 x 10 000", np.full(int(1_000 * scale), 10_000), 8)
+
+
 def tiny(scale: float = 1.0) -> Workload:
     return _made("many tiny 1 000 000 x 3", np.full(int(1_000_000 * scale), 3), 4)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ndcg_ml._identify import Identification, identify
     from ndcg_ml._means import Interval
     from ndcg_ml._slices import Slice, Slices
+    from ndcg_ml._versions import show_versions
     from ndcg_ml.explain import Explanation, explain_difference
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
     from ndcg_ml.runs import RunEvaluation, RunPerQuery, align, evaluate_run
@@ -59,6 +60,7 @@ __all__ = [
     "identify",
     "ndcg_score",
     "prepare",
+    "show_versions",
 ]
 
 _MODULES = ("catboost", "explain", "lightgbm", "parts", "readers", "runs", "sklearn", "torch", "xgboost")
@@ -71,6 +73,7 @@ _LATER = {
     "_identify": ("Identification", "identify"),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"),
     "runs": ("RunEvaluation", "RunPerQuery", "align", "evaluate_run"),
+    "_versions": ("show_versions",),
 }
 _ROOM_OF = {name: room for room, names in _LATER.items() for name in names}
 

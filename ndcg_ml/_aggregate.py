@@ -69,8 +69,11 @@ class Totals:
         empty = empty_queries(self.ideal, flavor, self.ids)
         with np.errstate(over="ignore"):  # an ideal that leaves relevant documents out may be as small as it likes
             ndcg = np.divide(self.dcg, self.ideal, out=np.empty_like(self.dcg), where=~empty)
-        ndcg[empty] = math.nan if isinstance(flavor.empty, str) else flavor.empty
-        ndcg[(ndcg > 1) & (ndcg < 1 + _ROUNDING)] = 1.0
+        if empty.any():
+            ndcg[empty] = math.nan if isinstance(flavor.empty, str) else flavor.empty
+        above = ndcg > 1
+        if above.any():
+            ndcg[above & (ndcg < 1 + _ROUNDING)] = 1.0
         return ndcg, empty
 
     @underflow_is_zero

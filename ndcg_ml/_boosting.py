@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid
+from ndcg_ml._means import SAME
 from ndcg_ml._paired import paired
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
@@ -221,4 +222,4 @@ class Progress:
 def _is_better(now: Queries, best: Queries) -> bool:
     counted = (now.share > 0) & (best.share > 0)
     both = paired(best.ndcg[counted], now.ndcg[counted], now.share[counted])
-    return both.difference > both.standard_error
+    return both.difference > both.standard_error + SAME

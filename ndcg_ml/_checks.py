@@ -29,6 +29,7 @@ __all__ = [
     "optional_whole_number",
     "positive_number",
     "refuse_docid",
+    "unknown_preset",
     "whole_number",
     "without_doc_ids",
 ]
@@ -88,6 +89,14 @@ def did_you_mean(got: object, names: Iterable[str]) -> str:
 
     near = _ELSEWHERE.get(got.lower()) or next(iter(get_close_matches(got.lower(), list(names), n=1, cutoff=0.5)), None)
     return f" Did you mean {near!r}?" if near else ""
+
+
+def unknown_preset(must: str, got: str, name: str, names: Iterable[str]) -> ValueError:
+    """The error for a name that no preset has: first what may have been meant, then how to list them all."""
+    return ValueError(
+        f"{must}; got {got}.{did_you_mean(name, names)} List the presets with list(ndcg_ml.PRESETS), or with the "
+        "command ndcg-ml flavors."
+    )
 
 
 def one_of(value: object, name: str, allowed: Sequence[str], alternative: str = "") -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ndcg_ml._checks import did_you_mean, listed
+from ndcg_ml._checks import did_you_mean, listed, unknown_preset
 from ndcg_ml._shown import shown
 
 if TYPE_CHECKING:
@@ -97,10 +97,8 @@ def read(text: object, presets: Iterable[str], fields: Collection[str]) -> tuple
         raise ValueError(f"a flavor's text must have the form {_SHAPE}; got {shown(text)}.")
     name, names = match["name"], ["ndcg", *presets]
     if name not in names:
-        raise ValueError(
-            f"a flavor's text must start with one of {listed(names)}; got {shown(name)} in {shown(text)}."
-            f"{did_you_mean(name, names)}"
-        )
+        must = "a flavor's text must start with 'ndcg' or the name of a preset"
+        raise unknown_preset(must, f"{shown(name)} in {shown(text)}", name, names)
     changes: dict[str, object] = {}
     if match["k"] is not None:
         changes["k"] = _value("k", match["k"])

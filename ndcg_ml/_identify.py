@@ -312,10 +312,10 @@ class _Data(NamedTuple):
     top: float
     negative: bool
     unjudged: bool
+    repeats: bool
     grades: tuple[float, ...]
     everything_retrieved: bool
     ids: bool
-    repeats: bool
     all_relevant: bool
     tied: bool
     tied_by_float32: bool
@@ -334,10 +334,10 @@ class _Data(NamedTuple):
             top=float(judged.max(initial=0.0)),
             negative=bool((judged < 0).any()),
             unjudged=judged.size < labels.size,
+            repeats=queries.repeats is not None,
             grades=tuple(np.unique(np.append(judged, 0.0)).tolist()),
             everything_retrieved=queries.retrieved is None,
             ids=queries.doc_id is not None,
-            repeats=queries.repeats is not None,
             all_relevant=bool((groups.per_query(np.fmax, flat, 0.0) > 0).all()),
             tied=distinct32 < labels.size,
             tied_by_float32=distinct32 < distinct,

@@ -10,7 +10,7 @@ document scores -inf.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
 from ndcg_ml._gains import Graded, top_gain
-from ndcg_ml._threads import in_threads, thread_count
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.groups import Block, Groups, IntArray
 
@@ -31,6 +30,7 @@ __all__ = [
     "fill",
     "gathered",
     "ideal",
+    "ideal_cutoffs",
     "ideal_of_ranking",
     "in_tie_order",
     "tied_documents",
@@ -97,13 +97,13 @@ def _room_for_padding(scores: Scores, padding: NDArray[np.int64] | None) -> Scor
 def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) -> FloatArray:
     """DCG at each cut-off, shape (n_rows, n_cutoffs), from the gains at ranks 1, 2, ...
 
-    Of several tables of discounts, shape (n_tables, n_ranks), it is that of each: (n_rows, n_tables, n_cutoffs).
+    Of several tables of discounts, shape (n_tables, n_ranks), it is that of each: (n_rows, n_tables, n_cutoffs). The
+    terms are added from the first rank on, as in the compiled kernel, so that the two give the same bits.
     """
-    out = np.empty((at_rank.shape[0], *discounts.shape[:-1], len(ks)))
-    for column, k in enumerate(ks):
-        depth = min(at_rank.shape[1], discounts.shape[-1] if k is None else k)
-        out[..., column] = np.einsum("ij,...j->i...", at_rank[:, :depth], discounts[..., :depth])
-    return out
+    width = at_rank.shape[1]
+    gains = at_rank if discounts.ndim == 1 else at_rank[:, None]
+    sums: FloatArray = np.cumsum(gains * discounts[..., :width], axis=-1)
+    return sums[..., [width - 1 if k is None else min(k, width) - 1 for k in ks]]
 
 
 # -- order and ties ----------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def _settle(
     at_cut = np.maximum.reduceat(values, starts)
     beyond = np.arange(slots.size) >= (starts + lengths - excess)[row]
     taken.reshape(-1)[slots[beyond]] = False
-    means = np.add.reduceat(gains.reshape(-1).take(slots), starts) / lengths
+    means = _means(gains.reshape(-1).take(slots), starts, lengths)
     close = np.flatnonzero(np.minimum.reduceat(values, starts) != at_cut)  # equal in float32 alone
     if close.size:
         taken[rows[close]], at_cut[close], means[close] = _select_exactly(
@@ -264,7 +264,8 @@ def _select_exactly(scores: Scores, gains: FloatArray, depth: int) -> tuple[NDAr
     run = scores == cut
     better = scores > cut
     room = depth - np.count_nonzero(better, axis=1)
-    means = np.einsum("ij,ij->i", gains, run) / np.count_nonzero(run, axis=1)
+    lengths = np.count_nonzero(run, axis=1)
+    means = _means(gains[run], np.cumsum(lengths) - lengths, lengths)
     return better | (run & (np.cumsum(run, axis=1) <= room[:, None])), cut[:, 0], means
 
 
@@ -285,8 +286,14 @@ def _runs(ordered: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _run_means(ordered: Scores, at_rank: FloatArray) -> FloatArray:
     starts, lengths = _runs(ordered)
-    means = np.add.reduceat(at_rank.reshape(-1), starts) / lengths
-    return np.repeat(means, lengths).reshape(ordered.shape)
+    return np.repeat(_means(at_rank.reshape(-1), starts, lengths), lengths).reshape(ordered.shape)
+
+
+def _means(values: FloatArray, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> FloatArray:
+    """The mean of each run of values, added in their order; of equal values it is that value, without rounding."""
+    sums = np.bincount(np.repeat(np.arange(starts.size), lengths), weights=values)
+    means: FloatArray = np.maximum(sums / lengths, np.minimum.reduceat(values, starts))
+    return np.minimum(means, np.maximum.reduceat(values, starts))
 
 
 def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> IntArray:
@@ -309,8 +316,7 @@ def ideal(
     ks: Cutoffs,
     graded: Graded,
     table: FloatArray,
-    blocks: Sequence[Filled] | None = None,
-    threads: int | None = None,
+    blocks: Callable[[], Sequence[Filled]] | None = None,
 ) -> FloatArray | None:
     """Ideal DCG of each query at each cut-off, over the query's power of two; None where it depends on the ranking.
 
@@ -324,43 +330,39 @@ def ideal(
     table : ndarray of float
         The discounts, as many as the longest query and (for ``max``) the largest cut-off have ranks; or several tables
         of them, one per row, and the result has an axis for them before that of the cut-offs, as that of ``dcg``.
-    blocks : sequence of Filled, optional
-        Blocks of the documents that are ranked, which serve the ideal too where it is made of them and no gain is
-        negative: padding with gain 0 is as good as absent then.
-    threads : int, optional
+    blocks : callable, optional
+        Returns blocks of the documents that are ranked, which serve the ideal too where it is made of them and no
+        gain is negative: padding with gain 0 is as good as absent then.
 
     Returns
     -------
     ndarray of float, shape (n_queries, n_cutoffs), or None
     """
-    depths = _ideal_cutoffs(flavor, ks)
+    depths = ideal_cutoffs(flavor, ks)
     if flavor.ideal == "max":
         return _max_ideal(flavor, depths, graded, table)
     if flavor.ideal == "local" or flavor.recall_depth is not None:
         return None
     source = graded.ranked if flavor.ideal == "recall" else graded.judged
     shared = flavor.ideal != "given" and source is graded.ranked and graded.gains.min(initial=0.0) >= 0
-    pool: Sequence[Filled | Block] = blocks if shared and blocks is not None else list(source.blocks())
+    pool: Iterable[Filled | Block] = blocks() if shared and blocks is not None else source.blocks()
     n_ranked = graded.ranked.sizes
     out = np.zeros((source.n_queries, *table.shape[:-1], len(ks)))
 
-    def work(some: Sequence[Filled | Block]) -> None:
-        for each in some:
-            block, gains = (each, each.gather(graded.gains, -np.inf, np.empty)) if isinstance(each, Block) else each
-            deepest = depth(depths, block.shape[1])
-            if flavor.ideal == "given":
-                best = np.where(gains == -np.inf, 0.0, gains)[:, :deepest]
-            else:
-                best = _best_first(gains, deepest)
-            if flavor.ideal_depth == "retrieved":
-                best[np.arange(deepest) >= n_ranked[block.queries, None]] = 0.0
-            out[block.queries] = dcg(best, table, depths)
-
-    in_threads(work, pool, thread_count(threads, graded.gains.size))
+    for each in pool:
+        block, gains = (each, each.gather(graded.gains, -np.inf, np.empty)) if isinstance(each, Block) else each
+        deepest = depth(depths, block.shape[1])
+        if flavor.ideal == "given":
+            best = np.where(gains == -np.inf, 0.0, gains)[:, :deepest]
+        else:
+            best = _best_first(gains, deepest)
+        if flavor.ideal_depth == "retrieved":
+            best[np.arange(deepest) >= n_ranked[block.queries, None]] = 0.0
+        out[block.queries] = dcg(best, table, depths)
     return out
 
 
-def _ideal_cutoffs(flavor: Flavor, ks: Cutoffs) -> Cutoffs:
+def ideal_cutoffs(flavor: Flavor, ks: Cutoffs) -> Cutoffs:
     """Where the ideal is cut: one that is not cut is one number per query, whatever the cut-offs of the ranking."""
     return (None,) * len(ks) if flavor.ideal_depth == "all" else ks
 
@@ -392,7 +394,7 @@ def ideal_of_ranking(
     """``local`` and ``recall`` to a depth: what was ranked first, re-sorted."""
     width = scores.shape[1]
     average = flavor.ties == "average"
-    depths = _ideal_cutoffs(flavor, ks)
+    depths = ideal_cutoffs(flavor, ks)
     if flavor.ideal == "local":
         out = np.empty((lengths.size, *table.shape[:-1], len(ks)))
         deepest = depth(depths, width)

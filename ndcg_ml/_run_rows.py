@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml import readers
+from ndcg_ml._frames import Frame, columns_of, is_frame, refuse_lazy
+from ndcg_ml._names import Growing, Names
 from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._trec import QRELS, RUN, trec_lines
 from ndcg_ml.groups import IntArray
 from ndcg_ml.queries import is_missing, plain_array, real_array
 
-__all__ = ["Frame", "Ids", "Rows", "RunLike", "Topics", "read_rows"]
+__all__ = ["Ids", "Rows", "RunLike", "Topics", "read_rows"]
 
 FloatArray = NDArray[np.float64]
-
-
-class Frame(Protocol):
-    """A data frame of pandas, polars or pyarrow."""
-
-    @property
-    def columns(self) -> Any:
-        """Names of the columns; of pyarrow, the columns."""
-
-    def __getitem__(self, column: Any, /) -> Any:
-        """A column."""
 
 
 RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
@@ -128,10 +119,36 @@ class Ids:
 
     def __init__(self) -> None:
         self.topics = Topics()
-        self.documents = _Kind("document")
+        self.kind = _Kind("document")
+        self.documents = Names()
+        """Of the rows of the qrels, then of those of the run."""
+
+    def document(self, row: int) -> str:
+        """The id of a row's document, as a message shows it."""
+        return shown(self.kind.decoded(self.documents[row]))
 
 
 # -- rows -----------------------------------------------------------------------------------------------------------
+
+
+class _LineNumbers:
+    """The line that each row stands on, kept as runs of consecutive lines."""
+
+    def __init__(self) -> None:
+        self._n_rows = 0
+        self._rows: list[IntArray] = []
+        self._lines: list[IntArray] = []
+
+    def extend(self, numbers: IntArray) -> None:
+        first = np.flatnonzero(np.append(True, numbers[1:] - numbers[:-1] != 1))
+        self._rows.append(first + self._n_rows)
+        self._lines.append(numbers[first])
+        self._n_rows += numbers.size
+
+    def __getitem__(self, row: int) -> int:
+        rows, lines = np.concatenate(self._rows), np.concatenate(self._lines)
+        at = int(np.searchsorted(rows, row, side="right")) - 1
+        return int(lines[at]) + row - int(rows[at])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -140,33 +157,46 @@ class Rows:
 
     source: str
     ids: Ids
-    topics: IntArray  # those there are, also without a row
-    topic: IntArray
-    documents: list[bytes]
+    first: int  # row of the names of the documents
+    topics: NDArray[Any]  # those there are, also without a row
+    topic: NDArray[Any]
     value: FloatArray
     path: str | os.PathLike[str] = ""
-    lines: IntArray | None = None  # of a file
+    lines: _LineNumbers | None = None  # of a file
 
     def name(self, row: int) -> str:
         """The id of a row's document."""
-        return shown(self.ids.documents.decoded(self.documents[row]))
+        return self.ids.document(self.first + row)
 
     def where(self, row: int) -> str:
         """What to call a row in an error message."""
+        return self.places()(row)
+
+    def places(self) -> Callable[[int], str]:
+        """The same as a function, which keeps only the line numbers of a file in memory."""
         if self.lines is not None:
-            return f"{self.path}, line {self.lines[row]}"
-        [topic] = self.ids.topics.names(self.topic[[row]]).tolist()
-        return f"{self.source}[{shown(topic)}], document {self.name(row)}"
+            path, lines = self.path, self.lines
+            return lambda row: f"{path}, line {lines[row]}"
+
+        def where(row: int) -> str:
+            [topic] = self.ids.topics.names(self.topic[[row]]).tolist()
+            return f"{self.source}[{shown(topic)}], document {self.name(row)}"
+
+        return where
 
 
-def read_rows(name: str, data: RunLike, ids: Ids) -> Rows:
-    """The rows of ``qrels`` or of a ``run`` (the name says which), their ids kept as `ids` keeps them."""
+def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> Rows:
+    """The rows of ``qrels`` or of a ``run`` (the name says which), their ids kept as `ids` keeps them.
+
+    `names` are those of the columns of a frame.
+    """
+    refuse_lazy(data, name)
     if isinstance(data, (str, os.PathLike)):
         rows = _of_file(name, data, ids)
     elif isinstance(data, Mapping):
         rows = _of_mapping(name, data, ids)
-    elif hasattr(data, "columns") and hasattr(data, "__getitem__"):
-        rows = _of_frame(name, data, ids)
+    elif is_frame(data):
+        rows = _of_frame(name, data, ids, names)
     else:
         raise TypeError(f"{name} must be {_SHAPES[name]}; got {type(data).__name__}.")
     if not rows.topic.size:
@@ -185,20 +215,21 @@ def read_rows(name: str, data: RunLike, ids: Ids) -> Rows:
 def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> Rows:
     source = f"{name} ({os.fspath(path)})"
     ids.topics.kind.agree(str, source)
-    ids.documents.agree(str, source)
-    documents: list[bytes] = []
-    columns: list[tuple[IntArray, FloatArray, IntArray]] = []
-    for block in readers.trec_lines(path, readers.QRELS if name == "qrels" else readers.RUN):
-        documents += block.documents
-        columns.append((ids.topics.numbers(block.topics), block.values, block.numbers))
-    topic, value, lines = (np.concatenate(column) for column in zip(*columns, strict=True))
+    ids.kind.agree(str, source)
+    first = len(ids.documents)
+    topic, value, lines = Growing(np.int32), Growing(np.float64), _LineNumbers()
+    for block in trec_lines(path, QRELS if name == "qrels" else RUN):
+        topic.extend(np.repeat(ids.topics.numbers(block.topics), block.lengths))
+        ids.documents.add(block.documents)
+        value.extend(block.values)
+        lines.extend(block.numbers)
     return Rows(
         source=source,
         ids=ids,
-        topics=np.unique(topic),
-        topic=topic,
-        documents=documents,
-        value=value,
+        first=first,
+        topics=np.flatnonzero(np.bincount(topic.array)),
+        topic=topic.array,
+        value=value.array,
         path=path,
         lines=lines,
     )
@@ -207,7 +238,7 @@ def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> Rows:
 def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
     if not data:
         raise ValueError(f"{name} must hold at least one topic; got an empty {type(data).__name__}.")
-    topics = ids.topics.numbers(ids.topics.kind.coded(list(data), name))
+    first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.coded(list(data), name))
     sizes: list[int] = []
     documents: list[bytes] = []
     values: list[FloatArray] = []
@@ -215,7 +246,7 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
         source = f"{name}[{shown(topic)}]"
         listed = _entries(source, name, entries)
         sizes.append(len(listed))
-        documents += ids.documents.coded(list(listed), source)
+        documents += ids.kind.coded(list(listed), source)
         if isinstance(listed, Mapping):
             numbers = real_array(list(listed.values()), source)
             if numbers.ndim != 1:
@@ -226,14 +257,9 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
                 values.append(numbers.astype(np.float64))
         else:
             values.append(-np.arange(len(listed), dtype=np.float64))
-    return Rows(
-        source=name,
-        ids=ids,
-        topics=topics,
-        topic=np.repeat(topics, sizes),
-        documents=documents,
-        value=np.concatenate(values),
-    )
+    ids.documents.extend(documents)
+    topic, value = np.repeat(topics, sizes), np.concatenate(values)
+    return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=value)
 
 
 def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[Any]:
@@ -249,25 +275,22 @@ def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[A
     raise TypeError(f"{source} must be {shape}; got {type(entries).__name__}.")
 
 
-def _of_frame(name: str, frame: Frame, ids: Ids) -> Rows:
+def _of_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> Rows:
     value = "label" if name == "qrels" else "score"
-    has = list(getattr(frame, "column_names", frame.columns))  # of a pyarrow table, columns are arrays
-    missing = [column for column in ("qid", "docno", value) if column not in has]
-    if missing:
-        raise ValueError(
-            f"{name} as a data frame must have columns qid, docno and {value}; got "
-            f"{shown_text(', '.join(map(str, has)))}. Rename the one that is meant by {missing[0]}."
-        )
-    topic = ids.topics.numbers(ids.topics.kind.coded(_listed(frame, "qid", name), f"{name}, column qid,"))
-    documents = ids.documents.coded(_listed(frame, "docno", name), f"{name}, column docno,")
+    columns = columns_of(name, frame, ("qid", "docno", value), names)
+    called = {each: f"column {shown_text(str(names[each]))}" for each in columns}
+    ids_of = {each: _listed(columns[each], f"{called[each]} of {name}") for each in ("qid", "docno")}
+    topic = ids.topics.numbers(ids.topics.kind.coded(ids_of["qid"], f"{name}, {called['qid']},"))
+    first = len(ids.documents)
+    ids.documents.extend(ids.kind.coded(ids_of["docno"], f"{name}, {called['docno']},"))
     with np.errstate(invalid="ignore"):  # as above
-        values = real_array(frame[value], f"column {value} of {name}").astype(np.float64)
-    return Rows(source=name, ids=ids, topics=np.unique(topic), topic=topic, documents=documents, value=values)
+        values = real_array(columns[value], f"{called[value]} of {name}").astype(np.float64)
+    topics = np.flatnonzero(np.bincount(topic))
+    return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=values)
 
 
-def _listed(frame: Any, column: str, name: str) -> list[Any]:
-    ids = frame[column]
+def _listed(ids: Any, source: str) -> list[Any]:
     if hasattr(ids, "to_list"):  # NumPy's strings would lose a NUL at the end, which those of polars become
         listed: list[Any] = ids.to_list()
         return listed
-    return list(plain_array(ids, f"column {column} of {name}").tolist())
+    return list(plain_array(ids, source).tolist())

@@ -1,10 +1,10 @@
-"""How many threads a call may use, and sharing work out among them."""
+"""How many threads a call may use, and sharing out among them work that runs without Python's lock."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from ndcg_ml._checks import whole_number
@@ -25,17 +25,17 @@ def thread_count(asked: int | None, n_slots: int) -> int:
     processes so that they do not overrun the machine, or the processors this process may use. A call that is made from
     a thread other than the main one stays in it, unless the caller asked: somebody is sharing out work already.
     """
-    limit = asked
+    limit, useful = asked, n_slots // _WORTH_A_THREAD
     if limit is None:
         named = os.environ.get("NDCG_ML_THREADS")
         if named:  # an empty variable counts as none
             limit = _from_environment(named)
-        elif threading.current_thread() is not threading.main_thread():
+        elif useful <= 1 or threading.current_thread() is not threading.main_thread():
             return 1
         else:
             first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
             limit = int(first) if first.isdigit() and int(first) > 0 else _processors()
-    return max(1, min(limit, n_slots // _WORTH_A_THREAD))
+    return max(1, min(limit, useful))
 
 
 def _from_environment(named: str) -> int:
@@ -54,13 +54,19 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def in_threads(work: Callable[[Sequence[T]], None], items: Sequence[T], n_threads: int) -> None:
-    """Call `work` on the items, dealt out to `n_threads` threads; an exception in one of them is raised here."""
+def in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_threads: int) -> None:
+    """Call `work` in `n_threads` threads, this one among them, which take the next item in turn.
+
+    An exception in one of them is raised here.
+    """
     if n_threads == 1:
         work(items)
         return
     from concurrent.futures import ThreadPoolExecutor  # which loads logging
 
-    with ThreadPoolExecutor(n_threads) as pool:
-        for done in [pool.submit(work, items[i::n_threads]) for i in range(n_threads)]:
-            done.result()
+    shared = iter(items)
+    with ThreadPoolExecutor(n_threads - 1) as pool:
+        others = [pool.submit(work, shared) for _ in range(n_threads - 1)]
+        work(shared)
+        for other in others:
+            other.result()

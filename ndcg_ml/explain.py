@@ -9,7 +9,7 @@ from types import EllipsisType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ndcg_ml._aggregate import Totals
 from ndcg_ml._checks import optional_whole_number, whole_number
@@ -296,7 +296,7 @@ def explain_difference(
     table_a, table_b = (Prepared(flavor, ..., data).evaluate(y_score).per_query for flavor in (a, b))
     mixtures = _Mixtures(a, b, lambda flavor, ks: Prepared(flavor, ks, data).totals(y_score))
     value_a, value_b = mixtures.end("flavor_a", a), mixtures.end("flavor_b", b)
-    idle = _idle(a, b, data.labels)
+    idle = _idle(a, b, data)
     parts_apart = _inseparable(a, b)
     active = [switches for switches in parts_apart if not idle.issuperset(switches)]
     own_ranking = sum(not _AFTER_RANKING.issuperset(switches) for switches in active)
@@ -364,15 +364,17 @@ class _Mixtures:
         return self.totals(flavor).finite_values(flavor)[self._ks.index(flavor.k)]
 
 
-def _idle(a: Flavor, b: Flavor, labels: NDArray[Any]) -> set[str]:
-    """Switches that cannot matter on these labels, which both flavors admit: no mixture needs to be tried."""
-    idle = set()
+def _idle(a: Flavor, b: Flavor, data: Queries) -> set[str]:
+    """Switches that cannot matter on these data, which both flavors admit: no mixture needs to be tried."""
+    idle, labels = set(), data.labels
     if not (labels < 0).any():
         idle.add("negative")
     if not np.isnan(labels).any():
         idle.add("unjudged")
     if "max" not in (a.ideal, b.ideal):
         idle.add("max_grade")
+    if data.repeats is None:
+        idle.add("duplicates")
     return idle
 
 

@@ -19,6 +19,7 @@ from ndcg_ml._checks import (
     listed,
     one_of,
     optional_whole_number,
+    unknown_preset,
 )
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._shown import shown
@@ -306,10 +307,7 @@ class Flavor:
                 f"name must be the name of a preset (a str); got {shown(name)} of type {type(name).__name__}."
             )
         if name not in PRESETS:
-            raise ValueError(
-                f"name must be the name of a preset, one of {listed(PRESETS)}; got {shown(name)}."
-                f"{did_you_mean(name, PRESETS)}"
-            )
+            raise unknown_preset("name must be the name of a preset", shown(name), name, PRESETS)
         return PRESETS[name].replace(**changes)
 
     def replace(self, **changes: Any) -> Flavor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from ndcg_ml import _kernel
 from ndcg_ml._aggregate import Totals
 from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._gains import discounts, grade
+from ndcg_ml._kernel_choice import chosen_kernel, compiled_rank
+from ndcg_ml._ranking import Ranking
 from ndcg_ml._repeats import CreditedOnce, credited, refuse_repeats
-from ndcg_ml._threads import in_threads, thread_count
+from ndcg_ml._threads import thread_count
 from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.queries import Queries, Weights
@@ -34,6 +37,7 @@ def prepare(
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
     threads: int | None = None,
+    kernel: str = "auto",
 ) -> Prepared:
     """Work out everything that depends on the labels alone, to score many predictions of the same documents.
 
@@ -44,9 +48,14 @@ def prepare(
     y_true, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
         As for ``ndcg_score``.
     threads : int, optional
-        Threads that a call may use. Default: the environment variable NDCG_ML_THREADS, if it is not empty; else
-        OMP_NUM_THREADS or the processors at hand, and one in a call from a thread that is not the main one. Small
-        inputs use one.
+        Threads that the compiled kernel may use in a call; the NumPy kernel uses one. Default: the environment
+        variable NDCG_ML_THREADS, if it is not empty; else OMP_NUM_THREADS or the processors at hand, and one in a call
+        from a thread that is not the main one. Small inputs use one.
+    kernel : {"auto", "numpy", "compiled"}, default "auto"
+        What ranks: NumPy, or machine code that Numba compiles (``pip install ndcg_ml[fast]``), which takes a second or
+        more once in a process. The values are the same to the last bit. "auto" is what the environment variable
+        NDCG_ML_KERNEL says; else the compiled kernel, if Numba is installed and this process has ranked enough rows to
+        be worth it. ``show_versions()`` says which is in use.
 
     Returns
     -------
@@ -57,6 +66,8 @@ def prepare(
     ------
     TypeError, ValueError
         As for ``ndcg_score``, except for what concerns the scores.
+    ImportError
+        Under ``kernel="compiled"``, Numba is missing, too old or broken.
 
     Examples
     --------
@@ -70,7 +81,7 @@ def prepare(
     queries = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
-    return Prepared(flavor, k, queries, threads)
+    return Prepared(flavor, k, queries, threads, kernel)
 
 
 class Prepared:
@@ -88,11 +99,14 @@ class Prepared:
     """
 
     @underflow_is_zero
-    def __init__(self, flavor: Flavor | str, k: KSpec, queries: Queries, threads: int | None = None) -> None:
+    def __init__(
+        self, flavor: Flavor | str, k: KSpec, queries: Queries, threads: int | None = None, kernel: str = "auto"
+    ) -> None:
         self.flavor = flavor = as_flavor(flavor)
         self.ks, self._several = cutoffs(k, flavor)
         self.queries = queries
         self._threads = optional_whole_number(threads, "threads", "for the default")
+        self._kernel = chosen_kernel(kernel)
         refuse_repeats(flavor, queries)
         graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
         self.n_docs = int(graded.ranked.sizes.sum())
@@ -105,8 +119,7 @@ class Prepared:
         if queries.repeats is not None:
             graded, self._once = credited(flavor, graded, self._layout, queries.repeats)
         self._graded = graded
-        self._blocks = _kernel.fill(self._layout, graded.gains)
-        self._ideal = _kernel.ideal(flavor, self.ks, graded, self._discounts, self._blocks, self._threads)
+        self._ideal = self._best()
 
     def __repr__(self) -> str:
         k = f", k={self.ks}" if self._several else ""
@@ -176,9 +189,47 @@ class Prepared:
             ),
         )
 
+    def _best(self) -> NDArray[np.float64] | None:
+        """The ideal DCG, where it does not depend on the ranking."""
+        flavor, graded = self.flavor, self._graded
+        n_slots = graded.gains.size
+        threads = thread_count(self._threads, n_slots)
+        rank = compiled_rank(self._kernel, n_slots)
+        sorts = flavor.ideal in ("global", "recall") and flavor.recall_depth is None
+        if rank is None or not sorts or flavor.ideal_depth == "retrieved":
+            return _kernel.ideal(flavor, self.ks, graded, self._discounts, lambda: self._blocks)
+        source = graded.ranked if flavor.ideal == "recall" else graded.judged
+        ks = _kernel.ideal_cutoffs(flavor, self.ks)
+        best = Ranking(source, graded.gains, self._discounts, ks, False).totals(rank, graded.gains, threads)
+        assert best is not None  # no gain is NaN
+        return best[0]
+
+    @cached_property
+    def _blocks(self) -> list[_kernel.Filled]:
+        return _kernel.fill(self._layout, self._graded.gains)
+
+    @cached_property
+    def _ranking(self) -> Ranking:
+        flavor = self.flavor
+        return Ranking(
+            self._layout,
+            self._graded.gains,
+            self._discounts,
+            self.ks,
+            flavor.ties == "average",
+            _kernel.ideal_cutoffs(flavor, self.ks) if self._ideal is None else (),
+            flavor.recall_depth,
+        )
+
     def _scores(self, y_score: ArrayLike) -> NDArray[Any]:
         # Under float32 scores are one wherever float32 makes them so.
         scores = self.queries.scores(y_score, exact=self.flavor.score_dtype == "float64")
+        if self.flavor.score_dtype == "float32" and scores.dtype != np.float32:
+            with np.errstate(over="ignore", invalid="ignore"):  # of a NaN that signals
+                scores = scores.astype(np.float32)
+        return scores
+
+    def _refuse_nan(self, scores: NDArray[Any]) -> None:
         order = self._layout.order
         ranked = scores if order is None else scores[order]
         if ranked.size and np.isnan(ranked.min()):
@@ -188,35 +239,42 @@ class Prepared:
                 f"y_score must not hold NaN, which has no place in a ranking; got {bad.size} of {ranked.size}, "
                 f"the first at row {at}. Find out why the model produced them; -inf ranks last."
             )
-        if self.flavor.score_dtype == "float32" and scores.dtype != np.float32:
-            with np.errstate(over="ignore"):
-                scores = scores.astype(np.float32)
-        return scores
 
     def _rank(self, scores: NDArray[Any]) -> Totals:
         flavor, ks, lengths = self.flavor, self.ks, self._graded.ranked.sizes
         if self._once is not None:
+            self._refuse_nan(scores)
             scores = self._once.exchanged(scores)
-        average = flavor.ties == "average"
-        dcg = np.zeros((lengths.size, len(ks)))
-        ideal = np.zeros_like(dcg) if self._ideal is None else self._ideal
-
-        def work(blocks: Sequence[_kernel.Filled]) -> None:
-            space = _kernel.Workspace()
-            for block, gains, ranked in _kernel.gathered(blocks, scores, space):
-                depth = _kernel.depth(ks, block.shape[1])
-                at_rank = _kernel.expected_gains(ranked, gains, depth, average, space)
-                dcg[block.queries] = _kernel.dcg(at_rank, self._discounts, ks)
-                if self._ideal is None:
-                    ideal[block.queries] = _kernel.ideal_of_ranking(
-                        flavor, ks, self._discounts, ranked, gains, at_rank, lengths[block.queries], space
-                    )
-
-        in_threads(work, self._blocks, thread_count(self._threads, scores.size))
+        rank = compiled_rank(self._kernel, scores.size)
+        found = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
+        if found is None:
+            self._refuse_nan(scores)
+            found = self._by_numpy(scores)
+        dcg, ideal = found
+        if ideal is None:
+            ideal = self._ideal
+        assert ideal is not None
         if flavor.short_lists == "zero":
             for column, k in enumerate(ks):
                 dcg[lengths < (k or 0), column] = 0.0
         return Totals(ks, self.queries.ids, dcg, ideal, self._graded.exponent, self.queries.weight)
+
+    def _by_numpy(self, scores: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """DCG of every query, and the ideal that depends on the ranking."""
+        flavor, ks, lengths = self.flavor, self.ks, self._graded.ranked.sizes
+        average = flavor.ties == "average"
+        dcg = np.zeros((lengths.size, len(ks)))
+        ideal = np.zeros_like(dcg) if self._ideal is None else None
+        space = _kernel.Workspace()
+        for block, gains, ranked in _kernel.gathered(self._blocks, scores, space):
+            depth = _kernel.depth(ks, block.shape[1])
+            at_rank = _kernel.expected_gains(ranked, gains, depth, average, space)
+            dcg[block.queries] = _kernel.dcg(at_rank, self._discounts, ks)
+            if ideal is not None:
+                ideal[block.queries] = _kernel.ideal_of_ranking(
+                    flavor, ks, self._discounts, ranked, gains, at_rank, lengths[block.queries], space
+                )
+        return dcg, ideal
 
     def _shaped(self, values: Sequence[float]) -> float | dict[int | None, float]:
         return dict(zip(self.ks, values, strict=True)) if self._several else values[0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -99,7 +99,7 @@ class Queries:
             As for ``ndcg_score``, except for what concerns the flavor and the scores.
         """
         axes = same_rows({"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id})
-        labels = real_array(y_true, "y_true")
+        labels = y_true if _is_plain(y_true) else real_array(y_true, "y_true")
         groups = _layout(labels, qid, group, mask)
         flags = None if retrieved is None else _flag_array(retrieved, "retrieved", labels.shape).reshape(-1)
         codes = repeats = None
@@ -122,8 +122,11 @@ class Queries:
 
     def scores(self, y_score: ArrayLike, exact: bool = True) -> NDArray[Any]:
         """Scores of these rows, flat; with `exact`, numbers that float64 would make one stay apart."""
-        same_rows({"y_score": y_score}, self.axes)
-        scores = _score_array(y_score, "y_score") if exact else real_array(y_score, "y_score")
+        if _is_plain(y_score):
+            scores = y_score
+        else:
+            same_rows({"y_score": y_score}, self.axes)
+            scores = _score_array(y_score, "y_score") if exact else real_array(y_score, "y_score")
         if scores.shape != self.labels.shape:
             raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.")
         return scores.reshape(-1)
@@ -323,7 +326,8 @@ def repeats_of(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats
     rows = by_id.order[sizes[document] > 1]
     sizes = sizes[sizes > 1]
     copies = Groups(sizes=sizes, starts=starts_of(sizes), order=rows, n_rows=groups.n_rows)
-    return Repeats(copies, shown(names[rows[0]]))
+    name = names[rows[0]]
+    return Repeats(copies, shown(name.item() if isinstance(name, np.generic) else name))
 
 
 def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
@@ -398,6 +402,14 @@ def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
 
 
 # -- one argument as an array that the kernel can trust ----------------------------------------------------------------
+
+
+_PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+def _is_plain(value: object) -> TypeGuard[NDArray[Any]]:
+    """Whether this is an array that the functions below would return as it is, which takes them microseconds."""
+    return type(value) is np.ndarray and value.dtype in _PLAIN and value.flags.c_contiguous
 
 
 @underflow_is_zero

@@ -1,4 +1,4 @@
-"""Judgements, rankings and scored rows from files: TREC qrels and runs, LETOR/SVMlight labels, CSV and parquet.
+"""Scored rows from files: LETOR/SVMlight labels with scores, CSV and parquet.
 
 Ids stay what the file says: text is never read as a number, hashed or cut. A line of another form is refused, with the
 name of the file and the number of the line.
@@ -10,7 +10,7 @@ import csv
 import math
 import os
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from operator import lt
@@ -19,169 +19,22 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._files import AnyPath, DataFileError, as_number, as_text, blocks, chosen_columns, numbered, wrong_line
+from ndcg_ml._files import AnyPath, DataFileError, as_number, as_text, chosen_columns, numbered, wrong_line
 from ndcg_ml._parquet import is_parquet, read_parquet
 from ndcg_ml._shown import shown, shown_text
 
 __all__ = [
-    "QRELS",
-    "RUN",
     "DataFileError",
-    "Form",
     "LetorRows",
-    "Lines",
     "ScoredRows",
     "letor_rows",
     "read_columns",
     "read_letor",
-    "trec_lines",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
 _DIGITS = 18  # of the size of a query
-
-
-# -- TREC -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """What a line of a TREC file holds.
-
-    Attributes
-    ----------
-    name : str
-    columns : tuple of str
-        What the columns are called, separated by blanks or tabs in the file.
-    value : int
-        Which column holds the number; the topic is column 0 and the document column 2.
-    longer : bool
-        Whether more may follow the last column.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    value: int
-    longer: bool
-
-    def __str__(self) -> str:
-        more = " or more" if self.longer else ""
-        return f"a line of {self.name} must have {len(self.columns)}{more} columns ({' '.join(self.columns)})"
-
-
-QRELS = Form("qrels", ("topic", "iteration", "document", "grade"), value=3, longer=False)
-RUN = Form("a run", ("topic", "Q0", "document", "rank", "score", "tag"), value=4, longer=True)
-
-
-class Lines(NamedTuple):
-    """Some consecutive lines of a TREC file, column by column."""
-
-    topics: list[bytes]
-    documents: list[bytes]
-    values: FloatArray
-    numbers: NDArray[np.int64]
-    """Of the lines in the file, from 1."""
-
-
-def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
-    """The lines of a TREC file, plain or compressed by gzip, in blocks of about a megabyte.
-
-    Parameters
-    ----------
-    path : path
-    form : Form
-        ``QRELS`` or ``RUN``.
-
-    Yields
-    ------
-    Lines
-        Topics and documents as the bytes of the file.
-
-    Raises
-    ------
-    DataFileError
-        A line has too few or too many columns, its grade or score is not a number, or a grade is infinite; the file
-        has no lines, or one of more than 16 MiB, is not text, or is damaged.
-    OSError
-        The file cannot be read.
-
-    Notes
-    -----
-    As in trec_eval 9.0.8, columns are separated by blanks or tabs, blank lines and lines that begin with ``#`` are
-    skipped, and what follows the tag of a run is ignored; trec_eval refuses blank lines in qrels, which are skipped
-    here too. Where trec_eval reads a word as the number 0, this reader refuses it. Lines may end in any of the three
-    ways of ending a line, and a byte order mark at the beginning is not part of the first topic. In a run, a line with
-    more than six columns must have an integer rank: otherwise a document id has a blank in it.
-    """
-    number, empty, usual = 1, True, len(form.columns)
-    for block in blocks(path):
-        if b"\r" in block:
-            block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        lines = block.count(b"\n") + (not block.endswith(b"\n"))
-        numbers = np.arange(number, number + lines)
-        number += lines
-        tokens = block.split()
-        if not _all_of_width(block, usual, len(tokens), lines) or b"#" in b"".join(tokens[::usual]):
-            fields = [line.split() for line in block.split(b"\n")]
-            kept = [i for i, columns in enumerate(fields) if columns and not columns[0].startswith(b"#")]
-            fields, numbers = [fields[i] for i in kept], numbers[kept]
-            _check_columns(path, form, fields, numbers)
-            tokens = [column for columns in fields for column in columns[:usual]]
-        if tokens:
-            empty = False
-            values = _numbers(path, form, tokens[form.value :: usual], numbers)
-            yield Lines(tokens[::usual], tokens[2::usual], values, numbers)
-    if empty:
-        raise DataFileError(f"{path}: has no lines; {form}.")
-
-
-_IS_BLANK = np.isin(np.arange(256), list(b" \t\n\r\v\f"))  # where bytes.split splits
-
-
-def _all_of_width(block: bytes, width: int, n_tokens: int, n_lines: int) -> bool:
-    """Whether every line of the block has this many columns."""
-    if n_tokens != width * n_lines:
-        return False
-    text = np.frombuffer(block, dtype=np.uint8)
-    begins = ~_IS_BLANK[text]
-    begins[1:] &= _IS_BLANK[text[:-1]]
-    line_ends = np.flatnonzero(text == ord("\n"))[: n_lines - 1]
-    before = np.searchsorted(np.flatnonzero(begins), line_ends)
-    return bool((before == width * np.arange(1, n_lines)).all())
-
-
-def _check_columns(path: AnyPath, form: Form, fields: list[list[bytes]], numbers: NDArray[np.int64]) -> None:
-    usual = len(form.columns)
-    for tokens, number in zip(fields, numbers.tolist(), strict=True):
-        if len(tokens) < usual or (len(tokens) > usual and not form.longer):
-            raise wrong_line(path, number, f"{form}; got {len(tokens)}", b" ".join(tokens))
-        if len(tokens) > usual and not tokens[3].removeprefix(b"-").isdigit():
-            reason = f"{form}; got {len(tokens)}, and {shown(as_text(tokens[3]))} where the rank should be. "
-            raise wrong_line(path, number, f"{reason}An id cannot hold a blank", b" ".join(tokens))
-
-
-def _numbers(path: AnyPath, form: Form, tokens: list[bytes], numbers: NDArray[np.int64]) -> FloatArray:
-    try:
-        values = np.fromiter(map(float, tokens), np.float64, len(tokens))
-        # Python reads 1_000 as a number, which no other reader of these files does.
-        bad = ~np.isfinite(values) if form is QRELS else np.isnan(values)
-        fine = not bad.any() and b"_" not in b"".join(tokens)
-    except ValueError:
-        fine = False
-    if not fine:
-        first = next(i for i, token in enumerate(tokens) if not _acceptable(token, infinite=form is RUN))
-        what = form.columns[form.value]
-        kind = "a finite number" if form is QRELS else "a number, and not NaN, which has no place in a ranking"
-        raise wrong_line(
-            path, int(numbers[first]), f"column {form.value + 1}, the {what}, must be {kind}", tokens[first]
-        )
-    return values
-
-
-def _acceptable(token: bytes, *, infinite: bool) -> bool:
-    value = as_number(token)
-    return value is not None and (math.isfinite(value) or (infinite and not math.isnan(value)))
 
 
 # -- LETOR and SVMlight labels, one score per line ------------------------------------------------------------------
@@ -416,13 +269,11 @@ def read_columns(path: AnyPath, score: str = "score") -> ScoredRows:
     rows = ScoredRows(columns["label"], columns[score], columns["qid"], columns.get("docno"))
     if not rows.y_true.size:
         raise DataFileError(f"{path}: has no rows.")
-    for name in ("label", score):
-        bad = np.isinf(columns[name]) if name == "label" else np.isnan(columns[name])
-        if bad.any():
-            must = "finite, or empty for an unjudged document" if name == "label" else "a number, and not NaN"
-            at = int(np.flatnonzero(bad)[0])
-            raise DataFileError(f"{path}, row {at + 1}: {name} must be {must}; got {columns[name][at]}.")
     return rows
+
+
+def _must(name: str) -> str:
+    return "finite, or empty for an unjudged document" if name == "label" else "a number, and not NaN"
 
 
 def _csv_columns(path: AnyPath, score: str) -> dict[str, NDArray[Any]]:
@@ -455,6 +306,8 @@ def _cell(path: AnyPath, number: int, name: str, cell: str, is_number: bool) -> 
         value = math.nan if name == "label" and not cell.strip() else as_number(cell.encode("utf-8", "surrogateescape"))
         if value is None:
             raise DataFileError(f"{path}, line {number}: {name} must be a number; got {shown(cell)}.")
+        if math.isinf(value) if name == "label" else math.isnan(value):
+            raise DataFileError(f"{path}, line {number}: {name} must be {_must(name)}; got {value}.")
         return value
     if not cell or "\0" in cell:
         raise DataFileError(f"{path}, line {number}: {name} must be an id; got {shown(cell)}.")
@@ -468,6 +321,10 @@ def _parquet_columns(path: AnyPath, score: str) -> dict[str, NDArray[Any]]:
             if columns[name].dtype.kind not in "fiub":
                 raise DataFileError(f"{path}: column {name} must hold numbers; got {columns[name].dtype}.")
             columns[name] = columns[name].astype(np.float64)
+            bad = np.flatnonzero(np.isinf(columns[name]) if name == "label" else np.isnan(columns[name]))
+            if bad.size:
+                got = columns[name][bad[0]]
+                raise DataFileError(f"{path}, row {bad[0] + 1}: {name} must be {_must(name)}; got {got}.")
         elif any(isinstance(value, (list, dict, np.ndarray)) for value in columns[name].tolist()):
             raise DataFileError(f"{path}: column {name} must hold one id per row; got lists or records.")
         elif any(value is None or value != value for value in columns[name].tolist()):

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._frames import made
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ndcg_ml._means import Interval, Method, Seed
     from ndcg_ml._slices import Slices
 
@@ -98,6 +97,8 @@ class Evaluation(Generic[V]):
         Number of queries whose ideal DCG is 0; ``flavor.empty`` says what they scored.
     per_query : PerQuery
         The table of queries, as arrays.
+    frame_library : str
+        Whose data frames ``to_frame`` makes: "pandas", "polars" or "pyarrow", as the caller's data were; else "pandas".
     slices : Slices or None
         What ``evaluate(..., by=)`` found by label; None without `by`.
 
@@ -117,6 +118,7 @@ class Evaluation(Generic[V]):
     n_queries: int
     n_empty: int | dict[int | None, int]
     per_query: PerQuery
+    frame_library: str = "pandas"
     slices: Slices | None = None
 
     # fmt: off
@@ -235,23 +237,19 @@ class Evaluation(Generic[V]):
         """As the value is: one, or a dict in the order of the cut-offs."""
         return {k: found[k] for k in self.k} if isinstance(self.k, tuple) else found[self.k]
 
-    def to_frame(self) -> pd.DataFrame:
-        """The table of queries as a pandas DataFrame, one row per query.
+    def to_frame(self) -> Any:
+        """The table of queries as a data frame, one row per query.
 
         Returns
         -------
-        pandas.DataFrame
-            With several cut-offs the columns of each are named like ``ndcg@10``.
+        pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            Of ``frame_library``. With several cut-offs the columns of each are named like ``ndcg@10``.
 
         Raises
         ------
         ImportError
-            pandas is not installed.
+            The library is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("Evaluation.to_frame needs pandas. Install it with: pip install pandas") from error
         columns: dict[str, NDArray[Any]] = {}
         for name in self.per_query:
             table = self.per_query[name]
@@ -260,7 +258,7 @@ class Evaluation(Generic[V]):
             else:
                 assert isinstance(self.k, tuple)
                 columns.update({f"{name}{at_cutoff(k)}": table[:, i] for i, k in enumerate(self.k)})
-        return pd.DataFrame(columns)
+        return made(self.frame_library, columns)
 
     def __str__(self) -> str:
         values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -10,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, one_of
+from ndcg_ml._frames import ColumnNames, column_names, is_frame, library_of
+from ndcg_ml._names import Names, earlier
 from ndcg_ml._run_rows import Ids, Rows, RunLike, Topics, read_rows
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.groups import IntArray
+from ndcg_ml.groups import IntArray, starts_of
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.queries import Queries, by_sizes
+from ndcg_ml.queries import Queries, by_sizes, repeats_of
 from ndcg_ml.result import Evaluation, PerQuery, at_cutoff
 
 __all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "evaluate_run"]
@@ -100,6 +104,7 @@ def evaluate_run(
     flavor: Flavor | str = "trec_eval",
     k: KSpec = ...,
     queries: Which = "qrels",
+    columns: ColumnNames | None = None,
 ) -> RunEvaluation:
     """NDCG of a run against relevance judgements (qrels): what trec_eval computes, or any other flavor.
 
@@ -107,7 +112,7 @@ def evaluate_run(
     ----------
     qrels : mapping, path or data frame
         ``{topic: {document: grade}}``; the path of a TREC qrels file (topic, iteration, document, grade); or a frame
-        with columns ``qid``, ``docno``, ``label`` (pandas, polars, pyarrow).
+        of pandas, polars or pyarrow with columns ``qid``, ``docno``, ``label``.
     run : mapping, path or data frame
         ``{topic: {document: score}}``, higher is better; ``{topic: [document, ...]}``, the best first; the path of a
         TREC run file (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored; or a frame with
@@ -115,30 +120,41 @@ def evaluate_run(
     flavor : Flavor or str, default "trec_eval"
         As for ``ndcg_score``. Its ``unjudged`` decides what happens to a retrieved document without a judgement: it
         gains 0 ("zero"), is removed before ranking ("condense") or is an error ("raise"). Its ``ties`` orders equal
-        scores.
+        scores. Its ``duplicates`` decides what it means that the run lists a document twice in a topic.
     k : int, None or sequence of them, optional
         As for ``ndcg_score``. Default: the flavor's own, which for "trec_eval" is no cut-off.
     queries : {"qrels", "run", "both"}, default "qrels"
         Which topics are averaged: all of the qrels (one that the run lacks counts as retrieving nothing), all of the
         run, or those in both.
+    columns : mapping, optional
+        What the columns of data frames are called, such as ``{"qid": "user_id", "docno": "item_id"}``; the keys are
+        ``qid``, ``docno``, ``label`` and ``score``. Default: just that.
 
     Returns
     -------
     RunEvaluation
         ``.value``, ``.per_query``, ``.to_frame()`` and ``str()`` as of an ``Evaluation``; and ``.judged``,
-        ``.qrels_only``, ``.run_only``. All judged documents enter a ``global`` ideal, retrieved or not.
+        ``.qrels_only``, ``.run_only``. The frame is of the library of the run's frame, or else of that of the qrels.
+        All judged documents enter a ``global`` ideal, retrieved or not.
 
     Raises
     ------
     DataFileError
         A file has a line of another form. It is a ValueError that names the file and the line.
     TypeError
-        An argument has the wrong type; ids are text on one side and integers on the other, or neither.
+        An argument has the wrong type, such as a LazyFrame, which must be collected first; ids are text on one side and
+        integers on the other, or neither.
     ValueError
-        A missing id; a document twice in a topic; NaN scores or grades; no topic in both, or no judged document
-        retrieved; a retrieved document without a judgement under ``unjudged="raise"``; a topic in which nothing is
-        retrieved, and which the flavor would score 1 or leave out although it has relevant documents; or as for
-        ``ndcg_score``.
+        A missing id or column; a document twice in a topic of the qrels, or of the run under ``duplicates="raise"``;
+        NaN scores or grades; no topic in both; a retrieved document without a judgement under ``unjudged="raise"``; a
+        topic in which nothing is retrieved, and which the flavor would score 1 or leave out although it has relevant
+        documents; or as for ``ndcg_score``.
+
+    Warns
+    -----
+    UserWarning
+        No document that the run retrieves is judged, so that every topic scores what the flavor says (0, usually): the
+        ids may be of two kinds.
 
     See Also
     --------
@@ -174,14 +190,16 @@ def evaluate_run(
     """
     flavor = as_flavor(flavor)
     ks, several = cutoffs(k, flavor)
-    aligned = align(qrels, run, queries=queries)
+    keep = flavor.duplicates != "raise"
+    aligned = _aligned(qrels, run, queries, columns, keep=keep, every_place=keep, stacklevel=3)
     _check_labels(aligned, flavor)
     evaluation = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
     _check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
     per_query = RunPerQuery(**_fields_of(evaluation.per_query), judged=judged if several else judged[:, 0])
+    library = library_of(run) or library_of(qrels) or "pandas"
     return RunEvaluation(
-        **{**_fields_of(evaluation), "per_query": per_query},
+        **{**_fields_of(evaluation), "per_query": per_query, "frame_library": library},
         judged=dict(zip(ks, _mean(judged), strict=True)) if several else _mean(judged)[0],
         queries=queries,
         qrels_only=aligned.qrels_only,
@@ -227,11 +245,14 @@ class AlignedRun:
     run_only: NDArray[Any]
     where: Callable[[int], str]
     """What to call a row in an error message."""
+    repeated: bool
+    """Whether the run lists a document twice."""
 
     def queries(self) -> Queries:
         """The same, without the scores, as ``Prepared`` takes it."""
         groups = replace(by_sizes(self.group, self.y_true.size), ids=self.qid)
-        return Queries(self.y_true, groups, self.retrieved, self.doc_id)
+        repeats = repeats_of(self.doc_id, groups, self.doc_id) if self.repeated else None
+        return Queries(self.y_true, groups, self.retrieved, self.doc_id, repeats=repeats)
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments for ``evaluate``, ``explain_difference``, ``identify`` and all that take such data.
@@ -243,7 +264,14 @@ class AlignedRun:
         return {**rows, **queries}
 
 
-def align(qrels: RunLike, run: RunLike, *, queries: Which = "qrels") -> AlignedRun:
+def align(
+    qrels: RunLike,
+    run: RunLike,
+    *,
+    queries: Which = "qrels",
+    columns: ColumnNames | None = None,
+    duplicates: Literal["raise", "keep"] = "raise",
+) -> AlignedRun:
     """Match a run with its judgements, document by document.
 
     ``align(qrels, run).arguments()`` are the labels, scores and ids that ``identify``, ``explain_difference`` and
@@ -251,8 +279,11 @@ def align(qrels: RunLike, run: RunLike, *, queries: Which = "qrels") -> AlignedR
 
     Parameters
     ----------
-    qrels, run, queries
+    qrels, run, queries, columns
         As for ``evaluate_run``.
+    duplicates : {"raise", "keep"}, default "raise"
+        A document that the run lists twice in a topic is an error; or it is kept, as rows of one id, for flavors whose
+        ``duplicates`` is "first" or "count".
 
     Returns
     -------
@@ -272,9 +303,27 @@ def align(qrels: RunLike, run: RunLike, *, queries: Which = "qrels") -> AlignedR
     >>> round(ndcg_score(**data.arguments(), flavor="trec_eval"), 6)
     0.760188
     """
+    one_of(duplicates, "duplicates", ("raise", "keep"))
+    return _aligned(qrels, run, queries, columns, keep=duplicates == "keep", every_place=True, stacklevel=3)
+
+
+def _aligned(
+    qrels: RunLike,
+    run: RunLike,
+    queries: Which,
+    columns: ColumnNames | None,
+    *,
+    keep: bool,
+    every_place: bool,
+    stacklevel: int,
+) -> AlignedRun:
+    """As ``align``; without `every_place`, ``doc_id`` orders those documents alone that share a float32 score."""
     one_of(queries, "queries", get_args(Which))
+    names = column_names({} if columns is None else columns)
+    if columns is not None and not (is_frame(qrels) or is_frame(run)):
+        raise ValueError("columns is for data frames, and neither qrels nor run is one. Leave it out.")
     ids = Ids()
-    judged, ranked = read_rows("qrels", qrels, ids), read_rows("run", run, ids)
+    judged, ranked = read_rows("qrels", qrels, ids, names), read_rows("run", run, ids, names)
     topics = ids.topics
     in_qrels, in_run = (np.zeros(len(topics), dtype=bool) for _ in range(2))
     in_qrels[judged.topics], in_run[ranked.topics] = True, True
@@ -284,79 +333,100 @@ def align(qrels: RunLike, run: RunLike, *, queries: Which = "qrels") -> AlignedR
             f"{_some(topics, in_run)}. Ids are compared exactly: check prefixes and leading zeros."
         )
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
-    match, place = _matched(judged, ranked, len(topics))
+    match, place, repeated = _matched(ids, judged, ranked, keep, every_place)
     if not ((match >= 0) & chosen[ranked.topic]).any():
-        raise ValueError(
-            f"run must retrieve a judged document; none of its {ranked.topic.size} documents is judged in its topic. "
+        warnings.warn(
+            f"the run retrieves no judged document in any of the {int(chosen.sum())} topics, so none gains anything. "
             f"Ids are compared exactly: those of {judged.source} look like {judged.name(0)}, those of {ranked.source} "
-            f"like {ranked.name(0)}."
+            f"like {ranked.name(0)}.",
+            UserWarning,
+            stacklevel,
         )
+    if judged.lines is not None and ranked.lines is not None:  # errors name the lines of files
+        ids.documents = Names()
     unretrieved = np.ones(judged.topic.size, dtype=bool)
     unretrieved[match[match >= 0]] = False
 
-    rows_of_run = np.flatnonzero(chosen[ranked.topic])
-    rows_of_qrels = np.flatnonzero(unretrieved & chosen[judged.topic])
+    rows_of_run = _compact(np.flatnonzero(chosen[ranked.topic]))
+    rows_of_qrels = _compact(np.flatnonzero(unretrieved & chosen[judged.topic]))
     n_run, n_more = rows_of_run.size, rows_of_qrels.size
     topic = np.concatenate([ranked.topic[rows_of_run], judged.topic[rows_of_qrels]])
-    order = np.argsort(topic, kind="stable")
-    of_run = match[rows_of_run]
-    grades = np.where(of_run >= 0, judged.value[of_run], np.nan)
-    source = np.concatenate([rows_of_run, rows_of_qrels])[order]
-    retrieved = order < n_run
+    group = np.bincount(topic, minlength=len(topics))[chosen]
+    order = _compact(np.argsort(topic, kind="stable"))
+    grades = np.where(match >= 0, judged.value[match], np.nan)
+    del topic, match, unretrieved  # of many rows, memory
+
+    def arranged(of_run: NDArray[Any], of_qrels: NDArray[Any]) -> NDArray[Any]:
+        rows: NDArray[Any] = np.concatenate([of_run, of_qrels])[order]
+        return rows
+
+    in_run_at, in_qrels_at = ranked.places(), judged.places()
 
     def where(row: int) -> str:
-        return (ranked if retrieved[row] else judged).where(int(source[row]))
+        at = int(order[row])
+        return in_run_at(int(rows_of_run[at])) if at < n_run else in_qrels_at(int(rows_of_qrels[at - n_run]))
 
-    def names(flags: NDArray[np.bool_]) -> NDArray[Any]:
+    def ids_of(flags: NDArray[np.bool_]) -> NDArray[Any]:
         return topics.names(np.flatnonzero(flags))
 
     return AlignedRun(
-        qid=names(chosen),
-        group=np.bincount(topic, minlength=len(topics))[chosen],
-        y_true=np.concatenate([grades, judged.value[rows_of_qrels]])[order],
-        y_score=np.concatenate([ranked.value[rows_of_run], np.zeros(n_more)])[order],
-        retrieved=retrieved,
-        doc_id=np.concatenate([place[rows_of_run], np.arange(-n_more, 0)])[order],
-        qrels_only=names(in_qrels & ~in_run),
-        run_only=names(in_run & ~in_qrels),
+        qid=ids_of(chosen),
+        group=group,
+        y_true=arranged(grades[rows_of_run], judged.value[rows_of_qrels]),
+        y_score=arranged(ranked.value[rows_of_run], np.zeros(n_more)),
+        retrieved=order < n_run,
+        doc_id=arranged(place[rows_of_run], np.arange(-n_more, 0)),
+        qrels_only=ids_of(in_qrels & ~in_run),
+        run_only=ids_of(in_run & ~in_qrels),
         where=where,
+        repeated=repeated,
     )
 
 
-def _matched(judged: Rows, ranked: Rows, n_topics: int) -> tuple[IntArray, IntArray]:
-    """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic."""
-    match, place = np.full(ranked.topic.size, -1), np.empty(ranked.topic.size, dtype=np.int64)
-    by_topic = zip(_of_topics(judged, n_topics), _of_topics(ranked, n_topics), strict=True)
-    for (judged_rows, judged_ids), (ranked_rows, ranked_ids) in by_topic:
-        row_of = dict(zip(judged_ids, judged_rows.tolist(), strict=True))
-        if len(row_of) < len(judged_ids):
-            raise _twice(judged, judged_rows, judged_ids)
-        if len(set(ranked_ids)) < len(ranked_ids):
-            raise _twice(ranked, ranked_rows, ranked_ids)
-        match[ranked_rows] = [row_of.get(each, -1) for each in ranked_ids]
-        in_order = sorted(range(len(ranked_ids)), key=ranked_ids.__getitem__)
-        place[ranked_rows[in_order]] = np.arange(len(ranked_ids))
-    return match, place
+def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
+    """Row numbers in half the memory, where that holds them."""
+    return rows.astype(np.int32) if rows.size < 2**31 else rows
 
 
-def _of_topics(rows: Rows, n_topics: int) -> Iterator[tuple[IntArray, list[bytes]]]:
-    """The rows of each topic with their documents, in the order of the caller."""
-    order = np.argsort(rows.topic, kind="stable")
-    stops = np.cumsum(np.bincount(rows.topic, minlength=n_topics))
-    for mine in np.split(order, stops[:-1]):
-        yield mine, [rows.documents[row] for row in mine.tolist()]
+def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool) -> tuple[IntArray, IntArray, bool]:
+    """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic.
+
+    And whether the run lists a document twice in a topic, which is an error unless these are to be kept.
+    """
+    names, n_judged = ids.documents, judged.topic.size
+    before = earlier(np.concatenate([judged.topic, ranked.topic]), names)
+    for rows, way_out in ((judged, ""), (ranked, "or choose a flavor with duplicates='first' or 'count'")):
+        again = np.flatnonzero(before[rows.first : rows.first + rows.topic.size] >= rows.first)
+        if again.size and not (keep and rows is ranked):
+            raise _twice(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), way_out)
+    match = before[n_judged:]
+    place = np.zeros(ranked.topic.size, dtype=before.dtype)
+    some = np.arange(place.size) if every_place else _perhaps_tied(ranked)
+    in_order = names.in_byte_order(ranked.topic[some], n_judged + some) - n_judged
+    begins = starts_of(np.bincount(ranked.topic[in_order]))
+    place[in_order] = np.arange(in_order.size) - begins[ranked.topic[in_order]]
+    for row in again.tolist():  # in the order of the run, so that what it repeats is settled
+        first = int(match[row]) - n_judged
+        match[row], place[row] = match[first], place[first]
+    return match, place, bool(again.size)
 
 
-def _twice(rows: Rows, numbers: IntArray, ids: list[bytes]) -> ValueError:
-    first: dict[bytes, int] = {}
-    for row, each in zip(numbers.tolist(), ids, strict=True):
-        if each in first:
-            break
-        first[each] = row
-    places = dict.fromkeys((rows.where(first[each]), rows.where(row)))
+def _perhaps_tied(ranked: Rows) -> IntArray:
+    """Rows of the run whose score another one of the topic may have, in float32: all rows, if they are not in order."""
+    with np.errstate(over="ignore"):
+        score = ranked.value.astype(np.float32)
+    follows = ranked.topic[1:] == ranked.topic[:-1]
+    if follows.size - follows.sum() + 1 > ranked.topics.size or (follows & (score[1:] > score[:-1])).any():
+        return np.arange(score.size)
+    ties = follows & (score[1:] == score[:-1])
+    return np.flatnonzero(np.append(ties, False) | np.append(False, ties))
+
+
+def _twice(rows: Rows, first: int, again: int, way_out: str) -> ValueError:
+    places = dict.fromkeys((rows.where(first), rows.where(again)))
     return ValueError(
-        f"a document must not appear twice in a topic; {rows.name(row)} does in {' and '.join(places)}. Remove the "
-        "duplicates."
+        f"a document must not appear twice in a topic; {rows.name(again)} does in {' and '.join(places)}. Remove the "
+        f"duplicates{', ' * bool(way_out)}{way_out}."
     )
 
 
@@ -406,6 +476,7 @@ def _check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
 def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> FloatArray:
     """judged@k of each topic at each cut-off: the expected number of judged documents is a DCG without discount."""
     counting = Flavor(
+        duplicates="count",
         gain="linear",
         discount="none",
         ideal="recall",
@@ -424,4 +495,6 @@ def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> 
 
 def _mean(judged: FloatArray) -> list[float]:
     some = ~np.isnan(judged[:, 0])
+    if not some.any():
+        return [math.nan] * judged.shape[1]
     return [float(mean) for mean in judged[some].mean(axis=0)]

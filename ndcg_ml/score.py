@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ndcg_ml._checks import KSpec
+from ndcg_ml._frames import ColumnNames, Frame, column_names, columns_of, is_frame, library_of, refuse_lazy
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import prepare
@@ -222,21 +223,22 @@ def dcg_score(
 # fmt: off
 @overload
 def evaluate(
-    y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: OneK = ..., qid: ArrayLike | None = ...,
-    group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
-    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ..., by: Any = ...,
+    y_true: ArrayLike | Frame, y_score: ArrayLike | None = ..., *, flavor: Flavor | str = ..., k: OneK = ...,
+    qid: ArrayLike | None = ..., group: ArrayLike | None = ..., mask: ArrayLike | None = ...,
+    retrieved: ArrayLike | None = ..., doc_id: ArrayLike | None = ..., query_weight: Weights | None = ...,
+    by: Any = ..., columns: ColumnNames | None = ...,
 ) -> Evaluation[float]: ...
 @overload
 def evaluate(
-    y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[int | None],
+    y_true: ArrayLike | Frame, y_score: ArrayLike | None = ..., *, flavor: Flavor | str = ..., k: Sequence[int | None],
     qid: ArrayLike | None = ..., group: ArrayLike | None = ..., mask: ArrayLike | None = ...,
     retrieved: ArrayLike | None = ..., doc_id: ArrayLike | None = ...,
-    query_weight: Weights | None = ..., by: Any = ...,
+    query_weight: Weights | None = ..., by: Any = ..., columns: ColumnNames | None = ...,
 ) -> Evaluation[ByK]: ...
 # fmt: on
 def evaluate(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
+    y_true: ArrayLike | Frame,
+    y_score: ArrayLike | None = None,
     *,
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
@@ -247,29 +249,37 @@ def evaluate(
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
     by: ArrayLike | Mapping[str, Any] | None = None,
+    columns: ColumnNames | None = None,
 ) -> Evaluation[Any]:
     """NDCG with the table of queries behind it.
 
     Parameters
     ----------
     y_true, y_score, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
-        As for ``ndcg_score``.
+        As for ``ndcg_score``. With `columns`, `y_true` is a data frame, and `y_score`, `qid`, `group`, `mask` and
+        `doc_id` are left out.
     by : array-like, mapping of array-like by column, or data frame, optional
         Labels of the queries, such as their country: one per query, or one per row, which must be the same in all rows
         of a query. Several columns are sliced one by one; to cross two, pass tuples. pandas objects are matched by
         their index, with the rows or, one per query, by id.
+    columns : mapping, optional
+        What the columns of the data frame (pandas, polars or pyarrow) are called, such as
+        ``{"qid": "user_id", "label": "rating", "score": "prediction"}``. The keys are ``qid``, ``label``, ``score`` and
+        ``docno``; without one, the column has that name. ``docno`` may be missing.
 
     Returns
     -------
     Evaluation
         ``.value`` is what ``ndcg_score`` returns; ``.per_query`` holds NDCG, DCG, IDCG, sizes, ties, ids as arrays;
         ``.n_empty`` the number of queries without a relevant document; ``.interval()`` how far chance moves the value.
-        With `by`, ``.slices`` has each label's NDCG, count and interval, those first that differ most.
+        With `by`, ``.slices`` has each label's NDCG, count and interval, those first that differ most. ``.to_frame()``
+        makes a frame of the library that `y_true` is of; pandas, if it is of none.
 
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``; and `by` fits neither the rows nor the queries, lacks a label, or has two in one query.
+        As for ``ndcg_score``; the frame lacks a column, or is a LazyFrame, which must be collected first; `by` fits
+        neither the rows nor the queries, lacks a label, or has two in one query.
 
     Examples
     --------
@@ -285,8 +295,18 @@ def evaluate(
     country=de        3      0  0.6000  0.7979   0.4235 to 1.1723          +0.2325
     country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973          -0.2325
     """
+    library = library_of(y_true) or "pandas"
+    if columns is not None:
+        for name, given in (("y_score", y_score), ("qid", qid), ("group", group), ("mask", mask), ("doc_id", doc_id)):
+            if given is not None:
+                raise ValueError(f"{name} must be left out with columns=, which says where it is in the frame.")
+        labels, y_score, qid, doc_id = _columns(y_true, columns)
+    elif y_score is None:
+        raise TypeError("y_score must be given, one score for each label; or columns=, if y_true is a data frame.")
+    else:
+        labels = y_true
     prepared = prepare(
-        y_true,
+        labels,
         flavor=flavor,
         k=k,
         qid=qid,
@@ -297,13 +317,22 @@ def evaluate(
         query_weight=query_weight,
     )
     if by is None:
-        return prepared.evaluate(y_score)
+        return replace(prepared.evaluate(y_score), frame_library=library)
     from ndcg_ml._by import query_labels  # few need it, and every import would wait for it
     from ndcg_ml._slices import sliced
 
-    labels = query_labels(by, prepared.queries)
-    whole = prepared.evaluate(y_score)
-    return replace(whole, slices=sliced(whole, labels))
+    labels_of_queries = query_labels(by, prepared.queries)
+    whole = replace(prepared.evaluate(y_score), frame_library=library)
+    return replace(whole, slices=sliced(whole, labels_of_queries))
+
+
+def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:
+    """Labels, scores, queries and documents (None, if there are none) of a frame."""
+    refuse_lazy(frame, "y_true")
+    if not is_frame(frame):
+        raise TypeError(f"y_true must be a data frame with columns=; got {type(frame).__name__}.")
+    found = columns_of("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
+    return found["label"], found["score"], found["qid"], found.get("docno")
 
 
 def evaluate_ranked(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from ndcg_ml import _kernel_choice
 
 # Mypy reads it; to run it would raise the errors that it shows.
 collect_ignore = ["typed_usage.py"]
@@ -24,6 +27,19 @@ settings.register_profile(
 settings.load_profile("ndcg_ml")
 
 _DATA = Path(os.environ.get("NDCG_ML_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+
+
+@pytest.fixture(scope="module", params=["numpy", "compiled"])
+def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Every call of the module ranks with this kernel, however small its input is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NDCG_ML_KERNEL", request.param)
+        if request.param == "compiled":
+            try:
+                _kernel_choice.compiled_rank(request.param, 0)
+            except ImportError as error:
+                pytest.skip(str(error))
+        yield request.param
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ that has gone.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,10 @@ class Facts:
     """A judged query was not ranked."""
     unrated_at_k: bool
     """The first k hits of a query hold a document without a label."""
+    extra_topic: bool = False
+    """A query was ranked, but not judged."""
+    repeats: bool = False
+    """A document was retrieved twice for a query."""
 
     @property
     def all_labels(self) -> list[float]:
@@ -92,7 +97,8 @@ def facts(problem: dict[str, Any], k: int | None, weighted: bool) -> Facts:
             missing_topic=False,
             unrated_at_k=False,
         )
-    run, qrels = problem["run"], problem["qrels"]
+    repeats = "hits" in problem
+    run, qrels = {qid: dict(hits) for qid, hits in problem["hits" if repeats else "run"].items()}, problem["qrels"]
     top = {qid: sorted(docs, key=lambda doc: -float(docs[doc]))[:k] for qid, docs in run.items()}
     return Facts(
         scores=tuple(tuple(map(float, docs.values())) for docs in run.values()),
@@ -101,6 +107,8 @@ def facts(problem: dict[str, Any], k: int | None, weighted: bool) -> Facts:
         weighted=weighted,
         missing_topic=any(qid not in run for qid in qrels),
         unrated_at_k=any(doc not in qrels.get(qid, {}) for qid, docs in top.items() for doc in docs),
+        extra_topic=any(qid not in qrels for qid in run),
+        repeats=repeats,
     )
 
 
@@ -129,6 +137,10 @@ def tied_beyond(n: int) -> Callable[[Facts], bool]:
 
 def above(grade: float) -> Callable[[Facts], bool]:
     return lambda case: max(case.all_labels, default=0) > grade
+
+
+def all_below(grade: float) -> Callable[[Facts], bool]:
+    return lambda case: max(case.all_labels, default=0) < grade
 
 
 def negative(case: Facts) -> bool:
@@ -178,8 +190,44 @@ def unrated_at_k(case: Facts) -> bool:
     return case.unrated_at_k
 
 
+def extra_topic(case: Facts) -> bool:
+    return case.extra_topic
+
+
+def repeats(case: Facts) -> bool:
+    return case.repeats
+
+
+def weighted(case: Facts) -> bool:
+    return case.weighted
+
+
+def tied_in_float32(case: Facts) -> bool:
+    return any(len({_float32(score) for score in query}) < len(query) for query in case.scores)
+
+
+def padded(case: Facts) -> bool:
+    return len({len(query) for query in case.scores}) > 1
+
+
+def fraction_below_1(case: Facts) -> bool:
+    return any(0 < label < 1 for label in case.all_labels)
+
+
+def beyond_or_tied(case: Facts) -> bool:
+    return tied(case) or (case.k is not None and case.k > max(map(len, case.scores)))
+
+
+def several_queries(case: Facts) -> bool:
+    return len(case.labels) > 1
+
+
 def every_case(_: Facts) -> bool:
     return True
+
+
+def _float32(value: float) -> float:
+    return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
 # -- the table ------------------------------------------------------------------------------------------------------
@@ -199,6 +247,13 @@ _SEEN_WITH_NAN = (
     "ir_measures",
     "ranx",
     "recommenders",
+    "pyltr",
+    "ignite",
+    "torchrec",
+    "TFMA",
+    "Transformers4Rec",
+    "keras-rs on jax",
+    "keras-rs on torch",
 )
 
 DIVERGENCES = (
@@ -213,7 +268,7 @@ DIVERGENCES = (
     ),
     # -- scikit-learn
     Divergence(
-        libraries=("scikit-learn",),
+        libraries=("scikit-learn", "FLAML"),
         cases="a query has one document",
         covers=one_document,
         theirs="raises ValueError",
@@ -380,7 +435,7 @@ DIVERGENCES = (
     ),
     # -- runs and judgements
     Divergence(
-        libraries=("pytrec_eval", "ir_measures"),
+        libraries=("pytrec_eval", "ir_measures", "MTEB", "BEIR", "FlagEmbedding"),
         variants=("ndcg_cut", "ndcg", "ndcg_cut_judged_only", "ndcg_rel", "log2", "log2_judged_only", "exp_log2"),
         cases="a grade is a fraction",
         covers=fraction,
@@ -458,6 +513,18 @@ DIVERGENCES = (
     ),
     Divergence(
         libraries=("Quepid",),
+        variants=("ndcg", "ndcg_cut"),
+        cases="the ratings of a query are negative, and none is above 0",
+        covers=negative_and_nothing_relevant,
+        theirs="divides one negative DCG by another",
+        ours="the query is empty",
+        reason="below 0 a ratio of DCGs says nothing about the ranking: the worst order has the largest",
+        example="ndcg says 0.72 and ndcg_cut 1.27",
+        always=False,
+        shown_by="source",
+    ),
+    Divergence(
+        libraries=("Quepid",),
         variants=("dcg",),
         cases="one of the first k hits has no rating",
         covers=unrated_at_k,
@@ -465,5 +532,221 @@ DIVERGENCES = (
         ours="the hit gains 0",
         reason="a bug: an undefined rating goes into the arithmetic; its NDCG scorers count such a hit 0",
         example="ten hits, nine rated",
+    ),
+    # -- retrieval-augmented generation
+    Divergence(
+        libraries=("mlflow",),
+        cases="a document was retrieved twice",
+        covers=repeats,
+        theirs="takes each repeat of a relevant document for one more relevant document, in the ideal too",
+        ours="an error that names the document, or what duplicates= says",
+        reason="retrieving a document again does not make more documents relevant",
+        example="relevant a; retrieved a, a, x: 1.0",
+        always=False,
+    ),
+    Divergence(
+        libraries=("LlamaIndex",),
+        cases="nothing was retrieved for a query",
+        covers=missing_topic,
+        theirs="raises ValueError",
+        ours="the query scores 0",
+        reason="a retriever that finds nothing has failed, and 0 says so",
+        example="expected a; retrieved nothing",
+        kind="defined",
+    ),
+    Divergence(
+        libraries=("pyvespa",),
+        variants=("graded",),
+        cases="a grade is below 0",
+        covers=negative,
+        theirs="raises ValueError: grades must lie between 0 and 1",
+        ours="the formula",
+        reason="the formula has a value; grades above 1 were divided by the largest, which changes no NDCG",
+        example="grades [-1, 0, 1]",
+        kind="defined",
+    ),
+    Divergence(
+        libraries=("azure-ai-evaluation",),
+        cases="a grade is a fraction",
+        covers=fraction,
+        theirs="raises: labels must be integers",
+        ours="2^y - 1 of the fraction",
+        reason="the formula has a value",
+        example="grades 0.25 and 0.9",
+        kind="defined",
+    ),
+    Divergence(
+        libraries=("MTEB",),
+        cases="a query was ranked, but not judged",
+        covers=extra_topic,
+        theirs="raises KeyError in another measure",
+        ours="the query is left out, as by the evaluator that it calls",
+        reason="the formula has a value",
+        example="judgements for query 1, a run for queries 1 and 9",
+        kind="defined",
+    ),
+    # -- further recommender systems
+    Divergence(
+        libraries=("RecTools", "Elliot", "TFMA"),
+        cases="every query is empty",
+        covers=only_empty_queries,
+        theirs="NaN",
+        ours="an error",
+        reason="there is nothing to average, and NaN travels far before it is noticed",
+        example="one user whose ratings are all 0",
+        always=False,
+    ),
+    Divergence(
+        libraries=("PyG",),
+        cases="every query is empty",
+        covers=only_empty_queries,
+        theirs="0",
+        ours="an error",
+        reason="the mean of no query is not 0",
+        example="one user without an edge",
+    ),
+    Divergence(
+        libraries=("Elliot", "ignite"),
+        variants=("threshold_1", "NDCG", "zero_hits", "linear"),
+        cases="a grade lies between 0 and 1",
+        covers=fraction_below_1,
+        theirs="below the threshold of relevance, 1: it gains 0",
+        ours="2^y - 1",
+        reason="a threshold at 1 means grades that are integers",
+        example="grades 0.25 and 0.9",
+        always=False,
+    ),
+    Divergence(
+        libraries=("Elliot",),
+        variants=("threshold_0", "threshold_2"),
+        cases="a grade is a fraction",
+        covers=fraction,
+        theirs="2^(y - t + 1) - 1 of the fraction",
+        ours="an error: the gain is a table of grades",
+        reason="its grades are ratings, which are integers; gain= takes a function for others",
+        example="grades 0.25 and 0.9",
+    ),
+    Divergence(
+        libraries=("Elliot",),
+        variants=("threshold_2",),
+        cases="no grade reaches the threshold of relevance",
+        covers=all_below(2),
+        theirs="NaN",
+        ours="an error",
+        reason="there is nothing to average",
+        example="a threshold of 2 and grades 0 and 1",
+    ),
+    Divergence(
+        libraries=("Elliot",),
+        variants=("threshold_0",),
+        cases="a grade is above 5",
+        covers=above(5),
+        theirs="2^(y + 1) - 1",
+        ours="an error: the gain is a table of the grades 0 to 5",
+        reason="its grades are ratings; give a longer table for others",
+        example="grades 12 and 30",
+    ),
+    Divergence(
+        libraries=("evidently",),
+        cases="scores are tied",
+        covers=tied,
+        theirs="gives all tied items the mean of their ranks, cut off to an integer",
+        ours="the order of the rows",
+        reason="a bug: two items on one rank make NDCG exceed 1, and no item on rank 1 makes NDCG@1 zero",
+        example="two relevant items with one score: NDCG@1 = 2",
+        always=False,
+    ),
+    Divergence(
+        libraries=("evidently",),
+        cases="the cut-off lies beyond the last rank",
+        covers=beyond_or_tied,
+        theirs="raises KeyError",
+        ours="the formula",
+        reason="the formula has a value",
+        example="k = 3 and two items",
+        kind="defined",
+        always=False,
+    ),
+    # -- further learning to rank
+    Divergence(
+        libraries=("torchrec",),
+        variants=("one_minus",),
+        cases="always, unless report_ndcg_as_decreasing_curve=False",
+        covers=every_case,
+        theirs="reports 1 - NDCG",
+        ours="NDCG",
+        reason="what is called NDCG is read as NDCG; subtract it from 1 to have its number",
+        example="a perfect ranking: 0",
+        always=False,
+    ),
+    Divergence(
+        libraries=("torchrec",),
+        cases="queries are weighted",
+        covers=weighted,
+        theirs="multiplies NDCG by the weight and divides by the number of queries",
+        ours="divides by the sum of the weights",
+        reason="a bug: the result is not a mean and can exceed 1",
+        example="weights 1, 3, 2: twice the mean",
+        always=False,
+    ),
+    Divergence(
+        libraries=("TFMA",),
+        cases="scores are tied",
+        covers=tied,
+        theirs="the order of NumPy's unstable argsort, reversed: it depends on the processor",
+        ours="the reverse of the input order",
+        reason="an order that differs between machines is not a definition",
+        example="scores [5, 4, 3, 3, 3, 1]",
+        always=False,
+    ),
+    Divergence(
+        libraries=("Transformers4Rec",),
+        cases="a grade is below 0",
+        covers=negative,
+        theirs="ranks every item there is, so that the ideal puts items of grade 0 before a negative grade",
+        ours="the documents that are given",
+        reason="only the caller knows the others",
+        example="grades [-1, 0, 1] among items of grade 0",
+        always=False,
+    ),
+    Divergence(
+        libraries=("torchrec", "Transformers4Rec"),
+        cases="scores are tied",
+        covers=tied_in_float32,
+        theirs="the order of torch.sort or torch.topk, which is not stable",
+        ours="the input order",
+        reason="an order that is not defined",
+        example="scores [1, 1, 1]",
+        always=False,
+    ),
+    Divergence(
+        libraries=("keras-rs on jax", "keras-rs on torch"),
+        cases="scores are tied",
+        covers=tied_in_float32,
+        theirs="shuffles them anew in every call",
+        ours="averages over all orders, which is the expectation",
+        reason="a draw is not a definition",
+        example="scores [1, 1, 1], labels [0, 1, 2]: 0, 0.33 or 1 at k=1",
+        always=False,
+    ),
+    Divergence(
+        libraries=("keras-rs on torch",),
+        cases="lists are padded",
+        covers=padded,
+        theirs="ranks padding above documents where scores are so large that 1e-7 is lost in float32",
+        ours="padding is not ranked",
+        reason="a bug",
+        example="scores near 30",
+        always=False,
+    ),
+    Divergence(
+        libraries=("FLAML",),
+        variants=("ndcg",),
+        cases="there are several queries",
+        covers=several_queries,
+        theirs="takes the whole data set for one query",
+        ours="the mean of the queries",
+        reason="a bug: it is the default metric of the task 'rank'; 'ndcg@k' is by query",
+        example="50 queries: 0.930 for 0.899",
     ),
 )

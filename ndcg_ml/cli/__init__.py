@@ -6,16 +6,35 @@ when it starts, and the frameworks when a command that uses them runs.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 
 __all__ = ["main"]
 
 _NEEDS = ("click", "rich")
+_INTERRUPTED = 130  # 128 and the number of the signal, as of a shell's own commands
 
 
 def main() -> None:
     """Run ``ndcg-ml`` with the arguments of the process, or say how to install what it lacks."""
     try:
+        code = _run()
+        if sys.stdout is not None:  # closed by the caller
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = _ended("interrupted", _INTERRUPTED)
+    except OSError as error:
+        reader_left = error.errno == errno.EPIPE  # which is no error: "| head" has read enough
+        what = error.filename or "the output cannot be written"
+        code = _ended("" if reader_left else f"{what}: {error.strerror or error}", 1)
+    raise SystemExit(code)
+
+
+def _run() -> int:
+    try:
+        import click
+
         from ndcg_ml.cli.commands import ndcg_ml
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
@@ -25,5 +44,22 @@ def main() -> None:
             f"The ndcg-ml command needs {missing}, which is not installed. Install it with: pip install 'ndcg_ml[cli]'",
             file=sys.stderr,
         )
-        raise SystemExit(1) from None
-    ndcg_ml(prog_name="ndcg-ml")
+        return 1
+    try:
+        return int(ndcg_ml.main(prog_name="ndcg-ml", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:  # what click makes of Ctrl-C
+        raise KeyboardInterrupt from None
+
+
+def _ended(why: str, code: int) -> int:
+    """Say why on standard error, and see to it that Python does not try to write the rest of the output."""
+    try:
+        if why:
+            print(f"Error: {why}.", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, AttributeError):  # nobody can be told, or nothing is to be written
+        pass
+    return code

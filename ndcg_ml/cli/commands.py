@@ -35,7 +35,8 @@ __all__ = ["ndcg_ml"]
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 fine, 1 nothing found (identify), 2 wrong arguments or data that cannot be used.",
+    epilog="Exit codes: 0 fine, 1 nothing found (identify) or output that cannot be written, 2 wrong arguments or data "
+    "that cannot be used, 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="ndcg-ml")
 def ndcg_ml() -> None:

@@ -65,10 +65,10 @@ or of more
 @click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
 @click.option(
     "--method",
-    type=click.Choice(["bca", "percentile", "t"]),
-    default="bca",
+    type=click.Choice(["t", "bca", "percentile"]),
+    default="t",
     show_default=True,
-    help="How the interval is made: by one of two bootstraps, or Student's t.",
+    help="How the interval is made: by Student's t, or one of two bootstraps.",
 )
 @click.option(
     "--confidence",
@@ -82,7 +82,7 @@ or of more
     type=click.IntRange(100, 10_000_000),
     default=10_000,
     show_default=True,
-    help="Resamples of the bootstrap and of the test.",
+    help="Exchanges that the test draws, and resamples of a bootstrap.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the resamples.")
 @click.option(
@@ -110,10 +110,10 @@ def compare(
 ) -> None:
     """Compare two or more runs, query by query.
 
-    Differences are those of RUN_B minus RUN_A, over the queries that have a value in all runs. The interval is a
-    bootstrap over queries. The test is the two-sided randomisation test, which exchanges the two values of a query at
-    random: exactly, over every exchange, where there are no more than --resamples of them, and else over as many drawn
-    ones. Of more than two runs, p-values are corrected by Holm for the number of pairs.
+    Differences are those of RUN_B minus RUN_A, over the queries that have a value in all runs. The interval is
+    Student's t, or a bootstrap over queries. The test is the two-sided randomisation test, which exchanges the two
+    values of a query at random: exactly, over every exchange, where there are no more than --resamples of them, and
+    else over as many drawn ones. Of more than two runs, p-values are corrected by Holm for the number of pairs.
     """
     runs = (run_a, run_b, *more)
     if sum(each is not None for each in (qrels, labels, table)) != 1:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -168,9 +169,10 @@ class Inputs:
     def _on_disk(self) -> Iterator[Inputs]:
         """The same, with standard input as a file: a parquet file is read from its end."""
         if "-" not in self.files:
-            yield self
+            with _warnings_shown():
+                yield self
             return
-        with TemporaryDirectory() as folder:
+        with TemporaryDirectory() as folder, _warnings_shown(f"{folder}{os.sep}"):
             path = Path(folder, _STDIN)
             with path.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
@@ -184,6 +186,17 @@ class Inputs:
 
 
 _STDIN = "standard input"
+
+
+@contextmanager
+def _warnings_shown(hidden: str = "") -> Iterator[None]:
+    """Print the library's warnings, one line each, on standard error, without the path of the folder."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for warning in caught:
+        message = str(warning.message)
+        click.echo(f"Warning: {' '.join((message.replace(hidden, '') if hidden else message).split())}", err=True)
 
 
 def takes_data(command: Callable[..., None]) -> Callable[..., None]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml.demo.digits import MOST_QUERIES, digits_problem
-from ndcg_ml.demo.problem import Problem, letor_problem
+from ndcg_ml.demo.problem import Problem, Split, letor_problem
 from ndcg_ml.readers import DataFileError
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ _PICTURE = click.Path(dir_okay=False, writable=True, path_type=Path)
 _UNTRAINED = "no model"
 
 
-@click.command()
+@click.command(short_help="Choose three models by one NDCG flavor.")
 @click.option(
     "--flavor",
     "flavor_text",
@@ -51,6 +54,13 @@ _UNTRAINED = "no model"
     help="Where to save the training curves.",
 )
 @click.option(
+    "--scores",
+    "scores_file",
+    type=_PICTURE,
+    help="Save the models' scores of the test documents here, as CSV: 'ndcg-ml compare --table' says which of their "
+    "differences are chance.",
+)
+@click.option(
     "--seed",
     type=click.IntRange(0, 2**31 - 1),
     default=0,
@@ -71,6 +81,7 @@ def demo(
     valid: Path | None,
     test: Path | None,
     picture: Path,
+    scores_file: Path | None,
     seed: int,
     queries: int | None,
     epochs: int,
@@ -95,6 +106,8 @@ def demo(
         except ImportError as error:
             raise click.ClickException(f"{error}\nThe demo needs: pip install 'ndcg_ml[demo]'") from error
     _check_picture(picture, pictures.endings())
+    if scores_file is not None:
+        _check_folder(scores_file, "--scores")
     try:
         adapters = models.Adapters(flavor)
     except ValueError as error:
@@ -111,6 +124,8 @@ def demo(
     with models.one_thread():
         trained = _train(problem, adapters, epochs, rounds, seed, log)
         predictions = {model.framework: model.scores for model in trained}
+        if scores_file is not None:
+            _write_scores(scores_file, problem.test, predictions)
         predictions[_UNTRAINED] = trained[0].scores * 0
         results = {
             model: evaluate(problem.test.labels, scores, flavor=flavor, group=problem.test.sizes)
@@ -135,15 +150,26 @@ def demo(
 
 
 def _check_picture(picture: Path, endings: list[str]) -> None:
-    wrong = None
-    if not picture.parent.is_dir():
-        wrong = f"the folder {picture.parent} does not exist."
-    elif not os.access(picture.parent, os.W_OK):
-        wrong = f"the folder {picture.parent} cannot be written to."
-    elif picture.suffix[1:].lower() not in endings:
+    _check_folder(picture, "--picture")
+    if picture.suffix[1:].lower() not in endings:
         wrong = f"must end in one of {', '.join(endings)}; got {picture.name!r}."
-    if wrong:
         raise click.BadParameter(wrong, param_hint="--picture")
+
+
+def _check_folder(file: Path, option: str) -> None:
+    if not file.parent.is_dir():
+        raise click.BadParameter(f"the folder {file.parent} does not exist.", param_hint=option)
+    if not os.access(file.parent, os.W_OK):
+        raise click.BadParameter(f"the folder {file.parent} cannot be written to.", param_hint=option)
+
+
+def _write_scores(path: Path, test: Split, predictions: Mapping[str, NDArray[np.float64]]) -> None:
+    """The test documents as rows of CSV: query, label, and the score of each model."""
+    rows = zip(
+        test.qid.tolist(), test.labels.tolist(), *(scores.tolist() for scores in predictions.values()), strict=True
+    )
+    lines = [",".join(("qid", "label", *predictions)), *(",".join(map(repr, row)) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _problem(train: Path | None, valid: Path | None, test: Path | None, queries: int | None, seed: int) -> Problem:

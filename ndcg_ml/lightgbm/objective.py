@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from types import EllipsisType
 from typing import Any
@@ -67,7 +67,7 @@ class NDCGObjective:
         scale the gradients and hessians of a query by log2(1 + S)/S, where S is twice the sum of its lambdas:
         LightGBM's ``lambdarank_norm``.
     threads : int, optional
-        As for ``prepare``.
+        Threads that a call may use. Default: as for ``prepare``.
 
     Attributes
     ----------
@@ -218,7 +218,7 @@ class _Pairs:
         depth = longest if objective.truncation is None else max(longest, objective.truncation)
         self._discounts = discounts(flavor, depth if flavor.ideal == "max" else longest)
         ks, _ = cutoffs((objective.truncation,), at_truncation)
-        ideals = ideal(at_truncation, ks, graded, self._discounts, threads=objective.threads)
+        ideals = ideal(at_truncation, ks, graded, self._discounts)
         assert ideals is not None  # the two that depend on the ranking are refused
         empty_queries(ideals, flavor, queries.ids)  # refuses them under empty="raise"
         ideals = unscaled(ideals, graded.exponent)[:, 0]
@@ -248,7 +248,7 @@ class _Pairs:
             with np.errstate(over="ignore"):
                 scores = scores.astype(np.float32).astype(np.float64)
 
-        def work(blocks: Sequence[Filled]) -> None:
+        def work(blocks: Iterable[Filled]) -> None:
             for block, gains in blocks:
                 padded = block.gather(scores, -np.inf, np.empty)
                 of_block = np.empty((2, *block.shape), dtype=np.float32)

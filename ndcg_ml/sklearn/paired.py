@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import whole_number
+from ndcg_ml._compare import holm
 from ndcg_ml._means import SAME, Interval, Means, Seed, Spread, as_confidence, generator, minus, spread_of
 from ndcg_ml._paired import exchange_tests
 from ndcg_ml._shown import shown
@@ -42,7 +43,10 @@ class Candidate(NamedTuple):
     interval : Interval
         Of the difference (Student's t).
     p_value : float
-        Of the two-sided sign-flip test of the difference; not corrected for the number of candidates.
+        Of the two-sided test that exchanges the two candidates query by query; not corrected for the number of
+        candidates.
+    p_holm : float
+        The p-value, corrected by Holm for the number of other candidates.
     within_noise : bool
         Whether it is at most one standard error below the best.
     """
@@ -54,6 +58,7 @@ class Candidate(NamedTuple):
     standard_error: float
     interval: Interval
     p_value: float
+    p_holm: float
     within_noise: bool
 
 
@@ -93,13 +98,14 @@ class PairedSearch:
     def __str__(self) -> str:
         near = sum(each.within_noise for each in self.candidates)
         failed = f"; {len(self.failed)} failed and are left out" if self.failed else ""
-        lines = (
-            f"{each.value:.4f}  {each.difference:+.4f} +- {each.standard_error:.4f}  p {each.p_value:.3f}  "
-            f"{'=' if each.within_noise else ' '} {each.params}"
+        rows = (
+            f"{each.value:.4f}  {each.difference:+.4f} +- {each.standard_error:.4f}  {each.p_value:.4f}  "
+            f"{each.p_holm:.4f}  {'=' if each.within_noise else ' '}  {each.params}"
             for each in self.candidates
         )
-        head = f"{len(self.candidates)} candidates on {self.n_queries} queries, {near} within noise of the best"
-        return "\n".join([f"{head}{failed}", *lines])
+        head = f"{len(self.candidates)} candidates on {self.n_queries} queries, {near} within noise of the best (=)"
+        titles = "NDCG    difference         p       p (Holm)"
+        return "\n".join([f"{head}{failed}", titles, *rows])
 
 
 def paired_search(
@@ -125,9 +131,9 @@ def paired_search(
     confidence : float, default 0.95
         Of the intervals.
     n_resamples : int, default 9999
-        Of the sign-flip tests.
+        Of the randomisation tests.
     seed : int, Generator or None, default None
-        Of the sign-flip tests.
+        Of the randomisation tests.
 
     Returns
     -------
@@ -150,8 +156,8 @@ def paired_search(
     flavor skips are left out. The mean over queries is not quite ``mean_test_score``, which is the mean of the folds'
     means, so the best candidate may be another one.
 
-    The best of many candidates is also the luckiest, and the test does not know that there were many. Divide the level
-    by their number (Bonferroni) to be sure.
+    The best of many candidates is also the luckiest. ``p_holm`` allows for the number of comparisons, not for having
+    chosen the best of them by the same queries.
 
     Examples
     --------
@@ -186,9 +192,12 @@ def paired_search(
     spreads = spread_of(means)
     order = np.argsort(-means.mean(), kind="stable").tolist()
     best = order[0]
-    tests = exchange_tests(means, [(best, i) for i in order], n_resamples, rng)
+    p_values = [
+        1.0,
+        *(test.p_value for test in exchange_tests(means, [(best, i) for i in order[1:]], n_resamples, rng)),
+    ]
     candidates = []
-    for i, test in zip(order, tests, strict=True):
+    for i, p_value, p_holm in zip(order, p_values, [1.0, *holm(p_values[1:])], strict=True):
         gap = minus(spreads[i], spreads[best])
         row = table.rows[i]
         candidates.append(
@@ -199,7 +208,8 @@ def paired_search(
                 difference=gap.value,
                 standard_error=gap.standard_error,
                 interval=gap.interval(confidence, "t"),
-                p_value=test.p_value,
+                p_value=p_value,
+                p_holm=p_holm,
                 within_noise=_within_noise(gap),
             )
         )

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._transforms import any_of
+from ndcg_ml.torch._transforms import any_of, whole_numbers
 
 __all__ = ["FAULTS", "refusal", "refuse"]
 
@@ -49,7 +49,7 @@ def refuse(flavor: Flavor, counts: Tensor, labels: str = "labels", scores: str =
     """
     if torch.compiler.is_compiling():
         return
-    message = refusal(flavor, counts.tolist(), labels, scores) if any_of(counts) else None
+    message = refusal(flavor, whole_numbers(counts), labels, scores) if any_of(counts) else None
     if message is not None:
         raise ValueError(message)
 

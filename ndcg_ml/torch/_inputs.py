@@ -18,7 +18,7 @@ from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch._kernel import working_dtype
 from ndcg_ml.torch._layout import Flat, Layout, Padded
-from ndcg_ml.torch._transforms import not_mapped
+from ndcg_ml.torch._transforms import never_compiled, not_mapped, whole_numbers
 
 __all__ = [
     "Batch",
@@ -184,16 +184,14 @@ def _unnested(
     _refuse_beside_nested({"mask": mask, "indexes": indexes})
     parts = {names[0]: scores, names[1]: labels, "retrieved": retrieved, "doc_id": doc_id}
     given = {name: a_tensor(value, name) for name, value in parts.items() if value is not None}
-    lengths = offsets_of(given).diff()
-    padded = {name: _to_padded(tensor) for name, tensor in given.items()}
-    listed = torch.arange(padded[names[0]].shape[1], device=lengths.device) < lengths[:, None]
+    offsets, rows = offsets_of(given), {name: tensor.values() for name, tensor in given.items()}
+    n_rows = rows[names[0]].numel()
+    sizes = _sizes(offsets.cpu(), n_rows)
+    longest = int(sizes.max()) if sizes.numel() else 0
+    lists, positions, lengths = _by_offset(offsets, n_rows)
+    listed = torch.arange(longest, device=lengths.device) < lengths.unsqueeze(-1)
+    padded = {name: _in_slots(values, listed, lists, positions) for name, values in rows.items()}
     return padded[names[0]], padded[names[1]], listed, padded.get("retrieved"), padded.get("doc_id")
-
-
-def _to_padded(nested: Tensor) -> Tensor:
-    flags = nested.dtype == torch.bool  # which torch cannot pad
-    padded: Tensor = torch.nested.to_padded_tensor(nested.to(torch.uint8) if flags else nested, 0)
-    return padded.bool() if flags else padded
 
 
 # -- the losses ------------------------------------------------------------------------------------------------------
@@ -319,8 +317,7 @@ def in_rows(
     return scores, labels, indexes, offsets
 
 
-# Lengths of flat and nested lists are data; padded ones can be compiled whole.
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+@never_compiled("lengths of flat and nested lists are data; padded ones can be compiled whole")
 def _in_groups(
     scores: Tensor, labels: Tensor, indexes: Tensor | None, offsets: Tensor | None
 ) -> tuple[list[PaddedLists], Tensor | None]:
@@ -337,11 +334,11 @@ def _in_groups(
     # The bits of size - 1: 0 for lists of at most 1 document, 1 for 2, 2 for 3 and 4, 3 for 5 to 8.
     bits = torch.frexp((sizes - 1).clamp(min=0).double()).exponent
     _, group, n_lists = torch.unique(bits, return_inverse=True, return_counts=True)
-    n_rows = torch.zeros_like(n_lists).scatter_add(0, group, sizes).tolist()
-    longest_of = torch.zeros_like(n_lists).scatter_reduce(0, group, sizes, "amax").tolist()
-    by_group = group.argsort(stable=True)
+    n_rows = whole_numbers(torch.zeros_like(n_lists).scatter_add(0, group, sizes))
+    longest_of = whole_numbers(torch.zeros_like(n_lists).scatter_reduce(0, group, sizes, "amax"))
+    by_group = _in_order(group)
     places = by_group.argsort().to(scores.device)
-    rows = places[lists].argsort(stable=True)
+    rows = _in_order(places[lists])
     batches: list[PaddedLists] = []
     first = 0
     for *part, part_lengths, width in zip(
@@ -349,7 +346,7 @@ def _in_groups(
         torch.split(labels[rows], n_rows),
         torch.split(places[lists[rows]], n_rows),
         torch.split(positions[rows], n_rows),
-        torch.split(lengths[by_group.to(scores.device)], n_lists.tolist()),
+        torch.split(lengths[by_group.to(scores.device)], whole_numbers(n_lists)),
         longest_of,
         strict=True,
     ):
@@ -364,8 +361,15 @@ def _padded_lists(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Rows in their places of a batch that is as wide as its longest list."""
     listed = torch.arange(width, device=scores.device) < lengths.unsqueeze(-1)
-    padded = [rows.new_zeros(listed.shape).index_put((lists, positions), rows) for rows in (scores, labels)]
-    return padded[0], padded[1], listed
+    return _in_slots(scores, listed, lists, positions), _in_slots(labels, listed, lists, positions), listed
+
+
+def _in_slots(rows: Tensor, listed: Tensor, lists: Tensor, positions: Tensor) -> Tensor:
+    return rows.new_zeros(listed.shape).index_put((lists, positions), rows)
+
+
+def _in_order(numbers: Tensor) -> Tensor:
+    return torch.sort(numbers, stable=True).indices
 
 
 def _by_index(indexes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -377,7 +381,7 @@ def _by_index(indexes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     order = first.argsort()
     lengths = counts[order]
     lists = torch.empty_like(order).scatter(0, order, torch.arange(order.numel(), device=order.device))[by_id]
-    together = lists.argsort(stable=True)
+    together = _in_order(lists)
     positions = torch.empty_like(row).scatter(0, together, row - (lengths.cumsum(0) - lengths)[lists[together]])
     return lists, positions, lengths
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-__all__ = ["any_of", "nobody_watches", "not_mapped", "recomputed"]
+__all__ = ["any_of", "never_compiled", "nobody_watches", "not_mapped", "recomputed", "whole_numbers"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def nobody_watches() -> bool:
@@ -21,6 +24,18 @@ def nobody_watches() -> bool:
         or torch._C._are_functorch_transforms_active()
         or torch._C._len_torch_dispatch_stack()
     )
+
+
+def never_compiled(reason: str) -> Callable[[Function], Function]:
+    """A decorator for what compiled code calls as it is; torch names the reason, from the version on that takes one."""
+    takes_it = "reason" in inspect.signature(torch.compiler.disable).parameters
+    disable: Callable[..., Callable[[Function], Function]] = torch.compiler.disable
+    return disable(**({"reason": reason} if takes_it else {}))
+
+
+def whole_numbers(tensor: Tensor) -> list[int]:
+    """The few numbers of a tensor of one dimension; torch 2.4 has no ``tolist`` under ``torch.func.grad``."""
+    return [int(number) for number in tensor]
 
 
 def any_of(counts: Tensor) -> bool:

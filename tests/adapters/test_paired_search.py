@@ -103,6 +103,8 @@ def test_a_grid_is_compared_as_by_hand(problem, n_jobs, return_train_score):
     assert result.best.within_noise
     assert not result.candidates[-1].within_noise
     assert result.candidates[-1].p_value < 0.05 < 1 == result.best.p_value
+    others = [each.p_value for each in result.candidates[1:]]
+    assert result.candidates[-1].p_holm == pytest.approx(min(others) * len(others) if others[-1] == min(others) else 1)
     assert result.failed == ()
 
 
@@ -352,8 +354,8 @@ def test_the_result_prints_and_becomes_a_frame(problem):
     result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
     lines = str(result).splitlines()
     assert lines[0].startswith("5 candidates on 50 queries, ")
-    assert len(lines) == 6
-    assert f"{result.candidates[1].difference:+.4f}" in lines[2]
+    assert len(lines) == 7
+    assert f"{result.candidates[1].difference:+.4f}" in lines[3]
     pytest.importorskip("pandas")
     frame = result.to_frame()
     assert frame["difference"].tolist() == [each.difference for each in result.candidates]

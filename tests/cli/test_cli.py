@@ -13,6 +13,7 @@ import json
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
 from decimal import Decimal
@@ -297,7 +298,7 @@ def test_compare_of_three_queries_by_hand():
     for words in (
         "b - a",
         f"{result['difference']:+.4f}",
-        " (95 %, BCa bootstrap, 10000 resamples)",
+        " (95 %, t interval)",
         "0.5000",
         "every exchange",
         "of 3 queries",
@@ -344,7 +345,7 @@ def test_nothing_to_compare_is_refused():
 
 
 def test_compare_prints_what_the_function_finds():
-    for more in ({}, {"method": "t", "confidence": 0.8}, {"method": "percentile", "n_resamples": 200, "seed": 5}):
+    for more in ({}, {"method": "bca", "confidence": 0.8}, {"method": "percentile", "n_resamples": 200, "seed": 5}):
         expected = compare(
             *(evaluate_run("qrels", each) for each in ("run", "better")), **{"n_resamples": 10_000, "seed": 0, **more}
         )
@@ -531,7 +532,7 @@ USAGE = {
     f"explain --a sklearn {LETOR}": "Missing option '--b'",
     f"identify half {LETOR}": "must be a finite number; got 'half'",
     f"identify nan {LETOR}": "must be a finite number; got 'nan'",
-    "flavors lightgmb": "Did you mean 'lightgbm'?",
+    "flavors lightgmb": "got 'lightgmb' in 'lightgmb'. Did you mean 'lightgbm'? List the presets with",
 }
 
 
@@ -730,6 +731,73 @@ def test_processes_and_exit_codes():
     assert (nothing.returncode, nothing.stderr) == (1, "")
     wrong = program(["eval", "--table", "labels"])
     assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)
+
+
+NEEDS_LINUX = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+
+
+@NEEDS_LINUX
+@pytest.mark.parametrize("arguments", ["flavors", f"eval {TREC} --json", "--help"])
+def test_a_full_disk_ends_with_one_line(arguments):
+    with open("/dev/full", "w") as full:
+        run = [sys.executable, "-c", "from ndcg_ml.cli import main; main()", *arguments.split()]
+        done = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "Error: the output cannot be written: No space left on device.\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as on POSIX")
+def test_an_interrupt_ends_without_a_traceback():
+    os.mkfifo("pipe")
+    run = [sys.executable, "-c", "from ndcg_ml.cli import main; main()", "eval", "--qrels", "pipe", "--run", "run"]
+    process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with process, open("pipe", "w"):  # opened here when the command opens it there, and waits for its lines
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.strip()) == (130, "", "Error: interrupted.")
+
+
+def test_an_unjudged_run_is_warned_of_on_standard_error():
+    Path("foreign").write_text("q1 Q0 D1 1 1 t\nq1 Q0 D2 1 .5 t\n")
+    result = invoke("eval --qrels qrels --run foreign --json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["values"][0]["ndcg"] == 0.0
+    told = "Warning: the run retrieves no judged document in any of the 3 topics.* like 'd1', .* like 'D1'"
+    assert re.match(told, result.stderr)
+    assert result.stderr.count("\n") == 1
+    piped = invoke("eval --qrels qrels --run - --json", input=Path("foreign").read_text())
+    assert piped.stderr == result.stderr.replace("foreign", "standard input")
+
+
+@pytest.mark.parametrize("command", ["", *ndcg_ml.commands])
+def test_help_names_only_what_exists(command):
+    shown = " ".join(text(f"{command} --help").split())
+    options = {name for each in ndcg_ml.commands.values() for param in each.params for name in param.opts}
+    for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", shown):
+        assert option in options | {"--help", "--version"}
+    for named in re.findall(r"ndcg-ml ([a-z]+)", shown):
+        assert named in ndcg_ml.commands
+    for flavor in re.findall(r"'((?:\w+@|ndcg\b)[^' ]*)'", shown):
+        Flavor.parse(flavor)
+
+
+def test_the_examples_of_the_help_run():
+    for name, content in (("qrels.txt", QRELS), ("run.txt", RUN), ("test.txt", LABELS), ("scores.txt", SCORES)):
+        Path(name).write_text(content)
+    three = [f"{line},{i % 2},{i}" for i, line in enumerate(TABLE.splitlines()[1:])]
+    Path("scores.csv").write_text("\n".join(["qid,label,linear,docno,trees,network", *three]))
+    for name, content in (("bm25.run", RUN), ("dense.run", BETTER)):
+        Path(name).write_text(content)
+    examples = [
+        line.strip()
+        for name in ndcg_ml.commands
+        for line in invoke(f"{name} --help").stdout.splitlines()
+        if re.match(r"\s+(zcat .* \| )?ndcg-ml ", line)
+    ]
+    assert len(examples) == 7
+    for example in examples:
+        before, _, arguments = example.partition("ndcg-ml ")
+        result = invoke(arguments, input=RUN if before else None)
+        assert result.exit_code == ("identify" in arguments), (example, result.output)
 
 
 @pytest.mark.parametrize("json_too", [[], ["--json"]])

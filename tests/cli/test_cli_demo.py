@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from click.testing import CliRunner, Result
 
-from ndcg_ml import Flavor
+from ndcg_ml import Flavor, ndcg_score
 from ndcg_ml.cli.commands import ndcg_ml
 from ndcg_ml.demo import Split, digits_problem, letor_problem
 from ndcg_ml.demo.comparison import WELL_KNOWN, agreements
-from ndcg_ml.readers import DataFileError
+from ndcg_ml.readers import DataFileError, read_columns
 
 DATA = Path(os.environ.get("NDCG_ML_DATA", Path(__file__).parents[3] / "shared" / "data")) / "lightgbm_lambdarank"
 MODELS = {"scikit-learn", "PyTorch", "LightGBM", "no model"}
@@ -59,10 +59,14 @@ def assert_agrees(document: dict) -> None:
 class TestEmbeddedData:
     def test_json(self, tmp_path):
         picture = tmp_path / "curves.png"
-        result = invoke("--queries", 40, *SMALL, "--json", "--picture", picture)
+        scores = tmp_path / "scores.csv"
+        result = invoke("--queries", 40, *SMALL, "--json", "--picture", picture, "--scores", scores)
         assert result.exit_code == 0, result.output
         document = json.loads(result.stdout)
         assert_agrees(document)
+        for model in document["models"]:
+            rows = read_columns(scores, model["model"])
+            assert ndcg_score(**rows.arguments(), flavor=document["flavor"]) == pytest.approx(model["test"], abs=1e-12)
         assert {model["model"] for model in document["models"]} == MODELS - {"no model"}
         assert set(document["presets"]) == {"this flavor", *WELL_KNOWN}
         assert document["presets"]["this flavor"] == document["presets"]["lightgbm"]
@@ -248,6 +252,7 @@ class TestBadInput:
             (("--flavor", "sklearn[empty=raise]"), "empty='raise'"),
             (("--picture", "nowhere/curves.png"), "does not exist"),
             (("--picture", "curves.docx"), "must end in one of"),
+            (("--scores", "nowhere/scores.csv"), "does not exist"),
             (("--train", __file__), "needs --test"),
             (("--test", __file__), "needs --train"),
             (("--train", __file__, "--test", __file__, "--queries", "40"), "--queries is for the embedded data"),

@@ -197,7 +197,7 @@ def test_a_switch_without_effect_gets_nothing():
 
 def test_switches_that_cannot_matter_do_not_count_as_many():
     a = Flavor.preset("letor3")
-    b = Flavor.preset("gdeval", k=10, ideal_depth="all", score_dtype="float32")
+    b = Flavor.preset("ir_measures_exp", k=10, ideal_depth="all", score_dtype="float32")
     arguments = data(5)
     result = explain_difference(a, b, **arguments)
     assert len(result.parts) == 11

@@ -141,6 +141,7 @@ def test_what_a_flavor_is_where_nothing_is_said() -> None:
         "negative": "raise",
         "unjudged": "raise",
         "score_dtype": "float64",
+        "duplicates": "raise",
     }
 
 

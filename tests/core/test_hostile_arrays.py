@@ -14,6 +14,8 @@ from oracle import Document, oracle
 
 from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 SIZES = [4, 3, 5]
 LABELS = [3, 0, 1, 2, 0, 0, 1, 2, 2, 0, 4, 1]
 SCORES = [0.5, 2.0, 0.5, -1.0, 0.0, 0.0, 3.0, 1.0, 1.0, 1.0, -2.0, 4.0]

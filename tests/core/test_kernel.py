@@ -20,6 +20,8 @@ import ndcg_ml.groups
 from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score, prepare
 from ndcg_ml._aggregate import EmptyQueryError
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 # Relative to the largest sum that the gains of the query could make.
 TOLERANCE = 1e-12
 

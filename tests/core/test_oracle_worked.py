@@ -10,6 +10,8 @@ from oracle import Document, oracle
 
 from ndcg_ml import Flavor, evaluate, evaluate_ranked, ndcg_score
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 RANKED, JUDGED = [0.1, 1.0, 0.7], [1.0, 0.9, 0.7, 0.1, 0.1]
 IDEALS = {
     "local": (0.1 + 1.0 / 2) / (1.0 + 0.1 / 2),

@@ -13,6 +13,8 @@ from ndcg_ml import Flavor, _kernel, dcg_score, evaluate, ndcg_score, prepare
 from ndcg_ml import _threads as threads_module
 from ndcg_ml._threads import in_threads, thread_count
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 
 def problem(seed=0, n_queries=3000):
     rng = np.random.default_rng(seed)

@@ -135,3 +135,10 @@ def test_gdeval_refuses_grades_above_4() -> None:
     assert score([4, 0], flavor="gdeval", **ids) == 1.0
     with pytest.raises(ValueError, match=r"must not exceed Flavor\.max_grade=4"):
         score([5, 0], flavor="gdeval", **ids)
+
+
+def test_gdeval_leaves_a_topic_without_a_relevant_document_out() -> None:
+    arguments: dict[str, Any] = {"y_true": [4, 0, 0], "y_score": [1, 2, 1], "group": [1, 2], "doc_id": ["a", "a", "b"]}
+    assert ndcg_score(**arguments, flavor="gdeval") == 1.0
+    assert ndcg_score(**arguments, flavor="ir_measures_exp") == 0.5
+    assert evaluate(**arguments, flavor="gdeval").n_empty == 1

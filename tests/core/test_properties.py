@@ -14,6 +14,8 @@ from strategies import SORTED_IDEALS, Problem, flavors, problems
 
 from ndcg_ml import Evaluation, Flavor, evaluate, ndcg_score
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 COLUMNS = ("ndcg", "dcg", "idcg", "empty", "n_docs", "n_judged", "n_relevant", "tied", "weight")
 
 

@@ -11,18 +11,24 @@ import numpy as np
 import pytest
 
 from ndcg_ml import _files, evaluate
+from ndcg_ml._trec import QRELS, RUN, trec_lines
 from ndcg_ml.demo import letor_problem
-from ndcg_ml.readers import QRELS, RUN, DataFileError, read_columns, read_letor, trec_lines
+from ndcg_ml.readers import DataFileError, read_columns, read_letor
 from ndcg_ml.runs import evaluate_run
 
 LINE = b"301 Q0 doc1 1 2.5 tag\n"
+
+
+def columns_of(block):
+    topics = np.repeat(np.array(block.topics, dtype=object), block.lengths)
+    return topics, block.documents, block.values, block.numbers
 
 
 def lines(path, content, form=RUN):
     """Topic, document, value and number of every line."""
     path.write_bytes(content)
     blocks = list(trec_lines(path, form))
-    return [row for block in blocks for row in zip(*block, strict=True)]
+    return [row for block in blocks for row in zip(*columns_of(block), strict=True)]
 
 
 # -- TREC -----------------------------------------------------------------------------------------------------------
@@ -39,6 +45,7 @@ def lines(path, content, form=RUN):
         (b"# a comment of six words\n301 Q0 a#b 1 2.5 tag\n  # 1 2 3 4 5\n", [(b"301", b"a#b", 2.5, 2)]),
         (b"3#1 Q0 #b 1 2.5 tag\n", [(b"3#1", b"#b", 2.5, 1)]),
         (b"301 Q0 doc1 1 2.5 tag and more\n302 Q0 d 0 1 t\n", [(b"301", b"doc1", 2.5, 1), (b"302", b"d", 1.0, 2)]),
+        (b"301 Q0 doc1 1 2.5 2.5\n301 Q0 d 1 2 v2 7\n", [(b"301", b"doc1", 2.5, 1), (b"301", b"d", 2.0, 2)]),
         (b"301 Q0 doc1 first 2.5 tag\n", [(b"301", b"doc1", 2.5, 1)]),
         (b"301 Q0 d 1 -inf tag\n301 Q0 e 1 inf tag\n", [(b"301", b"d", -math.inf, 1), (b"301", b"e", math.inf, 2)]),
         (b"\xef\xbb\xbf301 Q0 d\xff 1 1 tag\n", [(b"301", b"d\xff", 1.0, 1)]),
@@ -72,6 +79,8 @@ def test_lines_of_qrels(tmp_path):
         (RUN, b"301 Q0 d 1 1_000 tag", "got '1_000'"),
         (RUN, b"301 Q0 d 1 0x10 tag", "got '0x10'"),
         (RUN, b"301 Q0 my doc 1 2.5 tag", "got 7, and 'doc' where the rank should be. An id cannot hold a blank"),
+        (RUN, b"301 Q0 56 11210 1 2.5 tag", "got 7, and '2.5', a number, where the tag should begin. An id cannot"),
+        (RUN, b"301 Q0 56 11210 8 1 2.5 tag", "got 8, and '1', a number, where the tag should begin"),
         (RUN, b"301,Q0,d,1,2.5,tag", "6 or more columns.* got 1"),
         (RUN, b"301 Q0 d 1 " + b"x" * 500 + b" tag", r"got 'x{76}\.\.\.x{19}'\.$"),
         (RUN, b"301 Q0 d 1 \xff tag", r"got '\\\\xff'"),
@@ -247,10 +256,11 @@ def test_tabs_and_no_document_ids(tmp_path):
         ("qid,label,score\na,one,2\n", "line 2: label must be a number; got 'one'"),
         ("qid,label,score\na,1,1_0\n", "line 2: score must be a number; got '1_0'"),
         ("qid,label,score\na,1,\n", "line 2: score must be a number; got ''"),
-        ("qid,label,score\na,1,1\na,1,nan\n", "row 2: score must be a number, and not NaN; got nan"),
-        ("qid,label,score\na,inf,1\n", "row 1: label must be finite, or empty for an unjudged document; got inf"),
+        ("qid,label,score\na,1,1\na,1,nan\n", "line 3: score must be a number, and not NaN; got nan"),
+        ("qid,label,score\na,inf,1\n", "line 2: label must be finite, or empty for an unjudged document; got inf"),
         ("qid,label,score\n,1,1\n", "line 2: qid must be an id; got ''"),
         ('qid,label,score\n"a"b,1,1\n', "line 2: not CSV"),
+        ('qid,label,score\n\n"a\nb",1,1\na,inf,1\n', "line 5: label must be finite"),
     ],
 )
 def test_columns_that_are_refused(tmp_path, content, words):
@@ -323,7 +333,6 @@ LONG = "x" * 100_000
         lambda path: table(path, f"qid,label,score\n1,{LONG},1\n"),
         lambda path: table(path, f"qid,label,score\n1,1,{LONG}\n"),
         lambda path: table(path, f"qid,label,score\n{LONG}\0,1,1\n"),
-        lambda path: evaluate_run({"q": {LONG: 1}}, {"q": {"d": 1.0}}),
         lambda path: evaluate_run({LONG: {"d": 1}}, {"q": {"d": 1.0}}),
         lambda path: evaluate_run({LONG: {"d": math.nan}}, {"q": {"d": 1.0}}),
         lambda path: evaluate_run({LONG: {"d": [1, 2]}}, {"q": {"d": 1.0}}),
@@ -341,7 +350,7 @@ LONG = "x" * 100_000
         lambda path: evaluate_run({10**5000: {"d": 1}}, {1: {"d": 1.0}}),
         lambda path: evaluate_run({1: {10**5000: 1}}, {1: [2]}),
     ],
-    ids=map(str, range(26)),
+    ids=map(str, range(25)),
 )
 def test_a_message_shows_part_of_one_line(tmp_path, read):
     with pytest.raises((ValueError, TypeError)) as caught:
@@ -349,6 +358,12 @@ def test_a_message_shows_part_of_one_line(tmp_path, read):
     message = str(caught.value).replace(str(tmp_path), "")
     assert len(message) < 600
     assert "\n" not in message
+
+
+def test_a_warning_shows_part_of_one_line():
+    with pytest.warns(UserWarning, match="look like 'xxx") as caught:
+        evaluate_run({"q": {LONG: 1}}, {"q": {"d": 1.0}})
+    assert len(str(caught[0].message)) < 600
 
 
 def table(folder, content):

@@ -351,8 +351,6 @@ def test_align_gives_arrays_for_the_other_functions(queries):
         ({True: {"d1": 1}}, RUN, TypeError, "got bool"),
         (QRELS, {"q1": [b"d1"]}, TypeError, "got bytes"),
         (QRELS, {"Q1": {"d1": 1.0}}, ValueError, r"must share a topic; qrels has 'q1', 'q2', 'q3' and run has 'Q1'"),
-        (QRELS, {"q1": ["D1", "D2"]}, ValueError, "none of its 2 documents is judged.*look like 'd1'.*like 'D1'"),
-        (QRELS, {"q1": ["d4"]}, ValueError, "none of its 1 documents is judged in its topic"),
         (QRELS, {}, ValueError, "run must hold at least one topic; got an empty dict"),
         ({}, RUN, ValueError, "qrels must hold at least one topic; got an empty dict"),
         (QRELS, {"q1": []}, ValueError, "run must hold at least one document; got none"),
@@ -373,6 +371,39 @@ def test_align_gives_arrays_for_the_other_functions(queries):
 def test_refusals(qrels, run, error, words):
     with pytest.raises(error, match=words):
         evaluate_run(qrels, run)
+
+
+@pytest.mark.parametrize(("queries", "n", "value"), [("qrels", 3, 0.0), ("run", 1, 0.0), ("both", 1, 0.0)])
+@pytest.mark.parametrize("run", [{"q1": ["D1", "D2"]}, {"q1": ["D1", "d4"]}])
+def test_a_run_without_a_judged_document_scores_0_and_warns(run, queries, n, value):
+    told = rf"no judged document in any of the {n} topics.*those of qrels look like 'd1', those of run like 'D1'"
+    with pytest.warns(UserWarning, match=told) as caught:
+        result = evaluate_run(QRELS, run, queries=queries, k=10)
+    assert caught[0].filename == __file__
+    assert result.value == value
+    assert result.judged == 0.0
+    assert result.per_query.ndcg.tolist() == [0.0] * n
+    with pytest.warns(UserWarning, match=told) as caught:
+        data = align(QRELS, run, queries=queries)
+    assert caught[0].filename == __file__
+    assert ndcg_score(**data.arguments(), flavor="trec_eval") == 0.0
+
+
+def test_what_an_unjudged_run_scores_is_the_flavors_rule():
+    run = {"q1": ["D1"]}
+    flavor = Flavor.preset("trec_eval", ideal="recall", empty=1.0)
+    with pytest.warns(UserWarning, match="no judged document"):
+        result = evaluate_run(QRELS, run, flavor=flavor, queries="both")
+    assert result.value == 1.0
+    with pytest.warns(UserWarning, match="no judged document"), pytest.raises(ValueError, match="unjudged='raise'"):
+        evaluate_run(QRELS, run, flavor="trec_eval[unjudged=raise]")
+
+
+def test_a_run_that_retrieves_nothing_in_a_topic_of_the_qrels():
+    with pytest.warns(UserWarning, match="no judged document in any of the 3 topics"):
+        result = evaluate_run(QRELS, {"q1": [], "q9": ["d1"]}, k=(1, 10))
+    assert result.value == {1: 0.0, 10: 0.0}
+    assert np.isnan(list(result.judged.values())).all()
 
 
 def test_integer_ids_in_python_do_not_match_the_text_of_a_file(tmp_path):

@@ -24,6 +24,8 @@ from ndcg_ml import (
     prepare,
 )
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 # From below float64's normal numbers to above float32's.
 SCALES = st.sampled_from([1.0, 1e-40, 1e-45, 1e-160, 1e-300, 1e-310, 1e-320, 1e40, 1e150])
 

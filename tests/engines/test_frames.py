@@ -11,8 +11,8 @@ from core.test_runs import QRELS, RUN, check_forms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ndcg_ml import ndcg_score
-from ndcg_ml.runs import evaluate_run
+from ndcg_ml import evaluate, ndcg_score
+from ndcg_ml.runs import align, evaluate_run
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -83,7 +83,7 @@ def test_a_pyarrow_table_is_a_frame_too():
         ({1: {"d1": 1}}, frame(RUN, "score"), TypeError, r"topic ids.*int in qrels and str in run, column qid"),
         (QRELS, frame(QRELS, "label"), ValueError, "columns qid, docno and score; got qid, docno, label"),
         (frame(RUN, "score"), RUN, ValueError, "columns qid, docno and label; got qid, docno, score"),
-        (QRELS, pd.concat([frame(RUN, "score")] * 2), ValueError, r"twice in a topic; 'd3' does in run\['q1'\]"),
+        (QRELS, pd.concat([frame(RUN, "score")] * 2), ValueError, r"twice in a topic; 'd9' does in run\['q3'\]"),
         (QRELS, frame(RUN, "score").replace("d9", None), ValueError, "ids of run, column docno, must not be missing"),
     ],
 )  # fmt: skip
@@ -120,3 +120,104 @@ def test_the_result_of_a_run_as_a_frame():
     assert {"qid", "ndcg@1", "ndcg@10", "judged@1", "judged@10", "n_docs"} <= set(table.columns)
     assert table["qid"].tolist() == ["q1", "q2", "q3"]
     assert one.to_frame()["judged"].tolist()[::2] == [2 / 3, 0.5]
+
+
+# -- the caller's names of columns, and kind of frame -----------------------------------------------------------------
+
+NAMES = {"qid": "user_id", "docno": "item_id", "label": "rating", "score": "prediction"}
+
+
+def library(name):
+    module = pytest.importorskip(name)
+    return module.table if name == "pyarrow" else module.DataFrame
+
+
+def table(columns, name):
+    return library(name)({NAMES[each]: values for each, values in columns.items()} | {"other": columns["qid"]})
+
+
+def rows(data, value):
+    each = [(topic, doc, number) for topic in data for doc, number in data[topic].items()]
+    return dict(zip(("qid", "docno", value), map(list, zip(*each, strict=True)), strict=True))
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars", "pyarrow"])
+def test_the_callers_names_and_kind_of_frame(name):
+    qrels, run = table(rows(QRELS, "label"), name), table(rows(RUN, "score"), name)
+    expected = evaluate_run(QRELS, RUN, k=(1, 10))
+    for data in ((qrels, run), (QRELS, run), (qrels, RUN)):
+        result = evaluate_run(*data, k=(1, 10), columns=NAMES)
+        assert result.value == expected.value
+        made = result.to_frame()
+        assert type(made) is type(run)
+        assert "judged@10" in (made.column_names if name == "pyarrow" else made.columns)
+        ids = made["qid"]
+        assert (ids.tolist() if name == "pandas" else ids.to_pylist() if name == "pyarrow" else ids.to_list()) == [
+            *QRELS
+        ]
+    usual = library(name)(rows(RUN, "score"))
+    assert type(evaluate_run(frame(QRELS, "label"), usual).to_frame()) is type(usual)
+    assert type(evaluate_run(QRELS, RUN).to_frame()) is pd.DataFrame
+    data = align(qrels, run, columns=NAMES)
+    assert ndcg_score(**data.arguments(), flavor="trec_eval", k=10) == pytest.approx(expected.value[10], abs=1e-15)
+
+
+SCORED = {
+    "qid": ["u1", "u1", "u2", "u1"],
+    "docno": ["a", "b", "a", "c"],
+    "label": [1, 0, 1, None],
+    "score": [0.1, 0.5, 2, 0.5],
+}
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("flavor", ["trec_eval", "sklearn[unjudged=zero]"])
+def test_evaluate_takes_a_frame(name, flavor):
+    arrays = [np.array(SCORED[each], dtype=float) for each in ("label", "score")]
+    expected = evaluate(*arrays, qid=SCORED["qid"], doc_id=SCORED["docno"], flavor=flavor, k=2)
+    result = evaluate(table(SCORED, name), flavor=flavor, k=2, columns=NAMES)
+    assert result.value == expected.value
+    assert result.per_query.qid.tolist() == ["u1", "u2"]
+    assert type(result.to_frame()) is type(table(SCORED, name))
+    plain = library(name)({each: values for each, values in SCORED.items() if each != "docno"})
+    assert evaluate(plain, columns={}, flavor="sklearn[unjudged=zero]", k=2).value == pytest.approx(
+        evaluate(*arrays, qid=SCORED["qid"], flavor="sklearn[unjudged=zero]", k=2).value
+    )
+
+
+REFUSED = [
+    (lambda: evaluate(pl.LazyFrame(SCORED), columns={}), TypeError, r"a LazyFrame of polars. Pass y_true.collect\(\)"),
+    (lambda: evaluate_run(QRELS, pl.LazyFrame(SCORED)), TypeError, r"run must be .* got a LazyFrame.*run.collect"),
+    (lambda: evaluate_run(pl.LazyFrame(SCORED), RUN), TypeError, r"qrels must be .*Pass qrels.collect"),
+    (lambda: evaluate([1], columns={}), TypeError, "y_true must be a data frame with columns=; got list"),
+    (lambda: evaluate([1]), TypeError, "y_score must be given"),
+    (lambda: evaluate(FRAME, [1], columns={}), ValueError, "y_score must be left out with columns="),
+    (lambda: evaluate(FRAME, group=[4], columns={}), ValueError, "group must be left out"),
+    (lambda: evaluate(FRAME, columns={"qid": "user"}), ValueError, "must have columns user, label and score; got qid"),
+    (lambda: evaluate(FRAME, columns={"doc": "x"}), ValueError, "keys than qid, .*; got 'doc'"),
+    (lambda: evaluate(FRAME, columns={"label": "score"}), ValueError, "'score' for label and score"),
+    (lambda: evaluate(FRAME, columns={"qid": "docno"}), ValueError, "'docno' for qid and docno"),
+    (lambda: evaluate(FRAME, columns="qid"), TypeError, "columns must be a mapping.*got str"),
+    (lambda: evaluate_run(QRELS, RUN, columns={}), ValueError, "columns is for data frames"),
+    (lambda: evaluate_run(QRELS, frame(RUN, "score"), columns={"score": "s"}), ValueError, "what s is called"),
+    (lambda: evaluate_run(QRELS, TWICE), ValueError, "must have each column once; got 'score' more than once"),
+]
+FRAME = pd.DataFrame(SCORED)
+TWICE = pd.DataFrame([["q1", "d1", 1, 2]], columns=["qid", "docno", "score", "score"])
+
+
+@pytest.mark.parametrize(("call", "error", "words"), REFUSED)
+def test_frames_and_columns_that_are_refused(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_grades_and_scores_may_have_one_name_in_two_frames():
+    columns = {"label": "value", "score": "value"}
+    result = evaluate_run(frame(QRELS, "value"), frame(RUN, "value"), columns=columns)
+    assert result.value == evaluate_run(QRELS, RUN).value
+
+
+def test_columns_of_pandas_may_have_names_that_are_no_text():
+    frame = pd.DataFrame([["q1", "d1", 1.0]])
+    assert evaluate_run(QRELS, frame, columns={"qid": 0, "docno": 1, "score": 2}, queries="run", k=1).value == 1.0

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ndcg_ml import Flavor, _aggregate, _kernel, evaluate_ranked, evaluate_run, ndcg_score, readers, runs
+from ndcg_ml import Flavor, _aggregate, _kernel, _trec, evaluate_ranked, evaluate_run, ndcg_score, readers, runs
 from ndcg_ml._exact import ExactSums, exact_sum
 
 fuzz = pytest.importorskip("reliability.fuzz", reason="the runs are not part of the installed package")
@@ -71,7 +71,7 @@ class Doubling:
         ("letor", readers, "as_text", fails, KeyError),
         ("letor", readers, "as_number", hangs, fuzz.BrokenContractError),
         ("columns", readers, "_cell", warns, RuntimeWarning),
-        ("trec", readers, "_acceptable", fails, KeyError),
+        ("trec", _trec, "_all_at_once", fails, KeyError),
         ("arrays", _kernel, "dcg", undefined, fuzz.BrokenContractError),
         ("arrays", _aggregate, "np", Doubling(), fuzz.BrokenContractError),
         ("runs", runs, "_matched", fails, KeyError),

@@ -16,10 +16,21 @@ def test_the_code_of_model_selection_runs(capsys):
     [page] = [path for path in DOCS if path.name == "model_selection.md"]
     scope: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == 10
+    assert len(blocks) == 13
     for block in blocks:
         exec(compile(block, page.name, "exec"), scope)
     assert "ties='average'" in capsys.readouterr().out  # the switch that LightGBM's own metric cannot express
+
+
+def test_the_code_of_runs_runs(capsys):
+    pytest.importorskip("pandas")
+    [page] = [path for path in DOCS if path.name == "runs.md"]
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) == 3
+    scope: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, page.name, "exec"), scope)
+    assert "look like 'd1', those of run like 'D1'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda path: path.stem)

@@ -1,11 +1,11 @@
 """The pages that say which NDCG each library computes are those that the presets and the recorded values give.
 
-``python tests/pages/test_flavors_page.py --write`` writes docs/flavors.md, docs/parity.json and the README's table again.
+``python tests/pages/test_flavors_page.py --write`` writes docs/flavors.md, a page per preset in docs/flavors,
+docs/parity.json and the README's table again.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import sys
@@ -17,15 +17,17 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import numpy as np
 import pytest
-from divergences import DIVERGENCES
-from peers.test_parity_golden import KNOWN, VARIANTS, reproduce
+from divergences import DIVERGENCES, Divergence
+from peers.test_parity_golden import KNOWN, VARIANTS, declared, judged, recorded, reproduce
 
-from ndcg_ml import PRESETS, Flavor
-from ndcg_ml.presets import MIRRORS
+from ndcg_ml import PRESETS, Flavor, explain_difference
+from ndcg_ml.presets import MIRRORS, Mirror
 
 ROOT = Path(__file__).parents[2]
 PAGE, COUNTS, README = ROOT / "docs" / "flavors.md", ROOT / "docs" / "parity.json", ROOT / "README.md"
+FOLDER = ROOT / "docs" / "flavors"
 BEGIN, END = "<!-- libraries: written by tests/pages/test_flavors_page.py --write -->\n", "<!-- end of libraries -->\n"
 
 IN_THE_README = (
@@ -34,6 +36,9 @@ IN_THE_README = (
 )
 GAINS = {"linear": "y", "exponential": "2^y - 1", "binary": "1 if y > 0", "judged": "1 if judged"}
 DISCOUNTS = {"log2": "1 / log2(r + 1)", "ln": "1 / ln(r + 1)", "reciprocal": "1 / r", "jarvelin": "1, 1, 1 / log2(r)"}
+# What becomes of a case, and its column in the parity table.
+COLUMN = {"values": "reproduced", "refused": "refused", "defined": "defined", "value": "declared"}
+KINDS = (*COLUMN.values(), "undeclared")
 IN_COLUMNS = ("gain", "discount", "ideal", "ties", "empty", "k")
 
 
@@ -59,6 +64,7 @@ def escaped(text: str) -> str:
 
 
 def page(counts: dict[str, dict[str, int]]) -> str:
+    """The index of the presets, and what was compared."""
     return "\n".join(_page(counts)) + "\n"
 
 
@@ -67,38 +73,35 @@ def _page(counts: dict[str, dict[str, int]]) -> Iterator[str]:
     yield ""
     yield "Written by `python tests/pages/test_flavors_page.py --write` from the presets, the declared divergences and recorded"
     yield "values; the tests fail when it is not up to date. `Flavor.preset(name)` gives each of these, `ndcg-ml flavors"
-    yield "NAME` describes it, `explain_difference(a, b, ...)` says in what two of them differ."
+    yield "NAME` describes it, `explain_difference(a, b, ...)` says in what two of them differ. Each preset has a page: the"
+    yield "formula in words, what is surprising, the difference to scikit-learn on one example, how it was verified, and how"
+    yield "to cite it."
     yield ""
     yield f"## The {len(PRESETS)} presets"
     yield ""
-    yield f"| preset | {' | '.join(IN_COLUMNS)} | and |"
-    yield "|---" * (len(IN_COLUMNS) + 2) + "|"
+    yield f"| preset | library | {' | '.join(IN_COLUMNS)} | and |"
+    yield "|---" * (len(IN_COLUMNS) + 3) + "|"
     for name, flavor in PRESETS.items():
-        yield f"| [{name}](#{name}) | {' | '.join(cell(flavor, s) for s in IN_COLUMNS)} | {others(flavor)} |"
+        library = escaped(short_name(MIRRORS[name]))
+        switches = " | ".join(cell(flavor, switch) for switch in IN_COLUMNS)
+        yield f"| [{name}](flavors/{name}.md) | {library} | {switches} | {others(flavor)} |"
     yield ""
     yield "`r` is the rank from 1; `k` is given where the library has a silent cut-off of its own."
-    for name, mirror in MIRRORS.items():
-        yield ""
-        yield f"### {name}"
-        yield ""
-        alias = "" if mirror.alias_of is None else f" An alias of [{mirror.alias_of}](#{mirror.alias_of})."
-        yield f"{mirror.library}. {mirror.unusual}{alias}"
-        yield ""
-        yield f"Verified: {mirror.verified}. As text: `{PRESETS[name]}`"
     yield ""
     yield "## What was compared"
     yield ""
-    yield "Values that the libraries themselves computed, on problems with ties, empty and one-document queries, weights,"
-    yield "huge grades and cut-offs beyond the lists: how many are reproduced, refused by both, declared as divergent"
-    yield "(below), and defined here where the library raises an error. No difference is undeclared."
+    yield "Values that the libraries themselves computed, on problems with ties, empty and one-document queries, repeated"
+    yield "documents, weights, huge grades and cut-offs beyond the lists: how many are reproduced, refused by both, defined"
+    yield "here where the library raises an error, declared as divergent (below), and different without a declaration."
+    yield "How each library was called stands in tests/peers/calls.py."
     yield ""
-    yield "| library | values | refused by both | declared divergences | defined here only | cases |"
-    yield "|---|--:|--:|--:|--:|--:|"
+    yield "| library | reproduced | refused by both | defined here only | declared divergences | undeclared | cases |"
+    yield "|---|--:|--:|--:|--:|--:|--:|"
     total: Counter[str] = Counter()
     for library, count in counts.items():
         total.update(count)
         yield f"| {library} | {_counts(count)} |"
-    yield f"| **all** | {_counts(total)} |"
+    yield f"| **all {len(counts)}** | {_counts(total)} |"
     yield ""
     yield "## What is deliberately not reproduced"
     yield ""
@@ -118,8 +121,115 @@ def _page(counts: dict[str, dict[str, int]]) -> Iterator[str]:
         )
 
 
+# -- a page per preset ------------------------------------------------------------------------------------------------
+
+# Three queries: tied scores and a relevant document that was not retrieved; few documents; nothing relevant.
+EXAMPLE = """\
+y_true    = [2, 0, 1, 0, 1, 2,   0, 1, 0,   0, 0]
+y_score   = [3, 2, 2, 2, 1, 0,   2, 1, 1,   2, 1]
+qid       = [*"aaaaaa",          *"bbb",    *"cc"]
+doc_id    = [3, 1, 2, 5, 4, 6,   1, 2, 3,   1, 2]
+retrieved = [1, 1, 1, 1, 1, 0,   1, 1, 0,   1, 1]
+"""
+NO_EMPTY = 9  # rows before the query in which nothing is relevant
+
+
+def short_name(mirror: Mirror) -> str:
+    return re.split(r",| [(]", mirror.library)[0]
+
+
+def example(rows: int | None) -> dict[str, Any]:
+    read: dict[str, Any] = {}
+    exec(EXAMPLE, read)
+    columns = {name: np.array(read[name][:rows]) for name in ("y_true", "y_score", "qid", "doc_id", "retrieved")}
+    return {**columns, "retrieved": columns["retrieved"].astype(bool)}
+
+
+def differs(entry: Divergence, name: str) -> bool:
+    return any(v.preset == name and entry.applies(*key) for key, v in VARIANTS.items())
+
+
+def preset_page(name: str, counts: dict[str, dict[str, int]]) -> str:
+    return "\n".join(_preset_page(name, counts)) + "\n"
+
+
+def _preset_page(name: str, counts: dict[str, dict[str, int]]) -> Iterator[str]:
+    mirror, flavor = MIRRORS[name], PRESETS[name]
+    yield f"# {name}"
+    yield ""
+    yield "Written by `python tests/pages/test_flavors_page.py --write`; [all presets](../flavors.md)."
+    yield ""
+    yield f"NDCG as in {mirror.library}."
+    if mirror.alias_of is not None:
+        yield f"An alias: it is the NDCG of [{mirror.alias_of}]({mirror.alias_of}.md)."
+    yield ""
+    yield "## The formula, in words"
+    yield ""
+    yield "```text"
+    words = flavor.describe().splitlines()
+    yield from (line for line in words if line.split()[0] not in ("preset", "note", "also"))
+    yield "```"
+    yield ""
+    yield "## What is surprising"
+    yield ""
+    yield mirror.unusual
+    entries = [entry for entry in DIVERGENCES if differs(entry, name)]
+    if entries:
+        yield ""
+        yield "Not reproduced, because it is a bug, an undefined order, or an input that the formula refuses:"
+        yield ""
+    for entry in entries:
+        yield f"- {escaped(entry.cases)}: there {escaped(entry.theirs)}; here {escaped(entry.ours)}."
+    yield ""
+    yield "## The difference to scikit-learn"
+    yield ""
+    yield from _difference(name, flavor)
+    yield ""
+    yield "## How it was verified"
+    yield ""
+    yield f"{mirror.verified[0].upper()}{mirror.verified[1:]}."
+    libraries = list(dict.fromkeys(library for (library, _), v in VARIANTS.items() if v.preset == name))
+    if libraries:
+        yield ""
+        yield "Values that the library computed, in all its variants:"
+        yield ""
+        yield "| library | reproduced | refused by both | defined here only | declared divergences | undeclared | cases |"
+        yield "|---|--:|--:|--:|--:|--:|--:|"
+        yield from (f"| {library} | {_counts(counts[library])} |" for library in libraries)
+    yield ""
+    yield "## How to cite it"
+    yield ""
+    yield "State the definition, not only the name. As text, which `Flavor.parse` reads back:"
+    yield ""
+    yield "```text"
+    yield str(flavor)
+    yield "```"
+    yield ""
+    cut = "" if flavor.k is None else f", cut off at {flavor.k} unless said otherwise"
+    yield f"> NDCG as computed by {mirror.library}{cut}; reproduced with ndcg_ml, preset `{name}`."
+
+
+def _difference(name: str, flavor: Flavor) -> Iterator[str]:
+    sklearn = PRESETS["sklearn"]
+    if flavor.replace(k=None) == sklearn:
+        yield "None: it is the same definition."
+        return
+    at_3 = flavor.replace(k=3)
+    rows = NO_EMPTY if flavor.empty == "raise" or flavor.empty != flavor.empty else None
+    what = "Three queries" if rows is None else "The first two of three queries (it has no number for the third)"
+    yield f"{what}, cut off at 3; documents with `retrieved` 0 are judged and were not found:"
+    yield ""
+    yield "```text"
+    yield from EXAMPLE.splitlines()
+    yield ""
+    yield f'>>> explain_difference("sklearn@3", "{name}@3", y_true, y_score, qid=qid, doc_id=doc_id, retrieved=retrieved)'
+    explained = str(explain_difference(sklearn.replace(k=3), at_3, **example(rows)))
+    yield from (line.rstrip() for line in explained.splitlines())
+    yield "```"
+
+
 def _counts(count: dict[str, int] | Counter[str]) -> str:
-    columns = [count[kind] for kind in ("values", "refused", "value", "defined")]
+    columns = [count[kind] for kind in KINDS]
     return " | ".join(map(str, [*columns, sum(columns)]))
 
 
@@ -128,17 +238,19 @@ def table() -> str:
     lines = ["| library | preset | gain | discount | tied scores | nothing relevant |", "|---|---|---|---|---|---|"]
     for name in IN_THE_README:
         switches = (cell(PRESETS[name], switch) for switch in ("gain", "discount", "ties", "empty"))
-        lines.append(f"| {re.split(r',| [(]', MIRRORS[name].library)[0]} | `{name}` | {' | '.join(switches)} |")
+        lines.append(f"| {short_name(MIRRORS[name])} | `{name}` | {' | '.join(switches)} |")
     return "\n".join(lines) + "\n"
 
 
-def recorded(golden: dict[str, Any]) -> dict[str, dict[str, int]]:
+def outcomes(golden: dict[str, Any]) -> dict[str, dict[str, int]]:
     """What became of every recorded case, by library."""
     counts: dict[str, Counter[str]] = {library: Counter() for library, _ in VARIANTS}
     for case in golden["cases"]:
-        counts[case["library"]][reproduce(case, golden).kind] += 1
-    kinds = ("values", "refused", "value", "defined")
-    return {library: {kind: count[kind] for kind in kinds} for library, count in counts.items()}
+        outcome = reproduce(case, golden)
+        counts[case["library"]][
+            COLUMN[outcome.kind] if not judged(outcome, declared(case, golden)) else "undeclared"
+        ] += 1
+    return {library: {kind: count[kind] for kind in KINDS} for library, count in counts.items()}
 
 
 def parts() -> tuple[str, str, str]:
@@ -147,8 +259,22 @@ def parts() -> tuple[str, str, str]:
     return before, middle, after
 
 
+def counted() -> dict[str, dict[str, int]]:
+    counts: dict[str, dict[str, int]] = json.loads(COUNTS.read_text(encoding="utf-8"))
+    return counts
+
+
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(json.loads(COUNTS.read_text(encoding="utf-8")))
+    assert PAGE.read_text(encoding="utf-8") == page(counted())
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_page_of_a_preset_is_up_to_date(name: str) -> None:
+    assert (FOLDER / f"{name}.md").read_text(encoding="utf-8") == preset_page(name, counted())
+
+
+def test_every_page_is_of_a_preset() -> None:
+    assert {path.stem for path in FOLDER.glob("*.md")} == set(PRESETS)
 
 
 def test_the_table_of_the_readme_is_up_to_date() -> None:
@@ -156,18 +282,22 @@ def test_the_table_of_the_readme_is_up_to_date() -> None:
 
 
 def test_the_counts_are_those_of_the_recorded_values(parity_dir: Path) -> None:
-    with gzip.open(parity_dir / "golden.json.gz", "rt", encoding="utf-8") as file:
-        golden = json.load(file)
+    golden = recorded(parity_dir)
     if len(golden["cases"]) != KNOWN:
         pytest.skip("the counts are those of another file")
-    assert json.loads(COUNTS.read_text(encoding="utf-8")) == recorded(golden)
+    found = outcomes(golden)
+    assert counted() == found
+    assert not any(count["undeclared"] for count in found.values())
 
 
 if __name__ == "__main__" and "--write" in sys.argv:
-    path = ROOT / "tests" / "peers" / "golden" / "golden.json.gz"
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        found = recorded(json.load(file))
+    found = outcomes(recorded(ROOT / "tests" / "peers" / "golden"))
     COUNTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page(found), encoding="utf-8")
+    FOLDER.mkdir(exist_ok=True)
+    for path in FOLDER.glob("*.md"):
+        path.unlink()
+    for preset in PRESETS:
+        (FOLDER / f"{preset}.md").write_text(preset_page(preset, found), encoding="utf-8")
     head, _, tail = parts()
     README.write_text(head + BEGIN + table() + END + tail, encoding="utf-8")

@@ -57,7 +57,7 @@ def test_the_table_is_what_the_demo_printed():
 
 def test_the_code_runs(capsys):
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     pytest.importorskip("torch")
     pytest.importorskip("lightgbm")
     scope: dict[str, object] = {}
@@ -67,14 +67,14 @@ def test_the_code_runs(capsys):
         printed.append(capsys.readouterr().out)
     assert 0 < scope["search"].best_score_ <= 1  # type: ignore[attr-defined]
     assert scope["booster"].best_iteration >= 1  # type: ignore[attr-defined]
-    assert printed[2].count("\n") == 5
+    assert printed[3].count("\n") == 5
     whole = scope["evaluate"](  # type: ignore[operator]
         scope["y"], scope["scores"], qid=scope["qid"], flavor=scope["flavor"]
     ).value
-    assert [float(value) for value in printed[4].split()] == pytest.approx([whole, whole], rel=1e-12)
-    assert "0.7780: 1 match with a preset\n  lightgbm@10 " in printed[5]
-    assert printed[5].endswith("\ntrec_eval\n")
-    facts = printed[6].split()
+    assert [float(value) for value in printed[5].split()] == pytest.approx([whole, whole], rel=1e-12)
+    assert "0.7780: 1 match with a preset\n  lightgbm@10 " in printed[6]
+    assert printed[6].endswith("\ntrec_eval\n")
+    facts = printed[7].split()
     assert facts == ["linear", "0.6697", "exponential", "0.659", "jarvelin", "1.0", "log2", "0.6309", "1.0"]
     for fact in ("0.6697", "0.6590", "0.6309"):
         assert fact in README.read_text()

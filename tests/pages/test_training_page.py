@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "training.md"
 
 def blocks():
     found = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(found) == 13
+    assert len(found) == 14
     *page, script = found
     assert script.startswith("# validate.py\n")
     return page, script
@@ -39,6 +39,9 @@ def test_the_code_of_the_page_runs(capsys, tmp_path, monkeypatch):
     assert "4 of the queries appeared more than once (such as id 6)" in printed
     assert printed.count("val_ndcg_at_") == 3
     [kept] = (tmp_path / "checkpoints").iterdir()
+    frugal = scope["frugal"]
+    assert frugal.current_epoch < 30
+    assert 0 < frugal.lightning_module.improvements <= frugal.current_epoch - 4
     value = scope["trainer"].checkpoint_callback.best_model_score.item()
     assert kept.name.endswith(f"-val_ndcg_at_10={value:.4f}.ckpt")
 

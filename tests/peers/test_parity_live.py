@@ -11,8 +11,10 @@ pytest.importorskip("torchmetrics")
 pytest.importorskip("xgboost")
 
 import shutil
+import subprocess
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import catboost.utils
@@ -27,7 +29,7 @@ from sklearn.metrics import dcg_score as sklearn_dcg
 from sklearn.metrics import ndcg_score as sklearn_ndcg
 from torchmetrics.retrieval import RetrievalNormalizedDCG
 
-from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score
+from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_run, ndcg_score
 from ndcg_ml.lightgbm import NDCGEval
 
 KS = (1, 3, 10, None)
@@ -387,14 +389,48 @@ def test_ir_measures(k):
 
 @pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval.pl needs perl")
 @pytest.mark.parametrize("k", [1, 10, 1000])
-def test_gdeval(k):
+def test_gdeval(k, tmp_path):
+    """The script itself: its mean is that of the topics that it prints. The copy in ir_measures prints no mean."""
+    ir_measures = pytest.importorskip("ir_measures")
+    qrels, run = (
+        {topic[1:]: docs for topic, docs in part.items() if topic[1:].isdigit()} for part in trec(k, near=True)
+    )
+    nothing_relevant, missing = list(qrels)[:2]
+    qrels[nothing_relevant] = dict.fromkeys(qrels[nothing_relevant], 0)
+    del run[missing]
+    lines = {
+        "qrels": [f"{q} 0 {doc} {grade}" for q, docs in qrels.items() for doc, grade in docs.items()],
+        "run": [f"{q} Q0 {doc} 1 {score!r} x" for q, docs in run.items() for doc, score in docs.items()],
+    }
+    for name, each in lines.items():
+        (tmp_path / name).write_text("\n".join(each) + "\n")
+    script = Path(ir_measures.__file__).parent / "bin" / "gdeval.pl"
+    command = ["perl", str(script), str(tmp_path / "qrels"), str(tmp_path / "run"), str(k)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    theirs = {topic: float(value) for _, topic, value, _ in (line.split(",") for line in printed)}
+    ours = evaluate_run(str(tmp_path / "qrels"), str(tmp_path / "run"), flavor="gdeval", k=k, queries="both")
+    counted = dict(zip(ours.per_query.qid.tolist(), ours.per_query.ndcg.tolist(), strict=True))
+    assert {topic for topic, value in counted.items() if value == value} == set(theirs)
+    assert nothing_relevant in counted
+    assert nothing_relevant not in theirs
+    assert {topic: counted[topic] for topic in theirs} == pytest.approx(theirs, abs=0.5e-5 + 1e-9)
+    assert ours.value == pytest.approx(np.mean(list(theirs.values())), abs=1e-5)
+    # with -c the judged topics that the run lacks count 0, and those without a relevant document still do not count
+    complete = evaluate_run(str(tmp_path / "qrels"), str(tmp_path / "run"), flavor="gdeval", k=k)
+    n_relevant = sum(any(grade > 0 for grade in docs.values()) for docs in qrels.values())
+    assert complete.value == pytest.approx(sum(theirs.values()) / n_relevant, abs=1e-5)
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval.pl needs perl")
+@pytest.mark.parametrize("k", [1, 10, 1000])
+def test_ir_measures_through_gdeval(k):
     ir_measures = pytest.importorskip("ir_measures")
     qrels, run = (
         {topic[1:]: docs for topic, docs in part.items() if topic[1:].isdigit()} for part in trec(k, near=True)
     )
     measure = ir_measures.nDCG(dcg="exp-log2") @ k
     theirs = ir_measures.gdeval.calc([measure], qrels, run)
-    ours = evaluate(flavor="gdeval", k=k, **columns(qrels, run))
+    ours = evaluate(flavor="ir_measures_exp", k=k, **columns(qrels, run))
     assert ours.value == pytest.approx(theirs.aggregated[measure], abs=1e-5)
     assert_per_query(ours, {value.query_id: value.value for value in theirs.per_query}, 0.5e-5 + 1e-9)
 

@@ -7,7 +7,7 @@ import inspect
 import numpy as np
 import pytest
 
-stats = pytest.importorskip("scipy.stats", exc_type=ImportError)
+stats = pytest.importorskip("scipy.stats")
 
 from ndcg_ml import _means, _paired
 from ndcg_ml._means import Means, generator, spread_of

@@ -461,6 +461,8 @@ def test_nested_input_with_holes_is_refused():
     """Its values hold more documents than its lists."""
     values, lengths = torch.rand(3, 4), torch.tensor([2, 4, 1])
     holes = torch.nested.narrow(values, 1, torch.zeros(3, dtype=torch.int64), lengths, layout=torch.jagged)
+    if holes.lengths() is None:
+        pytest.skip(f"torch {torch.__version__} does not say of a nested tensor that it has holes")
     for call in (ndcg, NDCG().update):
         with pytest.raises(ValueError, match=r"must be a contiguous nested tensor; got one with holes.*contiguous\(\)"):
             call(holes, holes)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ndcg_ml.torch._transforms import never_compiled
+
 __all__ = ["check_generator", "gumbel", "normal", "uniform"]
 
 
@@ -47,8 +49,7 @@ def _drawn(shape: tuple[int, ...], like: Tensor, generator: torch.Generator | No
     return drawn
 
 
-# A torch.Generator cannot be part of a graph; without one (generator=None) the graph is whole.
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+@never_compiled("a torch.Generator cannot be part of a graph; without one (generator=None) it is whole")
 def _from_generator(
     shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype, device: torch.device
 ) -> Tensor:

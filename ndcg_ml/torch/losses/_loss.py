@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Real
 from typing import ClassVar, Literal, NamedTuple, get_args
 
@@ -362,7 +361,7 @@ def _weights(
     judgements = judge(flavor, labels, listed)
     ranked = ranked_documents(flavor, judgements, None)
     gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
-    of_ranked = replace(gains, gain=torch.where(ranked, gains.gain, 0.0))
+    of_ranked = Gains(torch.where(ranked, gains.gain, 0.0), gains.exponent, gains.top)  # replace() breaks old graphs
     best_first = flavor.ideal in ("global", "recall") and flavor.ideal_depth == "all" and not callable(flavor.discount)
     if not weighed and best_first and not needs_ranking(flavor):  # the best gain, at rank 1, decides alone
         pool = ranked if flavor.ideal == "recall" else judgements.judged

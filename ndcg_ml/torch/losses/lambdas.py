@@ -13,6 +13,7 @@ from ndcg_ml._checks import one_of
 from ndcg_ml._gains import discounts
 from ndcg_ml.flavor import Discount, Flavor
 from ndcg_ml.torch._gains import discount_table
+from ndcg_ml.torch._layout import best_first
 from ndcg_ml.torch._transforms import recomputed
 from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, above_zero, finite_scores
 
@@ -119,7 +120,7 @@ class LambdaNDCGLoss(ListLoss):
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""
         clean, finite = finite_scores(lists)
-        order = torch.where(lists.ranked, clean.detach(), -math.inf).argsort(dim=-1, descending=True, stable=True)
+        order = best_first(torch.where(lists.ranked, clean.detach(), -math.inf))
         loss = _all_blocks(
             self.flavor,
             clean.gather(-1, order),

@@ -11,6 +11,7 @@ from torch import Tensor
 from ndcg_ml._checks import one_of
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains import times_power_of_two
+from ndcg_ml.torch._layout import best_first
 from ndcg_ml.torch.losses._draws import check_generator, uniform
 from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, finite_scores
 
@@ -227,9 +228,9 @@ class ListMLELoss(ListLoss):
         """Largest gain first, absent documents last."""
         key = torch.where(lists.ranked, lists.gains.gain, -math.inf)
         if self.tie_order == "input":
-            return key.argsort(dim=-1, descending=True, stable=True)
+            return best_first(key)
         drawn = uniform(lists.scores, self.generator).argsort(dim=-1)
-        return drawn.gather(-1, key.gather(-1, drawn).argsort(dim=-1, descending=True, stable=True))
+        return drawn.gather(-1, best_first(key.gather(-1, drawn)))
 
 
 def list_mle_loss(

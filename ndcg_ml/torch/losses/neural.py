@@ -12,7 +12,7 @@ from ndcg_ml._checks import whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains import discount_table
 from ndcg_ml.torch._kernel import Runs, expected_discounts, rank, tied_runs
-from ndcg_ml.torch._layout import Padded
+from ndcg_ml.torch._layout import Padded, best_first
 from ndcg_ml.torch._transforms import recomputed
 from ndcg_ml.torch.losses._loss import DirectLoss, Reduction, above_zero
 
@@ -110,7 +110,7 @@ class NeuralNDCGLoss(DirectLoss):
     def _surrogate(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
         """Smooth NDCG of each list."""
         width = scores.shape[-1]
-        order = torch.where(valid, scores.detach(), -math.inf).argsort(dim=-1, descending=True, stable=True)
+        order = best_first(torch.where(valid, scores.detach(), -math.inf))
         ranked, weight, present = scores.gather(-1, order), weight.gather(-1, order), valid.gather(-1, order)
         runs = tied_runs(Padded(scores.shape[0], width, scores.device), ranked.detach(), present)
         discount = discount_table(self.flavor, width, scores.dtype, scores.device)[1:]

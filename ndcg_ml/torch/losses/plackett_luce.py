@@ -11,6 +11,7 @@ from torch import Tensor
 from ndcg_ml._checks import whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains import discount_table
+from ndcg_ml.torch._layout import best_first
 from ndcg_ml.torch.losses._draws import check_generator, gumbel
 from ndcg_ml.torch.losses._loss import DirectLoss, Reduction
 
@@ -145,7 +146,7 @@ class _PLRank(torch.autograd.Function):
         # Masked documents are drawn last and have no probability.
         top = torch.where(valid, scores, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
         logits = torch.where(valid, scores - top, -math.inf)  # beside a large score float32 has no room for the noise
-        order = (logits + noise).argsort(dim=-1, descending=True, stable=True)
+        order = best_first(logits + noise)
         logits = logits.expand_as(noise).gather(-1, order)
         gain = weight.expand_as(noise).gather(-1, order)
         reward = discount * gain

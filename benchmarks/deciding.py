@@ -1,0 +1,66 @@
+"""How much queries differ between two systems, on real data: ``python -m benchmarks.deciding``.
+
+The demo's three models (docs/demo_scores.csv) and five first-stage runs of TREC Deep Learning 2019. The picture of
+docs/deciding.md is drawn from the result.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from ndcg_ml import Comparison, compare, evaluate, evaluate_run
+from ndcg_ml.readers import read_columns
+
+ROOT = Path(__file__).parents[1]
+RESULT = ROOT / "benchmarks" / "results" / "deciding.json"
+RUNS = {
+    "BM25": "BM25",
+    "BM25+RM3": "BM25_RM3",
+    "TAS-B": "D_BERT_KD_TASB",
+    "ADA-002": "OPEN_AI_ADA2",
+    "SPLADE++": "SPLADE_P_P_ENSEMBLE_DISTIL",
+}
+MODELS = ("scikit-learn", "PyTorch", "LightGBM")
+
+
+def of_demo() -> Comparison:
+    """The demo's models on its test queries."""
+    rows = [read_columns(ROOT / "docs" / "demo_scores.csv", model).arguments() for model in MODELS]
+    return compare(*(evaluate(**each, flavor="lightgbm", k=10) for each in rows), names=MODELS, seed=0)
+
+
+def of_trec(folder: Path) -> Comparison:
+    """The runs of TREC Deep Learning 2019, passages."""
+    runs = [evaluate_run(folder / "qrels.dl19-passage.txt", folder / f"run.{name}.txt", k=10) for name in RUNS.values()]
+    return compare(*runs, names=list(RUNS), seed=0)
+
+
+def _rows(data: str, comparison: Comparison) -> list[dict[str, Any]]:
+    return [
+        {
+            "data": data,
+            "a": pair.a,
+            "b": pair.b,
+            "queries": comparison.n_queries,
+            "difference": pair.difference,
+            "deviation": abs(pair.difference / pair.effect_size),
+            "p_holm": pair.p_holm,
+            "needed_for_0.01": pair.queries_needed(0.01),
+        }
+        for pair in comparison.pairs
+    ]
+
+
+def main() -> None:
+    """Compare and write."""
+    data = Path(os.environ.get("NDCG_ML_DATA") or ROOT.parent / "shared" / "data")
+    rows = _rows("digits", of_demo()) + _rows("TREC DL 2019", of_trec(data / "trec_dl19"))
+    RESULT.write_text(json.dumps({"date": date.today().isoformat(), "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Data frames of pandas, polars and pyarrow: whose they are, the caller's names of columns, a table as one of them.
+
+No library is imported before a frame of it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from importlib import import_module
+from itertools import combinations
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._shown import shown, shown_text
+
+__all__ = ["ColumnNames", "Frame", "column_names", "columns_of", "is_frame", "library_of", "made", "refuse_lazy"]
+
+ColumnNames: TypeAlias = "Mapping[str, Hashable]"
+"""What the caller calls the columns ``qid``, ``docno``, ``label`` and ``score``."""
+
+_LIBRARIES = ("pandas", "polars", "pyarrow")
+_MEANINGS = ("qid", "docno", "label", "score")
+
+
+class Frame(Protocol):
+    """A data frame of pandas, polars or pyarrow."""
+
+    @property
+    def columns(self) -> Any:
+        """Names of the columns; of pyarrow, the columns."""
+
+    def __getitem__(self, column: Any, /) -> Any:
+        """A column."""
+
+
+def library_of(data: object) -> str | None:
+    """The library that a frame or a column is of, if it is one of the three."""
+    library = type(data).__module__.partition(".")[0]
+    return library if library in _LIBRARIES else None
+
+
+def is_frame(data: object) -> bool:
+    """Whether this has named columns."""
+    return hasattr(data, "columns") and hasattr(data, "__getitem__")
+
+
+def refuse_lazy(data: object, name: str) -> None:
+    """Refuse a query that has not been run: it may be one of hours.
+
+    Raises
+    ------
+    TypeError
+    """
+    if library_of(data) == "polars" and type(data).__name__ == "LazyFrame":
+        raise TypeError(f"{name} must be a data frame in memory; got a LazyFrame of polars. Pass {name}.collect().")
+
+
+def column_names(columns: object) -> dict[str, Any]:
+    """The name of every column: the caller's, or else the usual one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Not a mapping from the usual names.
+    """
+    if not isinstance(columns, Mapping):
+        raise TypeError(
+            'columns must be a mapping to the names of your columns, such as {"qid": "user_id", "docno": "item_id"}; '
+            f"got {type(columns).__name__}."
+        )
+    unknown = [key for key in columns if key not in _MEANINGS]
+    if unknown:
+        raise ValueError(f"columns must have no other keys than {', '.join(_MEANINGS)}; got {shown(unknown[0])}.")
+    return {meaning: columns.get(meaning, meaning) for meaning in _MEANINGS}
+
+
+def columns_of(
+    name: str, frame: Any, needed: Sequence[str], names: Mapping[str, Any], optional: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The columns of a frame that are needed, and those of the optional ones that it has, by their usual names.
+
+    Raises
+    ------
+    ValueError
+        A column is missing, appears twice or is named for two things.
+    """
+    has = list(getattr(frame, "column_names", frame.columns))  # of a pyarrow table, columns are arrays
+    missing = [names[meaning] for meaning in needed if names[meaning] not in has]
+    if missing:
+        raise ValueError(
+            f"{name} as a data frame must have columns {', '.join(str(names[each]) for each in needed[:-1])} and "
+            f"{names[needed[-1]]}; got {shown_text(', '.join(map(str, has)))}. Say in columns= what {missing[0]} is "
+            "called."
+        )
+    wanted = [*needed, *(each for each in optional if names[each] in has)]
+    for one, other in combinations(wanted, 2):
+        if names[one] == names[other]:
+            raise ValueError(
+                f"columns must name a column of {name} for one thing; got {shown(names[one])} for {one} and {other}."
+            )
+    twice = [names[each] for each in wanted if has.count(names[each]) > 1]
+    if twice:
+        raise ValueError(f"{name} as a data frame must have each column once; got {shown(twice[0])} more than once.")
+    return {each: frame[names[each]] for each in wanted}
+
+
+def made(library: str, columns: Mapping[str, NDArray[Any]]) -> Any:
+    """A data frame of this library.
+
+    Raises
+    ------
+    ImportError
+        The library is not installed.
+    """
+    try:
+        module = import_module(library)
+    except ImportError as error:
+        raise ImportError(f"Evaluation.to_frame needs {library}. Install it with: pip install {library}") from error
+    if library == "pandas":
+        return module.DataFrame(dict(columns))
+    # Of an array of Python objects, neither of the others finds the type.
+    plain = {name: array.tolist() if array.dtype == np.dtype(object) else array for name, array in columns.items()}
+    return module.DataFrame(plain) if library == "polars" else module.table(plain)

@@ -1,0 +1,215 @@
+"""Ids as columns of eight bytes each: compared, hashed and put in byte order by NumPy, many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["PADDING", "Growing", "Names", "cells", "earlier"]
+
+T = TypeVar("T", bound=np.generic)
+
+_WIDEST = 64  # bytes of an id that are kept in columns; a longer one is kept beside them whole
+PADDING = bytes(_WIDEST)
+"""What must follow a text from which names are cut."""
+
+_WORD = 8
+# The bytes of a word that belong to an id, by how many they are; the first byte is the highest.
+_MASKS = np.array([(1 << 64) - (1 << (64 - 8 * n)) for n in range(_WORD + 1)], dtype=np.uint64)
+# Odd numbers whose bits look random: multiplied by them, small differences reach the high bits.
+_FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
+_HALF = np.uint64(32)
+_CHUNK = 1 << 18  # rows that are worked on at once, so that what is in between stays in the processor's cache
+
+
+class Growing(Generic[T]):
+    """An array to which rows are appended: of a large one, memory beyond the last row is reserved but not used."""
+
+    def __init__(self, dtype: type[T]) -> None:
+        self._room: NDArray[T] = np.empty(0, dtype=dtype)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def array(self) -> NDArray[T]:
+        """The rows so far, as a view."""
+        return self._room[: self._size]
+
+    def extend(self, rows: NDArray[Any]) -> None:
+        """Append rows; columns that these or the earlier ones lack hold 0."""
+        stop = self._size + rows.shape[0]
+        if stop > self._room.shape[0] or rows.shape[1:] > self._room.shape[1:]:
+            shape = max(2 * self._size, stop), *max(rows.shape[1:], self._room.shape[1:])
+            room = np.empty(shape, dtype=self._room.dtype)
+            _put(room, 0, self.array)
+            self._room = room
+        _put(self._room, self._size, rows)
+        self._size = stop
+
+
+def _put(room: NDArray[Any], at: int, rows: NDArray[Any]) -> None:
+    if rows.ndim < room.ndim:  # nothing yet
+        return
+    if room.shape[1:] == rows.shape[1:]:
+        room[at : at + rows.shape[0]] = rows
+    else:
+        room[at : at + rows.shape[0], : rows.shape[1]] = rows
+        room[at : at + rows.shape[0], rows.shape[1] :] = 0
+
+
+class Names:
+    """Ids as bytes, one per row.
+
+    Attributes
+    ----------
+    words : ndarray of uint64, shape (n, width)
+        The first bytes of each, as numbers in the order of the bytes; zeros follow the last byte.
+    sizes : ndarray of int32, shape (n,)
+        How many bytes each has.
+    """
+
+    def __init__(self) -> None:
+        self._words = Growing(np.uint64)
+        self._sizes = Growing(np.int32)
+        self._long: dict[int, bytes] = {}  # by row, those that have more bytes than the columns hold
+
+    def cut(self, text: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
+        """Append those that stand at these places of a text, which ends in ``PADDING``."""
+        longest = int(sizes.max(initial=1))
+        if longest > _WIDEST:
+            for row in np.flatnonzero(sizes > _WIDEST).tolist():
+                self._long[len(self) + row] = text[starts[row] : starts[row] + sizes[row]].tobytes()
+        self._words.extend(_words(text, starts, sizes, -(-min(longest, _WIDEST) // _WORD)))
+        self._sizes.extend(sizes)
+
+    def add(self, other: Names) -> None:
+        """Append those of others."""
+        self._long.update({len(self) + row: name for row, name in other._long.items()})
+        self._words.extend(other.words)
+        self._sizes.extend(other.sizes)
+
+    def extend(self, ids: Sequence[bytes]) -> None:
+        """Append those of a sequence."""
+        text = np.frombuffer(b"".join([*ids, PADDING]), dtype=np.uint8)
+        sizes = np.fromiter(map(len, ids), np.int64, len(ids))
+        self.cut(text, np.cumsum(sizes) - sizes, sizes)
+
+    @property
+    def words(self) -> NDArray[np.uint64]:
+        return self._words.array
+
+    @property
+    def sizes(self) -> NDArray[np.int32]:
+        return self._sizes.array
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def __getitem__(self, row: int) -> bytes:
+        if row in self._long:
+            return self._long[row]
+        whole: bytes = self.words[row].astype(">u8").tobytes()
+        return whole[: self.sizes[row]]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return map(self.__getitem__, range(len(self)))
+
+    def changes(self) -> NDArray[np.int64]:
+        """The rows whose name is not that of the row before."""
+        other = (self.words[1:] != self.words[:-1]).any(axis=1) | (self.sizes[1:] != self.sizes[:-1])
+        for row, name in self._long.items():
+            if row and self._long.get(row - 1) != name:
+                other[row - 1] = True
+        return np.flatnonzero(np.append(len(self) > 0, other))
+
+    def hashes(self, rows: slice) -> NDArray[np.uint64]:
+        """A number of 64 bits for each, the high bits the best mixed."""
+        mixed: NDArray[np.uint64] = self.sizes[rows].astype(np.uint64) * _FACTORS[2]
+        for column in range(self.words.shape[1]):
+            word = self.words[rows, column] * (_FACTORS[0] + np.uint64(2 * column))
+            word ^= word >> _HALF
+            mixed += word
+        mixed *= _FACTORS[1]
+        mixed ^= mixed >> _HALF
+        mixed *= _FACTORS[0]
+        return mixed
+
+    def same(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the names of these pairs of rows are equal."""
+        same: NDArray[np.bool_] = self.sizes[one] == self.sizes[other]
+        for column in self.words.T:
+            same &= column[one] == column[other]
+        if self._long:
+            for at in np.flatnonzero(same & (self.sizes[one] > _WIDEST)).tolist():
+                same[at] = self._long[int(one[at])] == self._long[int(other[at])]
+        return same
+
+    def in_byte_order(self, topic: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """These rows by their topics, and within a topic in the order of the bytes of their names."""
+        words = self.words[rows]
+        order = np.lexsort((self.sizes[rows], *words.T[::-1], topic))
+        ordered: NDArray[np.int64] = rows[order]
+        if self._long:  # some may differ beyond the columns
+            words, topic = words[order], topic[order]
+            begins = np.flatnonzero(np.append(True, (words[1:] != words[:-1]).any(axis=1) | (topic[1:] != topic[:-1])))
+            for start, stop in zip(begins.tolist(), [*begins[1:].tolist(), ordered.size], strict=True):
+                if stop - start > 1:
+                    ordered[start:stop] = sorted(ordered[start:stop].tolist(), key=self.__getitem__)
+        return ordered
+
+
+def earlier(topic: NDArray[Any], names: Names) -> NDArray[np.signedinteger[Any]]:
+    """For each row the last one before it that has the same name in the same topic, or -1.
+
+    Rows are sorted by topic and hash; neighbours whose names differ all the same are told apart one by one.
+    """
+    n = len(names)
+    row_bits, topic_bits = n.bit_length(), int(topic.max(initial=0)).bit_length()
+    room = 63 - row_bits - topic_bits
+    key = np.empty(n, dtype=np.int64)
+    for chunk in _chunks(n):
+        part = (names.hashes(chunk) >> np.uint64(64 - room)).view(np.int64)
+        part |= topic[chunk].astype(np.int64) << room
+        part <<= row_bits
+        part |= np.arange(chunk.start, chunk.stop)
+        key[chunk] = part
+    key.sort()
+    lowest = (1 << row_bits) - 1
+    found: NDArray[np.signedinteger[Any]] = np.full(n, -1, dtype=np.int32 if n < 2**31 else np.int64)
+    for chunk in _chunks(n - 1):
+        one, other = key[chunk], key[chunk.start + 1 : chunk.stop + 1]
+        pairs = np.flatnonzero((one ^ other) <= lowest)
+        before, after = one[pairs] & lowest, other[pairs] & lowest
+        same = names.same(before, after)
+        found[after[same]] = before[same]
+        for mixed in set((one[pairs[~same]] & ~lowest).tolist()):
+            start, stop = np.searchsorted(key, mixed), np.searchsorted(key, mixed + lowest, side="right")
+            last: dict[bytes, int] = {}
+            for row in (key[start:stop] & lowest).tolist():
+                found[row] = last.get(names[row], -1)
+                last[names[row]] = row
+    return found
+
+
+def _chunks(n: int) -> Iterator[slice]:
+    return (slice(start, min(start + _CHUNK, n)) for start in range(0, n, _CHUNK))
+
+
+def _words(
+    text: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.int64], width: int
+) -> NDArray[np.uint64]:
+    words = cells(text, starts, width * _WORD).view(">u8").astype(np.uint64)
+    for column in range(width):
+        words[:, column] &= _MASKS[np.clip(sizes - column * _WORD, 0, _WORD)]
+    return words
+
+
+def cells(text: NDArray[np.uint8], starts: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
+    """The bytes that begin at these places, that many from each; of such items NumPy copies each at one go."""
+    each = np.ndarray((text.size - width + 1,), dtype=f"S{width}", buffer=text.data, strides=(1,))
+    return each[starts].view(np.uint8).reshape(starts.size, width)

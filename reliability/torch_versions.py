@@ -1,0 +1,96 @@
+"""The torch tests on several versions of PyTorch: ``python -m reliability.torch_versions 2.4.1 2.8.0 2.13.0 2.15.0``.
+
+Each version gets an environment of its own in a temporary folder, one at a time, which is deleted afterwards: the
+ordinary builds bring 2.5 to 4 GB of CUDA packages each, and run on the CPU. The tests are those of ``tests/pytorch``,
+with the package imported from the tree. The record keeps what was found for versions that are not named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from reliability.records import RESULTS, save
+
+ROOT = Path(__file__).parents[1]
+# The rest of what the tests import, at the newest versions there are.
+BESIDE = ("torchmetrics", "lightning", "numpy", "scipy", "hypothesis", "pytest")
+SHOWN = ("torch", "torchmetrics", "numpy", "lightning")
+
+
+def lane(version: str, folder: Path) -> dict[str, str | int]:
+    """Make the environment, run the tests, delete it."""
+    place = folder / f"torch-{version}"
+    python = place / "bin" / "python"
+    install = [str(python), "-m", "pip", "install", "-q", "--no-cache-dir"]
+    # Bytecode is kept, or every process that the tests start would compile torch anew.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    try:
+        subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+        subprocess.run([*install, f"torch=={version}", *BESIDE], check=True)
+        installed = json.loads(subprocess.check_output([str(python), "-m", "pip", "list", "--format", "json"]))
+        command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/pytorch"]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    print(done.stdout[-4000:], flush=True)
+    versions = {each["name"]: each["version"] for each in installed}
+    return {
+        "python": ".".join(map(str, sys.version_info[:3])),
+        **{name: versions[name] for name in SHOWN},
+        **counts(done.stdout),
+    }
+
+
+def counts(output: str) -> dict[str, int]:
+    """How many tests passed, failed (or could not be set up) and skipped, by the last line of pytest."""
+    last = output.strip().splitlines()[-1]
+    found = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)}
+    if not found:
+        raise SystemExit(f"the tests did not run: {last}")
+    failed = found.get("failed", 0) + found.get("error", 0)
+    return {"passed": found.get("passed", 0), "failed": failed, "skipped": found.get("skipped", 0)}
+
+
+def number(lane: dict[str, str | int]) -> tuple[int, ...]:
+    """The version of PyTorch, without what it was built for."""
+    return tuple(map(int, re.findall(r"\d+", str(lane["torch"]))[:3]))
+
+
+def main() -> None:
+    """Run the lanes and write the record."""
+    parser = argparse.ArgumentParser(prog="python -m reliability.torch_versions", description=__doc__.splitlines()[0])
+    parser.add_argument("versions", nargs="+", help="such as 2.4.1")
+    parser.add_argument("--folder", type=Path, help="where the environments are made; needs 8 GB. Default: temporary")
+    arguments = parser.parse_args()
+    path = RESULTS / "versions_of_torch.json"
+    for version in arguments.versions:
+        with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+            found = lane(version, Path(folder))
+        before = json.loads(path.read_text())["lanes"] if path.exists() else []
+        lanes = sorted([*(one for one in before if number(one) != number(found)), found], key=number)
+        ran = " ".join(".".join(map(str, number(one))) for one in lanes)
+        save(
+            "versions_of_torch",
+            title="Versions of PyTorch",
+            tried="tests/pytorch, the package imported from the tree, on the CPU with the index's ordinary builds of "
+            "PyTorch, each in an environment of its own. What a version lacks is skipped where a small program of that "
+            "kind fails on it: torch 2.4 cannot compile without a graph break what is given a flavor as text, nor a "
+            "loss whose gradient has one of its own, and does not say that a nested tensor has holes.",
+            command=f"python -m reliability.torch_versions {ran}",
+            count=sum(one["passed"] + one["failed"] for one in lanes),
+            unit="tests",
+            failed=sum(one["failed"] for one in lanes),
+            lanes=lanes,
+        )
+
+
+if __name__ == "__main__":
+    main()

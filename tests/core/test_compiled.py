@@ -1,0 +1,361 @@
+"""The compiled kernel: the NumPy kernel's bits, when it is used, and what happens where it cannot be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import flavors, problems
+
+from ndcg_ml import Flavor, _kernel_choice, ndcg_score, prepare, show_versions
+
+
+@pytest.fixture
+def compiled():
+    """The compiled kernel, where it can be used."""
+    try:
+        return _kernel_choice.compiled_rank("compiled", 0)
+    except ImportError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def not_loaded(monkeypatch):
+    """As in a process that has not ranked anything; Numba is as good as installed."""
+    for name, value in (("rank", None), ("failure", None), ("slots", 0)):
+        monkeypatch.setattr(_kernel_choice._State, name, value)
+    monkeypatch.setattr(_kernel_choice, "_numba_is_installed", lambda: True)
+    monkeypatch.delenv("NDCG_ML_KERNEL", raising=False)
+
+
+# -- the same bits ----------------------------------------------------------------------------------------------------
+
+SIZES = {
+    "few": lambda rng: rng.integers(0, 8, 12),  # sorted by insertion
+    "some": lambda rng: rng.integers(0, 60, 12),  # sorted by counting and by buckets
+    "many": lambda rng: rng.integers(0, 400, 10),  # those above a bound are sorted
+    "long": lambda rng: rng.integers(0, 3000, 6),  # and stretches without any are stepped over
+}
+SCORES = {
+    "untied": lambda rng, n: rng.normal(size=n),
+    "rounded": lambda rng, n: rng.normal(size=n).round(1),
+    "three values": lambda rng, n: rng.integers(0, 3, n) * 1.0,
+    "constant": lambda rng, n: np.zeros(n),
+    "uneven": lambda rng, n: np.exp(30 * rng.normal(size=n)),
+    "two heaps": lambda rng, n: rng.integers(0, 2, n) + 1e-9 * rng.normal(size=n),
+    "rising": lambda rng, n: np.arange(n) * 1.0,
+    "falling": lambda rng, n: -np.arange(n) * 1.0,
+    "at the ends": lambda rng, n: np.where(
+        rng.random(n) < 0.1, rng.choice([-np.inf, np.inf, 1e308, -1e308, -0.0], n), rng.normal(size=n).round(2)
+    ),
+    "mostly -inf": lambda rng, n: np.where(rng.random(n) < 0.8, -np.inf, rng.normal(size=n)),
+    "float32": lambda rng, n: rng.normal(size=n).astype(np.float32),
+}
+IDEALS = (
+    {"ideal": "global"},
+    {"ideal": "global", "ideal_depth": "all"},
+    {"ideal": "recall", "ideal_depth": "retrieved"},
+    {"ideal": "recall", "recall_depth": 7},
+    {"ideal": "local"},
+    {"ideal": "local", "ideal_depth": "all"},
+    {"ideal": "max", "max_grade": 5},
+    {"ideal": "given"},
+)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("scores", SCORES)
+def test_both_kernels_give_the_same_bits(sizes, scores, compiled):
+    rng = np.random.default_rng([len(sizes), *scores.encode()])
+    group = SIZES[sizes](rng)
+    n = int(group.sum())
+    labels = [rng.integers(0, 5, n).astype(float), np.sqrt(rng.integers(0, 5, n)), 3 * rng.random(n)]
+    s = SCORES[scores](rng, n)
+    retrieved = rng.random(n) < 0.7
+    for number, ideal in enumerate(IDEALS):
+        for ties in ("average", "first", "last", "best", "worst"):
+            flavor = Flavor(ties=ties, empty=0.0, score_dtype="float32" if number % 3 == 0 else "float64", **ideal)
+            named = {
+                "flavor": flavor,
+                "group": group,
+                "k": ((10,), (1, 3, 10), (20, 100, None), (5, 500))[number % 4],
+                "retrieved": retrieved if number % 2 else None,
+            }
+            mine, other = (
+                prepare(labels[number % 3], kernel=kernel, threads=1, **named).totals(s)
+                for kernel in ("compiled", "numpy")
+            )
+            assert mine.dcg.tobytes() == other.dcg.tobytes(), (flavor, "dcg")
+            assert (mine.ideal == other.ideal).all(), (flavor, "ideal")
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_both_kernels_give_the_same_bits_under_every_flavor(data):
+    try:
+        _kernel_choice.compiled_rank("compiled", 0)
+    except ImportError as error:
+        pytest.skip(str(error))
+    flavor = data.draw(flavors(empty=0.0))
+    arguments = data.draw(problems(flavor, max_docs=40)).flat(flavor)
+    scores = arguments.pop("y_score")
+    mine, other = (
+        prepare(flavor=flavor, kernel=kernel, **arguments).totals(scores) for kernel in ("compiled", "numpy")
+    )
+    assert (mine.dcg == other.dcg).all()
+    assert (mine.ideal == other.ideal).all()
+    assert mine.values(flavor) == other.values(flavor)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_threads_give_the_same_bits(threads, compiled):
+    rng = np.random.default_rng(0)
+    group = np.concatenate([[0, 0, 200_000], rng.integers(0, 300, 2000), [0]])
+    labels, scores = rng.random(group.sum()), rng.normal(size=group.sum()).round(2)
+    one = prepare(labels, group=group, k=(10, None), kernel="compiled", threads=1)
+    several = prepare(labels, group=group, k=(10, None), kernel="compiled", threads=threads)
+    assert several.totals(scores).dcg.tobytes() == one.totals(scores).dcg.tobytes()
+    assert several.totals(scores).ideal.tobytes() == one.totals(scores).ideal.tobytes()
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("n", [1, 5, 20, 200, 2000, 400_000])
+def test_a_nan_is_found_wherever_it_is(n, threads, compiled):
+    group = [3, n, 0, 2]
+    prepared = prepare(np.ones(n + 5), group=group, k=10, kernel="compiled", threads=threads)
+    for at in {3, 3 + n // 2, 3 + n - 1, n + 4}:
+        scores = np.arange(n + 5.0)
+        scores[at] = np.nan
+        with pytest.raises(ValueError, match=f"y_score must not hold NaN.*got 1 of {n + 5}, the first at row {at}"):
+            prepared(scores)
+
+
+def test_arrays_that_the_compiled_code_cannot_take_as_they_are(compiled, tmp_path):
+    y, s = np.array([3.0, 0, 1, 2, 0]), np.array([0.1, 0.5, 0.3, 0.2, 0.4])
+    prepared = prepare(y, group=[3, 2], kernel="compiled")
+    odd = np.frombuffer(b"\0" + s.tobytes(), dtype=np.float64, offset=1)
+    assert not odd.flags.aligned
+    mapped = np.memmap(tmp_path / "scores", dtype=np.float64, mode="w+", shape=5)
+    mapped[:] = s
+    fixed = s.copy()
+    fixed.flags.writeable = False
+    for each in (odd, mapped, fixed, s[::-1][::-1], s.tolist()):
+        assert prepared(each) == prepared(s) < 1
+
+
+def test_a_prepared_object_whose_arrays_are_memory_maps(compiled, tmp_path):
+    """As joblib sends large ones to its workers."""
+    y, s, qid = np.array([3.0, 0, 1, 2, 0]), np.array([0.1, 0.5, 0.3, 0.2, 0.4]), [1, 2, 1, 2, 1]
+    prepared = prepare(y, qid=qid, kernel="compiled")
+    for name in ("gains",):
+        mapped = np.memmap(tmp_path / name, dtype=np.float64, mode="w+", shape=5)
+        mapped[:] = getattr(prepared._graded, name)
+        object.__setattr__(prepared._graded, name, np.memmap(tmp_path / name, dtype=np.float64, mode="r"))
+    assert prepared(s) == prepare(y, qid=qid, kernel="numpy")(s)
+
+
+# -- which one --------------------------------------------------------------------------------------------------------
+
+
+def used(prepared, scores, monkeypatch):
+    """The kernel that a call uses."""
+    seen = []
+    by_numpy = type(prepared)._by_numpy
+    monkeypatch.setattr(type(prepared), "_by_numpy", lambda *each: seen.append("numpy") or by_numpy(*each))
+    prepared(scores)
+    return seen or ["compiled"]
+
+
+@pytest.mark.parametrize("asked", ["numpy", "compiled"])
+@pytest.mark.parametrize("variable", ["numpy", "compiled", "", None])
+def test_the_argument_goes_before_the_variable(asked, variable, compiled, monkeypatch):
+    if variable is None:
+        monkeypatch.delenv("NDCG_ML_KERNEL", raising=False)
+    else:
+        monkeypatch.setenv("NDCG_ML_KERNEL", variable)
+    assert used(prepare([1, 0], group=[2], kernel=asked), [1, 2], monkeypatch) == [asked]
+    if variable:
+        assert used(prepare([1, 0], group=[2]), [1, 2], monkeypatch) == [variable]
+
+
+def test_the_compiled_kernel_starts_once_it_is_worth_it(not_loaded, compiled, monkeypatch):
+    monkeypatch.setattr(_kernel_choice._State, "rank", None)
+    loads = []
+    monkeypatch.setattr(_kernel_choice, "_loaded", lambda: loads.append(1) or (compiled, None))
+    monkeypatch.setattr(_kernel_choice, "_WORTH_COMPILING", 1000)
+    y, s = np.arange(100.0), np.arange(100.0)[::-1].copy()
+    prepared = prepare(y, group=[100], kernel="auto")  # which counts, too: the ideal is sorted
+    kernels = [used(prepared, s, monkeypatch)[0] for _ in range(12)]
+    assert kernels == ["numpy"] * 8 + ["compiled"] * 4
+    assert loads == [1]
+    assert len({prepared(s), prepare(y, group=[100], kernel="numpy")(s)}) == 1
+
+
+def test_nobody_waits_while_another_thread_compiles(not_loaded, monkeypatch):
+    monkeypatch.setattr(_kernel_choice, "_WORTH_COMPILING", 0)
+    began, go_on = threading.Event(), threading.Event()
+
+    def slowly():
+        began.set()
+        assert go_on.wait(60)
+        return None, "it is a test"
+
+    monkeypatch.setattr(_kernel_choice, "_loaded", slowly)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other = threading.Thread(target=_kernel_choice.compiled_rank, args=("auto", 1))
+        other.start()
+        assert began.wait(60)
+        assert ndcg_score([1, 0], [1, 2], group=[2]) < 1
+        go_on.set()
+        other.join()
+    assert _kernel_choice._State.failure == "it is a test"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "error", "message"),
+    [
+        ("fast", ValueError, "kernel must be one of 'auto', 'numpy', 'compiled'; got 'fast'."),
+        ("Numpy", ValueError, "kernel must be one of 'auto', 'numpy', 'compiled'; got 'Numpy'. Did you mean 'numpy'?"),
+        (None, TypeError, "kernel must be one of 'auto', 'numpy', 'compiled'; got None."),
+    ],
+)
+def test_a_wrong_kernel_is_refused(kernel, error, message):
+    with pytest.raises(error) as raised:
+        prepare([1, 0], group=[2], kernel=kernel)
+    assert str(raised.value) == message
+
+
+def test_a_wrong_variable_is_refused(monkeypatch):
+    monkeypatch.setenv("NDCG_ML_KERNEL", "fast")
+    with pytest.raises(ValueError, match="the environment variable NDCG_ML_KERNEL must be one of 'auto', 'numpy'"):
+        ndcg_score([1, 0], [1, 0], group=[2])
+    assert prepare([1, 0], group=[2], kernel="numpy")([1, 0]) == 1
+
+
+# -- missing, old, broken ---------------------------------------------------------------------------------------------
+
+
+def test_without_numba_the_numpy_kernel_is_used_without_a_word(not_loaded, monkeypatch):
+    monkeypatch.setattr(_kernel_choice, "_numba_is_installed", lambda: False)
+    monkeypatch.setattr(_kernel_choice, "_WORTH_COMPILING", 0)
+    assert used(prepare([1, 0], group=[2]), [1, 2], monkeypatch) == ["numpy"]
+    with pytest.raises(
+        ImportError, match=r"kernel='compiled' .* Numba is not installed. .* pip install 'ndcg_ml\[fast\]'"
+    ):
+        prepare([1, 0], group=[2], kernel="compiled")
+
+
+FAULTS = {
+    "raise ImportError('Numba needs NumPy 1.24 or less')": "ImportError: Numba needs NumPy 1.24 or less",
+    "raise SystemError('initialization failed')": "SystemError: initialization failed",
+    "__version__ = '0.57.1'": r"Numba 0.57.1 is older than 0.58.1. Install it with: pip install 'ndcg_ml\[fast\]'",
+    "__version__ = '0.99.0'": "AttributeError: module 'numba' has no attribute 'config'",
+}
+
+BROKEN = """
+import sys, warnings
+import numpy as np
+from ndcg_ml import _kernel_choice, prepare
+assert "numba" not in sys.modules
+_kernel_choice._WORTH_COMPILING = 0
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    print(prepare([3, 0, 1], group=[3])([1, 2, 3]))
+    print(prepare([3, 0, 1], group=[3])([1, 2, 3]))
+print(len(seen), seen[0].category.__name__, seen[0].message)
+try:
+    prepare([3, 0, 1], group=[3], kernel="compiled")
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_numba_that_does_not_work_warns_once(fault, tmp_path):
+    (tmp_path / "numba.py").write_text(fault)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    environment.pop("NDCG_ML_KERNEL", None)
+    done = subprocess.run([sys.executable, "-c", BROKEN], env=environment, capture_output=True, text=True, check=True)
+    values, (warning, refusal) = done.stdout.splitlines()[:2], done.stdout.splitlines()[2:]
+    assert [float(value) for value in values] == [prepare([3, 0, 1], group=[3], kernel="numpy")([1, 2, 3])] * 2
+    assert warning.startswith("1 RuntimeWarning The compiled kernel cannot be used, and the NumPy kernel is: ")
+    for text in (warning, refusal):
+        with pytest.raises(AssertionError, match=FAULTS[fault]):
+            raise AssertionError(text)
+
+
+def test_a_kernel_that_computes_wrong_numbers_is_not_used(not_loaded, compiled, monkeypatch):
+    from ndcg_ml import _compiled
+
+    def wrong(*arguments):
+        done = compiled(*arguments)
+        arguments[-2][:] *= 1 + 1e-12
+        return done
+
+    monkeypatch.setattr(_compiled, "rank", wrong)
+    monkeypatch.setattr(_kernel_choice._State, "rank", None)
+    monkeypatch.setattr(_kernel_choice, "_WORTH_COMPILING", 0)
+    with pytest.warns(RuntimeWarning, match="compiles it to wrong numbers"):
+        assert used(prepare([1, 0], group=[2]), [1, 2], monkeypatch) == ["numpy"]
+
+
+NO_CACHE = """
+import numpy as np
+from ndcg_ml import prepare
+print(prepare([3, 0, 1], group=[3], kernel="compiled")([1, 2, 3]))
+"""
+
+
+def test_where_nothing_can_be_kept_it_is_compiled_every_time(compiled, tmp_path):
+    cache = tmp_path / "cache"
+    cache.write_text("a file, in which no folder can be made, whoever asks")
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "HOME": str(cache), "XDG_CACHE_HOME": str(cache)}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run([sys.executable, "-c", NO_CACHE], env=environment, capture_output=True, text=True, check=True)
+    expected = prepare([3, 0, 1], group=[3], kernel="numpy")([1, 2, 3])
+    assert (float(done.stdout), done.stderr) == (expected, "")
+
+
+# -- show_versions ----------------------------------------------------------------------------------------------------
+
+
+def test_show_versions(not_loaded, monkeypatch, capsys):
+    monkeypatch.setenv("NDCG_ML_THREADS", "3")
+
+    def shown():
+        show_versions()
+        return dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
+
+    rows = shown()
+    assert rows["numpy"] == np.__version__
+    assert rows["Python"].startswith(f"{sys.version_info[0]}.{sys.version_info[1]}.")
+    assert rows["threads"] == "3 at most, of the compiled kernel"
+    assert rows["kernel"] == "numpy; compiled once 64 million rows were ranked (0 so far)"
+    monkeypatch.setattr(_kernel_choice._State, "rank", lambda *_: True)
+    assert shown()["kernel"] == "compiled"
+    monkeypatch.setattr(_kernel_choice._State, "rank", None)
+    monkeypatch.setenv("NDCG_ML_KERNEL", "compiled")
+    assert shown()["kernel"] == "compiled (NDCG_ML_KERNEL=compiled)"
+    monkeypatch.setattr(_kernel_choice._State, "failure", "it is broken")
+    assert shown()["kernel"] == "none (NDCG_ML_KERNEL=compiled, but it is broken)"
+    monkeypatch.delenv("NDCG_ML_KERNEL")
+    assert shown()["kernel"] == "numpy (it is broken)"
+    monkeypatch.setenv("NDCG_ML_KERNEL", "numpy")
+    assert shown()["kernel"] == "numpy (NDCG_ML_KERNEL=numpy)"
+
+
+def test_show_versions_without_numba(not_loaded, monkeypatch, capsys):
+    monkeypatch.setattr(_kernel_choice, "_numba_is_installed", lambda: False)
+    show_versions()
+    assert (
+        "kernel: numpy (Numba is not installed. Install it with: pip install 'ndcg_ml[fast]')"
+        in capsys.readouterr().out
+    )

@@ -1,0 +1,82 @@
+"""Ids in columns of bytes: equal, in order and found again as Python's own bytes are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ndcg_ml._names import Growing, Names, earlier
+
+# Ends in NULs, lengths around the words' and the columns' ends, ids that differ beyond the columns.
+IDS = st.one_of(
+    st.sampled_from([b"", b"\0", b"a", b"a\0", b"b", b"x" * 8, b"x" * 9, b"\xff" * 8, b"\xff" * 7]),
+    st.sampled_from([b"p" * 64, b"p" * 63 + b"q", b"p" * 64 + b"a", b"p" * 64 + b"b", b"p" * 64 + b"a\0", b"p" * 200]),
+    st.binary(max_size=70),
+)
+ROWS = st.lists(st.tuples(st.integers(0, 2), IDS), max_size=30)
+
+
+def names_of(ids):
+    names = Names()
+    names.extend(ids)
+    return names
+
+
+def previous(rows):
+    last, found = {}, []
+    for i, row in enumerate(rows):
+        found.append(last.get(row, -1))
+        last[row] = i
+    return found
+
+
+@given(ROWS, st.integers(0, 30))
+def test_names_are_the_bytes_they_were_made_of(rows, cut):
+    ids = [each for _, each in rows]
+    names = names_of(ids[:cut])
+    names.add(names_of(ids[cut:]))
+    assert list(names) == ids
+    assert names.changes().tolist() == [i for i, each in enumerate(ids) if i == 0 or each != ids[i - 1]]
+
+
+@pytest.mark.parametrize("bits", [64, 3, 0])
+@pytest.mark.parametrize("chunk", [1 << 18, 2])
+@given(ROWS)
+def test_the_same_name_is_found_whatever_its_hash(bits, chunk, rows):
+    topic = np.array([topic for topic, _ in rows], dtype=np.int32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ndcg_ml._names._CHUNK", chunk)
+        hashes = Names.hashes
+        patch.setattr(
+            Names, "hashes", lambda self, rows: hashes(self, rows) & np.uint64(((1 << bits) - 1) << 64 - bits)
+        )
+        assert earlier(topic, names_of([each for _, each in rows])).tolist() == previous(rows)
+
+
+@given(ROWS)
+def test_byte_order(rows):
+    names = names_of([each for _, each in rows])
+    some = np.arange(0, len(rows), 2)
+    topic = np.array([rows[i][0] for i in some], dtype=np.int64)
+    assert [rows[i] for i in names.in_byte_order(topic, some)] == sorted(rows[i] for i in some)
+
+
+def test_hashes_tell_ids_that_are_almost_equal_apart():
+    names = names_of([b"doc%07d" % i for i in range(200_000)])
+    hashes = names.hashes(slice(0, len(names)))
+    for bits in (40, 48):
+        n_pairs = 200_000**2 / 2
+        assert 200_000 - np.unique(hashes >> np.uint64(64 - bits)).size < 6 + 3 * n_pairs / 2**bits
+
+
+@pytest.mark.parametrize("widths", [(1, 1), (1, 3, 2), (3, 1)])
+def test_an_array_that_grows(widths):
+    grown, expected = Growing(np.uint64), []
+    for i, width in enumerate(widths):
+        rows = np.arange(i, i + 7 * width, dtype=np.uint64).reshape(7, width)
+        grown.extend(rows)
+        expected.append(np.pad(rows, [(0, 0), (0, max(widths) - width)]))
+    np.testing.assert_array_equal(grown.array, np.concatenate(expected))
+    assert len(grown) == 7 * len(widths)

@@ -1,0 +1,227 @@
+"""A document that a query lists twice: what each flavor makes of it, by every way in."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ndcg_ml import (
+    Flavor,
+    evaluate,
+    evaluate_part,
+    evaluate_run,
+    explain_difference,
+    identify,
+    ndcg_score,
+    prepare,
+)
+from ndcg_ml.runs import align
+
+LOG3 = 1 / math.log2(3)
+QRELS = {"q": {"a": 1, "b": 1, "c": 1}}
+TWICE = {"q": ["a", "a", "x"]}
+IDEAL_OF_3 = 1 + LOG3 + 1 / 2
+
+
+def of_run(flavor: str, **more: Any) -> float:
+    value = evaluate_run(QRELS, TWICE, flavor=flavor, **more).value
+    assert isinstance(value, float)
+    return value
+
+
+# -- a run with the same chunk twice, in the libraries that print these numbers
+
+
+@pytest.mark.parametrize(
+    ("preset", "value"),
+    [
+        ("haystack", 1 / IDEAL_OF_3),  # .469
+        ("llama_index", (1 + LOG3) / IDEAL_OF_3),  # .765
+        ("vespa", (1 + LOG3) / IDEAL_OF_3),
+        ("autorag", (1 + LOG3) / IDEAL_OF_3),
+        ("trulens", 1 / IDEAL_OF_3),
+    ],
+)
+def test_the_relevant_chunk_twice(preset: str, value: float) -> None:
+    assert of_run(preset) == pytest.approx(value, abs=1e-15)
+
+
+def test_one_relevant_document_found_twice_scores_more_than_1_where_each_counts() -> None:
+    assert evaluate_run({"q": {"a": 1}}, {"q": ["a", "a"]}, flavor="llama_index").value == pytest.approx(1 + LOG3)
+    assert evaluate_run({"q": {"a": 1}}, {"q": ["a", "a"]}, flavor="haystack").value == 1.0
+
+
+def test_the_ideal_has_a_document_once_and_the_run_its_ranks() -> None:
+    for duplicates, gain in (("first", 1.0), ("count", 1 + LOG3)):
+        table = evaluate_run(QRELS, TWICE, flavor=f"trec_eval[duplicates={duplicates}]").per_query
+        assert (table.n_docs.tolist(), table.n_judged.tolist(), table.n_relevant.tolist()) == ([3], [3], [3])
+        assert table.idcg.tolist() == pytest.approx([IDEAL_OF_3])
+        assert table.dcg.tolist() == pytest.approx([gain])
+        assert table.judged.tolist() == pytest.approx([2 / 3])  # the first k places that hold a judged document
+
+
+def test_what_was_retrieved_is_taken_rank_by_rank() -> None:
+    """An ideal of what was retrieved sees what each rank gains; Phoenix, which knows no ids, says 1 here."""
+    labels, ids = [1, 1, 0], ["a", "a", "x"]
+    arguments: dict[str, Any] = {"y_true": labels, "y_score": [3, 2, 1], "group": [3], "doc_id": ids}
+    assert ndcg_score(**arguments, flavor="phoenix[duplicates=count]") == 1.0
+    assert evaluate(**arguments, flavor="phoenix[duplicates=first]").per_query.idcg.tolist() == [1.0]
+
+
+# -- which rank is the first
+
+
+def test_the_credit_is_at_the_best_rank_and_not_at_the_first_row() -> None:
+    flavor = "trec_eval[duplicates=first]"
+    arguments: dict[str, Any] = {"y_true": [1, 0, 1], "group": [3], "doc_id": ["a", "b", "a"]}
+    assert ndcg_score(y_score=[1, 2, 3], flavor=flavor, **arguments) == 1.0
+    assert ndcg_score(y_score=[2, 3, 1], flavor=flavor, **arguments) == pytest.approx(LOG3)
+    score = prepare(flavor=flavor, **arguments)  # one preparation, two rankings
+    assert (score([1, 2, 3]), score([2, 3, 1])) == (1.0, pytest.approx(LOG3))
+
+
+@pytest.mark.parametrize(("ties", "value"), [("first", 1.0), ("last", LOG3), ("docid", LOG3), ("docid_ascending", 1.0)])
+def test_a_repeat_ties_with_other_documents_in_its_own_place(ties: str, value: float) -> None:
+    flavor = Flavor(ties=ties, duplicates="first")
+    # "a" stands at rows 0 and 2, "b" at row 1; the copy at row 2 is worse
+    assert ndcg_score([1, 0, 1], [2, 2, 1], group=[3], doc_id=["a", "b", "a"], flavor=flavor) == pytest.approx(value)
+
+
+def test_a_document_that_ties_with_itself_has_no_first_rank_among_averaged_ties() -> None:
+    arguments: dict[str, Any] = {"y_true": [1, 0, 1], "group": [3], "doc_id": ["a", "b", "a"]}
+    flavor = Flavor(duplicates="first")
+    with pytest.raises(ValueError, match=r"must not tie a document with its own repeat.*got 1 such.*ties='first'"):
+        ndcg_score(y_score=[1, 1, 1], flavor=flavor, **arguments)
+    assert ndcg_score(y_score=[1, 1, 1], flavor=flavor.replace(ties="first"), **arguments) == 1.0
+    assert ndcg_score(y_score=[1, 1, 0], flavor=flavor, **arguments) == pytest.approx((1 + LOG3) / 2)
+    assert (
+        ndcg_score(y_score=[0, 1, 0], flavor="sklearn", y_true=[1, 0, 1], group=[3]) > 0
+    )  # without ids nothing is seen
+
+
+# -- what is refused
+
+
+def test_repeats_are_refused_by_default() -> None:
+    for flavor in ("trec_eval", "mlflow", "sklearn"):
+        with pytest.raises(
+            ValueError, match=r"a document must not appear twice in a topic; 'a' does.*duplicates='first'"
+        ):
+            of_run(flavor)
+        with pytest.raises(
+            ValueError, match=r"doc_id must not repeat within a query under duplicates='raise'; got 'a'"
+        ):
+            ndcg_score([1, 1], [1, 2], group=[2], doc_id=["a", "a"], flavor=flavor)
+    assert ndcg_score([1, 1], [1, 2], group=[1, 1], doc_id=["a", "a"]) == 1.0  # in two queries
+
+
+def test_judging_a_document_twice_is_an_error_whatever_the_flavor(tmp_path: Path) -> None:
+    path = tmp_path / "qrels"
+    path.write_text("q 0 a 1\nq 0 a 1\n")
+    with pytest.raises(
+        ValueError, match=r"twice in a topic; 'a' does in .*line 1 and .*line 2\. Remove the duplicates\.$"
+    ):
+        evaluate_run(path, TWICE, flavor="llama_index")
+
+
+@pytest.mark.parametrize("labels", [[1, 0, 2], [1, 0, math.nan]])
+def test_copies_have_one_label(labels: list[float]) -> None:
+    for duplicates in ("first", "count"):
+        flavor = Flavor(duplicates=duplicates, unjudged="zero")
+        with pytest.raises(ValueError, match=r"y_true must be the same wherever a query repeats a doc_id; got 1 and"):
+            ndcg_score(labels, [3, 2, 1], group=[3], doc_id=["a", "b", "a"], flavor=flavor)
+    both = [math.nan, 1, math.nan]
+    assert ndcg_score(both, [3, 2, 1], group=[3], doc_id=["a", "b", "a"], flavor=flavor) == pytest.approx(LOG3)
+
+
+def test_nan_scores_of_a_repeat_are_refused_as_others_are() -> None:
+    with pytest.raises(ValueError, match="y_score must not hold NaN"):
+        ndcg_score([1, 1], [math.nan, 1], group=[2], doc_id=["a", "a"], flavor="haystack")
+
+
+# -- by other ways in
+
+
+def test_every_way_in_has_one_number() -> None:
+    want = of_run("haystack")
+    with pytest.raises(ValueError, match="a document must not appear twice"):
+        align(QRELS, TWICE)
+    with pytest.raises(ValueError, match="duplicates must be one of 'raise', 'keep'"):
+        align(QRELS, TWICE, duplicates="first")  # type: ignore[arg-type]
+    data = align(QRELS, TWICE, duplicates="keep").arguments()
+    assert ndcg_score(**data, flavor="haystack") == want
+    assert evaluate_part(**data, flavor="haystack").value == want
+    padded = {
+        "y_true": [[1, 1, np.nan, 1, 1, 7]], "y_score": [[3, 2, 1, 0, 0, 9]], "mask": [[True] * 5 + [False]],
+        "doc_id": [["a", "a", "x", "b", "c", "a"]], "retrieved": [[True, True, True, False, False, True]],
+    }  # fmt: skip
+    assert ndcg_score(**padded, flavor="haystack") == want  # padding is no repeat
+
+
+def test_a_copy_that_was_not_retrieved_is_the_document_that_was() -> None:
+    arguments: dict[str, Any] = {"y_true": [1, 1, 1], "y_score": [0, 1, 0], "group": [3], "doc_id": ["a", "a", "b"]}
+    for duplicates in ("first", "count"):
+        flavor = Flavor(duplicates=duplicates)
+        value = ndcg_score(**arguments, retrieved=[False, True, False], flavor=flavor)
+        assert value == pytest.approx(1 / (1 + LOG3))
+
+
+def test_the_difference_is_explained() -> None:
+    data = align(QRELS, TWICE, duplicates="keep").arguments()
+    result = explain_difference("haystack", "haystack[duplicates=count]", **data)
+    assert [(part.name, part.contribution) for part in result.parts] == [
+        ("duplicates", pytest.approx(LOG3 / IDEAL_OF_3))
+    ]
+    alone = explain_difference("sklearn", "haystack", [1, 0], [1, 2], group=[2])
+    assert {part.name: part.contribution for part in alone.parts}["duplicates"] == 0
+
+
+def test_a_number_with_repeats_is_identified() -> None:
+    data = align(QRELS, TWICE, duplicates="keep").arguments()
+    found = identify(of_run("haystack"), **data, k=None, decimals=None)
+    assert found.matches[0].name == "haystack"
+    assert found.not_tried["sklearn"].startswith("doc_id must not repeat")
+    assert identify(of_run("llama_index"), **data, k=None, decimals=None).matches[0].presets[0] == "llama_index"
+
+
+# -- as text
+
+
+def test_as_text() -> None:
+    flavor = Flavor.preset("haystack")
+    assert str(flavor).endswith(",duplicates=first]")
+    assert Flavor.parse(str(flavor)) == flavor
+    assert "repeats    a document that is listed twice is credited at its first rank" in flavor.describe()
+    assert "repeats" not in Flavor().describe()
+    assert "duplicates" not in str(Flavor())
+    assert Flavor(duplicates="count").metric_name == "ndcg_linear_duplicates_count"
+    with pytest.raises(ValueError, match=r"Flavor\.duplicates must be one of 'raise', 'first', 'count'; got 'drop'"):
+        Flavor(duplicates="drop")  # type: ignore[arg-type]
+
+
+def test_ties_by_ascending_id() -> None:
+    arguments: dict[str, Any] = {"y_true": [0, 1], "y_score": [1, 1], "group": [2], "doc_id": ["d2", "d10"]}
+    assert ndcg_score(**arguments, flavor="sentence_transformers") == 1.0  # "d10" < "d2"
+    assert ndcg_score(**arguments, flavor="trec_eval") == pytest.approx(LOG3)
+    run = {"q": {"d2": 1.0, "d10": 1.0}}
+    assert evaluate_run({"q": {"d10": 1}}, run, flavor="sentence_transformers", k=1).value == 1.0
+    with pytest.raises(
+        ValueError, match=r"given under ties='docid_ascending', which orders tied documents by ascending"
+    ):
+        ndcg_score([1, 0], [1, 1], group=[2], flavor="sentence_transformers")
+
+
+def test_a_binary_gain_is_not_held_against_the_top_of_the_scale() -> None:
+    ratings, retrieved = [5, 3, 0, 4], [True, True, True, False]
+    assert ndcg_score(ratings, [3, 1, 2, 0], group=[4], retrieved=retrieved, flavor="rectools", k=3) == pytest.approx(
+        (1 + 1 / 2) / IDEAL_OF_3
+    )
+    assert ndcg_score([1], [1], group=[1], flavor="rectools", k=10) == pytest.approx(0.220, abs=5e-4)
+    for flavor in (Flavor(gain="binary", max_grade=1), Flavor(gain="linear", ideal="max", max_grade=1)):
+        with pytest.raises(ValueError, match=r"y_true must not exceed Flavor\.max_grade=1"):
+            ndcg_score(ratings, [3, 1, 2, 0], group=[4], flavor=flavor)
+    assert "is an error" not in Flavor.preset("rectools").describe().split("\n")[1]

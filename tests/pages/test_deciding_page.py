@@ -1,0 +1,55 @@
+"""docs/deciding.md is true: its code runs and prints what it shows, and its figures are what was measured."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "deciding.md"
+
+
+def test_the_code_runs(capsys, monkeypatch):
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(ROOT)
+    page = PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(blocks) == 5
+    scope: dict[str, object] = {}
+    printed = []
+    for block in blocks:
+        exec(compile(block, PAGE.name, "exec"), scope)
+        printed.append("\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()))
+    assert blocks[0].count("\n") <= 12
+    [shown] = re.findall(r"<!-- printed -->\n```\n(.*?)\n```", page, flags=re.DOTALL)
+    assert printed[0] == shown
+    assert printed[1] == "904 queries to see a difference of 0.01"
+    assert printed[2] == "0.5"
+    assert printed[3].count("BCa bootstrap") == 2
+    assert printed[4].startswith("slice ")
+    assert "t interval; 14 queries" in printed[4]
+
+
+def test_the_verdict_is_that_of_the_table():
+    compare = pytest.importorskip("benchmarks.deciding", reason="benchmarks are not part of the installed package")
+    significant = {(pair.a, pair.b): pair.significant for pair in compare.of_demo().pairs}
+    assert significant == {
+        ("scikit-learn", "PyTorch"): True,
+        ("scikit-learn", "LightGBM"): False,
+        ("PyTorch", "LightGBM"): True,
+    }
+    recorded = json.loads(compare.RESULT.read_text(encoding="utf-8"))["rows"]
+    needed = [row["needed_for_0.01"] for row in recorded]
+    assert (min(needed), max(needed)) == (693, 5739)  # "from 700 to 6 000"
+
+
+def test_the_table_is_what_was_measured():
+    simulation = pytest.importorskip("benchmarks.coverage", reason="benchmarks are not part of the installed package")
+    page = PAGE.read_text(encoding="utf-8")
+    report = json.loads(simulation.RESULT.read_text(encoding="utf-8"))
+    shown = page.split(simulation.BEGIN)[1].split(simulation.END)[0]
+    assert shown.strip() == simulation.table(report), "run: python -m benchmarks.coverage --page"
+    assert f"{report['samples']} samples".replace("4000", "4 000") in page

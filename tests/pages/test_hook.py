@@ -1,0 +1,115 @@
+"""The first table of the README: one query, and what the libraries print for it.
+
+The numbers come from the libraries that are installed, and are those that were recorded where they are not.
+``python tests/pages/test_hook.py --write`` writes the table again.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import pytest
+from peers import calls
+from peers.test_parity_golden import recorded
+
+from ndcg_ml import evaluate_run
+
+ROOT = Path(__file__).parents[2]
+README, GOLDEN = ROOT / "README.md", ROOT / "tests" / "peers" / "golden"
+BEGIN, END = "<!-- hook: written by tests/pages/test_hook.py --write -->\n", "<!-- end of hook -->\n"
+RUN: calls.Run = {"1": [("x", 2.0), ("a", 1.0)]}
+QRELS: calls.Qrels = {"1": {"a": 1, "b": 1, "c": 1}}
+K = 10
+
+# library, its variant in the recorded values, preset, module, how it is called
+ROWS: tuple[tuple[str, str, str, str, Callable[..., calls.Answer]], ...] = (
+    ("RecTools", "NDCG", "rectools", "rectools", calls.rectools),
+    ("LlamaIndex", "NDCG", "llama_index", "llama_index", calls.llama_index),
+    ("Haystack", "graded", "haystack", "haystack", calls.haystack),
+    (
+        "sentence-transformers",
+        "InformationRetrievalEvaluator",
+        "sentence_transformers",
+        "sentence_transformers",
+        calls.sentence_transformers,
+    ),
+    ("pyvespa", "graded", "vespa", "vespa", calls.pyvespa),
+    ("RePlay", "NDCG", "replay", "replay", calls.replay),
+    ("LensKit", "NDCG", "lenskit", "lenskit", calls.lenskit),
+    ("mlflow", "ndcg_at_k", "mlflow", "mlflow", calls.mlflow),
+    ("Phoenix", "ndcg", "phoenix", "phoenix.metrics", calls.phoenix),
+)
+
+
+def was_recorded(library: str, variant: str) -> float:
+    [case] = (
+        case
+        for case in recorded(GOLDEN)["cases"]
+        if (case["library"], case["variant"], case["input_name"], case["k"])
+        == (library, variant, "three of three wanted", K)
+    )
+    return float(case["expected"])
+
+
+def ours(preset: str) -> float:
+    # x is judged, for a flavor that has no place for a document that is not
+    value = evaluate_run({"1": {**QRELS["1"], "x": 0}}, {"1": dict(RUN["1"])}, flavor=preset, k=K).value
+    assert isinstance(value, float)
+    return value
+
+
+def table() -> str:
+    lines = ['| library | "NDCG@10" | preset |', "|---|--:|---|"]
+    values: dict[str, list[tuple[str, str]]] = {}
+    for library, variant, preset, *_ in ROWS:
+        values.setdefault(f"{was_recorded(library, variant):.3f}", []).append((library, preset))
+    for value, who in values.items():
+        names, presets = ", ".join(library for library, _ in who), ", ".join(f"`{preset}`" for _, preset in who)
+        lines.append(f"| {names} | {value} | {presets} |")
+    return "\n".join(lines) + "\n"
+
+
+def parts() -> tuple[str, str, str]:
+    before, rest = README.read_text(encoding="utf-8").split(BEGIN)
+    middle, after = rest.split(END)
+    return before, middle, after
+
+
+def test_the_table_is_up_to_date() -> None:
+    assert parts()[1] == table()
+
+
+@pytest.mark.parametrize(("library", "variant", "preset"), [row[:3] for row in ROWS])
+def test_the_preset_has_the_recorded_number(library: str, variant: str, preset: str) -> None:
+    assert ours(preset) == pytest.approx(was_recorded(library, variant), abs=1e-6)
+
+
+@pytest.mark.parametrize(("preset", "module", "call"), [row[2:] for row in ROWS], ids=[row[2] for row in ROWS])
+def test_the_library_has_the_number_of_its_preset(preset: str, module: str, call: Callable[..., Any]) -> None:
+    if preset == "phoenix" or find_spec(module) is None:
+        pytest.skip(f"{module} is not installed; its recorded value stands for it")
+    assert call(RUN, QRELS, K)[0] == pytest.approx(ours(preset), abs=1e-6)
+
+
+def test_the_code_prints_these_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    code = re.findall(r"```python\n(.*?)```", parts()[2], flags=re.DOTALL)[0]
+    assert len([line for line in code.splitlines() if line]) <= 5
+    exec(compile(code, "README.md", "exec"), {})
+    printed = dict(line.split() for line in capsys.readouterr().out.splitlines())
+    assert len(printed) == 5
+    said = {preset: was_recorded(library, variant) for library, variant, preset, *_ in ROWS}
+    for preset, value in printed.items():
+        assert float(value) == pytest.approx(said[preset], abs=1e-6)
+
+
+if __name__ == "__main__" and "--write" in sys.argv:
+    head, _, tail = parts()
+    README.write_text(head + BEGIN + table() + END + tail, encoding="utf-8")

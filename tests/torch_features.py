@@ -1,0 +1,86 @@
+"""What the torch at hand can do. A test of what an older one lacks skips where a small program of that kind fails."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+
+def skip_unless(feature: Callable[[], bool]) -> None:
+    """Skip the test that calls it; the reason is what the feature's docstring says."""
+    if not feature():
+        pytest.skip(f"torch {torch.__version__} {feature.__doc__}")
+
+
+@dataclass(frozen=True)
+class _Named:
+    word: str
+
+
+@torch.compiler.assume_constant_result
+def _named(word: str) -> _Named:
+    return _Named(word)
+
+
+@functools.cache
+def flavors_by_text_in_a_graph() -> bool:
+    """cannot look at an object that a function marked as constant returns, as a flavor given as text is."""
+    return _compiles(lambda x: x + 1 if _named("max").word == "max" else x)
+
+
+class _Slope(torch.autograd.Function):
+    @staticmethod
+    def forward(grad: torch.Tensor) -> torch.Tensor:
+        return 2 * grad
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        return 2 * grad
+
+
+class _Double(torch.autograd.Function):
+    @staticmethod
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        slope: torch.Tensor = _Slope.apply(grad)  # type: ignore[no-untyped-call]
+        return slope
+
+
+@functools.cache
+def functions_with_second_derivatives_in_a_graph() -> bool:
+    """cannot compile an autograd function whose backward pass is one too."""
+    return _compiles(lambda x: _Double.apply(x).sum())  # type: ignore[no-untyped-call]
+
+
+def reasons_of_graph_breaks() -> bool:
+    """takes no reason for what is never compiled."""
+    return "reason" in inspect.signature(torch.compiler.disable).parameters
+
+
+def _compiles(program: Callable[[torch.Tensor], torch.Tensor]) -> bool:
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*should not be instantiated", DeprecationWarning)  # by torch's own tracer
+        try:
+            torch.compile(program, fullgraph=True, backend="aot_eager")(torch.ones(2, requires_grad=True))
+        except torch._dynamo.exc.Unsupported:
+            return False
+    return True
