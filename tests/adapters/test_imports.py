@@ -74,7 +74,7 @@ print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
 """
     done = python(code)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["[]", "True", "identify True True", "['_identify', 'runs', 'readers']"]
+    assert done.stdout.splitlines() == ["[]", "True", "identify True True", "['_identify', 'runs']"]
     with pytest.raises(AttributeError, match="has no attribute 'evaluate_everything'"):
         ndcg_ml.evaluate_everything  # noqa: B018
 
