@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ndcg_ml._versions import show_versions
     from ndcg_ml.explain import Explanation, explain_difference
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
-    from ndcg_ml.runs import RunEvaluation, RunPerQuery, evaluate_run
+    from ndcg_ml.runs import RunEvaluation, RunPerQuery, align, evaluate_run
 
 __version__ = "0.1.0"
 
@@ -47,6 +47,7 @@ __all__ = [
     "RunPerQuery",
     "Slice",
     "Slices",
+    "align",
     "compare",
     "dcg_score",
     "evaluate",
@@ -71,7 +72,7 @@ _LATER = {
     "explain": ("Explanation", "explain_difference"),
     "_identify": ("Identification", "identify"),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"),
-    "runs": ("RunEvaluation", "RunPerQuery", "evaluate_run"),
+    "runs": ("RunEvaluation", "RunPerQuery", "align", "evaluate_run"),
     "_versions": ("show_versions",),
 }
 _ROOM_OF = {name: room for room, names in _LATER.items() for name in names}

@@ -84,38 +84,62 @@ class Totals:
     @underflow_is_zero
     def addends(self, flavor: Flavor) -> Addends:
         """What each query adds to the sums whose ratio is the value."""
-        ndcg, empty = self.ndcg(flavor)
-        dcg, ideal = self.dcg, self.ideal
-        weight = np.ones(len(ndcg)) if self.weight is None else self.weight
-        numerator: list[FloatArray] = []
-        denominator: list[FloatArray] = []
-        scale = 0
-        weighted = weight > 0
-        counting = weighted & ~empty.all(axis=1)
-        if flavor.aggregate == "micro" and self.exponent is not None and counting.any():
-            scale = int(self.exponent[counting].max())
-            shift = np.where(counting, self.exponent - scale, 0)[:, None]
-            dcg, ideal = np.ldexp(dcg, shift), np.ldexp(ideal, shift)
-        for column in range(ndcg.shape[1]):
-            counted = ~empty[:, column]
-            if flavor.aggregate == "micro":
-                counted &= weighted  # a weight of 0 must not meet an infinite gain
-                numerator.append(weight[counted] * dcg[counted, column])
-                denominator.append(weight[counted] * ideal[counted, column])
-            else:
-                averaged = counted if flavor.empty == "skip" else slice(None)
-                each = ndcg[averaged, column]
-                if self.weight is not None:  # as above; an ideal that leaves out all but a tiny gain makes it infinite
-                    each = np.where(weighted[averaged] | np.isnan(each), each, 0.0)
-                numerator.append(weight[averaged] * each)
-                denominator.append(weight[averaged])
-        return Addends(numerator, denominator, scale, len(ndcg), empty.sum(axis=0))
+        parts, n_empty = self._parts(flavor)
+        scale = _common_scale(parts)
+        parts = [part.over(scale) for part in parts]
+        of = {column: (part, at) for part in parts for at, column in enumerate(part.columns)}
+        ordered = [of[column] for column in range(n_empty.size)]
+        numerator, denominator = [part.upper[at] for part, at in ordered], [part.lower[at] for part, at in ordered]
+        return Addends(numerator, denominator, scale, len(self.dcg), n_empty)
 
+    @underflow_is_zero
     def sums(self, flavor: Flavor) -> Sums:
         """What these queries add to a mean over more of them."""
-        each = self.addends(flavor)
-        numerator, denominator = (np.array([np.add.reduce(column) for column in part]) for part in each[:2])
-        return Sums(numerator, denominator, *each[2:])
+        parts, n_empty = self._parts(flavor)
+        scale = _common_scale(parts)
+        numerator, denominator = np.empty(n_empty.size), np.empty(n_empty.size)
+        for part in parts:
+            numerator[part.columns], denominator[part.columns] = part.over(scale).sums()
+        return Sums(numerator, denominator, scale, len(self.dcg), n_empty)
+
+    @underflow_is_zero
+    def ratios(self, flavor: Flavor) -> FloatArray:
+        """The value at each cut-off; nan under ``empty="skip"`` where there is nothing to average.
+
+        A cut-off does not set the scale of another one.
+        """
+        parts, n_empty = self._parts(flavor)
+        out = np.empty(n_empty.size)
+        for part in parts:
+            out[part.columns] = Sums(*part.sums(), 0, len(self.dcg), n_empty[part.columns]).ratios(flavor)
+        return out
+
+    def _parts(self, flavor: Flavor) -> tuple[list[_Part], NDArray[np.int64]]:
+        """The columns, those in which the same queries count together; and how many queries of each are empty."""
+        ndcg, empty = self.ndcg(flavor)
+        weight = np.ones(len(ndcg)) if self.weight is None else self.weight
+        weighted = weight > 0
+        parts = []
+        for columns in _alike(empty):
+            counted, scale = ~empty[:, columns[0]], None
+            if flavor.aggregate == "micro":
+                counted &= weighted  # a weight of 0 must not meet an infinite gain
+                dcg, ideal = self.dcg[counted][:, columns].T, self.ideal[counted][:, columns].T
+                if self.exponent is not None and counted.any():
+                    exponent = self.exponent[counted]
+                    scale = int(exponent.max())
+                    dcg, ideal = np.ldexp(dcg, exponent - scale), np.ldexp(ideal, exponent - scale)
+                upper, lower = weight[counted] * dcg, weight[counted] * ideal
+            else:
+                averaged = counted if flavor.empty == "skip" else slice(None)
+                each = ndcg[averaged][:, columns].T
+                if self.weight is not None:  # as above; an ideal that leaves out all but a tiny gain makes it infinite
+                    each = np.where(weighted[averaged] | np.isnan(each), each, 0.0)
+                upper = weight[averaged] * each
+                lower = np.broadcast_to(weight[averaged], upper.shape)
+            # Only if it is contiguous, a row is summed as if it were alone, to the last bit.
+            parts.append(_Part(columns, np.ascontiguousarray(upper), np.ascontiguousarray(lower), scale))
+        return parts, empty.sum(axis=0)
 
     def values(self, flavor: Flavor) -> list[float]:
         """The value at each cut-off; raises ``EmptyQueryError`` where there is nothing to average."""
@@ -170,6 +194,50 @@ class Totals:
                 "no such limit. Use ndcg_score, or a smaller grade scale."
             )
         return [float(value) for value in means]
+
+
+class _Part(NamedTuple):
+    """Columns in which the same queries count, and what these add to each of them.
+
+    Attributes
+    ----------
+    columns : list of int
+    upper, lower : ndarray of float, shape (n_columns, n_counted)
+        Of numerator and denominator.
+    scale : int or None
+        Both are divided by two to this power; None where there is nothing to divide.
+    """
+
+    columns: list[int]
+    upper: FloatArray
+    lower: FloatArray
+    scale: int | None
+
+    def over(self, scale: int) -> _Part:
+        """The same, divided by two to another power, not smaller than its own."""
+        if self.scale is None or self.scale == scale:
+            return self
+        shift = self.scale - scale
+        return self._replace(upper=np.ldexp(self.upper, shift), lower=np.ldexp(self.lower, shift), scale=scale)
+
+    def sums(self) -> tuple[FloatArray, FloatArray]:
+        """Numerator and denominator of each column."""
+        return self.upper.sum(axis=1), self.lower.sum(axis=1)
+
+
+def _common_scale(parts: list[_Part]) -> int:
+    return max((part.scale for part in parts if part.scale is not None), default=0)
+
+
+def _alike(empty: BoolArray) -> list[list[int]]:
+    """The columns, those with the same empty queries together."""
+    columns = list(range(empty.shape[1]))
+    if not columns or (empty == empty[:, :1]).all():
+        return [columns]
+    together: dict[bytes, list[int]] = {}
+    for column in columns:
+        together.setdefault(empty[:, column].tobytes(), []).append(column)
+    return list(together.values())
 
 
 class Addends(NamedTuple):
@@ -249,10 +317,16 @@ class Sums:
                 "every query is empty (ideal DCG 0) or has weight 0, and empty='skip' leaves nothing to average. "
                 "Check the labels, or choose empty=0, 1 or nan."
             )
+        ratios: list[float] = self.ratios(flavor).tolist()
+        return ratios
+
+    @underflow_is_zero
+    def ratios(self, flavor: Flavor) -> FloatArray:
+        """The value at each cut-off; nan under ``empty="skip"`` where there is nothing to average."""
+        nothing = math.nan if isinstance(flavor.empty, str) else flavor.empty
+        ratio = np.full(len(self.numerator), nothing)
+        with np.errstate(over="ignore"):
+            np.divide(self.numerator, self.denominator, out=ratio, where=self.denominator > 0)
         if flavor.aggregate == "micro":
-            nothing = math.nan if isinstance(flavor.empty, str) else flavor.empty
-            ratio = np.full(len(self.numerator), nothing)
-            with np.errstate(over="ignore"):
-                np.divide(self.numerator, self.denominator, out=ratio, where=self.denominator > 0)
-            return [1.0 if 1 < value < 1 + _ROUNDING else float(value) for value in ratio]
-        return [float(value) for value in self.numerator / self.denominator]
+            ratio[(ratio > 1) & (ratio < 1 + _ROUNDING)] = 1.0
+        return ratio

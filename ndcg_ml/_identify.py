@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from types import EllipsisType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +16,9 @@ from ndcg_ml._aggregate import Totals
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_whole_number
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._gains import gain
+from ndcg_ml._sweep import Sweep
 from ndcg_ml._underflow import underflow_is_zero
-from ndcg_ml.flavor import PRESETS, Flavor
+from ndcg_ml.flavor import PRESETS, Empty, Flavor, Ties
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.queries import Queries, Weights
 
@@ -25,6 +26,7 @@ __all__ = ["Identification", "Match", "identify"]
 
 FloatArray = NDArray[np.float64]
 Rank: TypeAlias = Callable[[Flavor, Sequence["int | None"]], Totals]
+Progress: TypeAlias = Callable[[int, int], object]
 
 COMMON_KS = (None, 1, 3, 5, 10, 20, 100)
 """The cut-offs that are tried where none is given, beside each preset's own."""
@@ -35,8 +37,10 @@ _SAME = 1e-12
 _EXACT = 1e-9
 # How much of the last printed digit a library's own rounding (of float32 sums, say) may cost.
 _SLACK = 0.01
+# What is this close to the next number with so many decimals, in units of the last one, is that number.
+_NEXT = 1e-3
 _NEAREST = 5
-_PRINTED = 10
+_PRINTED = 5
 _FEW_GRADES = frozenset(map(float, range(32)))
 
 
@@ -134,23 +138,42 @@ class Identification:
     def __str__(self) -> str:
         shown = repr(self.value) if self.decimals is None else f"{self.value:.{self.decimals}f}"
         lines = [f"{shown}: {self.count_text()}"]
-        listed = self.matches or self.nearest
-        width = max((len(match.name) for match in listed[:_PRINTED]), default=0)
-        for match in listed[:_PRINTED]:
-            lines.append(f"  {match.name:<{width}}  {match.value:.6f}{self._others(match)}")
-            lines += [f"    {line}" for line in self.free_text(match)]
-        if len(listed) > _PRINTED:
-            lines.append(f"  and {len(listed) - _PRINTED} more")
+        listed = [match for match in self.matches if match.presets] or self.matches or self.nearest
+        printed = listed[:_PRINTED]
+        width = max((len(match.name) for match in printed), default=0)
+        for match in printed:
+            lines.append(f"  {match.name:<{width}}  {match.value:.6f}")
+            lines += [f"    {line}" for line in self.same_text(match)]
+            if match is printed[0]:
+                lines += [f"    {line}" for line in self.free_text(match)]
+        more = len(self.matches or self.nearest) - len(printed)
+        if more:
+            lines.append(f"  and {more} more, in .{'matches' if self.matches else 'nearest'}")
         lines.append(f"{self.n_tried} flavors tried")
         lines += [f"not tried: {each}" for each in self.not_tried_text()]
+        written = _decimals_of(self.value)
+        if not self.matches and self.decimals is not None and written < self.decimals:
+            lines.append(f"if the number was rounded to fewer decimals, pass decimals={written}")
         return "\n".join(lines)
 
     def count_text(self) -> str:
-        """How many matches there are."""
+        """How many values match, and how many of them are a preset's."""
         if not self.matches:
             return "no match; the nearest are"
-        how = ", if it was cut off rather than rounded" if self.truncated else ""
-        return f"{len(self.matches)} match{'es' if len(self.matches) > 1 else ''}{how}"
+        presets = sum(bool(match.presets) for match in self.matches)
+        others = len(self.matches) - presets
+        counts = [f"{presets} match{'es' * (presets != 1)} with a preset"] if presets else ["no preset"]
+        counts += [f"{others} other{'s' * (others != 1)} with switches changed"] if others else []
+        return ", ".join([*counts, *["if it was cut off rather than rounded"] * self.truncated])
+
+    def same_text(self, match: Match) -> list[str]:
+        """A line that says what these data cannot tell from a match, where there is anything."""
+        start = match.name.partition("@")[0]
+        also = list({preset.partition("@")[0]: preset for preset in reversed(match.presets)}.values())[::-1]
+        also = [preset for preset in also if preset.partition("@")[0] != start]  # at which other k is a free switch
+        if match.n_others:
+            also.append(f"{match.n_others} other combination{'s' * (match.n_others > 1)} of switches")
+        return [f"these data cannot tell it from {', '.join(also)}"] if also else []
 
     def free_text(self, match: Match) -> list[str]:
         """A line for each switch that can be changed without changing the value."""
@@ -167,12 +190,10 @@ class Identification:
             by_reason.setdefault(reason, []).append(name)
         return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
 
-    def _others(self, match: Match) -> str:
-        if not match.n_others:
-            return ""
-        also = ", ".join(match.presets[1:])
-        named = f", among them {also}" if also else ""
-        return f"  and {match.n_others} other{'s' if match.n_others > 1 else ''} with the same number here{named}"
+
+def _decimals_of(value: float) -> int:
+    """The decimals that a number needs when it is written."""
+    return len(f"{value:.15f}".rstrip("0").partition(".")[2])
 
 
 @underflow_is_zero
@@ -189,6 +210,7 @@ def identify(
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
     decimals: int | None = 4,
+    progress: Progress | None = None,
 ) -> Identification:
     """Find the flavors that reproduce a reported number on the data that it was computed from.
 
@@ -205,6 +227,8 @@ def identify(
     decimals : int or None, default 4
         The decimals to which the number was rounded: a flavor matches within half a unit of the last one, plus a
         hundredth of a unit for the library's own rounding. None means an exact number, which matches to 1e-9.
+    progress : callable, optional
+        Called after each ranking with how many are done and how many there are, for data that take long.
 
     Returns
     -------
@@ -219,23 +243,29 @@ def identify(
     Notes
     -----
     It tries every preset, and every combination of gain (linear, exponential, binary, and the tables of presets),
-    discount (with the bases of presets), ideal (global, recall, local, and max with the highest label), ideal_depth (k,
-    all), ties, empty (0, 1, skip), aggregate, score_dtype and k; also of negative if labels are negative, of unjudged
-    if labels are missing, and of duplicates if a query lists a document twice. All other switches are tried only as the
-    presets set them. The discounts ``ln`` and ``log2`` give one NDCG, and ``log2`` stands for both. What the data rule
-    out, such as ``ties="docid"`` without ids, is listed in ``not_tried``. This takes a few hundred rankings, a second
-    for 10 000 documents.
+    discount (with the bases of presets), ideal (global, recall, local, and max with the highest label), ideal_depth
+    (k, all), ties, empty (0, 1, skip), aggregate, score_dtype and k; also of negative if labels are negative, of
+    unjudged if labels are missing, and of duplicates if ids repeat. All other switches are tried only as the presets
+    set them. The discounts ``ln`` and ``log2`` give one NDCG, and ``log2`` stands for both. What the data rule out,
+    such as ``ties="docid"`` without ids, is listed in ``not_tried``. Documents are ranked once per gain, rule for
+    labels, tie rule and precision of scores: up to a few hundred times, which takes two seconds for 35 000 documents,
+    7 000 of them retrieved. Show how far it is with `progress`, such as ``lambda done, total: bar.update()`` for a
+    bar of tqdm.
 
     Flavors whose values agree to 1e-12 are one match, because the data cannot tell them apart. It is named after a
     preset if there is one, otherwise after the preset from which the fewest switches differ.
 
     Matches with a preset come first. If the value has more decimals than `decimals`, they are ordered by their distance
-    from it. Otherwise all agree with it equally well: a preset at its own cut-off comes before others, then the order
-    is that of ``PRESETS``, as it is among presets that coincide. Matches without a preset follow, those with the fewest
-    changes first.
+    from it. Otherwise all agree with it equally well, and the data say which tools are usual for them: with document
+    ids, those that order ties by id (as trec_eval does); with unjudged documents or some that were not retrieved, those
+    that have a rule for unjudged ones; with neither, those that want a label for every document. Then a preset at its
+    own cut-off comes before others, and the rest is the order of ``PRESETS``. Presets that coincide stand in the same
+    order. Matches without a preset follow, those with the fewest changes first.
 
     If nothing rounds to the value and it has no more than `decimals` decimals, flavors match whose value is cut off to
-    it.
+    it: 0.87669 to 0.8766, but 1 not to 0.9999.
+
+    Qrels and a run become arrays by ``align``: ``identify(0.5058, **align("qrels.txt", "run.txt").arguments())``.
 
     Examples
     --------
@@ -243,6 +273,10 @@ def identify(
     >>> result = identify(0.8766, y_true, y_score, group=group, k=3)
     >>> result.matches[0].name
     'lightgbm@3'
+    >>> from ndcg_ml import align
+    >>> data = align({"q1": {"d1": 2, "d3": 1}}, {"q1": ["d1", "d2", "d4"]})
+    >>> identify(0.7602, **data.arguments(), k=3).matches[0].name
+    'trec_eval@3'
     """
     number = finite_number(value, "value")
     digits = optional_whole_number(decimals, "decimals", "if it is exact", 0)
@@ -252,14 +286,18 @@ def identify(
     )
     # A flavor that refuses nothing: what fails here is wrong with the data, and must be fixed by the caller.
     Prepared(Flavor(negative="allow", unjudged="zero", duplicates="count"), None, queries).evaluate(y_score)
-    data = _Data.of(queries, queries.scores(y_score), queries.scores(y_score, exact=False))
+    with np.errstate(over="ignore"):
+        coarse = queries.scores(y_score, exact=False).astype(np.float32)
+    scores = {"float64": queries.scores(y_score), "float32": coarse}
+    data = _Data.of(queries, scores["float64"], coarse)
 
     def rank(flavor: Flavor, ks: Sequence[int | None]) -> Totals:
         return Prepared(flavor, ks, queries).totals(y_score)
 
     not_tried: dict[str, str] = {}
     presets = _preset_candidates(data, tried, rank, not_tried)
-    grid = _Grid.of(data, tried, rank, not_tried)
+    grid = _Grid.over(data, tried)
+    grid.fill(data, Sweep(queries, scores, grid.choices[-1], grid.discounts()), not_tried, progress)
     return _identification(number, digits, presets, grid, data, not_tried)
 
 
@@ -283,14 +321,13 @@ class _Data(NamedTuple):
     tied_by_float32: bool
 
     @classmethod
-    def of(cls, queries: Queries, exact: NDArray[Any], rounded: NDArray[Any]) -> _Data:
+    def of(cls, queries: Queries, exact: NDArray[Any], coarse: NDArray[np.float32]) -> _Data:
         groups = queries.groups
         rows = np.arange(groups.n_rows) if groups.order is None else groups.order
         flat = queries.labels.reshape(-1).astype(np.float64)
-        labels, scores, coarse = flat[rows], exact[rows], rounded[rows]
+        labels = flat[rows]
         judged = labels[~np.isnan(labels)]
-        with np.errstate(over="ignore"):
-            distinct, distinct32 = (_n_distinct(groups.codes(), s) for s in (scores, coarse.astype(np.float32)))
+        distinct, distinct32 = (_n_distinct(groups.codes(), scores[rows]) for scores in (exact, coarse))
         return cls(
             longest=int(groups.sizes.max()),
             n_queries=groups.n_queries,
@@ -306,6 +343,15 @@ class _Data(NamedTuple):
             tied_by_float32=distinct32 < distinct,
         )
 
+    def unlikely(self, flavor: Flavor) -> tuple[bool, bool]:
+        """What speaks against a preset, the weightiest first: whether tools of its kind are run on other data.
+
+        Where documents have ids, the tools that need them to order ties are the usual ones; where some are not judged
+        or not retrieved, those that have a rule for it; and where all are, those that want a label for each.
+        """
+        run = self.ids or self.unjudged or not self.everything_retrieved
+        return self.ids and flavor.ties not in TIES_BY_ID, run == (flavor.unjudged == "raise")
+
     def representative(self, flavor: Flavor) -> Flavor:
         """One flavor for all that have the same value on these data at every cut-off, for any scores."""
         same: dict[str, Any] = {}
@@ -318,7 +364,8 @@ class _Data(NamedTuple):
             same["gain"], same["off_table"] = "linear", "raise"
         elif gains is not None and gains == self._gains(Flavor(gain="exponential")):
             same["gain"], same["off_table"] = "exponential", "raise"
-        if self.everything_retrieved and not self.unjudged and not self.negative and flavor.ideal == "recall":
+        every = self.everything_retrieved and not (self.unjudged or self.negative or self.repeats)
+        if every and flavor.ideal == "recall":
             same["ideal"] = "global"
         return flavor.replace(**same)
 
@@ -337,7 +384,7 @@ class _Data(NamedTuple):
             found["score_dtype"] = "float32 makes no further scores equal"
         if set(self.grades) <= {0.0, 1.0}:
             found["gain"] = "all labels are 0 or 1"
-        if self.everything_retrieved:
+        if self.everything_retrieved and not self.repeats:
             found["ideal"] = "every document was retrieved"
         if self.all_relevant:
             found["empty"] = "every query has a relevant document"
@@ -362,7 +409,7 @@ class _Candidate(NamedTuple):
 
     name: str
     flavor: Flavor
-    own_k: bool
+    unlikely: tuple[bool, ...]
     value: float
 
     @property
@@ -373,38 +420,49 @@ class _Candidate(NamedTuple):
 def _preset_candidates(
     data: _Data, ks: tuple[int | None, ...] | None, rank: Rank, not_tried: dict[str, str]
 ) -> list[_Candidate]:
-    """Every preset at every cut-off, those at their own cut-off first, else in the order of ``PRESETS``."""
+    """Every preset at every cut-off, the likeliest first."""
+    own = tuple(flavor.k for flavor in PRESETS.values())
+    every = tuple(dict.fromkeys((*COMMON_KS, *own))) if ks is None else ks
+    known: dict[Flavor, Totals] = {}
     found = []
     for name, flavor in PRESETS.items():
         if flavor.ties in TIES_BY_ID and not data.ids:
             not_tried[name] = _NO_IDS
             continue
-        mine = tuple(dict.fromkeys((flavor.k, *COMMON_KS))) if ks is None else ks
+        ranking = flavor.replace(k=None, empty=0.0, aggregate="macro")
         try:
-            values = rank(flavor, mine).finite_values(flavor)
+            if ranking not in known:
+                known[ranking] = rank(ranking, every)
         except ValueError as error:
             not_tried[name] = str(error)
             continue
-        found += [
-            _Candidate(name, flavor.replace(k=k), ks is not None or k == flavor.k, value)
-            for k, value in zip(mine, values, strict=True)
-            if value is not None
-        ]
-        if all(value is None for value in values):
+        values = dict(zip(every, known[ranking].finite_values(flavor), strict=True))
+        mine = dict.fromkeys((flavor.k, *COMMON_KS)) if ks is None else ks
+        if all(values[k] is None for k in mine):
             not_tried[name] = f"it has no value under empty={switch_text(flavor.empty)}"
-    return sorted(found, key=lambda candidate: not candidate.own_k)
+        for k in mine:
+            value = values[k]
+            if value is not None:
+                unlikely = (*data.unlikely(flavor), ks is None and k != flavor.k)
+                found.append(_Candidate(name, flavor.replace(k=k), unlikely, value))
+    return sorted(found, key=lambda candidate: candidate.unlikely)  # else in the order of PRESETS
 
 
 # fmt: off
 AXES = (
-    "gain", "discount", "ideal", "ideal_depth", "ties", "score_dtype", "negative", "unjudged", "duplicates",
-    "empty", "aggregate", "k",
+    "gain", "discount", "ideal", "ideal_depth", "ties", "score_dtype", "negative", "unjudged",
+    "duplicates", "empty", "aggregate", "k",
 )
 # fmt: on
 # Axes whose choices are pairs, of this switch and the one that only makes sense with it.
 _PAIRED = {"gain": "off_table", "discount": "discount_base"}
-_EMPTY = (0.0, 1.0, "skip")
-_AGGREGATE = ("macro", "micro")
+_EMPTY: tuple[Empty, ...] = (0.0, 1.0, "skip")
+_AGGREGATE: tuple[Literal["macro", "micro"], ...] = ("macro", "micro")
+_RULES = {
+    (row, column): Flavor(empty=empty, aggregate=aggregate)
+    for row, empty in enumerate(_EMPTY)
+    for column, aggregate in enumerate(_AGGREGATE)
+}
 _NO_IDS = "doc_id was not given"
 
 
@@ -416,17 +474,17 @@ class _Grid(NamedTuple):
     values: NDArray[np.float64]
 
     @classmethod
-    def of(cls, data: _Data, ks: tuple[int | None, ...] | None, rank: Rank, not_tried: dict[str, str]) -> _Grid:
+    def over(cls, data: _Data, ks: tuple[int | None, ...] | None) -> _Grid:
+        """The grid for these data, without values."""
         tables = dict.fromkeys((f.gain, f.off_table) for f in PRESETS.values() if isinstance(f.gain, tuple))
         bases = dict.fromkeys((2.0, *(f.discount_base for f in PRESETS.values())))
         own = dict.fromkeys(f.k for f in PRESETS.values())
-        ties = ("average", "first", "last", "best", "worst")
         choices: tuple[tuple[Any, ...], ...] = (
             (("linear", "raise"), ("exponential", "raise"), ("binary", "raise"), *tables),
             (("log2", 2.0), ("reciprocal", 2.0), ("none", 2.0), *(("jarvelin", base) for base in bases)),
             ("global", "recall", "local", "max"),
             ("k", "all"),
-            (*ties, *TIES_BY_ID) if data.ids else ties,
+            tuple(ties for ties in get_args(Ties) if data.ids or ties not in TIES_BY_ID),
             ("float64", "float32"),
             ("zero", "drop", "allow") if data.negative else ("raise",),
             ("zero", "condense") if data.unjudged else ("raise",),
@@ -435,26 +493,55 @@ class _Grid(NamedTuple):
             _AGGREGATE,
             tuple(dict.fromkeys((*COMMON_KS, *own))) if ks is None else ks,
         )
+        return cls(choices, data.top, np.full([len(axis) for axis in choices], np.nan))
+
+    def discounts(self) -> list[Flavor]:
+        """Each choice of discount, as a flavor that has it."""
+        return [Flavor(discount=discount, discount_base=base) for discount, base in self.choices[1]]
+
+    def fill(self, data: _Data, sweep: Sweep, not_tried: dict[str, str], progress: Progress | None) -> None:
+        """Find the values: once for all discounts, empty rules, means and cut-offs, which need no ranking of their own.
+
+        Choices that are one on these data are computed once, too.
+        """
         if not data.ids:
-            not_tried.update(dict.fromkeys((f"ties={rule}" for rule in TIES_BY_ID), _NO_IDS))
-        grid = cls(choices, data.top, np.full([len(axis) for axis in choices], np.nan))
-        known: dict[Flavor, FloatArray] = {}
-        for at in product(*(range(len(axis)) for axis in choices[:-3])):
-            try:
-                flavor = data.representative(grid.flavor((*at, 0, 0, 0)))
-                if flavor not in known:
-                    known[flavor] = _all_rules(rank(flavor.replace(k=None), choices[-1]), flavor)
-            except ValueError as error:
-                # Of all that is tried, only a table of gains can refuse labels, or a top grade, which needs no word of
-                # its own; and averaged ties have no first place for a document that ties with its repeat.
-                what = f"gain={switch_text(choices[0][at[0]][0])}"
-                if (choices[4][at[4]], choices[8][at[8]]) == ("average", "first"):
-                    what = "ties=average with duplicates=first"
-                if choices[2][at[2]] != "max":
-                    not_tried.setdefault(what, str(error))
-                continue
-            grid.values[at] = known[flavor]
-        return grid
+            not_tried.update({f"ties={rule}": _NO_IDS for rule in TIES_BY_ID})
+        stand_ins = self._stand_ins(data)
+        distinct = [sorted(set(of_axis)) for of_axis in stand_ins]
+        gains, _, ideals, depths, ties, dtypes, negative, unjudged, repeats, *_ = distinct
+        rankings = list(product(gains, negative, unjudged, repeats, ties, dtypes))
+        for done, (gain_at, negative_at, unjudged_at, repeats_at, ties_at, dtype_at) in enumerate(rankings, 1):
+            for ideal_at, depth_at in product(ideals, depths):
+                above = (ideal_at, depth_at, ties_at, dtype_at, negative_at, unjudged_at, repeats_at)
+                below = (0, 0, 0)
+                try:
+                    totals = sweep.totals(self.flavor((gain_at, 0, *above, *below)))
+                except ValueError as error:
+                    # A table of gains may refuse labels, or lack the top grade, which needs no word of its own; a mean
+                    # over orders refuses a document that is tied with its own repeat.
+                    table, ties_rule = self.choices[0][gain_at][0], self.choices[4][ties_at]
+                    tied_repeat = ties_rule == "average" and self.choices[8][repeats_at] == "first"
+                    if not isinstance(table, tuple):
+                        not_tried["duplicates=first with ties=average"] = str(error)
+                    elif self.choices[2][ideal_at] != "max" and not tied_repeat:
+                        not_tried.setdefault(f"gain={switch_text(table)}", str(error))
+                    continue
+                self.values[(gain_at, slice(None), *above)] = _all_rules(totals, len(self.choices[1]))
+            if progress is not None:
+                progress(done, len(rankings))
+        self.values[...] = self.values[np.ix_(*stand_ins)]
+
+    def _stand_ins(self, data: _Data) -> list[list[int]]:
+        """For each axis, the choice that stands for each of its choices on these data."""
+        found = []
+        for axis, (name, choices) in enumerate(zip(AXES, self.choices, strict=True)):
+            same = []
+            for at in range(len(choices)):
+                flavor = data.representative(self.flavor([at if each == axis else 0 for each in range(len(AXES))]))
+                own = getattr(flavor, name)
+                same.append(choices.index((own, getattr(flavor, _PAIRED[name])) if name in _PAIRED else own))
+            found.append(same)
+        return found
 
     def flavor(self, at: Sequence[int], start: Flavor | None = None, changed: Sequence[str] = AXES) -> Flavor:
         """The flavor of a cell; or another one with the changed axes of that cell."""
@@ -482,21 +569,26 @@ class _Grid(NamedTuple):
             else:
                 return None
         here = tuple(at)
-        own = ("discount", "negative", "unjudged", "duplicates", "k")
-        same = self.flavor(here).replace(**{name: getattr(flavor, name) for name in own})
+        same = self.flavor(here).replace(
+            **{n: getattr(flavor, n) for n in ("discount", "negative", "unjudged", "duplicates", "k")}
+        )
         if same != flavor:
             return None
         return here if value is None or abs(self.values[here] - value) <= _SAME else None
 
 
-def _all_rules(totals: Totals, flavor: Flavor) -> FloatArray:
-    """The values for every rule for empty queries, every mean and every cut-off: the last three axes."""
-    out = np.full((len(_EMPTY), len(_AGGREGATE), len(totals.ks)), np.nan)
-    for row, empty in enumerate(_EMPTY):
-        for column, aggregate in enumerate(_AGGREGATE):
-            values = totals.finite_values(flavor.replace(empty=empty, aggregate=aggregate, k=None))
-            out[row, column] = [math.nan if value is None else value for value in values]
-    return out
+def _all_rules(totals: Totals, n_discounts: int) -> FloatArray:
+    """The values of each discount for every rule for empty queries, every mean and every cut-off."""
+    some_empty = not (totals.ideal > 0).all()
+    out = np.empty((len(_EMPTY), len(_AGGREGATE), totals.dcg.shape[1]))
+    for row, column in product(range(len(_EMPTY)), range(len(_AGGREGATE))):
+        if row == 0 or some_empty:
+            rule = _RULES[row, column]
+            out[row, column] = totals.ratios(rule)
+        else:
+            out[row, column] = out[0, column]
+    out[~np.isfinite(out)] = math.nan
+    return np.moveaxis(out.reshape(*out.shape[:2], n_discounts, -1), 2, 0)
 
 
 # -- matches --------------------------------------------------------------------------------------------------------
@@ -523,9 +615,10 @@ def _identification(
     plain = digits is not None and abs(number - round(number, digits)) < 1e-12
     groups, truncated = _groups(number - within, number + within, presets, grid), False
     if not groups and plain:
-        # Cut off towards zero.
-        low, high = (number, number + unit) if number >= 0 else (number - unit, number)
-        groups = _groups(low - _SLACK * unit, high, presets, grid)
+        # Cut off towards zero: a value that is the next number with so many decimals is not cut off to this one.
+        low, high = -_SLACK * unit, unit - max(_NEXT * unit, _SAME)
+        ends = (number + low, number + high) if number >= 0 else (number - high, number - low)
+        groups = _groups(*ends, presets, grid)
         truncated = bool(groups)
     order = {name: at for at, name in enumerate(PRESETS)}
     starts = _starts(grid)
@@ -534,10 +627,11 @@ def _identification(
         match, changes = _match(group, grid, starts)
         distance = 0.0 if plain else abs(group.value - number)
         leader = group.presets[0] if group.presets else None
+        key: tuple[Any, ...]
         if leader is None:
-            key = (True, float(changes), distance, 0)
+            key = (True, float(changes), distance, (), 0)
         else:
-            key = (False, distance, float(not leader.own_k), order[leader.name])
+            key = (False, 0.0, distance, leader.unlikely, order[leader.name])
         ranked_matches.append((key, match))
     ranked_matches.sort(key=lambda pair: pair[0])
     n_tried = len(presets) + int(np.isfinite(grid.values).sum())
@@ -610,17 +704,14 @@ def _nearest_preset(
     cells: NDArray[np.int64], grid: _Grid, starts: list[tuple[str, tuple[int, ...]]]
 ) -> tuple[str, Flavor, tuple[int, ...], int]:
     """The cell with the fewest switches other than a preset's (the cut-off aside), written as that preset, changed."""
-    best: tuple[int, str, tuple[int, ...]] | None = None
-    for name, at in starts:
-        differing = (cells[:, :-1] != np.array(at[:-1])).sum(axis=1)
-        fewest = int(differing.argmin())
-        if best is None or differing[fewest] < best[0]:
-            best = int(differing[fewest]), name, tuple(cells[fewest].tolist())
-    if best is None:
+    if not starts:
         cell = tuple(cells[0].tolist())
         flavor = grid.flavor(cell)
         return str(flavor), flavor, cell, len(AXES)
-    changes, name, cell = best
+    of_presets = np.array([at for _, at in starts])
+    differing = (cells[:, :-1] != of_presets[:, None, :-1]).sum(axis=2)
+    nearest, fewest = divmod(int(differing.argmin()), len(cells))  # the first preset, then the first cell
+    changes, name, cell = int(differing[nearest, fewest]), starts[nearest][0], tuple(cells[fewest].tolist())
     start = PRESETS[name]
     at = dict(starts)[name]
     changed = [axis for axis, mine, theirs in zip(AXES, cell, at, strict=True) if mine != theirs and axis != "k"]

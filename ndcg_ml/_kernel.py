@@ -97,11 +97,13 @@ def _room_for_padding(scores: Scores, padding: NDArray[np.int64] | None) -> Scor
 def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) -> FloatArray:
     """DCG at each cut-off, shape (n_rows, n_cutoffs), from the gains at ranks 1, 2, ...
 
-    The terms are added from the first rank on, as in the compiled kernel, so that the two give the same bits.
+    Of several tables of discounts, shape (n_tables, n_ranks), it is that of each: (n_rows, n_tables, n_cutoffs). The
+    terms are added from the first rank on, as in the compiled kernel, so that the two give the same bits.
     """
     width = at_rank.shape[1]
-    sums = np.cumsum(at_rank * discounts[:width], axis=1)
-    return sums[:, [width - 1 if k is None else min(k, width) - 1 for k in ks]]
+    gains = at_rank if discounts.ndim == 1 else at_rank[:, None]
+    sums: FloatArray = np.cumsum(gains * discounts[..., :width], axis=-1)
+    return sums[..., [width - 1 if k is None else min(k, width) - 1 for k in ks]]
 
 
 # -- order and ties ----------------------------------------------------------------------------------------------------
@@ -326,7 +328,8 @@ def ideal(
     ks : sequence of int or None, length n_cutoffs
     graded : Graded
     table : ndarray of float
-        The discounts, as many as the longest query and (for ``max``) the largest cut-off have ranks.
+        The discounts, as many as the longest query and (for ``max``) the largest cut-off have ranks; or several tables
+        of them, one per row, and the result has an axis for them before that of the cut-offs, as that of ``dcg``.
     blocks : callable, optional
         Returns blocks of the documents that are ranked, which serve the ideal too where it is made of them and no
         gain is negative: padding with gain 0 is as good as absent then.
@@ -344,7 +347,7 @@ def ideal(
     shared = flavor.ideal != "given" and source is graded.ranked and graded.gains.min(initial=0.0) >= 0
     pool: Iterable[Filled | Block] = blocks() if shared and blocks is not None else source.blocks()
     n_ranked = graded.ranked.sizes
-    out = np.zeros((source.n_queries, len(ks)))
+    out = np.zeros((source.n_queries, *table.shape[:-1], len(ks)))
 
     for each in pool:
         block, gains = (each, each.gather(graded.gains, -np.inf, np.empty)) if isinstance(each, Block) else each
@@ -366,12 +369,14 @@ def ideal_cutoffs(flavor: Flavor, ks: Cutoffs) -> Cutoffs:
 
 def _max_ideal(flavor: Flavor, depths: Cutoffs, graded: Graded, table: FloatArray) -> FloatArray:
     """The top grade at every rank; a query without any document has no ideal."""
-    to_rank = np.append(0.0, np.cumsum(table))
+    to_rank = np.zeros((*table.shape[:-1], table.shape[-1] + 1))
+    np.cumsum(table, axis=-1, out=to_rank[..., 1:])
     n_ranked = graded.ranked.sizes
     ranks = [n_ranked if k is None else np.full(n_ranked.size, k) for k in depths]
     if flavor.ideal_depth == "retrieved":
         ranks = [np.minimum(depth, n_ranked) for depth in ranks]
-    out: FloatArray = to_rank[np.stack(ranks, axis=1)] * np.reshape(top_gain(flavor, graded.exponent), (-1, 1))
+    sums = np.moveaxis(to_rank[..., np.stack(ranks, axis=1)], -2, 0)
+    out: FloatArray = sums * np.reshape(top_gain(flavor, graded.exponent), (-1, *[1] * table.ndim))
     out[graded.documents.sizes == 0] = 0.0
     return out
 
@@ -391,13 +396,13 @@ def ideal_of_ranking(
     average = flavor.ties == "average"
     depths = ideal_cutoffs(flavor, ks)
     if flavor.ideal == "local":
-        out = np.empty((lengths.size, len(ks)))
+        out = np.empty((lengths.size, *table.shape[:-1], len(ks)))
         deepest = depth(depths, width)
         if deepest > at_rank.shape[1]:
             at_rank = expected_gains(scores, gains, deepest, average, space)
         for column, k in enumerate(depths):
             cut = _absent_beyond(at_rank[:, : depth((k,), width)], lengths)
-            out[:, column] = dcg(_best_first(cut, cut.shape[1]), table, (None,))[:, 0]
+            out[..., column] = dcg(_best_first(cut, cut.shape[1]), table, (None,))[..., 0]
         return out
     first = _whole_runs(scores, gains, min(flavor.recall_depth or width, width), average, space)
     best = _best_first(_absent_beyond(first, lengths), first.shape[1])

@@ -274,6 +274,9 @@ def align(
 ) -> AlignedRun:
     """Match a run with its judgements, document by document.
 
+    ``align(qrels, run).arguments()`` are the labels, scores and ids that ``identify``, ``explain_difference`` and
+    ``evaluate`` take, from TREC files, dicts or data frames.
+
     Parameters
     ----------
     qrels, run, queries, columns
@@ -410,7 +413,7 @@ def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool
 
 def _perhaps_tied(ranked: Rows) -> IntArray:
     """Rows of the run whose score another one of the topic may have, in float32: all rows, if they are not in order."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         score = ranked.value.astype(np.float32)
     follows = ranked.topic[1:] == ranked.topic[:-1]
     if follows.size - follows.sum() + 1 > ranked.topics.size or (follows & (score[1:] > score[:-1])).any():

@@ -6,7 +6,20 @@ from typing import assert_type
 
 import numpy as np
 
-from ndcg_ml import Comparison, Evaluation, Flavor, Interval, compare, dcg_score, evaluate, ndcg_score
+from ndcg_ml import (
+    Comparison,
+    Evaluation,
+    Flavor,
+    Identification,
+    Interval,
+    align,
+    compare,
+    dcg_score,
+    evaluate,
+    identify,
+    ndcg_score,
+)
+from ndcg_ml.runs import AlignedRun
 
 flavor = Flavor(gain="exponential", ties="average", empty="skip", k=10)
 Flavor(gain=(0, 1, 3))
@@ -31,3 +44,8 @@ assert_type(evaluate(labels, scores, group=[2, 1], k=(1, 5), by=["x", "y"]).std,
 evaluate(labels, scores, group=[2, 1]).interval(method="bootstrap")  # type: ignore[arg-type]
 assert_type(compare(scores, scores, y_true=labels, group=[2, 1]).interval, Interval)
 assert_type(compare(evaluate(labels, scores, group=[3]), evaluate(labels, scores, group=[3])), Comparison)
+
+# What is imported when it is first used, an editor knows from the start.
+aligned = align({"q1": {"d1": 3}}, {"q1": ["d1", "d2"]})
+assert_type(aligned, AlignedRun)
+assert_type(identify(1.0, **aligned.arguments()), Identification)

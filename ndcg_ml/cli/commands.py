@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.progress import Progress
 from rich.text import Text
 
 from ndcg_ml import __version__
@@ -478,8 +479,16 @@ def identify(
     rounded = (written if written <= _MOST_DECIMALS else None) if decimals is None else decimals
     arguments = data.arguments()
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or ...
-    with data.refusals(), Console(stderr=True).status("trying flavors"):
-        result = find(float(value), **arguments, k=cut_offs, decimals=rounded)
+    console = Console(stderr=True)
+    with data.refusals(), Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("trying flavors", total=None)
+        result = find(
+            float(value),
+            **arguments,
+            k=cut_offs,
+            decimals=rounded,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
     if as_json:
         print_json(result.to_dict())
     else:

@@ -69,12 +69,12 @@ import sys, ndcg_ml
 later = ("explain", "_identify", "parts", "runs", "readers")
 print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
 print(set(ndcg_ml.__all__) <= set(dir(ndcg_ml)))
-print(ndcg_ml.identify.__name__, ndcg_ml.identify is ndcg_ml._identify.identify, ndcg_ml.runs.align.__name__)
+print(ndcg_ml.identify.__name__, ndcg_ml.identify is ndcg_ml._identify.identify, ndcg_ml.align is ndcg_ml.runs.align)
 print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
 """
     done = python(code)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["[]", "True", "identify True align", "['_identify', 'runs']"]
+    assert done.stdout.splitlines() == ["[]", "True", "identify True True", "['_identify', 'runs']"]
     with pytest.raises(AttributeError, match="has no attribute 'evaluate_everything'"):
         ndcg_ml.evaluate_everything  # noqa: B018
 

@@ -475,7 +475,7 @@ def test_identify_names_the_flavor():
     assert shown.startswith(f"{value:.4f}: ")
     assert f"{value:.6f}" in shown  # two digits more than were given
     assert re.search(r"^tried +\d+ flavors$", shown, re.MULTILINE)
-    assert "ties=docid: doc_id was not given" in shown
+    assert "ties=docid, ties=docid_ascending: doc_id was not given" in shown
 
 
 def test_decimals_are_those_that_value_is_written_with():
@@ -502,8 +502,10 @@ def test_identify_without_a_match_exits_with_1():
 def test_identify_a_published_value(data_dir):
     folder = data_dir / "trec_dl19"
     data = ("--qrels", folder / "qrels.dl19-passage.txt", "--run", folder / "run.BM25.txt")
-    presets = document("identify .5058 -k 10", *data)["matches"][0]["presets"]
-    assert {"trec_eval@10", "ir_measures@10"} <= set(presets)
+    for command in ("identify .5058 -k 10", "identify .5058"):
+        match = document(command, *data)["matches"][0]
+        assert match["name"] == "trec_eval@10"
+        assert {"ir_measures@10", "recommenders_raw@10"} <= set(match["presets"])
 
 
 # -- refusals -------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,3 +70,41 @@ def test_sums_count_the_empty_queries_at_each_cut_off(aggregate: str) -> None:
     prepared = prepare([0, 1, 0, 0, 1, 0], group=[2, 2, 2], k=(1, 2), flavor=flavor)
     sums = prepared.totals([2.0, 1, 2, 1, 2, 1]).sums(prepared.flavor)
     assert (sums.n_queries, sums.n_empty.tolist()) == (3, [2, 1])
+
+
+@pytest.mark.parametrize("empty", [0.0, 1.0, "skip"])
+@pytest.mark.parametrize("aggregate", ["macro", "micro"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_columns_sum_as_each_by_itself_to_the_last_bit(empty: Any, aggregate: Any, weighted: bool) -> None:
+    """Columns are summed together where the same queries count in them, which must not change a digit."""
+    rng = np.random.default_rng(0)
+    ideal = rng.random((301, 7)) + 0.1
+    ideal[rng.random(301) < 0.2, :3] = 0.0
+    ideal[:5, 3] = 0.0
+    ideal[:, 6] = 0.0
+    dcg, exponent = ideal * rng.random((301, 7)), rng.integers(-3, 4, 301)
+    weight = rng.integers(0, 4, 301) / 3 if weighted else None
+    flavor = Flavor(empty=empty, aggregate=aggregate)
+    whole = Totals(tuple(range(1, 8)), np.arange(301), dcg, ideal, exponent, weight)
+    sums, addends = whole.sums(flavor), whole.addends(flavor)
+    for column in range(7):
+        one = Totals((1,), whole.ids, dcg[:, column, None], ideal[:, column, None], exponent, weight)
+        alone = one.addends(flavor)
+        assert addends.numerator[column].tolist() == alone.numerator[0].tolist()
+        assert addends.denominator[column].tolist() == alone.denominator[0].tolist()
+        scale = 2.0 ** (alone.exponent - addends.exponent)  # of queries that count in this column alone
+        assert sums.numerator[column] == addends.numerator[column].sum() == alone.numerator[0].sum() * scale
+        assert sums.denominator[column] == addends.denominator[column].sum()
+        assert sums.n_empty[column] == alone.n_empty[0]
+        nothing = empty == "skip" and alone.n_empty[0] == 301
+        assert whole.ratios(flavor)[column] == pytest.approx(
+            math.nan if nothing else one.values(flavor)[0], nan_ok=True
+        )
+
+
+def test_a_cutoff_does_not_set_the_scale_of_another() -> None:
+    """Of two queries one counts at the second cut-off alone, with gains beside which the other's vanish."""
+    flavor, weight = Flavor(aggregate="micro"), None
+    dcg, ideal = np.array([[1.0, 1.0], [0.0, 3.0]]), np.array([[2.0, 2.0], [0.0, 4.0]])
+    totals = Totals((1, 2), np.arange(2), dcg, ideal, np.array([0, 5000]), weight)
+    assert totals.ratios(flavor).tolist() == [0.5, 0.75]

@@ -72,6 +72,8 @@ def test_the_code_runs(capsys):
         scope["y"], scope["scores"], qid=scope["qid"], flavor=scope["flavor"]
     ).value
     assert [float(value) for value in printed[5].split()] == pytest.approx([whole, whole], rel=1e-12)
+    assert "0.7780: 1 match with a preset\n  lightgbm@10 " in printed[6]
+    assert printed[6].endswith("\ntrec_eval\n")
     facts = printed[7].split()
     assert facts == ["linear", "0.6697", "exponential", "0.659", "jarvelin", "1.0", "log2", "0.6309", "1.0"]
     for fact in ("0.6697", "0.6590", "0.6309"):

@@ -13,6 +13,7 @@ pytest.importorskip("xgboost")
 import itertools
 import json
 import math
+import re
 import warnings
 from types import MappingProxyType
 
@@ -27,7 +28,7 @@ from sklearn.metrics import ndcg_score as sklearn_ndcg
 from strategies import flavors, problems
 from torchmetrics.retrieval import RetrievalNormalizedDCG
 
-from ndcg_ml import PRESETS, Flavor, ndcg_score
+from ndcg_ml import PRESETS, Flavor, align, ndcg_score
 from ndcg_ml import _identify as module
 from ndcg_ml._identify import AXES, COMMON_KS, identify
 
@@ -127,6 +128,8 @@ def test_every_preset_is_among_the_presets_that_match(name):
         value = ndcg_score(y, s, group=group, doc_id=ids, flavor=name)
     except ValueError:
         pytest.skip("the preset refuses these data")
+    if math.isnan(value):
+        pytest.skip("empty queries leave the preset without a value")
     result = identify(value, y, s, group=group, doc_id=ids, decimals=None, k=PRESETS[name].k)
     own = name if PRESETS[name].k is None else f"{name}@{PRESETS[name].k}"
     assert own in result.matches[0].presets
@@ -311,6 +314,62 @@ def test_a_presets_own_cutoff_comes_before_others():
     assert {"lightgbm@100"} <= set(match.presets)
 
 
+def test_of_equal_fits_the_tools_for_such_data_come_first():
+    rng = np.random.default_rng(4)
+    group = rng.integers(12, 30, 20)
+    y, s = rng.integers(0, 4, group.sum()).astype(float), rng.permutation(group.sum()).astype(float)
+    ids = np.concatenate([rng.permutation(size) for size in group])
+    missing = np.where(rng.random(y.size) < 0.2, math.nan, y)
+
+    def first(labels, **more):
+        value = ndcg_score(labels, s, group=group, **more, flavor="ndcg@10[unjudged=zero]")
+        return identify(value, labels, s, group=group, **more, decimals=None).matches[0]
+
+    # Those that want a label for each document; those that know unjudged ones; those that order ties by id. A preset's
+    # own cut-off counts less than that: 10 is that of recommenders_raw.
+    every, run, trec = first(y), first(missing), first(missing, doc_id=ids)
+    assert every.name == "sklearn@10"
+    assert PRESETS[run.name.partition("@")[0]].unjudged == "zero"
+    assert run.flavor.ties != "docid"
+    assert trec.name == "trec_eval@10"
+    for match in (every, trec):
+        assert {"recommenders_raw@10", "ranx@10"} <= set(match.presets)
+    text = str(identify(trec.value, missing, s, group=group, doc_id=ids, decimals=None))
+    assert re.search("these data cannot tell it from .*pytrec_eval@10.*recommenders_raw@10.* combinations of", text)
+
+
+@pytest.mark.parametrize(
+    ("printed", "libraries"),
+    [
+        (0.387, ["mlflow"]),
+        (0.296, ["llama_index", "haystack", "vespa", "replay"]),
+        (0.380, ["lenskit"]),
+        (0.139, ["rectools"]),
+    ],
+)
+def test_what_libraries_print_for_one_query(printed, libraries):
+    """Three documents are relevant, one of them is retrieved, at rank 2."""
+    data = align({"q": {"a": 1, "b": 1, "c": 1}}, {"q": ["x", "a"]}).arguments()
+    for k in (10, ...):
+        result = identify(printed, **data, k=k, decimals=3)
+        names = [preset.partition("@")[0] for preset in result.matches[0].presets]
+        assert set(libraries) <= set(names)
+        said = str(result).partition("may be")[0]
+        assert all(re.search(rf"\b{name}\b", said) for name in libraries)
+
+
+def test_what_is_printed_is_a_handful():
+    y, s, group = data(0)
+    result = identify(round(ndcg_score(y, s, group=group, flavor="lightgbm@10"), 1), y, s, group=group, decimals=1)
+    with_preset = [match for match in result.matches if match.presets]
+    assert len(result.matches) > len(with_preset) > 5
+    listed = [line.split()[0] for line in str(result).splitlines() if re.match("  [a-z]", line) and "more" not in line]
+    assert listed == [match.name for match in with_preset[:5]]
+    assert f"and {len(result.matches) - 5} more, in .matches" in str(result)
+    others = len(result.matches) - len(with_preset)
+    assert result.count_text() == f"{len(with_preset)} matches with a preset, {others} others with switches changed"
+
+
 def test_presets_come_before_nearer_combinations():
     y, s, group = data(0)
     result = identify(round(ndcg_score(y, s, group=group, flavor="lightgbm@10"), 2), y, s, group=group, decimals=2)
@@ -330,12 +389,12 @@ def test_of_a_finer_value_the_nearest_preset_is_first():
         distances = [abs(match.value - value - 1e-7) for match in result.matches if match.presets]
         assert distances == sorted(distances)
         assert len(distances) > 4
-    # A rounded value says nothing of which is nearer: the order of the presets.
+    # A rounded value says nothing of which is nearer: tools that want every label, then the order of the presets.
     names = [
         m.presets[0].split("@")[0] for m in identify(1.0, y, s, group=group, decimals=0, k=10).matches if m.presets
     ]
-    order = list(PRESETS)
-    assert [order.index(name) for name in names] == sorted(order.index(name) for name in names)
+    usual = sorted(PRESETS, key=lambda name: PRESETS[name].unjudged != "raise")
+    assert names == [name for name in usual if name in names]
     assert len(names) > 4
 
 
@@ -362,6 +421,21 @@ def test_a_value_that_was_cut_off():
     assert not identify(0.876632982, **SMALL, k=3, decimals=8).matches  # has more digits than it was cut to
     assert not identify(0.87663300, **SMALL, k=3, decimals=8).truncated
     assert identify(0.87663299, **SMALL, k=3, decimals=8).matches[0].value == value
+
+
+@pytest.mark.parametrize(("value", "decimals"), [(0.9999, 4), (0.99, 2), (0.9, 1), (0.99999999, 8), (0.0, 0)])
+def test_one_is_not_cut_off_to_what_is_below_it(value, decimals):
+    result = identify(value, [3, 2, 1, 0], [4, 3, 2, 1], group=[4], k=2, decimals=decimals)
+    assert all(match.value != 1 for match in result.matches)
+    assert result.matches or result.nearest[0].value == 1
+
+
+def test_fewer_decimals_are_pointed_out():
+    value = ndcg_score(flavor="lightgbm@3", **SMALL)  # 0.876632989
+    assert "pass decimals=2" in str(identify(0.88, **SMALL, k=3))
+    assert "pass decimals=" not in str(identify(0.88, **SMALL, k=3, decimals=2))
+    assert "pass decimals=" not in str(identify(0.8112, **SMALL, k=3))
+    assert "lightgbm@3" in str(identify(round(value, 2), **SMALL, k=3, decimals=2))
 
 
 def test_an_exact_value():
@@ -395,6 +469,22 @@ def test_without_a_cutoff_the_common_ones_and_the_presets_own_are_tried():
     value = ndcg_score(y, s, group=group, flavor="catboost", k=7)
     assert identify(value, y, s, group=group, decimals=None).matches == ()
     assert identify(value, y, s, group=group, decimals=None, k=(6, 7)).matches[0].name == "catboost@7"
+
+
+def test_repeated_documents_open_their_switch():
+    """Which presets refuse; and a mean over orders, where a document is tied with its own repeat."""
+    y, s, ids = [1, 0, 1, 1, 0, 2], [5, 4, 3, 2, 1, 0], list("axabcd")
+    for rule in ("first", "count"):
+        flavor = Flavor(ideal="global", ties="first", duplicates=rule, k=5)
+        value = ndcg_score(y, s, group=[6], doc_id=ids, flavor=flavor)
+        result = identify(value, y, s, group=[6], doc_id=ids, k=5, decimals=None)
+        assert result.matches[0].flavor.duplicates == rule
+        assert "duplicates" not in result.matches[0].free
+        assert "under duplicates='raise'" in result.not_tried["sklearn"]
+        assert not any(name.startswith(("gain=", "duplicates=")) for name in result.not_tried)
+    tied = identify(value, y, [5, 4, 5, 2, 1, 0], group=[6], doc_id=ids, k=5)
+    assert "its own repeat" in tied.not_tried["duplicates=first with ties=average"]
+    assert not any(name.startswith("gain=") for name in tied.not_tried)
 
 
 def test_what_needs_ids_says_so():
@@ -485,6 +575,13 @@ def test_json_and_text():
     assert set(result.matches[0].free) <= set(AXES)
     assert str(result).startswith("0.8766: ")
     assert str(identify(0.1234567, **SMALL, decimals=None)).startswith("0.1234567: no match")
+
+
+def test_progress_counts_the_rankings():
+    seen = []
+    identify(0.5, **SMALL, progress=lambda done, total: seen.append((done, total)))
+    assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
+    assert {total for _, total in seen} == {len(seen)}
 
 
 # -- refusals
