@@ -137,7 +137,7 @@ def check_sums(a, b, arguments):
 def test_parts_and_queries_sum_to_the_whole_on_random_pairs():
     seen = []
 
-    @settings(max_examples=250)
+    @settings(max_examples=350)
     @given(st.data())
     def draw(data):
         a, b = data.draw(flavors()), data.draw(flavors())
