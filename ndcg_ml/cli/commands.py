@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -436,6 +437,17 @@ Example:
 """
 
 
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[int, int], None] | None]:
+    """What moves a bar on a terminal. Elsewhere an old rich ends even a disabled bar with an empty line."""
+    if not console.is_terminal:
+        yield None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("trying flavors", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
 @ndcg_ml.command(epilog=_IDENTIFY_JSON)
 @click.argument("value", metavar="VALUE", type=_finite_number)
 @takes_data
@@ -480,15 +492,8 @@ def identify(
     arguments = data.arguments()
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or ...
     console = Console(stderr=True)
-    with data.refusals(), Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("trying flavors", total=None)
-        result = find(
-            float(value),
-            **arguments,
-            k=cut_offs,
-            decimals=rounded,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    with data.refusals(), _progress(console) as progress:
+        result = find(float(value), **arguments, k=cut_offs, decimals=rounded, progress=progress)
     if as_json:
         print_json(result.to_dict())
     else:

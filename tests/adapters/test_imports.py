@@ -122,7 +122,9 @@ from ndcg_ml.torch.metric import NDCG
 def test_torchmetrics_is_loaded_when_the_metric_is_first_used():
     pytest.importorskip("torchmetrics")
     loaded = "print('torchmetrics' in sys.modules)"
-    done = python(f"import sys; from ndcg_ml.torch import ndcg; {loaded}; from ndcg_ml.torch import NDCG; {loaded}")
+    # torchmetrics imports matplotlib, and an old one of these warns on its own account.
+    quiet = "import sys, warnings; warnings.simplefilter('ignore')"
+    done = python(f"{quiet}; from ndcg_ml.torch import ndcg; {loaded}; from ndcg_ml.torch import NDCG; {loaded}")
     assert done.stdout.split() == ["False", "True"], done.stderr
 
 

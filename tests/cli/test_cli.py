@@ -748,7 +748,11 @@ def test_a_full_disk_ends_with_one_line(arguments):
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as on POSIX")
 def test_an_interrupt_ends_without_a_traceback():
     os.mkfifo("pipe")
-    run = [sys.executable, "-c", "from ndcg_ml.cli import main; main()", "eval", "--qrels", "pipe", "--run", "run"]
+    # CatBoost may have left the signal ignored in this process, which a new one inherits.
+    heard = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from ndcg_ml.cli import main; main()"
+    )
+    run = [sys.executable, "-c", heard, "eval", "--qrels", "pipe", "--run", "run"]
     process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with process, open("pipe", "w"):  # opened here when the command opens it there, and waits for its lines
         process.send_signal(signal.SIGINT)
