@@ -205,7 +205,9 @@ def ours_in_lightgbm(work: Workload, k: int, threads: int, kernel: str) -> Conte
     """What LightGBM calls each round: the evaluation function with a constructed data set."""
     import lightgbm as lgb
 
-    data = lgb.Dataset(np.zeros((work.rows, 1)), work.labels, group=work.sizes, params={"verbosity": -1}).construct()
+    # LightGBM's number of threads is one for the process, and what it makes last sets it.
+    params = {"verbosity": -1, "num_threads": threads}
+    data = lgb.Dataset(np.zeros((work.rows, 1)), work.labels, group=work.sizes, params=params).construct()
     evaluation = NDCGEval("lightgbm", k=(k,), threads=threads)
     with kernel_of_what_is_prepared(kernel):
         evaluation(work.scores, data)

@@ -108,7 +108,7 @@ class Sweep:
             graded, once = credited(flavor, graded, layout, queries.repeats)
             all_scores = all_scores if once is None else once.exchanged(all_scores)
         average = flavor.ties == "average"
-        found, space = [], _kernel.Workspace()
+        found, space = [], _kernel.Workspace(average and _kernel.add_exactly(graded.gains))
         for filled in _kernel.fill(layout, graded.gains):
             own = _kernel.Workspace()  # because the scores are kept
             for block, gains, scores in _kernel.gathered([filled], all_scores, own):

@@ -209,6 +209,10 @@ class Prepared:
         return _kernel.fill(self._layout, self._graded.gains)
 
     @cached_property
+    def _whole(self) -> bool:
+        return self.flavor.ties == "average" and _kernel.add_exactly(self._graded.gains)
+
+    @cached_property
     def _ranking(self) -> Ranking:
         flavor = self.flavor
         return Ranking(
@@ -265,7 +269,7 @@ class Prepared:
         average = flavor.ties == "average"
         dcg = np.zeros((lengths.size, len(ks)))
         ideal = np.zeros_like(dcg) if self._ideal is None else None
-        space = _kernel.Workspace()
+        space = _kernel.Workspace(self._whole)
         for block, gains, ranked in _kernel.gathered(self._blocks, scores, space):
             depth = _kernel.depth(ks, block.shape[1])
             at_rank = _kernel.expected_gains(ranked, gains, depth, average, space)
