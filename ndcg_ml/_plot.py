@@ -46,7 +46,7 @@ _ROWS = 30
 _TICKS = 15
 _NAME = 40
 # What lies further out than this many times the usual is an outlier.
-_FAR = 3.0
+_FAR = 5.0
 
 
 # -- the axes -------------------------------------------------------------------------------------------------------
@@ -90,9 +90,9 @@ def _titled(axes: Axes, first: str, second: str) -> None:
 
 
 def _letters(axes: Axes) -> int:
-    """About how many letters are as wide as the axes."""
+    """About how many letters are as wide as the axes, which a layout engine has yet to widen."""
     inches = axes.get_position().width * axes.figure.bbox.width / axes.figure.dpi
-    return max(20, int(inches * 72 / 5.6))
+    return max(20, int(inches * 72 / 5.3 * (1 if axes.figure.get_layout_engine() is None else 1.12)))
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -168,7 +168,7 @@ def queries(evaluation: Evaluation[Any], ax: object) -> Drawing:
             color=colour,
             linestyle=dashes,
             linewidth=2,
-            label=f"NDCG{at_cutoff(curve.k)} = {values[curve.k]:.4f}",
+            label=f"NDCG{at_cutoff(curve.k)} = {values[curve.k]:.4f}" if len(ks) > 1 else "queries",
         )
         low, high = curve.empty_share
         if high > low:
@@ -177,9 +177,8 @@ def queries(evaluation: Evaluation[Any], ax: object) -> Drawing:
         heights, edges = curves[0].steps()
         axes.stairs(np.clip(heights, bottom, top), 100 * edges, fill=True, color=BLUE, alpha=0.15)
         if np.isfinite(values[ks[0]]):
-            axes.axhline(
-                values[ks[0]], color=VERMILLION, linestyle="--", linewidth=1.2, label="its mean over the queries"
-            )
+            label = f"NDCG{at_cutoff(ks[0])} = {values[ks[0]]:.4f}"
+            axes.axhline(values[ks[0]], color=VERMILLION, linestyle="--", linewidth=1.2, label=label)
     if any(np.diff(curve.empty_share) > 0 for curve in curves):
         axes.plot([], [], color=GREY, linewidth=7, alpha=0.6, label="empty queries")
     beyond = sum(int(((curve.ndcg > top) | (curve.ndcg < bottom)).sum()) for curve in curves)
@@ -196,12 +195,13 @@ def queries(evaluation: Evaluation[Any], ax: object) -> Drawing:
         else "share of the mean, the worst query first (%)"
     )
     _titled(axes, _definition(evaluation), _counts(evaluation))
-    _legend(axes, loc="lower right")
+    late = max(curve.ndcg[np.searchsorted(curve.edges[1:-1], 0.75)] for curve in curves)
+    _legend(axes, loc="lower right" if late > (bottom + top) / 2 else "upper left")
     return figure, axes
 
 
 class _Curve:
-    """The queries that count at a cut-off, sorted by NDCG; of equal ones, those that are empty first."""
+    """The queries that count at a cut-off, sorted by NDCG, with those that are empty side by side."""
 
     def __init__(self, evaluation: Evaluation[Any], k: int | None) -> None:
         ndcg, share = counted(evaluation, k)
@@ -214,13 +214,13 @@ class _Curve:
                 f"or has the weight 0, and an empty one {empty_in_words(evaluation.flavor)}."
             )
         ndcg, share, empty = ndcg[counts], share[counts], empty[counts]
-        order = np.lexsort((~empty, ndcg))
+        order = np.lexsort((empty == (ndcg > 0), ndcg))  # of those that score 0 the empty ones first; of 1, last
         self.k = k
         self.alike = bool(share.max() - share.min() <= SAME)
         self.ndcg: FloatArray = ndcg[order]
         self.edges: FloatArray = np.concatenate([[0.0], np.cumsum(share[order])])
         self.edges /= self.edges[-1]
-        where = np.flatnonzero(empty[order])  # one after another, because they all score the same
+        where = np.flatnonzero(empty[order])
         self.empty_at = float(self.ndcg[where[0]]) if where.size else 0.0
         self.empty_share = (self.edges[where[0]], self.edges[where[-1] + 1]) if where.size else (0.0, 0.0)
 
@@ -256,11 +256,10 @@ def cutoffs(evaluation: Evaluation[Any], ax: object) -> Drawing:
     figure, axes = _axes(ax, "Evaluation.plot")
     places = np.arange(len(ks))
     if any(each is not None for each in found):
-        axes.fill_between(
-            places, *limits.T, color=BLUE, alpha=0.2, linewidth=0, label=f"{100 * _CONFIDENCE:g} % interval (t)"
-        )
+        words = [f"{100 * _CONFIDENCE:g} % interval (t)", "_nolegend_"]
+        axes.fill_between(places, *limits.T, color=BLUE, alpha=0.2, linewidth=0, label=words[len(ks) == 1])
         if len(ks) <= _TICKS:
-            axes.vlines(places, *limits.T, color=BLUE, linewidth=1.5)
+            axes.vlines(places, *limits.T, color=BLUE, linewidth=1.5, label=words[len(ks) > 1])
     many = len(ks) > _TICKS
     axes.plot(places, values, color=BLUE, linewidth=2, marker=None if many else "o", label="value")
     lacking = [k for k, value in by_k.items() if not np.isfinite(value)]
@@ -272,7 +271,7 @@ def cutoffs(evaluation: Evaluation[Any], ax: object) -> Drawing:
     low, high = axes.get_ylim()
     room = 0.02 * (top - bottom)
     axes.set_ylim(max(low, bottom - room), min(high, top + room))
-    shown_at = places if not many else places[np.unique(np.linspace(0, len(ks) - 1, _TICKS).astype(int))]
+    shown_at = places[:: -(-len(ks) // _TICKS)]
     axes.set_xticks(shown_at, ["none" if ks[at] is None else str(ks[at]) for at in shown_at])
     axes.set_xlim(-0.5, len(ks) - 0.5)
     axes.set_xlabel("cut-off k")
@@ -328,10 +327,9 @@ def waterfall(explanation: Explanation, parts: Sequence[Part], idle: Sequence[st
     last = len(parts) + 1
     axes.vlines(values, np.arange(len(values)), np.arange(1, len(values) + 1), color=GREY, linewidth=1)
     for row, (before, after) in enumerate(pairwise(values), start=1):
-        up = after >= before
-        colour = BLUE if up else VERMILLION
-        axes.hlines(row, before, after, color=colour, linewidth=5)
-        axes.plot(after, row, marker=">" if up else "<", markersize=10, color=colour)
+        colour = BLUE if after >= before else VERMILLION
+        arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": 3, "mutation_scale": 16, "shrinkA": 0, "shrinkB": 0}
+        axes.annotate("", (after, row), (before, row), arrowprops=arrow)
         _beside(axes, max(before, after), row, f"{parts[row - 1].contribution:+.4f}")
     for row, value in ((0, explanation.value_a), (last, explanation.value_b)):
         axes.plot(value, row, marker="D", markersize=8, color=GREY)
@@ -387,10 +385,14 @@ def _paired(comparison: Comparison, ax: object) -> Drawing:
     drawn = np.clip(apart[at], -reach, reach)
     a, b = _short(pair.a, 24), _short(pair.b, 24)
     interval = pair.interval
-    axes.axhspan(interval.low, interval.high, color=GREY, alpha=0.25, linewidth=0)
+    axes.axhspan(interval.low, interval.high, color=GREY, alpha=0.25, linewidth=0, label=interval.how_text())
     axes.axhline(0, color=GREY, linewidth=1)
     axes.axhline(
-        pair.difference, color=GREEN, linestyle="--", linewidth=1.8, label=f"all together {pair.difference:+.4f}"
+        pair.difference,
+        color=GREEN,
+        linestyle="--",
+        linewidth=1.8,
+        label=f"difference of the values {pair.difference:+.4f}",
     )
     kinds = (
         (drawn < -SAME, "v", VERMILLION, f"{pair.losses} queries: {b} worse"),
@@ -413,8 +415,8 @@ def _paired(comparison: Comparison, ax: object) -> Drawing:
     _titled(
         axes,
         f"{comparison.flavor.short_text}; {n} queries{_left_out(comparison)}",
-        f"{b} less {a}: {pair.difference:+.4f} ({interval.low:+.4f} to {interval.high:+.4f}, grey; "
-        f"{interval.how_text()}), p = {pair.p_value:.4f}",
+        f"{b} less {a}: {pair.difference:+.4f} ({interval.low:+.4f} to {interval.high:+.4f}), "
+        f"p\u00a0=\u00a0{pair.p_value:.4f}",
     )
     _legend(axes, loc="upper left")
     return figure, axes
@@ -423,7 +425,7 @@ def _paired(comparison: Comparison, ax: object) -> Drawing:
 def _pairs(comparison: Comparison, ax: object) -> Drawing:
     order = sorted(range(len(comparison.pairs)), key=lambda at: comparison.pairs[at].p_holm)[:_ROWS]
     pairs = [comparison.pairs[at] for at in sorted(order)]
-    figure, axes = _axes(ax, "Comparison.plot", height=1.6 + 0.5 * len(pairs))
+    figure, axes = _axes(ax, "Comparison.plot", height=2.0 + 0.5 * len(pairs))
     rows = [
         _Row(
             f"{_short(pair.b, 24)} less {_short(pair.a, 24)}\n{pair.difference:+.4f}, p = {pair.p_holm:.4f}",
@@ -472,11 +474,12 @@ def sliced(slices: Slices, ax: object) -> Drawing:
         )
         for each, value, interval, _ in found[:_ROWS]
     ]
-    figure, axes = _axes(ax, "Slices.plot", height=1.6 + 0.5 * len(rows))
-    _forest(axes, rows, whole, ("95 % interval (t)", "no interval: too few queries"))
+    figure, axes = _axes(ax, "Slices.plot", height=2.0 + 0.5 * len(rows))
+    _forest(axes, rows, whole, ("with 95 % t interval", "no interval: too few queries"))
     axes.set_xlabel(f"NDCG{at_cutoff(k)}; the line is that of all queries, {whole:.4f}")
     some = f"; the first {_ROWS} of {len(found)} slices" if len(found) > _ROWS else ""
-    _titled(axes, slices[0].evaluation.flavor.replace(k=k).short_text, f"slices of the queries{some}")
+    n = sum(each.n_queries for each in slices if each.column == slices[0].column)
+    _titled(axes, slices[0].evaluation.flavor.replace(k=k).short_text, f"{n} queries{some}")
     return figure, axes
 
 
@@ -502,8 +505,10 @@ def _forest(axes: Axes, rows: Sequence[_Row], reference: float, words: tuple[str
             continue
         colour = BLUE if row.filled else GREY
         axes.hlines(at, row.low, row.high, color=colour, linewidth=2)
-        inside = low <= row.value <= high
-        marker = "o" if inside else ">" if row.value > high else "<"
+        if low <= row.value <= high:
+            marker, label = "o", words[0 if row.filled else 1]
+        else:
+            marker, label = ">" if row.value > high else "<", "beyond the axis"
         axes.plot(
             np.clip(row.value, low, high),
             at,
@@ -512,10 +517,11 @@ def _forest(axes: Axes, rows: Sequence[_Row], reference: float, words: tuple[str
             linestyle="none",
             color=colour,
             markerfacecolor=colour if row.filled else "none",
-            label=None if row.filled in labelled else words[0 if row.filled else 1],
+            label=None if label in labelled else label,
         )
-        labelled.add(row.filled)
-    _named_rows(axes, [row.name for row in rows])
+        labelled.add(label)
+    _named_rows(axes, [*(row.name for row in rows), ""])  # the empty one is for the legend
+    axes.set_yticks(range(len(rows)))
     room = 0.06 * (high - low)
     axes.set_xlim(low - room, high + room)
-    _legend(axes)
+    _legend(axes, loc="lower right", ncols=3)
