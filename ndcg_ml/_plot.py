@@ -45,8 +45,8 @@ _POINTS = 2000
 _ROWS = 30
 _TICKS = 15
 _NAME = 40
-# What lies further out than this many times the usual is an outlier.
-_FAR = 5.0
+# What lies further out than this many times nine tenths of the values is an outlier; among fewer values none is.
+_FAR, _FEW = 5.0, 8
 
 
 # -- the axes -------------------------------------------------------------------------------------------------------
@@ -84,15 +84,18 @@ def _axes(ax: object, method: str, height: float = 4.5) -> Drawing:
     return figure, axes
 
 
-def _titled(axes: Axes, first: str, second: str) -> None:
-    lines = [line for text in (first, second) for line in _wrapped(text, _letters(axes))]
+def _titled(axes: Axes, first: str, second: str, beside: Sequence[str] = ()) -> None:
+    """Two lines, or more where these are longer than the axes are wide; `beside` are the names at the rows."""
+    lines = [line for text in (first, second) for line in _wrapped(text, _letters(axes, beside))]
     axes.set_title("\n".join(lines), loc="left", fontsize="medium", parse_math=False)
 
 
-def _letters(axes: Axes) -> int:
-    """About how many letters are as wide as the axes, which a layout engine has yet to widen."""
+def _letters(axes: Axes, beside: Sequence[str] = ()) -> int:
+    """About how many letters are as wide as the axes, where a layout engine has yet to make room for the names."""
     inches = axes.get_position().width * axes.figure.bbox.width / axes.figure.dpi
-    return max(20, int(inches * 72 / 5.3 * (1 if axes.figure.get_layout_engine() is None else 1.12)))
+    letters = inches * 72 / 5.3 * (1 if axes.figure.get_layout_engine() is None else 1.12)
+    longest = max((len(line) for name in beside for line in name.splitlines()), default=0)
+    return max(20, int(letters) - max(0, longest - 8))
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -124,15 +127,14 @@ def _named_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.grid(visible=False, axis="y")
 
 
-def _reach(values: FloatArray, floor: float = 0.0, most: float = 0.9) -> float:
-    """How far from 0 the axis goes, so that outliers do not squash the rest: all the way if there are none.
-
-    At least the share `most` of the values are no outliers.
-    """
+def _reach(values: FloatArray, floor: float = 0.0) -> float:
+    """How far from 0 the axis goes, so that outliers do not squash the rest: all the way if there are none."""
     far = np.abs(values[np.isfinite(values) & (np.abs(values) > SAME)])
     if not far.size:
         return max(floor, 1.0)
-    return max(floor, float(far[far <= _FAR * np.quantile(far, most)].max()))
+    if far.size >= _FEW:
+        far = far[far <= _FAR * np.quantile(far, 0.9, method="lower")]
+    return max(floor, float(far.max()))
 
 
 # -- one evaluation -------------------------------------------------------------------------------------------------
@@ -189,11 +191,9 @@ def queries(evaluation: Evaluation[Any], ax: object) -> Drawing:
     axes.set_ylim(bottom - room, top + room)
     axes.set_xlim(0, 100)
     axes.set_ylabel(f"NDCG{at_cutoff(ks[0]) if len(ks) == 1 else ''} of the query")
-    axes.set_xlabel(
-        "queries, the worst first (%)"
-        if all(curve.alike for curve in curves)
-        else "share of the mean, the worst query first (%)"
-    )
+    what = "ideal DCG" if evaluation.flavor.aggregate == "micro" else "weights"
+    alike = all(curve.alike for curve in curves)
+    axes.set_xlabel("queries, the worst first (%)" if alike else f"share of the {what}, the worst query first (%)")
     _titled(axes, _definition(evaluation), _counts(evaluation))
     late = max(curve.ndcg[np.searchsorted(curve.edges[1:-1], 0.75)] for curve in curves)
     _legend(axes, loc="lower right" if late > (bottom + top) / 2 else "upper left")
@@ -261,16 +261,14 @@ def cutoffs(evaluation: Evaluation[Any], ax: object) -> Drawing:
         if len(ks) <= _TICKS:
             axes.vlines(places, *limits.T, color=BLUE, linewidth=1.5, label=words[len(ks) > 1])
     many = len(ks) > _TICKS
-    axes.plot(places, values, color=BLUE, linewidth=2, marker=None if many else "o", label="value")
+    label = "value" if any(each is not None for each in found) else "value, which has no interval here"
+    axes.plot(places, values, color=BLUE, linewidth=2, marker=None if many else "o", label=label)
     lacking = [k for k, value in by_k.items() if not np.isfinite(value)]
     if lacking:
         axes.plot([], [], linestyle="none", label=f"no finite value at k = {_short(', '.join(map(str, lacking)))}")
-    # An interval may reach beyond what NDCG can be, and with two queries far beyond.
-    ndcg = evaluation.per_query.ndcg[np.isfinite(evaluation.per_query.ndcg)]
-    bottom, top = min(0.0, ndcg.min(initial=0.0)), max(1.0, ndcg.max(initial=1.0))
+    bottom, top = _possible(evaluation.per_query.ndcg)
     low, high = axes.get_ylim()
-    room = 0.02 * (top - bottom)
-    axes.set_ylim(max(low, bottom - room), min(high, top + room))
+    axes.set_ylim(max(low, bottom), min(high, top))
     shown_at = places[:: -(-len(ks) // _TICKS)]
     axes.set_xticks(shown_at, ["none" if ks[at] is None else str(ks[at]) for at in shown_at])
     axes.set_xlim(-0.5, len(ks) - 0.5)
@@ -281,12 +279,23 @@ def cutoffs(evaluation: Evaluation[Any], ax: object) -> Drawing:
     return figure, axes
 
 
+def _possible(ndcg: FloatArray) -> tuple[float, float]:
+    """Where NDCG can be, with some room: the interval of few queries may reach far beyond."""
+    finite = ndcg[np.isfinite(ndcg)]
+    bottom, top = float(finite.min(initial=0.0)), float(finite.max(initial=1.0))
+    return bottom - 0.02 * (top - bottom), top + 0.02 * (top - bottom)
+
+
 def _interval(evaluation: Evaluation[Any], k: int | None) -> Interval | None:
     try:
         [(_, means)] = means_of(evaluation, (k,))
     except ValueError:  # of one query, or of an average that has no spread
         return None
     return spread_of(means)[0].interval(_CONFIDENCE, "t")
+
+
+def _n_queries(n: int) -> str:
+    return f"{n} quer{'y' if n == 1 else 'ies'}"
 
 
 def _by_k(evaluation: Evaluation[Any], what: Any) -> dict[int | None, Any]:
@@ -304,7 +313,9 @@ def _counts(evaluation: Evaluation[Any]) -> str:
     weightless = int((evaluation.per_query.weight == 0).sum())
     flavor = evaluation.flavor
     fate = "adds nothing to the sums" if flavor.aggregate == "micro" else empty_in_words(flavor)
-    text = f"{evaluation.n_queries} queries, {' to '.join(map(str, dict.fromkeys((n_empty[0], n_empty[-1]))))} empty"
+    text = (
+        f"{_n_queries(evaluation.n_queries)}, {' to '.join(map(str, dict.fromkeys((n_empty[0], n_empty[-1]))))} empty"
+    )
     text += f" (each {fate})" if n_empty[-1] else ""
     return text + (f"; {weightless} of weight 0 are left out" if weightless else "")
 
@@ -334,25 +345,27 @@ def waterfall(explanation: Explanation, parts: Sequence[Part], idle: Sequence[st
     for row, value in ((0, explanation.value_a), (last, explanation.value_b)):
         axes.plot(value, row, marker="D", markersize=8, color=GREY)
         _beside(axes, value, row, f"{value:.4f}")
-    names = [f"a: {_short(a.short_text)}"]
+    ends = [
+        f"{name}: {text}" if len(text) <= _NAME else name for name, text in (("a", a.short_text), ("b", b.short_text))
+    ]
+    names = ends[:1]
     for part in parts:
         before_text, after_text = (_short(text, 18) for text in part.values_text())
         names.append(f"{part.name}: {before_text} → {after_text}")
-    _named_rows(axes, [*names, f"b: {_short(b.short_text)}"])
+    names += ends[1:]
+    _named_rows(axes, names)
     low, high = float(values.min()), float(values.max())
     reach = max(high - low, 1e-3)
     axes.set_xlim(low - 0.06 * reach, high + 0.2 * reach)  # for the numbers
     at = at_cutoff(a.k) if a.k == b.k else ""
-    axes.set_xlabel(
-        "\n".join(
-            [f"NDCG{at}", *_wrapped(f"no effect on these data: {', '.join(idle)}" if idle else "", _letters(axes))]
-        )
-    )
+    without = _wrapped(f"no effect on these data: {', '.join(idle)}", _letters(axes, names)) if idle else []
+    axes.set_xlabel("\n".join([f"NDCG{at}", *without]))
     how = {"shapley": "Shapley values of the switches", "order": "the switches one after another"}[explanation.method]
     _titled(
         axes,
-        f"b - a = {explanation.difference:+.4f}; {explanation.n_queries} queries; {how}",
+        f"b - a = {explanation.difference:+.4f}; {_n_queries(explanation.n_queries)}; {how}",
         f"a: {a.short_text}; b: {b.short_text}",
+        names,
     )
     return figure, axes
 
@@ -436,12 +449,23 @@ def _pairs(comparison: Comparison, ax: object) -> Drawing:
         for pair in pairs
     ]
     level = 1 - pairs[0].interval.confidence
-    _forest(axes, rows, 0.0, (f"p of Holm at most {level:g}", f"p of Holm above {level:g}"))
-    axes.set_xlabel(f"difference of NDCG{at_cutoff(comparison.flavor.k)}, {pairs[0].interval.how_text()}")
+    most = max(1.0, float(np.ptp(comparison.ndcg)))  # an interval may reach beyond what a difference can be
+    _forest(axes, rows, 0.0, (-most, most), (f"p of Holm at most {level:g}", f"p of Holm above {level:g}"))
+    xlabel = f"difference of NDCG{at_cutoff(comparison.flavor.k)}, {pairs[0].interval.how_text()}"
+    ends = np.array([max(-row.low, row.high) for row in rows])
+    usual, widest = float(np.quantile(ends, 0.25)), float(ends.max())
+    if 0 < usual < widest / (2 * _FAR):  # a system far from all others would squash the intervals of these
+        linear = 10.0 ** np.ceil(np.log10(usual))
+        axes.set_xscale("symlog", linthresh=linear, linscale=1.5)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_xlim(*(1.4 * limit for limit in axes.get_xlim()))
+        xlabel += f"\nlogarithmic beyond {linear:g} to either side"
+    axes.set_xlabel(xlabel)
     some = (
         f"; the {_ROWS} of {len(comparison.pairs)} pairs with the smallest p" if len(comparison.pairs) > _ROWS else ""
     )
-    _titled(axes, comparison.flavor.short_text, f"{comparison.n_queries} queries{_left_out(comparison)}{some}")
+    counts = f"{comparison.n_queries} queries{_left_out(comparison)}{some}"
+    _titled(axes, comparison.flavor.short_text, counts, [row.name for row in rows])
     return figure, axes
 
 
@@ -475,11 +499,13 @@ def sliced(slices: Slices, ax: object) -> Drawing:
         for each, value, interval, _ in found[:_ROWS]
     ]
     figure, axes = _axes(ax, "Slices.plot", height=2.0 + 0.5 * len(rows))
-    _forest(axes, rows, whole, ("with 95 % t interval", "no interval: too few queries"))
+    ndcg = np.concatenate([each.evaluation.per_query.ndcg.ravel() for each in slices])
+    _forest(axes, rows, whole, _possible(ndcg), ("with 95 % t interval", "no interval: too few queries"))
     axes.set_xlabel(f"NDCG{at_cutoff(k)}; the line is that of all queries, {whole:.4f}")
     some = f"; the first {_ROWS} of {len(found)} slices" if len(found) > _ROWS else ""
     n = sum(each.n_queries for each in slices if each.column == slices[0].column)
-    _titled(axes, slices[0].evaluation.flavor.replace(k=k).short_text, f"{n} queries{some}")
+    flavor = slices[0].evaluation.flavor.replace(k=k)
+    _titled(axes, flavor.short_text, f"{_n_queries(n)}{some}", [row.name for row in rows])
     return figure, axes
 
 
@@ -491,37 +517,23 @@ class _Row:
         self.low, self.high = (value, value) if limits is None else limits
 
 
-def _forest(axes: Axes, rows: Sequence[_Row], reference: float, words: tuple[str, str]) -> None:
-    """Values with their limits, one below the other; `words` say what a filled and a hollow point mean."""
-    ends = np.array([(row.low, row.high) for row in rows]) - reference
-    known = np.isfinite(ends[:, 0]) & np.isfinite(ends[:, 1])
-    reach = _reach(np.abs(ends[known]).max(axis=1), most=0.75) if known.any() else 1.0
+def _forest(
+    axes: Axes, rows: Sequence[_Row], reference: float, most: tuple[float, float], words: Sequence[str]
+) -> None:
+    """Values with their limits, one below the other, on an axis that ends at `most`.
+
+    `words` say what a filled and a hollow point mean.
+    """
     axes.axvline(reference, color=GREY, linewidth=1.2)
-    low = reference + max(min(0.0, ends[known].min(initial=0.0)), -reach)
-    high = reference + min(max(0.0, ends[known].max(initial=0.0)), reach)
-    labelled = set()
-    for at, row in enumerate(rows):
-        if not known[at]:
-            continue
-        colour = BLUE if row.filled else GREY
-        axes.hlines(at, row.low, row.high, color=colour, linewidth=2)
-        if low <= row.value <= high:
-            marker, label = "o", words[0 if row.filled else 1]
-        else:
-            marker, label = ">" if row.value > high else "<", "beyond the axis"
-        axes.plot(
-            np.clip(row.value, low, high),
-            at,
-            marker=marker,
-            markersize=8,
-            linestyle="none",
-            color=colour,
-            markerfacecolor=colour if row.filled else "none",
-            label=None if label in labelled else label,
-        )
-        labelled.add(label)
+    for filled, colour, label in ((True, BLUE, words[0]), (False, GREY, words[1])):
+        at = [at for at, row in enumerate(rows) if row.filled == filled and np.isfinite(row.value)]
+        if at:
+            axes.hlines(at, [rows[i].low for i in at], [rows[i].high for i in at], color=colour, linewidth=2)
+            face = colour if filled else "none"
+            values = [rows[i].value for i in at]
+            axes.plot(values, at, "o", markersize=8, color=colour, markerfacecolor=face, label=label)
     _named_rows(axes, [*(row.name for row in rows), ""])  # the empty one is for the legend
     axes.set_yticks(range(len(rows)))
-    room = 0.06 * (high - low)
-    axes.set_xlim(low - room, high + room)
-    _legend(axes, loc="lower right", ncols=3)
+    low, high = axes.get_xlim()
+    axes.set_xlim(max(low, most[0]), min(high, most[1]))
+    _legend(axes, loc="lower right")
