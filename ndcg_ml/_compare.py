@@ -353,7 +353,7 @@ class Comparison:
         from ndcg_ml import _html
 
         values = [[name, f"{value:.6f}"] for name, value in zip(self.names, self.values, strict=True)]
-        head, *rows = self._cells(6)
+        head, *rows = self._cells(4)
         marked = [at for at, pair in enumerate(self.pairs) if pair.significant]
         level = 1 - self.pairs[0].interval.confidence
         words = [f"Marked: p of at most {level:g}{' (Holm)' * (len(self.pairs) > 1)}."] if marked else []

@@ -10,7 +10,7 @@ __all__ = ["block", "escaped", "paragraph", "table"]
 # Colours are the page's own, or see-through, so that nothing has to be known about the theme.
 _LINE = "1px solid rgba(128,128,128,.4)"
 _CELL = f"padding:.2em .8em;border:none;border-bottom:{_LINE};color:inherit;vertical-align:top"
-_MARK = "background:rgba(230,159,0,.25)"
+_MARK = "background:rgba(230,159,0,.25);font-weight:600"
 _BLOCK = "overflow-x:auto;font-size:.9em;line-height:1.4"
 _TABLE = "border-collapse:collapse;border:none;margin:.3em 0;font-size:1em;font-variant-numeric:tabular-nums"
 _CAPTION = "caption-side:top;text-align:left;padding:.2em 0;color:inherit;overflow-wrap:anywhere"
@@ -51,7 +51,7 @@ def table(
 
     def line(tag: str, cells: Sequence[str], style: str = "") -> str:
         scope = ' scope="col"' if tag == "th" else ""
-        sides = ["left" if at < left else "right" for at in range(len(cells))]
+        sides = ["left" if at < left else "right;white-space:nowrap" for at in range(len(cells))]
         inner = "".join(
             f'<{tag}{scope} style="{_CELL};text-align:{side}{style}">{escaped(cell)}</{tag}>'
             for side, cell in zip(sides, cells, strict=True)
