@@ -46,7 +46,7 @@ _ROWS = 30
 _TICKS = 15
 _NAME = 40
 # What lies further out than this many times nine tenths of the values is an outlier; among fewer values none is.
-_FAR, _FEW = 5.0, 8
+_FAR, _FEW = 5.0, 5
 
 
 # -- the axes -------------------------------------------------------------------------------------------------------
@@ -93,15 +93,14 @@ def _titled(axes: Axes, first: str, second: str, beside: Sequence[str] = ()) -> 
 def _letters(axes: Axes, beside: Sequence[str] = ()) -> int:
     """About how many letters are as wide as the axes, where a layout engine has yet to make room for the names."""
     inches = axes.get_position().width * axes.figure.bbox.width / axes.figure.dpi
-    letters = inches * 72 / 5.3 * (1 if axes.figure.get_layout_engine() is None else 1.12)
     longest = max((len(line) for name in beside for line in name.splitlines()), default=0)
-    return max(20, int(letters) - max(0, longest - 8))
+    return max(20, int(inches * 72 / 5) - max(0, longest - 8))
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Lines that are broken after blanks and commas: a flavor's text has no blanks."""
+    """Lines that are broken after blanks and commas (a flavor's text has no blanks), and else where they must."""
     lines = [""]
-    for word in re.findall(r"[^ ,]*[ ,]?", text):
+    for word in re.findall(rf"[^ ,]{{1,{width - 1}}}[ ,]?|[ ,]", text):
         if lines[-1] and len(lines[-1]) + len(word.rstrip()) > width:
             lines.append("")
         lines[-1] += word
@@ -408,9 +407,9 @@ def _paired(comparison: Comparison, ax: object) -> Drawing:
         label=f"difference of the values {pair.difference:+.4f}",
     )
     kinds = (
-        (drawn < -SAME, "v", VERMILLION, f"{pair.losses} queries: {b} worse"),
-        (np.abs(drawn) <= SAME, "o", GREY, f"{pair.ties} equal"),
-        (drawn > SAME, "^", BLUE, f"{pair.wins} better"),
+        (drawn < -SAME, "v", VERMILLION, f"{_n_queries(pair.losses)}: {b} worse"),
+        (np.abs(drawn) <= SAME, "o", GREY, f"{_n_queries(pair.ties)}: equal"),
+        (drawn > SAME, "^", BLUE, f"{_n_queries(pair.wins)}: {b} better"),
     )
     for which, marker, colour, label in kinds:
         if which.any():
