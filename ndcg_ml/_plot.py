@@ -435,7 +435,7 @@ def _paired(comparison: Comparison, ax: object) -> Drawing:
 
 
 def _pairs(comparison: Comparison, ax: object) -> Drawing:
-    order = sorted(range(len(comparison.pairs)), key=lambda at: comparison.pairs[at].p_holm)[:_ROWS]
+    order = sorted(range(len(comparison.pairs)), key=lambda at: comparison.pairs[at].p_value)[:_ROWS]
     pairs = [comparison.pairs[at] for at in sorted(order)]
     figure, axes = _axes(ax, "Comparison.plot", height=2.0 + 0.5 * len(pairs))
     rows = [
