@@ -179,6 +179,7 @@ Examples:
   ndcg-ml eval --qrels qrels.txt --run run.txt -k 10 -k 100
   zcat run.gz | ndcg-ml eval --qrels qrels.txt --run - --per-query
   ndcg-ml eval --labels test.txt --scores scores.txt --flavor lightgbm -k 5
+  ndcg-ml eval --table ratings.csv --query user --label rating --score s -k 10
 
 \b
 --json prints

@@ -11,7 +11,17 @@ import numpy as np
 from ndcg_ml._compare import Comparison, Difference
 from ndcg_ml._compare import compare as compared
 from ndcg_ml._means import SAME, Method
-from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, Inputs, cut_off, digits_option, flavor_option, json_option
+from ndcg_ml.cli.inputs import (
+    FILE,
+    QUERIES,
+    BadInput,
+    Inputs,
+    column_options,
+    cut_off,
+    digits_option,
+    flavor_option,
+    json_option,
+)
 from ndcg_ml.cli.output import Screen, columns, finite, print_json
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
@@ -25,6 +35,7 @@ _EPILOG = """\
 Examples:
   ndcg-ml compare bm25.run dense.run --qrels qrels.txt -k 10
   ndcg-ml compare linear trees network --table scores.csv --flavor lightgbm -k 10
+  ndcg-ml compare old new --table clicks.csv --query user --label rating
 
 \b
 --json prints
@@ -58,8 +69,12 @@ or of more
 @click.option("--qrels", type=FILE, help="TREC judgements; the runs are TREC runs.")
 @click.option("--labels", type=FILE, help="LETOR/SVMlight labels; the runs hold one score for each line.")
 @click.option(
-    "--table", type=FILE, help="CSV or parquet with columns qid and label; the runs are names of columns of scores."
+    "--table",
+    type=FILE,
+    help="CSV, TSV or parquet with columns qid, label, and docno where ties go by id, or as they are named here; the "
+    "runs are names of columns of scores.",
 )
+@column_options("query", "label", "document")
 @click.option("--queries", type=QUERIES, help="Which topics count, as for eval.  [default: qrels]")
 @flavor_option("trec_eval with --qrels, else sklearn")
 @click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
@@ -97,6 +112,9 @@ def compare(
     qrels: str | None,
     labels: str | None,
     table: str | None,
+    query: str | None,
+    label: str | None,
+    document: str | None,
     queries: Which | None,
     flavor: Flavor | None,
     at: tuple[int | None] | None,
@@ -120,17 +138,16 @@ def compare(
         raise click.UsageError(
             "the judgements must be given as --qrels, --labels or --table, and as one of them alone."
         )
+    shared: dict[str, Any] = {"queries": queries, "query": query, "label": label, "document": document}
     if table is None:
         for each in runs:
             FILE.convert(each, None, click.get_current_context())
         sides = [
-            Inputs(qrels=qrels, run=run, queries=queries)
-            if qrels
-            else Inputs(labels=labels, scores=run, queries=queries)
+            Inputs(qrels=qrels, run=run, **shared) if qrels else Inputs(labels=labels, scores=run, **shared)
             for run in runs
         ]
     else:
-        sides = [Inputs(table=table, queries=queries)]
+        sides = [Inputs(table=table, **shared)]
     if table is None and runs.count("-") > 1:
         raise click.UsageError("only one file can be read from standard input (-).")
     chosen = sides[0].flavor if flavor is None else flavor

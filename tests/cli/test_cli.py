@@ -386,11 +386,79 @@ def test_columns_of_a_table_are_compared():
     assert re.search(r"^b - a +\+0\.", shown, re.MULTILINE)
     for command, message in (
         ("compare old none --table scores.csv", "scores.csv: must have the columns qid, label, none"),
-        ("compare old label --table scores.csv", "scores.csv: the scores must be in a column of their own; got label."),
+        ("compare old label --table scores.csv", "label and score must be columns of their own; got 'label' for both."),
     ):
         result = invoke(command)
         assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
         assert message in result.stderr
+
+
+NAMES = {"qid": "user", "label": "rating", "score": "s", "docno": "item"}
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "parquet", "stdin"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "eval {} --flavor trec_eval --per-query",
+        "explain --a trec_eval --b ranx_burges {}",
+        "identify 0.5 --decimals 1 -k 2 {}",
+    ],
+)
+def test_columns_of_other_names(command, form):
+    rows = [line.split(",") for line in TABLE.splitlines()[1:]]
+    # The usual names are there too, and hold something else.
+    header = [*NAMES.values(), *NAMES]
+    lines = [header, *([*row, "0", "1", "0", "x"] for row in rows)]
+    separator, name = ("\t", "named.tsv") if form == "tsv" else (",", "named.csv")
+    Path(name).write_text("".join(separator.join(line) + "\n" for line in lines))
+    if form == "parquet":
+        name = "named.parquet"
+        numbers = [("user", str), ("rating", float), ("s", float), ("item", str)]
+        columns = {column: [kind(row[i]) for row in rows] for i, (column, kind) in enumerate(numbers)}
+        pq.write_table(pa.table({**columns, **dict.fromkeys(NAMES, [0] * len(rows))}), name)
+    stdin = Path(name).read_text() if form == "stdin" else None
+    options = f"--table {'-' if form == 'stdin' else name} --query user --label rating --score s --document item"
+    assert document(command.format(options), input=stdin) == document(command.format("--table table.csv"))
+
+
+def test_columns_of_other_names_are_compared():
+    Path("usual.csv").write_text("qid,label,a,b,docno\n1,2,1,2,x\n1,0,1,1,y\n2,1,3,3,x\n2,0,4,1,y\n")
+    Path("named.csv").write_text(Path("usual.csv").read_text().replace("qid,label,a,b,docno", "user,rating,a,b,item"))
+    found, expected = (
+        document(f"compare a b --table {options} --flavor trec_eval")
+        for options in ("named.csv --query user --label rating --document item", "usual.csv")
+    )
+    assert found == expected
+    assert found["difference"] != 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("", "user', 'Rating', 's_old', 's_new'. Name your own with --query, --label, --score."),
+        ("--query user --score s_new", "'s_new'. Name your own with --label."),
+        ("--query user --label rating --score s_new", "rating is missing, .*'s_new'. Did you mean 'Rating'?"),
+        ("--query usr --label Rating --score s_nwe", "usr, s_nwe are missing, .* Did you mean 'user' or 's_new'?"),
+        ("--query user --label Rating --score s_new --document item", "item is missing, .*'s_new'."),
+        ("--query user --label s_new --score s_new", "label and score must be columns of their own; got 's_new'"),
+        ("--query user --score s_new --label ", "user, , s_new (and may have docno"),
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_missing_columns_suggest_those_of_similar_names(options, words, form):
+    columns = {"user": [1, 1], "Rating": [1, 0], "s_old": [1, 2], "s_new": [2, 1]}
+    if form == "parquet":
+        pq.write_table(pa.table(columns), "named")
+    else:
+        lines = [columns, *zip(*columns.values(), strict=True)]
+        Path("named").write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
+    more = [""] if options.endswith("--label ") else []
+    result = invoke(f"eval --table named {options}", *more)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith("Error: named: ")
+    pattern = re.escape(words).replace(r"\.\*", ".*")
+    assert re.search(pattern, result.stderr)
 
 
 def test_micro_averages_are_compared():
@@ -518,6 +586,8 @@ USAGE = {
     f"eval {LETOR} --queries both": "--queries is for --qrels and --run",
     "eval --qrels - --run -": "only one file can be read from standard input",
     "compare - - --qrels qrels": "only one file can be read from standard input",
+    f"eval {TREC} --label rating": "--label names a column of --table; leave it out",
+    "compare run better --qrels qrels --query user": "--query names a column of --table; leave it out",
     "eval --table nowhere.csv": "'nowhere.csv' does not exist",
     f"eval {TREC} --flavor lightgmb": "Did you mean 'lightgbm'?",
     f"eval {TREC} -k 0": "must be an integer of 1 or more, or 'none'",
@@ -584,7 +654,7 @@ def test_standard_input_is_named_as_such():
 
 
 def test_a_file_that_cannot_be_read_is_named(monkeypatch):
-    def refuse(path, *more):
+    def refuse(path, *more, **names):
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr("ndcg_ml.cli.inputs.read_columns", refuse)
@@ -593,7 +663,7 @@ def test_a_file_that_cannot_be_read_is_named(monkeypatch):
 
 
 def test_a_message_of_several_lines_becomes_one(monkeypatch):
-    def refuse(path, score):
+    def refuse(path, *more, **names):
         raise ValueError("table.csv:\n  two\n  lines")
 
     monkeypatch.setattr("ndcg_ml.cli.inputs.read_columns", refuse)
@@ -789,6 +859,10 @@ def test_the_examples_of_the_help_run():
         Path(name).write_text(content)
     three = [f"{line},{i % 2},{i}" for i, line in enumerate(TABLE.splitlines()[1:])]
     Path("scores.csv").write_text("\n".join(["qid,label,linear,docno,trees,network", *three]))
+    user = TABLE.replace("qid,label,score,docno", "user,rating,s,old").replace("a\n", "1\n").replace("b\n", "2\n")
+    user = re.sub("c\n", "3\n", user)
+    Path("ratings.csv").write_text(user)
+    Path("clicks.csv").write_text(user.replace(",s,", ",new,"))
     for name, content in (("bm25.run", RUN), ("dense.run", BETTER)):
         Path(name).write_text(content)
     examples = [
@@ -797,7 +871,7 @@ def test_the_examples_of_the_help_run():
         for line in invoke(f"{name} --help").stdout.splitlines()
         if re.match(r"\s+(zcat .* \| )?ndcg-ml ", line)
     ]
-    assert len(examples) == 7
+    assert len(examples) == 9
     for example in examples:
         before, _, arguments = example.partition("ndcg-ml ")
         result = invoke(arguments, input=RUN if before else None)
