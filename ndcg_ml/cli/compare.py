@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -22,7 +24,7 @@ from ndcg_ml.cli.inputs import (
     flavor_option,
     json_option,
 )
-from ndcg_ml.cli.output import Screen, columns, finite, print_json
+from ndcg_ml.cli.output import Screen, columns, command_line, finite, html_option, print_json, refuse_input
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import Which
@@ -33,7 +35,7 @@ __all__ = ["compare"]
 _EPILOG = """\
 \b
 Examples:
-  ndcg-ml compare bm25.run dense.run --qrels qrels.txt -k 10
+  ndcg-ml compare bm25.run dense.run --qrels qrels.txt -k 10 --html report.html
   ndcg-ml compare linear trees network --table scores.csv --flavor lightgbm -k 10
   ndcg-ml compare old new --table clicks.csv --query user --label rating
 
@@ -103,6 +105,7 @@ or of more
 @click.option(
     "--top", type=click.IntRange(0), default=10, show_default=True, help="How many queries that moved to list."
 )
+@html_option
 @digits_option
 @json_option
 def compare(
@@ -123,6 +126,7 @@ def compare(
     resamples: int,
     seed: int,
     top: int,
+    html: str | None,
     digits: int,
     as_json: bool,
 ) -> None:
@@ -150,6 +154,7 @@ def compare(
         sides = [Inputs(table=table, **shared)]
     if table is None and runs.count("-") > 1:
         raise click.UsageError("only one file can be read from standard input (-).")
+    refuse_input(html, (file for side in sides for file in side.files))
     chosen = sides[0].flavor if flavor is None else flavor
     k = chosen.k if at is None else at[0]
     if table is None:
@@ -162,11 +167,26 @@ def compare(
         )
     except ValueError as error:
         raise BadInput(f"{', '.join(runs)}: {error}") from error
+    if html is not None:
+        named = _named(comparison, runs if table is not None else [os.path.basename(run) for run in runs])
+        named.to_html(html, command=command_line(), queries=top, digits=digits)
     report = _Report(runs, results, comparison, confidence, method, seed, top)
     if as_json:
         print_json(report.document())
     else:
-        report.show(Screen(digits))
+        screen = Screen(digits)
+        report.show(screen)
+        if html is not None:
+            screen.fact("report", screen.text(html))
+
+
+def _named(comparison: Comparison, names: Sequence[str]) -> Comparison:
+    """With these names in place of the letters, where they are all different."""
+    if len(set(names)) < len(names):
+        return comparison
+    name = dict(zip(comparison.names, names, strict=True))
+    pairs = tuple(replace(pair, a=name[pair.a], b=name[pair.b]) for pair in comparison.pairs)
+    return replace(comparison, names=tuple(names), pairs=pairs)
 
 
 @dataclass(frozen=True)
