@@ -439,7 +439,7 @@ def test_columns_of_other_names_are_compared():
     [
         ("", "user', 'Rating', 's_old', 's_new'. Name your own with --query, --label, --score."),
         ("--query user --score s_new", "'s_new'. Name your own with --label."),
-        ("--query user --label rating --score s_new", "rating is missing, .*'s_new'. Did you mean 'Rating'?"),
+        ("--query user --label RATING --score s_new", "RATING is missing, .*'s_new'. Did you mean 'Rating'?"),
         ("--query usr --label Rating --score s_nwe", "usr, s_nwe are missing, .* Did you mean 'user' or 's_new'?"),
         ("--query user --label Rating --score s_new --document item", "item is missing, .*'s_new'."),
         ("--query user --label s_new --score s_new", "label and score must be columns of their own; got 's_new'"),

@@ -217,7 +217,8 @@ def test_many_systems_and_queries_that_were_not_compared():
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_definition_in_words_and_the_versions():
+def test_the_definition_in_words_and_the_versions(monkeypatch):
+    monkeypatch.setattr("ndcg_ml._versions._LIBRARIES", ("numpy", "no-such-library"))
     result = evaluate(Y, A, flavor="lightgbm", k=3)
     page = Page(result.to_html())
     formula, *lines = result.flavor.describe().split("\n")
@@ -228,7 +229,7 @@ def test_the_definition_in_words_and_the_versions():
     assert "In words for k = 3, the first cut-off" in several
     assert "D(r) = 0 for r > 3" in several
     assert f"numpy {version('numpy')}" in page.text
-    assert "not installed" not in page.text
+    assert "no-such-library" not in page.text
     assert str(Path.cwd()) not in page.text
 
 
@@ -239,6 +240,7 @@ def test_what_the_caller_adds():
     assert page.words.count("A & B") == 2  # the title and the heading
     assert "evaluate(y, s) < 1" in page.words
     assert "2026-05-01" in page.text
+    assert "half of a pair ?" in Page(evaluate(Y, A).to_html(title="half of a pair \udcff")).words
     assert "May" in Page(evaluate(Y, A).to_html(date="in May")).text
 
 
@@ -246,7 +248,13 @@ def test_the_same_result_gives_the_same_page():
     result = evaluate(Y, A, k=3, by=["a", "b", "a", "b", "a"])
     first = result.to_html()
     before = dict(matplotlib.rcParams)
-    changed = {"axes.facecolor": "red", "lines.linewidth": 9, "font.size": 30, "svg.fonttype": "path"}
+    changed = {
+        "axes.facecolor": "red",
+        "lines.linewidth": 9,
+        "font.size": 30,
+        "svg.fonttype": "path",
+        "xtick.labelsize": 3,
+    }
     with matplotlib.rc_context(changed):
         state = dict(matplotlib.rcParams)
         assert result.to_html() == first
