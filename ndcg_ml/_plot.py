@@ -119,10 +119,10 @@ def _legend(axes: Axes, **where: Any) -> None:
         text.set_parse_math(False)
 
 
-def _named_rows(axes: Axes, names: Sequence[str]) -> None:
-    """One row per name, the first at the top."""
+def _named_rows(axes: Axes, names: Sequence[str], below: float = 0.0) -> None:
+    """One row per name, the first at the top, and room for so many rows below the last."""
     axes.set_yticks(range(len(names)), names, parse_math=False)
-    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_ylim(len(names) - 0.4 + below, -0.6)
     axes.grid(visible=False, axis="y")
 
 
@@ -531,8 +531,7 @@ def _forest(
             face = colour if filled else "none"
             values = [rows[i].value for i in at]
             axes.plot(values, at, "o", markersize=8, color=colour, markerfacecolor=face, label=label)
-    _named_rows(axes, [*(row.name for row in rows), ""])  # the empty one is for the legend
-    axes.set_yticks(range(len(rows)))
+    _named_rows(axes, [row.name for row in rows], below=1.0)  # for the legend
     low, high = axes.get_xlim()
     axes.set_xlim(max(low, most[0]), min(high, most[1]))
     _legend(axes, loc="lower right")
