@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml import _html
 from ndcg_ml._checks import whole_number
-from ndcg_ml._counted import cutoffs_of
+from ndcg_ml._counted import by_cutoff, cutoffs_of
 from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._means import SAME, Method, Seed, as_confidence, generator, how_many
 from ndcg_ml._shown import shown, shown_text
@@ -210,7 +210,8 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
     require()
     at = at_cutoff(comparison.flavor.k)
     values = _Section("Values")
-    rows = [[shown_text(name), about.number(value)] for name, value in _systems(comparison)]
+    systems = zip(comparison.names, comparison.values, strict=True)
+    rows = [[shown_text(name), about.number(value)] for name, value in systems]
     values.table(["system", f"NDCG{at}"], rows)
     n_left_out = len(comparison.not_compared)
     values.say(
@@ -250,11 +251,11 @@ def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: t
     extra = evaluation._extra_columns()
     intervals: dict[int | None, Interval] = {}
     try:
-        intervals = _by_k(evaluation, evaluation.interval(*how))
+        intervals = by_cutoff(evaluation, evaluation.interval(*how))
         said = f"Intervals: {intervals[ks[0]].how_text()}."
     except ValueError as error:
         said = f"There is no interval: {error}"
-    values, empties = _by_k(evaluation, evaluation.value), _by_k(evaluation, evaluation.n_empty)
+    values, empties = by_cutoff(evaluation, evaluation.value), by_cutoff(evaluation, evaluation.n_empty)
     rows = []
     for k in ks:
         limits = "-"
@@ -288,8 +289,9 @@ def _largest_losses(section: _Section, evaluation: Evaluation[Any], about: About
     elif listed.size:
         some = ""
         if listed.size < losing.size:
+            largest = "largest is" if listed.size == 1 else f"{listed.size} largest are"
             part = lost[listed].sum() / lost[losing].sum()
-            some = f" Listed are the largest losses, {listed.size} of them, which are {part:.0%} of all that is lost."
+            some = f" The {largest} listed: {part:.0%} of all that is lost."
         of = _counted(evaluation.n_queries, "query", "queries")
         section.say(f"{losing.size} of {of} {'loses' if losing.size == 1 else 'lose'} {name} against the ideal.{some}")
         weighted = bool((table.weight != table.weight[0]).any())
@@ -338,19 +340,11 @@ def _largest_moves(section: _Section, comparison: Comparison, about: About) -> N
         section.say(f"These are the first {_MOST_PAIRS} of {len(comparison.pairs)} pairs.")
 
 
-def _by_k(evaluation: Evaluation[Any], what: Any) -> dict[int | None, Any]:
-    return what if isinstance(what, dict) else {cutoffs_of(evaluation)[0]: what}
-
-
 def _limited(section: _Section, cells: list[list[str]], most: int, what: str) -> None:
     head, *rows = cells
     section.table(head, [[shown_text(row[0]), *row[1:]] for row in rows[:most]])
     if len(rows) > most:
         section.say(f"The first {most} of {len(rows)} {what}.")
-
-
-def _systems(comparison: Comparison) -> list[tuple[str, float]]:
-    return list(zip(comparison.names, comparison.values, strict=True))
 
 
 def _id(ids: NDArray[Any], at: int) -> str:
