@@ -201,23 +201,29 @@ def test_the_page_offers_every_switch_and_every_word_of_it() -> None:
 
 # -- the page in a browser --------------------------------------------------------------------------------------------
 
-# A worker that answers with the bridge here, as Pyodide answers with it there.
-STUB = """
-window.Worker = class {
+# In place of the explorer's worker (the theme's search has one, too): one that answers with the bridge here, as Pyodide
+# answers with it there; and one that fails.
+INSTEAD = """
+((Real, Other) => {
+  window.Worker = function (url, options) {
+    return String(url).endsWith("/explorer/worker.js") ? new Other() : new Real(url, options);
+  };
+})(window.Worker, class {
+  terminate() {}
   postMessage(data) {
     const send = (reply) => this.onmessage({data: reply});
+    %s
+  }
+});
+"""
+STUB = (
+    INSTEAD
+    % """
     if (data.start) setTimeout(() => { window.started = data; send({stage: "NumPy"}); send({ready: true}); });
     else window.python(data.request).then((answer) => send({id: data.id, answer}));
-  }
-  terminate() {}
-};
 """
-BROKEN = """
-window.Worker = class {
-  postMessage() { setTimeout(() => this.onmessage({data: {failed: "no way to the network"}})); }
-  terminate() {}
-};
-"""
+)
+BROKEN = INSTEAD % 'setTimeout(() => send({failed: "no way to the network"}));'
 
 
 class Page:
