@@ -135,7 +135,7 @@ def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) ->
 def in_tie_order(groups: Groups, flavor: Flavor, gains: FloatArray, doc_id: IntArray | None) -> Groups:
     """The layout with rows arranged so that, where ties are not averaged, tied rows rank in the order they stand."""
     if flavor.ties == "last":
-        return groups.arranged(-np.arange(groups.n_rows))
+        return groups.reversed()
     if flavor.ties == "best":
         return groups.arranged(-gains)
     if flavor.ties == "worst":
