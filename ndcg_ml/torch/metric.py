@@ -319,8 +319,10 @@ compute_with_cache
     def _add(self, sums: Sums) -> None:
         for name, more in sums._asdict().items():
             state = getattr(self, name)
-            # Out of place, and restored to their dtype: a cast of the module around must not narrow the sums.
-            setattr(self, name, state.to(more.dtype) + more.to(state.device))
+            if state.dtype != more.dtype or state.device != more.device:
+                # Restored to their dtype: a cast of the module around must not narrow the sums.
+                state, more = state.to(more.dtype), more.to(state.device)
+            setattr(self, name, state + more)  # out of place
 
     def _keep(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Keep the rows, refusing at once what can be seen to be wrong with them."""
