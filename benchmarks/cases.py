@@ -142,6 +142,8 @@ def torch_cpu(scale: float) -> Iterator[Result]:
                 peers.ours_in_torch(work, "sklearn", 10, "metric"),
                 peers.ours_by_ids(work, "sklearn", 10),
                 peers.ours_in_torch(work, "sklearn", 10, "function"),
+                peers.ours_in_torch(work, "sklearn", 10, "metric", "compiled"),
+                peers.ours_in_torch(work, "sklearn", 10, "function", "compiled"),
                 peers.ours_in_torch(work, "sklearn", 10, "kernel for devices"),
                 *([peers.torchmetrics(work, 10)] if work.sizes.size < 100_000 else []),
             ],
@@ -150,7 +152,11 @@ def torch_cpu(scale: float) -> Iterator[Result]:
     work = workloads.ragged(scale)
     yield compare(
         f"torch on the CPU beside torchmetrics, k=10; {work.name}",
-        [peers.ours_in_torch(work, "sklearn", 10, "function"), peers.torchmetrics(work, 10)],
+        [
+            peers.ours_in_torch(work, "sklearn", 10, "function", "compiled"),
+            peers.torchmetrics(work, 10),
+            peers.ours_in_torch(work, "sklearn", 10, "function"),
+        ],
         target=80.0,
     )
 
@@ -162,9 +168,11 @@ def validation_epoch(scale: float) -> Iterator[Result]:
     yield compare(
         f"validation epoch, network of 136, 128, 64, 1, batches of 100 queries, k=10; {work.name}",
         [
-            epoch.contender("epoch with ndcg_ml.torch.NDCG", "ours", 10),
+            epoch.contender("epoch with ndcg_ml.torch.NDCG, compiled kernel", "ours", 10, kernel="compiled"),
             epoch.contender("epoch without a metric", None, 10),
-            epoch.contender("NDCG by itself: its ratio is its share", "ours", 10, scored=True),
+            epoch.contender("epoch with ndcg_ml.torch.NDCG, NumPy kernel", "ours", 10),
+            epoch.contender("NDCG by itself, compiled kernel", "ours", 10, scored=True, kernel="compiled"),
+            epoch.contender("NDCG by itself, NumPy kernel", "ours", 10, scored=True),
             epoch.contender("epoch with torchmetrics RetrievalNormalizedDCG", "theirs", 10),
             epoch.contender("RetrievalNormalizedDCG by itself", "theirs", 10, scored=True),
         ],
