@@ -25,6 +25,8 @@ from ndcg_ml.result import Evaluation, at_cutoff
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["Comparison", "Difference", "compare", "holm"]
 
@@ -306,6 +308,60 @@ class Comparison:
                 r"\end{table}",
                 "",
             ]
+        )
+
+    def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
+        """Draw the differences with matplotlib: of two systems query by query, of more the interval of each pair.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default None
+            Where to draw. None: new axes in a new figure of pyplot.
+
+        Returns
+        -------
+        tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
+            Show it with ``plt.show()``, save it with ``fig.savefig``.
+
+        Raises
+        ------
+        ImportError
+            Matplotlib is not installed.
+        TypeError
+            `ax` is something else.
+
+        Notes
+        -----
+        Of two systems: the difference in every query, the largest loss first; dashed, the difference of the two values
+        (which under weights or a micro average is not the plain mean of the queries'), with its interval as a band. Of
+        more: filled, the pairs whose difference is ``significant``; of more than 30 pairs those with the smallest p.
+        What lies far beyond the rest does not set the axis: a query is then drawn at the edge, and the legend says so;
+        among pairs, the axis is logarithmic beyond a number that its label says.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> y_true = rng.integers(0, 3, (60, 10))
+        >>> good, better = (y_true + rng.normal(0, noise, y_true.shape) for noise in (2.0, 1.0))
+        >>> fig, ax = compare(good, better, y_true=y_true, k=5, seed=0).plot()  # doctest: +SKIP
+        """
+        from ndcg_ml import _plot
+
+        return _plot.compared(self, ax)
+
+    def _repr_html_(self) -> str:
+        from ndcg_ml import _html
+
+        values = [[name, f"{value:.6f}"] for name, value in zip(self.names, self.values, strict=True)]
+        head, *rows = self._cells(4)
+        marked = [at for at, pair in enumerate(self.pairs) if pair.significant]
+        level = 1 - self.pairs[0].interval.confidence
+        words = [f"Marked: p of at most {level:g}{' (Holm)' * (len(self.pairs) > 1)}."] if marked else []
+        return _html.block(
+            _html.table(["system", f"NDCG{at_cutoff(self.flavor.k)}"], values),
+            _html.table(head, rows, left=2, marked=marked),
+            *map(_html.paragraph, [*words, self.caption()]),
         )
 
     def __str__(self) -> str:

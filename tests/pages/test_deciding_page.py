@@ -14,10 +14,12 @@ PAGE = ROOT / "docs" / "deciding.md"
 
 def test_the_code_runs(capsys, monkeypatch):
     pytest.importorskip("pandas")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
     monkeypatch.chdir(ROOT)
     page = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 7
     scope: dict[str, object] = {}
     printed = []
     for block in blocks:
@@ -26,11 +28,12 @@ def test_the_code_runs(capsys, monkeypatch):
     assert blocks[0].count("\n") <= 12
     [shown] = re.findall(r"<!-- printed -->\n```\n(.*?)\n```", page, flags=re.DOTALL)
     assert printed[0] == shown
+    plt.close("all")
     assert printed[1] == "904 queries to see a difference of 0.01"
-    assert printed[2] == "0.5"
-    assert printed[3].count("BCa bootstrap") == 2
-    assert printed[4].startswith("slice ")
-    assert "t interval; 14 queries" in printed[4]
+    assert printed[3] == "0.5"
+    assert printed[4].count("BCa bootstrap") == 6
+    assert printed[6].startswith("slice ")
+    assert "t interval; 14 queries" in printed[6]
 
 
 def test_the_verdict_is_that_of_the_table():
