@@ -7,7 +7,9 @@ where that is so the note says it.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -40,6 +42,18 @@ def ours_prepared(
     prepared = prepare(work.labels, group=work.sizes, flavor=flavor, k=k, threads=threads, kernel=kernel)
     name = f"ndcg_ml.prepare, {_kernel_name(kernel, threads)}"
     return Contender(name, lambda: prepared(work.scores), within)
+
+
+def ours_without_a_pause(work: Workload, flavor: str, k: int | None, threads: int) -> Contender:
+    """Forty calls, of one thread each, in so many threads."""
+    prepared = prepare(work.labels, group=work.sizes, flavor=flavor, k=k, threads=1, kernel="compiled")
+
+    def call() -> float:
+        with ThreadPoolExecutor(threads) as pool:
+            *_, last = pool.map(prepared, [work.scores] * 40)
+        return float(last)
+
+    return Contender(f"40 calls, compiled kernel, in {threads} thread{'s' * (threads > 1)}", call, 0.0)
 
 
 def _kernel_name(kernel: str, threads: int | None = None) -> str:
@@ -129,9 +143,19 @@ class Epoch:
             self.scores = torch.cat([self.model(self.features[rows]) for rows in self.batches])
 
     def contender(
-        self, name: str, metric: str | None, k: int, *, scored: bool = False, kernel: str = "numpy"
+        self,
+        name: str,
+        metric: str | None,
+        k: int,
+        *,
+        scored: bool = False,
+        kernel: str = "numpy",
+        pause_s: float = 0.0,
     ) -> Contender:
-        """The epoch with a metric (of either library) or none; or, of `scored` rows, the metric alone."""
+        """The epoch with a metric (of either library) or none; or, of `scored` rows, the metric alone.
+
+        With a pause, in an empty loop, before each batch.
+        """
         import torch
         from torchmetrics.retrieval import RetrievalNormalizedDCG
 
@@ -143,6 +167,9 @@ class Epoch:
             held = found and found()
             seen = 0.0
             for rows in self.batches:
+                until = time.perf_counter() + pause_s
+                while pause_s and time.perf_counter() < until:
+                    pass
                 scores = self.scores[rows] if scored else self.model(self.features[rows])
                 if held is None:
                     seen += float(scores[0])
