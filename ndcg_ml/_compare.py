@@ -24,6 +24,9 @@ from ndcg_ml.queries import Weights
 from ndcg_ml.result import Evaluation, at_cutoff
 
 if TYPE_CHECKING:
+    import datetime
+    import os
+
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -309,6 +312,63 @@ class Comparison:
                 "",
             ]
         )
+
+    @underflow_is_zero
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        command: str | None = None,
+        date: str | datetime.date | None = None,
+        queries: int = 20,
+        digits: int = 4,
+    ) -> str:
+        """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
+
+        It has the values, the differences with intervals and tests, the drawing of ``plot``, the queries that moved
+        most, the definition in words, and the versions of Python and of the libraries.
+
+        Parameters
+        ----------
+        path : path, default None
+            The file to write, in the place of any older one; None writes none.
+        title : str, default None
+            The heading. None: the names of two systems, or the number of more.
+        command : str, default None
+            What made the result, such as a call or a command line, which the page then shows.
+        date : date or str, default None
+            Shown as it is. None: no date, so that the same result gives the same page.
+        queries : int, default 20
+            How many queries are listed of each pair of systems, of those that one wins and of those that it loses; at
+            most six pairs are listed, the first ones.
+        digits : int, default 4
+            Decimals in the tables.
+
+        Returns
+        -------
+        str
+            The page.
+
+        Raises
+        ------
+        ImportError
+            Jinja2 or Matplotlib is not installed: ``pip install 'ndcg_ml[report]'``.
+        TypeError, ValueError
+            An argument is not as above.
+        OSError
+            The file cannot be written. What was there before is still there.
+
+        Examples
+        --------
+        >>> scores = [[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]], [[3.0, 1.0, 2.0], [2.0, 3.0, 1.0]]
+        >>> both = compare(*scores, y_true=[[3, 0, 1], [0, 1, 0]], names=["old", "new"])
+        >>> page = both.to_html("report.html")  # doctest: +SKIP
+        """
+        from ndcg_ml import _report
+
+        about = _report.About(title=title, command=command, date=date, queries=queries, digits=digits)
+        return _report.of_comparison(self, path, about)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the differences with matplotlib: of two systems query by query, of more the interval of each pair.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
-from ndcg_ml._gains import Graded, top_gain
+from ndcg_ml._gains import Graded, all_whole, top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.groups import Block, Groups, IntArray
 
@@ -135,7 +135,7 @@ def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) ->
 def in_tie_order(groups: Groups, flavor: Flavor, gains: FloatArray, doc_id: IntArray | None) -> Groups:
     """The layout with rows arranged so that, where ties are not averaged, tied rows rank in the order they stand."""
     if flavor.ties == "last":
-        return groups.arranged(-np.arange(groups.n_rows))
+        return groups.reversed()
     if flavor.ties == "best":
         return groups.arranged(-gains)
     if flavor.ties == "worst":
@@ -181,7 +181,7 @@ def _sort(scores: Scores, gains: FloatArray, average: bool, whole: bool) -> Floa
     return at_rank
 
 
-def _stable_order(keys: Scores) -> tuple[NDArray[np.int64], Scores]:
+def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
     """Flat slots in ascending order of the keys, equal keys in the order of the slots; and the keys in that order.
 
     Sorting one integer, the bits of the key in float32 above the number of the slot, takes half the time of argsort
@@ -199,13 +199,14 @@ def _stable_order(keys: Scores) -> tuple[NDArray[np.int64], Scores]:
     packed &= 0xFFFFFFFF
     first = np.arange(0, keys.size, width)[:, None]
     packed += first
-    ordered = keys.reshape(-1).take(packed)
+    order = packed.astype(np.intp, copy=False)  # an index has 32 bits in WebAssembly
+    ordered = keys.reshape(-1).take(order)
     wrong = ordered[:, 1:] < ordered[:, :-1]
     if wrong.any():
         rows = np.flatnonzero(wrong.any(axis=1))
-        packed[rows] = np.argsort(keys[rows], axis=1, kind="stable") + first[rows]
-        ordered[rows] = keys.reshape(-1).take(packed[rows])
-    return packed, ordered
+        order[rows] = np.argsort(keys[rows], axis=1, kind="stable") + first[rows]
+        ordered[rows] = keys.reshape(-1).take(order[rows])
+    return order, ordered
 
 
 def _select(
@@ -334,7 +335,8 @@ def _means(values: FloatArray, starts: NDArray[np.int64], lengths: NDArray[np.in
 
 def add_exactly(gains: FloatArray) -> bool:
     """Whether these are whole numbers whose sum no float64 rounds."""
-    return bool(np.abs(gains).max(initial=0.0) * gains.size < 2.0**53 and (gains == np.rint(gains)).all())
+    largest = max(-gains.min(initial=0.0), gains.max(initial=0.0))
+    return bool(largest * gains.size < 2.0**53 and all_whole(gains))
 
 
 def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> IntArray:

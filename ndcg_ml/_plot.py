@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._counted import counted, cutoffs_of, means_of
+from ndcg_ml._counted import by_cutoff, counted, cutoffs_of, means_of
 from ndcg_ml._flavor_text import at_cutoff, empty_in_words
 from ndcg_ml._means import SAME, Interval, spread_of
 
@@ -159,7 +159,7 @@ def queries(evaluation: Evaluation[Any], ax: object) -> Drawing:
     figure, axes = _axes(ax, "Evaluation.plot")
     finite = np.concatenate([curve.ndcg[np.isfinite(curve.ndcg)] for curve in curves])
     top, bottom = _reach(finite[finite > 0], 1.0), -_reach(finite[finite < 0]) if (finite < 0).any() else 0.0
-    values = _by_k(evaluation, evaluation.value)
+    values = by_cutoff(evaluation, evaluation.value)
     for curve, (colour, dashes) in zip(curves, _CURVES, strict=False):
         heights, edges = curve.steps()
         axes.stairs(
@@ -243,7 +243,7 @@ def cutoffs(evaluation: Evaluation[Any], ax: object) -> Drawing:
         There is no value at any cut-off.
     """
     ks = sorted(cutoffs_of(evaluation), key=lambda k: (k is None, k))
-    by_k = _by_k(evaluation, evaluation.value)
+    by_k = by_cutoff(evaluation, evaluation.value)
     values = np.array([by_k[k] for k in ks])
     if not np.isfinite(values).any():
         raise ValueError(
@@ -297,10 +297,6 @@ def _n_queries(n: int) -> str:
     return f"{n} quer{'y' if n == 1 else 'ies'}"
 
 
-def _by_k(evaluation: Evaluation[Any], what: Any) -> dict[int | None, Any]:
-    return what if isinstance(what, dict) else {cutoffs_of(evaluation)[0]: what}
-
-
 def _definition(evaluation: Evaluation[Any]) -> str:
     several = isinstance(evaluation.k, tuple)
     return evaluation.flavor.replace(k=None).short_text if several else evaluation.flavor.short_text
@@ -308,7 +304,7 @@ def _definition(evaluation: Evaluation[Any]) -> str:
 
 def _counts(evaluation: Evaluation[Any]) -> str:
     """How many queries there are, how many are empty, and what becomes of these."""
-    n_empty = sorted(set(_by_k(evaluation, evaluation.n_empty).values()))
+    n_empty = sorted(set(by_cutoff(evaluation, evaluation.n_empty).values()))
     weightless = int((evaluation.per_query.weight == 0).sum())
     flavor = evaluation.flavor
     fate = "adds nothing to the sums" if flavor.aggregate == "micro" else empty_in_words(flavor)

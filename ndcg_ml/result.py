@@ -17,6 +17,9 @@ from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
+    import datetime
+    import os
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -269,6 +272,71 @@ class Evaluation(Generic[V]):
                 assert isinstance(self.k, tuple)
                 columns.update({f"{name}{at_cutoff(k)}": table[:, i] for i, k in enumerate(self.k)})
         return made(self.frame_library, columns)
+
+    @underflow_is_zero
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        command: str | None = None,
+        date: str | datetime.date | None = None,
+        queries: int = 20,
+        digits: int = 4,
+        confidence: float = 0.95,
+        method: Method = "bca",
+        n_resamples: int = 9999,
+        seed: Seed = 0,
+    ) -> str:
+        """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
+
+        It has the values with their intervals, the drawings of ``plot``, the queries that lose most, the slices of
+        `by`, the definition in words, and the versions of Python and of the libraries.
+
+        Parameters
+        ----------
+        path : path, default None
+            The file to write, in the place of any older one; None writes none.
+        title : str, default None
+            The heading. None: the number of queries, and the cut-off.
+        command : str, default None
+            What made the result, such as a call or a command line, which the page then shows.
+        date : date or str, default None
+            Shown as it is. None: no date, so that the same result gives the same page.
+        queries : int, default 20
+            How many queries are listed: those whose DCG is furthest below their ideal, at the first cut-off.
+        digits : int, default 4
+            Decimals in the tables.
+        confidence, method, n_resamples, seed
+            As for ``interval``; but `seed` is 0, so that the same result gives the same page. Of a million queries a
+            bootstrap takes minutes, and "t" no time.
+
+        Returns
+        -------
+        str
+            The page.
+
+        Raises
+        ------
+        ImportError
+            Jinja2 or Matplotlib is not installed: ``pip install 'ndcg_ml[report]'``.
+        TypeError, ValueError
+            An argument is not as above. Where the data have no interval, or nothing to draw, the page says so.
+        OSError
+            The file cannot be written. What was there before is still there.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate
+        >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
+        >>> page = result.to_html("report.html")  # doctest: +SKIP
+        """
+        from ndcg_ml import _report
+
+        about = _report.About(title=title, command=command, date=date, queries=queries, digits=digits)
+        return _report.of_evaluation(
+            self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
+        )
 
     @underflow_is_zero
     def plot(self, kind: Literal["queries", "cutoffs"] = "queries", ax: Axes | None = None) -> tuple[Figure, Axes]:

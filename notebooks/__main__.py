@@ -56,7 +56,7 @@ def executed(path: Path) -> dict[str, Any]:
     Raises
     ------
     RuntimeError
-        A cell wrote to stderr: a warning, or a plot without a title.
+        A cell warns, or a plot has no title.
     nbclient.exceptions.CellExecutionError
         A cell raised.
     """
@@ -81,7 +81,9 @@ def executed(path: Path) -> dict[str, Any]:
         cell.execution_count = count
         for output in cell.outputs:
             if output.get("name") == "stderr":
-                raise RuntimeError(f"{path.name}, cell {cell.id} wrote to stderr:\n{output.text}")
+                raise RuntimeError(f"{path.name}, cell {cell.id} warns:\n{output.text}")
+            if output.output_type == "error":  # of a picture; a cell that raises has stopped the run
+                raise RuntimeError(f"{path.name}, cell {cell.id} shows no picture: {output.evalue}")
             if "execution_count" in output:
                 output.execution_count = count
             if len(output.get("data", {})) > 1:  # beside a table or a picture, the repr of a large object
