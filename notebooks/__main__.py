@@ -46,7 +46,11 @@ def paths() -> list[Path]:
 
 def digest(notebook: dict[str, Any]) -> str:
     """Of the code cells; text may change without a run."""
-    code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    code = [
+        "".join(cell["source"])
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "code"
+    ]
     return hashlib.sha256("\0".join(code).encode()).hexdigest()
 
 
@@ -81,15 +85,27 @@ def executed(path: Path) -> dict[str, Any]:
         cell.execution_count = count
         for output in cell.outputs:
             if output.get("name") == "stderr":
-                raise RuntimeError(f"{path.name}, cell {cell.id} warns:\n{output.text}")
-            if output.output_type == "error":  # of a picture; a cell that raises has stopped the run
-                raise RuntimeError(f"{path.name}, cell {cell.id} shows no picture: {output.evalue}")
+                raise RuntimeError(
+                    f"{path.name}, cell {cell.id} warns:\n{output.text}"
+                )
+            if (
+                output.output_type == "error"
+            ):  # of a picture; a cell that raises has stopped the run
+                raise RuntimeError(
+                    f"{path.name}, cell {cell.id} shows no picture: {output.evalue}"
+                )
             if "execution_count" in output:
                 output.execution_count = count
-            if len(output.get("data", {})) > 1:  # beside a table or a picture, the repr of a large object
+            if (
+                len(output.get("data", {})) > 1
+            ):  # beside a table or a picture, the repr of a large object
                 output.data.pop("text/plain", None)
     notebook.metadata = {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "kernelspec": {
+            "display_name": "Python 3",
+            "language": "python",
+            "name": "python3",
+        },
         "language_info": {"name": "python"},
         DIGEST: digest(notebook),
     }
@@ -103,10 +119,16 @@ def shown(notebook: dict[str, Any]) -> list[tuple[str, str, str]]:
     for cell in notebook["cells"]:
         for output in cell.get("outputs", ()):
             if output["output_type"] == "stream":
-                found.append((cell["id"], output["name"], "".join(output["text"])))
+                found.append(
+                    (cell["id"], output["name"], "".join(output["text"]))
+                )
             for kind, text in output.get("data", {}).items():
                 picture = kind.startswith("image/")
-                said = output["metadata"].get(kind, {}).get("alt", "") if picture else "".join(text)
+                said = (
+                    output["metadata"].get(kind, {}).get("alt", "")
+                    if picture
+                    else "".join(text)
+                )
                 found.append((cell["id"], kind, said))
     return found
 
@@ -120,7 +142,9 @@ def differences(recorded: dict[str, Any], run: dict[str, Any]) -> list[str]:
     """Where two runs of a notebook show other things: other words, or numbers that are not close."""
     one, two = shown(recorded), shown(run)
     if [each[:2] for each in one] != [each[:2] for each in two]:
-        return [f"the cells show {[each[:2] for each in one]}, then {[each[:2] for each in two]}"]
+        return [
+            f"the cells show {[each[:2] for each in one]}, then {[each[:2] for each in two]}"
+        ]
     return [
         f"{cell}, {kind}: {before!r}, then {after!r}"
         for (cell, kind, before), (*_, after) in zip(one, two, strict=True)
@@ -130,21 +154,43 @@ def differences(recorded: dict[str, Any], run: dict[str, Any]) -> list[str]:
 
 def _alike(one: str, two: str) -> bool:
     words = [re.sub(r"\s+", " ", _NUMBER.sub("#", text)) for text in (one, two)]
-    numbers = [[float(number) for number in _NUMBER.findall(text)] for text in (one, two)]
+    numbers = [
+        [float(number) for number in _NUMBER.findall(text)]
+        for text in (one, two)
+    ]
     return words[0] == words[1] and all(
-        math.isclose(a, b, rel_tol=_CLOSE, abs_tol=_CLOSE) for a, b in zip(*numbers, strict=True)
+        math.isclose(a, b, rel_tol=_CLOSE, abs_tol=_CLOSE)
+        for a, b in zip(*numbers, strict=True)
     )
 
 
 def main() -> None:
     """Run and record, or compare."""
-    parser = argparse.ArgumentParser(prog="python -m notebooks", description="Run notebooks and record their outputs.")
-    parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="which ones, such as 02; all if none is given")
-    parser.add_argument("--check", action="store_true", help="compare with what is recorded, and write nothing")
+    parser = argparse.ArgumentParser(
+        prog="python -m notebooks",
+        description="Run notebooks and record their outputs.",
+    )
+    parser.add_argument(
+        "numbers",
+        nargs="*",
+        metavar="NUMBER",
+        help="which ones, such as 02; all if none is given",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="compare with what is recorded, and write nothing",
+    )
     asked = parser.parse_args()
-    unknown = [number for number in asked.numbers if not any(path.name.startswith(number) for path in paths())]
+    unknown = [
+        number
+        for number in asked.numbers
+        if not any(path.name.startswith(number) for path in paths())
+    ]
     if unknown:
-        parser.error(f"there is no notebook {unknown[0]}; there are {', '.join(path.name[:2] for path in paths())}")
+        parser.error(
+            f"there is no notebook {unknown[0]}; there are {', '.join(path.name[:2] for path in paths())}"
+        )
     changed = False
     for path in paths():
         if asked.numbers and not path.name.startswith(tuple(asked.numbers)):
@@ -154,9 +200,16 @@ def main() -> None:
         found = differences(json.loads(path.read_text(encoding="utf-8")), run)
         changed |= bool(found)
         if not asked.check:
-            path.write_text(json.dumps(run, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            path.write_text(
+                json.dumps(run, indent=1, ensure_ascii=False) + "\n",
+                encoding="utf-8",
+            )
         size = f"{path.stat().st_size / 1000:.0f} kB"
-        print(f"{path.name}: {time.perf_counter() - began:.0f} s, {size}, {len(found)} differences", *found, sep="\n  ")
+        print(
+            f"{path.name}: {time.perf_counter() - began:.0f} s, {size}, {len(found)} differences",
+            *found,
+            sep="\n  ",
+        )
     if asked.check and changed:
         raise SystemExit(1)
 
