@@ -173,19 +173,22 @@ def elsewhere(calls):
     return pickle.loads(done.stdout)
 
 
-@pytest.mark.parametrize("flavor", FLAVORS, ids=str)
-def test_prepared_objects_and_flavors_in_a_fresh_process(data, flavor):
+def test_prepared_objects_and_flavors_in_a_fresh_process(data):
     labels, sizes, scores = data
     qid = np.array([f"q{i}" for i in np.repeat(np.arange(sizes.size), sizes)])
-    objects = [
-        prepare(labels, group=sizes, flavor=flavor, k=(1, None)),
-        prepare(labels, qid=qid, flavor=flavor),
-        prepare(labels, qid=qid[::-1], flavor=flavor, retrieved=labels < 4, query_weight=np.arange(len(set(qid))) + 1),
-    ]
-    assert all(isinstance(each, Prepared) for each in objects)
-    calls = [(each, (scores[0],), {}) for each in objects]
-    got = elsewhere([*calls, (str, (flavor,), {}), (flavor.__eq__, (Flavor.parse(str(flavor)),), {})])
-    assert got == [*(each(scores[0]) for each in objects), str(flavor), True]
+    weight = np.arange(len(set(qid))) + 1
+    calls, expected = [], []
+    for flavor in FLAVORS:
+        objects = [
+            prepare(labels, group=sizes, flavor=flavor, k=(1, None)),
+            prepare(labels, qid=qid, flavor=flavor),
+            prepare(labels, qid=qid[::-1], flavor=flavor, retrieved=labels < 4, query_weight=weight),
+        ]
+        assert all(isinstance(each, Prepared) for each in objects)
+        calls += [(each, (scores[0],), {}) for each in objects]
+        calls += [(str, (flavor,), {}), (flavor.__eq__, (Flavor.parse(str(flavor)),), {})]
+        expected += [*(each(scores[0]) for each in objects), str(flavor), True]
+    assert elsewhere(calls) == expected
 
 
 def test_a_pool_of_spawned_processes(data):

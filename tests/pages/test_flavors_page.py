@@ -281,6 +281,7 @@ def test_the_table_of_the_readme_is_up_to_date() -> None:
     assert parts()[1] == table()
 
 
+@pytest.mark.long  # the quick line reproduces them in test_parity_golden.py
 def test_the_counts_are_those_of_the_recorded_values(parity_dir: Path) -> None:
     golden = recorded(parity_dir)
     if len(golden["cases"]) != KNOWN:
