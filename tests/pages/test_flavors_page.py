@@ -1,7 +1,7 @@
 """The pages that say which NDCG each library computes are those that the presets and the recorded values give.
 
-``python tests/pages/test_flavors_page.py --write`` writes docs/flavors.md, a page per preset in docs/flavors,
-docs/parity.json and the README's table again.
+``python tests/pages/test_flavors_page.py --write`` writes docs/flavors.md, a page per preset in docs/flavors, and
+docs/parity.json again.
 """
 
 from __future__ import annotations
@@ -26,14 +26,8 @@ from ndcg_ml import PRESETS, Flavor, explain_difference
 from ndcg_ml.presets import MIRRORS, Mirror
 
 ROOT = Path(__file__).parents[2]
-PAGE, COUNTS, README = ROOT / "docs" / "flavors.md", ROOT / "docs" / "parity.json", ROOT / "README.md"
+PAGE, COUNTS = ROOT / "docs" / "flavors.md", ROOT / "docs" / "parity.json"
 FOLDER = ROOT / "docs" / "flavors"
-BEGIN, END = "<!-- libraries: written by tests/pages/test_flavors_page.py --write -->\n", "<!-- end of libraries -->\n"
-
-IN_THE_README = (
-    *("sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval", "ir_measures", "gdeval", "ranx"),
-    *("rax", "tensorflow_ranking", "allrank", "ranklib", "mslr", "recbole", "recommenders_binary", "spark", "quepid"),
-)
 GAINS = {"linear": "y", "exponential": "2^y - 1", "binary": "1 if y > 0", "judged": "1 if judged"}
 DISCOUNTS = {"log2": "1 / log2(r + 1)", "ln": "1 / ln(r + 1)", "reciprocal": "1 / r", "jarvelin": "1, 1, 1 / log2(r)"}
 # What becomes of a case, and its column in the parity table.
@@ -233,15 +227,6 @@ def _counts(count: dict[str, int] | Counter[str]) -> str:
     return " | ".join(map(str, [*columns, sum(columns)]))
 
 
-def table() -> str:
-    """The short table of the README."""
-    lines = ["| library | preset | gain | discount | tied scores | nothing relevant |", "|---|---|---|---|---|---|"]
-    for name in IN_THE_README:
-        switches = (cell(PRESETS[name], switch) for switch in ("gain", "discount", "ties", "empty"))
-        lines.append(f"| {short_name(MIRRORS[name])} | `{name}` | {' | '.join(switches)} |")
-    return "\n".join(lines) + "\n"
-
-
 def outcomes(golden: dict[str, Any]) -> dict[str, dict[str, int]]:
     """What became of every recorded case, by library."""
     counts: dict[str, Counter[str]] = {library: Counter() for library, _ in VARIANTS}
@@ -251,12 +236,6 @@ def outcomes(golden: dict[str, Any]) -> dict[str, dict[str, int]]:
             COLUMN[outcome.kind] if not judged(outcome, declared(case, golden)) else "undeclared"
         ] += 1
     return {library: {kind: count[kind] for kind in KINDS} for library, count in counts.items()}
-
-
-def parts() -> tuple[str, str, str]:
-    before, rest = README.read_text(encoding="utf-8").split(BEGIN)
-    middle, after = rest.split(END)
-    return before, middle, after
 
 
 def counted() -> dict[str, dict[str, int]]:
@@ -275,10 +254,6 @@ def test_the_page_of_a_preset_is_up_to_date(name: str) -> None:
 
 def test_every_page_is_of_a_preset() -> None:
     assert {path.stem for path in FOLDER.glob("*.md")} == set(PRESETS)
-
-
-def test_the_table_of_the_readme_is_up_to_date() -> None:
-    assert parts()[1] == table()
 
 
 @pytest.mark.long  # the quick line reproduces them in test_parity_golden.py
@@ -300,5 +275,3 @@ if __name__ == "__main__" and "--write" in sys.argv:
         path.unlink()
     for preset in PRESETS:
         (FOLDER / f"{preset}.md").write_text(preset_page(preset, found), encoding="utf-8")
-    head, _, tail = parts()
-    README.write_text(head + BEGIN + table() + END + tail, encoding="utf-8")

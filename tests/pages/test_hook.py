@@ -1,4 +1,4 @@
-"""The first table of the README: one query, and what the libraries print for it.
+"""The first table of docs/claims.md: one query, and what the libraries print for it.
 
 The numbers come from the libraries that are installed, and are those that were recorded where they are not.
 ``python tests/pages/test_hook.py --write`` writes the table again.
@@ -22,7 +22,7 @@ from peers.test_parity_golden import recorded
 from ndcg_ml import evaluate_run
 
 ROOT = Path(__file__).parents[2]
-README, GOLDEN = ROOT / "README.md", ROOT / "tests" / "peers" / "golden"
+PAGE, GOLDEN = ROOT / "docs" / "claims.md", ROOT / "tests" / "peers" / "golden"
 BEGIN, END = "<!-- hook: written by tests/pages/test_hook.py --write -->\n", "<!-- end of hook -->\n"
 RUN: calls.Run = {"1": [("x", 2.0), ("a", 1.0)]}
 QRELS: calls.Qrels = {"1": {"a": 1, "b": 1, "c": 1}}
@@ -77,7 +77,7 @@ def table() -> str:
 
 
 def parts() -> tuple[str, str, str]:
-    before, rest = README.read_text(encoding="utf-8").split(BEGIN)
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
     middle, after = rest.split(END)
     return before, middle, after
 
@@ -106,7 +106,7 @@ def test_the_library_has_the_number_of_its_preset(preset: str, module: str, call
 def test_the_code_prints_these_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     code = re.findall(r"```python\n(.*?)```", parts()[2], flags=re.DOTALL)[0]
     assert len([line for line in code.splitlines() if line]) <= 5
-    exec(compile(code, "README.md", "exec"), {})
+    exec(compile(code, "claims.md", "exec"), {})
     printed = dict(line.split() for line in capsys.readouterr().out.splitlines())
     assert len(printed) == 5
     said = {preset: was_recorded(library, variant) for library, variant, preset, *_ in ROWS}
@@ -116,4 +116,4 @@ def test_the_code_prints_these_numbers(capsys: pytest.CaptureFixture[str]) -> No
 
 if __name__ == "__main__" and "--write" in sys.argv:
     head, _, tail = parts()
-    README.write_text(head + BEGIN + table() + END + tail, encoding="utf-8")
+    PAGE.write_text(head + BEGIN + table() + END + tail, encoding="utf-8")

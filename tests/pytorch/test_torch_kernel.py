@@ -447,7 +447,9 @@ def dispatched(function, *arguments):
         return function(*arguments)
 
 
-@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings(
+    "ignore::torch.jit.TracerWarning", "ignore:.*torch.jit:DeprecationWarning", "ignore:.*torch.jit:FutureWarning"
+)
 @pytest.mark.parametrize("case", [*PLAIN, *WATCHED])
 def test_plain_tensors_on_the_cpu_go_to_the_numpy_kernel_and_nothing_else(case, kernel, monkeypatch):
     calls = []
@@ -471,7 +473,9 @@ def test_plain_tensors_on_the_cpu_go_to_the_numpy_kernel_and_nothing_else(case, 
     assert set(calls) == (want if case != "compiled" else set())
 
 
-@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings(
+    "ignore::torch.jit.TracerWarning", "ignore:.*torch.jit:DeprecationWarning", "ignore:.*torch.jit:FutureWarning"
+)
 def test_a_number_worked_out_by_numpy_is_never_a_constant_of_a_trace():
     traced = torch.jit.trace(ndcg, (SCORES, LABELS), check_trace=False)
     assert traced(-SCORES, LABELS).item() == pytest.approx(ndcg(-SCORES, LABELS).item(), rel=1e-12)

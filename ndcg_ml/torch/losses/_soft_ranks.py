@@ -86,8 +86,12 @@ def fast_soft_ranks(scores: Tensor, valid: Tensor, temperature: float, step: Ste
 def _step(x: Tensor, step: Step) -> Tensor:
     if step == "logistic":
         return torch.sigmoid(x)
-    # clamp passes the gradient at its bound, so that tied documents have the slope 1/2 that both sides tend to.
-    return torch.where(x > 0, 1.0 - 0.5 * torch.exp(-x.clamp(min=0.0)), 0.5 * torch.exp(x.clamp(max=0.0)))
+    # Tied documents have the slope 1/2 that both sides tend to. `where` says which branch passes it on; `clamp` does so
+    # at its bound in PyTorch 2.13, and no longer in 2.15.
+    ahead = x > 0
+    return torch.where(
+        ahead, 1.0 - 0.5 * torch.exp(-torch.where(ahead, x, 0.0)), 0.5 * torch.exp(torch.where(ahead, 0.0, x))
+    )
 
 
 def _slope(x: Tensor, step: Step) -> Tensor:

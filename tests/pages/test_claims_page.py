@@ -1,0 +1,88 @@
+"""docs/claims.md is true: its code prints what it says, and its table is the demo's.
+
+``python tests/pages/test_claims_page.py --write`` writes the table again from docs/demo.json, which is what
+``ndcg-ml demo --json --picture docs/demo.png`` printed.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("click")
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from ndcg_ml import PRESETS
+from ndcg_ml.demo.comparison import WELL_KNOWN
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "claims.md"
+BEGIN, END = "<!-- table: written by tests/pages/test_claims_page.py --write -->\n", "<!-- end of table -->\n"
+
+
+def table() -> str:
+    """How far one metric name moves, from the demo's own output."""
+    values = json.loads((ROOT / "docs" / "demo.json").read_text())["presets"]
+    models = ["scikit-learn", "PyTorch", "LightGBM", "no model"]
+    heads = [*(f"{model} model" for model in models[:3]), models[3]]
+    lines = [
+        f"| definition of | gain | tied scores | empty query | {' | '.join(heads)} |",
+        "|---|---|---|---|--:|--:|--:|--:|",
+    ]
+    for name in WELL_KNOWN:
+        flavor = PRESETS[name]
+        gain = {"linear": "y", "exponential": "2^y - 1"}[str(flavor.gain)]
+        empty = flavor.empty if isinstance(flavor.empty, str) else f"{flavor.empty:g}"
+        row = " | ".join(f"{values[name][model]:.4f}" for model in models)
+        lines.append(f"| {name} | {gain} | {flavor.ties} | {empty} | {row} |")
+    spread = [[values[name][model] for name in WELL_KNOWN] for model in models]
+    lines.append(f"| **largest - smallest** | | | | {' | '.join(f'**{max(v) - min(v):.4f}**' for v in spread)} |")
+    note = '"No model" gives every document the same score, so that the tie rule alone decides.\n'
+    return "\n".join(lines) + "\n\n" + note
+
+
+def parts() -> tuple[str, str, str]:
+    text = PAGE.read_text()
+    before, rest = text.split(BEGIN)
+    middle, after = rest.split(END)
+    return before, middle, after
+
+
+def test_the_table_is_what_the_demo_printed():
+    assert parts()[1] == table()
+
+
+def test_the_spread_is_the_rule_for_empty_queries():
+    demo = json.loads((ROOT / "docs" / "demo.json").read_text())["presets"]
+    model = "LightGBM"
+    whole = [demo[name][model] for name in WELL_KNOWN]
+    with_zero = [demo[name][model] for name in WELL_KNOWN if PRESETS[name].empty == 0]
+    without = [demo[name][model] for name in WELL_KNOWN if PRESETS[name].empty != 0]
+    within = max(max(group) - min(group) for group in (with_zero, without))
+    assert within < 0.15 * (max(whole) - min(whole))
+    order = [sorted(demo[name], key=demo[name].__getitem__) for name in WELL_KNOWN]
+    assert all(each == order[0] for each in order)
+
+
+def test_the_code_prints_what_the_page_says(capsys):
+    text = PAGE.read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 3
+    printed = []
+    for block in blocks:
+        exec(compile(block, PAGE.name, "exec"), {})
+        printed.append(capsys.readouterr().out)
+    facts = printed[1].split()
+    assert facts == ["linear", "0.6697", "exponential", "0.659", "jarvelin", "1.0", "log2", "0.6309", "1.0"]
+    for fact in ("0.6697", "0.6590", "0.6309"):
+        assert fact in text
+    assert "0.7780: 1 match with a preset\n  lightgbm@10 " in printed[2]
+    assert printed[2].endswith("\ntrec_eval\n")
+
+
+if __name__ == "__main__" and "--write" in sys.argv:
+    head, _, tail = parts()
+    PAGE.write_text(head + BEGIN + table() + END + tail)
