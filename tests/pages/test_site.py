@@ -41,6 +41,9 @@ def test_every_public_name_of_an_adapter_is_in_the_reference(module):
     assert names == {name for name in documented() if name.rpartition(".")[0] == f"ndcg_ml.{module}"}
 
 
+takes_a_build = pytest.mark.long
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     pytest.importorskip("mkdocs", reason="the site is built with the extra [docs]")
@@ -64,6 +67,7 @@ def site(tmp_path_factory):
     return folder
 
 
+@takes_a_build
 def test_the_site_builds_without_a_warning(site):
     assert (site / "index.html").exists()
     text = (site / "llms.txt").read_text()
@@ -71,6 +75,7 @@ def test_the_site_builds_without_a_warning(site):
     assert (site / "losses" / "index.md").exists()  # each page as plain Markdown
 
 
+@takes_a_build
 def test_no_page_asks_another_host_for_anything(site):
     asked = re.compile(r"<(?:script|img|link)[^>]*\b(?:src|href)=\"?(https?:)?//(?!localhost)[^\">]*")
     for page in site.rglob("*.html"):
@@ -78,6 +83,7 @@ def test_no_page_asks_another_host_for_anything(site):
         assert not found, (page.relative_to(site), found[:3])
 
 
+@takes_a_build
 @pytest.mark.parametrize("width", [1280, 390], ids=["desktop", "phone"])
 def test_pages_fit_the_screen(site, width):
     playwright = pytest.importorskip("playwright.sync_api", reason="a browser is driven with the extra [docs]")
