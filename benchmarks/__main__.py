@@ -9,6 +9,7 @@ import platform
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 # Pools are sized when a library is first loaded, so this comes before everything else.
 os.environ.setdefault("OMP_NUM_THREADS", "2")
@@ -47,8 +48,9 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="size of the inputs, as a fraction of the full ones")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results", help="folder to write to")
     parser.add_argument("--name", default="speed", help="name of the two files, without their ending")
+    parser.add_argument("--keep", action="store_true", help="keep the other comparisons of the files that are there")
     arguments = parser.parse_args()
-    report = {
+    report: dict[str, Any] = {
         "date": date.today().isoformat(),
         "machine": {
             "processor": _processor(),
@@ -61,6 +63,12 @@ def main() -> None:
         "scale": arguments.scale,
         "results": {},
     }
+    path = arguments.out / f"{arguments.name}.json"
+    if arguments.keep:
+        before = json.loads(path.read_text())
+        if {**before, "results": {}, "date": ""} != {**report, "date": ""}:
+            parser.error(f"{path} is of another machine, scale or version of a library: its comparisons cannot be kept")
+        report["results"] = before["results"]
     for name in arguments.only:
         print(f"== {name}", flush=True)
         rows = report["results"][name] = []
@@ -73,7 +81,7 @@ def main() -> None:
                 flush=True,
             )
     arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / f"{arguments.name}.json").write_text(json.dumps(report, indent=1) + "\n")
+    path.write_text(json.dumps(report, indent=1) + "\n")
     (arguments.out / f"{arguments.name}.md").write_text(markdown(report))
 
 

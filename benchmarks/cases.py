@@ -59,6 +59,10 @@ def kernels(scale: float) -> Iterator[Result]:
             ],
             target=1.8,
         )
+    yield compare(
+        f"two threads without a pause, k=10; {work.name}",
+        [peers.ours_without_a_pause(work, "lightgbm", 10, threads) for threads in (2, 1)],
+    )
     untied = dataclasses.replace(
         peers.ours_prepared(work, "lightgbm", 10, 1, "compiled", None), note="untied, ties='first'"
     )
@@ -142,6 +146,8 @@ def torch_cpu(scale: float) -> Iterator[Result]:
                 peers.ours_in_torch(work, "sklearn", 10, "metric"),
                 peers.ours_by_ids(work, "sklearn", 10),
                 peers.ours_in_torch(work, "sklearn", 10, "function"),
+                peers.ours_in_torch(work, "sklearn", 10, "metric", "compiled"),
+                peers.ours_in_torch(work, "sklearn", 10, "function", "compiled"),
                 peers.ours_in_torch(work, "sklearn", 10, "kernel for devices"),
                 *([peers.torchmetrics(work, 10)] if work.sizes.size < 100_000 else []),
             ],
@@ -150,7 +156,11 @@ def torch_cpu(scale: float) -> Iterator[Result]:
     work = workloads.ragged(scale)
     yield compare(
         f"torch on the CPU beside torchmetrics, k=10; {work.name}",
-        [peers.ours_in_torch(work, "sklearn", 10, "function"), peers.torchmetrics(work, 10)],
+        [
+            peers.ours_in_torch(work, "sklearn", 10, "function", "compiled"),
+            peers.torchmetrics(work, 10),
+            peers.ours_in_torch(work, "sklearn", 10, "function"),
+        ],
         target=80.0,
     )
 
@@ -162,14 +172,24 @@ def validation_epoch(scale: float) -> Iterator[Result]:
     yield compare(
         f"validation epoch, network of 136, 128, 64, 1, batches of 100 queries, k=10; {work.name}",
         [
-            epoch.contender("epoch with ndcg_ml.torch.NDCG", "ours", 10),
+            epoch.contender("epoch with ndcg_ml.torch.NDCG, compiled kernel", "ours", 10, kernel="compiled"),
             epoch.contender("epoch without a metric", None, 10),
-            epoch.contender("NDCG by itself: its ratio is its share", "ours", 10, scored=True),
+            epoch.contender("epoch with ndcg_ml.torch.NDCG, NumPy kernel", "ours", 10),
+            epoch.contender("NDCG by itself, compiled kernel", "ours", 10, scored=True, kernel="compiled"),
+            epoch.contender("NDCG by itself, NumPy kernel", "ours", 10, scored=True),
             epoch.contender("epoch with torchmetrics RetrievalNormalizedDCG", "theirs", 10),
             epoch.contender("RetrievalNormalizedDCG by itself", "theirs", 10, scored=True),
         ],
         target=-1.05,
         budget_s=10.0,
+    )
+    yield compare(
+        f"the same updates of 100 queries, right after each other and after 5 ms of an empty loop; {work.name}",
+        [
+            epoch.contender("NDCG by itself, compiled kernel", "ours", 10, scored=True, kernel="compiled"),
+            epoch.contender("with the loops", "ours", 10, scored=True, kernel="compiled", pause_s=0.005),
+            epoch.contender("the loops alone", None, 10, scored=True, pause_s=0.005),
+        ],
     )
 
 

@@ -7,7 +7,9 @@ where that is so the note says it.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -42,8 +44,21 @@ def ours_prepared(
     return Contender(name, lambda: prepared(work.scores), within)
 
 
-def _kernel_name(kernel: str, threads: int) -> str:
-    return f"{'NumPy' if kernel == 'numpy' else kernel} kernel, {threads} thread{'s' * (threads > 1)}"
+def ours_without_a_pause(work: Workload, flavor: str, k: int | None, threads: int) -> Contender:
+    """Forty calls, of one thread each, in so many threads."""
+    prepared = prepare(work.labels, group=work.sizes, flavor=flavor, k=k, threads=1, kernel="compiled")
+
+    def call() -> float:
+        with ThreadPoolExecutor(threads) as pool:
+            *_, last = pool.map(prepared, [work.scores] * 40)
+        return float(last)
+
+    return Contender(f"40 calls, compiled kernel, in {threads} thread{'s' * (threads > 1)}", call, 0.0)
+
+
+def _kernel_name(kernel: str, threads: int | None = None) -> str:
+    name = f"{'NumPy' if kernel == 'numpy' else kernel} kernel"
+    return name if threads is None else f"{name}, {threads} thread{'s' * (threads > 1)}"
 
 
 def sklearn_dense(work: Workload, k: int | None, ignore_ties: bool = False) -> Contender:
@@ -73,7 +88,7 @@ def sklearn_loop(work: Workload, k: int | None) -> Contender:
     return Contender("sklearn.metrics.ndcg_score, loop over queries", call, 1e-9)
 
 
-def ours_in_torch(work: Workload, flavor: str, k: int | None, kernel: str) -> Contender:
+def ours_in_torch(work: Workload, flavor: str, k: int | None, what: str, kernel: str = "numpy") -> Contender:
     """CPU tensors, flat with one id per row: the metric, the function, or the torch kernel that serves devices."""
     import torch
 
@@ -84,20 +99,22 @@ def ours_in_torch(work: Workload, flavor: str, k: int | None, kernel: str) -> Co
 
     def metric() -> float:
         metric = NDCG(flavor, k=k)
-        metric.update(scores, labels, indexes=indexes)
+        with kernel_of_what_is_prepared(kernel):
+            metric.update(scores, labels, indexes=indexes)
         return float(metric.compute())
 
     def function() -> float:
-        return float(ndcg(scores, labels, flavor=flavor, k=k, indexes=indexes).mean())
+        with kernel_of_what_is_prepared(kernel):
+            return float(ndcg(scores, labels, flavor=flavor, k=k, indexes=indexes).mean())
 
     def for_devices() -> float:
         with torch_kernel():
             return function()
 
-    if kernel == "metric":
-        return Contender("ndcg_ml.torch.NDCG, update and compute", metric, 1e-9)
-    if kernel == "function":
-        return Contender("ndcg_ml.torch.ndcg", function, 1e-9)
+    if what == "metric":
+        return Contender(f"ndcg_ml.torch.NDCG, update and compute, {_kernel_name(kernel)}", metric, 1e-9)
+    if what == "function":
+        return Contender(f"ndcg_ml.torch.ndcg, {_kernel_name(kernel)}", function, 1e-9)
     return Contender("ndcg_ml.torch.ndcg, the kernel for devices, on the CPU", for_devices, 1e-9)
 
 
@@ -125,8 +142,20 @@ class Epoch:
         with torch.no_grad():
             self.scores = torch.cat([self.model(self.features[rows]) for rows in self.batches])
 
-    def contender(self, name: str, metric: str | None, k: int, *, scored: bool = False) -> Contender:
-        """The epoch with a metric (of either library) or none; or, of `scored` rows, the metric alone."""
+    def contender(
+        self,
+        name: str,
+        metric: str | None,
+        k: int,
+        *,
+        scored: bool = False,
+        kernel: str = "numpy",
+        pause_s: float = 0.0,
+    ) -> Contender:
+        """The epoch with a metric (of either library) or none; or, of `scored` rows, the metric alone.
+
+        With a pause, in an empty loop, before each batch.
+        """
         import torch
         from torchmetrics.retrieval import RetrievalNormalizedDCG
 
@@ -138,6 +167,9 @@ class Epoch:
             held = found and found()
             seen = 0.0
             for rows in self.batches:
+                until = time.perf_counter() + pause_s
+                while pause_s and time.perf_counter() < until:
+                    pass
                 scores = self.scores[rows] if scored else self.model(self.features[rows])
                 if held is None:
                     seen += float(scores[0])
@@ -145,7 +177,11 @@ class Epoch:
                     held.update(scores, self.labels[rows], indexes=self.indexes[rows])
             return seen if held is None else float(held.compute())
 
-        return Contender(name, call, None if metric is None else 1e-5)
+        def with_kernel() -> float:
+            with kernel_of_what_is_prepared(kernel):
+                return call()
+
+        return Contender(name, with_kernel, None if metric is None else 1e-5)
 
 
 def ours_by_ids(work: Workload, flavor: str, k: int | None) -> Contender:

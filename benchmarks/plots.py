@@ -20,6 +20,7 @@ def main() -> None:
     _against_peers(report, ROOT / "docs" / "performance_peers.png")
     _growth(report, ROOT / "docs" / "performance_shapes.png")
     draw_queries_needed(ROOT / "docs" / "deciding.png")
+    draw_results(ROOT / "docs")
 
 
 def _against_peers(report: dict[str, Any], path: Path) -> None:
@@ -104,6 +105,31 @@ def draw_queries_needed(path: Path) -> None:
     axes.legend(frameon=False, fontsize=8)
     axes.grid(alpha=0.3)
     figure.savefig(path, dpi=110)
+
+
+def draw_results(folder: Path) -> None:
+    """What ``plot`` draws of the demo's models."""
+    import pandas as pd
+    from matplotlib import pyplot as plt
+
+    from ndcg_ml import compare, evaluate, explain_difference
+
+    demo = pd.read_csv(ROOT / "docs" / "demo_scores.csv")
+    models = [demo["scikit-learn"], demo["PyTorch"], demo["LightGBM"]]
+    given: dict[str, Any] = {"y_true": demo["label"], "qid": demo["qid"], "flavor": "lightgbm@10"}
+    trees = evaluate(demo["label"], models[2], qid=demo["qid"], flavor="lightgbm", k=(1, 3, 5, 10, 20, None))
+    drawings = {
+        "plot_pairs": compare(*models, **given, seed=0).plot(),
+        "plot_two": compare(*models[1:], **given, seed=0).plot(),
+        "plot_queries": evaluate(demo["label"], models[2], qid=demo["qid"], flavor="lightgbm@10").plot(),
+        "plot_cutoffs": trees.plot("cutoffs"),
+        "plot_switches": explain_difference(
+            "sklearn", "lightgbm", demo["label"], models[2], qid=demo["qid"], k=10
+        ).plot(),
+    }
+    for name, (figure, _) in drawings.items():
+        figure.savefig(folder / f"{name}.png", dpi=100)
+        plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,12 @@ from ndcg_ml.queries import Weights
 from ndcg_ml.result import Evaluation, at_cutoff
 
 if TYPE_CHECKING:
+    import datetime
+    import os
+
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["Comparison", "Difference", "compare", "holm"]
 
@@ -306,6 +311,117 @@ class Comparison:
                 r"\end{table}",
                 "",
             ]
+        )
+
+    @underflow_is_zero
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        command: str | None = None,
+        date: str | datetime.date | None = None,
+        queries: int = 20,
+        digits: int = 4,
+    ) -> str:
+        """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
+
+        It has the values, the differences with intervals and tests, the drawing of ``plot``, the queries that moved
+        most, the definition in words, and the versions of Python and of the libraries.
+
+        Parameters
+        ----------
+        path : path, default None
+            The file to write, in the place of any older one; None writes none.
+        title : str, default None
+            The heading. None: the names of two systems, or the number of more.
+        command : str, default None
+            What made the result, such as a call or a command line, which the page then shows.
+        date : date or str, default None
+            Shown as it is. None: no date, so that the same result gives the same page.
+        queries : int, default 20
+            How many queries are listed of each pair of systems, of those that one wins and of those that it loses; at
+            most six pairs are listed, the first ones.
+        digits : int, default 4
+            Decimals in the tables.
+
+        Returns
+        -------
+        str
+            The page.
+
+        Raises
+        ------
+        ImportError
+            Jinja2 or Matplotlib is not installed: ``pip install 'ndcg_ml[report]'``.
+        TypeError, ValueError
+            An argument is not as above.
+        OSError
+            The file cannot be written. What was there before is still there.
+
+        Examples
+        --------
+        >>> scores = [[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]], [[3.0, 1.0, 2.0], [2.0, 3.0, 1.0]]
+        >>> both = compare(*scores, y_true=[[3, 0, 1], [0, 1, 0]], names=["old", "new"])
+        >>> page = both.to_html("report.html")  # doctest: +SKIP
+        """
+        from ndcg_ml import _report
+
+        about = _report.About(title=title, command=command, date=date, queries=queries, digits=digits)
+        return _report.of_comparison(self, path, about)
+
+    def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
+        """Draw the differences with matplotlib: of two systems query by query, of more the interval of each pair.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default None
+            Where to draw. None: new axes in a new figure of pyplot.
+
+        Returns
+        -------
+        tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
+            Show it with ``plt.show()``, save it with ``fig.savefig``.
+
+        Raises
+        ------
+        ImportError
+            Matplotlib is not installed.
+        TypeError
+            `ax` is something else.
+
+        Notes
+        -----
+        Of two systems: the difference in every query, the largest loss first; dashed, the difference of the two values
+        (which under weights or a micro average is not the plain mean of the queries'), with its interval as a band. Of
+        more: filled, the pairs whose difference is ``significant``; of more than 30 pairs those with the smallest p.
+        What lies far beyond the rest does not set the axis: a query is then drawn at the edge, and the legend says so;
+        among pairs, the axis is logarithmic beyond a number that its label says.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> y_true = rng.integers(0, 3, (60, 10))
+        >>> good, better = (y_true + rng.normal(0, noise, y_true.shape) for noise in (2.0, 1.0))
+        >>> fig, ax = compare(good, better, y_true=y_true, k=5, seed=0).plot()  # doctest: +SKIP
+        """
+        from ndcg_ml import _plot
+
+        return _plot.compared(self, ax)
+
+    def _repr_html_(self) -> str:
+        from ndcg_ml import _html
+
+        values = [[name, f"{value:.6f}"] for name, value in zip(self.names, self.values, strict=True)]
+        head, *rows = self._cells(4)
+        marked = [at for at, pair in enumerate(self.pairs) if pair.significant]
+        level = 1 - self.pairs[0].interval.confidence
+        words = [f"Marked: p of at most {level:g}{' (Holm)' * (len(self.pairs) > 1)}."] if marked else []
+        return _html.block(
+            _html.table(["system", f"NDCG{at_cutoff(self.flavor.k)}"], values),
+            _html.table(head, rows, left=2, marked=marked),
+            *map(_html.paragraph, [*words, self.caption()]),
         )
 
     def __str__(self) -> str:

@@ -40,7 +40,7 @@ _PART = njit(**_OPTIONS)
 _READ_ONLY, _READ_ONLY_INTS = (types.Array(dtype, 1, "C", readonly=True) for dtype in (float64, int64))
 _SIGNATURE = boolean(
     *(_READ_ONLY, _READ_ONLY_INTS, _READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_INTS, _READ_ONLY),
-    *(_READ_ONLY_INTS, boolean, _READ_ONLY_INTS, int64, int64, int64, float64[::1], float64[::1]),
+    *(_READ_ONLY_INTS, boolean, boolean, _READ_ONLY_INTS, int64, int64, int64, float64[::1], float64[::1]),
 )
 
 
@@ -169,6 +169,7 @@ def _candidates(
     gains_at: int,
     depth: int,
     average: bool,
+    backwards: bool,
     lanes: int,
     top: FloatArray,
     kept: FloatArray,
@@ -176,8 +177,9 @@ def _candidates(
 ) -> tuple[int, int, float]:
     """The documents above some score, in their order; and, if these are too few, the run of documents of that score.
 
-    NaN is above any score. Returns how many are above, how many are in the run, and their mean gain if that is asked
-    for. The gains of the first of the run follow in `kept_gains`, as many as fill `depth` ranks.
+    Their order is that of the rows, or with `backwards` the opposite one. NaN is above any score. Returns how many are
+    above, how many are in the run, and their mean gain if that is asked for. The gains of the first of the run follow
+    in `kept_gains`, as many as fill `depth` ranks.
     """
     bound = -np.inf
     if depth <= lanes and n >= lanes * _PER_LANE and n >= lanes * lanes * _PER_PAIR_OF_LANES:
@@ -209,10 +211,16 @@ def _candidates(
         x = scores[at + i]
         kept[above], kept_gains[above] = x, gains[gains_at + i]
         above += not (x <= bound)
+    if backwards:
+        for i in range(above // 2):
+            other = above - 1 - i
+            kept[i], kept[other] = kept[other], kept[i]
+            kept_gains[i], kept_gains[other] = kept_gains[other], kept_gains[i]
     tied, mean = 0, 0.0
     if above < depth:
         total, least, most = 0.0, np.inf, -np.inf
-        for i in range(n):
+        for turn in range(n):
+            i = n - 1 - turn if backwards else turn
             if scores[at + i] == bound:
                 gain = gains[gains_at + i]
                 if above + tied < depth:
@@ -265,6 +273,7 @@ def rank(
     discounts: FloatArray,
     cuts: IntArray,
     average: bool,
+    backwards: bool,
     ideal_cuts: IntArray,
     recall_depth: int,
     begin: int,
@@ -289,6 +298,8 @@ def rank(
         No cut-off is any number beyond the longest query.
     average : bool
         Whether tied documents share their mean gain; otherwise they rank in their order.
+    backwards : bool
+        Whether that is the opposite of the order in which they stand here.
     ideal_cuts : ndarray of int, shape (n_cutoffs,) or (0,)
         Where the ideal is cut that depends on the ranking; empty where there is no such ideal.
     recall_depth : int
@@ -321,20 +332,23 @@ def rank(
             continue
         above, tied, mean = 0, 0, 0.0
         if n <= _INSERT:
-            for i in range(n):
-                x = scores[order[start + i] if order.size > 0 else start + i]
+            for turn in range(n):
+                at = start + (n - 1 - turn if backwards else turn)
+                x = scores[order[at] if order.size > 0 else at]
                 if x != x:
                     return False
-                above = _insert(x, gains[start + i], above, best, best_gains)
+                above = _insert(x, gains[at], above, best, best_gains)
         else:
             reach = min(max(deepest, recall_depth), n)
             if order.size > 0:
                 for i in range(n):
                     line[i] = scores[order[start + i]]
-                above, tied, mean = _candidates(line, 0, n, gains, start, reach, average, lanes, top, kept, kept_gains)
+                above, tied, mean = _candidates(
+                    line, 0, n, gains, start, reach, average, backwards, lanes, top, kept, kept_gains
+                )
             else:
                 above, tied, mean = _candidates(
-                    scores, start, n, gains, start, reach, average, lanes, top, kept, kept_gains
+                    scores, start, n, gains, start, reach, average, backwards, lanes, top, kept, kept_gains
                 )
             for i in range(above):
                 if kept[i] != kept[i]:

@@ -13,7 +13,7 @@ from ndcg_ml._means import Means
 if TYPE_CHECKING:
     from ndcg_ml.result import Evaluation
 
-__all__ = ["counted", "cutoffs_of", "means_of"]
+__all__ = ["by_cutoff", "counted", "cutoffs_of", "means_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -21,6 +21,11 @@ FloatArray = NDArray[np.float64]
 def cutoffs_of(evaluation: Evaluation[Any]) -> tuple[int | None, ...]:
     """The cut-offs of an evaluation, in the order of the columns of its table."""
     return evaluation.k if isinstance(evaluation.k, tuple) else (evaluation.k,)
+
+
+def by_cutoff(evaluation: Evaluation[Any], what: Any) -> dict[int | None, Any]:
+    """A value, a count or an interval of an evaluation as a dict by cut-off, of one cut-off as of several."""
+    return what if isinstance(what, dict) else {cutoffs_of(evaluation)[0]: what}
 
 
 def counted(evaluation: Evaluation[Any], k: int | None) -> tuple[FloatArray, FloatArray]:

@@ -13,7 +13,17 @@ from typing import IO, TypeAlias
 
 from ndcg_ml._shown import shown, shown_text
 
-__all__ = ["AnyPath", "DataFileError", "as_number", "as_text", "blocks", "chosen_columns", "numbered", "wrong_line"]
+__all__ = [
+    "AnyPath",
+    "DataFileError",
+    "MissingColumnError",
+    "as_number",
+    "as_text",
+    "blocks",
+    "chosen_columns",
+    "numbered",
+    "wrong_line",
+]
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -23,6 +33,20 @@ _LONGEST = 1 << 24  # bytes of a line: 2 MB of gzip may unpack to 4 GB without a
 
 class DataFileError(ValueError):
     """A data file cannot be used; the message names the file, the line if it is one, and the reason."""
+
+
+class MissingColumnError(DataFileError):
+    """A table lacks columns.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the columns that are missing.
+    """
+
+    def __init__(self, message: str, names: Sequence[str]) -> None:
+        super().__init__(message)
+        self.names = tuple(names)
 
 
 @contextmanager
@@ -101,9 +125,10 @@ def chosen_columns(
     if missing:
         has = shown_text(", ".join(map(repr, names))) or "none"
         may = f" (and may have {', '.join(optional)})" if optional else ""
-        raise DataFileError(
+        raise MissingColumnError(
             f"{path}: must have the columns {', '.join(needed)}{may}; {', '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing, the file has {has}."
+            f"{'is' if len(missing) == 1 else 'are'} missing, the file has {has}.{_near(missing, names)}",
+            missing,
         )
     wanted = list(dict.fromkeys((*needed, *(name for name in optional if name in names))))
     twice = [name for name in wanted if list(names).count(name) > 1]
@@ -112,3 +137,12 @@ def chosen_columns(
             f"{path}: must have each column once; got {shown(twice[0])} {list(names).count(twice[0])} times."
         )
     return wanted
+
+
+def _near(missing: Sequence[str], names: Sequence[str]) -> str:
+    """A sentence that suggests columns of similar names, whatever their case, or nothing."""
+    from difflib import get_close_matches  # here, because few need it and every import would wait for it
+
+    spelled = {name.casefold(): name for name in names}
+    near = [spelled[each] for name in missing for each in get_close_matches(name.casefold(), spelled, n=2, cutoff=0.6)]
+    return f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""

@@ -12,7 +12,7 @@ from ndcg_ml._shown import shown
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
 
-__all__ = ["describe", "empty_in_words", "read", "switch_text", "write"]
+__all__ = ["at_cutoff", "describe", "empty_in_words", "formula", "in_words", "read", "switch_text", "write"]
 
 # Switches that are always written; of the others, those that differ from the default.
 _ALWAYS = ("gain", "discount", "ideal", "ties", "empty")
@@ -78,6 +78,11 @@ def switch_text(value: object) -> str:
     if callable(value):
         return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>".replace(" ", "_")
     return str(value)
+
+
+def at_cutoff(k: int | None) -> str:
+    """The cut-off as part of a name."""
+    return "" if k is None else f"@{k}"
 
 
 def write(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
@@ -155,23 +160,34 @@ def _number(name: str, text: str) -> float:
 
 def describe(flavor: Flavor, also: Iterable[tuple[str, str]]) -> str:
     """The formula and every switch in words; `also` are further lines, before the text."""
-    at = "" if flavor.k is None else f"@{flavor.k}"
-    rows = [
-        ("gain", _gain_in_words(flavor)),
-        ("discount", _discount_in_words(flavor)),
-        ("ties", _WORDS["ties"][flavor.ties]),
-        ("ideal", _ideal_in_words(flavor)),
-        ("empty", f"a query whose ideal DCG is 0 {empty_in_words(flavor)}"),
-        ("aggregate", _WORDS["aggregate"][flavor.aggregate]),
-        ("negative", _WORDS["negative"][flavor.negative]),
-        ("unjudged", _WORDS["unjudged"][flavor.unjudged]),
-        ("scores", _WORDS["score_dtype"][flavor.score_dtype]),
-        *([("repeats", _WORDS["duplicates"][flavor.duplicates])] if flavor.duplicates != "raise" else []),
-        *also,
-        ("text", str(flavor)),
-    ]
-    formula = f"NDCG{at} = DCG{at} / IDCG{at}, DCG{at} = sum over documents of gain(y) * D(rank)"
-    return "\n".join([formula, *(f"  {name:<10} {words}" for name, words in rows)])
+    names = {"score_dtype": "scores", "duplicates": "repeats"}
+    rows = [(names.get(switch, switch), words) for switch, words in in_words(flavor).items()]
+    rows += [*also, ("text", str(flavor))]
+    return "\n".join([formula(flavor), *(f"  {name:<10} {words}" for name, words in rows)])
+
+
+def formula(flavor: Flavor) -> str:
+    """NDCG in terms of gain and discount."""
+    at = at_cutoff(flavor.k)
+    return f"NDCG{at} = DCG{at} / IDCG{at}, DCG{at} = sum over documents of gain(y) * D(rank)"
+
+
+def in_words(flavor: Flavor) -> dict[str, str]:
+    """The switches in words; those of gain, discount and ideal say what the switches beside them do."""
+    words = {
+        "gain": _gain_in_words(flavor),
+        "discount": _discount_in_words(flavor),
+        "ties": _WORDS["ties"][flavor.ties],
+        "ideal": _ideal_in_words(flavor),
+        "empty": f"a query whose ideal DCG is 0 {empty_in_words(flavor)}",
+        "aggregate": _WORDS["aggregate"][flavor.aggregate],
+        "negative": _WORDS["negative"][flavor.negative],
+        "unjudged": _WORDS["unjudged"][flavor.unjudged],
+        "score_dtype": _WORDS["score_dtype"][flavor.score_dtype],
+    }
+    if flavor.duplicates != "raise":
+        words["duplicates"] = _WORDS["duplicates"][flavor.duplicates]
+    return words
 
 
 def _gain_in_words(flavor: Flavor) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.groups import Groups, IntArray
 
-__all__ = ["Graded", "discounts", "gain", "grade", "top_gain", "unscaled"]
+__all__ = ["Graded", "all_whole", "discounts", "gain", "grade", "top_gain", "unscaled"]
 
 FloatArray = NDArray[np.float64]
 
@@ -25,6 +25,8 @@ _TOP = 400
 _TINIEST = 2.0**-1000
 # A sum below this holds such gains alone.
 _LOST = 2.0**-960
+# Values that are looked at in one go.
+_PART = 1 << 14
 
 
 # -- from labels to gains -------------------------------------------------------------------------------------------
@@ -194,10 +196,16 @@ def _of_listed(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Floa
 
 
 def _none_tiny(gains: FloatArray) -> bool:
-    if (gains == np.rint(gains)).all():
+    if all_whole(gains):
         return True
     size = np.abs(gains)
     return bool(size.min(initial=1.0, where=size > 0) >= _SMALL)
+
+
+def all_whole(values: FloatArray) -> bool:
+    """Whether these are whole numbers. A part at a time, which stays in the processor's cache."""
+    parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
+    return all((part == np.rint(part)).all() for part in parts)
 
 
 def _shrunk(gains: FloatArray, exponent: IntArray) -> FloatArray:

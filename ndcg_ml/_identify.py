@@ -136,25 +136,48 @@ class Identification:
         }
 
     def __str__(self) -> str:
-        shown = repr(self.value) if self.decimals is None else f"{self.value:.{self.decimals}f}"
-        lines = [f"{shown}: {self.count_text()}"]
-        listed = [match for match in self.matches if match.presets] or self.matches or self.nearest
-        printed = listed[:_PRINTED]
+        printed, more = self._printed()
+        lines = [self._headline()]
         width = max((len(match.name) for match in printed), default=0)
         for match in printed:
             lines.append(f"  {match.name:<{width}}  {match.value:.6f}")
             lines += [f"    {line}" for line in self.same_text(match)]
             if match is printed[0]:
                 lines += [f"    {line}" for line in self.free_text(match)]
+        return "\n".join([*lines, *[f"  {line}" for line in more], *self._below()])
+
+    def _repr_html_(self) -> str:
+        from ndcg_ml import _html
+
+        printed, more = self._printed()
+        rows = [
+            [
+                match.name,
+                f"{match.value:.6f}",
+                "; ".join(self.same_text(match) + (self.free_text(match) if match is printed[0] else [])),
+            ]
+            for match in printed
+        ]
+        table = _html.table(["flavor", "value", "what these data leave open"], rows, self._headline(), left=3)
+        return _html.block(*[table] * bool(rows), *map(_html.paragraph, [*more, *self._below()]))
+
+    def _printed(self) -> tuple[list[Match], list[str]]:
+        """The matches that are shown, and a line that counts the others."""
+        listed = [match for match in self.matches if match.presets] or self.matches or self.nearest
+        printed = list(listed[:_PRINTED])
         more = len(self.matches or self.nearest) - len(printed)
-        if more:
-            lines.append(f"  and {more} more, in .{'matches' if self.matches else 'nearest'}")
-        lines.append(f"{self.n_tried} flavors tried")
-        lines += [f"not tried: {each}" for each in self.not_tried_text()]
+        return printed, [f"and {more} more, in .{'matches' if self.matches else 'nearest'}"] if more else []
+
+    def _headline(self) -> str:
+        shown = repr(self.value) if self.decimals is None else f"{self.value:.{self.decimals}f}"
+        return f"{shown}: {self.count_text()}"
+
+    def _below(self) -> list[str]:
+        lines = [f"{self.n_tried} flavors tried", *(f"not tried: {each}" for each in self.not_tried_text())]
         written = _decimals_of(self.value)
         if not self.matches and self.decimals is not None and written < self.decimals:
             lines.append(f"if the number was rounded to fewer decimals, pass decimals={written}")
-        return "\n".join(lines)
+        return lines
 
     def count_text(self) -> str:
         """How many values match, and how many of them are a preset's."""

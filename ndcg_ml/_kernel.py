@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
-from ndcg_ml._gains import Graded, top_gain
+from ndcg_ml._gains import Graded, all_whole, top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.groups import Block, Groups, IntArray
 
@@ -135,7 +135,7 @@ def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) ->
 def in_tie_order(groups: Groups, flavor: Flavor, gains: FloatArray, doc_id: IntArray | None) -> Groups:
     """The layout with rows arranged so that, where ties are not averaged, tied rows rank in the order they stand."""
     if flavor.ties == "last":
-        return groups.arranged(-np.arange(groups.n_rows))
+        return groups.reversed()
     if flavor.ties == "best":
         return groups.arranged(-gains)
     if flavor.ties == "worst":
@@ -334,7 +334,8 @@ def _means(values: FloatArray, starts: NDArray[np.int64], lengths: NDArray[np.in
 
 def add_exactly(gains: FloatArray) -> bool:
     """Whether these are whole numbers whose sum no float64 rounds."""
-    return bool(np.abs(gains).max(initial=0.0) * gains.size < 2.0**53 and (gains == np.rint(gains)).all())
+    largest = max(-gains.min(initial=0.0), gains.max(initial=0.0))
+    return bool(largest * gains.size < 2.0**53 and all_whole(gains))
 
 
 def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> IntArray:

@@ -69,6 +69,13 @@ class Interval:
     def __str__(self) -> str:
         return f"{self.value:.6f} ({self.low:.6f} to {self.high:.6f}; {self.how_text()}; {self.n_queries} queries)"
 
+    def _repr_html_(self) -> str:
+        from ndcg_ml import _html
+
+        row = [f"{number:.6f}" for number in (self.value, self.low, self.high)]
+        head = ["value", "low", "high", "queries"]
+        return _html.block(_html.table(head, [[*row, str(self.n_queries)]], self.how_text(), left=0))
+
     def how_text(self) -> str:
         """The confidence and the method, in words."""
         how = {"bca": "BCa bootstrap", "percentile": "percentile bootstrap", "t": "t interval"}[self.method]

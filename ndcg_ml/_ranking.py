@@ -17,6 +17,8 @@ __all__ = ["Ranking"]
 
 # No list has as many ranks.
 _NO_CUT = 1 << 62
+# Of the work of a call, for each thread.
+_PARTS = 8
 
 
 class Ranking:
@@ -25,13 +27,15 @@ class Ranking:
     Parameters
     ----------
     layout : Groups
-        Its rows stand in the order in which tied ones rank, unless ties are averaged.
+        Its rows stand in the order in which tied ones rank, or in the opposite one, unless ties are averaged.
     gains : ndarray of float, shape (n_rows,)
     discounts : ndarray of float
         As many as the longest query has ranks.
     ks : sequence of int or None
     average : bool
         Whether tied documents share their mean gain.
+    backwards : bool
+        Whether tied rows rank in the opposite order.
     ideal_ks : sequence of int or None
         Where the ideal is cut that depends on the ranking; none where there is no such ideal.
     recall_depth : int or None
@@ -45,6 +49,7 @@ class Ranking:
         discounts: FloatArray,
         ks: Cutoffs,
         average: bool,
+        backwards: bool = False,
         ideal_ks: Cutoffs = (),
         recall_depth: int | None = None,
     ) -> None:
@@ -52,8 +57,8 @@ class Ranking:
         order = np.empty(0, dtype=np.int64) if layout.order is None else layout.order
         self._sizes, self._n_ks, self._has_ideal = layout.sizes, len(ks), bool(ideal_ks)
         self._arguments = (
-            *(order, np.ascontiguousarray(ordered), layout.starts, layout.sizes, discounts, _cuts(ks), average),
-            *(_cuts(ideal_ks), recall_depth or 0),
+            *(order, np.ascontiguousarray(ordered), layout.starts, layout.sizes, discounts, _cuts(ks)),
+            *(average, backwards, _cuts(ideal_ks), recall_depth or 0),
         )
 
     def totals(self, rank: Rank, scores: Scores, threads: int) -> tuple[FloatArray, FloatArray | None] | None:
@@ -78,11 +83,12 @@ class Ranking:
         return dcg.reshape(shape), ideal.reshape(shape) if self._has_ideal else None
 
     def _parts(self, threads: int) -> list[tuple[int, int]]:
-        """The queries in a few parts of about as many rows each, four for every thread."""
+        """The queries in parts of about as many rows each: several for every thread, in case one of them is held up."""
         if threads == 1:
             return [(0, self._sizes.size)]
+        n_parts = _PARTS * threads
         ends = np.cumsum(self._sizes)
-        marks = np.arange(1, 4 * threads) * (int(ends[-1]) / (4 * threads))
+        marks = np.arange(1, n_parts) * (int(ends[-1]) / n_parts)
         cuts = [0, *np.searchsorted(ends, marks).tolist(), self._sizes.size]
         return [(begin, end) for begin, end in pairwise(cuts) if begin < end]
 

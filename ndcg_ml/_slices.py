@@ -18,6 +18,8 @@ from ndcg_ml.result import Evaluation, at_cutoff
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["Slice", "Slices", "sliced"]
 
@@ -144,15 +146,38 @@ class Slices(Sequence[Slice]):
             ]
         )
 
+    def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
+        """Draw the interval of each slice, at the first cut-off, with matplotlib; at most 30 slices, the first ones.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default None
+            Where to draw. None: new axes in a new figure of pyplot.
+
+        Returns
+        -------
+        tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
+            Show it with ``plt.show()``, save it with ``fig.savefig``.
+
+        Raises
+        ------
+        ImportError
+            Matplotlib is not installed.
+        TypeError
+            `ax` is something else.
+        """
+        from ndcg_ml import _plot
+
+        return _plot.sliced(self, ax)
+
+    def _repr_html_(self) -> str:
+        from ndcg_ml import _html
+
+        head, *rows = self._cells()
+        return _html.block(_html.table(head, rows))
+
     def __str__(self) -> str:
-        several = any(isinstance(each.share, dict) for each in self)
-        table = [["slice", "queries", "empty", "share", "NDCG", "95 % interval", "less the others"]]
-        for each in self:
-            for k, n_empty, share, value, interval, difference in _rows(each):
-                name = f"{each.column}={each.label}{at_cutoff(k) if several else ''}"
-                limits = "-" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
-                less = "-" if difference is None else f"{difference:+.4f}"
-                table.append([name, str(each.n_queries), str(n_empty), f"{share:.4f}", f"{value:.4f}", limits, less])
+        table = self._cells()
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = (
             "  ".join(
@@ -162,6 +187,17 @@ class Slices(Sequence[Slice]):
             for cells in table
         )
         return "\n".join(lines)
+
+    def _cells(self) -> list[list[str]]:
+        several = any(isinstance(each.share, dict) for each in self)
+        table = [["slice", "queries", "empty", "share", "NDCG", "95 % interval", "less the others"]]
+        for each in self:
+            for k, n_empty, share, value, interval, difference in _rows(each):
+                name = f"{each.column}={each.label}{at_cutoff(k) if several else ''}"
+                limits = "-" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
+                less = "-" if difference is None else f"{difference:+.4f}"
+                table.append([name, str(each.n_queries), str(n_empty), f"{share:.4f}", f"{value:.4f}", limits, less])
+        return table
 
 
 def _rows(each: Slice) -> list[tuple[Any, ...]]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml._shown import shown
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["in_threads", "thread_count"]
 
@@ -16,6 +20,9 @@ T = TypeVar("T")
 
 # Below this many slots a call is over before a second thread has started.
 _WORTH_A_THREAD = 1 << 17
+
+# No call has a use for more.
+_MOST = 1 << 10
 
 
 def thread_count(asked: int | None, n_slots: int) -> int:
@@ -62,11 +69,26 @@ def in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_thread
     if n_threads == 1:
         work(items)
         return
-    from concurrent.futures import ThreadPoolExecutor  # which loads logging
+    from concurrent.futures import wait  # which loads logging
 
-    shared = iter(items)
-    with ThreadPoolExecutor(n_threads - 1) as pool:
-        others = [pool.submit(work, shared) for _ in range(n_threads - 1)]
+    pool, shared = _pool(), iter(items)
+    others = [pool.submit(work, shared) for _ in range(n_threads - 1)]
+    try:
         work(shared)
-        for other in others:
-            other.result()
+    finally:
+        begun = [other for other in others if not other.cancel()]  # the rest would find nothing to do
+        wait(begun)
+    for other in begun:
+        other.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Threads that are started when they are needed and kept, because it takes a while to start one."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(_MOST, "ndcg_ml")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of the threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)

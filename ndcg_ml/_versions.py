@@ -1,4 +1,4 @@
-"""What is installed and what is in use, for a bug report."""
+"""What is installed and what is in use, for a bug report and below an evaluation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ndcg_ml import __version__
 from ndcg_ml._kernel_choice import kernel_in_use
 from ndcg_ml._threads import thread_count
 
-__all__ = ["show_versions"]
+__all__ = ["show_versions", "versions"]
 
 _LIBRARIES = (
     *("numpy", "numba", "scikit-learn", "torch", "torchmetrics", "lightgbm", "xgboost", "catboost"),
@@ -39,15 +39,21 @@ def show_versions() -> None:
     kernel: ...
     threads: ...
     """
-    rows = {
-        "ndcg_ml": __version__,
-        "Python": f"{platform.python_version()} ({platform.system()} {platform.machine()})",
-        **{name: _installed(name) for name in _LIBRARIES},
+    in_use = {
         "kernel": kernel_in_use(),
         "threads": f"{thread_count(None, 1 << 62)} at most, of the compiled kernel",
     }
-    for name, value in rows.items():
+    for name, value in {**versions(), **in_use}.items():
         print(f"{name}: {value}")
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python, of this package and of the libraries that it works with."""
+    return {
+        "ndcg_ml": __version__,
+        "Python": f"{platform.python_version()} ({platform.system()} {platform.machine()})",
+        **{name: _installed(name) for name in _LIBRARIES},
+    }
 
 
 def _installed(name: str) -> str:

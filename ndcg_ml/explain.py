@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import EllipsisType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,10 @@ from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.queries import Queries, Weights
 from ndcg_ml.result import PerQuery
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["Explanation", "Part", "QueryDifference", "explain_difference"]
 
@@ -161,24 +165,68 @@ class Explanation:
             ],
         }
 
-    def __str__(self) -> str:
-        lines = [
-            f"a  {self.value_a:.6f}  {_titled(self.flavor_a)}",
-            f"b  {self.value_b:.6f}  {_titled(self.flavor_b)}",
-            "",
-        ]
-        effective, idle = by_effect(self.parts)
-        table = [("switch", "a", "b", "contribution")]
-        table += [(part.name, *part.values_text(), f"{part.contribution:+.6f}") for part in effective]
-        table.append(("b - a", "", "", f"{self.difference:+.6f}"))
-        lines += _aligned(table, left=3)
-        if idle:
-            lines.append(f"no effect on these data: {', '.join(idle)}")
-        if self.parts:
-            lines.append(f"method: {METHODS[self.method]}")
+    def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
+        """Draw the steps from a's value to b's, one for each switch with an effect, with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default None
+            Where to draw. None: new axes in a new figure of pyplot.
+
+        Returns
+        -------
+        tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
+            Show it with ``plt.show()``, save it with ``fig.savefig``.
+
+        Raises
+        ------
+        ImportError
+            Matplotlib is not installed.
+        TypeError
+            `ax` is something else.
+
+        Notes
+        -----
+        The axis of values shows the steps, and need not begin at 0. Switches without effect are named below it.
+
+        Examples
+        --------
+        >>> result = explain_difference("sklearn", "lightgbm", [0, 1, 3, 0, 0], [2, 1, 1, 2, 1], group=[3, 2])
+        >>> fig, ax = result.plot()  # doctest: +SKIP
+        """
+        from ndcg_ml import _plot
+
+        return _plot.waterfall(self, *by_effect(self.parts), ax)
+
+    def _repr_html_(self) -> str:
+        from ndcg_ml import _html
+
+        flavors = [[name, f"{value:.6f}", _titled(flavor)] for name, value, flavor in self._ends()]
+        switch_head, *steps = self._steps()
+        parts = [_html.table(["", "value", "flavor"], flavors, left=3), _html.table(switch_head, steps, left=3)]
+        parts += map(_html.paragraph, self._below())
         if self.queries:
-            rows = [("query", "contribution", "a", "b", "documents", "tied", "empty")]
-            rows += [
+            head, *rows = self._query_rows()
+            parts += [_html.table(head, rows, self._how_many())]
+        return _html.block(*parts)
+
+    def _ends(self) -> tuple[tuple[str, float, Flavor], ...]:
+        return ("a", self.value_a, self.flavor_a), ("b", self.value_b, self.flavor_b)
+
+    def _steps(self) -> list[tuple[str, str, str, str]]:
+        rows = [("switch", "a", "b", "contribution")]
+        rows += [(part.name, *part.values_text(), f"{part.contribution:+.6f}") for part in by_effect(self.parts)[0]]
+        return [*rows, ("b - a", "", "", f"{self.difference:+.6f}")]
+
+    def _below(self) -> list[str]:
+        idle = by_effect(self.parts)[1]
+        lines = [f"no effect on these data: {', '.join(idle)}"] if idle else []
+        return lines + ([f"method: {METHODS[self.method]}"] if self.parts else [])
+
+    def _query_rows(self) -> list[tuple[str, ...]]:
+        return [
+            ("query", "contribution", "a", "b", "documents", "tied", "empty"),
+            *(
                 (
                     str(query.qid),
                     f"{query.contribution:+.6f}",
@@ -189,8 +237,17 @@ class Explanation:
                     query.empty_text(),
                 )
                 for query in self.queries
-            ]
-            lines += ["", *_aligned(rows, left=1), f"the largest {len(self.queries)} of {self.n_queries} queries"]
+            ),
+        ]
+
+    def _how_many(self) -> str:
+        return f"the largest {len(self.queries)} of {self.n_queries} queries"
+
+    def __str__(self) -> str:
+        lines = [f"{name}  {value:.6f}  {_titled(flavor)}" for name, value, flavor in self._ends()]
+        lines += ["", *_aligned(self._steps(), left=3), *self._below()]
+        if self.queries:
+            lines += ["", *_aligned(self._query_rows(), left=1), self._how_many()]
         return "\n".join(lines)
 
 

@@ -422,6 +422,33 @@ class Flavor:
             also += [("also", _other(MIRRORS[name])) for name in same if name != mirror.name]
         return _flavor_text.describe(self, also)
 
+    def _repr_html_(self) -> str:
+        """A table of the switches, beside those of scikit-learn, with what differs marked."""
+        from ndcg_ml import _html
+
+        mine, theirs, words = self._fields(), PRESETS["sklearn"]._fields(), _flavor_text.in_words(self)
+        rows: list[list[str]] = []
+        marked: list[int] = []
+        for name, value in mine.items():
+            differs = not _same(value, theirs[name])
+            if name in words or name == "k" or differs:
+                if differs and name != "k":  # which scikit-learn takes as an argument
+                    marked.append(len(rows))
+                other = "any" if name == "k" else switch_text(theirs[name])
+                rows.append([name, switch_text(value), other, words.get(name, "")])
+        ours = "no switch differs from scikit-learn's" if not marked else "marked: what differs from scikit-learn"
+        return _html.block(
+            _html.paragraph(_flavor_text.formula(self)),
+            _html.table(
+                ["switch", "value", "scikit-learn", "in words"],
+                rows,
+                f"{self.short_text}; {ours}",
+                left=4,
+                marked=marked,
+            ),
+            _html.paragraph(str(self)),
+        )
+
     # -- the parameters of other libraries ------------------------------------------------------------------------
 
     def lightgbm_params(self, *, evaluate: bool = True) -> dict[str, Any]:

@@ -107,6 +107,13 @@ class Groups:
         order = order[np.lexsort((key[order], self.codes()))]
         return Groups(sizes=self.sizes, starts=self.starts, order=order, n_rows=self.n_rows, ids=self.ids)
 
+    def reversed(self) -> Groups:
+        """The same queries with the rows of each in the opposite order."""
+        at = np.repeat(2 * self.starts + self.sizes - 1, self.sizes)
+        at -= np.arange(at.size)
+        order = at if self.order is None else self.order[at]
+        return Groups(sizes=self.sizes, starts=self.starts, order=order, n_rows=self.n_rows, ids=self.ids)
+
     def per_query(self, ufunc: np.ufunc, values: NDArray[Any], start: float) -> NDArray[Any]:
         """Reduce the values of each query's rows with a ufunc; `start` is the result for a query without rows."""
         listed = values if self.order is None else values[self.order]

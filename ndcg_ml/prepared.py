@@ -215,12 +215,14 @@ class Prepared:
     @cached_property
     def _ranking(self) -> Ranking:
         flavor = self.flavor
+        backwards = flavor.ties == "last"  # which takes no order of its own
         return Ranking(
-            self._layout,
+            self._graded.ranked if backwards else self._layout,
             self._graded.gains,
             self._discounts,
             self.ks,
             flavor.ties == "average",
+            backwards,
             _kernel.ideal_cutoffs(flavor, self.ks) if self._ideal is None else (),
             flavor.recall_depth,
         )

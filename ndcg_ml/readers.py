@@ -10,9 +10,9 @@ import csv
 import math
 import os
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, combinations
 from operator import lt
 from typing import Any, NamedTuple, TypeAlias
 
@@ -221,11 +221,13 @@ def _scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
 
 # -- CSV and parquet ------------------------------------------------------------------------------------------------
 
-_OPTIONAL = ("docno",)
+_NUMBERS = ("label", "score")
 
 
-def read_columns(path: AnyPath, score: str = "score") -> ScoredRows:
-    r"""Rows from the columns ``qid``, ``label``, ``score`` and perhaps ``docno`` of a CSV or parquet file.
+def read_columns(
+    path: AnyPath, score: str = "score", *, qid: str = "qid", label: str = "label", docno: str | None = None
+) -> ScoredRows:
+    r"""Rows from the columns of a CSV or parquet file: query, label, score and perhaps document id.
 
     Parameters
     ----------
@@ -233,8 +235,10 @@ def read_columns(path: AnyPath, score: str = "score") -> ScoredRows:
         A parquet file (known by its first bytes), which needs pyarrow or polars; else CSV with a header line, plain or
         compressed by gzip, separated by tabs if the header line holds a tab and by commas if not. Other columns are
         ignored.
-    score : str, default "score"
-        The name of the column that holds the scores.
+    score, qid, label : str, default "score", "qid", "label"
+        The names of the columns that hold the scores, the ids of the queries and the labels.
+    docno : str, optional
+        The name of the column that holds the ids of the documents. Default: "docno", where there is such a column.
 
     Returns
     -------
@@ -245,8 +249,8 @@ def read_columns(path: AnyPath, score: str = "score") -> ScoredRows:
     Raises
     ------
     DataFileError
-        A column is missing, appears twice or is wanted twice, a CSV line has more or fewer fields than the header, a
-        label or score is no number, a score is missing or NaN, an id is missing, or there are no rows.
+        A column is missing, appears twice or is named for two things, a CSV line has more or fewer fields than the
+        header, a label or score is no number, a score is missing or NaN, an id is missing, or there are no rows.
     ImportError
         The file is parquet, and neither pyarrow nor polars is installed.
     OSError
@@ -263,71 +267,86 @@ def read_columns(path: AnyPath, score: str = "score") -> ScoredRows:
     >>> rows.qid.tolist(), rows.y_true.tolist(), rows.y_score.tolist()
     (['07', '07'], [2.0, nan], [0.3, 0.9])
     """
-    if score in ("qid", "label", *_OPTIONAL):
-        raise DataFileError(f"{path}: the scores must be in a column of their own; got {score}.")
-    columns = _parquet_columns(path, score) if is_parquet(path) else _csv_columns(path, score)
-    rows = ScoredRows(columns["label"], columns[score], columns["qid"], columns.get("docno"))
+    names = {"qid": qid, "label": label, "score": score, "docno": "docno" if docno is None else docno}
+    for one, other in combinations(names, 2):
+        if names[one] == names[other]:
+            raise DataFileError(
+                f"{path}: {one} and {other} must be columns of their own; got {shown(names[one])} for both."
+            )
+    needed, optional = ([qid, label, score], ["docno"]) if docno is None else ([qid, label, score, docno], [])
+    read = _parquet_columns if is_parquet(path) else _csv_columns
+    columns = read(path, names, needed, optional)
+    rows = ScoredRows(columns["label"], columns["score"], columns["qid"], columns.get("docno"))
     if not rows.y_true.size:
         raise DataFileError(f"{path}: has no rows.")
     return rows
 
 
-def _must(name: str) -> str:
-    return "finite, or empty for an unjudged document" if name == "label" else "a number, and not NaN"
+def _must(meaning: str) -> str:
+    return "finite, or empty for an unjudged document" if meaning == "label" else "a number, and not NaN"
 
 
-def _csv_columns(path: AnyPath, score: str) -> dict[str, NDArray[Any]]:
+def _csv_columns(
+    path: AnyPath, names: Mapping[str, str], needed: Sequence[str], optional: Sequence[str]
+) -> dict[str, NDArray[Any]]:
     lines = (as_text(line) for _, line in numbered(path, keep_ends=True))
-    header = next(lines, "")
-    reader = csv.reader(chain([header], lines), delimiter="\t" if "\t" in header else ",", strict=True)
+    first = next(lines, "")
+    reader = csv.reader(chain([first], lines), delimiter="\t" if "\t" in first else ",", strict=True)
     try:
-        names = next(reader, [])
-        wanted = {name: names.index(name) for name in chosen_columns(path, names, ("qid", "label", score), _OPTIONAL)}
-        cells: dict[str, list[Any]] = {name: [] for name in wanted}
+        header = next(reader, [])
+        chosen = chosen_columns(path, header, needed, optional)
+        wanted = {meaning: header.index(name) for meaning, name in names.items() if name in chosen}
+        cells: dict[str, list[Any]] = {meaning: [] for meaning in wanted}
         for row in reader:
             if not row:
                 continue
-            if len(row) != len(names):
+            if len(row) != len(header):
                 raise DataFileError(
-                    f"{path}, line {reader.line_num}: must have {len(names)} fields, as the header; got {len(row)}."
+                    f"{path}, line {reader.line_num}: must have {len(header)} fields, as the header; got {len(row)}."
                 )
-            for name, at in wanted.items():
-                cells[name].append(_cell(path, reader.line_num, name, row[at], name in ("label", score)))
+            for meaning, at in wanted.items():
+                cells[meaning].append(_cell(path, reader.line_num, names[meaning], row[at], meaning))
     except csv.Error as error:
         raise DataFileError(f"{path}, line {reader.line_num}: not CSV: {shown_text(str(error))}.") from error
     return {
-        name: np.array(values, dtype=np.float64) if name in ("label", score) else _column(values)
-        for name, values in cells.items()
+        meaning: np.array(values, dtype=np.float64) if meaning in _NUMBERS else _column(values)
+        for meaning, values in cells.items()
     }
 
 
-def _cell(path: AnyPath, number: int, name: str, cell: str, is_number: bool) -> str | float:
-    if is_number:
-        value = math.nan if name == "label" and not cell.strip() else as_number(cell.encode("utf-8", "surrogateescape"))
+def _cell(path: AnyPath, number: int, name: str, cell: str, meaning: str) -> str | float:
+    if meaning in _NUMBERS:
+        value = (
+            math.nan if meaning == "label" and not cell.strip() else as_number(cell.encode("utf-8", "surrogateescape"))
+        )
         if value is None:
             raise DataFileError(f"{path}, line {number}: {name} must be a number; got {shown(cell)}.")
-        if math.isinf(value) if name == "label" else math.isnan(value):
-            raise DataFileError(f"{path}, line {number}: {name} must be {_must(name)}; got {value}.")
+        if math.isinf(value) if meaning == "label" else math.isnan(value):
+            raise DataFileError(f"{path}, line {number}: {name} must be {_must(meaning)}; got {value}.")
         return value
     if not cell or "\0" in cell:
         raise DataFileError(f"{path}, line {number}: {name} must be an id; got {shown(cell)}.")
     return cell
 
 
-def _parquet_columns(path: AnyPath, score: str) -> dict[str, NDArray[Any]]:
-    columns = read_parquet(path, ("qid", "label", score), _OPTIONAL)
-    for name in columns:
-        if name in ("label", score):
-            if columns[name].dtype.kind not in "fiub":
-                raise DataFileError(f"{path}: column {name} must hold numbers; got {columns[name].dtype}.")
-            columns[name] = columns[name].astype(np.float64)
-            bad = np.flatnonzero(np.isinf(columns[name]) if name == "label" else np.isnan(columns[name]))
+def _parquet_columns(
+    path: AnyPath, names: Mapping[str, str], needed: Sequence[str], optional: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    read = read_parquet(path, needed, optional)
+    columns = {meaning: read[name] for meaning, name in names.items() if name in read}
+    for meaning, values in columns.items():
+        name = names[meaning]
+        if meaning in _NUMBERS:
+            if values.dtype.kind not in "fiub":
+                raise DataFileError(f"{path}: column {name} must hold numbers; got {values.dtype}.")
+            columns[meaning] = numbers = values.astype(np.float64)
+            bad = np.flatnonzero(np.isinf(numbers) if meaning == "label" else np.isnan(numbers))
             if bad.size:
-                got = columns[name][bad[0]]
-                raise DataFileError(f"{path}, row {bad[0] + 1}: {name} must be {_must(name)}; got {got}.")
-        elif any(isinstance(value, (list, dict, np.ndarray)) for value in columns[name].tolist()):
+                got = numbers[bad[0]]
+                raise DataFileError(f"{path}, row {bad[0] + 1}: {name} must be {_must(meaning)}; got {got}.")
+        elif any(isinstance(value, (list, dict, np.ndarray)) for value in values.tolist()):
             raise DataFileError(f"{path}: column {name} must hold one id per row; got lists or records.")
-        elif any(value is None or value != value for value in columns[name].tolist()):
+        elif any(value is None or value != value for value in values.tolist()):
             raise DataFileError(f"{path}: column {name} must have an id in every row; got a null.")
     return columns
 

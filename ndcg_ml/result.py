@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._checks import one_of
+from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._frames import made
 from ndcg_ml._shown import shown
 from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
+    import datetime
+    import os
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from ndcg_ml._means import Interval, Method, Seed
     from ndcg_ml._slices import Slices
 
@@ -265,20 +273,153 @@ class Evaluation(Generic[V]):
                 columns.update({f"{name}{at_cutoff(k)}": table[:, i] for i, k in enumerate(self.k)})
         return made(self.frame_library, columns)
 
-    def __str__(self) -> str:
+    @underflow_is_zero
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        command: str | None = None,
+        date: str | datetime.date | None = None,
+        queries: int = 20,
+        digits: int = 4,
+        confidence: float = 0.95,
+        method: Method = "bca",
+        n_resamples: int = 9999,
+        seed: Seed = 0,
+    ) -> str:
+        """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
+
+        It has the values with their intervals, the drawings of ``plot``, the queries that lose most, the slices of
+        `by`, the definition in words, and the versions of Python and of the libraries.
+
+        Parameters
+        ----------
+        path : path, default None
+            The file to write, in the place of any older one; None writes none.
+        title : str, default None
+            The heading. None: the number of queries, and the cut-off.
+        command : str, default None
+            What made the result, such as a call or a command line, which the page then shows.
+        date : date or str, default None
+            Shown as it is. None: no date, so that the same result gives the same page.
+        queries : int, default 20
+            How many queries are listed: those whose DCG is furthest below their ideal, at the first cut-off.
+        digits : int, default 4
+            Decimals in the tables.
+        confidence, method, n_resamples, seed
+            As for ``interval``; but `seed` is 0, so that the same result gives the same page. Of a million queries a
+            bootstrap takes minutes, and "t" no time.
+
+        Returns
+        -------
+        str
+            The page.
+
+        Raises
+        ------
+        ImportError
+            Jinja2 or Matplotlib is not installed: ``pip install 'ndcg_ml[report]'``.
+        TypeError, ValueError
+            An argument is not as above. Where the data have no interval, or nothing to draw, the page says so.
+        OSError
+            The file cannot be written. What was there before is still there.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate
+        >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
+        >>> page = result.to_html("report.html")  # doctest: +SKIP
+        """
+        from ndcg_ml import _report
+
+        about = _report.About(title=title, command=command, date=date, queries=queries, digits=digits)
+        return _report.of_evaluation(
+            self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
+        )
+
+    @underflow_is_zero
+    def plot(self, kind: Literal["queries", "cutoffs"] = "queries", ax: Axes | None = None) -> tuple[Figure, Axes]:
+        """Draw the queries, or the value at each cut-off, with matplotlib.
+
+        Parameters
+        ----------
+        kind : {"queries", "cutoffs"}, default "queries"
+            ``queries``: NDCG of every query, the worst first, over its share of the mean, so that the area under the
+            curve is the value; a curve per cut-off, of at most six. ``cutoffs``: the value over the cut-offs, which are
+            at equal distances, with 95 % t intervals where the data have any (``interval`` knows one that is better
+            for few queries).
+        ax : matplotlib.axes.Axes, default None
+            Where to draw. None: new axes in a new figure of pyplot.
+
+        Returns
+        -------
+        tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
+            Show it with ``plt.show()``, save it with ``fig.savefig``.
+
+        Raises
+        ------
+        ImportError
+            Matplotlib is not installed.
+        TypeError
+            `ax` is something else.
+        ValueError
+            `kind` is something else; no query counts, so that there is nothing to draw; more than six cut-offs under
+            ``"queries"``.
+
+        Notes
+        -----
+        The title says the flavor, the number of queries, how many are empty and what becomes of these. Queries that do
+        not count in the mean (empty and skipped, empty in a micro average, of weight 0) are counted there and not
+        drawn. The colours are those of M. Okabe and K. Ito, Color universal design, 2008.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate
+        >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
+        >>> fig, ax = result.plot("cutoffs")  # doctest: +SKIP
+        >>> fig.savefig("cutoffs.png")  # doctest: +SKIP
+        """
+        one_of(kind, "kind", ("queries", "cutoffs"))
+        from ndcg_ml import _plot
+
+        return (_plot.queries if kind == "queries" else _plot.cutoffs)(self, ax)
+
+    def _repr_html_(self) -> str:
+        from ndcg_ml import _html
+
         values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
         empties = self.n_empty if isinstance(self.n_empty, dict) else {self.flavor.k: self.n_empty}
-        lines = [f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values.items()]
-        n_empty = sorted(set(empties.values()))
+        extra = self._extra_columns()
+        head = ["", "value", *extra, "queries", "empty"]
+        rows = [
+            [
+                f"NDCG{at_cutoff(k)}",
+                f"{value:.6f}",
+                *(f"{column[k]:.6f}" for column in extra.values()),
+                str(self.n_queries),
+                str(empties[k]),
+            ]
+            for k, value in values.items()
+        ]
+        return _html.block(_html.table(head, rows), *map(_html.paragraph, self._notes()))
+
+    def _extra_columns(self) -> dict[str, dict[int | None, float]]:
+        """Of the HTML table, by name: what else there is at each cut-off."""
+        return {}
+
+    def _notes(self) -> list[str]:
+        """What is said below the values."""
         rule = {"skip": "left out of the mean", "raise": "refused"}.get(
             str(self.flavor.empty), f"scored {self.flavor.empty:g}" if isinstance(self.flavor.empty, float) else ""
         )
+        n_empty = sorted(set(self.n_empty.values() if isinstance(self.n_empty, dict) else [self.n_empty]))
         shown = "-".join(str(n) for n in dict.fromkeys((n_empty[0], n_empty[-1])))
-        lines.append(f"{self.n_queries} queries, {shown} empty ({rule}); {int(self.per_query.n_docs.sum())} documents")
-        lines.append(str(self.flavor))
-        return "\n".join(lines)
+        return [
+            f"{self.n_queries} queries, {shown} empty ({rule}); {int(self.per_query.n_docs.sum())} documents",
+            str(self.flavor),
+        ]
 
-
-def at_cutoff(k: int | None) -> str:
-    """The cut-off as part of a name."""
-    return "" if k is None else f"@{k}"
+    def __str__(self) -> str:
+        values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
+        return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values.items()), *self._notes()])

@@ -72,15 +72,25 @@ class RunEvaluation(Evaluation[Any]):
     qrels_only: NDArray[Any]
     run_only: NDArray[Any]
 
-    def __str__(self) -> str:
-        *lines, flavor = Evaluation.__str__(self).split("\n")
-        judged = self.judged if isinstance(self.judged, dict) else {self.flavor.k: self.judged}
-        lines[len(judged) : len(judged)] = [f"judged{at_cutoff(k)} = {fraction:.6f}" for k, fraction in judged.items()]
+    def _extra_columns(self) -> dict[str, dict[int | None, float]]:
+        return {"judged": self._judged_at()}
+
+    def _notes(self) -> list[str]:
+        counts, flavor = Evaluation._notes(self)
         topics = "; ".join(
             f"{len(ids)} of the {one} are not in the {other}{f', {fate}' * bool(len(ids))}"
             for one, other, ids, fate in self.one_sided()
         )
-        return "\n".join([*lines, f"topics: {topics}", flavor])
+        return [counts, f"topics: {topics}", flavor]
+
+    def _judged_at(self) -> dict[int | None, float]:
+        return self.judged if isinstance(self.judged, dict) else {self.flavor.k: self.judged}
+
+    def __str__(self) -> str:
+        judged = self._judged_at()
+        lines = Evaluation.__str__(self).split("\n")
+        lines[len(judged) : len(judged)] = [f"judged{at_cutoff(k)} = {fraction:.6f}" for k, fraction in judged.items()]
+        return "\n".join(lines)
 
     def one_sided(self) -> list[tuple[str, str, NDArray[Any], str]]:
         """The topics that only the qrels, and only the run, have: where they are, where not, ids, what became of them.

@@ -22,7 +22,16 @@ from ndcg_ml._identify import identify as find
 from ndcg_ml._shown import shown
 from ndcg_ml.cli.compare import compare
 from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
-from ndcg_ml.cli.output import IDS_IN_JSON, Screen, columns, finite, print_json
+from ndcg_ml.cli.output import (
+    IDS_IN_JSON,
+    Screen,
+    columns,
+    command_line,
+    finite,
+    html_option,
+    print_json,
+    refuse_input,
+)
 from ndcg_ml.demo.run import demo
 from ndcg_ml.explain import METHODS, Explanation, by_effect, explain_difference
 from ndcg_ml.flavor import PRESETS, Flavor
@@ -34,7 +43,16 @@ from ndcg_ml.score import ByK
 __all__ = ["ndcg_ml"]
 
 
+class _Group(click.Group):
+    """Keeps the arguments as they were typed, which a report shows."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.obj = ["ndcg-ml", *args]
+        return super().parse_args(ctx, args)
+
+
 @click.group(
+    cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 fine, 1 nothing found (identify) or output that cannot be written, 2 wrong arguments or data "
     "that cannot be used, 130 interrupted.",
@@ -178,7 +196,8 @@ _EVAL_JSON = """\
 Examples:
   ndcg-ml eval --qrels qrels.txt --run run.txt -k 10 -k 100
   zcat run.gz | ndcg-ml eval --qrels qrels.txt --run - --per-query
-  ndcg-ml eval --labels test.txt --scores scores.txt --flavor lightgbm -k 5
+  ndcg-ml eval --labels test.txt --scores scores.txt --flavor lightgbm -k 5 --html report.html
+  ndcg-ml eval --table ratings.csv --query user --label rating --score s -k 10
 
 \b
 --json prints
@@ -207,18 +226,28 @@ Examples:
     help="A cut-off, or 'none'; may be repeated.  [default: the flavor's own]",
 )
 @click.option("--per-query", is_flag=True, help="List every query.")
+@html_option
 @digits_option
 @json_option
 def evaluate(
-    data: Inputs, flavor: Flavor | None, ks: Sequence[tuple[int | None]], per_query: bool, digits: int, as_json: bool
+    data: Inputs,
+    flavor: Flavor | None,
+    ks: Sequence[tuple[int | None]],
+    per_query: bool,
+    html: str | None,
+    digits: int,
+    as_json: bool,
 ) -> None:
     """Evaluate a run, or scores with labels.
 
     The data are --qrels with --run, --labels with --scores, or --table. A file may be gzipped; - is standard input.
     """
+    refuse_input(html, data.files)
     chosen = data.flavor if flavor is None else flavor
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or (chosen.k,)
     result = data.evaluate(chosen, cut_offs)
+    if html is not None:
+        result.to_html(html, command=command_line(), digits=digits)
     if as_json:
         print_json(_eval_document(result, per_query))
         return
@@ -227,6 +256,8 @@ def evaluate(
         _show_queries(screen, result)
         screen.print()
     _show_means(screen, result)
+    if html is not None:
+        screen.fact("report", screen.text(html))
 
 
 def _by_k(result: Evaluation[ByK]) -> list[tuple[int | None, float, int, float | None]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -11,8 +13,18 @@ import numpy as np
 from ndcg_ml._compare import Comparison, Difference
 from ndcg_ml._compare import compare as compared
 from ndcg_ml._means import SAME, Method
-from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, Inputs, cut_off, digits_option, flavor_option, json_option
-from ndcg_ml.cli.output import Screen, columns, finite, print_json
+from ndcg_ml.cli.inputs import (
+    FILE,
+    QUERIES,
+    BadInput,
+    Inputs,
+    column_options,
+    cut_off,
+    digits_option,
+    flavor_option,
+    json_option,
+)
+from ndcg_ml.cli.output import Screen, columns, command_line, finite, html_option, print_json, refuse_input
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import Which
@@ -23,8 +35,9 @@ __all__ = ["compare"]
 _EPILOG = """\
 \b
 Examples:
-  ndcg-ml compare bm25.run dense.run --qrels qrels.txt -k 10
+  ndcg-ml compare bm25.run dense.run --qrels qrels.txt -k 10 --html report.html
   ndcg-ml compare linear trees network --table scores.csv --flavor lightgbm -k 10
+  ndcg-ml compare old new --table clicks.csv --query user --label rating
 
 \b
 --json prints
@@ -58,8 +71,12 @@ or of more
 @click.option("--qrels", type=FILE, help="TREC judgements; the runs are TREC runs.")
 @click.option("--labels", type=FILE, help="LETOR/SVMlight labels; the runs hold one score for each line.")
 @click.option(
-    "--table", type=FILE, help="CSV or parquet with columns qid and label; the runs are names of columns of scores."
+    "--table",
+    type=FILE,
+    help="CSV, TSV or parquet with columns qid, label, and docno where ties go by id, or as they are named here; the "
+    "runs are names of columns of scores.",
 )
+@column_options("query", "label", "document")
 @click.option("--queries", type=QUERIES, help="Which topics count, as for eval.  [default: qrels]")
 @flavor_option("trec_eval with --qrels, else sklearn")
 @click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
@@ -88,6 +105,7 @@ or of more
 @click.option(
     "--top", type=click.IntRange(0), default=10, show_default=True, help="How many queries that moved to list."
 )
+@html_option
 @digits_option
 @json_option
 def compare(
@@ -97,6 +115,9 @@ def compare(
     qrels: str | None,
     labels: str | None,
     table: str | None,
+    query: str | None,
+    label: str | None,
+    document: str | None,
     queries: Which | None,
     flavor: Flavor | None,
     at: tuple[int | None] | None,
@@ -105,6 +126,7 @@ def compare(
     resamples: int,
     seed: int,
     top: int,
+    html: str | None,
     digits: int,
     as_json: bool,
 ) -> None:
@@ -120,19 +142,19 @@ def compare(
         raise click.UsageError(
             "the judgements must be given as --qrels, --labels or --table, and as one of them alone."
         )
+    shared: dict[str, Any] = {"queries": queries, "query": query, "label": label, "document": document}
     if table is None:
         for each in runs:
             FILE.convert(each, None, click.get_current_context())
         sides = [
-            Inputs(qrels=qrels, run=run, queries=queries)
-            if qrels
-            else Inputs(labels=labels, scores=run, queries=queries)
+            Inputs(qrels=qrels, run=run, **shared) if qrels else Inputs(labels=labels, scores=run, **shared)
             for run in runs
         ]
     else:
-        sides = [Inputs(table=table, queries=queries)]
+        sides = [Inputs(table=table, **shared)]
     if table is None and runs.count("-") > 1:
         raise click.UsageError("only one file can be read from standard input (-).")
+    refuse_input(html, (file for side in sides for file in side.files))
     chosen = sides[0].flavor if flavor is None else flavor
     k = chosen.k if at is None else at[0]
     if table is None:
@@ -145,11 +167,26 @@ def compare(
         )
     except ValueError as error:
         raise BadInput(f"{', '.join(runs)}: {error}") from error
+    if html is not None:
+        named = _named(comparison, runs if table is not None else [os.path.basename(run) for run in runs])
+        named.to_html(html, command=command_line(), queries=top, digits=digits)
     report = _Report(runs, results, comparison, confidence, method, seed, top)
     if as_json:
         print_json(report.document())
     else:
-        report.show(Screen(digits))
+        screen = Screen(digits)
+        report.show(screen)
+        if html is not None:
+            screen.fact("report", screen.text(html))
+
+
+def _named(comparison: Comparison, names: Sequence[str]) -> Comparison:
+    """With these names in place of the letters, where they are all different."""
+    if len(set(names)) < len(names):
+        return comparison
+    name = dict(zip(comparison.names, names, strict=True))
+    pairs = tuple(replace(pair, a=name[pair.a], b=name[pair.b]) for pair in comparison.pairs)
+    return replace(comparison, names=tuple(names), pairs=pairs)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ndcg_ml._files import MissingColumnError
 from ndcg_ml._shown import shown
 from ndcg_ml.cli.output import printable_ids
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -30,6 +31,7 @@ __all__ = [
     "QUERIES",
     "BadInput",
     "Inputs",
+    "column_options",
     "cut_off",
     "digits_option",
     "flavor_option",
@@ -55,9 +57,35 @@ _OPTIONS = (
     click.option("--labels", type=FILE, help="LETOR/SVMlight lines: grade qid:ID ...  With --scores."),
     click.option("--scores", type=FILE, help="One score for each line of --labels."),
     click.option(
-        "--table", type=FILE, help="CSV or parquet with columns qid, label, score, and docno where ties go by id."
+        "--table",
+        type=FILE,
+        help="CSV, TSV or parquet with columns qid, label, score, and docno where ties go by id; or as they are named "
+        "here:",
     ),
 )
+_COLUMNS = {
+    "query": "query ids",
+    "label": "grades",
+    "score": "scores",
+    "document": "document ids",
+}
+_USUAL = {"query": "qid", "label": "label", "score": "score", "document": "docno"}
+
+
+def column_options(*names: str) -> Callable[[_Command], _Command]:
+    """Options that name columns of ``--table``."""
+
+    def decorate(command: _Command) -> _Command:
+        for name in reversed(names):
+            usual = f"{_USUAL[name]}{', if there is one' * (name == 'document')}"
+            command = click.option(
+                f"--{name}",
+                metavar="COLUMN",
+                help=f"The column of --table with the {_COLUMNS[name]}.  [default: {usual}]",
+            )(command)
+        return command
+
+    return decorate
 
 
 class BadInput(click.ClickException):
@@ -78,6 +106,8 @@ class Inputs:
         LETOR/SVMlight labels with one score per line.
     table : str or None
         CSV or parquet.
+    query, label, score, document : str or None
+        Names of columns of the table.
     queries : {"qrels", "run", "both"} or None
         Which topics count, of qrels and a run.
     """
@@ -87,6 +117,10 @@ class Inputs:
     labels: str | None = None
     scores: str | None = None
     table: str | None = None
+    query: str | None = None
+    label: str | None = None
+    score: str | None = None
+    document: str | None = None
     queries: Which | None = None
 
     def __post_init__(self) -> None:
@@ -104,6 +138,9 @@ class Inputs:
             raise click.UsageError(f"{there} needs {missing[0]} as well.")
         if self.queries is not None and self.qrels is None:
             raise click.UsageError("--queries is for --qrels and --run; leave it out.")
+        columns = [name for name in _USUAL if getattr(self, name) is not None]
+        if columns and self.table is None:
+            raise click.UsageError(f"--{columns[0]} names a column of --table; leave it out.")
         if self.files.count("-") > 1:
             raise click.UsageError("only one file can be read from standard input (-).")
 
@@ -130,20 +167,30 @@ class Inputs:
     ) -> list[Evaluation[ByK]]:
         """NDCG of several columns of scores of a table."""
         with self.refusals(), self._on_disk() as local:
-            return [evaluate(**local._rows(name), flavor=flavor, k=tuple(ks)) for name in scores]
+            return [evaluate(**replace(local, score=name)._rows(), flavor=flavor, k=tuple(ks)) for name in scores]
 
     def arguments(self) -> dict[str, Any]:
         """The data as arguments for every function that takes labels and scores."""
         with self.refusals(), self._on_disk() as local:
             return local._rows()
 
-    def _rows(self, score: str = "score") -> dict[str, Any]:
+    def _rows(self) -> dict[str, Any]:
         if self.qrels is not None and self.run is not None:
             return align(self.qrels, self.run, queries=self.queries or "qrels").arguments()
         if self.labels is not None and self.scores is not None:
             return read_letor(self.labels, self.scores).arguments()
         assert self.table is not None
-        rows = read_columns(self.table, score)
+        own = {name: getattr(self, name) for name in _USUAL}
+        named = {name: usual if own[name] is None else own[name] for name, usual in _USUAL.items()}
+        try:
+            rows = read_columns(
+                self.table, named["score"], qid=named["query"], label=named["label"], docno=self.document
+            )
+        except MissingColumnError as error:
+            unnamed = [f"--{name}" for name in named if own[name] is None and named[name] in error.names]
+            if not unnamed:
+                raise
+            raise ValueError(f"{error} Name your own with {', '.join(unnamed)}.") from error
         return {**rows.arguments(), "qid": printable_ids(rows.qid)}
 
     @contextmanager
@@ -207,7 +254,7 @@ def takes_data(command: Callable[..., None]) -> Callable[..., None]:
         data = Inputs(**{field.name: options.pop(field.name) for field in fields(Inputs)})
         command(data=data, **options)
 
-    decorated: Callable[..., None] = with_data
+    decorated = column_options(*_USUAL)(with_data)
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shlex
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, time
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 import numpy as np
@@ -17,9 +20,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ndcg_ml._report import require
+from ndcg_ml._shown import shown
+from ndcg_ml.demo.run import check_folder
 from ndcg_ml.flavor import PRESETS, Flavor
 
-__all__ = ["IDS_IN_JSON", "Screen", "columns", "finite", "print_json", "printable_ids"]
+__all__ = [
+    "IDS_IN_JSON",
+    "Screen",
+    "columns",
+    "command_line",
+    "finite",
+    "html_option",
+    "print_json",
+    "printable_ids",
+    "refuse_input",
+]
 
 IDS_IN_JSON = """
 \b
@@ -28,6 +44,8 @@ Ids of a parquet file are printed as numbers and text where JSON has them; dates
 text.
 """
 """For the help of a command."""
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 # Wider than any table, so that a program reading a pipe gets one line per row.
 _UNWRAPPED = 1_000_000
@@ -140,3 +158,43 @@ def _printable(value: object) -> bool | int | float | str:
     if isinstance(value, bytes):
         return value.hex()
     return value.isoformat() if isinstance(value, (date, time)) else str(value)
+
+
+# -- reports ----------------------------------------------------------------------------------------------------------
+
+
+def html_option(command: _Command) -> _Command:
+    """``--html``: the file of a report, which could be written as far as can be known before any work."""
+    return click.option(
+        "--html",
+        type=click.Path(dir_okay=False, writable=True),
+        callback=_report_file,
+        help="Write a report to this HTML file as well, in the place of any older one.  Needs pip install "
+        "'ndcg_ml[report]'.",
+    )(command)
+
+
+def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str | None:
+    if file is None:
+        return None
+    if file == "-":
+        raise click.BadParameter("must be the name of a file; got -.")
+    check_folder(Path(file), "--html")
+    try:
+        require()
+    except ImportError as error:
+        raise click.ClickException(str(error)) from error
+    return file
+
+
+def refuse_input(html: str | None, files: Iterable[str]) -> None:
+    """Refuse to write a report in the place of a file that is read."""
+    for file in files:
+        if html is not None and file != "-" and os.path.exists(html) and os.path.samefile(html, file):
+            raise click.UsageError(f"--html would replace {shown(file)}, which is read. Name another file.")
+
+
+def command_line() -> str | None:
+    """The command as it was typed, quoted for a shell."""
+    arguments = click.get_current_context().find_root().obj
+    return None if arguments is None else shlex.join(arguments)

@@ -107,7 +107,7 @@ def demo(
             raise click.ClickException(f"{error}\nThe demo needs: pip install 'ndcg_ml[demo]'") from error
     _check_picture(picture, pictures.endings())
     if scores_file is not None:
-        _check_folder(scores_file, "--scores")
+        check_folder(scores_file, "--scores")
     try:
         adapters = models.Adapters(flavor)
     except ValueError as error:
@@ -150,13 +150,13 @@ def demo(
 
 
 def _check_picture(picture: Path, endings: list[str]) -> None:
-    _check_folder(picture, "--picture")
+    check_folder(picture, "--picture")
     if picture.suffix[1:].lower() not in endings:
         wrong = f"must end in one of {', '.join(endings)}; got {picture.name!r}."
         raise click.BadParameter(wrong, param_hint="--picture")
 
 
-def _check_folder(file: Path, option: str) -> None:
+def check_folder(file: Path, option: str) -> None:
     if not file.parent.is_dir():
         raise click.BadParameter(f"the folder {file.parent} does not exist.", param_hint=option)
     if not os.access(file.parent, os.W_OK):

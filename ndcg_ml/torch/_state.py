@@ -128,13 +128,15 @@ def _on_device(flavor: Flavor, ks: Cutoffs, layout: Layout, scores: Tensor, labe
 def _of_totals(flavor: Flavor, totals: Totals) -> Sums:
     ndcg, empty = totals.ndcg(flavor)
     dcg, idcg = totals.in_units_of_gain()
-    averaged = np.where(empty, 0.0, ndcg) if flavor.empty == "skip" else ndcg
-    sums = (averaged, np.where(empty, 0.0, dcg), np.where(empty, 0.0, idcg))
+    n_empty = empty.sum(axis=0)
+    if n_empty.any():
+        ndcg = np.where(empty, 0.0, ndcg) if flavor.empty == "skip" else ndcg
+        dcg, idcg = np.where(empty, 0.0, dcg), np.where(empty, 0.0, idcg)
     return Sums(
         torch.as_tensor(len(ndcg)),
-        torch.as_tensor(empty.sum(axis=0)),
+        torch.from_numpy(n_empty),
         torch.zeros(len(FAULTS), dtype=torch.int64),
-        *(torch.as_tensor(values.sum(axis=0)) for values in sums),
+        *(torch.from_numpy(values.sum(axis=0)) for values in (ndcg, dcg, idcg)),
     )
 
 

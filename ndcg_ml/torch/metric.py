@@ -317,10 +317,15 @@ compute_with_cache
                 (self.ids if host_looks(preds) else self.row_ids).append(row_ids.to(self.device))
 
     def _add(self, sums: Sums) -> None:
-        for name, more in sums._asdict().items():
+        added = {}
+        for name, more in zip(Sums._fields, sums, strict=True):
             state = getattr(self, name)
-            # Out of place, and restored to their dtype: a cast of the module around must not narrow the sums.
-            setattr(self, name, state.to(more.dtype) + more.to(state.device))
+            if state.dtype != more.dtype or state.device != more.device:
+                # Restored to their dtype: a cast of the module around must not narrow the sums.
+                state, more = state.to(more.dtype), more.to(state.device)
+            added[name] = state + more  # out of place
+        # setattr of a module asks what each is, which takes longer than all else here.
+        self.__dict__.update(added)
 
     def _keep(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Keep the rows, refusing at once what can be seen to be wrong with them."""
@@ -453,7 +458,7 @@ compute_with_cache
         """Before an update: warn if it needs a reset."""
         if self._closed is not None:
             self._warn(self._closed)
-        self._closed = None
+            self._closed = None
 
     def _warn(self, reason: str) -> None:
         if reason not in self._warned:

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 from decimal import Decimal
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -386,11 +387,79 @@ def test_columns_of_a_table_are_compared():
     assert re.search(r"^b - a +\+0\.", shown, re.MULTILINE)
     for command, message in (
         ("compare old none --table scores.csv", "scores.csv: must have the columns qid, label, none"),
-        ("compare old label --table scores.csv", "scores.csv: the scores must be in a column of their own; got label."),
+        ("compare old label --table scores.csv", "label and score must be columns of their own; got 'label' for both."),
     ):
         result = invoke(command)
         assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
         assert message in result.stderr
+
+
+NAMES = {"qid": "user", "label": "rating", "score": "s", "docno": "item"}
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "parquet", "stdin"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "eval {} --flavor trec_eval --per-query",
+        "explain --a trec_eval --b ranx_burges {}",
+        "identify 0.5 --decimals 1 -k 2 {}",
+    ],
+)
+def test_columns_of_other_names(command, form):
+    rows = [line.split(",") for line in TABLE.splitlines()[1:]]
+    # The usual names are there too, and hold something else.
+    header = [*NAMES.values(), *NAMES]
+    lines = [header, *([*row, "0", "1", "0", "x"] for row in rows)]
+    separator, name = ("\t", "named.tsv") if form == "tsv" else (",", "named.csv")
+    Path(name).write_text("".join(separator.join(line) + "\n" for line in lines))
+    if form == "parquet":
+        name = "named.parquet"
+        numbers = [("user", str), ("rating", float), ("s", float), ("item", str)]
+        columns = {column: [kind(row[i]) for row in rows] for i, (column, kind) in enumerate(numbers)}
+        pq.write_table(pa.table({**columns, **dict.fromkeys(NAMES, [0] * len(rows))}), name)
+    stdin = Path(name).read_text() if form == "stdin" else None
+    options = f"--table {'-' if form == 'stdin' else name} --query user --label rating --score s --document item"
+    assert document(command.format(options), input=stdin) == document(command.format("--table table.csv"))
+
+
+def test_columns_of_other_names_are_compared():
+    Path("usual.csv").write_text("qid,label,a,b,docno\n1,2,1,2,x\n1,0,1,1,y\n2,1,3,3,x\n2,0,4,1,y\n")
+    Path("named.csv").write_text(Path("usual.csv").read_text().replace("qid,label,a,b,docno", "user,rating,a,b,item"))
+    found, expected = (
+        document(f"compare a b --table {options} --flavor trec_eval")
+        for options in ("named.csv --query user --label rating --document item", "usual.csv")
+    )
+    assert found == expected
+    assert found["difference"] != 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("", "user', 'Rating', 's_old', 's_new'. Name your own with --query, --label, --score."),
+        ("--query user --score s_new", "'s_new'. Name your own with --label."),
+        ("--query user --label RATING --score s_new", "RATING is missing, .*'s_new'. Did you mean 'Rating'?"),
+        ("--query usr --label Rating --score s_nwe", "usr, s_nwe are missing, .* Did you mean 'user' or 's_new'?"),
+        ("--query user --label Rating --score s_new --document item", "item is missing, .*'s_new'."),
+        ("--query user --label s_new --score s_new", "label and score must be columns of their own; got 's_new'"),
+        ("--query user --score s_new --label ", "user, , s_new (and may have docno"),
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_missing_columns_suggest_those_of_similar_names(options, words, form):
+    columns = {"user": [1, 1], "Rating": [1, 0], "s_old": [1, 2], "s_new": [2, 1]}
+    if form == "parquet":
+        pq.write_table(pa.table(columns), "named")
+    else:
+        lines = [columns, *zip(*columns.values(), strict=True)]
+        Path("named").write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
+    more = [""] if options.endswith("--label ") else []
+    result = invoke(f"eval --table named {options}", *more)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith("Error: named: ")
+    pattern = re.escape(words).replace(r"\.\*", ".*")
+    assert re.search(pattern, result.stderr)
 
 
 def test_micro_averages_are_compared():
@@ -424,6 +493,81 @@ def test_real_runs_are_compared(data_dir):
     assert 0.2 < unclear["p_value"] < 0.6
     assert unclear["interval"][0] < 0 < unclear["difference"] < unclear["interval"][1]
     assert unclear["wins"] + unclear["ties"] + unclear["losses"] == 43
+
+
+# -- reports ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_report_of_an_evaluation():
+    pytest.importorskip("jinja2", reason="a report needs the extra [report]")
+    pytest.importorskip("matplotlib", reason="a report needs the extra [report]")
+    command = f"eval {TREC} -k 1 -k 10 --digits 3"
+    shown = text(f"{command} --html", "a report.html")
+    assert shown == text(command) + "report        a report.html\n"
+    page = Path("a report.html").read_text(encoding="utf-8")
+    typed = f"ndcg-ml {command} --html 'a report.html'"
+    assert page == evaluate_run("qrels", "run", k=(1, 10)).to_html(command=typed, digits=3)
+    assert typed in unescape(page)
+    assert document(f"{command} --html other.html") == document(command)
+    assert Path("other.html").exists()
+
+
+def test_a_report_of_a_comparison():
+    pytest.importorskip("jinja2", reason="a report needs the extra [report]")
+    pytest.importorskip("matplotlib", reason="a report needs the extra [report]")
+    Path("folder").mkdir()
+    Path("folder/run").write_text(RUN)
+    command = "compare folder/run better --qrels qrels --queries both --top 1 --html report.html"
+    assert text(command).endswith("report        report.html\n")
+    page = Path("report.html").read_text(encoding="utf-8")
+    systems = [evaluate_run("qrels", name, queries="both") for name in ("run", "better")]
+    found = compare(*systems, names=["run", "better"], n_resamples=10_000, seed=0, missing="drop")
+    assert page == found.to_html(command=f"ndcg-ml {command}", queries=1)
+    text("compare run better folder/run --qrels qrels --html report.html")  # two of one name keep their letters
+    assert "run" not in re.findall(r"<td[^>]*>([^<]+)</td>", Path("report.html").read_text(encoding="utf-8"))
+    text("compare run better run --qrels qrels --html report.html")
+
+
+REPORTS = {
+    "eval --table table.csv --html table.csv": "--html would replace 'table.csv', which is read",
+    f"eval {TREC} --html run": "--html would replace 'run', which is read",
+    "compare run better --qrels qrels --html better": "--html would replace 'better', which is read",
+    f"eval {TREC} --html none/report.html": "the folder none does not exist",
+    f"eval {TREC} --html .": "File '.' is a directory",
+    f"eval {TREC} --html -": "must be the name of a file; got -",
+}
+
+
+@pytest.mark.parametrize("command", REPORTS)
+def test_a_report_that_cannot_be_written_is_refused(command, files):
+    pytest.importorskip("jinja2", reason="a report needs the extra [report]")
+    pytest.importorskip("matplotlib", reason="a report needs the extra [report]")
+    before = {path.name: path.read_bytes() for path in files.iterdir()}
+    result = invoke(command)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert REPORTS[command] in result.stderr
+    assert {path.name: path.read_bytes() for path in files.iterdir()} == before
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
+@pytest.mark.parametrize("command", [f"eval {TREC}", "compare run better --qrels qrels"])
+def test_without_the_extra_a_report_is_refused_before_any_work(command, missing):
+    Path("run").write_text("not a run\n")  # which would be an error of its own
+    without = f"import sys; sys.modules[{missing!r}] = None; from ndcg_ml.cli import main; main()"
+    arguments = [sys.executable, "-c", without, *command.split(), "--html", "report.html"]
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("Error: a report needs jinja2 and matplotlib")
+    assert "pip install 'ndcg_ml[report]'" in done.stderr
+    assert not Path("report.html").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_leaves_no_report():
+    pytest.importorskip("jinja2", reason="a report needs the extra [report]")
+    pytest.importorskip("matplotlib", reason="a report needs the extra [report]")
+    done = program(["eval", *TREC.split(), "--html", "/dev/full"])
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "Error: /dev/full: No space left on device.\n")
 
 
 # -- explain --------------------------------------------------------------------------------------------------------
@@ -518,6 +662,8 @@ USAGE = {
     f"eval {LETOR} --queries both": "--queries is for --qrels and --run",
     "eval --qrels - --run -": "only one file can be read from standard input",
     "compare - - --qrels qrels": "only one file can be read from standard input",
+    f"eval {TREC} --label rating": "--label names a column of --table; leave it out",
+    "compare run better --qrels qrels --query user": "--query names a column of --table; leave it out",
     "eval --table nowhere.csv": "'nowhere.csv' does not exist",
     f"eval {TREC} --flavor lightgmb": "Did you mean 'lightgbm'?",
     f"eval {TREC} -k 0": "must be an integer of 1 or more, or 'none'",
@@ -584,7 +730,7 @@ def test_standard_input_is_named_as_such():
 
 
 def test_a_file_that_cannot_be_read_is_named(monkeypatch):
-    def refuse(path, *more):
+    def refuse(path, *more, **names):
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr("ndcg_ml.cli.inputs.read_columns", refuse)
@@ -593,7 +739,7 @@ def test_a_file_that_cannot_be_read_is_named(monkeypatch):
 
 
 def test_a_message_of_several_lines_becomes_one(monkeypatch):
-    def refuse(path, score):
+    def refuse(path, *more, **names):
         raise ValueError("table.csv:\n  two\n  lines")
 
     monkeypatch.setattr("ndcg_ml.cli.inputs.read_columns", refuse)
@@ -789,6 +935,10 @@ def test_the_examples_of_the_help_run():
         Path(name).write_text(content)
     three = [f"{line},{i % 2},{i}" for i, line in enumerate(TABLE.splitlines()[1:])]
     Path("scores.csv").write_text("\n".join(["qid,label,linear,docno,trees,network", *three]))
+    user = TABLE.replace("qid,label,score,docno", "user,rating,s,old").replace("a\n", "1\n").replace("b\n", "2\n")
+    user = re.sub("c\n", "3\n", user)
+    Path("ratings.csv").write_text(user)
+    Path("clicks.csv").write_text(user.replace(",s,", ",new,"))
     for name, content in (("bm25.run", RUN), ("dense.run", BETTER)):
         Path(name).write_text(content)
     examples = [
@@ -797,7 +947,7 @@ def test_the_examples_of_the_help_run():
         for line in invoke(f"{name} --help").stdout.splitlines()
         if re.match(r"\s+(zcat .* \| )?ndcg-ml ", line)
     ]
-    assert len(examples) == 7
+    assert len(examples) == 9
     for example in examples:
         before, _, arguments = example.partition("ndcg-ml ")
         result = invoke(arguments, input=RUN if before else None)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndcg_ml.queries import by_ids
+from ndcg_ml.queries import by_ids, by_sizes
 
 IDS = {
     "small integers": np.array([-128, 127, 0, 3, -1], dtype=np.int8),
@@ -64,3 +64,12 @@ def test_distinct_ids_are_not_looked_up_in_a_hash_table(kind, monkeypatch):
     ids = np.tile(IDS[kind][::-1], 3)
     assert by_ids(ids, ids.size).n_queries == len(_by_dict(ids))
     assert by_ids(np.repeat(IDS[kind][::-1], 3), ids.size).n_rows == ids.size
+
+
+def test_reversed_rows_keep_their_queries():
+    groups = by_ids(np.array(["b", "a", "b", "c", "b", "a"]), 6)
+    assert groups.reversed().order.tolist() == [4, 2, 0, 5, 1, 3]
+    assert groups.reversed().reversed().order.tolist() == groups.order.tolist()
+    sized = by_sizes([2, 0, 3], 5)
+    assert sized.reversed().order.tolist() == [1, 0, 4, 3, 2]
+    assert sized.reversed().sizes is sized.sizes

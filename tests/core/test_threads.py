@@ -42,11 +42,12 @@ def many_threads(monkeypatch):
     start = threading.Thread.start
 
     def noted(self):
-        seen.add(self.name)
+        seen.add(self)
         start(self)
 
     monkeypatch.setattr(_threads, "_WORTH_A_THREAD", 16)
     monkeypatch.setattr(threading.Thread, "start", noted)
+    _threads._pool.cache_clear()  # threads that are kept from calls before would not start
     return seen
 
 
@@ -74,6 +75,7 @@ def test_a_prepared_object_in_eight_threads(data, flavor, threads, many_threads,
     prepared = prepare(labels, group=sizes, flavor=flavor, k=(1, 5, None), threads=threads)
     serial = [prepare(labels, group=sizes, flavor=flavor, k=(1, 5, None), threads=1)(each) for each in scores]
     many_threads.clear()
+    _threads._pool.cache_clear()
     got = together(prepared, [(each,) for each in scores])
     assert got == serial * 3
     # Eight of ours; and the compiled kernel's where they were asked for: these calls are not from the main thread.
@@ -108,6 +110,46 @@ def test_an_error_in_one_thread_leaves_the_object_as_it_was(data, many_threads):
     got = together(attempt, [(scores[0],), (bad,)], times=16)
     assert got[::2] == [alone] * 16
     assert all("y_score must not hold NaN" in message for message in got[1::2])
+
+
+def test_threads_are_kept_for_the_next_call(data, many_threads, kernel):
+    labels, sizes, scores = data
+    prepared = prepare(labels, group=sizes, threads=3)
+    prepared(scores[0])
+    assert bool(many_threads) == (kernel == "compiled")
+    many_threads.clear()
+    for each in scores:
+        prepared(each)
+    assert len(many_threads) < len(scores) / 2  # one more, where those from before are not quite done
+
+
+def test_an_error_in_another_thread_is_raised_when_all_have_ended():
+    begun, ended = threading.Event(), []
+
+    def work(items):
+        if threading.current_thread() is threading.main_thread():
+            assert begun.wait(60)
+            ended.append("this one")
+        else:
+            begun.set()
+            raise ValueError("in another one")
+
+    with pytest.raises(ValueError, match="in another one"):
+        _threads.in_threads(work, range(10), 2)
+    assert ended == ["this one"]
+
+
+def test_a_thread_that_has_not_begun_is_not_waited_for(monkeypatch):
+    busy, free = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(_threads, "_pool", lambda: pool)
+        pool.submit(lambda: (busy.set(), free.wait(60)))
+        assert busy.wait(60)
+        done = []
+        _threads.in_threads(done.extend, range(10), 3)
+        assert done == list(range(10))
+        assert not free.is_set()
+        free.set()
 
 
 # -- forks ------------------------------------------------------------------------------------------------------------
