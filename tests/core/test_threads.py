@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from lanes import quick
 
 from ndcg_ml import Flavor, Prepared, _threads, evaluate, ndcg_score, prepare
 
@@ -193,7 +194,7 @@ print(again() == (before, before))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.parametrize("how", ["os", "multiprocessing"])
+@pytest.mark.parametrize("how", quick(["multiprocessing"], ["os", "multiprocessing"]))
 def test_a_fork_after_the_threads_were_used(how):
     done = subprocess.run([sys.executable, "-c", FORKED, how], capture_output=True, text=True, timeout=120)
     assert (done.stdout.split(), done.stderr) == (["0", "True"], "")
