@@ -1,16 +1,21 @@
 """Pages of the site that live elsewhere in the repository, where their readers look for them first.
 
 The README is the home page; the change log, the notebooks and the recorded benchmarks keep their own places. Links are
-written for the repository, so they are rewritten here for the site.
+written for the repository, so they are rewritten here for the site. The pages of the presets are put into the
+navigation, and the wheel that the explorer runs beside it.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from mkdocs.exceptions import PluginError
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 
@@ -21,7 +26,37 @@ SAME_PATH = ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/results/*.md", "note
 PAGES = {str(path.relative_to(ROOT)): str(path.relative_to(ROOT)) for glob in SAME_PATH for path in ROOT.glob(glob)}
 PAGES["README.md"] = "index.md"
 
+# Where mkdocs.yml wants the pages of the presets, and the folder that they are in.
+_PRESETS = "flavors/"
+_GROUPS = ("ac", "df", "gl", "mo", "pr", "sz")
+
 _LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
+
+
+def on_config(config: Any, **_: Any) -> Any:
+    """Put the pages of the presets in place of their folder, by first letter."""
+    names = sorted(path.stem for path in (ROOT / "docs" / _PRESETS).glob("*.md"))
+    groups = [
+        {f"{first.upper()} to {last.upper()}": [f"{_PRESETS}{name}.md" for name in names if first <= name[0] <= last]}
+        for first, last in _GROUPS
+    ]
+    for section in config.nav:
+        for entries in section.values():
+            for entry in entries if isinstance(entries, list) else ():
+                for title, target in entry.items() if isinstance(entry, dict) else ():
+                    if target == _PRESETS:
+                        entry[title] = groups
+    return config
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Build the wheel beside the explorer, with what is installed: nothing is downloaded."""
+    if find_spec("hatchling") is None:
+        raise PluginError("the explorer carries a wheel of ndcg_ml: install hatchling, which the extra [docs] has")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(Path(config.site_dir, "explorer"))]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if built.returncode:
+        raise PluginError(f"the wheel of the explorer was not built: {built.stderr}")
 
 
 @event_priority(100)  # before the plugin that turns notebooks into pages
@@ -49,3 +84,10 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return f"{match[1]}{posixpath.relpath(found, posixpath.dirname(here) or '.')}{match[3]}"
 
     return _LINK.sub(site, markdown)
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Rewrite the links of a notebook, which becomes HTML without having been Markdown."""
+    if not page.file.src_uri.endswith(".ipynb"):
+        return html
+    return re.sub(r'href="\.\./docs/([\w/]+)\.md', r'href="../../\1/', html)

@@ -181,7 +181,7 @@ def _sort(scores: Scores, gains: FloatArray, average: bool, whole: bool) -> Floa
     return at_rank
 
 
-def _stable_order(keys: Scores) -> tuple[NDArray[np.int64], Scores]:
+def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
     """Flat slots in ascending order of the keys, equal keys in the order of the slots; and the keys in that order.
 
     Sorting one integer, the bits of the key in float32 above the number of the slot, takes half the time of argsort
@@ -199,13 +199,14 @@ def _stable_order(keys: Scores) -> tuple[NDArray[np.int64], Scores]:
     packed &= 0xFFFFFFFF
     first = np.arange(0, keys.size, width)[:, None]
     packed += first
-    ordered = keys.reshape(-1).take(packed)
+    order = packed.astype(np.intp, copy=False)  # an index has 32 bits in WebAssembly
+    ordered = keys.reshape(-1).take(order)
     wrong = ordered[:, 1:] < ordered[:, :-1]
     if wrong.any():
         rows = np.flatnonzero(wrong.any(axis=1))
-        packed[rows] = np.argsort(keys[rows], axis=1, kind="stable") + first[rows]
-        ordered[rows] = keys.reshape(-1).take(packed[rows])
-    return packed, ordered
+        order[rows] = np.argsort(keys[rows], axis=1, kind="stable") + first[rows]
+        ordered[rows] = keys.reshape(-1).take(order[rows])
+    return order, ordered
 
 
 def _select(

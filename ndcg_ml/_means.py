@@ -191,12 +191,13 @@ class Means:
         return means
 
 
-def drawn_queries(n_queries: int, n_resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+def drawn_queries(n_queries: int, n_resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
     """Which queries each resample draws, some resamples at a time."""
     # Entry after entry in 64 bits: the same draws as scipy.stats.bootstrap makes, whatever the size of the blocks.
     block = max(1, _BLOCK // n_queries)
     for at in range(0, n_resamples, block):
-        yield rng.integers(0, n_queries, (min(block, n_resamples - at), n_queries))
+        drawn = rng.integers(0, n_queries, (min(block, n_resamples - at), n_queries))
+        yield drawn.astype(np.intp, copy=False)  # an index, which has 32 bits in WebAssembly
 
 
 def _sum_of_others(terms: FloatArray) -> FloatArray:

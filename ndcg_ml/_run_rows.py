@@ -103,7 +103,7 @@ class Topics:
 
     def numbers(self, coded: Sequence[bytes]) -> IntArray:
         """The numbers of these ids; new ones get the next."""
-        return np.fromiter(map(self._number.__getitem__, coded), np.int64, len(coded))
+        return np.fromiter(map(self._number.__getitem__, coded), np.intp, len(coded))
 
     def names(self, numbers: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
         """The ids of these numbers as the caller had them."""

@@ -416,7 +416,7 @@ class Flavor:
         also: list[tuple[str, str]] = []
         mirror = MIRRORS.get(self.preset_name or "")
         if mirror is not None:
-            also += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual)]
+            also += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual), ("page", mirror.page)]
             mine = self.replace(k=None)
             same = [name for name, preset in PRESETS.items() if preset.replace(k=None) == mine]
             also += [("also", _other(MIRRORS[name])) for name in same if name != mirror.name]

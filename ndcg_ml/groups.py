@@ -130,7 +130,7 @@ class Groups:
         at = int(np.searchsorted(sizes, 1))
         while at < sizes.size:
             window = sizes[at : at + max(1, _BLOCK_SLOTS // int(sizes[at]))]
-            slots = np.arange(1, window.size + 1) * window
+            slots = np.arange(1, window.size + 1, dtype=np.int64) * window
             similar = (window <= int(sizes[at] * _SPREAD)) | (slots - np.cumsum(window) <= _CHEAP_PADDING)
             beyond = np.flatnonzero(~similar | (slots > _BLOCK_SLOTS))
             stop = at + max(1, int(beyond[0]) if beyond.size else window.size)
@@ -155,7 +155,7 @@ class Groups:
 
 def starts_of(sizes: IntArray) -> IntArray:
     """Where each query begins, when they follow one another."""
-    starts = np.zeros(sizes.size, dtype=np.int64)
+    starts = np.zeros(sizes.size, dtype=np.intp)  # an index, which has 32 bits in WebAssembly
     np.cumsum(sizes[:-1], out=starts[1:])
     return starts
 

@@ -53,6 +53,11 @@ class Mirror:
     def __post_init__(self) -> None:
         object.__setattr__(self, "switches", MappingProxyType(dict(self.switches)))
 
+    @property
+    def page(self) -> str:
+        """Its page in the repository; on the site it is ``flavors/NAME/``."""
+        return f"docs/flavors/{self.name}.md"
+
 
 # What the variants of one library have in common.
 _XGBOOST = {

@@ -179,7 +179,7 @@ def by_sizes(group: Any, n_rows: int) -> Groups:
         raise ValueError(f"group must hold sizes >= 0; got {sizes.min()}.")
     # Larger sizes than there are rows may add up to any number in 64 bits.
     total = sum(sizes.tolist()) if sizes.max() > n_rows else int(sizes.sum())
-    sizes = sizes.astype(np.int64)
+    sizes = sizes.astype(np.intp)
     if total != n_rows:
         hint = " It has one entry per row: if these are ids, pass them as qid=." if sizes.size == n_rows else ""
         raise ValueError(f"group must sum to the number of rows, {n_rows}; got a sum of {total}.{hint}")
@@ -237,7 +237,7 @@ def by_shape(shape: tuple[int, int]) -> Groups:
     n_queries, width = shape
     if n_queries == 0:
         raise ValueError(f"y_true must hold at least one query; got shape {shape}. There is nothing to evaluate.")
-    sizes = np.full(n_queries, width, dtype=np.int64)
+    sizes = np.full(n_queries, width, dtype=np.intp)
     return Groups(sizes=sizes, starts=starts_of(sizes), order=None, n_rows=n_queries * width)
 
 
@@ -255,7 +255,7 @@ def _by_key(keys: NDArray[Any]) -> IntArray:
             packed |= np.arange(keys.size)
             packed.sort()
             packed &= (1 << (63 - room)) - 1
-            return packed
+            return packed.astype(np.intp, copy=False)  # an index has 32 bits in WebAssembly
     return np.argsort(keys, kind="stable")
 
 

@@ -44,9 +44,10 @@ def test_the_description_of_a_preset_ends_with_what_it_mirrors() -> None:
     lines = Flavor.preset("letor3").describe().split("\n")
     assert lines[0] == "NDCG = DCG / IDCG, DCG = sum over documents of gain(y) * D(rank)"
     three, four = MIRRORS["letor3"], MIRRORS["letor4"]
-    assert lines[-4:] == [
+    assert lines[-5:] == [
         f"  preset     letor3: {three.library}",
         f"  note       {three.unusual}",
+        "  page       docs/flavors/letor3.md",
         f"  also       letor4: {four.library}",
         f"  text       {Flavor.preset('letor3')}",
     ]

@@ -161,7 +161,7 @@ def _preset_page(name: str, counts: dict[str, dict[str, int]]) -> Iterator[str]:
     yield ""
     yield "```text"
     words = flavor.describe().splitlines()
-    yield from (line for line in words if line.split()[0] not in ("preset", "note", "also"))
+    yield from (line for line in words if line.split()[0] not in ("preset", "note", "page", "also"))
     yield "```"
     yield ""
     yield "## What is surprising"

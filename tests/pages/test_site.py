@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import os
+import posixpath
 import re
-import shutil
-import subprocess
-import sys
-import threading
+import zipfile
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 import ndcg_ml
+from ndcg_ml import PRESETS, Flavor
+from ndcg_ml.presets import MIRRORS
 
 ROOT = Path(__file__).parents[2]
 API = ROOT / "docs" / "api"
 MODULES = ("sklearn", "torch", "torch.losses", "lightgbm", "xgboost", "catboost")
-PAGES = ("", "flavors/", "api/score/", "losses/", "notebooks/03_rosetta/")
+PAGES = ("", "flavors/", "flavors/lightgbm/", "explorer/", "api/score/", "losses/", "notebooks/03_rosetta/")
 
 
 def documented() -> list[str]:
@@ -41,75 +41,110 @@ def test_every_public_name_of_an_adapter_is_in_the_reference(module):
     assert names == {name for name in documented() if name.rpartition(".")[0] == f"ndcg_ml.{module}"}
 
 
-takes_a_build = pytest.mark.long
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_names_its_page(name: str) -> None:
+    page = MIRRORS[name].page
+    assert (ROOT / page).read_text(encoding="utf-8").startswith(f"# {name}\n")
+    flavor = Flavor.preset(name, k=7)
+    assert MIRRORS[flavor.preset_name].page in flavor.describe()  # of presets that coincide, the first
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    pytest.importorskip("mkdocs", reason="the site is built with the extra [docs]")
-    folder = tmp_path_factory.mktemp("site")
-    command = [
-        sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--strict",
-        "-q",
-        "-f",
-        str(ROOT / "mkdocs.yml"),
-        "-d",
-        str(folder),
-    ]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, cwd=ROOT, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
+def test_a_name_that_no_preset_has_leads_to_the_pages() -> None:
+    with pytest.raises(ValueError, match=r"docs/flavors\.md has a page for each\.$"):
+        Flavor.preset("lightgmb")
+    assert "(flavors/lightgbm.md)" in (ROOT / "docs" / "flavors.md").read_text(encoding="utf-8")
 
 
-@takes_a_build
-def test_the_site_builds_without_a_warning(site):
+def test_the_citation_is_of_this_version() -> None:
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.+)$", cited, re.MULTILINE)[1] == ndcg_ml.__version__
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    author = re.search(r'authors = \[\{ name = "(.+)" \}\]', project)[1]
+    assert f"  - name: {author}\n" in cited
+
+
+@pytest.mark.long
+def test_the_site_builds_without_a_warning(site: Path) -> None:
     assert (site / "index.html").exists()
-    text = (site / "llms.txt").read_text()
-    assert "# ndcg_ml" in text
     assert (site / "losses" / "index.md").exists()  # each page as plain Markdown
 
 
-@takes_a_build
-def test_no_page_asks_another_host_for_anything(site):
+@pytest.mark.long
+def test_llms_txt_lists_every_page(site: Path) -> None:
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    assert "# ndcg_ml" in text
+    listed = {posixpath.dirname(urlsplit(link).path).strip("/") for link in re.findall(r"\((http\S+)\)", text)}
+    pages = {page.parent.relative_to(site).as_posix().strip(".") for page in site.rglob("index.html")}
+    assert listed == pages
+    assert len(pages) > len(PRESETS) + 20
+
+
+@pytest.mark.long
+def test_the_explorer_has_a_wheel_of_this_package(site: Path) -> None:
+    (wheel,) = (site / "explorer").glob("*.whl")
+    assert wheel.name == f"ndcg_ml-{ndcg_ml.__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.read("ndcg_ml/_kernel.py") == (ROOT / "ndcg_ml" / "_kernel.py").read_bytes()
+        assert b"Root-Is-Purelib: true" in archive.read(f"ndcg_ml-{ndcg_ml.__version__}.dist-info/WHEEL")
+
+
+@pytest.mark.long
+def test_no_page_asks_another_host_for_anything(site: Path) -> None:
     asked = re.compile(r"<(?:script|img|link)[^>]*\b(?:src|href)=\"?(https?:)?//(?!localhost)[^\">]*")
     for page in site.rglob("*.html"):
         found = [match[0] for match in asked.finditer(page.read_text(encoding="utf-8"))]
         assert not found, (page.relative_to(site), found[:3])
 
 
-@takes_a_build
+class Anchors(HTMLParser):
+    """The places of a page that a link can name, and where its own links lead."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.places: set[str] = set()
+        self.links: list[str] = []
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name == "id" or (name == "name" and tag == "a"):
+                self.places.add(value or "")
+            elif name in ("href", "src") and tag != "base":
+                self.links.append(value or "")
+
+
+@pytest.mark.long
+def test_every_link_leads_somewhere(site: Path) -> None:
+    pages = {page: Anchors(page) for page in site.rglob("*.html") if page.name != "404.html"}
+    broken = []
+    for page, anchors in pages.items():
+        for link in anchors.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            target = target / "index.html" if target.is_dir() else target
+            place = unquote(parts.fragment)
+            known = pages[target].places if target in pages else None
+            if not target.is_file() or (
+                place and known is not None and place not in known and not place.startswith("__")
+            ):
+                broken.append((page.relative_to(site).as_posix(), link))
+    assert not broken, broken[:10]
+
+
 @pytest.mark.parametrize("width", [1280, 390], ids=["desktop", "phone"])
-def test_pages_fit_the_screen(site, width):
-    playwright = pytest.importorskip("playwright.sync_api", reason="a browser is driven with the extra [docs]")
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if not browser:
-        pytest.skip("no chromium on this machine")
-    handler = functools.partial(QuietHandler, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, playwright.sync_playwright() as driver:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        chromium = driver.chromium.launch(
-            executable_path=browser, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
-        view = chromium.new_page(viewport={"width": width, "height": 900})
-        wrong: list[str] = []
-        view.on("pageerror", lambda error: wrong.append(str(error)))
-        view.on("requestfailed", lambda request: wrong.append(request.url))
-        for page in PAGES:
-            view.goto(f"http://127.0.0.1:{server.server_port}/{page}")
-            view.wait_for_load_state("load")
-            assert view.locator("h1").count() >= 1, page
-            assert view.evaluate("document.documentElement.scrollWidth") <= width, page
-        chromium.close()
-        server.shutdown()
+@pytest.mark.long
+def test_pages_fit_the_screen(chromium: Any, address: str, width: int) -> None:
+    view = chromium.new_page(viewport={"width": width, "height": 900})
+    wrong: list[str] = []
+    view.on("pageerror", lambda error: wrong.append(str(error)))
+    view.on("requestfailed", lambda request: wrong.append(request.url))
+    view.on("request", lambda request: request.url.startswith(address) or wrong.append(request.url))
+    for page in PAGES:
+        view.goto(f"{address}{page}")
+        view.wait_for_load_state("load")
+        assert view.locator("h1").count() >= 1, page
+        assert view.evaluate("document.documentElement.scrollWidth") <= width, page
+    view.close()
     assert not wrong
-
-
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass

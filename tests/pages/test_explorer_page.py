@@ -1,0 +1,436 @@
+"""The explorer page: what its examples show is current, its bridge answers, and a browser goes through the whole page.
+
+``python tests/pages/test_explorer_page.py --write`` writes docs/explorer/examples.json again.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ndcg_ml import PRESETS, Flavor, ndcg_score
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "explorer"
+EXAMPLES = FOLDER / "examples.json"
+
+
+def _bridge() -> Any:
+    spec = importlib.util.spec_from_file_location("explorer_bridge", FOLDER / "bridge.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+bridge = _bridge()
+
+
+# -- the examples -----------------------------------------------------------------------------------------------------
+
+
+def rows(text: str) -> list[dict[str, Any]]:
+    """One row per line: query, document, label, score (``-`` is blank), and ``no`` where it was not retrieved."""
+    cells = [["" if cell == "-" else cell for cell in line.split()] for line in text.strip().splitlines()]
+    return [
+        {"query": q, "doc": d, "label": label, "score": score, "retrieved": not rest}
+        for q, d, label, score, *rest in cells
+    ]
+
+
+STORIES = (
+    {
+        "title": "Tied scores",
+        "text": "Three documents share the top score. Does the best of them count as first, as last, or in between?",
+        "rows": rows("a d1 0 2\na d2 3 2\na d3 1 2\na d4 2 1\na d5 0 0"),
+        "k": "3",
+        "flavor": "sklearn",
+    },
+    {
+        "title": "A query with nothing relevant",
+        "text": "Query c has no relevant document. It scores 0, scores 1, or is left out of the mean.",
+        "rows": rows("a d1 1 3\na d2 0 2\na d3 2 1\nb d1 0 3\nb d2 1 2\nb d3 0 1\nc d1 0 3\nc d2 0 2\nc d3 0 1"),
+        "k": "3",
+        "flavor": "lightgbm",
+    },
+    {
+        "title": "Large grades",
+        "text": "The best document is third. Under the gain 2^y - 1 a grade of 6 weighs as much as 63 of grade 1.",
+        "rows": rows("a d1 4 5\na d2 2 4\na d3 6 3\na d4 1 2\na d5 0 1"),
+        "k": "5",
+        "flavor": "lightgbm",
+    },
+    {
+        "title": "Few documents, and nobody set k",
+        "text": "Query a has 12 documents, the best ones late; query b has 2. Some libraries cut at 10 without a word.",
+        "rows": rows(
+            "\n".join(f"a - {2 if rank in (3, 11) else 1 if rank == 12 else 0} {13 - rank}" for rank in range(1, 13))
+            + "\nb - 0 2\nb - 1 1"
+        ),
+        "k": "",
+        "flavor": "recommenders_raw",
+    },
+    {
+        "title": "Relevant, but not retrieved",
+        "text": "The best document was judged and never retrieved. Does the ideal ranking know about it?",
+        "rows": rows("a d1 1 4\na d2 0 3\na d3 2 2\na d4 3 0 no\nb d1 2 4\nb d2 0 3\nb d3 1 0 no"),
+        "k": "3",
+        "flavor": "trec_eval",
+    },
+    {
+        "title": "Documents without a label",
+        "text": "Nobody judged d2 and d4. They gain 0, or they leave the ranking, or there is no number at all.",
+        "rows": rows("a d1 1 5\na d2 - 4\na d3 3 3\na d4 - 2\na d5 0 1"),
+        "k": "5",
+        "flavor": "ranx",
+    },
+)
+
+
+def examples() -> dict[str, Any]:
+    return {**bridge.about(), "examples": [example(story) for story in STORIES]}
+
+
+def example(story: dict[str, Any]) -> dict[str, Any]:
+    """A story, and what the page shows for it before Python is there."""
+    found = ask("numbers", **story)
+    value = f"{found['flavor']['value']:.4f}"
+    return {**story, "value": value, "numbers": found, "identified": ask("identify", value=value, **story)}
+
+
+def ask(do: str, **asked: Any) -> dict[str, Any]:
+    return json.loads(bridge.answer(json.dumps({"do": do, **asked})))
+
+
+def written() -> str:
+    return json.dumps(examples(), indent=1) + "\n"
+
+
+# -- the bridge -------------------------------------------------------------------------------------------------------
+
+
+def test_the_examples_are_current() -> None:
+    assert EXAMPLES.read_text(encoding="utf-8") == written()
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story["title"])
+def test_an_example_shows_the_definition_flipping(story: dict[str, Any]) -> None:
+    assert len(ask("numbers", **story)["groups"]) > 5
+
+
+def test_every_preset_has_its_own_number_or_its_own_error() -> None:
+    story = STORIES[0]
+    found = ask("numbers", **story)
+    listed = [name for part in (*found["groups"], *found["refused"]) for name in part["presets"]]
+    assert sorted(listed) == sorted(PRESETS)
+    for group in found["groups"]:
+        for name in group["presets"]:
+            value = ndcg_score(
+                [0, 3, 1, 2, 0],
+                [2, 2, 2, 1, 0],
+                qid=[*"aaaaa"],
+                doc_id=[f"d{i}" for i in range(1, 6)],
+                flavor=name,
+                k=3,
+            )
+            assert value == pytest.approx(group["value"], abs=2e-12), name
+    assert [group["value"] for group in found["groups"]] == sorted((g["value"] for g in found["groups"]), reverse=True)
+
+
+def test_a_query_that_has_no_number_is_not_a_number() -> None:
+    found = ask("numbers", rows=rows("a d1 0 1"), k="", flavor="ndcg[empty=nan]")
+    assert found["flavor"]["value"] is None
+    assert found["refused"][-1]["presets"] == ["torchmetrics_error", "llama_index"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rows": rows("a d1 x 1\na d2 1 2")}, "y_true must hold real numbers"),
+        ({"rows": rows("a d1 1 -")}, "y_score must not hold NaN"),
+        ({"rows": []}, "qid must hold at least one row"),
+        ({"k": "0"}, "k must be an integer >= 1"),
+        ({"k": "ten"}, "k must be"),
+        ({"flavor": "lightgmb"}, "Did you mean 'lightgbm'?"),
+        ({"flavor": "ndcg[ideal=max]"}, "Flavor.max_grade must be given with ideal='max'"),
+        ({"flavor": "ndcg[ties=docid]", "rows": rows("a - 1 1")}, "doc_id must be given"),
+    ],
+)
+def test_what_is_wrong_is_said_in_the_words_of_ndcg_ml(change: dict[str, Any], message: str) -> None:
+    found = ask("numbers", **{"rows": rows("a d1 1 2\na d2 0 1"), "k": "", "flavor": "sklearn", **change})
+    said = [found.get("error", ""), found.get("flavor", {}).get("error", "")]
+    said += [part["error"] for part in found.get("refused", ())]
+    assert any(message in text for text in said), said
+
+
+@pytest.mark.parametrize("value", ["", "many", "nan"])
+def test_a_number_to_be_identified_must_be_one(value: str) -> None:
+    assert "value must be" in ask("identify", rows=rows("a d1 1 2"), k="", value=value)["error"]
+
+
+def test_a_number_is_identified_to_the_digits_it_has() -> None:
+    story = STORIES[0]
+    assert ask("identify", rows=story["rows"], k="", value="0.5")["matches"] != []
+    exact = ask("identify", rows=story["rows"], k="", value="0.596666001")
+    assert [match["name"] for match in exact["matches"]] == ["sklearn@3"]
+    assert exact["headline"] == "0.596666001: 1 match with a preset"
+
+
+def test_the_page_offers_every_switch_and_every_word_of_it() -> None:
+    about = bridge.about()
+    assert set(about["switches"]) | {"k", "max_grade", "discount_base", "recall_depth"} == set(
+        Flavor.__dataclass_fields__
+    )
+    for name, words in about["switches"].items():
+        start = "sklearn" if name != "off_table" else "mslr"
+        for word in words:
+            text = f"{start}[{name}={word}]" if word != "max" else f"{start}[ideal=max,max_grade=4]"
+            assert bridge._switch(Flavor.parse(text), name) == word
+    script = (FOLDER / "explorer.js").read_text()
+    numbers = re.search(r"const NUMBERS = \[(.*?)\]", script)[1]
+    assert numbers == '"max_grade", "discount_base", "recall_depth"'
+
+
+# -- the page in a browser --------------------------------------------------------------------------------------------
+
+# In place of the explorer's worker (the theme's search has one, too): one that answers with the bridge here, as Pyodide
+# answers with it there; and one that fails.
+INSTEAD = """
+((Real, Other) => {
+  window.Worker = function (url, options) {
+    return String(url).endsWith("/explorer/worker.js") ? new Other() : new Real(url, options);
+  };
+})(window.Worker, class {
+  terminate() {}
+  postMessage(data) {
+    const send = (reply) => this.onmessage({data: reply});
+    %s
+  }
+});
+"""
+STUB = (
+    INSTEAD
+    % """
+    if (data.start) setTimeout(() => { window.started = data; send({stage: "NumPy"}); send({ready: true}); });
+    else window.python(data.request).then((answer) => send({id: data.id, answer}));
+"""
+)
+BROKEN = INSTEAD % 'setTimeout(() => send({failed: "no way to the network"}));'
+
+
+class Page:
+    """The explorer in a browser, with what went wrong and what was asked of other hosts."""
+
+    def __init__(self, context: Any, address: str, worker: str | None) -> None:
+        self.wrong: list[str] = []
+        self.elsewhere: list[str] = []
+        self.asked: list[dict[str, Any]] = []
+        self.view = context.new_page()
+        self.view.set_default_timeout(20_000)
+        self.view.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.view.on(
+            "request", lambda request: request.url.startswith((address, "blob:")) or self.elsewhere.append(request.url)
+        )
+        self.view.expose_function("python", self.answer)
+        if worker is not None:
+            self.view.add_init_script(worker)
+        self.view.goto(f"{address}explorer/")
+        self.view.wait_for_selector("[data-part=numbers] table")
+
+    def answer(self, request: str) -> str:
+        self.asked.append(json.loads(request))
+        return bridge.answer(request)
+
+    def text(self, part: str) -> str:
+        return self.view.locator(f"[data-part={part}]").inner_text()
+
+    def settle(self) -> None:
+        """Wait until what is shown is of what is in the fields."""
+        self.view.wait_for_function(
+            "document.querySelector('[data-part=numbers]').ariaBusy === 'false'", timeout=120_000
+        )
+
+    def mine(self) -> str:
+        return self.view.locator(".explorer-value strong").inner_text()
+
+
+@pytest.fixture
+def open_page(chromium: Any, address: str) -> Any:
+    contexts = []
+
+    def opened(worker: str | None = STUB, width: int = 1280, **options: Any) -> Page:
+        contexts.append(chromium.new_context(viewport={"width": width, "height": 900}, **options))
+        return Page(contexts[-1], address, worker)
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def test_the_examples_need_no_python(open_page: Any) -> None:
+    page = open_page()
+    for story, shown in zip(STORIES, json.loads(EXAMPLES.read_text())["examples"], strict=True):
+        page.view.get_by_role("button", name=story["title"], exact=True).click()
+        assert page.mine() == f"{shown['numbers']['flavor']['value']:.6f}"
+        assert page.view.locator(".explorer-groups tr").count() == len(shown["numbers"]["groups"])
+        assert page.view.locator(".explorer-groups .explorer-mine").count() == 1
+        assert shown["identified"]["headline"] in page.text("identified")
+        assert page.view.locator("[data-part=rows] tr").count() == len(story["rows"])
+    assert page.view.evaluate("window.started") is None
+    assert not page.asked
+    assert not page.elsewhere
+    assert not page.wrong
+
+
+def test_an_edit_loads_python_and_asks_it(open_page: Any) -> None:
+    page = open_page()
+    page.view.get_by_label("score of row 2").fill("9")
+    page.settle()
+    assert page.view.evaluate("window.started.wheel") == f"ndcg_ml-{bridge.about()['version']}-py3-none-any.whl"
+    assert "runs in this browser" in page.text("note")
+    assert page.view.get_by_role("button", name="Load Python").count() == 0
+    value = ndcg_score([0, 3, 1, 2, 0], [2, 9, 2, 1, 0], qid=[*"aaaaa"], k=3)
+    assert page.mine() == f"{value:.6f}"
+    assert page.view.get_by_label("the number, as printed").input_value() == f"{value:.4f}"
+    assert "scikit-learn" in page.text("identified")
+    assert not page.wrong
+
+
+def test_rows_switches_and_cut_offs_are_edited(open_page: Any) -> None:
+    page = open_page()
+    page.view.get_by_label("remove row 5").click()
+    page.settle()
+    page.view.get_by_role("button", name="Add a row").click()
+    page.settle()
+    assert page.view.evaluate("document.activeElement.ariaLabel") == "label of row 5"
+    page.view.keyboard.type("1")
+    page.settle()
+    page.view.get_by_label("row 5 was found").uncheck()
+    page.settle()
+    page.view.get_by_label("ties", exact=True).select_option("worst")
+    page.settle()
+    page.view.get_by_label("k", exact=True).fill("")
+    page.settle()
+    assert page.view.get_by_label("as text").input_value() == "sklearn[ties=worst]"
+    asked = page.asked[-2]
+    assert (asked["do"], asked["k"], asked["flavor"], asked["rows"][4]["retrieved"]) == (
+        "numbers",
+        "",
+        "sklearn[ties=worst]",
+        False,
+    )
+    page.view.get_by_label("start from").select_option("lightgbm")
+    page.settle()
+    assert page.view.get_by_label("gain", exact=True).input_value() == "exponential"
+    page.view.get_by_label("as text").fill("ndcg@2[gain=0|1|5|9]")
+    page.settle()
+    assert page.view.get_by_label("gain", exact=True).input_value() == "0|1|5|9"
+    assert page.view.get_by_label("start from").input_value() == ""
+    page.view.get_by_label("gain", exact=True).select_option("binary")
+    page.settle()
+    assert page.view.get_by_label("as text").input_value() == "ndcg@2[gain=binary]"
+    assert not page.wrong
+
+
+def test_errors_are_shown_as_they_are(open_page: Any) -> None:
+    page = open_page()
+    page.view.get_by_label("label of row 1", exact=True).fill("<b>x</b>")
+    page.settle()
+    assert "y_true must hold real numbers" in page.text("numbers") + page.text("own")
+    assert page.view.locator("#ndcg-explorer b").count() == 0
+    page.view.get_by_label("label of row 1", exact=True).fill("0")
+    page.view.get_by_label("the number, as printed").fill("many")
+    page.settle()
+    assert page.view.locator("[data-part=identified] [role=alert]").inner_text().startswith("value must be")
+    page.view.get_by_label("as text").fill("lightgmb")
+    page.settle()
+    assert "Did you mean 'lightgbm'?" in page.text("own")
+    assert page.view.locator(".explorer-groups tr").count() > 5
+    assert not page.wrong
+
+
+def test_a_reader_without_a_network_is_told_and_may_try_again(open_page: Any) -> None:
+    page = open_page(BROKEN)
+    page.view.get_by_role("button", name="Load Python").click()
+    again = page.view.get_by_role("button", name="Try again")
+    again.wait_for()
+    assert "no way to the network" in page.text("note")
+    page.view.evaluate(STUB + "0")
+    again.click()
+    page.view.wait_for_function(
+        "document.querySelector('[data-part=note]').textContent.includes('runs in this browser')"
+    )
+    assert not page.wrong
+
+
+@pytest.mark.parametrize("width", [1280, 390], ids=["desktop", "phone"])
+def test_every_field_has_a_name_and_fits(open_page: Any, width: int) -> None:
+    page = open_page(width=width)
+    page.view.evaluate("for (const each of document.querySelectorAll('#ndcg-explorer details')) each.open = true")
+    assert page.view.evaluate("document.documentElement.scrollWidth") <= width
+    unnamed = page.view.evaluate(
+        "[...document.querySelectorAll('#ndcg-explorer :is(input, select, button)')]"
+        ".filter((each) => !(each.ariaLabel || each.labels?.length || each.textContent.trim())).length"
+    )
+    assert unnamed == 0
+
+
+# -- Pyodide itself ---------------------------------------------------------------------------------------------------
+
+WORKER = (FOLDER / "worker.js").read_text(encoding="utf-8")
+CDN = re.search(r'PYODIDE = "(.*)"', WORKER)[1]
+CHECKSUMS = dict(re.findall(r'^  "(\S+)": "(\S+)",$', WORKER, re.MULTILINE))
+
+
+def test_the_packages_of_pyodide_are_those_with_a_checksum() -> None:
+    lock = json.loads((FOLDER / "pyodide-lock.json").read_text())
+    assert f"/v{lock['info']['version']}/" in CDN
+    assert [package["file_name"] for package in lock["packages"].values()] == [
+        CDN + name for name in CHECKSUMS if "numpy" in name
+    ]
+
+
+def test_pyodide_itself_gives_the_numbers(open_page: Any) -> None:
+    """Python in WebAssembly, where an index has 32 bits: the same numbers in all examples, and an edit."""
+    given = os.environ.get("NDCG_ML_PYODIDE")
+    if not given:
+        pytest.skip(f"NDCG_ML_PYODIDE names no folder with the files of {CDN}: {', '.join(CHECKSUMS)}")
+    for name, checksum in CHECKSUMS.items():
+        digest = base64.b64encode(hashlib.sha384(Path(given, name).read_bytes()).digest()).decode()
+        assert checksum == f"sha384-{digest}", name
+    page = open_page(None)
+    page.view.context.route(
+        f"{CDN}*",
+        lambda route: route.fulfill(
+            path=Path(given, route.request.url.removeprefix(CDN)), headers={"Access-Control-Allow-Origin": "*"}
+        ),
+    )
+    assert not page.elsewhere
+    page.view.get_by_role("button", name="Load Python").click()
+    page.view.wait_for_function(
+        "document.querySelector('[data-part=note]').textContent.includes('runs in this browser')", timeout=120_000
+    )
+    for story, shown in zip(STORIES, json.loads(EXAMPLES.read_text())["examples"], strict=True):
+        page.view.get_by_role("button", name=story["title"], exact=True).click()
+        before = page.text("numbers"), page.text("identified"), page.mine()
+        label = page.view.get_by_label("label of row 1", exact=True)
+        label.fill("7")
+        page.settle()
+        label.fill(story["rows"][0]["label"])
+        page.view.get_by_label("the number, as printed").fill(shown["value"])
+        page.settle()
+        assert (page.text("numbers"), page.text("identified"), page.mine()) == before, story["title"]
+    assert {url.removeprefix(CDN) for url in page.elsewhere} == set(CHECKSUMS)
+    assert not page.wrong
+
+
+if __name__ == "__main__" and "--write" in sys.argv:
+    EXAMPLES.write_text(written(), encoding="utf-8")
