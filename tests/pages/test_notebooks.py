@@ -1,9 +1,8 @@
-"""Every notebook: stripped in git, and (with NDCG_ML_NOTEBOOKS=1) executed from the first cell to the last."""
+"""Every notebook: stripped in git, and executed from the first cell to the last."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,7 @@ def test_outputs_are_stripped(path):
             assert cell["execution_count"] is None
 
 
-@pytest.mark.skipif(os.environ.get("NDCG_ML_NOTEBOOKS") != "1", reason="set NDCG_ML_NOTEBOOKS=1 to execute notebooks")
+@pytest.mark.long
 @pytest.mark.filterwarnings("default")  # of the notebook machinery; the kernel is a process of its own
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs(path, tmp_path):
