@@ -1,11 +1,17 @@
-"""Where the data is, how hypothesis draws, and how much of the golden file came out."""
+"""Where the data is, how hypothesis draws, what is missing here, and how much of the golden file came out."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+# Workers of pytest-xdist share the cores already, and threads that wait for one another take more than they give.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,15 +22,18 @@ from ndcg_ml import _kernel_choice
 collect_ignore = ["typed_usage.py"]
 
 # The same draws in every run, so that what passes here passes there; NDCG_ML_EXPLORE=1 draws anew each time.
-settings.register_profile(
-    "ndcg_ml",
-    deadline=None,
-    derandomize=not os.environ.get("NDCG_ML_EXPLORE"),
-    database=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
-settings.load_profile("ndcg_ml")
+# A quarter of the examples is drawn unless --hypothesis-profile=full asks for all (see strategies.examples).
+for profile, number in {"quick": 25, "full": 100}.items():
+    settings.register_profile(
+        profile,
+        max_examples=number,
+        deadline=None,
+        derandomize=not os.environ.get("NDCG_ML_EXPLORE"),
+        database=None,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    )
+settings.load_profile("quick")
 
 _DATA = Path(os.environ.get("NDCG_ML_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 
@@ -45,8 +54,6 @@ def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of real data sets, which are not part of the project."""
-    if not _DATA.is_dir():
-        pytest.skip(f"no data at {_DATA} (NDCG_ML_DATA names another folder)")
     return _DATA
 
 
@@ -54,6 +61,37 @@ def data_dir() -> Path:
 def parity_dir() -> Path:
     """The folder of golden values (see its README.md)."""
     return Path(__file__).parent / "peers" / "golden"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each worker one half of the tests in their order, and the faster one part of the other's rest.
+
+    A module's tests then run in one process, which imports and prepares once what they share.
+    """
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a file's tests that need what is not here, one stands for all, and skips with a list of what is missing."""
+    of_file: dict[Path, dict[pytest.Item, list[str]]] = {}
+    for item in items:
+        names = [name for mark in item.iter_markers("needs") for name in mark.args if find_spec(name) is None]
+        if "data_dir" in getattr(item, "fixturenames", ()) and not _DATA.is_dir():
+            names.append("the data sets of NDCG_ML_DATA")
+        if names:
+            of_file.setdefault(item.path, {})[item] = names
+    for tests in of_file.values():
+        missing = dict.fromkeys(name for names in tests.values() for name in names)
+        reason = f"{len(tests)} of these tests need what is not here: {', '.join(missing)}"
+        next(iter(tests)).add_marker(pytest.mark.skip(reason=reason))
+    for_others = [item for tests in of_file.values() for item in list(tests)[1:]]
+    if for_others:
+        items[:] = [item for item in items if item not in set(for_others)]
+        config.hook.pytest_deselected(items=for_others)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

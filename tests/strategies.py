@@ -8,12 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 from oracle import Document
 
 from ndcg_ml import Flavor
 
-__all__ = ["SORTED_IDEALS", "Problem", "flavors", "half_power", "problems", "slow_decay", "square_root"]
+__all__ = ["SORTED_IDEALS", "Problem", "examples", "flavors", "half_power", "problems", "slow_decay", "square_root"]
+
+
+def examples(number: int) -> settings:
+    """The settings of a test that draws this many under the profile "full", and fewer under "quick" (conftest.py)."""
+    of_a_hundred: int = settings().max_examples
+    return settings(max_examples=max(min(number, 10), number * of_a_hundred // 100))
 
 
 def square_root(grade: float) -> float:

@@ -18,6 +18,7 @@ import pandas as pd
 import polars as pl
 import scipy.sparse
 import sklearn
+from lanes import quick
 from lightgbm import LGBMRanker
 from sklearn.base import BaseEstimator
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
@@ -97,13 +98,15 @@ TOOLS = {
 }
 
 
+IN_TWO = "GridSearchCV n_jobs"
 ONE_NUMBER_ONLY = {"multi-metric", "RFECV", "SequentialFeatureSelector", "permutation_test_score"}
 
 
-@pytest.mark.parametrize(
-    ("tool", "scorer"),
-    [(tool, SCORER) for tool in TOOLS] + [(tool, SEVERAL) for tool in TOOLS if tool not in ONE_NUMBER_ONLY],
-)
+REFUSED = [(tool, SCORER) for tool in TOOLS] + [(tool, SEVERAL) for tool in TOOLS if tool not in ONE_NUMBER_ONLY]
+
+
+# joblib ends its processes where one raises, so that each search in two of them starts them anew.
+@pytest.mark.parametrize(("tool", "scorer"), quick([each for each in REFUSED if each != (IN_TWO, SEVERAL)], REFUSED))
 def test_a_split_by_rows_is_refused_by_every_tool(problem, routing, tool, scorer):
     X, y, qid = problem
     with pytest.raises(ValueError, match=r"the split cuts \d+ of the \d+ queries that it scores.*GroupKFold"):
@@ -434,7 +437,7 @@ def test_ids_of_all_rows_that_are_no_ids_are_refused_when_the_scorer_is_made(ids
         ndcg_scorer("sklearn", qid=np.array(ids))
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", quick(TOOLS.keys() - {IN_TWO}, TOOLS))
 def test_a_scorer_that_is_told_the_ids_of_a_query_k_fold_needs_no_call_stack(problem, routing, monkeypatch, tool):
     X, y, qid = problem
     folds = QueryKFold(3, qid=qid)
@@ -453,7 +456,7 @@ def test_where_no_split_of_scikit_learn_is_found_nothing_is_concluded(problem):
     assert SCORER(Ridge().fit(X[train], y[train]), X[test], y[test], qid=qid[test]) > 0
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", quick([None], [None, 2]))
 def test_a_scorer_that_knows_all_ids_in_scikit_learns_searches(problem, routing, n_jobs):
     X, y, qid = problem
     told = ndcg_scorer("lightgbm", k=10, qid=qid)
@@ -537,6 +540,7 @@ def told_and_folds(problem, whole):
     return frame, y, {"scoring": ndcg_scorer("lightgbm", k=10, qid_column="qid", qid=qid), "cv": cv}
 
 
+@pytest.mark.needs("dask_ml")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("error_score", ["raise", np.nan])
 def test_dask_ml(problem, error_score):
@@ -551,6 +555,7 @@ def test_dask_ml(problem, error_score):
     assert theirs.cv_results_["mean_test_score"] == pytest.approx(ours.cv_results_["mean_test_score"], abs=1e-12)
 
 
+@pytest.mark.needs("optuna", "optuna_integration")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("pruning", [True, False])
 def test_optuna(problem, pruning):

@@ -27,12 +27,12 @@ import numpy as np
 import sklearn
 import torch
 import xgboost as xgb
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import Document, NothingToAverageError, oracle, oracle_overall
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import cross_validate
-from strategies import Problem, flavors, problems
+from strategies import Problem, examples, flavors, problems
 
 import ndcg_ml
 import ndcg_ml.catboost
@@ -392,7 +392,7 @@ def cases(draw: st.DrawFn, route: Callable[[Case], float]) -> Case:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
-@settings(max_examples=50)
+@examples(50)
 @given(st.data())
 def test_every_route_gives_one_number(route: Callable[[Case], float], data: st.DataObject) -> None:
     case = data.draw(cases(route))

@@ -17,9 +17,9 @@ import catboost as cb
 import lightgbm as lgb
 import numpy as np
 import xgboost as xgb
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import flavors, square_root
+from strategies import examples, flavors, square_root
 
 from ndcg_ml import Flavor, ndcg_score
 from ndcg_ml.lightgbm import StopEarly
@@ -153,7 +153,7 @@ def test_the_library_prints_the_flavor(library, changes):
 FIX = re.compile(r"flavor\.replace\(([^()]*)\)")
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(flavors(), st.integers(0, 3))
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_any_flavor_is_refused_by_its_switch_or_printed(library, flavor, seed):

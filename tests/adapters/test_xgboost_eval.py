@@ -582,7 +582,16 @@ def together(flavor, ks, parts):
 NOTHING = [[], [], None, []]
 
 
-def test_workers_give_the_value_of_all_their_queries():
+def test_workers_give_the_value_of_all_their_queries_and_raise_what_one_of_them_refuses():
+    values, refusals = cases_of_values(), cases_of_refusals()
+    # A call that works comes last: an error that left one worker behind would show there.
+    results = on_two_workers([*values, *[case[:3] for case in refusals], *values[:1]])
+    check_values(values, results[: len(values)])
+    check_refusals(refusals, results[len(values) : -1])
+    assert results[-1] == results[0]
+
+
+def cases_of_values():
     uneven = [part(0, 20, noise=0.1), part(1, 60, noise=3.0)]
     weighted = [part(2, 20, weighted=True), part(3, 60, weighted=True)]
     unimportant = [part(4, 5, weighted=True), part(5, 9, weighted=True)]
@@ -590,7 +599,7 @@ def test_workers_give_the_value_of_all_their_queries():
     no_relevant = [[[0, 0, 0], [3, 2, 1], [2, 1], []], part(6, 9)]
     huge = [[[1023, 0, 1000], [0.1, 0.2, 0.3], [3], []], [[1, 2, 0], [0.3, 0.2, 0.1], [2, 1], []]]
     smallest = [[[0, 0], [1, 2], [2], []], [[1, 0, 2], [0.1, 0.2, 0.3], [3], []]]
-    cases = [
+    return [
         (flavor, ks, parts)
         for ks in ([10], [5, 1, None])
         for flavor, parts in [
@@ -608,20 +617,24 @@ def test_workers_give_the_value_of_all_their_queries():
             ("sklearn", unimportant),
         ]
     ]
-    for (flavor, ks, parts), results in zip(cases, on_two_workers(cases), strict=True):
+
+
+def check_values(cases, found):
+    for (flavor, ks, parts), results in zip(cases, found, strict=True):
         expected = together(flavor, tuple(ks), parts)
         for result in results:
             assert isinstance(result, list), result
             assert [name.partition("@")[2] for name, _ in result] == ["" if k is None else str(k) for k in ks[::-1]]
             assert [value for _, value in result] == pytest.approx(list(expected.values())[::-1], abs=1e-12, rel=0)
+    (flavor, _, uneven), *_ = cases
     one, other = (ndcg_score(y, s, group=group, k=10) for y, s, group, _ in uneven)
-    assert abs(together("sklearn", 10, uneven) - (one + other) / 2) > 0.05  # what XGBoost makes of a plain function
+    assert abs(together(flavor, 10, uneven) - (one + other) / 2) > 0.05  # what XGBoost makes of a plain function
 
 
-def test_what_one_worker_refuses_is_raised_on_both():
+def cases_of_refusals():
     good, no_scores = part(0, 3), [[1, 0], [0.1, math.nan], [2], []]
     zero = [[1, 0], [1, 0], [2], [0.0]]
-    cases = [
+    return [
         ("sklearn", [5], [good, no_scores], ("rows of worker 1", "must not hold NaN")),
         ("sklearn", [5], [[[1, 0], [1, 2], None, []], good], ("needs the queries", "rows of worker 0")),
         ("ndcg[empty=raise]", [5], [[[0, 0], [1, 2], [2], []], [[1], [1], [1], []]], ("empty='raise'", "of worker 0")),
@@ -632,16 +645,17 @@ def test_what_one_worker_refuses_is_raised_on_both():
         ("sklearn", [5], [zero, zero], ("they are 0 on every worker",) * 2),
         ("ndcg[aggregate=micro]", [5], [zero, NOTHING], ("they are 0 on every worker",) * 2),
     ]
-    # A call that works comes last: an error that left one worker behind would show there.
-    results = on_two_workers([case[:3] for case in cases] + [("sklearn", [5], [good, good])])
-    for (*_, messages), errors in zip(cases, results, strict=False):
+
+
+def check_refusals(cases, found):
+    for (*_, messages), errors in zip(cases, found, strict=True):
         for message, error in zip(messages, errors, strict=True):
             assert isinstance(error, str), error
             assert message in error
             assert "ValueError" in error or "EmptyQueryError" in error
-    assert results[-1][0] == results[-1][1] == [["ndcg_sklearn@5", pytest.approx(together("sklearn", 5, [good]))]]
 
 
+@pytest.mark.long  # the quick line has two workers above, and Dask in tests/engines
 def test_xgboost_on_dask_gets_the_value_over_all_workers():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

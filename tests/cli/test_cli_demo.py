@@ -8,7 +8,6 @@ pytest.importorskip("click")
 pytest.importorskip("sklearn")
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +21,6 @@ from ndcg_ml.demo import Split, digits_problem, letor_problem
 from ndcg_ml.demo.comparison import WELL_KNOWN, agreements
 from ndcg_ml.readers import DataFileError, read_columns
 
-DATA = Path(os.environ.get("NDCG_ML_DATA", Path(__file__).parents[3] / "shared" / "data")) / "lightgbm_lambdarank"
 MODELS = {"scikit-learn", "PyTorch", "LightGBM", "no model"}
 SMALL = ("--epochs", "2", "--rounds", "5")
 
@@ -167,10 +165,10 @@ class TestFiles:
         [scikit_learn] = [each for who, each in found.items() if who.startswith("scikit-learn")]
         assert (scikit_learn.queries, scikit_learn.difference) == (0, 0.0)
 
-    @pytest.mark.skipif(not DATA.is_dir(), reason=f"no data at {DATA}")
-    def test_lightgbm_lambdarank(self, tmp_path):
+    def test_lightgbm_lambdarank(self, data_dir, tmp_path):
+        folder = data_dir / "lightgbm_lambdarank"
         result = invoke(
-            "--train", DATA / "rank.train", "--test", DATA / "rank.test",
+            "--train", folder / "rank.train", "--test", folder / "rank.test",
             *SMALL, "--json", "--picture", tmp_path / "curves.png",
         )  # fmt: skip
         assert result.exit_code == 0, result.output

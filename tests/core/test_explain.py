@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import flavors, half_power, problems, slow_decay
+from strategies import examples, flavors, half_power, problems, slow_decay
 
 from ndcg_ml import PRESETS, Flavor, ndcg_score
 from ndcg_ml.explain import _inseparable, _subsets, explain_difference
@@ -137,7 +137,7 @@ def check_sums(a, b, arguments):
 def test_parts_and_queries_sum_to_the_whole_on_random_pairs():
     seen = []
 
-    @settings(max_examples=350)
+    @examples(350)
     @given(st.data())
     def draw(data):
         a, b = data.draw(flavors()), data.draw(flavors())
@@ -154,7 +154,7 @@ def test_parts_and_queries_sum_to_the_whole_on_random_pairs():
             assert f"{result.difference:+.6f}" in str(result)
 
     draw()
-    assert len(seen) >= 100
+    assert len(seen) >= 25
     assert any(len(part.switches) > 1 for result in seen for part in result.parts)
     assert max(len(result.parts) for result in seen) >= 7
 
@@ -270,7 +270,7 @@ def test_which_switches_are_one_part(a, b, parts):
     assert _inseparable(b, a) == parts
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(flavors(), flavors())
 def test_every_mixture_of_the_parts_is_a_flavor(a, b):
     parts = _inseparable(a, b)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import SORTED_IDEALS, Problem, flavors, problems
+from strategies import SORTED_IDEALS, Problem, examples, flavors, problems
 
 from ndcg_ml import Evaluation, Flavor, evaluate, ndcg_score
 
@@ -51,7 +51,7 @@ def filled(problem: Problem) -> Problem:
     return Problem(tuple(problem.queries[at] for at in kept), weights)
 
 
-@settings(max_examples=60)
+@examples(60)
 @pytest.mark.parametrize("ties", ["average", "best", "worst", "docid"])
 @given(st.data())
 def test_the_order_of_rows_does_not_matter(ties: str, data: st.DataObject) -> None:
@@ -68,7 +68,7 @@ def test_the_order_of_rows_does_not_matter(ties: str, data: st.DataObject) -> No
     )
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_last_is_first_on_reversed_rows(data: st.DataObject) -> None:
     flavor = data.draw(flavors(empty=0.0, ties="first", ideals=SORTED_IDEALS))
@@ -84,7 +84,7 @@ def test_first_and_last_differ_where_rows_are_tied() -> None:
     assert ndcg_score(flavor=Flavor(ties="last"), **rows) == 1.0
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_best_and_worst_bound_every_other_rule(data: st.DataObject) -> None:
     flavor = data.draw(flavors(empty=0.0, ties="best", ideals=("global", "max"), negative="zero"))
@@ -100,7 +100,7 @@ def test_best_and_worst_bound_every_other_rule(data: st.DataObject) -> None:
         assert (dcg[ties] <= dcg["best"] + slack).all()
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_permuting_queries_permutes_the_table(data: st.DataObject) -> None:
     flavor = data.draw(flavors(empty=0.0, aggregate="macro"))
@@ -132,7 +132,7 @@ ID_TYPES: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
-@settings(max_examples=15)
+@examples(15)
 @pytest.mark.parametrize("name", ID_TYPES)
 @given(st.data())
 def test_ids_of_any_type_in_any_order_equal_sizes_and_padding(name: str, data: st.DataObject) -> None:
@@ -160,7 +160,7 @@ def check_ids(as_type: Callable[[np.ndarray], Any], data: st.DataObject) -> None
     assert [str(i) for i in by_id.per_query.qid] == [str(np.asarray(moved["qid"])[row]) for row in first_rows]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_ndcg_lies_between_0_and_1(data: st.DataObject) -> None:
     flavor = data.draw(
@@ -180,7 +180,7 @@ def test_ndcg_lies_between_0_and_1(data: st.DataObject) -> None:
         assert 0.0 <= value <= 1.0
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_a_perfect_ranking_is_exactly_1(data: st.DataObject) -> None:
     flavor = data.draw(
@@ -205,7 +205,7 @@ def test_a_perfect_ranking_is_exactly_1(data: st.DataObject) -> None:
     assert result.value == 1.0
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_several_cut_offs_equal_each_alone(data: st.DataObject) -> None:
     flavor = data.draw(flavors(empty=0.0))
@@ -228,7 +228,7 @@ def test_several_cut_offs_equal_each_alone(data: st.DataObject) -> None:
             )
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_padding_may_hold_anything(data: st.DataObject) -> None:
     flavor = data.draw(flavors(empty=0.0))
@@ -240,7 +240,7 @@ def test_padding_may_hold_anything(data: st.DataObject) -> None:
         assert padded.value == plain.value
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data(), st.sampled_from([1.0, -3.0, 1024.0]))
 def test_adding_a_constant_to_the_scores_changes_nothing(data: st.DataObject, constant: float) -> None:
     flavor = data.draw(flavors(empty=0.0))
@@ -322,7 +322,7 @@ def test_two_dimensional_input_in_any_memory_order(layout: str) -> None:
     assert ndcg_score(y.tolist(), s.tolist(), mask=mask.tolist(), flavor="lightgbm", k=4) == expected
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_inputs_are_not_modified(data: st.DataObject) -> None:
     flavor = data.draw(flavors(empty=0.0))
@@ -336,7 +336,7 @@ def test_inputs_are_not_modified(data: st.DataObject) -> None:
             np.testing.assert_array_equal(value, before[name])
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_a_weight_counts_a_query_that_often(data: st.DataObject) -> None:
     flavor = data.draw(flavors(empty=0.0))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import math
 import re
 import tracemalloc
 
 import numpy as np
 import pytest
+from lanes import quick
 
 from ndcg_ml import _files, evaluate
 from ndcg_ml._trec import QRELS, RUN, trec_lines
@@ -274,8 +276,11 @@ def test_columns_that_are_refused(tmp_path, content, words):
 MIB = 1 << 20
 
 
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("reader", ["qrels", "run", "labels", "scores", "sizes", "csv", "header", "demo"])
+READERS = ("qrels", "run", "labels", "scores", "sizes", "csv", "header", "demo")
+FILES = list(itertools.product(READERS, [False, True]))
+
+
+@pytest.mark.parametrize(("reader", "packed"), quick([("run", True), *[(reader, False) for reader in READERS]], FILES))
 def test_a_line_without_an_end_is_refused_before_it_is_in_memory(tmp_path, reader, packed):
     letor, csv = b"1 1:2\n", b"qid,label,score\n1,1,1\n"
     before = {"qrels": b"1 0 d 1\n", "run": LINE, "csv": csv, "header": b"", "scores": b"1\n", "sizes": b"1\n"}

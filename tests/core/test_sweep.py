@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import Problem, flavors, problems
+from strategies import Problem, examples, flavors, problems
 
 from ndcg_ml import PRESETS, Flavor
 from ndcg_ml import _identify as module
@@ -53,7 +53,7 @@ def some_cells(grid: module._Grid, draw: Any, n: int) -> list[tuple[int, ...]]:
     return [(0,) * len(last), last, *draw(st.lists(cell, min_size=n, max_size=n))]
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.data())
 def test_the_table_is_that_of_one_flavor_at_a_time(data: st.DataObject) -> None:
     """Ties, near-ties, unjudged and negative labels, unretrieved and repeated documents, weights, empties."""

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from lanes import quick
 
 from ndcg_ml import Flavor, Prepared, _threads, evaluate, ndcg_score, prepare
 
@@ -193,7 +194,7 @@ print(again() == (before, before))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.parametrize("how", ["os", "multiprocessing"])
+@pytest.mark.parametrize("how", quick(["multiprocessing"], ["os", "multiprocessing"]))
 def test_a_fork_after_the_threads_were_used(how):
     done = subprocess.run([sys.executable, "-c", FORKED, how], capture_output=True, text=True, timeout=120)
     assert (done.stdout.split(), done.stderr) == (["0", "True"], "")
@@ -215,19 +216,22 @@ def elsewhere(calls):
     return pickle.loads(done.stdout)
 
 
-@pytest.mark.parametrize("flavor", FLAVORS, ids=str)
-def test_prepared_objects_and_flavors_in_a_fresh_process(data, flavor):
+def test_prepared_objects_and_flavors_in_a_fresh_process(data):
     labels, sizes, scores = data
     qid = np.array([f"q{i}" for i in np.repeat(np.arange(sizes.size), sizes)])
-    objects = [
-        prepare(labels, group=sizes, flavor=flavor, k=(1, None)),
-        prepare(labels, qid=qid, flavor=flavor),
-        prepare(labels, qid=qid[::-1], flavor=flavor, retrieved=labels < 4, query_weight=np.arange(len(set(qid))) + 1),
-    ]
-    assert all(isinstance(each, Prepared) for each in objects)
-    calls = [(each, (scores[0],), {}) for each in objects]
-    got = elsewhere([*calls, (str, (flavor,), {}), (flavor.__eq__, (Flavor.parse(str(flavor)),), {})])
-    assert got == [*(each(scores[0]) for each in objects), str(flavor), True]
+    weight = np.arange(len(set(qid))) + 1
+    calls, expected = [], []
+    for flavor in FLAVORS:
+        objects = [
+            prepare(labels, group=sizes, flavor=flavor, k=(1, None)),
+            prepare(labels, qid=qid, flavor=flavor),
+            prepare(labels, qid=qid[::-1], flavor=flavor, retrieved=labels < 4, query_weight=weight),
+        ]
+        assert all(isinstance(each, Prepared) for each in objects)
+        calls += [(each, (scores[0],), {}) for each in objects]
+        calls += [(str, (flavor,), {}), (flavor.__eq__, (Flavor.parse(str(flavor)),), {})]
+        expected += [*(each(scores[0]) for each in objects), str(flavor), True]
+    assert elsewhere(calls) == expected
 
 
 def test_a_pool_of_spawned_processes(data):

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import flavors, problems
+from strategies import examples, flavors, problems
 
 from ndcg_ml import (
     Flavor,
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("kernel")
 SCALES = st.sampled_from([1.0, 1e-40, 1e-45, 1e-160, 1e-300, 1e-310, 1e-320, 1e40, 1e150])
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.data())
 def test_every_route_is_deaf_to_the_error_state(data):
     flavor = data.draw(flavors())

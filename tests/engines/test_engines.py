@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from lanes import quick
 
 from ndcg_ml import PartialEvaluation, evaluate_part, ndcg_score
 
@@ -164,8 +165,8 @@ def test_dask_and_lightgbm_on_dask(tmp_path):
     assert "on all 400 queries" in out
 
 
+@pytest.mark.needs("ray")
 def test_ray(tmp_path):
-    pytest.importorskip("ray", reason="Ray is not installed")
     out = run_as_script(tmp_path, *blocks("Ray"), "print(by_ray.n_queries, by_ray.n_docs == len(qid))")
     assert int(CUT.search(out)[1]) > 3
     assert "400 True\n" in out
@@ -276,7 +277,7 @@ def write(path: Path, n_rows: int, row_group_size: int) -> float:
 
 
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="measures memory as Linux counts it")
-@pytest.mark.parametrize("row_group_size", [1 << 62, 100_000], ids=["one row group", "many"])
+@pytest.mark.parametrize("row_group_size", quick([1 << 62], [1 << 62, 100_000]), ids=["one row group", "many"])
 def test_memory_does_not_grow_with_the_file(tmp_path, row_group_size):
     write(tmp_path / "small.parquet", 10_000, row_group_size)
     peaks = []

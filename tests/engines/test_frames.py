@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from core.test_properties import check_form, check_ids
 from core.test_runs import QRELS, RUN, check_forms
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 
 from ndcg_ml import evaluate, ndcg_score
 from ndcg_ml.runs import align, evaluate_run
@@ -24,7 +25,7 @@ ID_TYPES = {
 }
 
 
-@settings(max_examples=15)
+@examples(15)
 @pytest.mark.parametrize("name", ID_TYPES)
 @given(st.data())
 def test_ids_in_a_column_equal_sizes_and_padding(name, data):

@@ -8,8 +8,8 @@ import pytest
 from engines.test_engines import CUT, blocks, run_as_script
 
 
+@pytest.mark.needs("pyspark")
 def test_spark(tmp_path):
-    pytest.importorskip("pyspark", reason="PySpark is not installed")
     if not shutil.which("java"):
         pytest.skip("Spark needs Java, and there is none on the path")
     setup, *others = blocks("Spark")

@@ -275,6 +275,7 @@ def open_page(chromium: Any, address: str) -> Any:
         context.close()
 
 
+@pytest.mark.long
 def test_the_examples_need_no_python(open_page: Any) -> None:
     page = open_page()
     for story, shown in zip(STORIES, json.loads(EXAMPLES.read_text())["examples"], strict=True):
@@ -290,6 +291,7 @@ def test_the_examples_need_no_python(open_page: Any) -> None:
     assert not page.wrong
 
 
+@pytest.mark.long
 def test_an_edit_loads_python_and_asks_it(open_page: Any) -> None:
     page = open_page()
     page.view.get_by_label("score of row 2").fill("9")
@@ -304,6 +306,7 @@ def test_an_edit_loads_python_and_asks_it(open_page: Any) -> None:
     assert not page.wrong
 
 
+@pytest.mark.long
 def test_rows_switches_and_cut_offs_are_edited(open_page: Any) -> None:
     page = open_page()
     page.view.get_by_label("remove row 5").click()
@@ -340,6 +343,7 @@ def test_rows_switches_and_cut_offs_are_edited(open_page: Any) -> None:
     assert not page.wrong
 
 
+@pytest.mark.long
 def test_errors_are_shown_as_they_are(open_page: Any) -> None:
     page = open_page()
     page.view.get_by_label("label of row 1", exact=True).fill("<b>x</b>")
@@ -357,6 +361,7 @@ def test_errors_are_shown_as_they_are(open_page: Any) -> None:
     assert not page.wrong
 
 
+@pytest.mark.long
 def test_a_reader_without_a_network_is_told_and_may_try_again(open_page: Any) -> None:
     page = open_page(BROKEN)
     page.view.get_by_role("button", name="Load Python").click()
@@ -372,6 +377,7 @@ def test_a_reader_without_a_network_is_told_and_may_try_again(open_page: Any) ->
 
 
 @pytest.mark.parametrize("width", [1280, 390], ids=["desktop", "phone"])
+@pytest.mark.long
 def test_every_field_has_a_name_and_fits(open_page: Any, width: int) -> None:
     page = open_page(width=width)
     page.view.evaluate("for (const each of document.querySelectorAll('#ndcg-explorer details')) each.open = true")
@@ -398,6 +404,7 @@ def test_the_packages_of_pyodide_are_those_with_a_checksum() -> None:
     ]
 
 
+@pytest.mark.long
 def test_pyodide_itself_gives_the_numbers(open_page: Any) -> None:
     """Python in WebAssembly, where an index has 32 bits: the same numbers in all examples, and an edit."""
     given = os.environ.get("NDCG_ML_PYODIDE")

@@ -256,6 +256,7 @@ def test_every_page_is_of_a_preset() -> None:
     assert {path.stem for path in FOLDER.glob("*.md")} == set(PRESETS)
 
 
+@pytest.mark.long  # the quick line reproduces them in test_parity_golden.py
 def test_the_counts_are_those_of_the_recorded_values(parity_dir: Path) -> None:
     golden = recorded(parity_dir)
     if len(golden["cases"]) != KNOWN:

@@ -1,11 +1,10 @@
-"""Every notebook: its outputs are of its code and fit to be read; with NDCG_ML_NOTEBOOKS=1 a run shows the same."""
+"""Every notebook: its outputs are of its code and fit to be read, and a run shows the same."""
 
 from __future__ import annotations
 
 import ast
 import copy
 import json
-import os
 import re
 import socket
 from pathlib import Path
@@ -19,9 +18,6 @@ LARGEST = 300_000  # bytes
 # A path from the root of a disk. In HTML a slash follows "<", and in dates, links and ratios another character.
 ABSOLUTE = re.compile(r"(?<![\w<./:])/\w[\w.-]*/|\b[A-Z]:\\")
 
-executes = pytest.mark.skipif(
-    os.environ.get("NDCG_ML_NOTEBOOKS") != "1", reason="set NDCG_ML_NOTEBOOKS=1 to execute notebooks"
-)
 of_each = pytest.mark.parametrize("path", paths(), ids=lambda path: path.stem)
 
 
@@ -185,14 +181,15 @@ def test_a_picture_is_compared_by_its_titles():
     assert differences(notebook("losses"), notebook("gains"))
 
 
-@executes
+@pytest.mark.long
 @pytest.mark.filterwarnings("default")  # of the notebook machinery; the kernel is a process of its own
 @of_each
 def test_a_run_shows_the_same(path):
+    pytest.importorskip("nbclient", reason="notebooks run with the extra [dev]")
     assert differences(load(path), executed(path)) == []
 
 
-@executes
+@pytest.mark.long
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
     ("code", "why"),
@@ -202,6 +199,7 @@ def test_a_run_shows_the_same(path):
     ],
 )
 def test_a_run_refuses_plots_without_a_title_and_warnings(tmp_path, code, why):
+    pytest.importorskip("nbclient", reason="notebooks run with the extra [dev]")
     cell = {"cell_type": "code", "id": "a", "metadata": {}, "execution_count": None, "outputs": [], "source": code}
     path = tmp_path / "bad.ipynb"
     path.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))

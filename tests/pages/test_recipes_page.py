@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -40,9 +39,6 @@ def run(folder: Path, section: str, checks: str, **environment: str) -> str:
 
     The tools warn of one another, start threads and processes, and change global state: none of it is this process's.
     """
-    missing = [name for name in NEEDS[section] if find_spec(name) is None]
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)}")
     code = "\n".join([*blocks(DATA), *blocks(section), textwrap.dedent(checks)])
     script = folder / "script.py"
     script.write_text(f'if __name__ == "__main__":\n{textwrap.indent(code, "    ")}', encoding="utf-8")
@@ -70,6 +66,7 @@ def test_every_section_with_code_is_run_by_a_test():
     assert [title for title in titles if blocks(title)] == [DATA, *NEEDS]
 
 
+@pytest.mark.needs(*NEEDS["Optuna"])
 def test_optuna(tmp_path):
     run(
         tmp_path,
@@ -84,6 +81,7 @@ def test_optuna(tmp_path):
     )
 
 
+@pytest.mark.needs(*NEEDS["mlflow"])
 def test_mlflow(tmp_path):
     out = run(
         tmp_path,
@@ -118,6 +116,7 @@ def test_mlflow(tmp_path):
     assert 'Invalid value "ndcg@10"' in out
 
 
+@pytest.mark.needs(*NEEDS["sentence-transformers"])
 def test_sentence_transformers(tmp_path):
     run(
         tmp_path,
@@ -133,6 +132,7 @@ def test_sentence_transformers(tmp_path):
     )
 
 
+@pytest.mark.needs(*NEEDS["Hugging Face Trainer"])
 def test_hugging_face_trainer(tmp_path):
     run(
         tmp_path,
@@ -156,6 +156,7 @@ def test_hugging_face_trainer(tmp_path):
     )
 
 
+@pytest.mark.needs(*NEEDS["skorch"])
 def test_skorch(tmp_path):
     run(
         tmp_path,
@@ -170,6 +171,7 @@ def test_skorch(tmp_path):
     )
 
 
+@pytest.mark.needs(*NEEDS["Keras"])
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_keras(tmp_path, backend):
     pytest.importorskip(backend)
@@ -185,6 +187,7 @@ def test_keras(tmp_path, backend):
     )
 
 
+@pytest.mark.needs(*NEEDS["FLAML"])
 def test_flaml(tmp_path):
     run(
         tmp_path,
@@ -201,6 +204,7 @@ def test_flaml(tmp_path):
     )
 
 
+@pytest.mark.needs(*NEEDS["Ray Tune"])
 def test_ray_tune(tmp_path):
     run(
         tmp_path,

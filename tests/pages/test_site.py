@@ -63,11 +63,13 @@ def test_the_citation_is_of_this_version() -> None:
     assert f"  - name: {author}\n" in cited
 
 
+@pytest.mark.long
 def test_the_site_builds_without_a_warning(site: Path) -> None:
     assert (site / "index.html").exists()
     assert (site / "losses" / "index.md").exists()  # each page as plain Markdown
 
 
+@pytest.mark.long
 def test_llms_txt_lists_every_page(site: Path) -> None:
     text = (site / "llms.txt").read_text(encoding="utf-8")
     assert "# ndcg_ml" in text
@@ -75,6 +77,16 @@ def test_llms_txt_lists_every_page(site: Path) -> None:
     pages = {page.parent.relative_to(site).as_posix().strip(".") for page in site.rglob("index.html")}
     assert listed == pages
     assert len(pages) > len(PRESETS) + 20
+
+
+@pytest.mark.long
+def test_notebooks_link_to_pages_and_name_their_pictures(site: Path) -> None:
+    pages = [page.read_text(encoding="utf-8") for page in (site / "notebooks").glob("*/index.html")]
+    assert len(pages) == len([*(ROOT / "notebooks").glob("*.ipynb")])
+    for text in pages:
+        assert "data:image/png" in text
+        assert "No description has been provided" not in text
+        assert not re.findall(r'href="[^"]*\.(?:ipynb|md)"', text)
 
 
 def test_the_explorer_has_a_wheel_of_this_package(site: Path) -> None:
@@ -85,6 +97,7 @@ def test_the_explorer_has_a_wheel_of_this_package(site: Path) -> None:
         assert b"Root-Is-Purelib: true" in archive.read(f"ndcg_ml-{ndcg_ml.__version__}.dist-info/WHEEL")
 
 
+@pytest.mark.long
 def test_no_page_asks_another_host_for_anything(site: Path) -> None:
     asked = re.compile(r"<(?:script|img|link)[^>]*\b(?:src|href)=\"?(https?:)?//(?!localhost)[^\">]*")
     for page in site.rglob("*.html"):
@@ -109,6 +122,7 @@ class Anchors(HTMLParser):
                 self.links.append(value or "")
 
 
+@pytest.mark.long
 def test_every_link_leads_somewhere(site: Path) -> None:
     pages = {page: Anchors(page) for page in site.rglob("*.html") if page.name != "404.html"}
     broken = []
@@ -129,6 +143,7 @@ def test_every_link_leads_somewhere(site: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390], ids=["desktop", "phone"])
+@pytest.mark.long
 def test_pages_fit_the_screen(chromium: Any, address: str, width: int) -> None:
     view = chromium.new_page(viewport={"width": width, "height": 900})
     wrong: list[str] = []

@@ -46,6 +46,7 @@ def test_the_code_of_the_page_runs(capsys, tmp_path, monkeypatch):
     assert kept.name.endswith(f"-val_ndcg_at_10={value:.4f}.ckpt")
 
 
+@pytest.mark.long  # test_torch_distributed.py has two processes in the quick line
 def test_the_script_of_the_page_runs_in_two_processes(tmp_path):
     torch = pytest.importorskip("torch")
     script = tmp_path / "validate.py"

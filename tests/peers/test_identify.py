@@ -22,10 +22,10 @@ import lightgbm as lgb
 import numpy as np
 import torch
 import xgboost as xgb
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score as sklearn_ndcg
-from strategies import flavors, problems
+from strategies import examples, flavors, problems
 from torchmetrics.retrieval import RetrievalNormalizedDCG
 
 from ndcg_ml import PRESETS, Flavor, align, ndcg_score
@@ -119,17 +119,16 @@ def test_xgboosts_silent_32_is_its_own_cutoff():
 # -- the presets and the combinations
 
 
-@pytest.mark.parametrize("name", PRESETS)
+# One query of the data is empty: these refuse it, or their mean is nan.
+WITHOUT_A_VALUE = ("torchmetrics_error", "llama_index", "trulens")
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name not in WITHOUT_A_VALUE])
 def test_every_preset_is_among_the_presets_that_match(name):
     y, s, group = data(2, n_queries=10)
     y = np.minimum(y, 2)  # which every table of gains admits
     ids = np.concatenate([np.random.default_rng(0).permutation(size) for size in group])
-    try:
-        value = ndcg_score(y, s, group=group, doc_id=ids, flavor=name)
-    except ValueError:
-        pytest.skip("the preset refuses these data")
-    if math.isnan(value):
-        pytest.skip("empty queries leave the preset without a value")
+    value = ndcg_score(y, s, group=group, doc_id=ids, flavor=name)
     result = identify(value, y, s, group=group, doc_id=ids, decimals=None, k=PRESETS[name].k)
     own = name if PRESETS[name].k is None else f"{name}@{PRESETS[name].k}"
     assert own in result.matches[0].presets
@@ -215,7 +214,7 @@ def test_free_switches_are_those_that_change_nothing(by_hand):
             assert same == [getattr(match.flavor, switch)]
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.data())
 def test_every_match_reads_back_as_a_flavor_with_its_value(data):
     own = {"ideals": ("global", "recall", "local", "max"), "short_lists": "score"}

@@ -24,6 +24,7 @@ import pytrec_eval
 import torch
 import xgboost as xgb
 from divergences import DIVERGENCES
+from lanes import quick
 from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import dcg_score as sklearn_dcg
 from sklearn.metrics import ndcg_score as sklearn_ndcg
@@ -172,8 +173,6 @@ def test_lightgbm_constant_model_is_the_order_of_the_file():
 @pytest.fixture(scope="module")
 def lambdarank(data_dir):
     folder = data_dir / "lightgbm_lambdarank"
-    if not folder.is_dir():
-        pytest.skip(f"no data at {folder}")
     parts = {}
     for name in ("train", "test"):
         X, y = load_svmlight_file(str(folder / f"rank.{name}"), n_features=300)
@@ -181,7 +180,7 @@ def lambdarank(data_dir):
     return parts
 
 
-@pytest.mark.parametrize("k", [1, 3, 5, 10])
+@pytest.mark.parametrize("k", quick([5], [1, 3, 5, 10]))
 def test_lightgbm_printed_values_over_ten_rounds_on_real_data(lambdarank, k):
     X, y, group = lambdarank["train"]
     Xt, yt, gt = lambdarank["test"]
@@ -435,6 +434,9 @@ def test_ir_measures_through_gdeval(k):
     assert_per_query(ours, {value.query_id: value.value for value in theirs.per_query}, 0.5e-5 + 1e-9)
 
 
+compiles = pytest.mark.long  # ranx does, for seconds; its recorded values are in the quick line
+
+
 def ranx_says(qrels, run, metric):
     ranx = pytest.importorskip("ranx")
     ranked = ranx.Run({topic: dict(docs) for topic, docs in run.items()})
@@ -443,6 +445,7 @@ def ranx_says(qrels, run, metric):
         return float(ranx.evaluate(ranx.Qrels(qrels), ranked, metric, make_comparable=True))
 
 
+@compiles
 @pytest.mark.parametrize("k", KS)
 @pytest.mark.parametrize(("preset", "metric"), [("ranx", "ndcg"), ("ranx_burges", "ndcg_burges")])
 def test_ranx(k, preset, metric):
@@ -454,6 +457,7 @@ def test_ranx(k, preset, metric):
         assert ours == pytest.approx(theirs, abs=1e-12)
 
 
+@compiles
 @diverges("ranx", "scores are tied in a query of more than 15 documents")
 def test_ranx_many_ties():
     y = np.random.default_rng(0).integers(0, 5, 300)
@@ -463,6 +467,7 @@ def test_ranx_many_ties():
     assert ndcg_score(flavor="ranx", k=10, **columns(qrels, run)) == pytest.approx(theirs, abs=1e-6)
 
 
+@compiles
 @diverges("ranx", "a grade is a fraction")
 def test_ranx_fractions():
     qrels, run = {"q": {"a": 0.5, "b": 1.0}}, {"q": {"a": 2.0, "b": 1.0}}
@@ -514,6 +519,7 @@ def recommenders_say(qrels, run, k, kind):
     return module.ndcg_at_k(frame(qrels, "rating"), frame(run, "prediction"), k=k, score_type=kind)
 
 
+@pytest.mark.needs("recommenders")
 @pytest.mark.parametrize("k", [1, 3, 10, 1000])
 @pytest.mark.parametrize("kind", ["binary", "raw", "exp"])
 def test_recommenders(k, kind):
@@ -523,6 +529,7 @@ def test_recommenders(k, kind):
         assert ours == pytest.approx(recommenders_say(qrels, run, k, kind), abs=1e-12)
 
 
+@pytest.mark.needs("recommenders")
 @diverges("recommenders", NEGATIVE_IDEAL)
 def test_recommenders_negative_ideal():
     qrels, run = {"u": {"a": 0, "b": -1}}, {"u": {"a": 1.0, "b": 2.0}}
@@ -530,6 +537,7 @@ def test_recommenders_negative_ideal():
     assert ndcg_score(flavor="recommenders_raw", **columns(qrels, run)) == pytest.approx(theirs)
 
 
+@pytest.mark.needs("recommenders")
 @diverges("recommenders", "every user is empty")
 def test_recommenders_without_a_relevant_item():
     qrels, run = {"u": {"a": 0, "b": 0}}, {"u": {"a": 1.0, "b": 2.0}}
@@ -537,6 +545,7 @@ def test_recommenders_without_a_relevant_item():
     assert ndcg_score(flavor="recommenders_raw", **columns(qrels, run)) == pytest.approx(theirs)
 
 
+@pytest.mark.needs("recbole")
 @pytest.mark.parametrize("k", [1, 3, 10])
 def test_recbole(k, monkeypatch):
     metrics = pytest.importorskip("recbole.evaluator.metrics")

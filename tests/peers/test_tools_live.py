@@ -51,7 +51,10 @@ def a_run(seed: int, *, empties: bool, repeats: bool) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("k", KS)
-@pytest.mark.parametrize(("key", "module", "call"), RUNS, ids=[key[0] for key, *_ in RUNS])
+@pytest.mark.parametrize(
+    ("key", "module", "call"),
+    [pytest.param(*row, marks=pytest.mark.needs(row[1].partition(".")[0]), id=row[0][0]) for row in RUNS],
+)
 def test_runs(key: tuple[str, str], module: str, call: Any, k: int) -> None:
     pytest.importorskip(module)
     variant = VARIANTS[key]
@@ -65,7 +68,10 @@ def test_runs(key: tuple[str, str], module: str, call: Any, k: int) -> None:
 
 
 @pytest.mark.parametrize("k", KS)
-@pytest.mark.parametrize(("key", "module", "call", "ties"), LISTS, ids=[key[0] for key, *_ in LISTS])
+@pytest.mark.parametrize(
+    ("key", "module", "call", "ties"),
+    [pytest.param(*row, marks=pytest.mark.needs(row[1].partition(".")[0]), id=row[0][0]) for row in LISTS],
+)
 def test_lists(key: tuple[str, str], module: str, call: Any, ties: bool, k: int) -> None:
     pytest.importorskip(module)
     for seed in range(4):

@@ -203,8 +203,9 @@ def test_a_model_in_bfloat16(tmp_path, split):
     assert [values["val_ndcg_at_5"] for values in logged.values] == pytest.approx(want, abs=1e-12)
 
 
+@pytest.mark.needs("mlflow")
 def test_names_are_legal_in_mlflow():
-    validation = pytest.importorskip("mlflow.utils.validation", reason="mlflow is not installed")
+    validation = pytest.importorskip("mlflow.utils.validation")
     exceptions = pytest.importorskip("mlflow.exceptions")
     metric = NDCG(k=[1, 10, None])
     metric.update(torch.rand(1, 3), torch.ones(1, 3))
@@ -375,6 +376,9 @@ def process(rank, folder):
     dist.destroy_process_group()
 
 
+in_two_processes = pytest.mark.long  # as the metric is in test_torch_distributed.py, in the quick line
+
+
 @pytest.fixture(scope="module")
 def came(tmp_path_factory):
     """What came of the scenarios, process by process. A hang is an error."""
@@ -400,6 +404,7 @@ def untrained():
         return Ranker(NDCG())(QUERIES.features).double().numpy()
 
 
+@in_two_processes
 def test_the_sampler_that_lightning_puts_in_repeats_a_query(came):
     for part in came:
         with pytest.raises(ValueError, match=r"1 of the queries appeared more than once.*DistributedSampler"):
@@ -409,12 +414,14 @@ def test_the_sampler_that_lightning_puts_in_repeats_a_query(came):
         assert abs(values["val_ndcg_at_5"] - whole_set(untrained(), k=5)) > 1e-3
 
 
+@in_two_processes
 def test_a_sampler_that_does_not_repeat_is_exact(came):
     for part in came:
         [values] = part["sampler_that_does_not_repeat"]
         assert values["val_ndcg_at_5"] == pytest.approx(whole_set(untrained(), k=5), abs=1e-12)
 
 
+@in_two_processes
 def test_every_epoch_is_exact_in_both_processes(came):
     for logged, scores in (part["whole_fit"] for part in came):
         assert len(logged) == 3

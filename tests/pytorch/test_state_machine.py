@@ -18,6 +18,7 @@ import torch
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from strategies import examples
 
 from ndcg_ml import Flavor, PartialEvaluation, evaluate_batches, evaluate_part, ndcg_score
 from ndcg_ml.torch import NDCG
@@ -258,7 +259,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning"),
     pytest.mark.filterwarnings("ignore::ndcg_ml.torch.EpochWarning"),
 ]
-SETTINGS = settings(max_examples=40, stateful_step_count=12)
+SETTINGS = settings(examples(40), stateful_step_count=12)
 TestPartialEvaluation = PartMachine.TestCase
 TestPartialEvaluation.settings = SETTINGS
 TestWholeQueries = WholeQueries.TestCase

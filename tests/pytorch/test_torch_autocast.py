@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from lanes import quick
 
 from ndcg_ml import Flavor
 from ndcg_ml.torch import (
@@ -123,7 +124,7 @@ def test_the_second_derivative_too(half):
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by torch's own tracer
-@pytest.mark.parametrize("half", HALVES, ids=str)
+@pytest.mark.parametrize("half", quick([torch.bfloat16], HALVES), ids=str)
 def test_compiled_whole_under_autocast(half):
     """Compiled code computes the products of a graph, its backward pass included, under the autocast around it."""
     for loss in (NeuralNDCGLoss(temperature=0.1), NeuralNDCGLoss(temperature=0.1, sinkhorn=3)):

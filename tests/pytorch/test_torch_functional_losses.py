@@ -10,6 +10,7 @@ pytest.importorskip("torchmetrics")
 import inspect
 
 import torch
+from lanes import quick
 from loss_invariants import seeded
 from torch_features import (
     flavors_by_text_in_a_graph,
@@ -213,11 +214,13 @@ def with_gradient(function, scores, labels, mask, **options):
     ("name", "options"),
     [
         ("approx", {"flavor": CUT, "temperature": 0.3}),
-        ("approx", {"flavor": "lightgbm@3", "method": "fast"}),
+        pytest.param("approx", {"flavor": "lightgbm@3", "method": "fast"}, marks=pytest.mark.long),
         ("neural", {"flavor": CUT, "temperature": 0.3}),
-        ("neural", {"flavor": "lightgbm@3", "sinkhorn": 3, "straight_through": True}),
+        pytest.param(
+            "neural", {"flavor": "lightgbm@3", "sinkhorn": 3, "straight_through": True}, marks=pytest.mark.long
+        ),
         ("lambda", {"flavor": CUT, "sigma": 1.5}),
-        ("lambda", {"flavor": "lightgbm@3", "scheme": "lambda_at_k"}),
+        pytest.param("lambda", {"flavor": "lightgbm@3", "scheme": "lambda_at_k"}, marks=pytest.mark.long),
         ("softmax", {"flavor": Flavor(gain="exponential")}),
         ("list_mle", {"flavor": CUT, "tie_order": "input"}),
     ],
@@ -234,7 +237,12 @@ def test_functions_compile_without_a_graph_break(name, options):
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("plackett_luce", {"samples": 3}), ("softmax", {"target": "xendcg"}), ("list_mle", {})]
+    ("name", "options"),
+    [
+        ("plackett_luce", {"samples": 3}),
+        pytest.param("softmax", {"target": "xendcg"}, marks=pytest.mark.long),
+        pytest.param("list_mle", {}, marks=pytest.mark.long),
+    ],
 )
 @quiet
 def test_draws_of_torch_itself_are_part_of_the_graph(name, options):
@@ -259,7 +267,7 @@ WITH_GENERATOR = {
 }
 
 
-@pytest.mark.parametrize("name", WITH_GENERATOR)
+@pytest.mark.parametrize("name", quick(["list_mle"], WITH_GENERATOR))
 @quiet
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # looked at by the tracer
 def test_draws_from_a_generator_break_the_graph_and_move_it_on(name):
@@ -270,6 +278,7 @@ def test_draws_from_a_generator_break_the_graph_and_move_it_on(name):
     assert torch.equal(generator.get_state(), other.get_state())
 
 
+@pytest.mark.long
 @quiet
 def test_a_function_with_a_generator_breaks_the_graph_too():
     arguments, _ = given_as("padded")

@@ -13,8 +13,9 @@ import math
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from strategies import examples
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -137,7 +138,7 @@ def named(p):
     return {"y_true": p["y"], "y_score": p["s"], **{name: p[name] for name in ("qid", "retrieved", "doc_id")}}
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(repeating())
 def test_repeated_documents_are_those_of_the_numpy_kernel(case):
     flavor, problem, ks = case
@@ -160,14 +161,14 @@ def test_repeated_documents_are_those_of_the_numpy_kernel(case):
     np.testing.assert_allclose(torch.stack([got[k] for k in ks], -1).numpy(), want[rows], rtol=1e-12, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(cases())
 def test_padded_form_is_the_numpy_kernel(case):
     got, want = both(*case)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(cases(), st.randoms(use_true_random=False))
 def test_flat_form_is_the_numpy_kernel(case, random):
     flavor, p, ks = case
@@ -190,7 +191,7 @@ def test_flat_form_is_the_numpy_kernel(case, random):
     np.testing.assert_allclose(got, want.per_query.ndcg, rtol=1e-12, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(st.data())
 def test_huge_and_tiny_gains_are_the_numpy_kernel(data):
     exponential = data.draw(st.booleans())

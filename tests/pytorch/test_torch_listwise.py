@@ -11,10 +11,10 @@ import math
 
 import loss_invariants
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from loss_invariants import doubles, numbers, seeded, value_and_gradient
-from strategies import flavors, problems
+from strategies import examples, flavors, problems
 
 from ndcg_ml import Flavor
 from ndcg_ml.torch.losses import ListLoss
@@ -344,7 +344,7 @@ def test_repr_says_what_it_is():
     assert "tie_order='random', reduction='sum'" in repr(ListMLELoss(reduction="sum"))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_a_list_is_empty_for_a_loss_without_ranks_when_it_is_for_the_others(data):
     flavor = data.draw(flavors(aggregate="macro"))

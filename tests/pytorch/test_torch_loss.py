@@ -10,9 +10,10 @@ pytest.importorskip("torchmetrics")
 import math
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from loss_invariants import doubles
+from strategies import examples
 
 from ndcg_ml import Flavor
 from ndcg_ml.torch import ApproxNDCGLoss, Stochastic, approx_ndcg_loss, ndcg
@@ -104,7 +105,7 @@ DIFFERENTIABLE = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(DIFFERENTIABLE, st.booleans(), st.data())
 def test_cold_limit_is_the_metric(flavor, depth, data):
     if flavor.ideal == "recall" and depth:

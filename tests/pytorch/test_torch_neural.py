@@ -11,9 +11,10 @@ import math
 
 import loss_invariants
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from loss_invariants import doubles, numbers, value_and_gradient
+from strategies import examples
 
 import ndcg_ml.torch.losses.neural as neural
 from ndcg_ml import Flavor
@@ -154,7 +155,7 @@ FLAVORS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(FLAVORS, st.booleans(), st.sampled_from([0, 5]), st.booleans(), st.data())
 def test_cold_limit_is_the_metric(flavor, tied, rounds, straight_through, data):
     if tied and not straight_through:

@@ -11,9 +11,10 @@ import math
 
 import loss_invariants
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from loss_invariants import doubles, seeded
+from strategies import examples
 
 import ndcg_ml.torch
 from ndcg_ml import Flavor
@@ -65,18 +66,15 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize(
-    ("maker", "holds"),
-    [
-        pytest.param(maker, holds, id=f"{maker}: {holds.__name__}")
-        for maker in OWN
-        for holds in loss_invariants.WITHOUT_NOISE
-        # Differences of 3e38 overflow in this one, which NeuralNDCGLoss avoids.
-        if (maker, holds) != ("soft permutation", loss_invariants.odd_lists_have_finite_gradients)
-    ],
-)
+@pytest.mark.parametrize("holds", loss_invariants.WITHOUT_NOISE, ids=lambda holds: holds.__name__)
+@pytest.mark.parametrize("maker", OWN)
 def test_invariants_hold_without_a_line_of_the_users(maker, holds):
-    holds(OWN[maker])
+    if (maker, holds) == ("soft permutation", loss_invariants.odd_lists_have_finite_gradients):
+        # Differences of 3e38 overflow in this one, which NeuralNDCGLoss avoids.
+        with pytest.raises(RuntimeError, match="returned nan values"):
+            holds(OWN[maker])
+    else:
+        holds(OWN[maker])
 
 
 FLAVORS = st.builds(
@@ -93,7 +91,7 @@ FLAVORS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.sampled_from([SigmoidRankLoss, SoftPermutationLoss]), FLAVORS, st.data())
 def test_the_limit_is_the_metric(loss, flavor, data):
     width = data.draw(st.integers(1, 7))

@@ -12,6 +12,7 @@ import math
 
 import loss_invariants
 import torch
+from lanes import quick
 from loss_invariants import doubles, seeded, value_and_gradient
 from torch_features import functions_with_second_derivatives_in_a_graph, skip_unless
 
@@ -63,7 +64,7 @@ def test_it_never_waits_for_an_accelerator(maker):
     loss_invariants.it_never_waits_for_an_accelerator(UNSEEDED[maker])
 
 
-@pytest.mark.parametrize("maker", UNSEEDED)
+@pytest.mark.parametrize("maker", quick(["pl"], UNSEEDED))
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_it_compiles_without_a_graph_break(maker):
     if maker == "pl":
