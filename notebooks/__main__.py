@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 DIGEST = "outputs_of_code"
 
 # Runs before the first cell. A picture gets the titles of its axes as the text for readers who do not see it, so that a
-# plot without a title is an error; and few colours, which makes it a third as large.
+# plot without a title is an error; and at most 256 colours, which makes it less than half as large.
 _BEFORE = """
 %matplotlib inline
 def _picture(figure):
@@ -31,7 +31,7 @@ def _picture(figure):
     if not titles or not all(titles):
         raise ValueError(f"every plot needs a title; got {titles}")
     large, small = io.BytesIO(print_figure(figure, fmt="png", dpi=90)), io.BytesIO()
-    Image.open(large).convert("RGB").quantize(64).save(small, "png", optimize=True)
+    Image.open(large).convert("RGB").quantize(256).save(small, "png", optimize=True)
     png = base64.b64encode(small.getvalue()).decode()
     return png, {"alt": "; ".join(" ".join(title.split()) for title in titles)}
 import matplotlib.pyplot  # the backend sets its own way to show a figure, once
