@@ -7,10 +7,12 @@ navigation, and the wheel that the explorer runs beside it.
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import subprocess
 import sys
+from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,9 @@ PAGES["README.md"] = "index.md"
 # Where mkdocs.yml wants the pages of the presets, and the folder that they are in.
 _PRESETS = "flavors/"
 _GROUPS = ("ac", "df", "gl", "mo", "pr", "sz")
+
+# What the converter of notebooks writes for every picture, whatever the notebook says.
+_NO_WORDS = "No description has been provided for this image"
 
 _LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
 
@@ -87,7 +92,14 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Rewrite the links of a notebook, which becomes HTML without having been Markdown."""
+    """Rewrite the links of a notebook, which becomes HTML without having been Markdown, and name its pictures."""
     if not page.file.src_uri.endswith(".ipynb"):
         return html
+    notebook = json.loads(Path(page.file.abs_src_path).read_text(encoding="utf-8"))
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", ())]
+    for output in outputs:
+        if "image/png" in output.get("data", {}):
+            words = escape(output["metadata"].get("image/png", {}).get("alt", ""))
+            html = html.replace(f'alt="{_NO_WORDS}"', f'alt="{words}"', 1)
+    html = re.sub(r'href="(\w+)\.ipynb"', r'href="../\1/"', html)
     return re.sub(r'href="\.\./docs/([\w/]+)\.md', r'href="../../\1/', html)

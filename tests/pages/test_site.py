@@ -80,6 +80,15 @@ def test_llms_txt_lists_every_page(site: Path) -> None:
 
 
 @pytest.mark.long
+def test_notebooks_link_to_pages_and_name_their_pictures(site: Path) -> None:
+    pages = [page.read_text(encoding="utf-8") for page in (site / "notebooks").glob("*/index.html")]
+    assert len(pages) == len([*(ROOT / "notebooks").glob("*.ipynb")])
+    for text in pages:
+        assert "data:image/png" in text
+        assert "No description has been provided" not in text
+        assert not re.findall(r'href="[^"]*\.(?:ipynb|md)"', text)
+
+
 def test_the_explorer_has_a_wheel_of_this_package(site: Path) -> None:
     (wheel,) = (site / "explorer").glob("*.whl")
     assert wheel.name == f"ndcg_ml-{ndcg_ml.__version__}-py3-none-any.whl"
