@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal
@@ -156,9 +156,9 @@ class Comparison:
     names: tuple[str, ...]
     values: tuple[float, ...]
     pairs: tuple[Difference, ...]
-    qid: NDArray[Any]
-    ndcg: FloatArray
-    not_compared: NDArray[Any]
+    qid: NDArray[Any] = field(repr=False)
+    ndcg: FloatArray = field(repr=False)
+    not_compared: NDArray[Any] = field(repr=False)
     n_resamples: int
 
     @property
