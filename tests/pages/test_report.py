@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -43,25 +41,12 @@ def files(tmp_path_factory):
     return sorted(folder.iterdir())
 
 
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="a browser is driven with the extra [docs]")
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if not program:
-        pytest.skip("no chromium on this machine")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
-        yield chromium
-        chromium.close()
-
-
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390], ids=["desktop", "phone"])
-def test_reports_fit_the_screen_and_load_nothing(files, browser, width, scheme):
+def test_reports_fit_the_screen_and_load_nothing(files, chromium, width, scheme):
     for file in files:
-        view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        view = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         asked: list[str] = []
         said: list[str] = []
         view.on("request", lambda request, asked=asked: asked.append(request.url))
@@ -93,9 +78,10 @@ def test_reports_fit_the_screen_and_load_nothing(files, browser, width, scheme):
         view.close()
 
 
-def test_reports_fit_on_paper(files, browser):
+@pytest.mark.long
+def test_reports_fit_on_paper(files, chromium):
     for file in files:
-        view = browser.new_page(viewport={"width": 680, "height": 960}, color_scheme="dark")  # A4 within 15 mm
+        view = chromium.new_page(viewport={"width": 680, "height": 960}, color_scheme="dark")  # A4 within 15 mm
         view.emulate_media(media="print")
         view.goto(file.as_uri())
         assert view.evaluate("document.documentElement.scrollWidth") <= 680, file.name

@@ -89,6 +89,7 @@ def test_notebooks_link_to_pages_and_name_their_pictures(site: Path) -> None:
         assert not re.findall(r'href="[^"]*\.(?:ipynb|md)"', text)
 
 
+@pytest.mark.long
 def test_the_explorer_has_a_wheel_of_this_package(site: Path) -> None:
     (wheel,) = (site / "explorer").glob("*.whl")
     assert wheel.name == f"ndcg_ml-{ndcg_ml.__version__}-py3-none-any.whl"
