@@ -223,6 +223,14 @@ STUB = (
     else window.python(data.request).then((answer) => send({id: data.id, answer}));
 """
 )
+HELD = (
+    INSTEAD
+    % """
+    if (data.start) setTimeout(() => send({ready: true}));
+    else window.python(data.request).then(
+        (answer) => (window.held ??= []).push(() => send({id: data.id, answer})));
+"""
+)
 BROKEN = INSTEAD % 'setTimeout(() => send({failed: "no way to the network"}));'
 
 
@@ -303,6 +311,29 @@ def test_an_edit_loads_python_and_asks_it(open_page: Any) -> None:
     assert page.mine() == f"{value:.6f}"
     assert page.view.get_by_label("the number, as printed").input_value() == f"{value:.4f}"
     assert "scikit-learn" in page.text("identified")
+    assert not page.wrong
+
+
+@pytest.mark.long
+def test_an_answer_to_what_was_asked_before_the_last_edit_is_not_shown(open_page: Any) -> None:
+    page = open_page(HELD)
+    field = page.view.get_by_label("score of row 2")
+    field.fill("9")
+    page.view.wait_for_function("window.held?.length === 1")
+    field.fill("0")
+    page.view.wait_for_function("window.held.length === 2")
+    page.view.evaluate("window.held[1]()")
+    page.view.evaluate("window.held[0]()")  # the earlier question is answered last
+    page.view.wait_for_function("window.held.length === 3")
+    page.view.evaluate("window.held[2]()")
+    page.settle()
+    assert [(each["do"], each["rows"][1]["score"]) for each in page.asked[:3]] == [
+        ("numbers", "9"),
+        ("numbers", "0"),
+        ("identify", "0"),
+    ]
+    value = ndcg_score([0, 3, 1, 2, 0], [2, 0, 2, 1, 0], qid=[*"aaaaa"], k=3)
+    assert page.mine() == f"{value:.6f}"
     assert not page.wrong
 
 
