@@ -136,7 +136,7 @@ def test_it_is_read_in_a_minute_or_two():
 
 
 def test_it_counts_the_presets():
-    said = re.search(r"\[(\d+) libraries and scripts\]", README.read_text(encoding="utf-8"))
+    said = re.search(r"\[(\d+) presets\]", README.read_text(encoding="utf-8"))
     assert said
     assert int(said[1]) == len(PRESETS)
 
