@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ndcg_ml import sklearn as sklearn
     from ndcg_ml import torch as torch
     from ndcg_ml import xgboost as xgboost
-    from ndcg_ml._compare import Comparison, Difference, compare
-    from ndcg_ml._identify import Identification, identify
-    from ndcg_ml._means import Interval
-    from ndcg_ml._slices import Slice, Slices
-    from ndcg_ml._versions import show_versions
+    from ndcg_ml._identify.identify import Identification, identify
+    from ndcg_ml._show.versions import show_versions
+    from ndcg_ml._stats.comparison import Comparison, Difference, compare
+    from ndcg_ml._stats.means import Interval
+    from ndcg_ml._stats.slices import Slice, Slices
     from ndcg_ml.explain import Explanation, explain_difference
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
     from ndcg_ml.runs import RunEvaluation, RunPerQuery, align, evaluate_run
@@ -66,14 +66,14 @@ __all__ = [
 _MODULES = ("catboost", "explain", "lightgbm", "parts", "readers", "runs", "sklearn", "torch", "xgboost")
 # What ndcg_score does not need is imported when it is first used: it would double the time that the import takes.
 _LATER = {
-    "_compare": ("Comparison", "Difference", "compare"),
-    "_means": ("Interval",),
-    "_slices": ("Slice", "Slices"),
+    "_stats.comparison": ("Comparison", "Difference", "compare"),
+    "_stats.means": ("Interval",),
+    "_stats.slices": ("Slice", "Slices"),
     "explain": ("Explanation", "explain_difference"),
-    "_identify": ("Identification", "identify"),
+    "_identify.identify": ("Identification", "identify"),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"),
     "runs": ("RunEvaluation", "RunPerQuery", "align", "evaluate_run"),
-    "_versions": ("show_versions",),
+    "_show.versions": ("show_versions",),
 }
 _ROOM_OF = {name: room for room, names in _LATER.items() for name in names}
 

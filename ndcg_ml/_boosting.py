@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid
-from ndcg_ml._means import SAME
-from ndcg_ml._paired import paired
 from ndcg_ml._shown import shown
+from ndcg_ml._stats.means import SAME
+from ndcg_ml._stats.paired import paired
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.result import at_cutoff
 

@@ -20,13 +20,13 @@ from ndcg_ml._boosting import (
     cut_at,
     metric,
 )
-from ndcg_ml._cache import Cache
 from ndcg_ml._checks import KSpec, optional_whole_number, whole_number
-from ndcg_ml._underflow import underflow_is_zero
+from ndcg_ml._data.groups import IntArray
+from ndcg_ml._data.queries import by_ids, mean_row_weight, real_array
+from ndcg_ml._data.underflow import underflow_is_zero
+from ndcg_ml._kernel.cache import Cache
 from ndcg_ml.flavor import Flavor, as_arguments
-from ndcg_ml.groups import IntArray
 from ndcg_ml.prepared import Prepared, prepare
-from ndcg_ml.queries import by_ids, mean_row_weight, real_array
 
 __all__ = ["NDCGEval", "StopAtNoise", "catboost_params"]
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ndcg_ml._aggregate import Totals
 from ndcg_ml._checks import optional_whole_number, whole_number
+from ndcg_ml._data.queries import Queries, Weights
+from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import switch_text
-from ndcg_ml._underflow import underflow_is_zero
+from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.queries import Queries, Weights
 from ndcg_ml.result import PerQuery
 
 if TYPE_CHECKING:
@@ -194,21 +194,21 @@ class Explanation:
         >>> result = explain_difference("sklearn", "lightgbm", [0, 1, 3, 0, 0], [2, 1, 1, 2, 1], group=[3, 2])
         >>> fig, ax = result.plot()  # doctest: +SKIP
         """
-        from ndcg_ml import _plot
+        from ndcg_ml._show import plot
 
-        return _plot.waterfall(self, *by_effect(self.parts), ax)
+        return plot.waterfall(self, *by_effect(self.parts), ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml import _html
+        from ndcg_ml._show import html
 
         flavors = [[name, f"{value:.6f}", _titled(flavor)] for name, value, flavor in self._ends()]
         switch_head, *steps = self._steps()
-        parts = [_html.table(["", "value", "flavor"], flavors, left=3), _html.table(switch_head, steps, left=3)]
-        parts += map(_html.paragraph, self._below())
+        parts = [html.table(["", "value", "flavor"], flavors, left=3), html.table(switch_head, steps, left=3)]
+        parts += map(html.paragraph, self._below())
         if self.queries:
             head, *rows = self._query_rows()
-            parts += [_html.table(head, rows, self._how_many())]
-        return _html.block(*parts)
+            parts += [html.table(head, rows, self._how_many())]
+        return html.block(*parts)
 
     def _ends(self) -> tuple[tuple[str, float, Flavor], ...]:
         return ("a", self.value_a, self.flavor_a), ("b", self.value_b, self.flavor_b)

@@ -424,7 +424,7 @@ class Flavor:
 
     def _repr_html_(self) -> str:
         """A table of the switches, beside those of scikit-learn, with what differs marked."""
-        from ndcg_ml import _html
+        from ndcg_ml._show import html
 
         mine, theirs, words = self._fields(), PRESETS["sklearn"]._fields(), _flavor_text.in_words(self)
         rows: list[list[str]] = []
@@ -437,16 +437,16 @@ class Flavor:
                 other = "any" if name == "k" else switch_text(theirs[name])
                 rows.append([name, switch_text(value), other, words.get(name, "")])
         ours = "no switch differs from scikit-learn's" if not marked else "marked: what differs from scikit-learn"
-        return _html.block(
-            _html.paragraph(_flavor_text.formula(self)),
-            _html.table(
+        return html.block(
+            html.paragraph(_flavor_text.formula(self)),
+            html.table(
                 ["switch", "value", "scikit-learn", "in words"],
                 rows,
                 f"{self.short_text}; {ours}",
                 left=4,
                 marked=marked,
             ),
-            _html.paragraph(str(self)),
+            html.paragraph(str(self)),
         )
 
     # -- the parameters of other libraries ------------------------------------------------------------------------

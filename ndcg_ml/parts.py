@@ -14,17 +14,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._aggregate import Sums
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, whole_number
-from ndcg_ml._exact import ExactSums, exact_sum
-from ndcg_ml._parquet import ParquetStream
-from ndcg_ml._part_ids import Digests, digests
-from ndcg_ml._part_text import fields_of, text_of
+from ndcg_ml._data.queries import Queries, Weights, by_ids, ids_as_array, real_array
+from ndcg_ml._files.parquet import ParquetStream
+from ndcg_ml._kernel.totals import Sums
+from ndcg_ml._parts.exact import ExactSums, exact_sum
+from ndcg_ml._parts.ids import Digests, digests
+from ndcg_ml._parts.stream import whole_queries
+from ndcg_ml._parts.text import fields_of, text_of
 from ndcg_ml._shown import shown, shown_text
-from ndcg_ml._stream import whole_queries
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.queries import Queries, Weights, by_ids, ids_as_array, real_array
 from ndcg_ml.result import at_cutoff
 
 __all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"]

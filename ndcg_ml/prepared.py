@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml import _kernel
-from ndcg_ml._aggregate import Totals
 from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
-from ndcg_ml._gains import discounts, grade
-from ndcg_ml._kernel_choice import chosen_kernel, compiled_rank
-from ndcg_ml._ranking import Ranking
-from ndcg_ml._repeats import CreditedOnce, credited, refuse_repeats
-from ndcg_ml._threads import thread_count
-from ndcg_ml._underflow import underflow_is_zero
+from ndcg_ml._data.queries import Queries, Weights
+from ndcg_ml._data.underflow import underflow_is_zero
+from ndcg_ml._kernel import numpy_kernel
+from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
+from ndcg_ml._kernel.compiled_call import Ranking
+from ndcg_ml._kernel.gains import discounts, grade
+from ndcg_ml._kernel.repeats import CreditedOnce, credited, refuse_repeats
+from ndcg_ml._kernel.threads import thread_count
+from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.queries import Queries, Weights
 from ndcg_ml.result import Evaluation, PerQuery
 
 __all__ = ["Prepared", "prepare"]
@@ -114,7 +114,7 @@ class Prepared:
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
         self._discounts = discounts(flavor, longest)
-        self._layout = _kernel.in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
+        self._layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
         self._once: CreditedOnce | None = None
         if queries.repeats is not None:
             graded, self._once = credited(flavor, graded, self._layout, queries.repeats)
@@ -184,7 +184,7 @@ class Prepared:
                 n_docs=graded.ranked.sizes.copy(),
                 n_judged=graded.judged.sizes.copy(),
                 n_relevant=n_relevant.astype(np.int64),
-                tied=_kernel.tied_documents(self._blocks, scores, n_queries),
+                tied=numpy_kernel.tied_documents(self._blocks, scores, n_queries),
                 weight=np.ones(n_queries) if weight is None else weight.copy(),
             ),
         )
@@ -197,20 +197,20 @@ class Prepared:
         rank = compiled_rank(self._kernel, n_slots)
         sorts = flavor.ideal in ("global", "recall") and flavor.recall_depth is None
         if rank is None or not sorts or flavor.ideal_depth == "retrieved":
-            return _kernel.ideal(flavor, self.ks, graded, self._discounts, lambda: self._blocks)
+            return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts, lambda: self._blocks)
         source = graded.ranked if flavor.ideal == "recall" else graded.judged
-        ks = _kernel.ideal_cutoffs(flavor, self.ks)
+        ks = numpy_kernel.ideal_cutoffs(flavor, self.ks)
         best = Ranking(source, graded.gains, self._discounts, ks, False).totals(rank, graded.gains, threads)
         assert best is not None  # no gain is NaN
         return best[0]
 
     @cached_property
-    def _blocks(self) -> list[_kernel.Filled]:
-        return _kernel.fill(self._layout, self._graded.gains)
+    def _blocks(self) -> list[numpy_kernel.Filled]:
+        return numpy_kernel.fill(self._layout, self._graded.gains)
 
     @cached_property
     def _whole(self) -> bool:
-        return self.flavor.ties == "average" and _kernel.add_exactly(self._graded.gains)
+        return self.flavor.ties == "average" and numpy_kernel.add_exactly(self._graded.gains)
 
     @cached_property
     def _ranking(self) -> Ranking:
@@ -223,7 +223,7 @@ class Prepared:
             self.ks,
             flavor.ties == "average",
             backwards,
-            _kernel.ideal_cutoffs(flavor, self.ks) if self._ideal is None else (),
+            numpy_kernel.ideal_cutoffs(flavor, self.ks) if self._ideal is None else (),
             flavor.recall_depth,
         )
 
@@ -271,13 +271,13 @@ class Prepared:
         average = flavor.ties == "average"
         dcg = np.zeros((lengths.size, len(ks)))
         ideal = np.zeros_like(dcg) if self._ideal is None else None
-        space = _kernel.Workspace(self._whole)
-        for block, gains, ranked in _kernel.gathered(self._blocks, scores, space):
-            depth = _kernel.depth(ks, block.shape[1])
-            at_rank = _kernel.expected_gains(ranked, gains, depth, average, space)
-            dcg[block.queries] = _kernel.dcg(at_rank, self._discounts, ks)
+        space = numpy_kernel.Workspace(self._whole)
+        for block, gains, ranked in numpy_kernel.gathered(self._blocks, scores, space):
+            depth = numpy_kernel.depth(ks, block.shape[1])
+            at_rank = numpy_kernel.expected_gains(ranked, gains, depth, average, space)
+            dcg[block.queries] = numpy_kernel.dcg(at_rank, self._discounts, ks)
             if ideal is not None:
-                ideal[block.queries] = _kernel.ideal_of_ranking(
+                ideal[block.queries] = numpy_kernel.ideal_of_ranking(
                     flavor, ks, self._discounts, ranked, gains, at_rank, lengths[block.queries], space
                 )
         return dcg, ideal

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._files import AnyPath, DataFileError, as_number, as_text, chosen_columns, numbered, wrong_line
-from ndcg_ml._parquet import is_parquet, read_parquet
+from ndcg_ml._files.lines import AnyPath, DataFileError, as_number, as_text, chosen_columns, numbered, wrong_line
+from ndcg_ml._files.parquet import is_parquet, read_parquet
 from ndcg_ml._shown import shown, shown_text
 
 __all__ = [

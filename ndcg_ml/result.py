@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import one_of
+from ndcg_ml._data.frames import made
+from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import at_cutoff
-from ndcg_ml._frames import made
 from ndcg_ml._shown import shown
-from ndcg_ml._underflow import underflow_is_zero
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ndcg_ml._means import Interval, Method, Seed
-    from ndcg_ml._slices import Slices
+    from ndcg_ml._stats.means import Interval, Method, Seed
+    from ndcg_ml._stats.slices import Slices
 
 __all__ = ["Evaluation", "PerQuery", "at_cutoff"]
 
@@ -198,8 +198,8 @@ class Evaluation(Generic[V]):
         >>> result.interval(0.9, seed=0).low < result.value < result.interval(0.9, seed=0).high
         True
         """
-        from ndcg_ml._counted import cutoffs_of, means_of
-        from ndcg_ml._means import as_confidence, generator, how_many, spread_of
+        from ndcg_ml._stats.counted import cutoffs_of, means_of
+        from ndcg_ml._stats.means import as_confidence, generator, how_many, spread_of
 
         number, resamples, rng = as_confidence(confidence), how_many(method, n_resamples), generator(seed)
         values = self.value if isinstance(self.value, dict) else {self.k: self.value}
@@ -215,8 +215,8 @@ class Evaluation(Generic[V]):
     @underflow_is_zero
     def standard_error(self) -> V:
         """The standard error of the value over the queries; see ``interval``, whose errors it raises."""
-        from ndcg_ml._counted import cutoffs_of, means_of
-        from ndcg_ml._means import spread_of
+        from ndcg_ml._stats.counted import cutoffs_of, means_of
+        from ndcg_ml._stats.means import spread_of
 
         by_k: V = self._by_k(
             {
@@ -235,7 +235,7 @@ class Evaluation(Generic[V]):
         Without weights it is the standard error times the root of the number of queries that count. Raises the errors
         of ``interval``.
         """
-        from ndcg_ml._counted import cutoffs_of, means_of
+        from ndcg_ml._stats.counted import cutoffs_of, means_of
 
         by_k: V = self._by_k(
             {
@@ -331,10 +331,10 @@ class Evaluation(Generic[V]):
         >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
         >>> page = result.to_html("report.html")  # doctest: +SKIP
         """
-        from ndcg_ml import _report
+        from ndcg_ml._show import page
 
-        about = _report.About(title=title, command=command, date=date, queries=queries, digits=digits)
-        return _report.of_evaluation(
+        about = page.About(title=title, command=command, date=date, queries=queries, digits=digits)
+        return page.of_evaluation(
             self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
         )
 
@@ -381,12 +381,12 @@ class Evaluation(Generic[V]):
         >>> fig.savefig("cutoffs.png")  # doctest: +SKIP
         """
         one_of(kind, "kind", ("queries", "cutoffs"))
-        from ndcg_ml import _plot
+        from ndcg_ml._show import plot
 
-        return (_plot.queries if kind == "queries" else _plot.cutoffs)(self, ax)
+        return (plot.queries if kind == "queries" else plot.cutoffs)(self, ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml import _html
+        from ndcg_ml._show import html
 
         values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
         empties = self.n_empty if isinstance(self.n_empty, dict) else {self.flavor.k: self.n_empty}
@@ -402,7 +402,7 @@ class Evaluation(Generic[V]):
             ]
             for k, value in values.items()
         ]
-        return _html.block(_html.table(head, rows), *map(_html.paragraph, self._notes()))
+        return html.block(html.table(head, rows), *map(html.paragraph, self._notes()))
 
     def _extra_columns(self) -> dict[str, dict[int | None, float]]:
         """Of the HTML table, by name: what else there is at each cut-off."""

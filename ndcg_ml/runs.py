@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, one_of
-from ndcg_ml._frames import ColumnNames, column_names, is_frame, library_of
-from ndcg_ml._names import Names, earlier
-from ndcg_ml._run_rows import Ids, Rows, RunLike, Topics, read_rows
+from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
+from ndcg_ml._data.groups import IntArray, starts_of
+from ndcg_ml._data.queries import Queries, by_sizes, repeats_of
+from ndcg_ml._files.byte_ids import Names, earlier
+from ndcg_ml._files.run_rows import Ids, Rows, RunLike, Topics, read_rows
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.groups import IntArray, starts_of
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.queries import Queries, by_sizes, repeats_of
 from ndcg_ml.result import Evaluation, PerQuery, at_cutoff
 
 __all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "evaluate_run"]

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ndcg_ml._checks import KSpec
-from ndcg_ml._frames import ColumnNames, Frame, column_names, columns_of, is_frame, library_of, refuse_lazy
+from ndcg_ml._data.frames import ColumnNames, Frame, column_names, columns_of, is_frame, library_of, refuse_lazy
+from ndcg_ml._data.queries import Weights, real_array
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import prepare
-from ndcg_ml.queries import Weights, real_array
 from ndcg_ml.result import Evaluation
 
 __all__ = ["dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"]
@@ -318,8 +318,8 @@ def evaluate(
     )
     if by is None:
         return replace(prepared.evaluate(y_score), frame_library=library)
-    from ndcg_ml._by import query_labels  # few need it, and every import would wait for it
-    from ndcg_ml._slices import sliced
+    from ndcg_ml._stats.slice_labels import query_labels  # few need it, and every import would wait for it
+    from ndcg_ml._stats.slices import sliced
 
     labels_of_queries = query_labels(by, prepared.queries)
     whole = replace(prepared.evaluate(y_score), frame_library=library)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._aggregate import Sums
 from ndcg_ml._boosting import (
     IDEAL,
     IN_ROW_ORDER,
@@ -28,11 +27,12 @@ from ndcg_ml._boosting import (
     metric,
     one_score_per_row,
 )
-from ndcg_ml._cache import Cache
 from ndcg_ml._checks import KSpec, optional_whole_number
+from ndcg_ml._data.queries import Weights, real_array
+from ndcg_ml._kernel.cache import Cache
+from ndcg_ml._kernel.totals import Sums
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import Prepared, prepare
-from ndcg_ml.queries import Weights, real_array
 
 __all__ = ["NDCGCallback", "NDCGEval", "xgboost_params"]
 

@@ -16,7 +16,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ndcg_ml import _kernel_choice
+from ndcg_ml._kernel import choice
 
 # Mypy reads it; to run it would raise the errors that it shows.
 collect_ignore = ["typed_usage.py"]
@@ -45,7 +45,7 @@ def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
         patch.setenv("NDCG_ML_KERNEL", request.param)
         if request.param == "compiled":
             try:
-                _kernel_choice.compiled_rank(request.param, 0)
+                choice.compiled_rank(request.param, 0)
             except ImportError as error:
                 pytest.skip(str(error))
         yield request.param

@@ -10,9 +10,9 @@ from typing import Any
 import click
 import numpy as np
 
-from ndcg_ml._compare import Comparison, Difference
-from ndcg_ml._compare import compare as compared
-from ndcg_ml._means import SAME, Method
+from ndcg_ml._stats.comparison import Comparison, Difference
+from ndcg_ml._stats.comparison import compare as compared
+from ndcg_ml._stats.means import SAME, Method
 from ndcg_ml.cli.inputs import (
     FILE,
     QUERIES,

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ndcg_ml._files import MissingColumnError
+from ndcg_ml._files.lines import MissingColumnError
 from ndcg_ml._shown import shown
 from ndcg_ml.cli.output import printable_ids
 from ndcg_ml.flavor import Flavor, as_flavor

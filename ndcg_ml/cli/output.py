@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ndcg_ml._report import require
+from ndcg_ml._show.page import require
 from ndcg_ml._shown import shown
 from ndcg_ml.demo.run import check_folder
 from ndcg_ml.flavor import PRESETS, Flavor

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ndcg_ml._checks import whole_number
-from ndcg_ml.groups import IntArray
-from ndcg_ml.queries import by_sizes
+from ndcg_ml._data.groups import IntArray
+from ndcg_ml._data.queries import by_sizes
 
 __all__ = ["WholeQueries", "query_folds"]
 

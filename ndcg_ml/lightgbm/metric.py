@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._aggregate import Totals
 from ndcg_ml._boosting import metric, one_score_per_row
-from ndcg_ml._cache import Cache
 from ndcg_ml._checks import KSpec, optional_whole_number
+from ndcg_ml._data.queries import mean_row_weight
+from ndcg_ml._kernel.cache import Cache
+from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.lightgbm.folds import WholeQueries
 from ndcg_ml.prepared import Prepared, prepare
-from ndcg_ml.queries import mean_row_weight
 
 __all__ = ["NDCGEval"]
 

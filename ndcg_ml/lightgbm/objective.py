@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._aggregate import empty_queries
 from ndcg_ml._boosting import one_score_per_row
-from ndcg_ml._cache import Cache
 from ndcg_ml._checks import cutoffs, optional_whole_number, positive_number, refuse_docid
-from ndcg_ml._gains import discounts, grade, unscaled
-from ndcg_ml._kernel import Filled, fill, ideal, in_tie_order
-from ndcg_ml._threads import in_threads, thread_count
+from ndcg_ml._data.queries import Queries, real_array
+from ndcg_ml._kernel.cache import Cache
+from ndcg_ml._kernel.gains import discounts, grade, unscaled
+from ndcg_ml._kernel.numpy_kernel import Filled, fill, ideal, in_tie_order
+from ndcg_ml._kernel.threads import in_threads, thread_count
+from ndcg_ml._kernel.totals import empty_queries
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.lightgbm.folds import WholeQueries
 from ndcg_ml.lightgbm.params import BELOW_THE_CUT
-from ndcg_ml.queries import Queries, real_array
 
 __all__ = ["NDCGObjective"]
 

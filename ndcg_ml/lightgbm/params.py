@@ -20,7 +20,7 @@ from ndcg_ml._boosting import (
     cut_at,
     value_in_words,
 )
-from ndcg_ml._gains import gain
+from ndcg_ml._kernel.gains import gain
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor

@@ -10,9 +10,9 @@ import numpy as np
 
 from ndcg_ml._boosting import MinDelta, Progress, Queries, as_min_delta
 from ndcg_ml._checks import KSpec, whole_number
+from ndcg_ml._data.queries import by_sizes
 from ndcg_ml.flavor import Flavor, as_arguments
 from ndcg_ml.lightgbm.metric import NDCGEval
-from ndcg_ml.queries import by_sizes
 
 __all__ = ["StopEarly"]
 

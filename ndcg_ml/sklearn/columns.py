@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.queries import ids_as_array
 from ndcg_ml._shown import shown
-from ndcg_ml.queries import ids_as_array
 
 __all__ = ["HOW_TO_PASS_IDS", "check_column", "column_of", "ids_of_rows", "split_column", "table", "take_rows"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold
 
-from ndcg_ml.queries import ids_as_array
+from ndcg_ml._data.queries import ids_as_array
 from ndcg_ml.sklearn.columns import check_column, column_of
 
 __all__ = ["QueryKFold"]

@@ -10,17 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from ndcg_ml._aggregate import EmptyQueryError
-from ndcg_ml._cache import Cache
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid
+from ndcg_ml._data.queries import by_ids
+from ndcg_ml._kernel.cache import Cache
+from ndcg_ml._kernel.totals import EmptyQueryError
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.prepared import Prepared, prepare
-from ndcg_ml.queries import by_ids
 from ndcg_ml.sklearn.call_stack import current_fit, current_split
 from ndcg_ml.sklearn.columns import check_column, column_of, ids_of_rows
 from ndcg_ml.sklearn.cut_queries import CutQueryWarning, TrainedQueries, WholeQueries, refuse_cut_queries
-from ndcg_ml.sklearn.kept import Carrier, KeptQueries, Scored
-from ndcg_ml.sklearn.refusals import NotAScore, refuse
+from ndcg_ml.sklearn.not_a_score import NotAScore, refuse
+from ndcg_ml.sklearn.query_store import Carrier, KeptQueries, Scored
 
 __all__ = ["NDCGScorer", "ndcg_scorer"]
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ndcg_ml._gains import discounts, top_gain
-from ndcg_ml._gains import gain as host_gain
+from ndcg_ml._kernel.gains import discounts, top_gain
+from ndcg_ml._kernel.gains import gain as host_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._layout import Layout
 from ndcg_ml.torch._transforms import not_mapped

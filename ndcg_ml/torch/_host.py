@@ -20,7 +20,7 @@ from ndcg_ml.torch._inputs import offsets_of
 from ndcg_ml.torch._transforms import nobody_watches
 
 if TYPE_CHECKING:
-    from ndcg_ml._aggregate import Totals
+    from ndcg_ml._kernel.totals import Totals
 
 __all__ = ["on_host", "torch_kernel"]
 

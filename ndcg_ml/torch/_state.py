@@ -21,7 +21,7 @@ from ndcg_ml.torch._kernel import evaluate, working_dtype
 from ndcg_ml.torch._layout import Layout
 
 if TYPE_CHECKING:
-    from ndcg_ml._aggregate import Totals
+    from ndcg_ml._kernel.totals import Totals
 
 __all__ = [
     "Cutoffs",

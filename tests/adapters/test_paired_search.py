@@ -26,7 +26,7 @@ from sklearn.model_selection import (
 from sklearn.tree import DecisionTreeRegressor
 
 from ndcg_ml import Flavor, evaluate
-from ndcg_ml._paired import paired
+from ndcg_ml._stats.paired import paired
 from ndcg_ml.sklearn import SimplestWithinNoise, ndcg_scorer, paired_search
 
 DEPTHS = [1, 2, 3, 4, 6]

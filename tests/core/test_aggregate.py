@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, ndcg_score, prepare
-from ndcg_ml._aggregate import Sums, Totals
+from ndcg_ml._kernel.totals import Sums, Totals
 
 
 def as_lists(sums: Sums) -> tuple[list[float], list[float], int, int, list[int]]:

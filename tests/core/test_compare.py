@@ -9,8 +9,8 @@ import pytest
 
 import ndcg_ml
 from ndcg_ml import Comparison, Flavor, compare, evaluate, evaluate_run
-from ndcg_ml._means import Means, generator
-from ndcg_ml._paired import exchange_tests
+from ndcg_ml._stats.means import Means, generator
+from ndcg_ml._stats.paired import exchange_tests
 
 RNG = np.random.default_rng(2)
 Y = RNG.integers(0, 4, (60, 10))
@@ -159,8 +159,8 @@ def test_several_systems_are_corrected_by_holm():
 
 
 def test_holm_never_orders_p_values_anew():
-    assert ndcg_ml._compare.holm([0.01, 0.04, 0.03, 0.9]) == pytest.approx([0.04, 0.09, 0.09, 0.9])
-    assert ndcg_ml._compare.holm([0.5, 0.5]) == [1.0, 1.0]
+    assert ndcg_ml._stats.comparison.holm([0.01, 0.04, 0.03, 0.9]) == pytest.approx([0.04, 0.09, 0.09, 0.9])
+    assert ndcg_ml._stats.comparison.holm([0.5, 0.5]) == [1.0, 1.0]
 
 
 def test_equal_systems_and_constant_differences():

@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 from lanes import quick
 from strategies import examples, flavors, problems
 
-from ndcg_ml import Flavor, _kernel_choice, ndcg_score, prepare, show_versions
+from ndcg_ml import Flavor, ndcg_score, prepare, show_versions
+from ndcg_ml._kernel import choice
 
 
 @pytest.fixture
 def compiled():
     """The compiled kernel, where it can be used."""
     try:
-        return _kernel_choice.compiled_rank("compiled", 0)
+        return choice.compiled_rank("compiled", 0)
     except ImportError as error:
         pytest.skip(str(error))
 
@@ -32,8 +33,8 @@ def compiled():
 def not_loaded(monkeypatch):
     """As in a process that has not ranked anything; Numba is as good as installed."""
     for name, value in (("rank", None), ("failure", None), ("slots", 0)):
-        monkeypatch.setattr(_kernel_choice._State, name, value)
-    monkeypatch.setattr(_kernel_choice, "_numba_is_installed", lambda: True)
+        monkeypatch.setattr(choice._State, name, value)
+    monkeypatch.setattr(choice, "_numba_is_installed", lambda: True)
     monkeypatch.delenv("NDCG_ML_KERNEL", raising=False)
 
 
@@ -108,7 +109,7 @@ def test_both_kernels_give_the_same_bits(sizes, scores, compiled):
 @given(st.data())
 def test_both_kernels_give_the_same_bits_under_every_flavor(data):
     try:
-        _kernel_choice.compiled_rank("compiled", 0)
+        choice.compiled_rank("compiled", 0)
     except ImportError as error:
         pytest.skip(str(error))
     flavor = data.draw(flavors(empty=0.0))
@@ -195,8 +196,8 @@ def test_the_argument_goes_before_the_variable(asked, variable, compiled, monkey
 
 def test_the_compiled_kernel_starts_once_it_is_worth_it(compiled, not_loaded, monkeypatch):
     loads = []
-    monkeypatch.setattr(_kernel_choice, "_loaded", lambda: loads.append(1) or (compiled, None))
-    monkeypatch.setattr(_kernel_choice, "_WORTH_COMPILING", 1000)
+    monkeypatch.setattr(choice, "_loaded", lambda: loads.append(1) or (compiled, None))
+    monkeypatch.setattr(choice, "_WORTH_COMPILING", 1000)
     y, s = np.arange(100.0), np.arange(100.0)[::-1].copy()
     prepared = prepare(y, group=[100], kernel="auto")  # which counts, too: the ideal is sorted
     kernels = [used(prepared, s, monkeypatch)[0] for _ in range(12)]
@@ -206,7 +207,7 @@ def test_the_compiled_kernel_starts_once_it_is_worth_it(compiled, not_loaded, mo
 
 
 def test_nobody_waits_while_another_thread_compiles(not_loaded, monkeypatch):
-    monkeypatch.setattr(_kernel_choice, "_WORTH_COMPILING", 0)
+    monkeypatch.setattr(choice, "_WORTH_COMPILING", 0)
     began, go_on = threading.Event(), threading.Event()
 
     def slowly():
@@ -214,16 +215,16 @@ def test_nobody_waits_while_another_thread_compiles(not_loaded, monkeypatch):
         assert go_on.wait(60)
         return None, "it is a test"
 
-    monkeypatch.setattr(_kernel_choice, "_loaded", slowly)
+    monkeypatch.setattr(choice, "_loaded", slowly)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        other = threading.Thread(target=_kernel_choice.compiled_rank, args=("auto", 1))
+        other = threading.Thread(target=choice.compiled_rank, args=("auto", 1))
         other.start()
         assert began.wait(60)
         assert ndcg_score([1, 0], [1, 2], group=[2]) < 1
         go_on.set()
         other.join()
-    assert _kernel_choice._State.failure == "it is a test"
+    assert choice._State.failure == "it is a test"
 
 
 @pytest.mark.parametrize(
@@ -251,8 +252,8 @@ def test_a_wrong_variable_is_refused(monkeypatch):
 
 
 def test_without_numba_the_numpy_kernel_is_used_without_a_word(not_loaded, monkeypatch):
-    monkeypatch.setattr(_kernel_choice, "_numba_is_installed", lambda: False)
-    monkeypatch.setattr(_kernel_choice, "_WORTH_COMPILING", 0)
+    monkeypatch.setattr(choice, "_numba_is_installed", lambda: False)
+    monkeypatch.setattr(choice, "_WORTH_COMPILING", 0)
     assert used(prepare([1, 0], group=[2]), [1, 2], monkeypatch) == ["numpy"]
     with pytest.raises(
         ImportError, match=r"kernel='compiled' .* Numba is not installed. .* pip install 'ndcg_ml\[fast\]'"
@@ -270,9 +271,10 @@ FAULTS = {
 BROKEN = """
 import sys, warnings
 import numpy as np
-from ndcg_ml import _kernel_choice, prepare
+from ndcg_ml import prepare
+from ndcg_ml._kernel import choice
 assert "numba" not in sys.modules
-_kernel_choice._WORTH_COMPILING = 0
+choice._WORTH_COMPILING = 0
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
     print(prepare([3, 0, 1], group=[3])([1, 2, 3]))
@@ -300,15 +302,15 @@ def test_a_numba_that_does_not_work_warns_once(fault, tmp_path):
 
 
 def test_a_kernel_that_computes_wrong_numbers_is_not_used(compiled, not_loaded, monkeypatch):
-    from ndcg_ml import _compiled
+    from ndcg_ml._kernel import compiled_kernel
 
     def wrong(*arguments):
         done = compiled(*arguments)
         arguments[-2][:] *= 1 + 1e-12
         return done
 
-    monkeypatch.setattr(_compiled, "rank", wrong)
-    monkeypatch.setattr(_kernel_choice, "_WORTH_COMPILING", 0)
+    monkeypatch.setattr(compiled_kernel, "rank", wrong)
+    monkeypatch.setattr(choice, "_WORTH_COMPILING", 0)
     with pytest.warns(RuntimeWarning, match="compiles it to wrong numbers"):
         assert used(prepare([1, 0], group=[2]), [1, 2], monkeypatch) == ["numpy"]
 
@@ -345,12 +347,12 @@ def test_show_versions(not_loaded, monkeypatch, capsys):
     assert rows["Python"].startswith(f"{sys.version_info[0]}.{sys.version_info[1]}.")
     assert rows["threads"] == "3 at most, of the compiled kernel"
     assert rows["kernel"] == "numpy; compiled once 64 million rows were ranked (0 so far)"
-    monkeypatch.setattr(_kernel_choice._State, "rank", lambda *_: True)
+    monkeypatch.setattr(choice._State, "rank", lambda *_: True)
     assert shown()["kernel"] == "compiled"
-    monkeypatch.setattr(_kernel_choice._State, "rank", None)
+    monkeypatch.setattr(choice._State, "rank", None)
     monkeypatch.setenv("NDCG_ML_KERNEL", "compiled")
     assert shown()["kernel"] == "compiled (NDCG_ML_KERNEL=compiled)"
-    monkeypatch.setattr(_kernel_choice._State, "failure", "it is broken")
+    monkeypatch.setattr(choice._State, "failure", "it is broken")
     assert shown()["kernel"] == "none (NDCG_ML_KERNEL=compiled, but it is broken)"
     monkeypatch.delenv("NDCG_ML_KERNEL")
     assert shown()["kernel"] == "numpy (it is broken)"
@@ -359,7 +361,7 @@ def test_show_versions(not_loaded, monkeypatch, capsys):
 
 
 def test_show_versions_without_numba(not_loaded, monkeypatch, capsys):
-    monkeypatch.setattr(_kernel_choice, "_numba_is_installed", lambda: False)
+    monkeypatch.setattr(choice, "_numba_is_installed", lambda: False)
     show_versions()
     assert (
         "kernel: numpy (Numba is not installed. Install it with: pip install 'ndcg_ml[fast]')"

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndcg_ml import Flavor, _gains, evaluate, ndcg_score
-from ndcg_ml.queries import by_sizes
+from ndcg_ml import Flavor, evaluate, ndcg_score
+from ndcg_ml._data.queries import by_sizes
+from ndcg_ml._kernel import gains
 
 
 @pytest.mark.parametrize("discount", ["log2", "ln", "reciprocal", "jarvelin", "none"])
 def test_there_are_as_many_discounts_as_ranks(discount: str) -> None:
     for depth in (1, 2, 5):
-        assert _gains.discounts(Flavor(discount=discount), depth).shape == (depth,)
+        assert gains.discounts(Flavor(discount=discount), depth).shape == (depth,)
 
 
 def test_a_callable_discount_is_asked_for_each_rank_once() -> None:
@@ -26,13 +27,13 @@ def test_a_callable_discount_is_asked_for_each_rank_once() -> None:
         asked.append(rank)
         return 1 / rank
 
-    assert _gains.discounts(Flavor(discount=inverse), 4).tolist() == [1, 1 / 2, 1 / 3, 1 / 4]
+    assert gains.discounts(Flavor(discount=inverse), 4).tolist() == [1, 1 / 2, 1 / 3, 1 / 4]
     assert asked == [1, 2, 3, 4]
     assert {type(rank) for rank in asked} == {int}
 
 
 def relative(flavor: Flavor, labels: list[float]) -> tuple[list[float], Any]:
-    graded = _gains.grade(flavor, np.array(labels), by_sizes([len(labels)], len(labels)))
+    graded = gains.grade(flavor, np.array(labels), by_sizes([len(labels)], len(labels)))
     return graded.gains.tolist(), graded.exponent
 
 
@@ -44,8 +45,8 @@ def test_gains_of_ordinary_size_are_left_as_they_are(labels: list[float]) -> Non
 
 def test_whole_grades_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
-    formula = _gains.gain
-    monkeypatch.setattr(_gains, "gain", lambda flavor, y: sizes.append(y.size) or formula(flavor, y))
+    formula = gains.gain
+    monkeypatch.setattr(gains, "gain", lambda flavor, y: sizes.append(y.size) or formula(flavor, y))
     labels = [float(grade) for grade in (4, 0, 2, 1, 3) * 20]
     assert relative(Flavor(gain="exponential"), labels) == ([2**y - 1 for y in labels], None)
     assert sizes == [5]
@@ -135,7 +136,7 @@ def test_large_negative_gains_do_not_overflow() -> None:
 
 
 def test_the_binary_logarithm_of_jarvelin_is_exact_at_powers_of_two() -> None:
-    discounts = _gains.discounts(Flavor(discount="jarvelin"), 1 << 15)
+    discounts = gains.discounts(Flavor(discount="jarvelin"), 1 << 15)
     for power in range(1, 16):
         assert discounts[(1 << power) - 1] == 1 / power
     assert (discounts[1:] == 1 / np.log2(np.arange(2, (1 << 15) + 1))).all()

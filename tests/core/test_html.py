@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, compare, evaluate, evaluate_run, explain_difference, identify
-from ndcg_ml._html import block, paragraph, table
+from ndcg_ml._show.html import block, paragraph, table
 
 HOSTILE = "<script>alert(\"1\")</script> & 'two' \ud800"
 LABELS, SCORES = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 0]], [[3, 2, 1], [3, 1, 2], [3, 2, 2], [1, 3, 2]]

@@ -16,10 +16,10 @@ from lanes import quick
 from oracle import Answer, Document, NothingToAverageError, TiedRepeatError, oracle, oracle_overall
 from strategies import Problem, examples, flavors, problems
 
-import ndcg_ml._kernel
-import ndcg_ml.groups
+import ndcg_ml._data.groups
+import ndcg_ml._kernel.numpy_kernel
 from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score, prepare
-from ndcg_ml._aggregate import EmptyQueryError
+from ndcg_ml._kernel.totals import EmptyQueryError
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -45,7 +45,11 @@ PATHS = {
 def forced(constants: dict[str, float]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in constants.items():
-            patch.setattr(ndcg_ml._kernel if hasattr(ndcg_ml._kernel, name) else ndcg_ml.groups, name, value)
+            patch.setattr(
+                ndcg_ml._kernel.numpy_kernel if hasattr(ndcg_ml._kernel.numpy_kernel, name) else ndcg_ml._data.groups,
+                name,
+                value,
+            )
         yield
 
 

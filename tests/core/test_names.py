@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndcg_ml._names import Growing, Names, earlier
+from ndcg_ml._files.byte_ids import Growing, Names, earlier
 
 # Ends in NULs, lengths around the words' and the columns' ends, ids that differ beyond the columns.
 IDS = st.one_of(
@@ -47,7 +47,7 @@ def test_names_are_the_bytes_they_were_made_of(rows, cut):
 def test_the_same_name_is_found_whatever_its_hash(bits, chunk, rows):
     topic = np.array([topic for topic, _ in rows], dtype=np.int32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ndcg_ml._names._CHUNK", chunk)
+        patch.setattr("ndcg_ml._files.byte_ids._CHUNK", chunk)
         hashes = Names.hashes
         patch.setattr(
             Names, "hashes", lambda self, rows: hashes(self, rows) & np.uint64(((1 << bits) - 1) << 64 - bits)

@@ -31,8 +31,8 @@ from ndcg_ml import (
     evaluate_part,
     ndcg_score,
 )
-from ndcg_ml._exact import ExactSums, exact_sum
-from ndcg_ml._part_ids import KINDS
+from ndcg_ml._parts.exact import ExactSums, exact_sum
+from ndcg_ml._parts.ids import KINDS
 
 KS: Any = (1, 3, None)
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from lanes import quick
 
-from ndcg_ml import _files, evaluate
-from ndcg_ml._trec import QRELS, RUN, trec_lines
+from ndcg_ml import evaluate
+from ndcg_ml._files import lines as lines_module
+from ndcg_ml._files.trec import QRELS, RUN, trec_lines
 from ndcg_ml.demo import letor_problem
 from ndcg_ml.readers import DataFileError, read_columns, read_letor
 from ndcg_ml.runs import evaluate_run
@@ -119,7 +120,7 @@ def test_blocks_are_seamless(tmp_path, monkeypatch, block):
         content = ("\ufeff" + end.join(rows) + end * 2).encode()
         expected = lines(tmp_path / "run", content)
         assert [row[3] for row in expected] == list(range(1, 101))
-        monkeypatch.setattr(_files, "_BLOCK", block)
+        monkeypatch.setattr(lines_module, "_BLOCK", block)
         assert lines(tmp_path / "run", content) == expected
         assert lines(tmp_path / "run", gzip.compress(content)) == expected
         with pytest.raises(DataFileError, match=r"line 102: .* got 2"):
@@ -311,8 +312,8 @@ def test_a_line_without_an_end_is_refused_before_it_is_in_memory(tmp_path, reade
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 def test_a_file_may_be_longer_than_its_lines_may_be(tmp_path, monkeypatch, end):
-    monkeypatch.setattr(_files, "_BLOCK", 64)
-    monkeypatch.setattr(_files, "_LONGEST", 100)
+    monkeypatch.setattr(lines_module, "_BLOCK", 64)
+    monkeypatch.setattr(lines_module, "_LONGEST", 100)
     content = end.join(b"301 Q0 doc%d 1 2.5 tag" % i for i in range(100))
     assert [row[1] for row in lines(tmp_path / "run", content)] == [b"doc%d" % i for i in range(100)]
     with pytest.raises(DataFileError, match=f"begins after {len(content + end)} bytes"):

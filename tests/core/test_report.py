@@ -83,7 +83,7 @@ def compared(**more):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Without the drawings, which take most of the time."""
-    monkeypatch.setattr("ndcg_ml._report._svg", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr("ndcg_ml._show.page._svg", lambda *_, **__: "<svg></svg>")
 
 
 # -- what it says -----------------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ def test_many_systems_and_queries_that_were_not_compared():
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_definition_in_words_and_the_versions(monkeypatch):
-    monkeypatch.setattr("ndcg_ml._versions._LIBRARIES", ("numpy", "no-such-library"))
+    monkeypatch.setattr("ndcg_ml._show.versions._LIBRARIES", ("numpy", "no-such-library"))
     result = evaluate(Y, A, flavor="lightgbm", k=3)
     page = Page(result.to_html())
     formula, *lines = result.flavor.describe().split("\n")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndcg_ml import _kernel
+from ndcg_ml._kernel import numpy_kernel
 
 
 def refused(*_: Any, **__: Any) -> Any:
@@ -15,7 +15,7 @@ def refused(*_: Any, **__: Any) -> Any:
 
 
 def test_the_blocks_of_a_call_share_their_memory() -> None:
-    space = _kernel.Workspace()
+    space = numpy_kernel.Workspace()
     first = space.array("a", (3, 4), np.float64)
     assert first.shape == (3, 4)
     for shape in ((3, 4), (4, 3), (2, 2)):
@@ -31,7 +31,7 @@ def test_scores_that_float32_tells_apart_are_sorted_once(monkeypatch: pytest.Mon
     keys = np.array([[3.0, -1.0, 0.0, -1.0, -0.0, 2.0], [-5.0, 1e-30, -3.0, 1e30, -1e-30, np.inf]])
     expected = np.argsort(keys, axis=1, kind="stable") + np.array([[0], [6]])
     monkeypatch.setattr(np, "argsort", refused)
-    order, ordered = _kernel._stable_order(keys)
+    order, ordered = numpy_kernel._stable_order(keys)
     assert (order == expected).all()
     assert (ordered == keys.reshape(-1)[expected]).all()
 
@@ -41,20 +41,20 @@ def test_the_top_is_selected_where_less_than_a_third_of_the_slots_is_needed(
     monkeypatch: pytest.MonkeyPatch, depth: int, width: int, selects: bool
 ) -> None:
     seen = []
-    select = _kernel._select
-    monkeypatch.setattr(_kernel, "_select", lambda *arguments: seen.append(arguments) or select(*arguments))
+    select = numpy_kernel._select
+    monkeypatch.setattr(numpy_kernel, "_select", lambda *arguments: seen.append(arguments) or select(*arguments))
     scores = np.arange(float(width))[None]
-    top = _kernel.expected_gains(scores, scores, depth, True, _kernel.Workspace())
+    top = numpy_kernel.expected_gains(scores, scores, depth, True, numpy_kernel.Workspace())
     assert top.tolist() == [[float(width - rank) for rank in range(1, depth + 1)]]
     assert bool(seen) == selects
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_cut_that_no_tie_crosses_needs_no_second_look(monkeypatch: pytest.MonkeyPatch, dtype: type) -> None:
-    monkeypatch.setattr(_kernel, "_settle", refused)
+    monkeypatch.setattr(numpy_kernel, "_settle", refused)
     scores = np.array([[1, 7, 2, 7, 3, 0, 4, 0], [8, 1, 7, 1, 6, 1, 5, 1]], dtype=dtype)
     gains = np.arange(16.0).reshape(2, 8)
-    top = _kernel.expected_gains(scores, gains, 2, True, _kernel.Workspace())
+    top = numpy_kernel.expected_gains(scores, gains, 2, True, numpy_kernel.Workspace())
     assert top.tolist() == [[2.0, 2.0], [8.0, 10.0]]
 
 
@@ -65,7 +65,7 @@ def test_ideal_gains_are_sorted_in_float32_where_that_loses_nothing(
     seen = []
     sort = np.sort
     monkeypatch.setattr(np, "sort", lambda values, **how: seen.append(values.dtype) or sort(values, **how))
-    best = _kernel._best_first(np.array([[0.0, gain, -np.inf, 1.0]]), 4)
+    best = numpy_kernel._best_first(np.array([[0.0, gain, -np.inf, 1.0]]), 4)
     assert best.dtype == np.float64
     assert best.tolist() == [sorted([gain, 1.0, 0.0, 0.0], reverse=True)]
     assert seen == [dtype]

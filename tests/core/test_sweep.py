@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from strategies import Problem, examples, flavors, problems
 
 from ndcg_ml import PRESETS, Flavor
-from ndcg_ml import _identify as module
-from ndcg_ml import _sweep as sweeping
-from ndcg_ml._identify import identify
+from ndcg_ml._data.queries import Queries
+from ndcg_ml._identify import identify as module
+from ndcg_ml._identify import sweep as sweeping
+from ndcg_ml._identify.identify import identify
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.queries import Queries
 
 
 def table(monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> module._Grid:

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from lanes import quick
 
-from ndcg_ml import Flavor, Prepared, _threads, evaluate, ndcg_score, prepare
+from ndcg_ml import Flavor, Prepared, evaluate, ndcg_score, prepare
+from ndcg_ml._kernel import threads as threads_module
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -46,9 +47,9 @@ def many_threads(monkeypatch):
         seen.add(self)
         start(self)
 
-    monkeypatch.setattr(_threads, "_WORTH_A_THREAD", 16)
+    monkeypatch.setattr(threads_module, "_WORTH_A_THREAD", 16)
     monkeypatch.setattr(threading.Thread, "start", noted)
-    _threads._pool.cache_clear()  # threads that are kept from calls before would not start
+    threads_module._pool.cache_clear()  # threads that are kept from calls before would not start
     return seen
 
 
@@ -76,7 +77,7 @@ def test_a_prepared_object_in_eight_threads(data, flavor, threads, many_threads,
     prepared = prepare(labels, group=sizes, flavor=flavor, k=(1, 5, None), threads=threads)
     serial = [prepare(labels, group=sizes, flavor=flavor, k=(1, 5, None), threads=1)(each) for each in scores]
     many_threads.clear()
-    _threads._pool.cache_clear()
+    threads_module._pool.cache_clear()
     got = together(prepared, [(each,) for each in scores])
     assert got == serial * 3
     # Eight of ours; and the compiled kernel's where they were asked for: these calls are not from the main thread.
@@ -136,18 +137,18 @@ def test_an_error_in_another_thread_is_raised_when_all_have_ended():
             raise ValueError("in another one")
 
     with pytest.raises(ValueError, match="in another one"):
-        _threads.in_threads(work, range(10), 2)
+        threads_module.in_threads(work, range(10), 2)
     assert ended == ["this one"]
 
 
 def test_a_thread_that_has_not_begun_is_not_waited_for(monkeypatch):
     busy, free = threading.Event(), threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr(_threads, "_pool", lambda: pool)
+        monkeypatch.setattr(threads_module, "_pool", lambda: pool)
         pool.submit(lambda: (busy.set(), free.wait(60)))
         assert busy.wait(60)
         done = []
-        _threads.in_threads(done.extend, range(10), 3)
+        threads_module.in_threads(done.extend, range(10), 3)
         assert done == list(range(10))
         assert not free.is_set()
         free.set()
@@ -158,9 +159,10 @@ def test_a_thread_that_has_not_begun_is_not_waited_for(monkeypatch):
 FORKED = """
 import multiprocessing, os, sys, warnings
 import numpy as np
-from ndcg_ml import _threads, prepare
+from ndcg_ml import prepare
+from ndcg_ml._kernel import threads as threads_module
 warnings.simplefilter("ignore", DeprecationWarning)  # of a fork while threads run
-_threads._WORTH_A_THREAD = 16
+threads_module._WORTH_A_THREAD = 16
 rng = np.random.default_rng(3)
 sizes = rng.integers(1, 60, 300)
 labels, scores = rng.integers(0, 5, sizes.sum()), rng.normal(size=sizes.sum())

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndcg_ml import _files, _trec
-from ndcg_ml._names import PADDING
-from ndcg_ml._trec import QRELS, RUN, DataFileError, trec_lines
+from ndcg_ml._files import lines, trec
+from ndcg_ml._files.byte_ids import PADDING
+from ndcg_ml._files.trec import QRELS, RUN, DataFileError, trec_lines
 
 NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
@@ -79,9 +79,9 @@ def test_all_at_once_and_one_by_one_read_the_same(size, odd, data):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         path = Path(folder, "file")
         path.write_bytes(content)
-        patch.setattr(_files, "_BLOCK", size)
+        patch.setattr(lines, "_BLOCK", size)
         at_once = read(path, form)
-        patch.setattr(_trec, "_all_at_once", lambda *_: None)
+        patch.setattr(trec, "_all_at_once", lambda *_: None)
         assert read(path, form) == at_once
 
 
@@ -89,7 +89,7 @@ def test_all_at_once_and_one_by_one_read_the_same(size, odd, data):
 @pytest.mark.parametrize("gap", [" ", "\t", "  \t "])
 @pytest.mark.parametrize("score", ["1", "-3.25", "12.345678", "0.12345678901234567", "1e-7", "-inf"])
 def test_the_usual_lines_are_read_at_once(tmp_path, monkeypatch, end, gap, score):
-    monkeypatch.setattr(_trec, "_one_by_one", None)
+    monkeypatch.setattr(trec, "_one_by_one", None)
     line = gap.join(["7", "Q0", "d1", "1", score, "tag"])
     (tmp_path / "run").write_text(f"{line}{end}{line}", newline="")
     assert [row[1:] for row in read(tmp_path / "run", RUN)] == [(b"d1", float(score).hex(), n) for n in (1, 2)]
@@ -100,8 +100,8 @@ def test_numbers_are_pythons(tokens, infinite):
     coded = [token.encode() for token in tokens]
     text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
     sizes = np.array([len(token) for token in coded])
-    found = _trec._numbers_at(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=infinite)
-    expected = _trec._floats(coded, infinite=infinite)
+    found = trec._numbers_at(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=infinite)
+    expected = trec._floats(coded, infinite=infinite)
     assert (found is None) == (expected is None)
     assert found is None or [value.hex() for value in found.tolist()] == [value.hex() for value in expected.tolist()]
 
@@ -110,7 +110,7 @@ def test_a_number_of_eighteen_characters_that_begins_like_a_shorter_one():
     coded = [b"1.2345678901234567890", b"12345678901234567890", b"9007199254740993", b"-9007199254740992.0"]
     text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
     sizes = np.array([len(token) for token in coded])
-    found = _trec._numbers_at(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=False)
+    found = trec._numbers_at(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=False)
     assert found.tolist() == [float(token) for token in coded]
 
 
@@ -120,7 +120,7 @@ def test_numbers_with_more_digits_than_float64_holds_exactly():
     coded = [f"{number // 10**at}.{number % 10**at:0{at}}".encode() for number in whole.tolist() for at in (1, 3, 12)]
     text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
     sizes = np.array([len(token) for token in coded])
-    found = _trec._numbers_at(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=False)
+    found = trec._numbers_at(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=False)
     assert found.tolist() == [float(token) for token in coded]
 
 

@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 from lanes import quick
 
-from ndcg_ml import Flavor, _aggregate, _kernel, _trec, evaluate_ranked, evaluate_run, ndcg_score, readers, runs
-from ndcg_ml._exact import ExactSums, exact_sum
+from ndcg_ml import Flavor, evaluate_ranked, evaluate_run, ndcg_score, readers, runs
+from ndcg_ml._files import trec
+from ndcg_ml._kernel import numpy_kernel, totals
+from ndcg_ml._parts.exact import ExactSums, exact_sum
 
 fuzz = pytest.importorskip("reliability.fuzz", reason="the runs are not part of the installed package")
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer to interrupt what hangs")
@@ -74,9 +76,9 @@ class Doubling:
         ("letor", readers, "as_text", fails, KeyError),
         ("letor", readers, "as_number", hangs, fuzz.BrokenContractError),
         ("columns", readers, "_cell", warns, RuntimeWarning),
-        ("trec", _trec, "_all_at_once", fails, KeyError),
-        ("arrays", _kernel, "dcg", undefined, fuzz.BrokenContractError),
-        ("arrays", _aggregate, "np", Doubling(), fuzz.BrokenContractError),
+        ("trec", trec, "_all_at_once", fails, KeyError),
+        ("arrays", numpy_kernel, "dcg", undefined, fuzz.BrokenContractError),
+        ("arrays", totals, "np", Doubling(), fuzz.BrokenContractError),
         ("runs", runs, "_matched", fails, KeyError),
     ],
 )

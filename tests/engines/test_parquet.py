@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from core.test_partial import assert_joined, cut, same, stream
 
-from ndcg_ml import Flavor, _parquet, evaluate, evaluate_parquet, ndcg_score
+from ndcg_ml import Flavor, evaluate, evaluate_parquet, ndcg_score
+from ndcg_ml._files import parquet
 from ndcg_ml.readers import DataFileError, read_columns
 
 pa = pytest.importorskip("pyarrow")
@@ -172,14 +173,14 @@ def test_parquet(tmp_path, monkeypatch, library, qid):
 
 
 def hide(monkeypatch, *names):
-    found = _parquet.import_module
+    found = parquet.import_module
 
     def import_module(name):
         if name in names:
             raise ImportError(name)
         return found(name)
 
-    monkeypatch.setattr(_parquet, "import_module", import_module)
+    monkeypatch.setattr(parquet, "import_module", import_module)
 
 
 @pytest.mark.parametrize("library", ["pyarrow", "polars"])

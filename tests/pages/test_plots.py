@@ -20,7 +20,7 @@ with warnings.catch_warnings():
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-from ndcg_ml import _plot
+from ndcg_ml._show import plot
 
 LABELS = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 0]]
 SCORES = [[3, 2, 1], [3, 1, 2], [2, 1, 1], [1, 3, 2]]
@@ -294,8 +294,8 @@ def test_a_step_down_has_another_colour(ax):
     result.plot(ax)
     hues = {np.sign(after - before): text.arrow_patch.get_edgecolor() for (before, after, _), text in
             zip(arrows(ax), [text for text in ax.texts if text.arrow_patch is not None], strict=True)}  # fmt: skip
-    assert colors.to_hex(hues[1.0]).upper() == _plot.BLUE
-    assert colors.to_hex(hues[-1.0]).upper() == _plot.VERMILLION
+    assert colors.to_hex(hues[1.0]).upper() == plot.BLUE
+    assert colors.to_hex(hues[-1.0]).upper() == plot.VERMILLION
 
 
 def test_no_difference_has_no_step(ax):

@@ -29,8 +29,8 @@ from strategies import examples, flavors, problems
 from torchmetrics.retrieval import RetrievalNormalizedDCG
 
 from ndcg_ml import PRESETS, Flavor, align, ndcg_score
-from ndcg_ml import _identify as module
-from ndcg_ml._identify import AXES, COMMON_KS, identify
+from ndcg_ml._identify import identify as module
+from ndcg_ml._identify.identify import AXES, COMMON_KS, identify
 
 
 def data(seed=0, n_queries=30, smallest=1):

@@ -9,10 +9,11 @@ import pytest
 
 stats = pytest.importorskip("scipy.stats")
 
-from ndcg_ml import _means, _paired
-from ndcg_ml._means import Means, generator, spread_of
-from ndcg_ml._paired import paired, queries_needed
-from ndcg_ml._quantiles import normal_cdf, normal_quantile, t_quantile
+from ndcg_ml._stats import means
+from ndcg_ml._stats import paired as paired_module
+from ndcg_ml._stats.means import Means, generator, spread_of
+from ndcg_ml._stats.paired import paired, queries_needed
+from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
 
 
 def seeded(function, seed: int = 0):
@@ -45,7 +46,7 @@ def test_bootstrap_of_a_difference(method, n):
     )
     ours = paired(a, b).interval(0.95, method, n_resamples=drawn, seed=7)
     assert (ours.low, ours.high) == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
-    spread = _means.minus(*spread_of(paired(a, b).means, drawn, generator(7))[::-1])
+    spread = means.minus(*spread_of(paired(a, b).means, drawn, generator(7))[::-1])
     assert spread.draws == pytest.approx(theirs.bootstrap_distribution, abs=1e-12)
 
 
@@ -112,7 +113,7 @@ def test_drawn_randomisation_on_the_same_signs(n, monkeypatch):
     assert signs.shape == (999, n)
     assert set(np.unique(signs)) == {-1.0, 1.0}
     flags = np.packbits(signs < 0, axis=1, bitorder="little")
-    monkeypatch.setattr(_paired, "drawn_signs", lambda *_: iter([flags[:500], flags[500:]]))
+    monkeypatch.setattr(paired_module, "drawn_signs", lambda *_: iter([flags[:500], flags[500:]]))
     found = paired(np.zeros(n), differences).test(n_resamples=999)
     assert not found.exact
     assert 0.002 < p_value < 0.998

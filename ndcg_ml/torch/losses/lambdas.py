@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ndcg_ml._checks import one_of
-from ndcg_ml._gains import discounts
+from ndcg_ml._kernel.gains import discounts
 from ndcg_ml.flavor import Discount, Flavor
 from ndcg_ml.torch._gains import discount_table
 from ndcg_ml.torch._layout import best_first

@@ -1,0 +1,552 @@
+"""What a caller passed about the documents, read once. This is the only room that reads a caller's arrays.
+
+Nothing here knows a flavor: how labels become gains, and scores ranks, is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ndcg_ml._data.groups import Groups, IntArray, ranges, starts_of
+from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
+from ndcg_ml._data.underflow import underflow_is_zero
+from ndcg_ml._shown import shown, shown_text
+
+__all__ = [
+    "Queries",
+    "Repeats",
+    "Weights",
+    "by_ids",
+    "by_sizes",
+    "ids_as_array",
+    "is_missing",
+    "mean_row_weight",
+    "plain_array",
+    "real_array",
+    "repeats_of",
+]
+
+FloatArray = NDArray[np.float64]
+Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
+"""One weight per query, in their order or by id."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeats:
+    """Documents that a query lists more than once.
+
+    Attributes
+    ----------
+    copies : Groups
+        The rows of each such document, as if it were a query.
+    name : str
+        The id of the first of them, for an error message.
+    """
+
+    copies: Groups
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Queries:
+    """Labels, which rows are one query, and what else is known of documents and queries. Made by ``read``.
+
+    Attributes
+    ----------
+    labels : ndarray of float, shape of y_true
+    groups : Groups
+        Which rows belong to which query.
+    retrieved : ndarray of bool, shape (n_rows,), or None
+    doc_id : ndarray of int, shape (n_rows,), or None
+        Numbers in the order of the document ids.
+    weight : ndarray of float, shape (n_queries,), or None
+    axes : Axes or None
+        The labels of the rows, where the caller's data carry any: scores must have the same.
+    repeats : Repeats or None
+        Documents that a query lists more than once; None where ids tell of none, or there are no ids.
+    """
+
+    labels: NDArray[Any]
+    groups: Groups
+    retrieved: NDArray[np.bool_] | None = None
+    doc_id: IntArray | None = None
+    weight: FloatArray | None = None
+    axes: Axes | None = None
+    repeats: Repeats | None = None
+
+    @classmethod
+    def read(
+        cls,
+        y_true: ArrayLike,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        mask: Any = None,
+        retrieved: Any = None,
+        doc_id: Any = None,
+        query_weight: Weights | None = None,
+    ) -> Queries:
+        """Read what ``ndcg_score`` documents, and refuse what is not that.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for ``ndcg_score``, except for what concerns the flavor and the scores.
+        """
+        axes = same_rows({"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id})
+        labels = y_true if _is_plain(y_true) else real_array(y_true, "y_true")
+        groups = _layout(labels, qid, group, mask)
+        flags = None if retrieved is None else _flag_array(retrieved, "retrieved", labels.shape).reshape(-1)
+        codes = repeats = None
+        if doc_id is not None:
+            ids = _id_array(doc_id, "doc_id", labels.ndim)
+            codes = _doc_codes(ids, labels.shape)
+            repeats = repeats_of(codes, groups, ids.reshape(-1))
+        weight = None if query_weight is None else _query_weight(query_weight, groups, group, axes)
+        return cls(labels, groups, flags, codes, weight, axes, repeats)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries, those without documents included."""
+        return self.groups.n_queries
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """The id of each query; its position, where the caller gave no ids."""
+        return np.arange(self.n_queries) if self.groups.ids is None else self.groups.ids
+
+    def scores(self, y_score: ArrayLike, exact: bool = True) -> NDArray[Any]:
+        """Scores of these rows, flat; with `exact`, numbers that float64 would make one stay apart."""
+        if _is_plain(y_score):
+            scores = y_score
+        else:
+            same_rows({"y_score": y_score}, self.axes)
+            scores = _score_array(y_score, "y_score") if exact else real_array(y_score, "y_score")
+        if scores.shape != self.labels.shape:
+            raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.")
+        return scores.reshape(-1)
+
+
+# -- which rows are one query ------------------------------------------------------------------------------------------
+
+
+def _layout(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
+    if qid is not None and group is not None:
+        raise ValueError("qid and group are two ways to say the same thing: pass one of them; got both.")
+    if labels.ndim == 2:
+        if qid is not None or group is not None:
+            name = "qid" if qid is not None else "group"
+            raise ValueError(
+                f"{name} is for 1-D input; y_true is 2-D (shape {labels.shape}), where each row is one query. "
+                f"Leave {name} out, or flatten y_true and y_score."
+            )
+        groups = by_shape((labels.shape[0], labels.shape[1]))
+        return groups if mask is None else groups.keep(_flag_array(mask, "mask", labels.shape).reshape(-1))
+    if labels.ndim != 1:
+        raise ValueError(f"y_true must be one- or two-dimensional; got shape {labels.shape}.")
+    if mask is not None:
+        raise ValueError("mask is for 2-D input, where rows are padded to one length; y_true is 1-D. Leave mask out.")
+    if qid is not None:
+        return by_ids(qid, labels.size)
+    if group is not None:
+        return by_sizes(group, labels.size)
+    raise ValueError(
+        "qid or group must be given with 1-D input: which rows belong to one query is never guessed. Pass qid= (one "
+        "id per row, any dtype, any order) or group= (sizes of consecutive queries). For one query, "
+        "group=[len(y_true)]."
+    )
+
+
+def by_sizes(group: Any, n_rows: int) -> Groups:
+    """From the number of rows of each query, in order (LightGBM's convention)."""
+    no_labels(group, "group", "Pass qid=, one id per row")
+    sizes = plain_array(group, "group")
+    if sizes.ndim != 1:
+        raise ValueError(f"group must be one-dimensional, a size for each query; got shape {sizes.shape}.")
+    if sizes.size == 0:
+        raise ValueError("group must hold at least one query size; got none. There is nothing to evaluate.")
+    if sizes.dtype.kind not in "iu":
+        raise TypeError(
+            f"group must hold integers, the number of rows of each query; got dtype {sizes.dtype}. "
+            "If these are ids, one per row, pass them as qid=."
+        )
+    if sizes.min() < 0:
+        raise ValueError(f"group must hold sizes >= 0; got {sizes.min()}.")
+    # Larger sizes than there are rows may add up to any number in 64 bits.
+    total = sum(sizes.tolist()) if sizes.max() > n_rows else int(sizes.sum())
+    sizes = sizes.astype(np.intp)
+    if total != n_rows:
+        hint = " It has one entry per row: if these are ids, pass them as qid=." if sizes.size == n_rows else ""
+        raise ValueError(f"group must sum to the number of rows, {n_rows}; got a sum of {total}.{hint}")
+    return Groups(sizes=sizes, starts=starts_of(sizes), order=None, n_rows=n_rows)
+
+
+def by_ids(qid: Any, n_rows: int) -> Groups:
+    """From one id per row, of any dtype and in any order; queries stand in order of first appearance."""
+    ids = ids_as_array(qid)
+    if ids.size != n_rows:
+        hint = ""
+        if ids.dtype.kind in "iu" and ids.size < n_rows and ids.size and int(ids.sum()) == n_rows:
+            hint = " They sum to the number of rows: if these are sizes, pass them as group=."
+        raise ValueError(f"qid must have one id per row, {n_rows}; got {ids.size}.{hint}")
+    if ids.size == 0:
+        raise ValueError("qid must hold at least one row; got none. There is nothing to evaluate.")
+    if ids.dtype == object:
+        codes, unique = _hash_codes(ids)
+        return replace(_by_pieces(codes), ids=unique)
+    return _by_pieces(ids)
+
+
+def _by_pieces(ids: NDArray[Any]) -> Groups:
+    """From ids that can be sorted. Rows of one id that follow each other are a piece; only pieces are sorted."""
+    new = np.empty(ids.size, dtype=bool)
+    new[0] = True
+    np.not_equal(ids[1:], ids[:-1], out=new[1:])
+    first = np.flatnonzero(new)
+    heads, lengths = ids[first], np.diff(np.append(first, ids.size))
+    whole = Groups(sizes=lengths, starts=first, order=None, n_rows=ids.size, ids=heads)
+    if (heads[1:] > heads[:-1]).all():  # in rising order every id is in one piece
+        return whole
+    keys = _hash_codes(heads)[0] if heads.dtype.kind in "SU" else heads  # text takes longer to sort than to hash
+    pieces = _by_key(keys)
+    ordered = keys[pieces]
+    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    if begins.size == pieces.size:
+        return whole
+    seen = pieces[begins]
+    by_appearance = np.argsort(seen)
+    n_pieces = np.diff(np.append(begins, pieces.size))[by_appearance]
+    pieces = pieces[ranges(begins[by_appearance], n_pieces)]
+    sizes = np.add.reduceat(lengths[pieces], starts_of(n_pieces))
+    return Groups(
+        sizes=sizes,
+        starts=starts_of(sizes),
+        order=ranges(first[pieces], lengths[pieces]),
+        n_rows=ids.size,
+        ids=heads[seen[by_appearance]],
+    )
+
+
+def by_shape(shape: tuple[int, int]) -> Groups:
+    """One query per row of a two-dimensional array."""
+    n_queries, width = shape
+    if n_queries == 0:
+        raise ValueError(f"y_true must hold at least one query; got shape {shape}. There is nothing to evaluate.")
+    sizes = np.full(n_queries, width, dtype=np.intp)
+    return Groups(sizes=sizes, starts=starts_of(sizes), order=None, n_rows=n_queries * width)
+
+
+# -- ids ---------------------------------------------------------------------------------------------------------------
+
+
+def _by_key(keys: NDArray[Any]) -> IntArray:
+    """A stable argsort: of integers that leave room for a position beside them in 63 bits, in a tenth of the time."""
+    if keys.dtype.kind in "iu":
+        lowest, room = keys.min(), 63 - keys.size.bit_length()
+        if int(keys.max()) - int(lowest) < 1 << room:
+            packed = keys.astype(np.int64)
+            packed -= lowest.astype(np.int64)
+            packed <<= 63 - room
+            packed |= np.arange(keys.size)
+            packed.sort()
+            packed &= (1 << (63 - room)) - 1
+            return packed.astype(np.intp, copy=False)  # an index has 32 bits in WebAssembly
+    return np.argsort(keys, kind="stable")
+
+
+def ids_as_array(ids: Any, name: str = "qid", per: str = "row") -> NDArray[Any]:
+    """Query ids as an array in which ids that differ stay apart."""
+    if type(ids).__module__.split(".")[0] == "torch":
+        raise TypeError(f"{name} is a torch tensor; pass {name}.cpu().numpy(), or use ndcg_ml.torch for tensors.")
+    found = _id_array(ids, name)
+    if found.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, one id per {per}; got shape {found.shape}.")
+    if found.dtype.kind in "TV":  # variable-width strings have no unique() before NumPy 2.3, records no order
+        found = found.astype(object)
+    missing = False
+    if found.dtype.kind == "f":
+        missing = bool(np.isnan(found).any())
+    elif found.dtype.kind in "mM":
+        missing = bool(np.isnat(found).any())
+    if missing:
+        raise ValueError(f"{name} must have an id for every {per}; got a missing value (NaN or NaT).")
+    return found
+
+
+def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
+    """The ids numbered by first appearance, and each of them once."""
+    values = ids.tolist()
+    seen: dict[Any, int] = {}
+    try:
+        codes = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, ids.size)
+        missing = next((code for value, code in seen.items() if is_missing(value)), None)
+    except (ArithmeticError, TypeError, ValueError) as error:  # unhashable; or what refuses ==, or bool() after it
+        odd = next((value for value in values if _is_odd(value)), values[0])
+        raise TypeError(f"qid must hold hashable ids; got {shown(odd)} of type {type(odd).__name__}.") from error
+    if missing is not None:
+        row = int(np.flatnonzero(codes == missing)[0])
+        raise ValueError(f"qid must have an id for every row; got a missing value at row {row}.")
+    unique = np.empty(len(seen), dtype=object)
+    unique[:] = list(seen)
+    return codes, unique
+
+
+def is_missing(value: Any) -> bool:
+    """None, nan or NaT, the NA of pandas; or one of these as a part of an id of several parts."""
+    if type(value) is tuple:
+        return any(map(is_missing, value))
+    return value is None or type(value).__name__ == "NAType" or not value == value  # noqa: SIM201
+
+
+def _is_odd(value: Any) -> bool:
+    try:
+        hash(value)
+        is_missing(value)
+    except (ArithmeticError, TypeError, ValueError):
+        return True
+    return False
+
+
+def repeats_of(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats | None:
+    """The documents that a query lists more than once; of each row, `names` has the id as the caller wrote it."""
+    by_id = groups.arranged(doc_id)
+    assert by_id.order is not None
+    ordered, query = doc_id[by_id.order], by_id.codes()
+    same = (ordered[1:] == ordered[:-1]) & (query[1:] == query[:-1])
+    if not same.any():
+        return None
+    first = np.append(True, ~same)
+    document = np.cumsum(first) - 1
+    sizes = np.bincount(document)
+    rows = by_id.order[sizes[document] > 1]
+    sizes = sizes[sizes > 1]
+    copies = Groups(sizes=sizes, starts=starts_of(sizes), order=rows, n_rows=groups.n_rows)
+    name = names[rows[0]]
+    return Repeats(copies, shown(name.item() if isinstance(name, np.generic) else name))
+
+
+def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
+    """Document ids as integers of the same order."""
+    if ids.dtype.kind == "T":  # NumPy's variable-width strings have no unique() before 2.3
+        ids = ids.astype(object)
+    if ids.shape != shape:
+        raise ValueError(f"doc_id must have the shape of y_true, {shape}; got {ids.shape}.")
+    if (ids.dtype.kind == "f" and np.isnan(ids).any()) or (ids.dtype.kind in "mM" and np.isnat(ids).any()):
+        raise ValueError("doc_id must have an id for every document; got a missing value (NaN or NaT).")
+    if ids.dtype == object:
+        values = ids.reshape(-1).tolist()
+        if any(map(is_missing, values)):
+            raise ValueError("doc_id must have an id for every document; got a missing value.")
+        kinds = set(map(type, values))
+        if len(kinds) > 1:
+            names = sorted(kind.__name__ for kind in kinds)
+            raise TypeError(
+                f"doc_id must hold ids of one type, which can be put in order; got {', '.join(names)}. Convert them, "
+                "to strings for example."
+            )
+    codes: IntArray = np.unique(ids, return_inverse=True)[1].reshape(-1)
+    return codes
+
+
+# -- weights -----------------------------------------------------------------------------------------------------------
+
+
+def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | None) -> FloatArray:
+    n_queries = groups.n_queries
+    if hasattr(query_weight, "columns") and len(query_weight.shape) == 2:
+        raise TypeError(
+            "query_weight must be one weight per query; got a frame. Pass a mapping from id to weight, such as "
+            "dict(zip(frame['qid'], frame['weight']))."
+        )
+    if groups.ids is not None:
+        query_weight = by_id(query_weight, "query_weight", groups.ids)
+    elif isinstance(query_weight, Mapping):
+        raise TypeError(
+            "query_weight must be an array, one weight per query in the order of the queries, where these have no ids; "
+            "got a mapping. Pass qid= in place of group."
+        )
+    elif (known := same_rows({"group": group}) if group is not None else axes) is not None:
+        same_rows({"query_weight": query_weight}, known)
+    else:
+        no_labels(query_weight, "query_weight", "Pass qid= in place of group, by which weights are aligned")
+    with np.errstate(invalid="ignore"):  # of a NaN that signals, which is refused below
+        weight = real_array(query_weight, "query_weight").astype(np.float64)
+    if weight.shape != (n_queries,):
+        raise ValueError(
+            f"query_weight must have one weight per query, shape ({n_queries},); got {weight.shape}. "
+            "Queries are in the order of group or of the rows, or of the first appearance of their qid."
+        )
+    # Beyond these bounds sums and products with gains could leave float64, and NDCG, a ratio, would be wrong.
+    if not np.isfinite(weight).all() or weight.min() < 0 or not 1e-150 < weight.max() < 1e150:
+        raise ValueError(
+            "query_weight must be finite and >= 0, with at least one weight above 0, the largest of them between "
+            "1e-150 and 1e150; only their ratios matter."
+        )
+    return weight
+
+
+@underflow_is_zero
+def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
+    """Mean weight of each query's rows; 0 for a query without rows, which has none."""
+    if weight.size != sizes.sum():
+        raise ValueError(f"weight must have one entry per row, {sizes.sum()}; got {weight.size}.")
+    query = np.repeat(np.arange(sizes.size), sizes)
+    total = np.bincount(query, weights=weight, minlength=sizes.size)
+    mean: NDArray[np.float64] = total / np.maximum(sizes, 1)
+    return mean
+
+
+# -- one argument as an array that the kernel can trust ----------------------------------------------------------------
+
+
+_PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+def _is_plain(value: object) -> TypeGuard[NDArray[Any]]:
+    """Whether this is an array that the functions below would return as it is, which takes them microseconds."""
+    return type(value) is np.ndarray and value.dtype in _PLAIN and value.flags.c_contiguous
+
+
+@underflow_is_zero
+def real_array(value: Any, name: str) -> NDArray[Any]:
+    """A real-valued array, float32 or float64 in native byte order, C-contiguous."""
+    return _real(plain_array(value, name), name)
+
+
+def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
+    if array.dtype == object:
+        odd = next((each for each in array.flat if isinstance(each, _NOT_REAL)), None)
+        if odd is not None:  # NumPy would read a number in a string, and drop what is imaginary
+            raise TypeError(
+                f"{name} must hold real numbers; got an array of Python objects, such as {shown(odd)} of type "
+                f"{type(odd).__name__}."
+            )
+        try:
+            with np.errstate(over="ignore"):  # of long doubles beyond float64
+                array = array.astype(np.float64)
+        except OverflowError as error:
+            raise ValueError(f"{name} must hold numbers that float64 can hold; got one that is too large.") from error
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"{name} must hold real numbers; got an array of Python objects ({shown_text(str(error))}). "
+                "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
+            ) from error
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}.")
+    dtype = np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64
+    with np.errstate(over="ignore", invalid="ignore"):  # of long doubles beyond float64; of signalling NaNs
+        return np.asarray(array, dtype=dtype, order="C")
+
+
+@underflow_is_zero
+def _score_array(value: Any, name: str) -> NDArray[Any]:
+    """As ``real_array``, of numbers whose order counts: where float64 would make some of them one, their ranks."""
+    given = plain_array(value, name)
+    scores = _real(given, name)
+    if not scores.size:
+        return scores
+    if given.dtype.kind == "f" and given.dtype.itemsize <= 8:
+        # A list of integers and floats is an array of floats by now.
+        if given is value or not isinstance(value, (list, tuple)) or np.fmax.reduce(abs(scores), axis=None) <= _WHOLE:
+            return scores
+        given = np.array(value, dtype=object)
+    known = ~np.isnan(scores)
+    if given.dtype.kind in "iub":
+        lossless = int(given.min()) >= -_WHOLE and int(given.max()) <= _WHOLE
+    else:
+        lossless = bool((given[known] == scores[known]).all())  # exact between objects, and in long double
+    if lossless:
+        return scores
+    scores[known] = np.unique(given[known], return_inverse=True)[1].reshape(-1)
+    return scores
+
+
+# Up to here float64 has every integer.
+_WHOLE = 2**53
+
+
+def _flag_array(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """A boolean array of the given shape."""
+    array = plain_array(value, name)
+    if array.dtype != bool:
+        raise TypeError(
+            f"{name} must be an array of bool, True where the document takes part; got dtype {array.dtype}. "
+            f"Write {name}.astype(bool) if it holds 0 and 1."
+        )
+    if array.shape != shape:
+        raise ValueError(f"{name} must have the shape of y_true, {shape}; got {array.shape}.")
+    return np.ascontiguousarray(array)
+
+
+_NOT_REAL = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
+
+
+def plain_array(value: Any, name: str) -> NDArray[Any]:
+    """What NumPy makes of the value, of any dtype and shape."""
+    if type(value).__module__.split(".")[0] == "torch":
+        raise TypeError(
+            f"{name} is a {type(value).__name__} of torch, and this function takes NumPy arrays. Use "
+            f"ndcg_ml.torch.ndcg(scores, labels, ...) on tensors, or pass {name}.detach().cpu().numpy()."
+        )
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a NumPy masked array, whose mask would be lost. Pass {name}.data, with mask= for 2-D input."
+        )
+    try:
+        return np.asarray(value)
+    except MemoryError:
+        raise
+    except ValueError as error:  # ragged nested lists
+        raise ValueError(
+            f"{name} must be a one- or two-dimensional array; got {type(value).__name__} that is not one "
+            f"({shown_text(str(error))}). "
+            "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
+        ) from error
+    except Exception as error:  # of the value's own conversion, which may raise what it likes
+        raise TypeError(
+            f"{name} must be an array; got {type(value).__name__}, which NumPy cannot read ({shown_text(str(error))})."
+        ) from error
+
+
+def _id_array(value: Any, name: str, ndim: int = 1) -> NDArray[Any]:
+    """As ``plain_array``, of ids: those of a list stay apart if they differ.
+
+    Of one dimension, a tuple is an id of several parts.
+    """
+    if type(value).__module__.partition(".")[0] == "polars" and str(getattr(value, "dtype", "")) == "String":
+        # NumPy arrays of text would lose NULs at the end.
+        value = value.to_list()
+    if not isinstance(value, (list, tuple)):
+        return plain_array(value, name)
+    if ndim == 1 and any(isinstance(each, tuple) for each in value):
+        return _objects(value)
+    ids = plain_array(value, name)
+    if ids.dtype.kind not in "USfmM" or not ids.size:
+        return ids
+    each = list(value) if ids.ndim == 1 else [each for row in value for each in row]
+    return _objects(each).reshape(ids.shape) if _changed(each, ids.dtype.kind) else ids
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return objects
+
+
+def _changed(ids: Sequence[Any], kind: str) -> bool:
+    """Whether NumPy, which gives a list one dtype, made some ids one.
+
+    1 and "1" become text; 2**63 and -1 become floats, which have too few digits; text loses NULs at its end.
+    """
+    if kind == "f":
+        return any(isinstance(each, (int, np.integer)) and abs(int(each)) > _WHOLE for each in ids)
+    if kind in "mM":
+        return any(isinstance(each, (int, str)) for each in ids)
+    if kind == "S":
+        return any(not isinstance(each, bytes) or each.endswith(b"\0") for each in ids)
+    return any(not isinstance(each, str) or each.endswith("\0") for each in ids)

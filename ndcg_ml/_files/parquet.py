@@ -1,0 +1,114 @@
+"""Parquet files: whole columns by pyarrow or polars, batches by pyarrow, and one error for whatever they raise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._files.lines import AnyPath, DataFileError, chosen_columns
+from ndcg_ml._shown import shown_text
+
+__all__ = ["ParquetStream", "is_parquet", "read_parquet"]
+
+
+def is_parquet(path: AnyPath) -> bool:
+    """Whether this is a file that begins as Parquet files do."""
+    if not os.path.isfile(path):  # a pipe can be read only once
+        return False
+    with open(path, "rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def read_parquet(path: AnyPath, needed: Sequence[str], optional: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
+    """Whole columns: all that are needed, and those of the optional ones that the file has.
+
+    Raises
+    ------
+    DataFileError
+        A column is missing or appears twice, or the file is damaged.
+    ImportError
+        Neither pyarrow nor polars is installed.
+    OSError
+        The file cannot be read.
+    """
+    with _as_data_file_error(path):
+        try:
+            file: Any = import_module("pyarrow.parquet").ParquetFile(path)
+            names, read = file.schema_arrow.names, file.read
+        except ImportError:
+            try:
+                polars = import_module("polars")
+            except ImportError as error:
+                raise ImportError(
+                    f"{path} is a Parquet file, and reading it needs pyarrow or polars. Install one with: "
+                    "pip install pyarrow"
+                ) from error
+            names, read = list(polars.read_parquet_schema(path)), partial(polars.read_parquet, path)
+        wanted = chosen_columns(path, names, needed, optional)
+        table = read(columns=wanted)
+        return {name: _as_array(table[name]) for name in wanted}
+
+
+class ParquetStream:
+    """Some columns of a file, read in batches. A context manager, which closes the file.
+
+    Raises
+    ------
+    DataFileError, ImportError, OSError
+        As from ``read_parquet``; but only pyarrow can read in batches.
+    """
+
+    def __init__(self, path: AnyPath, columns: Sequence[str]) -> None:
+        try:
+            parquet = import_module("pyarrow.parquet")
+        except ImportError as error:
+            raise ImportError(
+                "ndcg_ml.evaluate_parquet needs pyarrow. Install it with: pip install 'ndcg_ml[parquet]'"
+            ) from error
+        self._path, self._columns = path, columns
+        with _as_data_file_error(path):
+            # Pages are read as they are needed; buffered ahead, a file of one row group would be in memory whole.
+            self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+            chosen_columns(path, self._file.schema_arrow.names, columns)
+        self.n_rows: int = self._file.metadata.num_rows
+
+    def __enter__(self) -> ParquetStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def batches(self, rows: int) -> Iterator[list[NDArray[Any]]]:
+        """The columns, in the order in which they were named, of that many rows at once."""
+        with _as_data_file_error(self._path):
+            for batch in self._file.iter_batches(batch_size=rows, columns=list(self._columns), use_threads=False):
+                yield [batch.column(name).to_numpy(zero_copy_only=False) for name in self._columns]
+
+
+def _as_array(column: Any) -> NDArray[Any]:
+    array = np.asarray(column)
+    if array.dtype.kind != "U":
+        return array
+    objects = np.empty(array.shape, dtype=object)  # polars makes strings of NumPy, which lose a NUL at the end
+    objects[:] = column.to_list()
+    return objects
+
+
+@contextmanager
+def _as_data_file_error(path: AnyPath) -> Iterator[None]:
+    """Report whatever pyarrow or polars raise, each with types of its own, as an error about this file."""
+    try:
+        yield
+    except (DataFileError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:  # from the system, not about what is in the file
+            raise
+        raise DataFileError(f"{path}: cannot be read as Parquet: {shown_text(str(error))}") from error

@@ -1,0 +1,296 @@
+"""Qrels and runs as rows, from dicts, TREC files and data frames."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.frames import Frame, columns_of, is_frame, refuse_lazy
+from ndcg_ml._data.groups import IntArray
+from ndcg_ml._data.queries import is_missing, plain_array, real_array
+from ndcg_ml._files.byte_ids import Growing, Names
+from ndcg_ml._files.trec import QRELS, RUN, trec_lines
+from ndcg_ml._shown import shown, shown_text
+
+__all__ = ["Ids", "Rows", "RunLike", "Topics", "read_rows"]
+
+FloatArray = NDArray[np.float64]
+
+
+RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
+"""Qrels or a run, in any form that ``evaluate_run`` takes."""
+
+_SHAPES = {
+    "qrels": "{topic: {document: grade}}, a path to a TREC qrels file, or a data frame with columns qid, docno, label",
+    "run": "{topic: {document: score}}, {topic: [document, ...]} with the best first, a path to a TREC run file, or a "
+    "data frame with columns qid, docno, score",
+}
+
+
+# -- ids ------------------------------------------------------------------------------------------------------------
+
+
+class _Kind:
+    """Whether ids are text or integers: inside, an id is its text in UTF-8, so the two must never be mixed."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._kind: type | None = None
+        self._source = ""
+
+    def coded(self, ids: Sequence[Any], source: str) -> list[bytes]:
+        """Python ids, all str or all int, in the form kept inside."""
+        kinds = set(map(type, ids))
+        if all(issubclass(kind, str) for kind in kinds):
+            if kinds:
+                self.agree(str, source)
+            try:
+                return [each.encode("utf-8", "surrogateescape") for each in ids]
+            except UnicodeEncodeError as error:
+                raise ValueError(
+                    f"{self._what} ids of {source} must be text that UTF-8 can hold; got {shown(error.object)}, "
+                    "which has half of a surrogate pair."
+                ) from error
+        if all(issubclass(kind, (int, np.integer)) and not issubclass(kind, bool) for kind in kinds):
+            self.agree(int, source)
+            return [b"%d" % each for each in ids]
+        listed = ", ".join(sorted(kind.__name__ for kind in kinds))
+        missing = [each for each in ids if is_missing(each)]
+        if missing:
+            raise ValueError(
+                f"{self._what} ids of {source} must not be missing; got {shown(missing[0])}. Leave out the rows "
+                "without an id."
+            )
+        odd = next(each for each in ids if not isinstance(each, str))
+        raise TypeError(
+            f"{self._what} ids of {source} must all be str, or all be int; got {listed}, such as {shown(odd)}. "
+            "Convert them, for example with str()."
+        )
+
+    def agree(self, kind: type, source: str) -> None:
+        """Refuse ids of another type than those before."""
+        if self._kind is None:
+            self._kind, self._source = kind, source
+        elif self._kind is not kind:
+            raise TypeError(
+                f"{self._what} ids must have one type in qrels and run; got {self._kind.__name__} in {self._source} "
+                f"and {kind.__name__} in {source}. 7 and '7' are never taken for each other: convert one side (ids "
+                "from files are text, str)."
+            )
+
+    def decoded(self, coded: bytes) -> str | int:
+        """An id as the caller had it."""
+        text = coded.decode("utf-8", "surrogateescape")
+        return int(text) if self._kind is int else text
+
+
+class Topics:
+    """Topic ids as consecutive numbers from 0, in the order in which they were seen first."""
+
+    def __init__(self) -> None:
+        self.kind = _Kind("topic")
+        self._number: defaultdict[bytes, int] = defaultdict()
+        self._number.default_factory = self._number.__len__
+
+    def __len__(self) -> int:
+        return len(self._number)
+
+    def numbers(self, coded: Sequence[bytes]) -> IntArray:
+        """The numbers of these ids; new ones get the next."""
+        return np.fromiter(map(self._number.__getitem__, coded), np.intp, len(coded))
+
+    def names(self, numbers: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
+        """The ids of these numbers as the caller had them."""
+        listed = list(self._number)
+        names = [self.kind.decoded(listed[number]) for number in numbers.tolist()]
+        # NumPy's own strings would lose a NUL at the end, and integers beyond 64 bits may become floats.
+        lossy = any(name.endswith("\0") if isinstance(name, str) else abs(name) >= 2**63 for name in names)
+        return np.array(names, dtype=object if lossy else None if names else str)
+
+
+class Ids:
+    """The ids of qrels and run: how they are kept inside, and what they were."""
+
+    def __init__(self) -> None:
+        self.topics = Topics()
+        self.kind = _Kind("document")
+        self.documents = Names()
+        """Of the rows of the qrels, then of those of the run."""
+
+    def document(self, row: int) -> str:
+        """The id of a row's document, as a message shows it."""
+        return shown(self.kind.decoded(self.documents[row]))
+
+
+# -- rows -----------------------------------------------------------------------------------------------------------
+
+
+class _LineNumbers:
+    """The line that each row stands on, kept as runs of consecutive lines."""
+
+    def __init__(self) -> None:
+        self._n_rows = 0
+        self._rows: list[IntArray] = []
+        self._lines: list[IntArray] = []
+
+    def extend(self, numbers: IntArray) -> None:
+        first = np.flatnonzero(np.append(True, numbers[1:] - numbers[:-1] != 1))
+        self._rows.append(first + self._n_rows)
+        self._lines.append(numbers[first])
+        self._n_rows += numbers.size
+
+    def __getitem__(self, row: int) -> int:
+        rows, lines = np.concatenate(self._rows), np.concatenate(self._lines)
+        at = int(np.searchsorted(rows, row, side="right")) - 1
+        return int(lines[at]) + row - int(rows[at])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Rows:
+    """The documents of qrels or a run, one row for each in each topic."""
+
+    source: str
+    ids: Ids
+    first: int  # row of the names of the documents
+    topics: NDArray[Any]  # those there are, also without a row
+    topic: NDArray[Any]
+    value: FloatArray
+    path: str | os.PathLike[str] = ""
+    lines: _LineNumbers | None = None  # of a file
+
+    def name(self, row: int) -> str:
+        """The id of a row's document."""
+        return self.ids.document(self.first + row)
+
+    def where(self, row: int) -> str:
+        """What to call a row in an error message."""
+        return self.places()(row)
+
+    def places(self) -> Callable[[int], str]:
+        """The same as a function, which keeps only the line numbers of a file in memory."""
+        if self.lines is not None:
+            path, lines = self.path, self.lines
+            return lambda row: f"{path}, line {lines[row]}"
+
+        def where(row: int) -> str:
+            [topic] = self.ids.topics.names(self.topic[[row]]).tolist()
+            return f"{self.source}[{shown(topic)}], document {self.name(row)}"
+
+        return where
+
+
+def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> Rows:
+    """The rows of ``qrels`` or of a ``run`` (the name says which), their ids kept as `ids` keeps them.
+
+    `names` are those of the columns of a frame.
+    """
+    refuse_lazy(data, name)
+    if isinstance(data, (str, os.PathLike)):
+        rows = _of_file(name, data, ids)
+    elif isinstance(data, Mapping):
+        rows = _of_mapping(name, data, ids)
+    elif is_frame(data):
+        rows = _of_frame(name, data, ids, names)
+    else:
+        raise TypeError(f"{name} must be {_SHAPES[name]}; got {type(data).__name__}.")
+    if not rows.topic.size:
+        raise ValueError(f"{name} must hold at least one document; got none.")
+    bad = ~np.isfinite(rows.value) if name == "qrels" else np.isnan(rows.value)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        if name == "qrels":
+            must = "grades must be finite numbers", "Leave an unjudged document out of the qrels."
+        else:
+            must = "scores must not be NaN, which has no place in a ranking", "Find out why the model produced it."
+        raise ValueError(f"{must[0]}; got {rows.value[at]} in {rows.where(at)}. {must[1]}")
+    return rows
+
+
+def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> Rows:
+    source = f"{name} ({os.fspath(path)})"
+    ids.topics.kind.agree(str, source)
+    ids.kind.agree(str, source)
+    first = len(ids.documents)
+    topic, value, lines = Growing(np.int32), Growing(np.float64), _LineNumbers()
+    for block in trec_lines(path, QRELS if name == "qrels" else RUN):
+        topic.extend(np.repeat(ids.topics.numbers(block.topics), block.lengths))
+        ids.documents.add(block.documents)
+        value.extend(block.values)
+        lines.extend(block.numbers)
+    return Rows(
+        source=source,
+        ids=ids,
+        first=first,
+        topics=np.flatnonzero(np.bincount(topic.array)),
+        topic=topic.array,
+        value=value.array,
+        path=path,
+        lines=lines,
+    )
+
+
+def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
+    if not data:
+        raise ValueError(f"{name} must hold at least one topic; got an empty {type(data).__name__}.")
+    first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.coded(list(data), name))
+    sizes: list[int] = []
+    documents: list[bytes] = []
+    values: list[FloatArray] = []
+    for topic, entries in data.items():
+        source = f"{name}[{shown(topic)}]"
+        listed = _entries(source, name, entries)
+        sizes.append(len(listed))
+        documents += ids.kind.coded(list(listed), source)
+        if isinstance(listed, Mapping):
+            numbers = real_array(list(listed.values()), source)
+            if numbers.ndim != 1:
+                raise TypeError(
+                    f"{source} must hold one number per document; got {shown(next(iter(listed.values())))}."
+                )
+            with np.errstate(invalid="ignore"):  # of a NaN that signals, which is refused in time
+                values.append(numbers.astype(np.float64))
+        else:
+            values.append(-np.arange(len(listed), dtype=np.float64))
+    ids.documents.extend(documents)
+    topic, value = np.repeat(topics, sizes), np.concatenate(values)
+    return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=value)
+
+
+def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[Any]:
+    if isinstance(entries, Mapping):
+        if name == "qrels" and not entries:
+            raise ValueError(f"{source} must judge a document; got none. Leave the topic out.")
+        return entries
+    if name == "run" and (
+        isinstance(entries, (list, tuple)) or (isinstance(entries, np.ndarray) and entries.ndim == 1)
+    ):
+        return list(entries)
+    shape = "{document: grade}" if name == "qrels" else "{document: score} or [document, ...], the best first"
+    raise TypeError(f"{source} must be {shape}; got {type(entries).__name__}.")
+
+
+def _of_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> Rows:
+    value = "label" if name == "qrels" else "score"
+    columns = columns_of(name, frame, ("qid", "docno", value), names)
+    called = {each: f"column {shown_text(str(names[each]))}" for each in columns}
+    ids_of = {each: _listed(columns[each], f"{called[each]} of {name}") for each in ("qid", "docno")}
+    topic = ids.topics.numbers(ids.topics.kind.coded(ids_of["qid"], f"{name}, {called['qid']},"))
+    first = len(ids.documents)
+    ids.documents.extend(ids.kind.coded(ids_of["docno"], f"{name}, {called['docno']},"))
+    with np.errstate(invalid="ignore"):  # as above
+        values = real_array(columns[value], f"{called[value]} of {name}").astype(np.float64)
+    topics = np.flatnonzero(np.bincount(topic))
+    return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=values)
+
+
+def _listed(ids: Any, source: str) -> list[Any]:
+    if hasattr(ids, "to_list"):  # NumPy's strings would lose a NUL at the end, which those of polars become
+        listed: list[Any] = ids.to_list()
+        return listed
+    return list(plain_array(ids, source).tolist())

@@ -1,0 +1,270 @@
+"""Lines of TREC files, judgements (qrels) and rankings (runs), as columns.
+
+Ids stay what the file says: text is never read as a number, hashed or cut. A line of another form is refused, with the
+name of the file and the number of the line.
+
+A block of lines that all look as they should is cut by NumPy at once. Any other block is read line by line, which
+also finds what is wrong with it: the two give the same columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._files.byte_ids import PADDING, Names, cells
+from ndcg_ml._files.lines import AnyPath, DataFileError, as_number, as_text, blocks, wrong_line
+from ndcg_ml._shown import shown
+
+__all__ = ["QRELS", "RUN", "Form", "Lines", "trec_lines"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a line of a TREC file holds.
+
+    Attributes
+    ----------
+    name : str
+    columns : tuple of str
+        What the columns are called, separated by blanks or tabs in the file.
+    value : int
+        Which column holds the number; the topic is column 0 and the document column 2.
+    longer : bool
+        Whether more may follow the last column.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    value: int
+    longer: bool
+
+    def __str__(self) -> str:
+        more = " or more" if self.longer else ""
+        return f"a line of {self.name} must have {len(self.columns)}{more} columns ({' '.join(self.columns)})"
+
+
+QRELS = Form("qrels", ("topic", "iteration", "document", "grade"), value=3, longer=False)
+RUN = Form("a run", ("topic", "Q0", "document", "rank", "score", "tag"), value=4, longer=True)
+
+
+class Lines(NamedTuple):
+    """Some consecutive lines of a TREC file, column by column."""
+
+    topics: list[bytes]
+    """Of each run of consecutive lines that have one topic."""
+    lengths: IntArray
+    """How many lines each run has."""
+    documents: Names
+    values: FloatArray
+    numbers: IntArray
+    """Of the lines in the file, from 1."""
+
+
+def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
+    """The lines of a TREC file, plain or compressed by gzip, in blocks of about a megabyte.
+
+    Parameters
+    ----------
+    path : path
+    form : Form
+        ``QRELS`` or ``RUN``.
+
+    Yields
+    ------
+    Lines
+        Topics and documents as the bytes of the file. A run of lines may be cut in two where a block ends.
+
+    Raises
+    ------
+    DataFileError
+        A line has too few or too many columns, its grade or score is not a number, or a grade is infinite; the file
+        has no lines, or one of more than 16 MiB, is not text, or is damaged.
+    OSError
+        The file cannot be read.
+
+    Notes
+    -----
+    As in trec_eval 9.0.8, columns are separated by blanks or tabs, blank lines and lines that begin with ``#`` are
+    skipped, and what follows the tag of a run is ignored; trec_eval refuses blank lines in qrels, which are skipped
+    here too. Where trec_eval reads a word as the number 0, this reader refuses it. Lines may end in any of the three
+    ways of ending a line, and a byte order mark at the beginning is not part of the first topic. In a run, a line with
+    more than six columns must have an integer rank, and a sixth column that is no number: otherwise a document id has
+    a blank in it.
+    """
+    number, empty = 1, True
+    for block in blocks(path):
+        if b"\r" in block:
+            block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        n_lines = block.count(b"\n") + (not block.endswith(b"\n"))
+        numbers = np.arange(number, number + n_lines)
+        number += n_lines
+        lines = _all_at_once(block, form, numbers)
+        if lines is None:
+            lines = _one_by_one(path, block, form, numbers)
+        if lines.values.size:
+            empty = False
+            yield lines
+    if empty:
+        raise DataFileError(f"{path}: has no lines; {form}.")
+
+
+# -- all lines at once ------------------------------------------------------------------------------------------------
+
+_BLANK, _COMMENT, _LINE_END, _TAB = b" #\n\t"
+
+
+def _all_at_once(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
+    """The lines of a block, if each has the usual columns and a number where one must be; otherwise None."""
+    text = np.frombuffer(b"".join([block, b"" if block.endswith(b"\n") else b"\n", PADDING]), dtype=np.uint8)
+    bounds = _bounds(text[: -len(PADDING)], len(form.columns), numbers.size)
+    if bounds is None:
+        return None
+
+    def column(which: int) -> tuple[IntArray, IntArray]:
+        starts = np.ascontiguousarray(bounds[:, which, 0])
+        return starts, bounds[:, which, 1] - starts
+
+    values = _numbers_at(text, *column(form.value), infinite=form is RUN)
+    if values is None:
+        return None
+    topics, documents = Names(), Names()
+    starts, sizes = column(0)
+    topics.cut(text, starts, sizes)
+    documents.cut(text, *column(2))
+    heads = topics.changes()
+    lengths = np.diff(np.append(heads, numbers.size))
+    return Lines(_tokens(text, starts[heads], sizes[heads]), lengths, documents, values, numbers)
+
+
+def _bounds(text: Bytes, width: int, n_lines: int) -> IntArray | None:
+    """Where each column of each line begins and ends; None if some line has another number of columns.
+
+    The text ends with a line end.
+    """
+    blank = text <= _BLANK
+    odd = blank & (text != _BLANK) & (text != _LINE_END) & (text != _TAB)  # of which some separate words
+    if blank[0] or odd.any():
+        return None
+    edges = np.flatnonzero(blank[1:] != blank[:-1])
+    edges += 1
+    if edges.size + 1 != 2 * width * n_lines:
+        return None
+    bounds = np.append(0, edges).reshape(n_lines, width, 2)
+    ends, firsts, lasts = np.flatnonzero(text == _LINE_END), bounds[:, 0, 0], bounds[:, -1, 1]
+    fine = (
+        ends.size == n_lines
+        and (lasts <= ends).all()
+        and (ends[:-1] < firsts[1:]).all()
+        and (text[firsts] != _COMMENT).all()
+    )
+    return bounds if fine else None
+
+
+_LONGEST_NUMBER = 17  # characters; with a point, 16 digits
+_EXACT = 2**53  # up to here float64 has every integer
+_POWERS = 10.0 ** np.arange(_LONGEST_NUMBER)  # exact
+_MINUS, _POINT, _ZERO = b"-.0"
+
+
+def _numbers_at(text: Bytes, starts: IntArray, sizes: IntArray, *, infinite: bool) -> FloatArray | None:
+    """The numbers at these places, as ``float`` reads them; None if one is not acceptable.
+
+    A number of few digits is an integer divided by a power of ten, both exact in float64: so is their rounded ratio.
+    """
+    longest = min(int(sizes.max()), _LONGEST_NUMBER)
+    characters = np.ascontiguousarray(cells(text, starts, longest).T)
+    digits = characters - np.uint8(_ZERO)
+    whole = np.zeros(sizes.size, dtype=np.int64)
+    places = np.zeros(sizes.size, dtype=np.int64)
+    negative = characters[0] == _MINUS
+    after_point = np.zeros(sizes.size, dtype=bool)
+    simple = sizes <= longest
+    for at in range(longest):
+        inside = sizes > at
+        is_digit = (digits[at] < 10) & inside
+        is_point = (characters[at] == _POINT) & inside
+        simple &= ~inside | is_digit | (is_point & ~after_point) | (negative if at == 0 else False)
+        whole = np.where(is_digit, 10 * whole + digits[at], whole)
+        places += is_digit & after_point
+        after_point |= is_point
+    simple &= (sizes > after_point.astype(np.int64) + negative) & (whole <= _EXACT)
+    values: FloatArray = whole / _POWERS[places]
+    np.negative(values, out=values, where=negative)
+    rest = np.flatnonzero(~simple)
+    if rest.size:
+        tokens = _tokens(text, starts[rest], sizes[rest])
+        found = _floats(tokens, infinite=infinite)
+        if found is None:
+            return None
+        values[rest] = found
+    return values
+
+
+def _tokens(text: Bytes, starts: IntArray, sizes: IntArray) -> list[bytes]:
+    whole = text.tobytes()
+    return [whole[start:stop] for start, stop in zip(starts.tolist(), (starts + sizes).tolist(), strict=True)]
+
+
+# -- one by one -------------------------------------------------------------------------------------------------------
+
+
+def _one_by_one(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> Lines:
+    """The lines of a block, whatever they look like; an error for the first that cannot be read."""
+    usual = len(form.columns)
+    fields = [line.split() for line in block.split(b"\n")]
+    kept = [i for i, columns in enumerate(fields) if columns and not columns[0].startswith(b"#")]
+    fields, numbers = [fields[i] for i in kept], numbers[kept]
+    _check_columns(path, form, fields, numbers)
+    tokens = [column for columns in fields for column in columns[:usual]]
+    values = _numbers(path, form, tokens[form.value :: usual], numbers)
+    documents = Names()
+    documents.extend(tokens[2::usual])
+    return Lines(tokens[::usual], np.ones(numbers.size, dtype=np.int64), documents, values, numbers)
+
+
+def _check_columns(path: AnyPath, form: Form, fields: list[list[bytes]], numbers: IntArray) -> None:
+    usual = len(form.columns)
+    for tokens, number in zip(fields, numbers.tolist(), strict=True):
+        if len(tokens) < usual or (len(tokens) > usual and not form.longer):
+            raise wrong_line(path, number, f"{form}; got {len(tokens)}", b" ".join(tokens))
+        if len(tokens) > usual:
+            if not tokens[3].removeprefix(b"-").isdigit():
+                what = f"{shown(as_text(tokens[3]))} where the rank should be"
+            elif as_number(tokens[5]) is not None:
+                what = f"{shown(as_text(tokens[5]))}, a number, where the tag should begin"
+            else:
+                continue
+            reason = f"{form}; got {len(tokens)}, and {what}. An id cannot hold a blank"
+            raise wrong_line(path, number, reason, b" ".join(tokens))
+
+
+def _numbers(path: AnyPath, form: Form, tokens: Sequence[bytes], numbers: IntArray) -> FloatArray:
+    values = _floats(tokens, infinite=form is RUN)
+    if values is None:
+        first = next(i for i, token in enumerate(tokens) if _floats([token], infinite=form is RUN) is None)
+        what = form.columns[form.value]
+        kind = "a finite number" if form is QRELS else "a number, and not NaN, which has no place in a ranking"
+        raise wrong_line(
+            path, int(numbers[first]), f"column {form.value + 1}, the {what}, must be {kind}", tokens[first]
+        )
+    return values
+
+
+def _floats(tokens: Sequence[bytes], *, infinite: bool) -> FloatArray | None:
+    """The numbers that the tokens are; None if one is not, or is NaN, or is infinite where that is refused."""
+    try:
+        values = np.fromiter(map(float, tokens), np.float64, len(tokens))
+    except ValueError:
+        return None
+    bad = np.isnan(values) if infinite else ~np.isfinite(values)
+    # Python reads 1_000 as a number, which no other reader of these files does.
+    return None if bad.any() or b"_" in b"".join(tokens) else values

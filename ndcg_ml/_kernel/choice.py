@@ -1,0 +1,146 @@
+"""Which of the two kernels a call uses. They give the same bits, so that only the time depends on it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+
+import numpy as np
+
+from ndcg_ml._checks import one_of
+from ndcg_ml._shown import shown_text
+
+__all__ = ["chosen_kernel", "compiled_rank", "kernel_in_use"]
+
+Rank = Callable[..., bool]
+"""``compiled_kernel.rank``."""
+
+KERNELS = ("auto", "numpy", "compiled")
+OLDEST_NUMBA = (0, 58, 1)
+_INSTALL = "Install it with: pip install 'ndcg_ml[fast]'"
+
+# As many slots take the NumPy kernel about as long as it takes to load Numba and to compile.
+_WORTH_COMPILING = 1 << 26
+
+
+class _State:
+    """What this process knows of the compiled kernel."""
+
+    rank: Rank | None = None
+    failure: str | None = None
+    slots: int = 0
+    """Ranked by the NumPy kernel while the compiled one could have been."""
+    loading = threading.Lock()
+
+
+def chosen_kernel(kernel: object) -> str:
+    """The word that was asked for; for "auto" the variable NDCG_ML_KERNEL, if it is not empty.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is none of the three words.
+    """
+    one_of(kernel, "kernel", KERNELS)
+    named = os.environ.get("NDCG_ML_KERNEL")
+    if kernel == "auto" and named:
+        one_of(named, "the environment variable NDCG_ML_KERNEL", KERNELS)
+        return named
+    return str(kernel)
+
+
+def compiled_rank(kernel: str, n_slots: int) -> Rank | None:
+    """The compiled kernel for a call over so many slots, or None where the NumPy kernel is to be used.
+
+    Under "auto" it is compiled once this process has spent about as much time in the NumPy kernel as compiling takes;
+    from then on all calls use it.
+
+    Raises
+    ------
+    ImportError
+        Under "compiled", Numba is missing or cannot be used.
+    """
+    if kernel == "numpy":
+        return None
+    if _State.rank is not None:
+        return _State.rank
+    if kernel == "auto":
+        if _State.failure is not None or not _numba_is_installed():
+            return None
+        _State.slots += n_slots
+        # A second thread does not wait while the first one compiles.
+        if _State.slots < _WORTH_COMPILING or not _State.loading.acquire(blocking=False):
+            return None
+    else:
+        _State.loading.acquire()
+    try:
+        if _State.rank is None and _State.failure is None:
+            _State.rank, _State.failure = _loaded()
+            if _State.failure is not None and kernel == "auto":
+                warnings.warn(
+                    f"The compiled kernel cannot be used, and the NumPy kernel is: {_State.failure}. "
+                    "NDCG_ML_KERNEL=numpy chooses it without this warning.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+    finally:
+        _State.loading.release()
+    if _State.rank is None and kernel == "compiled":
+        raise ImportError(f"kernel='compiled' cannot be used: {_State.failure}.")
+    return _State.rank
+
+
+def kernel_in_use() -> str:
+    """Which kernel a call would use now, and why."""
+    kernel = chosen_kernel("auto")
+    if kernel == "numpy":
+        return "numpy (NDCG_ML_KERNEL=numpy)"
+    if _State.rank is not None:
+        return "compiled"
+    failure = _State.failure or (None if _numba_is_installed() else f"Numba is not installed. {_INSTALL}")
+    if kernel == "compiled":
+        return f"none (NDCG_ML_KERNEL=compiled, but {failure})" if failure else "compiled (NDCG_ML_KERNEL=compiled)"
+    if failure:
+        return f"numpy ({failure})"
+    return f"numpy; compiled once {_WORTH_COMPILING >> 20} million rows were ranked ({_State.slots >> 20} so far)"
+
+
+@cache
+def _numba_is_installed() -> bool:
+    return find_spec("numba") is not None
+
+
+def _loaded() -> tuple[Rank | None, str | None]:
+    """The compiled kernel, or why there is none."""
+    if not _numba_is_installed():
+        return None, f"Numba is not installed. {_INSTALL}"
+    try:
+        import numba
+
+        version = tuple(int(part) for part in numba.__version__.split(".")[:3] if part.isdigit())
+        if version < OLDEST_NUMBA:
+            oldest = ".".join(map(str, OLDEST_NUMBA))
+            return None, f"Numba {numba.__version__} is older than {oldest}. {_INSTALL}"
+        if numba.config.DISABLE_JIT:
+            return None, "NUMBA_DISABLE_JIT is set, under which Numba does not compile"
+        from ndcg_ml._kernel.compiled_kernel import rank
+
+        if not _is_right(rank):
+            return None, f"Numba {numba.__version__} compiles it to wrong numbers"
+    except Exception as error:  # an installation may be broken in any way
+        return None, f"Numba is installed but does not work ({type(error).__name__}: {shown_text(str(error))})"
+    return rank, None
+
+
+def _is_right(rank: Rank) -> bool:
+    """Whether it ranks a query of known DCG: gains 1, 2, 4 and 8, of which the first two are tied at rank 2."""
+    whole = [np.array([number]) for number in (0, 4, 2)]
+    dcg = np.zeros(1)
+    none = np.empty(0, np.int64)
+    scores, gains, discounts = np.array([2.0, 2.0, -np.inf, 3.0]), np.array([1.0, 2, 4, 8]), np.array([1.0, 0.5, 0, 0])
+    known = rank(scores, none, gains, *whole[:2], discounts, whole[2], True, False, none, 0, 0, 1, dcg, np.empty(0))
+    return bool(known and dcg[0] == 8.75)

@@ -1,0 +1,382 @@
+"""The kernel in machine code: the same bits as the NumPy kernel, query after query, without Python's lock.
+
+This file needs Numba, and importing it compiles it (or reads what was compiled before): see ``choice``.
+
+A query's scores are read twice. The first pass keeps the largest score of each of a few interleaved lanes; the d-th
+largest of these is at most the d-th score of the query. The second pass keeps the documents above that bound, which
+are few more than d, and only these are sorted. Scores at the bound itself, one tied run, are never sorted.
+Every sum is added in the order of the ranks or rows, whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import boolean, float64, int64, njit, types
+from numpy.typing import NDArray
+
+__all__ = ["rank"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Sorted by insertion up to the first of these lengths, by counting up to the second, by buckets beyond.
+_INSERT, _COUNT = 6, 32
+# Lists are sorted whole unless they have this many documents per lane, and for the square of the lanes.
+_PER_LANE, _PER_PAIR_OF_LANES = 2, 1 / 64
+# In lists from this length on, stretches without a document above the bound are stepped over.
+_LONG, _STRETCH = 1024, 64
+# Moves per document after which sorting by buckets gives up, because the scores are too uneven for it.
+_MOVES = 8
+
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_PART = njit(**_OPTIONS)
+"""Compiled as a part of ``rank``."""
+
+_READ_ONLY, _READ_ONLY_INTS = (types.Array(dtype, 1, "C", readonly=True) for dtype in (float64, int64))
+_SIGNATURE = boolean(
+    *(_READ_ONLY, _READ_ONLY_INTS, _READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_INTS, _READ_ONLY),
+    *(_READ_ONLY_INTS, boolean, boolean, _READ_ONLY_INTS, int64, int64, int64, float64[::1], float64[::1]),
+)
+
+
+def _compiled(function: Callable[..., bool]) -> Any:
+    """Compiled now, and kept in a file where there is a folder to write to."""
+    try:
+        return njit(_SIGNATURE, cache=True, **_OPTIONS)(function)
+    except Exception:  # no such folder, or a file that cannot be read; what else is wrong comes up again
+        return njit(_SIGNATURE, **_OPTIONS)(function)
+
+
+@_PART
+def _nth_largest(values: FloatArray, n: int, nth: int) -> float:
+    least = np.inf
+    for i in range(n):
+        x = values[i]
+        above = 0
+        for j in range(n):
+            above += values[j] > x
+        if above < nth and x < least:
+            least = x
+    return least
+
+
+@_PART
+def _merge_sort(scores: FloatArray, gains: FloatArray, n: int, room: FloatArray, gains_room: FloatArray) -> None:
+    """Largest first, equal scores in their order, in place."""
+    width = 1
+    while width < n:
+        for low in range(0, n, 2 * width):
+            middle, high = min(low + width, n), min(low + 2 * width, n)
+            left, right = low, middle
+            for to in range(low, high):
+                if left < middle and (right >= high or scores[left] >= scores[right]):
+                    room[to], gains_room[to] = scores[left], gains[left]
+                    left += 1
+                else:
+                    room[to], gains_room[to] = scores[right], gains[right]
+                    right += 1
+        for to in range(n):
+            scores[to], gains[to] = room[to], gains_room[to]
+        width *= 2
+
+
+@_PART
+def _insert(score: float, gain: float, n: int, best: FloatArray, best_gains: FloatArray) -> int:
+    """Into the first `n` of `best`, behind those of the same score; how many these are then."""
+    to = n
+    while to > 0 and best[to - 1] < score:
+        best[to], best_gains[to] = best[to - 1], best_gains[to - 1]
+        to -= 1
+    best[to], best_gains[to] = score, gain
+    return n + 1
+
+
+@_PART
+def _sort(
+    scores: FloatArray,
+    gains: FloatArray,
+    n: int,
+    bucket: IntArray,
+    ends: IntArray,
+    best: FloatArray,
+    best_gains: FloatArray,
+) -> None:
+    """Into `best`, largest first, equal scores in their order."""
+    if n <= _INSERT:
+        for i in range(n):
+            _insert(scores[i], gains[i], i, best, best_gains)
+        return
+    if n <= _COUNT:
+        for i in range(n):
+            x = scores[i]
+            before = 0
+            for j in range(n):
+                before += (scores[j] > x) | ((scores[j] == x) & (j < i))
+            best[before], best_gains[before] = x, gains[i]
+        return
+    low, high = scores[0], scores[0]
+    for i in range(n):
+        x = scores[i]
+        low = min(low, x)
+        high = max(high, x)
+    n_buckets = 2 * n
+    scale = n_buckets / (high - low)  # 0 or nan where a score is infinite, inf where all are equal
+    if 0 < scale < math.inf:
+        for i in range(n_buckets + 2):
+            ends[i] = 0
+        for i in range(n):
+            # Subtraction, product and rounding keep the order, so a larger score is never in a later bucket.
+            bucket[i] = min(int((high - scores[i]) * scale), n_buckets)
+            ends[bucket[i] + 1] += 1
+        for i in range(n_buckets):
+            ends[i + 1] += ends[i]
+        for i in range(n):
+            to = ends[bucket[i]]
+            ends[bucket[i]] = to + 1
+            best[to], best_gains[to] = scores[i], gains[i]
+        moves = _MOVES * n
+        for i in range(1, n):
+            x = best[i]
+            if best[i - 1] < x:
+                gain = best_gains[i]
+                to = i
+                while to > 0 and best[to - 1] < x:
+                    best[to], best_gains[to] = best[to - 1], best_gains[to - 1]
+                    to -= 1
+                best[to], best_gains[to] = x, gain
+                moves -= i - to
+                if moves < 0:
+                    break
+    else:
+        moves = -1
+        for i in range(n):
+            best[i], best_gains[i] = scores[i], gains[i]
+    if moves < 0:
+        _merge_sort(best, best_gains, n, scores, gains)
+
+
+@_PART
+def _candidates(
+    scores: FloatArray,
+    at: int,
+    n: int,
+    gains: FloatArray,
+    gains_at: int,
+    depth: int,
+    average: bool,
+    backwards: bool,
+    lanes: int,
+    top: FloatArray,
+    kept: FloatArray,
+    kept_gains: FloatArray,
+) -> tuple[int, int, float]:
+    """The documents above some score, in their order; and, if these are too few, the run of documents of that score.
+
+    Their order is that of the rows, or with `backwards` the opposite one. NaN is above any score. Returns how many are
+    above, how many are in the run, and their mean gain if that is asked for. The gains of the first of the run follow
+    in `kept_gains`, as many as fill `depth` ranks.
+    """
+    bound = -np.inf
+    if depth <= lanes and n >= lanes * _PER_LANE and n >= lanes * lanes * _PER_PAIR_OF_LANES:
+        for lane in range(lanes):
+            top[lane] = scores[at + lane]
+        for first in range(at + lanes, at + n - lanes + 1, lanes):
+            for lane in range(lanes):
+                x = scores[first + lane]
+                top[lane] = x if x > top[lane] else top[lane]
+        rest = n % lanes
+        for lane in range(rest):
+            x = scores[at + n - rest + lane]
+            top[lane] = x if x > top[lane] else top[lane]
+        bound = _nth_largest(top, lanes, depth)
+    above = 0
+    done = 0
+    if n >= _LONG:
+        done = n - n % _STRETCH
+        for first in range(0, done, _STRETCH):
+            some = 0
+            for i in range(first, first + _STRETCH):
+                some += not (scores[at + i] <= bound)
+            if some:
+                for i in range(first, first + _STRETCH):
+                    x = scores[at + i]
+                    kept[above], kept_gains[above] = x, gains[gains_at + i]
+                    above += not (x <= bound)
+    for i in range(done, n):  # without a branch, which the processor could not foresee
+        x = scores[at + i]
+        kept[above], kept_gains[above] = x, gains[gains_at + i]
+        above += not (x <= bound)
+    if backwards:
+        for i in range(above // 2):
+            other = above - 1 - i
+            kept[i], kept[other] = kept[other], kept[i]
+            kept_gains[i], kept_gains[other] = kept_gains[other], kept_gains[i]
+    tied, mean = 0, 0.0
+    if above < depth:
+        total, least, most = 0.0, np.inf, -np.inf
+        for turn in range(n):
+            i = n - 1 - turn if backwards else turn
+            if scores[at + i] == bound:
+                gain = gains[gains_at + i]
+                if above + tied < depth:
+                    kept_gains[above + tied] = gain
+                elif not average:
+                    break
+                total += gain
+                least, most = min(least, gain), max(most, gain)
+                tied += 1
+        mean = min(max(total / tied, least), most)
+    return above, tied, mean
+
+
+@_PART
+def _expected_gains(
+    scores: FloatArray, gains: FloatArray, n: int, depth: int, average: bool, certain: int, out: FloatArray
+) -> None:
+    """The expected gain at ranks 1..depth, of documents in the order of their ranks.
+
+    With `average`, tied documents share their mean gain, but not those of a run that ends within the first `certain`
+    ranks.
+    """
+    first = 0
+    while first < depth:
+        gain = gains[first]
+        total, least, most = gain, gain, gain
+        stop = first + 1
+        while average and stop < n and scores[stop] == scores[first]:
+            gain = gains[stop]
+            total += gain
+            least, most = min(least, gain), max(most, gain)
+            stop += 1
+        if stop == first + 1 or stop <= certain:
+            for i in range(first, min(stop, depth)):
+                out[i] = gains[i]
+        else:
+            mean = min(max(total / (stop - first), least), most)
+            for i in range(first, min(stop, depth)):
+                out[i] = mean
+        first = stop
+
+
+@_compiled
+def rank(
+    scores: FloatArray,
+    order: IntArray,
+    gains: FloatArray,
+    starts: IntArray,
+    sizes: IntArray,
+    discounts: FloatArray,
+    cuts: IntArray,
+    average: bool,
+    backwards: bool,
+    ideal_cuts: IntArray,
+    recall_depth: int,
+    begin: int,
+    end: int,
+    dcg: FloatArray,
+    ideal: FloatArray,
+) -> bool:
+    """DCG at each cut-off of the queries from `begin` up to `end`; False where a score is NaN.
+
+    Parameters
+    ----------
+    scores : ndarray of float, shape (n_rows,)
+    order : ndarray of int
+        The rows, query after query; empty where they stand so already.
+    gains : ndarray of float
+        In that order.
+    starts, sizes : ndarray of int, shape (n_queries,)
+        Of the queries in that order.
+    discounts : ndarray of float
+        As many as the longest query has ranks.
+    cuts : ndarray of int, shape (n_cutoffs,)
+        No cut-off is any number beyond the longest query.
+    average : bool
+        Whether tied documents share their mean gain; otherwise they rank in their order.
+    backwards : bool
+        Whether that is the opposite of the order in which they stand here.
+    ideal_cuts : ndarray of int, shape (n_cutoffs,) or (0,)
+        Where the ideal is cut that depends on the ranking; empty where there is no such ideal.
+    recall_depth : int
+        That ideal is made of so many documents that rank first; 0 where it is the best order of the expected gains
+        down to each cut.
+    begin, end : int
+    dcg, ideal : ndarray of float, shape (n_queries * n_cutoffs,)
+        Zeros, which are written to.
+    """
+    longest = 0
+    for query in range(begin, end):
+        longest = max(longest, sizes[query])
+    deepest = 0
+    for cut in cuts:
+        deepest = max(deepest, cut)
+    if recall_depth == 0:
+        for cut in ideal_cuts:
+            deepest = max(deepest, cut)
+    needed = min(max(deepest, recall_depth), longest)
+    lanes = 16
+    while lanes * 5 < needed * 8:
+        lanes *= 2
+    line = np.empty(longest if order.size > 0 else 0)
+    kept, kept_gains = np.empty(longest + 1), np.empty(longest + 1)
+    best, best_gains, out = np.empty(longest), np.empty(longest), np.empty(longest)
+    top, bucket, ends = np.empty(lanes), np.empty(longest, np.int64), np.empty(2 * longest + 2, np.int64)
+    for query in range(begin, end):
+        n, start = sizes[query], starts[query]
+        if n == 0:
+            continue
+        above, tied, mean = 0, 0, 0.0
+        if n <= _INSERT:
+            for turn in range(n):
+                at = start + (n - 1 - turn if backwards else turn)
+                x = scores[order[at] if order.size > 0 else at]
+                if x != x:
+                    return False
+                above = _insert(x, gains[at], above, best, best_gains)
+        else:
+            reach = min(max(deepest, recall_depth), n)
+            if order.size > 0:
+                for i in range(n):
+                    line[i] = scores[order[start + i]]
+                above, tied, mean = _candidates(
+                    line, 0, n, gains, start, reach, average, backwards, lanes, top, kept, kept_gains
+                )
+            else:
+                above, tied, mean = _candidates(
+                    scores, start, n, gains, start, reach, average, backwards, lanes, top, kept, kept_gains
+                )
+            for i in range(above):
+                if kept[i] != kept[i]:
+                    return False
+            _sort(kept, kept_gains, above, bucket, ends, best, best_gains)
+        depth = min(deepest, n)
+        _expected_gains(best, best_gains, above, min(above, depth), average, 0, out)
+        for i in range(above, depth):
+            out[i] = mean if average else kept_gains[i]
+        total = 0.0
+        for i in range(depth):
+            total += out[i] * discounts[i]
+            kept[i] = total
+        for c in range(cuts.size):
+            dcg[query * cuts.size + c] = kept[min(cuts[c], n) - 1]
+        if recall_depth > 0:
+            depth = min(recall_depth, n)
+            _expected_gains(best, best_gains, above, min(above, depth), average, depth, out)
+            for i in range(above, depth):
+                out[i] = mean if average and above + tied > depth else kept_gains[i]
+        for c in range(ideal_cuts.size):
+            if recall_depth == 0:
+                depth = min(ideal_cuts[c], n)
+            for i in range(depth):
+                best[i] = out[i]
+            _sort(best, best_gains, depth, bucket, ends, kept, kept_gains)
+            total = 0.0
+            for i in range(min(ideal_cuts[c], depth)):
+                total += kept[i] * discounts[i]
+            ideal[query * cuts.size + c] = total
+    return True

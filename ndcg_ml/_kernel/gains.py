@@ -1,0 +1,288 @@
+"""What labels mean under a flavor, and gains and discounts as numbers: the only home of these rules in NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.groups import Groups, IntArray
+from ndcg_ml.flavor import Flavor
+
+__all__ = ["Graded", "all_whole", "discounts", "gain", "grade", "top_gain", "unscaled"]
+
+FloatArray = NDArray[np.float64]
+
+# Gains within these bounds can be summed and multiplied in float64 as they are.
+_LARGE, _SMALL = 2.0**500, 2.0**-500
+# Where the largest gain of a query is brought to: with room above for sums and weights, and below for small gains.
+_TOP = 400
+# A gain that is smaller beside the largest counts as this, whose product with a discount has all its digits.
+_TINIEST = 2.0**-1000
+# A sum below this holds such gains alone.
+_LOST = 2.0**-960
+# Values that are looked at in one go.
+_PART = 1 << 14
+
+
+# -- from labels to gains -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graded:
+    """Queries under a flavor's rules for labels: which documents take part, and what each of them gains.
+
+    The three layouts hold the same queries; where nothing is left out, they are one object.
+
+    Attributes
+    ----------
+    documents : Groups
+        Every document that was not dropped.
+    judged : Groups
+        Those that have a label: what the ``global`` ideal is made of.
+    ranked : Groups
+        Those that are ranked.
+    gains : ndarray of float, shape (n_rows,)
+        The gain of every row over 2^e; 0 for a row that takes no part.
+    exponent : ndarray of int, shape (n_queries,), or None
+        The e of each query; None where nothing was divided.
+    relevant : ndarray of bool, shape (n_rows,)
+        Which rows gain more than 0, ranked or not.
+    """
+
+    documents: Groups
+    judged: Groups
+    ranked: Groups
+    gains: FloatArray
+    exponent: IntArray | None
+    relevant: NDArray[np.bool_]
+
+
+def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArray[np.bool_] | None = None) -> Graded:
+    """Apply the flavor's rules for unjudged and negative documents and its gain, and refuse what they refuse.
+
+    Raises
+    ------
+    ValueError
+        A label that is infinite, or NaN or negative where the flavor says "raise"; above ``max_grade``; or not a grade
+        of the gain table.
+    """
+    with np.errstate(invalid="ignore"):  # of a NaN that signals
+        flat = labels.reshape(-1).astype(np.float64, copy=False)
+    documents, judged, graded = _rules(flavor, flat, groups)
+    ranked = judged if flavor.unjudged == "condense" else documents
+    gains, exponent = _relative_gains(flavor, flat, graded)
+    if np.may_share_memory(gains, labels):  # what is kept must not change with the caller's array
+        gains = gains.copy()
+    relevant = gains > 0
+    if retrieved is not None:
+        ranked = ranked.keep(retrieved)
+        if flavor.ideal in ("recall", "local"):  # a gain that does not take part must not set the scale either
+            gains, exponent = _relative_gains(flavor, flat, graded.keep(retrieved))
+    return Graded(documents, judged, ranked, gains, exponent, relevant)
+
+
+def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, Groups, Groups]:
+    """The documents that were not dropped, those that have a label, and those whose gain follows from their label."""
+    judged = groups
+    lowest, highest = _range(labels, groups)
+    if np.isnan(lowest):
+        missing = np.isnan(labels)
+        if flavor.unjudged == "raise":
+            n = int(missing.sum() if groups.order is None else missing[groups.order].sum())
+            raise ValueError(
+                f"y_true must not hold NaN (an unjudged document) under unjudged='raise'; got {n} of "
+                f"{groups.sizes.sum()}. Remove them, or choose unjudged='zero' or 'condense'."
+            )
+        judged = groups.keep(~missing)
+        lowest, highest = _range(labels, judged)
+    if not (np.isfinite(lowest) and np.isfinite(highest)):
+        raise ValueError(f"y_true must be finite; got labels from {lowest} to {highest}.")
+    graded = judged
+    if lowest < 0 and flavor.negative != "allow":
+        negative = labels < 0
+        if flavor.negative == "raise":
+            n = int(negative.sum() if judged.order is None else negative[judged.order].sum())
+            raise ValueError(
+                f"y_true must be >= 0 under negative='raise'; got {n} negative labels, the lowest {lowest}. "
+                "Shift the grades, or choose negative='zero', 'drop' or 'allow'."
+            )
+        graded = judged.keep(~negative)
+        if flavor.negative == "drop":
+            same = judged is groups
+            judged = graded
+            groups = graded if same else groups.keep(~negative)
+    _check_grades(flavor, labels, graded)
+    return groups, judged, graded
+
+
+def _range(labels: FloatArray, groups: Groups) -> tuple[float, float]:
+    listed = labels if groups.order is None else labels[groups.order]
+    return (float(listed.min()), float(listed.max())) if listed.size else (0.0, 0.0)
+
+
+def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
+    top = flavor.top_label
+    if top is not None and graded.sizes.any() and (highest := _range(labels, graded)[1]) > top:
+        listed = labels if graded.order is None else labels[graded.order]
+        with np.errstate(over="ignore", under="ignore"):
+            in_float32 = float(np.float32(top))  # which may be a little above it: 0.8 is 0.80000001
+        if highest != in_float32 or ((listed > top) & (listed != in_float32)).any():
+            raise ValueError(
+                f"y_true must not exceed Flavor.max_grade={top}; got {highest}. "
+                "Raise max_grade to the top of the grade scale."
+            )
+    if isinstance(flavor.gain, tuple):
+        listed = labels if graded.order is None else labels[graded.order]
+        wrong = (listed != np.floor(listed)) | (listed < 0)
+        if flavor.off_table == "raise":
+            wrong |= listed >= len(flavor.gain)
+        if wrong.any():
+            grades = f"from 0 to {len(flavor.gain) - 1}" if flavor.off_table == "raise" else ">= 0"
+            raise ValueError(
+                f"y_true must hold integer grades {grades} for a gain table of {len(flavor.gain)} entries; got "
+                f"{listed[wrong][0]:g}. Extend the table, or use gain='linear' or 'exponential', which take any label."
+            )
+
+
+# -- gains that fit float64 -----------------------------------------------------------------------------------------
+
+
+def _relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[FloatArray, IntArray | None]:
+    """The gain of every row divided by 2^e, and the exponent e of each query; 0 for rows that no query lists.
+
+    NDCG is a ratio, so a common factor of a query's gains cancels; dividing by a power of two keeps an exponential
+    gain of grade 1000 (and a linear one of 1e308) finite without a rounding error. The exponents are None where
+    every gain is of ordinary size and nothing was divided. The labels of listed rows are finite.
+    """
+    if groups.order is None:
+        return _of_listed(flavor, labels, groups)
+    listed = labels[groups.order]
+    gains = np.zeros(labels.size)
+    gains[groups.order], exponent = _of_listed(flavor, listed, replace(groups, order=None, n_rows=listed.size))
+    return gains, exponent
+
+
+def _of_listed(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[FloatArray, IntArray | None]:
+    if flavor.ideal == "max" and flavor.top_label is not None:  # which in float32 may be a little above the top itself
+        labels = np.minimum(labels, np.float64(flavor.top_label))
+    if flavor.gain == "exponential":
+        ceiling = flavor.max_grade or 0.0 if flavor.ideal == "max" else 0.0
+        top = max(float(labels.max(initial=0.0)), ceiling)
+        if top < 500:
+            grades = labels.astype(np.uint16) if labels.min(initial=0.0) >= 0 else None
+            if grades is not None and (grades == labels).all():  # whole grades: look the few values up
+                return gain(flavor, np.arange(int(top) + 1.0)).take(grades), None
+            return gain(flavor, labels), None
+        whole = np.floor(np.maximum(groups.per_query(np.maximum, labels, 0.0), ceiling))
+        exponent = np.minimum(whole, 2.0**62).astype(np.int64) - _TOP  # of a grade that large any one is as good
+        small = labels < 500
+        gains = _shrunk(gain(flavor, np.where(small, labels, 0.0)), exponent[groups.codes()])
+        below = np.where(small, 0.0, labels - whole[groups.codes()])
+        steps = np.floor(below)
+        large = np.ldexp(np.exp2(below - steps), np.maximum(steps, -4000).astype(np.int64) + _TOP)
+        return np.where(small, gains, np.maximum(large, _TINIEST)), exponent
+    gains = gain(flavor, labels)
+    ceiling = float(abs(top_gain(flavor, None))) if flavor.ideal == "max" else 0.0
+    if max(-float(gains.min(initial=0.0)), float(gains.max(initial=0.0)), ceiling) < _LARGE and _none_tiny(gains):
+        return gains, None
+    largest = np.maximum(groups.per_query(np.maximum, np.abs(gains), 0.0), ceiling)
+    exponent = np.frexp(largest)[1].astype(np.int64) - _TOP
+    return _shrunk(gains, exponent[groups.codes()]), exponent
+
+
+def _none_tiny(gains: FloatArray) -> bool:
+    if all_whole(gains):
+        return True
+    size = np.abs(gains)
+    return bool(size.min(initial=1.0, where=size > 0) >= _SMALL)
+
+
+def all_whole(values: FloatArray) -> bool:
+    """Whether these are whole numbers. A part at a time, which stays in the processor's cache."""
+    parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
+    return all((part == np.rint(part)).all() for part in parts)
+
+
+def _shrunk(gains: FloatArray, exponent: IntArray) -> FloatArray:
+    """Gains over 2^e; one that is lost beside the largest of its query stays above (or below) 0 all the same."""
+    shrunk: FloatArray = np.ldexp(gains, -exponent)
+    return np.where((np.abs(shrunk) < _TINIEST) & (gains != 0), np.copysign(_TINIEST, gains), shrunk)
+
+
+def unscaled(values: FloatArray, exponent: IntArray | None) -> FloatArray:
+    """Per-query sums of gains, shape (n_queries, n_cutoffs), in units of gain; infinite where float64 has no room."""
+    if exponent is None:
+        return values.copy()  # some of them are kept elsewhere
+    with np.errstate(over="ignore"):
+        lost = np.abs(values) < _LOST  # beside the largest gain of the query
+        out: FloatArray = np.ldexp(np.where(lost, 0.0, values), exponent[:, None])
+    return out
+
+
+# -- the formulas ---------------------------------------------------------------------------------------------------
+
+
+def gain(flavor: Flavor, grades: FloatArray) -> FloatArray:
+    """The gain of each grade. A grade beyond the end of a gain table gains 0."""
+    if isinstance(flavor.gain, tuple):
+        table = np.append(flavor.gain, 0.0)
+        return table[np.minimum(grades, len(flavor.gain)).astype(np.intp)]
+    if callable(flavor.gain):
+        each, at = np.unique(grades, return_inverse=True)
+        return np.array([_number(flavor.gain, one, "gain") for one in each.tolist()])[at.reshape(-1)]
+    if flavor.gain == "exponential":
+        # exp2 is exact for integers; expm1 keeps the digits of a small fraction.
+        return np.where(np.abs(grades) < 1, np.expm1(grades * math.log(2)), np.exp2(grades) - 1)
+    if flavor.gain == "binary":
+        return (grades > 0).astype(np.float64)
+    if flavor.gain == "judged":
+        return np.ones(grades.shape)
+    return grades
+
+
+def top_gain(flavor: Flavor, exponent: IntArray | None) -> Any:
+    """The gain of ``max_grade`` over 2^e for each exponent e; as it is where there are none."""
+    grade = flavor.max_grade
+    assert grade is not None
+    if exponent is None:
+        return gain(flavor, np.array([grade]))[0]
+    if flavor.gain == "exponential":  # the largest of all, by which the exponents were chosen
+        return np.full(exponent.shape, np.ldexp(np.exp2(grade - math.floor(grade)), _TOP))
+    return np.ldexp(gain(flavor, np.array([grade]))[0], -exponent)
+
+
+def discounts(flavor: Flavor, depth: int) -> FloatArray:
+    """D(1), ..., D(depth), before any cut-off."""
+    ranks = np.arange(1, depth + 1, dtype=np.float64)
+    if callable(flavor.discount):
+        values = [_number(flavor.discount, rank, "discount") for rank in range(1, depth + 1)]
+        return np.array(values, dtype=np.float64)
+    if flavor.discount == "log2":
+        return 1.0 / np.log2(ranks + 1.0)
+    if flavor.discount == "ln":
+        return 1.0 / np.log(ranks + 1.0)
+    if flavor.discount == "reciprocal":
+        return 1.0 / ranks
+    if flavor.discount == "jarvelin":
+        base = flavor.discount_base
+        logs = np.log2(ranks) if base == 2.0 else np.log(ranks) / math.log(base)
+        return np.where(ranks < base, 1.0, 1.0 / np.maximum(logs, np.finfo(np.float64).tiny))
+    return np.ones(depth)
+
+
+def _number(function: Callable[[Any], Any], argument: Any, what: str) -> float:
+    try:
+        value = float(function(argument))
+    except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+        raise TypeError(
+            f"Flavor.{what} as a callable must take one number and return one number; "
+            f"{what}({argument!r}) failed: {type(error).__name__}: {error}"
+        ) from error
+    if not math.isfinite(value):
+        raise ValueError(f"Flavor.{what} as a callable must return a finite number; {what}({argument!r}) is {value}.")
+    return value

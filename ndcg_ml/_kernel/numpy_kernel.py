@@ -1,0 +1,486 @@
+"""The kernel: scores and gains -> order and ties -> the expected gain at each rank -> DCG; and the ideals.
+
+A document's expected discount is the mean of D over the ranks its tied run covers; summed over the documents of the
+run that is the run's mean gain at each of those ranks. The kernel works in this second form: one array of expected
+gains serves every cut-off, and the local ideal.
+
+All work is on padded blocks. Padded slots hold score -inf and gain 0; ``_room_for_padding`` makes sure that no
+document scores -inf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
+from ndcg_ml._data.groups import Block, Groups, IntArray
+from ndcg_ml._kernel.gains import Graded, all_whole, top_gain
+from ndcg_ml.flavor import Flavor
+
+__all__ = [
+    "Filled",
+    "Workspace",
+    "add_exactly",
+    "dcg",
+    "depth",
+    "expected_gains",
+    "fill",
+    "gathered",
+    "ideal",
+    "ideal_cutoffs",
+    "ideal_of_ranking",
+    "in_tie_order",
+    "tied_documents",
+]
+
+FloatArray = NDArray[np.float64]
+Scores = NDArray[np.floating[Any]]
+Cutoffs: TypeAlias = "Sequence[int | None]"
+Filled: TypeAlias = "tuple[Block, FloatArray]"
+"""A block with the gains in its slots."""
+
+# Selecting the best slots is faster than sorting when at most one slot in this many is needed.
+_SELECT_BELOW = 3
+
+# Fewer rows are added up one by one: of very few, NumPy may add the terms in another order.
+_FEW = 32
+
+
+class Workspace:
+    """What the blocks of one call share: arrays, because fresh memory would cost more than the arithmetic on it.
+
+    Parameters
+    ----------
+    whole : bool, default False
+        Whether all gains are whole numbers whose sums no float64 rounds, so that they may be added in any order.
+    """
+
+    def __init__(self, whole: bool = False) -> None:
+        self.whole = whole
+        self._arrays: dict[str, NDArray[Any]] = {}
+
+    def array(self, name: str, shape: tuple[int, int], dtype: Any) -> NDArray[Any]:
+        """An array of this shape, overwriting the last one of this name; its contents are arbitrary."""
+        size = shape[0] * shape[1]
+        held = self._arrays.get(name)
+        if held is None or held.size < size or held.dtype != dtype:
+            held = self._arrays[name] = np.empty(size, dtype=dtype)
+        return held[:size].reshape(shape)
+
+    def scores(self, shape: tuple[int, int], dtype: Any) -> NDArray[Any]:
+        """Where the scores of a block are gathered."""
+        return self.array("scores", shape, dtype)
+
+
+# -- from blocks to DCG ------------------------------------------------------------------------------------------------
+
+
+def fill(groups: Groups, gains: FloatArray) -> list[Filled]:
+    """The blocks of a layout with the gains in their slots; padding gains 0."""
+    return [(block, block.gather(gains, 0.0, np.empty)) for block in groups.blocks()]
+
+
+def gathered(blocks: Sequence[Filled], scores: Scores, space: Workspace) -> Iterator[tuple[Block, FloatArray, Scores]]:
+    """Each block with its gains and its scores, padded slots below every document."""
+    bottom = scores.size > 0 and np.fmin.reduce(scores) == -np.inf  # rows that take no part may be NaN
+    for block, gains in blocks:
+        ranked = block.gather(scores, -np.inf, space.scores)
+        yield block, gains, _room_for_padding(ranked, block.padding) if bottom else ranked
+
+
+def depth(ks: Cutoffs, width: int) -> int:
+    """How many ranks of a list of this width the cut-offs reach."""
+    return max(width if k is None else min(k, width) for k in ks)
+
+
+def _room_for_padding(scores: Scores, padding: NDArray[np.int64] | None) -> Scores:
+    """Scores of the same order in which no document scores -inf; padded slots, and only those, do."""
+    ranks = np.unique(scores, return_inverse=True)[1].reshape(scores.shape).astype(np.float64)
+    if padding is not None:
+        ranks.reshape(-1)[padding] = -np.inf
+    return ranks
+
+
+def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) -> FloatArray:
+    """DCG at each cut-off, shape (n_rows, n_cutoffs), from the gains at ranks 1, 2, ...
+
+    Of several tables of discounts, shape (n_tables, n_ranks), it is that of each: (n_rows, n_tables, n_cutoffs). The
+    terms are added from the first rank on, as in the compiled kernel, so that the two give the same bits.
+    """
+    width = at_rank.shape[1]
+    depths = [width if k is None else min(k, width) for k in ks]
+    if discounts.ndim > 1 or len(at_rank) < _FEW:
+        gains = at_rank if discounts.ndim == 1 else at_rank[:, None]
+        sums: FloatArray = np.cumsum(gains * discounts[..., :width], axis=-1)
+        return sums[..., [cut - 1 for cut in depths]]
+    # Rank by rank for all queries at once: the same additions, several times as fast.
+    deepest = max(depths)
+    terms = np.multiply(at_rank.T[:deepest], discounts[:deepest, None], order="C")
+    out = np.empty((len(at_rank), len(ks)))
+    total, done = np.zeros(len(at_rank)), 0
+    for cut in sorted(set(depths)):
+        terms[done] += total
+        total, done = np.add.reduce(terms[done:cut], axis=0), cut
+        out[:, [column for column, own in enumerate(depths) if own == cut]] = total[:, None]
+    return out
+
+
+# -- order and ties ----------------------------------------------------------------------------------------------------
+
+
+def in_tie_order(groups: Groups, flavor: Flavor, gains: FloatArray, doc_id: IntArray | None) -> Groups:
+    """The layout with rows arranged so that, where ties are not averaged, tied rows rank in the order they stand."""
+    if flavor.ties == "last":
+        return groups.reversed()
+    if flavor.ties == "best":
+        return groups.arranged(-gains)
+    if flavor.ties == "worst":
+        return groups.arranged(gains)
+    if flavor.ties in TIES_BY_ID:
+        if doc_id is None:
+            raise ValueError(without_doc_ids(flavor))
+        return groups.arranged(-doc_id if flavor.ties == "docid" else doc_id)
+    return groups
+
+
+def expected_gains(scores: Scores, gains: FloatArray, depth: int, average: bool, space: Workspace) -> FloatArray:
+    """The expected gain at ranks 1..depth of each row.
+
+    Parameters
+    ----------
+    scores, gains : ndarray, shape (n_rows, width)
+        Padded slots score -inf.
+    depth : int
+        At most the width.
+    average : bool
+        Whether tied slots share their mean gain; otherwise they keep their order.
+    space : Workspace
+
+    Returns
+    -------
+    ndarray of float64, shape (n_rows, depth)
+    """
+    if depth * _SELECT_BELOW < scores.shape[1]:
+        scores, gains = _select(scores, gains, depth, average, space)
+    return _sort(scores, gains, average, space.whole)[:, :depth]
+
+
+def _sort(scores: Scores, gains: FloatArray, average: bool, whole: bool) -> FloatArray:
+    keys = -scores
+    order, ordered = _stable_order(keys)
+    at_rank = gains.reshape(-1).take(order)
+    if average:
+        tied = _tied(ordered)
+        if tied.any():
+            rows = np.flatnonzero(tied.any(axis=1))
+            at_rank[rows] = _run_means(ordered[rows], at_rank[rows], whole)
+    return at_rank
+
+
+def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
+    """Flat slots in ascending order of the keys, equal keys in the order of the slots; and the keys in that order.
+
+    Sorting one integer, the bits of the key in float32 above the number of the slot, takes half the time of argsort
+    and is stable. Keys that float32 alone makes equal may come out in the wrong order, which shows: such rows are
+    sorted again as they are.
+    """
+    width = keys.shape[1]
+    with np.errstate(over="ignore"):
+        bits = (keys.astype(np.float32) + np.float32(0)).view(np.int32)  # adding 0 makes -0.0 and 0.0 the same bits
+    bits ^= (bits >> 31) & 0x7FFFFFFF  # now the order of the integers is that of the floats
+    packed = bits.astype(np.int64)
+    packed <<= 32
+    packed |= np.arange(width)
+    packed.sort(axis=1)
+    packed &= 0xFFFFFFFF
+    first = np.arange(0, keys.size, width)[:, None]
+    packed += first
+    order = packed.astype(np.intp, copy=False)  # an index has 32 bits in WebAssembly
+    ordered = keys.reshape(-1).take(order)
+    wrong = ordered[:, 1:] < ordered[:, :-1]
+    if wrong.any():
+        rows = np.flatnonzero(wrong.any(axis=1))
+        order[rows] = np.argsort(keys[rows], axis=1, kind="stable") + first[rows]
+        ordered[rows] = keys.reshape(-1).take(order[rows])
+    return order, ordered
+
+
+def _select(
+    scores: Scores, gains: FloatArray, depth: int, average: bool, space: Workspace
+) -> tuple[Scores, FloatArray]:
+    """The `depth` best slots of each row, in the order of the slots.
+
+    Where a tied run crosses the cut, its places are taken by its first slots; if ties are averaged they hold the
+    mean gain of the whole run.
+
+    Rounding to float32 keeps the order of any two scores that it does not make equal, and float32 is selected in half
+    the time: rows in which float32 leaves exactly `depth` slots at or above the cut are done, the others (tied at the
+    cut, or nearly) are selected again as they are.
+    """
+    shape = scores.shape
+    coarse = scores
+    if scores.dtype != np.float32:
+        coarse = space.array("coarse", shape, np.float32)
+        with np.errstate(over="ignore"):
+            np.copyto(coarse, scores, casting="same_kind")
+    parted = space.array("parted", shape, np.float32)
+    np.copyto(parted, coarse)
+    parted.partition(shape[1] - depth, axis=1)
+    cut = parted[:, shape[1] - depth, None]
+    taken = np.greater_equal(coarse, cut, out=space.array("taken", shape, np.bool_))
+    slots = np.flatnonzero(taken)
+    if slots.size == shape[0] * depth:
+        return _at(slots, scores, depth), _at(slots, gains, depth)
+    excess = np.count_nonzero(taken, axis=1) - depth
+    unclear = np.flatnonzero(excess)
+    cut, means = _settle(unclear, excess[unclear], coarse, cut, scores, gains, taken, depth, space.whole)
+    slots = np.flatnonzero(taken)
+    top, top_gains = _at(slots, scores, depth), _at(slots, gains, depth)
+    if average:
+        top_gains[unclear] = np.where(top[unclear] == cut[:, None], means[:, None], top_gains[unclear])
+    return top, top_gains
+
+
+def _at(slots: NDArray[np.int64], values: NDArray[Any], depth: int) -> NDArray[Any]:
+    return values.reshape(-1).take(slots).reshape(-1, depth)
+
+
+def _settle(
+    rows: NDArray[np.int64],
+    excess: NDArray[np.int64],
+    coarse: Scores,
+    cut: Scores,
+    scores: Scores,
+    gains: FloatArray,
+    taken: NDArray[np.bool_],
+    depth: int,
+    whole: bool,
+) -> tuple[Scores, FloatArray]:
+    """Leave `depth` slots taken in rows that have an excess of them.
+
+    Returns the score at the cut, and the mean gain of the run there, of each row.
+    """
+    width = scores.shape[1]
+    run = coarse[rows] == cut[rows]
+    lengths = np.count_nonzero(run, axis=1)
+    starts = np.cumsum(lengths) - lengths
+    row = np.repeat(np.arange(rows.size), lengths)
+    slots = np.flatnonzero(run) + (rows[row] - row) * width
+    values = scores.reshape(-1).take(slots)
+    at_cut = np.maximum.reduceat(values, starts)
+    beyond = np.arange(slots.size) >= (starts + lengths - excess)[row]
+    taken.reshape(-1)[slots[beyond]] = False
+    means = _means(gains.reshape(-1).take(slots), starts, lengths, whole)
+    close = np.flatnonzero(np.minimum.reduceat(values, starts) != at_cut)  # equal in float32 alone
+    if close.size:
+        taken[rows[close]], at_cut[close], means[close] = _select_exactly(
+            scores[rows[close]], gains[rows[close]], depth, whole
+        )
+    return at_cut, means
+
+
+def _select_exactly(
+    scores: Scores, gains: FloatArray, depth: int, whole: bool
+) -> tuple[NDArray[np.bool_], Scores, FloatArray]:
+    """Which slots are taken, the score at the cut, and the mean gain of the run at the cut, of each row."""
+    cut = np.partition(scores, scores.shape[1] - depth, axis=1)[:, scores.shape[1] - depth, None]
+    run = scores == cut
+    better = scores > cut
+    room = depth - np.count_nonzero(better, axis=1)
+    lengths = np.count_nonzero(run, axis=1)
+    means = _means(gains[run], np.cumsum(lengths) - lengths, lengths, whole)
+    return better | (run & (np.cumsum(run, axis=1) <= room[:, None])), cut[:, 0], means
+
+
+def _tied(ordered: Scores) -> NDArray[np.bool_]:
+    """Whether each rank's slot is tied with the next one, in ascending keys; padded slots (+inf) are not."""
+    tied: NDArray[np.bool_] = ordered[:, 1:] == ordered[:, :-1]
+    tied &= ordered[:, 1:] < np.inf
+    return tied
+
+
+def _runs(ordered: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Start and length of each tied run, as flat positions over all rows."""
+    new = np.ones(ordered.shape, dtype=bool)
+    np.not_equal(ordered[:, 1:], ordered[:, :-1], out=new[:, 1:])
+    starts = np.flatnonzero(new)
+    return starts, np.diff(np.append(starts, ordered.size))
+
+
+def _run_means(ordered: Scores, at_rank: FloatArray, whole: bool) -> FloatArray:
+    starts, lengths = _runs(ordered)
+    return np.repeat(_means(at_rank.reshape(-1), starts, lengths, whole), lengths).reshape(ordered.shape)
+
+
+def _means(values: FloatArray, starts: NDArray[np.int64], lengths: NDArray[np.int64], whole: bool) -> FloatArray:
+    """The mean of each run of values, added in their order; of equal values it is that value, without rounding.
+
+    If the gains are whole numbers, a run holds such, which may be added in any order, or a mean of them throughout.
+    """
+    means: FloatArray
+    if whole:
+        means = np.add.reduceat(values, starts) / lengths
+        first = values[starts]
+        throughout = np.flatnonzero(first != np.rint(first))
+        means[throughout] = first[throughout]
+        return means
+    sums = np.bincount(np.repeat(np.arange(starts.size), lengths), weights=values)
+    means = np.maximum(sums / lengths, np.minimum.reduceat(values, starts))
+    return np.minimum(means, np.maximum.reduceat(values, starts))
+
+
+def add_exactly(gains: FloatArray) -> bool:
+    """Whether these are whole numbers whose sum no float64 rounds."""
+    largest = max(-gains.min(initial=0.0), gains.max(initial=0.0))
+    return bool(largest * gains.size < 2.0**53 and all_whole(gains))
+
+
+def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> IntArray:
+    """How many documents of each query share their score with another document of the query."""
+    counts = np.zeros(n_queries, dtype=np.int64)
+    for block, _, ranked in gathered(blocks, scores, Workspace()):
+        tied = _tied(np.sort(-ranked, axis=1))
+        shares = np.zeros(ranked.shape, dtype=bool)
+        shares[:, 1:] = tied
+        shares[:, :-1] |= tied
+        counts[block.queries] = np.count_nonzero(shares, axis=1)
+    return counts
+
+
+# -- the five ideals ---------------------------------------------------------------------------------------------------
+
+
+def ideal(
+    flavor: Flavor,
+    ks: Cutoffs,
+    graded: Graded,
+    table: FloatArray,
+    blocks: Callable[[], Sequence[Filled]] | None = None,
+) -> FloatArray | None:
+    """Ideal DCG of each query at each cut-off, over the query's power of two; None where it depends on the ranking.
+
+    ``local`` does, and ``recall`` with a depth: see ``ideal_of_ranking``.
+
+    Parameters
+    ----------
+    flavor : Flavor
+    ks : sequence of int or None, length n_cutoffs
+    graded : Graded
+    table : ndarray of float
+        The discounts, as many as the longest query and (for ``max``) the largest cut-off have ranks; or several tables
+        of them, one per row, and the result has an axis for them before that of the cut-offs, as that of ``dcg``.
+    blocks : callable, optional
+        Returns blocks of the documents that are ranked, which serve the ideal too where it is made of them and no
+        gain is negative: padding with gain 0 is as good as absent then.
+
+    Returns
+    -------
+    ndarray of float, shape (n_queries, n_cutoffs), or None
+    """
+    depths = ideal_cutoffs(flavor, ks)
+    if flavor.ideal == "max":
+        return _max_ideal(flavor, depths, graded, table)
+    if flavor.ideal == "local" or flavor.recall_depth is not None:
+        return None
+    source = graded.ranked if flavor.ideal == "recall" else graded.judged
+    shared = flavor.ideal != "given" and source is graded.ranked and graded.gains.min(initial=0.0) >= 0
+    pool: Iterable[Filled | Block] = blocks() if shared and blocks is not None else source.blocks()
+    n_ranked = graded.ranked.sizes
+    out = np.zeros((source.n_queries, *table.shape[:-1], len(ks)))
+
+    for each in pool:
+        block, gains = (each, each.gather(graded.gains, -np.inf, np.empty)) if isinstance(each, Block) else each
+        deepest = depth(depths, block.shape[1])
+        if flavor.ideal == "given":
+            best = np.where(gains == -np.inf, 0.0, gains)[:, :deepest]
+        else:
+            best = _best_first(gains, deepest)
+        if flavor.ideal_depth == "retrieved":
+            best[np.arange(deepest) >= n_ranked[block.queries, None]] = 0.0
+        out[block.queries] = dcg(best, table, depths)
+    return out
+
+
+def ideal_cutoffs(flavor: Flavor, ks: Cutoffs) -> Cutoffs:
+    """Where the ideal is cut: one that is not cut is one number per query, whatever the cut-offs of the ranking."""
+    return (None,) * len(ks) if flavor.ideal_depth == "all" else ks
+
+
+def _max_ideal(flavor: Flavor, depths: Cutoffs, graded: Graded, table: FloatArray) -> FloatArray:
+    """The top grade at every rank; a query without any document has no ideal."""
+    to_rank = np.zeros((*table.shape[:-1], table.shape[-1] + 1))
+    np.cumsum(table, axis=-1, out=to_rank[..., 1:])
+    n_ranked = graded.ranked.sizes
+    ranks = [n_ranked if k is None else np.full(n_ranked.size, k) for k in depths]
+    if flavor.ideal_depth == "retrieved":
+        ranks = [np.minimum(depth, n_ranked) for depth in ranks]
+    sums = np.moveaxis(to_rank[..., np.stack(ranks, axis=1)], -2, 0)
+    out: FloatArray = sums * np.reshape(top_gain(flavor, graded.exponent), (-1, *[1] * table.ndim))
+    out[graded.documents.sizes == 0] = 0.0
+    return out
+
+
+def ideal_of_ranking(
+    flavor: Flavor,
+    ks: Cutoffs,
+    table: FloatArray,
+    scores: Scores,
+    gains: FloatArray,
+    at_rank: FloatArray,
+    lengths: IntArray,
+    space: Workspace,
+) -> FloatArray:
+    """``local`` and ``recall`` to a depth: what was ranked first, re-sorted."""
+    width = scores.shape[1]
+    average = flavor.ties == "average"
+    depths = ideal_cutoffs(flavor, ks)
+    if flavor.ideal == "local":
+        out = np.empty((lengths.size, *table.shape[:-1], len(ks)))
+        deepest = depth(depths, width)
+        if deepest > at_rank.shape[1]:
+            at_rank = expected_gains(scores, gains, deepest, average, space)
+        for column, k in enumerate(depths):
+            cut = _absent_beyond(at_rank[:, : depth((k,), width)], lengths)
+            out[..., column] = dcg(_best_first(cut, cut.shape[1]), table, (None,))[..., 0]
+        return out
+    first = _whole_runs(scores, gains, min(flavor.recall_depth or width, width), average, space)
+    best = _best_first(_absent_beyond(first, lengths), first.shape[1])
+    return dcg(best, table, depths)
+
+
+def _absent_beyond(at_rank: FloatArray, lengths: IntArray) -> FloatArray:
+    """The gains with the places beyond a query's last document marked as absent."""
+    return np.where(np.arange(at_rank.shape[1]) < lengths[:, None], at_rank, -np.inf)
+
+
+def _best_first(gains: FloatArray, depth: int) -> FloatArray:
+    """The `depth` largest gains of each row, largest first; slots at -inf count as absent and become 0."""
+    top: Scores = gains
+    with np.errstate(over="ignore"):
+        coarse = gains.astype(np.float32)
+    if (coarse == gains).all():  # as of graded labels: float32 is sorted in half the time, and loses nothing
+        top = coarse
+    if depth < top.shape[1]:
+        top = np.partition(top, top.shape[1] - depth, axis=1)[:, top.shape[1] - depth :]
+    top = np.sort(top, axis=1)[:, ::-1]
+    return np.where(top == -np.inf, 0.0, top).astype(np.float64)
+
+
+def _whole_runs(scores: Scores, gains: FloatArray, depth: int, average: bool, space: Workspace) -> FloatArray:
+    """The gains of the documents in the first `depth` ranks, in no particular order.
+
+    As ``expected_gains``, but a tied run that lies wholly within the depth keeps its documents' own gains: which
+    documents are in is certain there, only their order is not.
+    """
+    expected = expected_gains(scores, gains, depth, average, space)
+    if not average:
+        return expected
+    order, ordered = _stable_order(-scores)
+    starts, lengths = _runs(ordered)
+    stops = np.repeat(starts % scores.shape[1] + lengths, lengths).reshape(scores.shape)[:, :depth]
+    own = gains.reshape(-1).take(order[:, :depth])
+    return np.where(stops <= depth, own, expected)

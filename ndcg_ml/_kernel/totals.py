@@ -1,0 +1,332 @@
+"""From per-query DCG and ideal DCG to one number: empty queries, weights, means."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.groups import IntArray
+from ndcg_ml._data.underflow import underflow_is_zero
+from ndcg_ml._kernel.gains import unscaled
+from ndcg_ml._shown import shown
+from ndcg_ml.flavor import Flavor
+
+__all__ = ["Addends", "EmptyQueryError", "Sums", "Totals", "empty_queries"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+# A perfect ranking may come out as 1 + a few rounding errors; that is 1.
+_ROUNDING = 1e-12
+
+
+class EmptyQueryError(ValueError):
+    """Queries without a relevant document leave nothing to report, or are refused by the flavor."""
+
+
+def empty_queries(ideal: FloatArray, flavor: Flavor, ids: NDArray[Any]) -> BoolArray:
+    """Which queries are empty, from their ideal DCG at each cut-off; refused under ``empty="raise"``."""
+    empty = ~(ideal > 0)
+    if flavor.empty == "raise" and empty.any():
+        which = ids[empty.any(axis=1)]
+        raise EmptyQueryError(
+            f"every query must have a relevant document under empty='raise'; {which.size} of {len(ideal)} have an "
+            f"ideal DCG of 0, the first is query {shown(which[:1].tolist()[0])}. "
+            "Remove them, or choose empty=0, 1, nan or 'skip'."
+        )
+    return empty
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Totals:
+    """What ranking found, for every query at every cut-off: averaged under any rule for empty queries and means.
+
+    Attributes
+    ----------
+    ks : tuple of int or None, length n_cutoffs
+    ids : ndarray, shape (n_queries,)
+        The query's id; its position, where the caller gave no ids.
+    dcg, ideal : ndarray of float, shape (n_queries, n_cutoffs)
+        DCG and ideal DCG, both over 2^e.
+    exponent : ndarray of int, shape (n_queries,), or None
+        The e of each query; None where nothing was divided.
+    weight : ndarray of float, shape (n_queries,), or None
+    """
+
+    ks: tuple[int | None, ...]
+    ids: NDArray[Any]
+    dcg: FloatArray
+    ideal: FloatArray
+    exponent: IntArray | None
+    weight: FloatArray | None
+
+    def ndcg(self, flavor: Flavor) -> tuple[FloatArray, BoolArray]:
+        """NDCG of each query, and which queries are empty; an empty query that the mean will skip is nan."""
+        empty = empty_queries(self.ideal, flavor, self.ids)
+        with np.errstate(over="ignore"):  # an ideal that leaves relevant documents out may be as small as it likes
+            ndcg = np.divide(self.dcg, self.ideal, out=np.empty_like(self.dcg), where=~empty)
+        if empty.any():
+            ndcg[empty] = math.nan if isinstance(flavor.empty, str) else flavor.empty
+        above = ndcg > 1
+        if above.any():
+            ndcg[above & (ndcg < 1 + _ROUNDING)] = 1.0
+        return ndcg, empty
+
+    @underflow_is_zero
+    def in_units_of_gain(self) -> tuple[FloatArray, FloatArray]:
+        """DCG and ideal DCG, no longer divided."""
+        return unscaled(self.dcg, self.exponent), unscaled(self.ideal, self.exponent)
+
+    @underflow_is_zero
+    def addends(self, flavor: Flavor) -> Addends:
+        """What each query adds to the sums whose ratio is the value."""
+        parts, n_empty = self._parts(flavor)
+        scale = _common_scale(parts)
+        parts = [part.over(scale) for part in parts]
+        of = {column: (part, at) for part in parts for at, column in enumerate(part.columns)}
+        ordered = [of[column] for column in range(n_empty.size)]
+        numerator, denominator = [part.upper[at] for part, at in ordered], [part.lower[at] for part, at in ordered]
+        return Addends(numerator, denominator, scale, len(self.dcg), n_empty)
+
+    @underflow_is_zero
+    def sums(self, flavor: Flavor) -> Sums:
+        """What these queries add to a mean over more of them."""
+        parts, n_empty = self._parts(flavor)
+        scale = _common_scale(parts)
+        numerator, denominator = np.empty(n_empty.size), np.empty(n_empty.size)
+        for part in parts:
+            numerator[part.columns], denominator[part.columns] = part.over(scale).sums()
+        return Sums(numerator, denominator, scale, len(self.dcg), n_empty)
+
+    @underflow_is_zero
+    def ratios(self, flavor: Flavor) -> FloatArray:
+        """The value at each cut-off; nan under ``empty="skip"`` where there is nothing to average.
+
+        A cut-off does not set the scale of another one.
+        """
+        parts, n_empty = self._parts(flavor)
+        out = np.empty(n_empty.size)
+        for part in parts:
+            out[part.columns] = Sums(*part.sums(), 0, len(self.dcg), n_empty[part.columns]).ratios(flavor)
+        return out
+
+    def _parts(self, flavor: Flavor) -> tuple[list[_Part], NDArray[np.int64]]:
+        """The columns, those in which the same queries count together; and how many queries of each are empty."""
+        ndcg, empty = self.ndcg(flavor)
+        weight = np.ones(len(ndcg)) if self.weight is None else self.weight
+        weighted = weight > 0
+        parts = []
+        for columns in _alike(empty):
+            counted, scale = ~empty[:, columns[0]], None
+            if flavor.aggregate == "micro":
+                counted &= weighted  # a weight of 0 must not meet an infinite gain
+                dcg, ideal = self.dcg[counted][:, columns].T, self.ideal[counted][:, columns].T
+                if self.exponent is not None and counted.any():
+                    exponent = self.exponent[counted]
+                    scale = int(exponent.max())
+                    dcg, ideal = np.ldexp(dcg, exponent - scale), np.ldexp(ideal, exponent - scale)
+                upper, lower = weight[counted] * dcg, weight[counted] * ideal
+            else:
+                averaged = counted if flavor.empty == "skip" else slice(None)
+                each = ndcg[averaged][:, columns].T
+                if self.weight is not None:  # as above; an ideal that leaves out all but a tiny gain makes it infinite
+                    each = np.where(weighted[averaged] | np.isnan(each), each, 0.0)
+                upper = weight[averaged] * each
+                lower = np.broadcast_to(weight[averaged], upper.shape)
+            # Only if it is contiguous, a row is summed as if it were alone, to the last bit.
+            parts.append(_Part(columns, np.ascontiguousarray(upper), np.ascontiguousarray(lower), scale))
+        return parts, empty.sum(axis=0)
+
+    def values(self, flavor: Flavor) -> list[float]:
+        """The value at each cut-off; raises ``EmptyQueryError`` where there is nothing to average."""
+        return self.sums(flavor).values(flavor)
+
+    @underflow_is_zero
+    def finite_values(self, flavor: Flavor) -> list[float | None]:
+        """The value at each cut-off, or None where the flavor's rules leave it undefined.
+
+        ``empty="raise"`` or nan meets an empty query; or ``empty="skip"`` meets nothing else.
+        """
+        try:
+            return [value if math.isfinite(value) else None for value in self.values(flavor)]
+        except EmptyQueryError:  # at one of the cut-offs; the others may be defined
+            if len(self.ks) == 1:
+                return [None]
+            return [value for k in self.ks for value in self._at(k).finite_values(flavor)]
+
+    def _at(self, k: int | None) -> Totals:
+        column = [self.ks.index(k)]
+        return replace(self, ks=(k,), dcg=self.dcg[:, column], ideal=self.ideal[:, column])
+
+    @underflow_is_zero
+    def shares(self, flavor: Flavor, k: int | None) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """NDCG of each query, the share of each in the mean at this cut-off, and which are empty.
+
+        Shares sum to 1, and the value is the sum of share times NDCG: for macro a share is a weight, for micro a
+        weight times an ideal DCG.
+        """
+        one = self._at(k)
+        table, empties = one.ndcg(flavor)
+        ndcg, empty = table[:, 0], empties[:, 0]
+        share = np.ones(len(ndcg)) if self.weight is None else self.weight.copy()
+        counted = ~empty & (share > 0)
+        if flavor.aggregate == "micro" and counted.any():
+            size = np.where(counted, one.ideal[:, 0], 0.0)
+            if self.exponent is not None:
+                size = np.ldexp(size, self.exponent - int(self.exponent[counted].max()))
+            share *= size
+        elif flavor.empty == "skip":
+            share[empty] = 0.0
+        return ndcg, share / share.sum(), empty
+
+    @underflow_is_zero
+    def mean_dcg(self) -> list[float]:
+        """Weighted mean of the queries' DCG at each cut-off. No ideal, so no query is empty."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            means = np.average(unscaled(self.dcg, self.exponent), axis=0, weights=self.weight)
+        if not np.isfinite(means).all():
+            raise ValueError(
+                "a DCG is too large for float64, or their sum, because the gains of its grades are; NDCG, a ratio, has "
+                "no such limit. Use ndcg_score, or a smaller grade scale."
+            )
+        return [float(value) for value in means]
+
+
+class _Part(NamedTuple):
+    """Columns in which the same queries count, and what these add to each of them.
+
+    Attributes
+    ----------
+    columns : list of int
+    upper, lower : ndarray of float, shape (n_columns, n_counted)
+        Of numerator and denominator.
+    scale : int or None
+        Both are divided by two to this power; None where there is nothing to divide.
+    """
+
+    columns: list[int]
+    upper: FloatArray
+    lower: FloatArray
+    scale: int | None
+
+    def over(self, scale: int) -> _Part:
+        """The same, divided by two to another power, not smaller than its own."""
+        if self.scale is None or self.scale == scale:
+            return self
+        shift = self.scale - scale
+        return self._replace(upper=np.ldexp(self.upper, shift), lower=np.ldexp(self.lower, shift), scale=scale)
+
+    def sums(self) -> tuple[FloatArray, FloatArray]:
+        """Numerator and denominator of each column."""
+        return self.upper.sum(axis=1), self.lower.sum(axis=1)
+
+
+def _common_scale(parts: list[_Part]) -> int:
+    return max((part.scale for part in parts if part.scale is not None), default=0)
+
+
+def _alike(empty: BoolArray) -> list[list[int]]:
+    """The columns, those with the same empty queries together."""
+    columns = list(range(empty.shape[1]))
+    if not columns or (empty == empty[:, :1]).all():
+        return [columns]
+    together: dict[bytes, list[int]] = {}
+    for column in columns:
+        together.setdefault(empty[:, column].tobytes(), []).append(column)
+    return list(together.values())
+
+
+class Addends(NamedTuple):
+    """What each query adds to the sums whose ratio is the value.
+
+    Attributes
+    ----------
+    numerator, denominator : list of ndarray of float
+        For each cut-off, one entry per query that counts: weighted NDCG and weight (macro), or weighted DCG and
+        weighted IDCG (micro).
+    exponent : int
+        All of them are divided by two to this power (micro alone; gains may be beyond float64).
+    n_queries : int
+    n_empty : ndarray of int, shape (n_cutoffs,)
+    """
+
+    numerator: list[FloatArray]
+    denominator: list[FloatArray]
+    exponent: int
+    n_queries: int
+    n_empty: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """What a set of queries adds to the mean: sums of disjoint sets of queries add up to those of all.
+
+    Attributes
+    ----------
+    numerator, denominator : ndarray of float, shape (n_cutoffs,)
+        Their ratio is the value: weighted NDCG over weight (macro), weighted DCG over weighted IDCG (micro).
+    exponent : int
+        Both are divided by two to this power (micro alone; gains may be beyond float64).
+    n_queries : int
+    n_empty : ndarray of int, shape (n_cutoffs,)
+    """
+
+    numerator: FloatArray
+    denominator: FloatArray
+    exponent: int
+    n_queries: int
+    n_empty: NDArray[np.int64]
+
+    @underflow_is_zero
+    def rescaled(self, exponent: int) -> Sums:
+        """The same sums, divided by two to another power, not smaller than theirs."""
+        shift = self.exponent - exponent
+        return replace(
+            self,
+            numerator=np.ldexp(self.numerator, shift),
+            denominator=np.ldexp(self.denominator, shift),
+            exponent=exponent,
+        )
+
+    def __add__(self, other: Sums) -> Sums:
+        exponent = max(self.exponent, other.exponent)
+        mine, theirs = self.rescaled(exponent), other.rescaled(exponent)
+        return Sums(
+            mine.numerator + theirs.numerator,
+            mine.denominator + theirs.denominator,
+            exponent,
+            self.n_queries + other.n_queries,
+            self.n_empty + other.n_empty,
+        )
+
+    @underflow_is_zero
+    def values(self, flavor: Flavor) -> list[float]:
+        """The value at each cut-off.
+
+        Raises
+        ------
+        EmptyQueryError
+            There is nothing to average.
+        """
+        if flavor.empty == "skip" and not (self.denominator > 0).all():
+            raise EmptyQueryError(
+                "every query is empty (ideal DCG 0) or has weight 0, and empty='skip' leaves nothing to average. "
+                "Check the labels, or choose empty=0, 1 or nan."
+            )
+        ratios: list[float] = self.ratios(flavor).tolist()
+        return ratios
+
+    @underflow_is_zero
+    def ratios(self, flavor: Flavor) -> FloatArray:
+        """The value at each cut-off; nan under ``empty="skip"`` where there is nothing to average."""
+        nothing = math.nan if isinstance(flavor.empty, str) else flavor.empty
+        ratio = np.full(len(self.numerator), nothing)
+        with np.errstate(over="ignore"):
+            np.divide(self.numerator, self.denominator, out=ratio, where=self.denominator > 0)
+        if flavor.aggregate == "micro":
+            ratio[(ratio > 1) & (ratio < 1 + _ROUNDING)] = 1.0
+        return ratio

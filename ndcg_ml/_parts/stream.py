@@ -1,0 +1,78 @@
+"""A stream of rows that may be cut anywhere, as batches that end where a query ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.queries import by_ids, ids_as_array, plain_array, real_array
+from ndcg_ml._parts.ids import digests, joined_ids, typed_ids, which_are
+
+__all__ = ["whole_queries"]
+
+
+def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """The rows of the stream in batches that end where a query ends."""
+    held: list[tuple[NDArray[Any], ...]] = []  # rows of one query
+    for number, batch in enumerate(batches):
+        rows = _columns(batch, number)
+        ids = rows[2]
+        if not ids.size:
+            continue
+        before, first = (digests(of[:1]) for of in (held[0][2] if held else ids, ids))
+        if before[0] != first[0]:  # which the merge refuses: joined, numbers would turn into strings unseen
+            yield _joined(held)
+            held = []
+        last = which_are(ids, ids[-1])
+        if held and bool(last.all()) and before[1] == first[1]:
+            held.append(rows)
+            continue
+        whole = [*held, tuple(column[~last] for column in rows)]
+        held = [tuple(column[last] for column in rows)]
+        joined = _joined([piece for piece in whole if piece[2].size])
+        if joined:
+            yield joined
+    if held:
+        yield _joined(held)
+
+
+def _joined(pieces: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
+    """Pieces of rows as one; an empty tuple of none."""
+    if not pieces:
+        return ()
+    labels, scores, ids = zip(*pieces, strict=True)
+    kinds = {piece.dtype.kind for piece in scores}
+    if len(kinds) > 1 and any(map(_beyond_float64, scores)):  # NumPy joins them in float64
+        raise TypeError(
+            "y_score must have one dtype in all batches of a query, where it holds integers beyond 2^53, which "
+            f"float64 cannot tell apart; got {' and '.join(sorted({piece.dtype.name for piece in scores}))}."
+        )
+    return np.concatenate(labels), np.concatenate(scores), joined_ids(ids)
+
+
+def _beyond_float64(scores: NDArray[Any]) -> bool:
+    return scores.dtype.kind in "iu" and bool((np.abs(scores.astype(np.float64)) >= 2**53).any())
+
+
+def _columns(batch: Sequence[Any], number: int) -> tuple[NDArray[Any], ...]:
+    if not isinstance(batch, (tuple, list)) or len(batch) != 3:
+        raise TypeError(
+            f"batches must hold tuples (y_true, y_score, qid); batch {number} is a {type(batch).__name__}"
+            f"{f' of {len(batch)}' if isinstance(batch, (tuple, list)) else ''}."
+        )
+    labels, scores = real_array(batch[0], "y_true"), real_array(batch[1], "y_score")
+    ids = ids_as_array(batch[2]) if labels.ndim == 1 else plain_array(batch[2], "qid")
+    if len({labels.shape, scores.shape, ids.shape}) != 1 or labels.ndim != 1:
+        raise ValueError(
+            f"a batch must have one label, score and query id per row; batch {number} has shapes {labels.shape}, "
+            f"{scores.shape} and {ids.shape}."
+        )
+    as_given = plain_array(batch[1], "y_score")
+    if as_given.dtype.kind in "iu":
+        scores = as_given  # of which float64 could not tell all apart
+    if ids.size and ids.dtype == object:
+        by_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
+    return labels, scores, typed_ids(ids)

@@ -1,0 +1,207 @@
+"""The text of a ``PartialEvaluation``: what is written, and what a text must hold to be one that was written."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ndcg_ml._checks import cutoffs
+from ndcg_ml._parts.exact import ExactSums, magnitude
+from ndcg_ml._parts.ids import KINDS, Digests
+from ndcg_ml._shown import shown, shown_text
+from ndcg_ml.flavor import Flavor
+
+if TYPE_CHECKING:
+    from ndcg_ml.parts import PartialEvaluation
+
+__all__ = ["fields_of", "text_of"]
+
+_FORMAT = 1
+_KEYS = ["ndcg_ml", "flavor", "k", "n_queries", "n_docs", "n_empty", "numerator", "denominator", "id_kind", "ids"]
+_MOST = 2**63 - 1
+_HEAVIEST = 500
+"""The power of two that no weight of a query exceeds."""
+_ROUNDED_UP = Fraction(1 + 1e-9)
+_MINUS_ZERO = _NOT_A_TIME = 2**63
+
+
+def text_of(part: PartialEvaluation) -> str:
+    """A part as JSON."""
+    sums = part.sums
+    return json.dumps(
+        {
+            "ndcg_ml": _FORMAT,
+            "flavor": str(part.flavor),
+            "k": part.k,
+            "n_queries": part.n_queries,
+            "n_docs": part.n_docs,
+            "n_empty": part.empties,
+            "numerator": [_written(each, sums.exponent) for each in sums.numerator],
+            "denominator": [_written(each, sums.exponent) for each in sums.denominator],
+            "id_kind": part.id_kind,
+            "ids": base64.b64encode(part.ids.astype("<u8").tobytes()).decode(),
+        }
+    )
+
+
+def _written(number: Fraction, exponent: int) -> tuple[str, int]:
+    """The odd mantissa in hexadecimal and the exponent of a number times 2^exponent."""
+    mantissa = number.numerator
+    if not mantissa:
+        return "0x0", 0
+    zeros = (mantissa & -mantissa).bit_length() - 1
+    return hex(mantissa >> zeros), exponent + zeros - number.denominator.bit_length() + 1
+
+
+def fields_of(text: str | bytes) -> dict[str, Any]:
+    """The fields of the part that was written, each of them and all together such as a part can have.
+
+    Raises
+    ------
+    TypeError
+        The text is neither str nor bytes.
+    ValueError
+        It is not a part that this version wrote.
+    """
+    if not isinstance(text, (str, bytes, bytearray)):
+        raise TypeError(f"text must be a str or bytes; got {shown(text)} of type {type(text).__name__}.")
+    try:
+        return _fields(json.loads(text, object_pairs_hook=_once))
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise ValueError(
+            f"text must be what PartialEvaluation.to_json wrote; it could not be read: {shown_text(str(error))}."
+        ) from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    stored = dict(pairs)
+    _must(len(stored) == len(pairs), "a key appears twice in it")
+    return stored
+
+
+def _must(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)
+
+
+def _fields(stored: Any) -> dict[str, Any]:
+    _must(isinstance(stored, dict) and "ndcg_ml" in stored, "it is no such object")
+    version = stored["ndcg_ml"]
+    _must(
+        type(version) is int and version == _FORMAT,
+        f"its format is {shown(version)}, and this version reads format {_FORMAT}",
+    )
+    _must(sorted(stored) == sorted(_KEYS), f"its keys must be {', '.join(_KEYS)}")
+    flavor = Flavor.parse(stored["flavor"])
+    k = stored["k"]
+    ks, several = cutoffs(tuple(k) if isinstance(k, list) else k, flavor)
+    _must(flavor.k == (None if several else ks[0]), "its flavor has another cut-off")
+    n_queries, n_docs = (_count(stored, name, _MOST) for name in ("n_queries", "n_docs"))
+    listed = {name: stored[name] for name in ("n_empty", "numerator", "denominator")}
+    for name, values in listed.items():
+        _must(isinstance(values, list) and len(values) == len(ks), f"{name} must have one entry for each cut-off")
+    empties = tuple(_count({"n_empty": each}, "n_empty", n_queries) for each in listed["n_empty"])
+    sums = _sums(listed["numerator"], listed["denominator"])
+    for numerator, denominator, n_empty in zip(sums.numerator, sums.denominator, empties, strict=True):
+        if flavor.aggregate == "macro":
+            _check_size(
+                n_queries, *(magnitude(each) + sums.exponent if each else 0 for each in (numerator, denominator))
+            )
+        _check_sums(flavor, n_queries, numerator, denominator, n_empty)
+    kind = stored["id_kind"]
+    _must(kind in (KINDS if n_queries else ("",)), f"id_kind must be that of the ids; it is {shown(kind)}")
+    _must(n_queries > 0 or n_docs == 0, "it has documents without queries")
+    return {
+        "flavor": flavor,
+        "ks": ks,
+        "several": several,
+        "n_queries": n_queries,
+        "n_docs": n_docs,
+        "empties": empties,
+        "sums": sums,
+        "id_kind": kind,
+        "ids": _ids(stored["ids"], kind, n_queries),
+    }
+
+
+def _count(stored: dict[str, Any], name: str, most: int) -> int:
+    value = stored[name]
+    _must(
+        type(value) is int and 0 <= value <= most, f"{name} must be an integer from 0 to {most}; it is {shown(value)}"
+    )
+    number: int = value
+    return number
+
+
+def _sums(numerator: list[Any], denominator: list[Any]) -> ExactSums:
+    return ExactSums.of(tuple(map(_pair, numerator)), tuple(map(_pair, denominator)))
+
+
+def _pair(pair: Any) -> tuple[Fraction, int]:
+    _must(isinstance(pair, list) and len(pair) == 2, f"a sum must be a mantissa and an exponent; it is {shown(pair)}")
+    mantissa, exponent = pair
+    _must(
+        isinstance(mantissa, str) and re.fullmatch("-?0x[0-9a-f]+", mantissa) is not None,
+        f"the mantissa of a sum must be a hexadecimal integer; it is {shown(mantissa)}",
+    )
+    _must(
+        type(exponent) is int and abs(exponent) <= _MOST,
+        f"the exponent of a sum must be an integer of 64 bits; it is {shown(exponent)}",
+    )
+    return Fraction(int(mantissa, 16)), exponent
+
+
+def _check_size(n_queries: int, numerator: int, denominator: int) -> None:
+    """Whether these can be the magnitudes of sums of NDCG and of weights."""
+    few = n_queries.bit_length()
+    _must(denominator <= few + _HEAVIEST, "a denominator is too large for the weights of its queries")
+    _must(numerator <= few + 1024, "a numerator is too large for the NDCG of its queries")
+
+
+def _check_sums(flavor: Flavor, n_queries: int, numerator: Fraction, denominator: Fraction, n_empty: int) -> None:
+    """Whether these can be the sums of so many queries, of which so many are empty."""
+    _must(denominator >= 0, "a denominator is below 0")
+    _must(flavor.empty != "raise" or not n_empty, "it has empty queries under empty='raise'")
+    if n_empty == n_queries:
+        counted = flavor.aggregate == "macro" and flavor.empty != "skip" and n_queries > 0
+        _must(counted or not denominator, "its denominator must be 0, because no query counts")
+        _must(
+            numerator == (denominator if counted and flavor.empty == 1.0 else 0),
+            "its numerator is not that of empty queries",
+        )
+    if _gains_are_positive(flavor):
+        _must(numerator >= 0, "an NDCG is below 0, which its flavor cannot give")
+        if not _ideal_can_be_beaten(flavor):
+            _must(numerator <= denominator * _ROUNDED_UP, "an NDCG is above 1, which its flavor cannot give")
+
+
+def _gains_are_positive(flavor: Flavor) -> bool:
+    if isinstance(flavor.gain, tuple):
+        return bool(min(flavor.gain) >= 0)
+    return flavor.negative != "allow" or flavor.gain in ("binary", "judged")
+
+
+def _ideal_can_be_beaten(flavor: Flavor) -> bool:
+    """Whether some ranking of documents that gain 0 or more has a DCG above the ideal one."""
+    if flavor.ideal == "max" and isinstance(flavor.gain, tuple):
+        assert flavor.max_grade is not None
+        top = int(flavor.max_grade)
+        return bool(flavor.gain[top] < max(flavor.gain[: top + 1]))
+    return flavor.ideal == "given" or flavor.recall_depth is not None
+
+
+def _ids(text: Any, kind: str, n_queries: int) -> Digests:
+    _must(isinstance(text, str), "ids must be text in base64")
+    ids = np.frombuffer(base64.b64decode(text, validate=True), "<u8").astype(np.uint64)
+    _must(ids.size == n_queries, f"ids must be those of {n_queries} queries; it has {ids.size}")
+    _must(bool((ids[1:] > ids[:-1]).all()), "ids must rise, and none may repeat")
+    if kind == "float":
+        _must(not np.isnan(ids.view(np.float64)).any() and _MINUS_ZERO not in ids, "an id is no number")
+    elif kind == "time":
+        _must(_NOT_A_TIME not in ids, "an id is no time")
+    return ids

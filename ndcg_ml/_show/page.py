@@ -1,0 +1,456 @@
+"""Evaluations and comparisons as one HTML file: values, drawings, the queries that decide, the definition, versions.
+
+The file asks nobody for anything: styles and drawings are in it, there is no script, and a policy in its head tells
+the browser to load nothing. Text is escaped by Jinja2 in the template, and by ``_show.html`` in tables. The same result
+gives the same text.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import shutil
+import textwrap
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import resources
+from io import StringIO
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._checks import whole_number
+from ndcg_ml._flavor_text import at_cutoff
+from ndcg_ml._show import html
+from ndcg_ml._show.versions import versions
+from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._stats.counted import by_cutoff, cutoffs_of
+from ndcg_ml._stats.means import SAME, Method, Seed, as_confidence, generator, how_many
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ndcg_ml._stats.comparison import Comparison
+    from ndcg_ml._stats.means import Interval
+    from ndcg_ml.flavor import Flavor
+    from ndcg_ml.result import Evaluation
+
+__all__ = ["About", "of_comparison", "of_evaluation", "require"]
+
+AnyPath: TypeAlias = "str | os.PathLike[str]"
+
+# Rows of a table whose length the data decide: of slices, and of pairs that get tables of their own.
+_MOST_SLICES = 100
+_MOST_PAIRS = 6
+_MOST_IDS = 20
+
+# Inches of a drawing on a wide page and on a phone; two drawings, because the letters of one that is scaled down to a
+# phone cannot be read.
+_WIDE, _NARROW = 7.6, 3.7
+# Of the width: less than this is left beside the names of a narrow drawing, and the wide one serves better.
+_LEAST = 0.4
+_NO_ROOM = "constrained_layout not applied"
+_LETTERS = 9.5  # of a label, per inch
+# Stand for colours of the page, which are not known when the drawing is made: of its text, and of its background.
+_INK, _PAPER = "#010203", "#fdfcfb"
+_STYLE = {
+    "font.size": 10,
+    "svg.fonttype": "none",
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "axes.facecolor": "none",
+    "legend.facecolor": _PAPER,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),
+}
+
+
+def require() -> None:
+    """Refuse to begin without the libraries that a report needs.
+
+    Raises
+    ------
+    ImportError
+        One is not installed.
+    """
+    try:
+        import jinja2
+        import matplotlib.style
+    except ImportError as error:
+        raise ImportError(
+            f"a report needs jinja2 and matplotlib: {error}. Install them with: pip install 'ndcg_ml[report]'"
+        ) from error
+    del jinja2, matplotlib
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class About:
+    """What the caller says about a report.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not as ``Evaluation.to_html`` says.
+    """
+
+    title: str | None
+    command: str | None
+    date: str | datetime.date | None
+    queries: int
+    digits: int
+
+    def __post_init__(self) -> None:
+        whole_number(self.queries, "queries", 0)
+        whole_number(self.digits, "digits", 0)
+        for name in ("title", "command"):
+            value = getattr(self, name)
+            if not isinstance(value, str | None):
+                raise TypeError(f"{name} must be text or None; got {shown(value)} of type {type(value).__name__}.")
+        if not isinstance(self.date, str | datetime.date | None):
+            raise TypeError(
+                f"date must be a date, text or None; got {shown(self.date)} of type {type(self.date).__name__}."
+            )
+
+    def number(self, value: float, sign: bool = False) -> str:
+        """A number as the tables have it."""
+        if abs(value) >= 1e9:  # a DCG of huge gains
+            return f"{value:{'+' if sign else ''}.4g}"
+        return f"{value:{'+' if sign else ''}.{self.digits}f}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A heading and what is below it, as HTML."""
+
+    title: str
+    parts: list[str] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        self.parts.append(html.paragraph(text))
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]], **settings: Any) -> None:
+        self.parts.append(f'<div class="table">{html.table(head, rows, **settings)}</div>')
+
+    def facts(self, facts: Iterable[tuple[str, str]]) -> None:
+        lines = (f"<dt>{html.escaped(name)}</dt><dd>{html.escaped(words)}</dd>" for name, words in facts)
+        self.parts.append("\n".join(["<dl>", *lines, "</dl>"]))
+
+    def draw(self, what: str, height: float, draw: Callable[[Axes], object]) -> None:
+        """The drawing in both widths, or in words why there is none; `what` is read to those who do not see it."""
+        try:
+            wide, narrow = (
+                _svg(draw, (width, height), salt=f"{self.title} {width}", what=what) for width in (_WIDE, _NARROW)
+            )
+        except ValueError as error:
+            self.say(f"There is no drawing of {what}: {error}")
+            return
+        if narrow is None:
+            self.parts.append(f'<figure class="single">{wide}</figure>')
+        else:
+            self.parts.append(f'<figure class="wide">{wide}</figure>')
+            self.parts.append(f'<figure class="narrow">{narrow}</figure>')
+
+
+# -- the two reports ------------------------------------------------------------------------------------------------
+
+
+def of_evaluation(
+    evaluation: Evaluation[Any],
+    path: AnyPath | None,
+    about: About,
+    *,
+    confidence: float,
+    method: Method,
+    n_resamples: int,
+    seed: Seed,
+) -> str:
+    """What ``Evaluation.to_html`` returns and saves.
+
+    Raises
+    ------
+    ImportError, TypeError, ValueError, OSError
+        As it says.
+    """
+    confidence, _, _ = as_confidence(confidence), how_many(method, n_resamples), generator(seed)
+    require()
+    ks = cutoffs_of(evaluation)
+    values = _Section("Values")
+    _values(values, evaluation, about, (confidence, method, n_resamples, seed))
+    if len(ks) > 1:
+        values.draw("the value at each cut-off", 3.9, lambda ax: evaluation.plot("cutoffs", ax))
+    queries = _Section("Queries")
+    queries.draw("NDCG of every query", 4.3, lambda ax: evaluation.plot("queries", ax))
+    _largest_losses(queries, evaluation, about)
+    sections = [values, queries]
+    if evaluation.slices is not None:
+        slices = evaluation.slices
+        section = _Section("Slices")
+        section.draw("the slices", _rows_high(len(slices)), slices.plot)
+        _limited(section, slices._cells(), _MOST_SLICES, "rows of slices, those that differ most from the others first")
+        section.say(
+            "Intervals are t intervals. Among many slices some differ by chance, and nothing is corrected here."
+        )
+        sections.append(section)
+    at = f"{at_cutoff(ks[0])}" if len(ks) == 1 else ""
+    title = f"NDCG{at} of {_counted(evaluation.n_queries, 'query', 'queries')}"
+    return _page(path, about, title, sections, evaluation.flavor, ks)
+
+
+def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) -> str:
+    """What ``Comparison.to_html`` returns and saves.
+
+    Raises
+    ------
+    ImportError, TypeError, ValueError, OSError
+        As it says.
+    """
+    require()
+    at = at_cutoff(comparison.flavor.k)
+    values = _Section("Values")
+    systems = zip(comparison.names, comparison.values, strict=True)
+    rows = [[shown_text(name), about.number(value)] for name, value in systems]
+    values.table(["system", f"NDCG{at}"], rows)
+    n_left_out = len(comparison.not_compared)
+    values.say(
+        f"{comparison.n_queries} queries were compared"
+        + (
+            f"; {n_left_out} {'was' if n_left_out == 1 else 'were'} not, because of the weight 0 or without a value in "
+            f"one of the systems: {_some(comparison.not_compared)}."
+            if n_left_out
+            else "."
+        )
+    )
+    differences = _Section("Differences")
+    head, *cells = comparison._cells(about.digits)
+    cells = [[*map(shown_text, row[:2]), *row[2:]] for row in cells]
+    if len(cells) == 1:
+        differences.facts(zip(head, cells[0], strict=True))
+    else:
+        marked = [i for i, pair in enumerate(comparison.pairs) if pair.significant]
+        differences.table(head, cells, left=2, marked=marked)
+        if marked:
+            differences.say(f"Marked: p (Holm) of at most {1 - comparison.pairs[0].interval.confidence:g}.")
+    differences.say(comparison.caption())
+    height = 4.3 if len(comparison.pairs) == 1 else _rows_high(len(comparison.pairs))
+    differences.draw("the differences", height, comparison.plot)
+    queries = _Section("Queries that moved most")
+    _largest_moves(queries, comparison, about)
+    names = " and ".join(map(shown_text, comparison.names)) if len(rows) == 2 else f"{len(rows)} systems"
+    sections = [values, differences, queries]
+    return _page(path, about, f"Comparison of {names}", sections, comparison.flavor, (comparison.flavor.k,))
+
+
+# -- their parts ----------------------------------------------------------------------------------------------------
+
+
+def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: tuple[float, Method, int, Seed]) -> None:
+    ks = cutoffs_of(evaluation)
+    extra = evaluation._extra_columns()
+    intervals: dict[int | None, Interval] = {}
+    try:
+        intervals = by_cutoff(evaluation, evaluation.interval(*how))
+        said = f"Intervals: {intervals[ks[0]].how_text()}."
+    except ValueError as error:
+        said = f"There is no interval: {error}"
+    values, empties = by_cutoff(evaluation, evaluation.value), by_cutoff(evaluation, evaluation.n_empty)
+    rows = []
+    for k in ks:
+        limits = "-"
+        if k in intervals:
+            limits = f"{about.number(intervals[k].low)} to {about.number(intervals[k].high)}"
+        more = [about.number(column[k]) for column in extra.values()]
+        rows.append(
+            [f"NDCG{at_cutoff(k)}", about.number(values[k]), limits, *more, str(evaluation.n_queries), str(empties[k])]
+        )
+    section.table(["", "value", f"{100 * how[0]:g} % interval", *extra, "queries", "empty"], rows)
+    for line in (*evaluation._notes()[:-1], said):  # the last is the flavor, which has a section of its own
+        section.say(line)
+
+
+def _largest_losses(section: _Section, evaluation: Evaluation[Any], about: About) -> None:
+    """The queries whose DCG is furthest below their ideal, at the first cut-off."""
+    k = cutoffs_of(evaluation)[0]
+    table = evaluation.per_query
+    ndcg, dcg, ideal, empty = (
+        table[name] if table[name].ndim == 1 else table[name][:, 0] for name in ("ndcg", "dcg", "idcg", "empty")
+    )
+    counts = ~empty & (table.weight > 0)
+    with np.errstate(invalid="ignore"):
+        lost = ideal - dcg
+    known = counts & np.isfinite(lost)
+    losing = np.flatnonzero(known & (lost > SAME * np.abs(ideal)))
+    listed = losing[np.argsort(-lost[losing], kind="stable")[: about.queries]]
+    name = f"DCG{at_cutoff(k)}"
+    if not losing.size:
+        section.say(f"No query loses {name} against its ideal.")
+    elif listed.size:
+        some = ""
+        if listed.size < losing.size:
+            largest = "largest is" if listed.size == 1 else f"{listed.size} largest are"
+            part = lost[listed].sum() / lost[losing].sum()
+            some = f" The {largest} listed: {part:.0%} of all that is lost."
+        of = _counted(evaluation.n_queries, "query", "queries")
+        section.say(f"{losing.size} of {of} {'loses' if losing.size == 1 else 'lose'} {name} against the ideal.{some}")
+        weighted = bool((table.weight != table.weight[0]).any())
+        head = ["query", "lost", name, "ideal", f"NDCG{at_cutoff(k)}", "documents", "relevant", "tied"]
+        rows = [
+            [
+                _id(table.qid, i),
+                *map(about.number, (lost[i], dcg[i], ideal[i], ndcg[i])),
+                *map(str, (table.n_docs[i], table.n_relevant[i], table.tied[i])),
+                *[f"{table.weight[i]:g}"] * weighted,
+            ]
+            for i in listed.tolist()
+        ]
+        section.table([*head, *["weight"] * weighted], rows)
+    unknown = int((counts & ~known).sum())
+    if unknown:
+        section.say(f"{unknown} more cannot be listed, because their DCG is too large for float64.")
+
+
+def _largest_moves(section: _Section, comparison: Comparison, about: About) -> None:
+    """The largest wins and losses of each pair; of many pairs, of the first."""
+    for pair in comparison.pairs[:_MOST_PAIRS]:
+        a, b = (comparison.names.index(name) for name in (pair.a, pair.b))
+        apart = comparison.ndcg[:, b] - comparison.ndcg[:, a]
+        wins = np.flatnonzero(apart > SAME)
+        losses = np.flatnonzero(apart < -SAME)
+        names = [shown_text(name) for name in (pair.a, pair.b)]
+        for found, order, word in ((losses, apart, "below"), (wins, -apart, "above")):
+            listed = found[np.argsort(order[found], kind="stable")[: about.queries]]
+            of = f"{listed.size} of {found.size}" if listed.size < found.size else str(found.size)
+            caption = f"{names[1]} {word} {names[0]}: {of} {'query' if of == '1' else 'queries'}"
+            if not listed.size:
+                section.say(f"{caption}.")
+                continue
+            rows = [
+                [
+                    _id(comparison.qid, i),
+                    about.number(comparison.ndcg[i, a]),
+                    about.number(comparison.ndcg[i, b]),
+                    about.number(apart[i], sign=True),
+                ]
+                for i in listed.tolist()
+            ]
+            section.table(["query", *names, "difference"], rows, caption=caption)
+    if len(comparison.pairs) > _MOST_PAIRS:
+        section.say(f"These are the first {_MOST_PAIRS} of {len(comparison.pairs)} pairs.")
+
+
+def _limited(section: _Section, cells: list[list[str]], most: int, what: str) -> None:
+    head, *rows = cells
+    section.table(head, [[shown_text(row[0]), *row[1:]] for row in rows[:most]])
+    if len(rows) > most:
+        section.say(f"The first {most} of {len(rows)} {what}.")
+
+
+def _id(ids: NDArray[Any], at: int) -> str:
+    return shown_text(str(ids[at : at + 1].tolist()[0] if ids.dtype.kind not in "mM" else ids[at]))
+
+
+def _some(ids: NDArray[Any]) -> str:
+    first = ", ".join(_id(ids, at) for at in range(min(_MOST_IDS, len(ids))))
+    return f"{first} and {len(ids) - _MOST_IDS} more" if len(ids) > _MOST_IDS else first
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
+
+
+def _named(k: int | None) -> str:
+    return "none" if k is None else str(k)
+
+
+def _rows_high(n: int) -> float:
+    return 1.6 + 0.5 * min(n, 30)
+
+
+# -- the page -------------------------------------------------------------------------------------------------------
+
+
+def _page(
+    path: AnyPath | None,
+    about: About,
+    title: str,
+    sections: Sequence[_Section],
+    flavor: Flavor,
+    ks: tuple[int | None, ...],
+) -> str:
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    formula, *words = flavor.replace(k=ks[0]).describe().split("\n")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = resources.files("ndcg_ml._show").joinpath("page.html").read_text(encoding="utf-8")
+    text = environment.from_string(template).render(
+        title=title if about.title is None else about.title,
+        date=about.date,
+        flavor=(flavor if len(ks) == 1 else flavor.replace(k=None)).short_text,
+        sections=[(each.title, Markup("\n".join(each.parts))) for each in sections],
+        formula=formula,
+        switches=[(name, rest.strip()) for name, _, rest in (line.strip().partition(" ") for line in words)],
+        first_k=None if len(ks) == 1 else _named(ks[0]),
+        command=about.command,
+        versions={name: value for name, value in versions().items() if value != "not installed"},
+    )
+    # What is no character: half of a pair, which an id from a file that is not UTF-8 may hold.
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    if path is not None:
+        _save(path, text)
+    return text
+
+
+def _svg(draw: Callable[[Axes], object], size: tuple[float, float], *, salt: str, what: str) -> str | None:
+    """A drawing as the element <svg>, in the colours of the page, whatever style the caller has set.
+
+    None where the names leave too little room.
+    """
+    from matplotlib import style
+    from matplotlib.figure import Figure
+
+    with style.context(["default", {**_STYLE, "svg.hashsalt": salt}]), warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", _NO_ROOM)
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.add_subplot()
+        draw(axes)
+        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), int(size[0] * _LETTERS)), parse_math=False)
+        file = StringIO()
+        figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    if size[0] == _NARROW and (caught or axes.get_position().width < _LEAST):
+        return None
+    drawing = file.getvalue()
+    drawing = drawing[drawing.index("<svg") :].replace(_INK, "currentColor").replace(_PAPER, "var(--paper)")
+    drawing = re.sub(r'<g id="[^"]*"', "<g", drawing)  # names of groups, which every drawing has
+    return drawing.replace("<svg ", f'<svg role="img" aria-label="{html.escaped(what)}" ', 1)
+
+
+def _save(path: AnyPath, text: str) -> None:
+    """Write the file whole or not at all: a full disk leaves what was there before.
+
+    Raises
+    ------
+    OSError
+        With the name of the file.
+    """
+    target = os.path.realpath(path)
+    try:
+        if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device, which must not be replaced
+            with open(target, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            return
+        part = f"{target}.{os.getpid()}.part"
+        try:
+            with open(part, "x", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            if os.path.exists(target):
+                shutil.copymode(target, part)
+            os.replace(part, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(part)
+            raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error

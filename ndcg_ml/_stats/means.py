@@ -1,0 +1,309 @@
+"""Weighted means over queries, and how far chance moves them: standard errors and confidence intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._checks import as_float, one_of, whole_number
+from ndcg_ml._shown import shown
+from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
+
+__all__ = [
+    "SAME",
+    "Interval",
+    "Means",
+    "Method",
+    "Seed",
+    "Spread",
+    "as_confidence",
+    "drawn_queries",
+    "generator",
+    "how_many",
+    "minus",
+    "spread_of",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Seed: TypeAlias = "int | np.random.Generator | None"
+Method: TypeAlias = Literal["bca", "percentile", "t"]
+
+SAME = 1e-12
+"""NDCGs this close differ by rounding alone."""
+
+# Queries drawn at once: they stay in the processor's cache.
+_BLOCK = 1 << 17
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Interval:
+    """A confidence interval over queries.
+
+    Attributes
+    ----------
+    value : float
+        The value on the queries at hand.
+    low, high : float
+        The limits.
+    confidence : float
+        The share of such intervals that cover the value over all queries of the kind.
+    method : {"bca", "percentile", "t"}
+    n_queries : int
+        Queries that count in the mean.
+    n_resamples : int or None
+        None for the t interval, which draws nothing.
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    method: Method
+    n_queries: int
+    n_resamples: int | None
+
+    def __str__(self) -> str:
+        return f"{self.value:.6f} ({self.low:.6f} to {self.high:.6f}; {self.how_text()}; {self.n_queries} queries)"
+
+    def _repr_html_(self) -> str:
+        from ndcg_ml._show import html
+
+        row = [f"{number:.6f}" for number in (self.value, self.low, self.high)]
+        head = ["value", "low", "high", "queries"]
+        return html.block(html.table(head, [[*row, str(self.n_queries)]], self.how_text(), left=0))
+
+    def how_text(self) -> str:
+        """The confidence and the method, in words."""
+        how = {"bca": "BCa bootstrap", "percentile": "percentile bootstrap", "t": "t interval"}[self.method]
+        resamples = "" if self.n_resamples is None else f", {self.n_resamples} resamples"
+        return f"{100 * self.confidence:g} %, {how}{resamples}"
+
+
+# -- arguments ------------------------------------------------------------------------------------------------------
+
+
+def as_confidence(confidence: object) -> float:
+    """The confidence as a float strictly between 0 and 1."""
+    number = as_float(confidence)
+    if number is None:
+        raise TypeError(
+            f"confidence must be a number between 0 and 1; got {shown(confidence)} of type {type(confidence).__name__}."
+        )
+    if not 0 < number < 1:
+        hint = f" Write {number / 100:g} for {number:g} %." if 1 < number < 100 else ""
+        raise ValueError(f"confidence must be above 0 and below 1; got {shown(confidence)}.{hint}")
+    return number
+
+
+def how_many(method: object, n_resamples: object) -> int | None:
+    """How many resamples this method draws; None for the t interval."""
+    one_of(method, "method", get_args(Method))
+    number = whole_number(n_resamples, "n_resamples")
+    return None if method == "t" else number
+
+
+def generator(seed: Seed) -> np.random.Generator:
+    """A source of random numbers: the caller's own, or one begun with this seed."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    return np.random.default_rng(None if seed is None else whole_number(seed, "seed", 0, " or a Generator, or None"))
+
+
+# -- means ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Means:
+    """Weighted means over the same queries, one per column: of a system, or at a cut-off.
+
+    A micro average is one too: of NDCG, with weights that are ideal DCGs.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (n_queries, n_columns)
+        Finite.
+    weight : ndarray of float64, shape (n_queries, n_columns)
+        What a query weighs in the mean of the column: above 0, at most 1, and 1 everywhere where all weigh the same.
+    """
+
+    values: FloatArray
+    weight: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray, weight: FloatArray | None) -> Means:
+        """From weights of any sum, one per query or one per query and column; None are equal ones."""
+        if weight is None:
+            weight = np.ones(len(values))
+        weight = np.broadcast_to(weight if weight.ndim == 2 else weight[:, None], values.shape)
+        return cls(values, weight / weight.max(axis=0))
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.values)
+
+    def mean(self) -> FloatArray:
+        """The means."""
+        mean: FloatArray = (self.weight * self.values).sum(axis=0) / self.weight.sum(axis=0)
+        return mean
+
+    def share(self) -> FloatArray:
+        """What a query weighs in the mean of the column, with a sum of 1."""
+        share: FloatArray = self.weight / self.weight.sum(axis=0)
+        return share
+
+    def std(self) -> FloatArray:
+        """The standard deviations of the queries, with n - 1."""
+        n = self.n_queries
+        variance: FloatArray = (self.share() * (self.values - self.mean()) ** 2).sum(axis=0) * n / (n - 1)
+        return np.sqrt(variance)
+
+    def influence(self) -> FloatArray:
+        """How far each query pulls each mean: its share times its distance from the mean."""
+        return self.share() * (self.values - self.mean())
+
+    def without_each(self) -> FloatArray:
+        """The means that are left when one query is left out."""
+        rest: FloatArray = _sum_of_others(self.weight * self.values) / _sum_of_others(self.weight)
+        return rest
+
+    def resampled(self, n_resamples: int, rng: np.random.Generator) -> FloatArray:
+        """The means of resamples, which draw as many queries with replacement; shape (n_resamples, n_columns)."""
+        parts = np.ascontiguousarray((self.weight * self.values).T)
+        weights = np.ascontiguousarray(self.weight.T)
+        if (weights == weights[0]).all():
+            weights = weights[:1]
+        if (weights == 1).all():
+            parts, weights = parts / self.n_queries, weights[:0]
+        means = np.empty((n_resamples, len(parts)))
+        at = 0
+        for queries in drawn_queries(self.n_queries, n_resamples, rng):
+            block = means[at : at + len(queries)]
+            for column, part in enumerate(parts):
+                block[:, column] = part.take(queries).sum(axis=1)
+            if len(weights):
+                block /= np.stack([weight.take(queries).sum(axis=1) for weight in weights], axis=1)
+            at += len(queries)
+        return means
+
+
+def drawn_queries(n_queries: int, n_resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
+    """Which queries each resample draws, some resamples at a time."""
+    # Entry after entry in 64 bits: the same draws as scipy.stats.bootstrap makes, whatever the size of the blocks.
+    block = max(1, _BLOCK // n_queries)
+    for at in range(0, n_resamples, block):
+        drawn = rng.integers(0, n_queries, (min(block, n_resamples - at), n_queries))
+        yield drawn.astype(np.intp, copy=False)  # an index, which has 32 bits in WebAssembly
+
+
+def _sum_of_others(terms: FloatArray) -> FloatArray:
+    """The sum of all rows but one, for each: without subtracting, which loses what is small."""
+    sums = np.zeros_like(terms)
+    np.cumsum(terms[:-1], axis=0, out=sums[1:])
+    sums[:-1] += np.cumsum(terms[:0:-1], axis=0)[::-1]
+    return sums
+
+
+# -- intervals ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """What chance does to one value: a mean over queries, or the difference of two.
+
+    Attributes
+    ----------
+    value : float
+    influence : ndarray of float64, shape (n_queries,)
+        How far each query pulls the value.
+    without_each : ndarray of float64, shape (n_queries,)
+        The value without this query.
+    draws : ndarray of float64, shape (n_resamples,), or None
+        The values of resamples.
+    """
+
+    value: float
+    influence: FloatArray
+    without_each: FloatArray
+    draws: FloatArray | None
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error; of a plain mean, the standard deviation (with n - 1) over the root of n."""
+        n = self.influence.size
+        return float(np.sqrt((self.influence @ self.influence) * n / (n - 1)))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether no query pulls the value anywhere, to rounding."""
+        return bool(np.abs(self.influence).max() * self.influence.size <= SAME)
+
+    def interval(self, confidence: float, method: Method, value: float | None = None) -> Interval:
+        """The confidence interval of two or more queries; of no width where all of them are the same.
+
+        `value` is the value as it was reported, where rounding may have made it another.
+        """
+        n = self.influence.size
+        low = high = value = self.value if value is None else value
+        if not self.is_constant:
+            if self.draws is None:
+                reach = t_quantile(confidence, n - 1) * self.standard_error
+                low, high = self.value - reach, self.value + reach
+            else:
+                tails = ((1 - confidence) / 2, (1 + confidence) / 2)
+                if method == "bca":
+                    tails = self._corrected(self.draws, tails)
+                low, high = np.quantile(self.draws, tails).tolist()
+        return Interval(
+            value=value,
+            low=low,
+            high=high,
+            confidence=confidence,
+            method=method,
+            n_queries=n,
+            n_resamples=None if self.draws is None else self.draws.size,
+        )
+
+    def _corrected(self, draws: FloatArray, tails: tuple[float, float]) -> tuple[float, float]:
+        """The probabilities of the BCa limits: corrected for bias and for a standard error that moves with the value.
+
+        B. Efron, Better bootstrap confidence intervals, JASA 82, 1987, equation 6.3 and 6.6 of Efron and Tibshirani.
+        """
+        slack = SAME * max(1.0, abs(self.value))
+        below = (np.count_nonzero(draws < self.value - slack) + np.count_nonzero(draws <= self.value + slack)) / 2
+        if not 0 < below < draws.size:
+            raise ValueError(
+                f"method='bca' needs resamples on both sides of the value; all {draws.size} lie on one. Draw more "
+                "(n_resamples), or choose method='t'."
+            )
+        bias = normal_quantile(below / draws.size)
+        pull = self.without_each.mean() - self.without_each
+        size = float(np.sqrt(pull @ pull))
+        scaled = pull / size
+        acceleration = float((scaled**3).sum() / 6)
+        return self._at(tails[0], bias, acceleration), self._at(tails[1], bias, acceleration)
+
+    @staticmethod
+    def _at(tail: float, bias: float, acceleration: float) -> float:
+        z = bias + normal_quantile(tail)
+        room = 1 - acceleration * z
+        if room <= 0:  # of one query that decides all, at a confidence close to 1: the limit is the end of the draws
+            return 1.0 if z > 0 else 0.0
+        return normal_cdf(bias + z / room)
+
+
+def spread_of(means: Means, n_resamples: int | None = None, rng: np.random.Generator | None = None) -> list[Spread]:
+    """The spread of each mean, all from the same resamples; without a number of them, nothing is drawn."""
+    draws = None if n_resamples is None else means.resampled(n_resamples, generator(rng))
+    parts = zip(means.mean().tolist(), means.influence().T, means.without_each().T, strict=True)
+    return [Spread(*part, None if draws is None else draws[:, i]) for i, part in enumerate(parts)]
+
+
+def minus(b: Spread, a: Spread) -> Spread:
+    """The spread of the difference b - a on the same queries and resamples."""
+    draws = None if a.draws is None or b.draws is None else b.draws - a.draws
+    return Spread(b.value - a.value, b.influence - a.influence, b.without_each - a.without_each, draws)

@@ -1,0 +1,132 @@
+"""What ``by=`` says: the label of every query, in one column or several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.pandas_index import by_id, no_labels, same_rows
+from ndcg_ml._data.queries import Queries, ids_as_array, is_missing
+from ndcg_ml._shown import shown
+
+__all__ = ["query_labels"]
+
+
+def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
+    """The label of every query, by column.
+
+    Parameters
+    ----------
+    by : array-like, mapping of array-like by column, or data frame
+        Each column has a label per row or per query. A pandas object is matched as everywhere: its index is that of
+        the rows, or holds the ids of the queries. A column may be a mapping too, from the id of the query.
+    queries : Queries
+
+    Raises
+    ------
+    TypeError, ValueError
+        A column fits neither the rows nor the queries, lacks a label, or has two in one query.
+    """
+    if isinstance(by, Mapping):
+        columns = dict(by)
+    elif hasattr(by, "columns") and len(by.shape) == 2:
+        names = by.column_names if hasattr(by, "column_names") else by.columns  # of pyarrow; of pandas and polars
+        columns = {name: by[name] for name in names}
+    else:
+        name = getattr(by, "name", None)
+        columns = {name if isinstance(name, str) else "by": by}
+    if not columns:
+        raise ValueError("by must have at least one column; got none. Leave it out to evaluate all queries together.")
+    return {str(name): _of_column(values, f"by[{str(name)!r}]", queries) for name, values in columns.items()}
+
+
+def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
+    groups = queries.groups
+    if isinstance(values, Mapping):
+        if groups.ids is None:
+            raise TypeError(
+                f"{name} is a mapping from query ids, and the queries have none. Pass qid= instead of group."
+            )
+        labels = np.empty(groups.n_queries, dtype=object)  # of which a tuple may be one
+        labels[:] = by_id(values, name, groups.ids)
+        return _known(labels, name, queries)
+    if not hasattr(values, "__len__"):
+        raise TypeError(f"{name} must hold a label per row or per query; got {shown(values)}.")
+    n_entries, n_rows, n_queries = len(values), queries.labels.shape[0], groups.n_queries
+    is_indexed = hasattr(getattr(values, "index", None), "get_indexer")
+    per_row = n_entries == n_rows
+    if per_row and n_rows == n_queries and queries.labels.ndim == 1:
+        if (groups.sizes != 1).any():
+            raise ValueError(
+                f"{name} has {n_entries} entries, and there are as many rows as queries, so that it cannot be told "
+                "which of the two it labels. Leave out the queries without rows."
+            )
+        if is_indexed and groups.ids is not None:
+            index, axes = values.index, queries.axes
+            per_row = index.equals(axes.index) if axes is not None else not _is_named(index)
+    if is_indexed:
+        if per_row and queries.labels.ndim == 2 and queries.axes is None:
+            no_labels(values, name, "Pass y_true as a frame with this index")
+        elif per_row:
+            same_rows({name: values}, queries.axes)
+        elif groups.ids is not None:
+            values = by_id(values, name, groups.ids)
+        else:
+            no_labels(values, name, "Pass qid= instead of group, by which labels are aligned")
+    if queries.labels.ndim == 2 and len(getattr(values, "shape", ())) == 2:
+        labels = np.asarray(values)
+        if labels.shape != queries.labels.shape:
+            raise ValueError(f"{name} must have the shape of y_true, {queries.labels.shape}; got {labels.shape}.")
+        return _constant(ids_as_array(labels.reshape(-1), name), name, queries)
+    labels = ids_as_array(values, name, "row" if per_row else "query")
+    if per_row and queries.labels.ndim == 1:
+        return _constant(labels, name, queries)
+    if labels.size != n_queries:
+        raise ValueError(
+            f"{name} must have one label per row, {n_rows}, or one per query, {n_queries}; got {labels.size}."
+        )
+    return _known(labels, name, queries)
+
+
+def _is_named(index: Any) -> bool:
+    return not (type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1))
+
+
+def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
+    """The label that all rows of a query have."""
+    groups = queries.groups
+    if not groups.sizes.all():
+        raise ValueError(
+            f"{name} must have one label per query, {groups.n_queries}, because some queries have no row; got one per "
+            "row."
+        )
+    listed = labels if groups.order is None else labels[groups.order]
+    first = listed[groups.starts]
+    known = _known(first, name, queries)
+    unlike = np.flatnonzero(listed != np.repeat(first, groups.sizes))
+    if unlike.size:
+        query = int(groups.codes()[unlike[0]])
+        raise ValueError(
+            f"{name} must be the same in all rows of a query, because a query is in one slice; query "
+            f"{shown(queries.ids[query : query + 1].tolist()[0])} has {shown(known[query])} and "
+            f"{shown(listed[unlike[:1]].tolist()[0])}. Choose a label of the query."
+        )
+    return known
+
+
+def _known(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
+    known = list(labels) if labels.dtype.kind in "mM" else labels.tolist()
+    for query, label in enumerate(known):
+        try:
+            hash(label)
+        except TypeError as error:
+            raise TypeError(f"{name} must hold hashable labels; got {shown(label)}.") from error
+        if is_missing(label):
+            raise ValueError(
+                f"{name} must have a label for each query; got {shown(label)} for query "
+                f"{shown(queries.ids[query : query + 1].tolist()[0])}. Give it a label of its own, such as 'none'."
+            )
+    return known

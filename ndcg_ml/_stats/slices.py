@@ -1,0 +1,284 @@
+"""NDCG by slice of queries: the same table of queries, cut by a label."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.underflow import underflow_is_zero
+from ndcg_ml._shown import shown
+from ndcg_ml._stats.counted import counted, cutoffs_of
+from ndcg_ml._stats.means import Interval, Means, Spread, spread_of
+from ndcg_ml.result import Evaluation, at_cutoff
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Slice", "Slices", "sliced"]
+
+FloatArray = NDArray[np.float64]
+
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Slice:
+    """The queries of one label.
+
+    With several cut-offs, `share`, `interval` and `difference` are dicts by cut-off, as ``evaluation.value`` is.
+
+    Attributes
+    ----------
+    column : str
+        What the queries were sliced by.
+    label : object
+    evaluation : Evaluation
+        Of these queries alone, with the value, the counts and the table of queries. The value is nan where no query of
+        the slice counts: all are empty and skipped, or weigh nothing.
+    share : float
+        Of the whole mean. Over the slices of a column shares sum to 1, and share times value to the whole value; a
+        slice in which no query counts has the share 0.
+    interval : Interval or None
+        The 95 % t interval of the value; None where fewer than two queries count, or the value is nan.
+    difference : float or None
+        The value less that of all other queries; None where one of them is not defined.
+    """
+
+    column: str
+    label: Any
+    evaluation: Evaluation[Any]
+    share: Any
+    interval: Any
+    difference: Any
+
+    @property
+    def value(self) -> Any:
+        """The value of the slice."""
+        return self.evaluation.value
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self.evaluation.n_queries
+
+    @property
+    def n_empty(self) -> Any:
+        """Number of empty queries."""
+        return self.evaluation.n_empty
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Slices(Sequence[Slice]):
+    """The slices of all columns, those first that differ most from the other queries; ``print`` shows a table.
+
+    ``slices[0]`` is the first, ``slices["country", "de"]`` that of a column and a label. The order is that of the
+    difference over its standard error (at the first cut-off), so that a slice of few queries does not lead by chance.
+    Slices with fewer than two queries, of which nobody knows how they vary, come last.
+
+    Attributes
+    ----------
+    entries : tuple of Slice
+    """
+
+    entries: tuple[Slice, ...]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        return f"<Slices: {len(self)} by {', '.join(dict.fromkeys(sorted(each.column for each in self)))}>"
+
+    def __iter__(self) -> Iterator[Slice]:
+        return iter(self.entries)
+
+    def __getitem__(self, which: Any) -> Any:
+        if not isinstance(which, tuple):
+            return self.entries[which]
+        for each in self.entries:
+            if (each.column, each.label) == which:
+                return each
+        raise KeyError(f"{shown(which)} is no slice; name a column and a label, such as {shown(self._key(0))}.")
+
+    def _key(self, at: int) -> tuple[str, Any]:
+        return self.entries[at].column, self.entries[at].label
+
+    def to_frame(self) -> pd.DataFrame:
+        """The slices as a pandas DataFrame, one row per slice and cut-off.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``column``, ``label``, ``k``, ``n_queries``, ``n_empty``, ``share``, ``ndcg``, ``low``,
+            ``high``, ``difference``.
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("Slices.to_frame needs pandas. Install it with: pip install pandas") from error
+        return pd.DataFrame(
+            [
+                {
+                    "column": each.column,
+                    "label": each.label,
+                    "k": k,
+                    "n_queries": each.n_queries,
+                    "n_empty": n_empty,
+                    "share": share,
+                    "ndcg": value,
+                    "low": None if interval is None else interval.low,
+                    "high": None if interval is None else interval.high,
+                    "difference": difference,
+                }
+                for each in self
+                for k, n_empty, share, value, interval, difference in _rows(each)
+            ]
+        )
+
+    def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
+        """Draw the interval of each slice, at the first cut-off, with matplotlib; at most 30 slices, the first ones.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default None
+            Where to draw. None: new axes in a new figure of pyplot.
+
+        Returns
+        -------
+        tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
+            Show it with ``plt.show()``, save it with ``fig.savefig``.
+
+        Raises
+        ------
+        ImportError
+            Matplotlib is not installed.
+        TypeError
+            `ax` is something else.
+        """
+        from ndcg_ml._show import plot
+
+        return plot.sliced(self, ax)
+
+    def _repr_html_(self) -> str:
+        from ndcg_ml._show import html
+
+        head, *rows = self._cells()
+        return html.block(html.table(head, rows))
+
+    def __str__(self) -> str:
+        table = self._cells()
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = (
+            "  ".join(
+                cell.rjust(width) if i else cell.ljust(width)
+                for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+            )
+            for cells in table
+        )
+        return "\n".join(lines)
+
+    def _cells(self) -> list[list[str]]:
+        several = any(isinstance(each.share, dict) for each in self)
+        table = [["slice", "queries", "empty", "share", "NDCG", "95 % interval", "less the others"]]
+        for each in self:
+            for k, n_empty, share, value, interval, difference in _rows(each):
+                name = f"{each.column}={each.label}{at_cutoff(k) if several else ''}"
+                limits = "-" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
+                less = "-" if difference is None else f"{difference:+.4f}"
+                table.append([name, str(each.n_queries), str(n_empty), f"{share:.4f}", f"{value:.4f}", limits, less])
+        return table
+
+
+def _rows(each: Slice) -> list[tuple[Any, ...]]:
+    evaluation = each.evaluation
+    parts: tuple[Any, ...] = (evaluation.n_empty, each.share, each.value, each.interval, each.difference)
+    if not isinstance(evaluation.k, tuple):
+        return [(evaluation.k, *parts)]
+    return [(k, *(part[k] for part in parts)) for k in evaluation.k]
+
+
+@underflow_is_zero
+def sliced(evaluation: Evaluation[Any], columns: Mapping[str, list[Any]]) -> Slices:
+    """The slices of an evaluation, from the label of every query in each column."""
+    ks = cutoffs_of(evaluation)
+    queries = {k: counted(evaluation, k) for k in ks}
+    found: list[tuple[float, Slice]] = []
+    for column, labels in columns.items():
+        codes: dict[Any, int] = {}
+        code = np.array([codes.setdefault(label, len(codes)) for label in labels])
+        for label, number in codes.items():
+            found.append(_slice(evaluation, queries, column, label, code == number))
+    found.sort(key=lambda pair: -pair[0])
+    return Slices(tuple(each for _, each in found))
+
+
+def _slice(
+    evaluation: Evaluation[Any],
+    queries: Mapping[int | None, tuple[FloatArray, FloatArray]],
+    column: str,
+    label: Any,
+    inside: NDArray[np.bool_],
+) -> tuple[float, Slice]:
+    """A slice, and how many standard errors it is from the other queries: -1 where this is not known."""
+    rows = np.flatnonzero(inside)
+    table = evaluation.per_query
+    per_query = replace(table, **{field.name: table[field.name][rows] for field in fields(table)})
+    empty = per_query.empty if per_query.empty.ndim == 2 else per_query.empty[:, None]
+    by_k: dict[str, dict[int | None, Any]] = {
+        name: {} for name in ("value", "empty", "share", "interval", "difference")
+    }
+    distances = []
+    for i, (k, (ndcg, share)) in enumerate(queries.items()):
+        value, spread = _mean(evaluation, ndcg[inside], share[inside])
+        others, spread_of_others = _mean(evaluation, ndcg[~inside], share[~inside])
+        difference = value - others
+        interval: Interval | None = None if spread is None else spread.interval(_CONFIDENCE, "t")
+        by_k["value"][k], by_k["empty"][k] = value, int(empty[:, i].sum())
+        by_k["share"][k], by_k["interval"][k] = float(share[inside].sum()), interval
+        by_k["difference"][k] = None if math.isnan(difference) else difference
+        distances.append(_distance(difference, spread, spread_of_others))
+    shaped = {name: parts if isinstance(evaluation.k, tuple) else parts[evaluation.k] for name, parts in by_k.items()}
+    return distances[0], Slice(
+        column=column,
+        label=label,
+        evaluation=Evaluation(
+            value=shaped["value"],
+            flavor=evaluation.flavor,
+            k=evaluation.k,
+            n_queries=rows.size,
+            n_empty=shaped["empty"],
+            per_query=per_query,
+        ),
+        share=shaped["share"],
+        interval=shaped["interval"],
+        difference=shaped["difference"],
+    )
+
+
+def _mean(evaluation: Evaluation[Any], ndcg: FloatArray, share: FloatArray) -> tuple[float, Spread | None]:
+    """The mean of some queries, and its spread where this is known."""
+    counts = share > 0
+    if not counts.any():  # as of the whole: micro scores queries that are all empty as one of them
+        scored = evaluation.flavor.aggregate == "micro" and ndcg.size and isinstance(evaluation.flavor.empty, float)
+        return (float(evaluation.flavor.empty) if scored else math.nan), None
+    means = Means.of(ndcg[counts, None], share[counts])
+    value = float(means.mean()[0])
+    return value, spread_of(means)[0] if counts.sum() > 1 and not math.isnan(value) else None
+
+
+def _distance(difference: float, one: Spread | None, other: Spread | None) -> float:
+    if one is None or other is None:
+        return -1.0
+    error = math.hypot(one.standard_error, other.standard_error)
+    return abs(difference) / error if error > 0 else (math.inf if difference else 0.0)

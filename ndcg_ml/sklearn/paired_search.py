@@ -1,0 +1,432 @@
+"""After a search: the best candidate against each other one, query by query, and the simplest that is as good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._checks import whole_number
+from ndcg_ml._data.queries import by_ids
+from ndcg_ml._shown import shown
+from ndcg_ml._stats.comparison import holm
+from ndcg_ml._stats.means import SAME, Interval, Means, Seed, Spread, as_confidence, generator, minus, spread_of
+from ndcg_ml._stats.paired import exchange_tests
+from ndcg_ml.sklearn.query_store import KeptQueries
+from ndcg_ml.sklearn.scorer import NDCGScorer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Candidate", "PairedSearch", "SimplestWithinNoise", "paired_search"]
+
+Simplicity: TypeAlias = str | Sequence[str] | Callable[[Mapping[str, Any]], Any]
+
+
+class Candidate(NamedTuple):
+    """A candidate of a search, beside the best one.
+
+    Attributes
+    ----------
+    row : int
+        Its row in ``cv_results_``.
+    params : dict
+    value : float
+        Mean NDCG over the queries.
+    difference : float
+        Its mean less that of the best candidate: 0 or below.
+    standard_error : float
+        Of the difference, over the queries.
+    interval : Interval
+        Of the difference (Student's t).
+    p_value : float
+        Of the two-sided test that exchanges the two candidates query by query; not corrected for the number of
+        candidates.
+    p_holm : float
+        The p-value, corrected by Holm for the number of other candidates.
+    within_noise : bool
+        Whether it is at most one standard error below the best.
+    """
+
+    row: int
+    params: dict[str, Any]
+    value: float
+    difference: float
+    standard_error: float
+    interval: Interval
+    p_value: float
+    p_holm: float
+    within_noise: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairedSearch:
+    """The candidates of a search, compared by query. Made by ``paired_search``.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+        The best first. Its own difference is 0.
+    n_queries : int
+    failed : tuple of int
+        Rows of ``cv_results_`` that are left out, because a fit failed.
+    """
+
+    candidates: tuple[Candidate, ...]
+    n_queries: int
+    failed: tuple[int, ...]
+
+    @property
+    def best(self) -> Candidate:
+        """The candidate with the highest mean over the queries."""
+        return self.candidates[0]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per candidate, as a pandas DataFrame; the interval as ``low`` and ``high``."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("PairedSearch.to_frame needs pandas. Install it with: pip install pandas") from error
+        rows = [each._asdict() for each in self.candidates]
+        ends = [{"low": each.interval.low, "high": each.interval.high} for each in self.candidates]
+        frame = pd.DataFrame([{**row, **both} for row, both in zip(rows, ends, strict=True)])
+        return frame[[*Candidate._fields[:5], "low", "high", *Candidate._fields[6:]]]
+
+    def __str__(self) -> str:
+        near = sum(each.within_noise for each in self.candidates)
+        failed = f"; {len(self.failed)} failed and are left out" if self.failed else ""
+        rows = (
+            f"{each.value:.4f}  {each.difference:+.4f} +- {each.standard_error:.4f}  {each.p_value:.4f}  "
+            f"{each.p_holm:.4f}  {'=' if each.within_noise else ' '}  {each.params}"
+            for each in self.candidates
+        )
+        head = f"{len(self.candidates)} candidates on {self.n_queries} queries, {near} within noise of the best (=)"
+        titles = f"{'NDCG':<6}  {'difference':<17}  {'p':<6}  p (Holm)"
+        return "\n".join([f"{head}{failed}", titles, *rows])
+
+
+def paired_search(
+    search: Any,
+    *,
+    metric: str | None = None,
+    confidence: float = 0.95,
+    n_resamples: int = 9999,
+    seed: Seed = None,
+) -> PairedSearch:
+    """The best candidate of a fitted search against each other one, paired by query over the same folds.
+
+    Queries differ from one another far more than candidates do. A standard error over folds, or of each candidate by
+    itself, is of the queries; that of the paired difference is what tells two candidates apart.
+
+    Parameters
+    ----------
+    search : GridSearchCV, RandomizedSearchCV or a halving search
+        Fitted in this process, with ``scoring=ndcg_scorer(..., keep_queries=True)`` (or a dict with such a scorer). Of
+        a halving search the candidates of the last iteration are compared.
+    metric : str, optional
+        Which score, if there are several: ``"ndcg_at_10"``, or a key of the dict. Default: that of ``search.refit``.
+    confidence : float, default 0.95
+        Of the intervals.
+    n_resamples : int, default 9999
+        Of the randomisation tests.
+    seed : int, Generator or None, default None
+        Of the randomisation tests.
+
+    Returns
+    -------
+    PairedSearch
+
+    Raises
+    ------
+    TypeError, ValueError
+        The search is not fitted, its scorer does not keep queries, or has kept those of another search, or lost them
+        when the search was pickled; `metric` is missing or unknown; candidates were scored on different queries; fewer
+        than two queries or candidates are left.
+
+    See Also
+    --------
+    SimplestWithinNoise : choose in the search itself.
+
+    Notes
+    -----
+    The unit is the query: one that is tested in several splits counts once, with its mean. Empty queries that the
+    flavor skips are left out. The mean over queries is not quite ``mean_test_score``, which is the mean of the folds'
+    means, so the best candidate may be another one.
+
+    The best of many candidates is also the luckiest. ``p_holm`` allows for the number of comparisons, not for having
+    chosen the best of them by the same queries.
+
+    Examples
+    --------
+    >>> import numpy as np, sklearn
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.model_selection import GridSearchCV, GroupKFold
+    >>> from ndcg_ml.sklearn import ndcg_scorer, paired_search
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(600, 4)), np.repeat(np.arange(60), 10)
+    >>> y = np.clip(np.round(X[:, 0] + rng.normal(size=600)), 0, 3)
+    >>> scorer = ndcg_scorer("lightgbm@10", keep_queries=True)
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     search = GridSearchCV(Ridge(), {"alpha": [1, 1e2, 1e3]}, scoring=scorer, cv=GroupKFold(3))
+    ...     search = search.fit(X, y, groups=qid)
+    >>> result = paired_search(search, seed=0)
+    >>> result.n_queries, len(result.candidates), result.best.difference
+    (60, 3, 0.0)
+    """
+    results = getattr(search, "cv_results_", None)
+    if not isinstance(results, Mapping):
+        raise TypeError(
+            f"search must be a fitted search, such as GridSearchCV(...).fit(...); got {type(search).__name__} without "
+            "cv_results_."
+        )
+    confidence = as_confidence(confidence)
+    n_resamples = whole_number(n_resamples, "n_resamples")
+    rng = generator(seed)
+    refit = getattr(search, "refit", None)
+    scorer, name, column = _metric(search.scorer_, refit if metric is None and isinstance(refit, str) else metric)
+    table = _Table.of(scorer, results, name, column)
+    means = Means.of(table.ndcg, None)
+    spreads = spread_of(means)
+    order = np.argsort(-means.mean(), kind="stable").tolist()
+    best = order[0]
+    p_values = [
+        1.0,
+        *(test.p_value for test in exchange_tests(means, [(best, i) for i in order[1:]], n_resamples, rng)),
+    ]
+    candidates = []
+    for i, p_value, p_holm in zip(order, p_values, [1.0, *holm(p_values[1:])], strict=True):
+        gap = minus(spreads[i], spreads[best])
+        row = table.rows[i]
+        candidates.append(
+            Candidate(
+                row=row,
+                params=results["params"][row],
+                value=spreads[i].value,
+                difference=gap.value,
+                standard_error=gap.standard_error,
+                interval=gap.interval(confidence, "t"),
+                p_value=p_value,
+                p_holm=p_holm,
+                within_noise=_within_noise(gap),
+            )
+        )
+    return PairedSearch(candidates=tuple(candidates), n_queries=means.n_queries, failed=table.failed)
+
+
+class SimplestWithinNoise:
+    """Choose the simplest candidate that is within noise of the best, as ``GridSearchCV(refit=...)``.
+
+    Within noise is a mean paired difference of at most one standard error, over the queries. (The usual rule of one
+    standard error takes that of the best score itself over the folds, which says how much the folds differ.)
+
+    Parameters
+    ----------
+    scorer : NDCGScorer
+        The scorer of the search: ``ndcg_scorer(..., keep_queries=True)``.
+    simplicity : str, sequence of str, or callable
+        What is simpler: the name of a parameter, whose smaller values are simpler; several, of which the first decides
+        unless it is equal; or a function that takes the parameters of a candidate and returns something to sort by.
+    metric : str, optional
+        Which score decides, if the search has several: ``"ndcg_at_10"``, or the key of this scorer in a dict. Default:
+        the scorer's first cut-off.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The scorer keeps no queries, or an argument is of the wrong type. In the search: it has no such metric, a
+        parameter is missing from a candidate, the values cannot be put in order; or as for ``paired_search``.
+
+    See Also
+    --------
+    paired_search : the table of all candidates.
+
+    Notes
+    -----
+    With a callable `refit` a search has ``best_index_`` and ``best_params_``, and no ``best_score_``.
+
+    Examples
+    --------
+    >>> import numpy as np, sklearn
+    >>> from sklearn.model_selection import GridSearchCV, GroupKFold
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from ndcg_ml.sklearn import SimplestWithinNoise, ndcg_scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(600, 4)), np.repeat(np.arange(60), 10)
+    >>> y = np.clip(np.round(X[:, 0] + rng.normal(size=600)), 0, 3)
+    >>> scorer = ndcg_scorer("lightgbm@10", keep_queries=True)
+    >>> simplest = SimplestWithinNoise(scorer, "max_depth")
+    >>> tree, grid = DecisionTreeRegressor(random_state=0), {"max_depth": [1, 2, 3, 4, 5]}
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     search = GridSearchCV(tree, grid, scoring=scorer, cv=GroupKFold(3), refit=simplest)
+    ...     search = search.fit(X, y, groups=qid)
+    >>> search.best_params_["max_depth"] <= grid["max_depth"][int(search.cv_results_["mean_test_score"].argmax())]
+    True
+    """
+
+    def __init__(self, scorer: NDCGScorer, simplicity: Simplicity, *, metric: str | None = None) -> None:
+        if not isinstance(scorer, NDCGScorer):
+            raise TypeError(f"scorer must be an ndcg_scorer(...); got {type(scorer).__name__}.")
+        _kept(scorer)
+        if metric is not None and not isinstance(metric, str):
+            raise TypeError(f"metric must be the name of a score (a str) or None; got {shown(metric)}.")
+        if not callable(simplicity):
+            names = (simplicity,) if isinstance(simplicity, str) else simplicity
+            if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+                raise TypeError(
+                    "simplicity must be the name of a parameter, several of them, or a function of a candidate's "
+                    f"parameters; got {shown(simplicity)}."
+                )
+        self.scorer = scorer
+        self.simplicity = simplicity
+        self.metric = metric
+
+    def __repr__(self) -> str:
+        metric = "" if self.metric is None else f", metric={self.metric!r}"
+        return f"SimplestWithinNoise({self.scorer!r}, {self.simplicity!r}{metric})"
+
+    def __call__(self, cv_results: Mapping[str, Any]) -> int:
+        """The row of ``cv_results_`` to refit, called by the search."""
+        names = self.scorer.names
+        name = self.metric or ("score" if names is None else names[0])
+        if f"mean_test_{name}" not in cv_results:
+            found = [key[len("mean_test_") :] for key in cv_results if key.startswith("mean_test_")]
+            raise ValueError(
+                f"metric must be one of the search's scores, {', '.join(map(repr, found))}; got {self.metric!r}."
+            )
+        table = _Table.of(self.scorer, cv_results, name, names.index(name) if names and name in names else 0)
+        spreads = spread_of(Means.of(table.ndcg, None))
+        best = max(spreads, key=lambda spread: spread.value)
+        near = [i for i, spread in enumerate(spreads) if _within_noise(minus(spread, best))]
+        keys = {i: self._key(cv_results["params"][table.rows[i]]) for i in near}
+        try:
+            # Of equally simple ones the best.
+            chosen = min(near, key=lambda i: (keys[i], -spreads[i].value))
+        except TypeError as error:
+            raise TypeError(f"simplicity must give values that can be put in order: {error}.") from None
+        return table.rows[chosen]
+
+    def _key(self, params: Mapping[str, Any]) -> Any:
+        if callable(self.simplicity):
+            return self.simplicity(params)
+        names = (self.simplicity,) if isinstance(self.simplicity, str) else self.simplicity
+        missing = [name for name in names if name not in params]
+        if missing:
+            raise ValueError(
+                f"simplicity must name parameters that every candidate has; {missing[0]!r} is not among "
+                f"{sorted(params)}."
+            )
+        return tuple(params[name] for name in names)
+
+
+def _within_noise(gap: Spread) -> bool:
+    return -gap.value <= gap.standard_error + SAME
+
+
+def _metric(scorer: Any, metric: str | None) -> tuple[NDCGScorer, str, int]:
+    """The scorer, what ``cv_results_`` calls its score, and which of its cut-offs that is."""
+    if isinstance(scorer, Mapping):
+        if metric not in scorer:
+            raise ValueError(
+                f"metric must be one of the search's scores, {', '.join(map(repr, scorer))}; got {metric!r}."
+            )
+        scorer, name = scorer[metric], str(metric)
+    elif isinstance(scorer, NDCGScorer) and scorer.names is not None:
+        if metric not in scorer.names:
+            raise ValueError(
+                f"metric must be one of the search's scores, {', '.join(map(repr, scorer.names))}; got {metric!r}."
+            )
+        return scorer, metric, scorer.names.index(metric)
+    else:
+        if metric not in (None, "score"):
+            raise ValueError(f"metric must be None because the search has one score; got {metric!r}.")
+        name = "score"
+    if not isinstance(scorer, NDCGScorer):
+        raise TypeError(
+            "search must have been scored by ndcg_scorer(..., keep_queries=True); its scorer is of type "
+            f"{type(scorer).__name__}."
+        )
+    _kept(scorer)
+    return scorer, name, 0
+
+
+def _kept(scorer: NDCGScorer) -> KeptQueries:
+    if scorer.kept is None:
+        raise ValueError("the scorer must keep the queries of the search. Write ndcg_scorer(..., keep_queries=True).")
+    return scorer.kept
+
+
+class _Table(NamedTuple):
+    """NDCG by query and candidate.
+
+    Attributes
+    ----------
+    ndcg : ndarray of float, shape (n_queries, n_candidates)
+    rows : list of int
+        Where the candidates are in ``cv_results_``.
+    failed : tuple of int
+        The rows of candidates that have no score in a split.
+    """
+
+    ndcg: NDArray[np.float64]
+    rows: list[int]
+    failed: tuple[int, ...]
+
+    @classmethod
+    def of(cls, scorer: NDCGScorer, results: Mapping[str, Any], name: str, column: int) -> _Table:
+        kept = _kept(scorer)
+        first, n_rows = 0, len(results["params"])
+        if "iter" in results:  # a halving search, which begins to count again in each iteration
+            first = int(np.flatnonzero(results["iter"] == results["iter"].max())[0])
+        n_splits = sum(key.startswith("split") and key.endswith(f"_test_{name}") for key in results)
+        ids: NDArray[Any] | None = None
+        columns, rows, failed = [], [], []
+        for row in range(first, n_rows):
+            found = [kept.get(row - first, split) for split in range(n_splits)]
+            fits = [fit for fit in found if fit is not None]
+            if len(fits) < n_splits:
+                failed.append(row)
+                continue
+            for split, fit in enumerate(fits):
+                if fit.values[column] != results[f"split{split}_test_{name}"][row]:
+                    raise ValueError(
+                        f"the scorer holds the queries of another search: its score of candidate {row} in split "
+                        f"{split} is not the search's. Give each search a scorer of its own, and compare before "
+                        "fitting again."
+                    )
+            those, values = _by_query(np.concatenate([fit.ids for fit in fits]), [fit.ndcg[:, column] for fit in fits])
+            if ids is not None and not np.array_equal(ids, those):
+                raise ValueError(
+                    f"candidates must be scored on the same queries; candidate {row} was not. Use a cv that splits "
+                    "alike for all candidates (an integer random_state)."
+                )
+            ids = those
+            columns.append(values)
+            rows.append(row)
+        if not rows:
+            raise ValueError(
+                "no queries of this search are kept in this process. They are not saved with a search: call "
+                "paired_search where the search was fitted, and on a search of scikit-learn's own."
+            )
+        table = np.stack(columns, axis=1)
+        missing = np.isnan(table)
+        if (missing.any(axis=1) != missing.all(axis=1)).any():
+            raise ValueError(
+                "a query must be empty for every candidate or for none; the flavor's ideal depends on the ranking and "
+                "empty='skip' leaves out other queries for each. Choose empty=0 or 1."
+            )
+        table = table[~missing.any(axis=1)]
+        if len(table) < 2:
+            raise ValueError(f"a comparison needs at least two queries that are not empty; got {len(table)}.")
+        return cls(table, rows, tuple(failed))
+
+
+def _by_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Each query once, with its mean over the splits that tested it."""
+    layout = by_ids(ids, ids.size)
+    assert layout.ids is not None
+    every = np.concatenate(values)
+    every = every if layout.order is None else every[layout.order]
+    return layout.ids, np.add.reduceat(every, layout.starts) / layout.sizes
