@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 
 from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.torch._kernel import working_dtype
+from ndcg_ml.torch._gains import working_dtype
 from ndcg_ml.torch._layout import Flat, Layout, Padded
 from ndcg_ml.torch._transforms import never_compiled, not_mapped, whole_numbers
 
@@ -136,7 +136,7 @@ def _padded_batch(
         return None
 
     def rows(values: Tensor) -> Tensor:
-        values = values.reshape(n_queries, width)
+        values = values if values.ndim == 2 else values.reshape(n_queries, width)
         if width == 0:  # queries without any document: one masked slot each, since nothing can be reduced over none
             return values.new_zeros((n_queries, 1))
         return values
@@ -465,7 +465,7 @@ def _score_values(scores: Tensor, name: str) -> Tensor:
     """Scores without gradient, in a dtype that can be sorted."""
     if scores.is_complex():
         raise TypeError(f"{name} must hold real numbers; got dtype {scores.dtype}.")
-    scores = scores.detach()
+    scores = _constant(scores)
     if scores.is_floating_point():
         return scores if scores.dtype in _NATIVE else scores.float()
     if scores.device.type == "mps" or scores.dtype == torch.uint64:
@@ -474,10 +474,15 @@ def _score_values(scores: Tensor, name: str) -> Tensor:
 
 
 def _label_values(labels: Tensor, name: str) -> Tensor:
-    """Labels without gradient, in the dtype that the kernel works in."""
+    """Labels without gradient, in their own dtype, which says more of them than the one that the kernel works in."""
     if labels.is_complex():
         raise TypeError(f"{name} must hold real numbers; got dtype {labels.dtype}.")
-    return labels.detach().to(working_dtype(labels.device))
+    return _constant(labels)
+
+
+def _constant(tensor: Tensor) -> Tensor:
+    """The tensor without its gradient."""
+    return tensor.detach() if tensor.requires_grad else tensor
 
 
 def _refuse_beside_nested(given: Mapping[str, object]) -> None:

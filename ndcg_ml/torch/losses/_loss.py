@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from ndcg_ml._checks import as_float, one_of, positive_number
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._faults import FAULTS, refuse
-from ndcg_ml.torch._gains import Gains, discount_at, gains_of, judge
-from ndcg_ml.torch._inputs import in_batches, read_flavor, read_lists
+from ndcg_ml.torch._faults import counted_faults, refuse
+from ndcg_ml.torch._gains import Gains, discount_at, gains_of, judge, label_faults, working_dtype
+from ndcg_ml.torch._inputs import PaddedLists, in_batches, read_flavor, read_lists
 from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
 from ndcg_ml.torch._layout import Padded
 
@@ -49,8 +49,8 @@ class Lists(NamedTuple):
         Which documents are ranked.
     empty : Tensor of bool, shape (n_lists,)
         Lists without a relevant document.
-    faults : dict of Tensor of bool, like `scores`
-        Which slots hold a label that the flavor refuses, by kind of fault.
+    refused : Tensor of bool, shape (n_lists,)
+        Lists with a label that the flavor refuses.
     """
 
     scores: Tensor
@@ -58,7 +58,7 @@ class Lists(NamedTuple):
     weight: Tensor
     ranked: Tensor
     empty: Tensor
-    faults: dict[str, Tensor]
+    refused: Tensor
 
 
 class ListLoss(nn.Module):
@@ -165,13 +165,17 @@ class ListLoss(nn.Module):
         batches, places = in_batches(scores, labels, mask, indexes=indexes, offsets=offsets)
         # Lists of very different lengths are several batches.
         read = [self._read(*batch) for batch in batches]
-        _refuse_faults(self.flavor, read)
-        loss = torch.cat([_counted(self._losses_of(lists), lists) for lists in read])
+        _refuse_faults(self.flavor, read, batches)
+        return self._reduced(read, places)
+
+    def _reduced(self, read: Sequence[Lists], places: Tensor | None) -> Tensor:
+        """The loss of these lists; `places` says where each is among all, if they do not stand in order."""
+        loss = _together([_counted(self._losses_of(lists), lists) for lists in read])
         if self.reduction == "none":
             return loss if places is None else loss[places]
         if self.reduction == "sum":
             return loss.sum()
-        empty = torch.cat([lists.empty for lists in read])
+        empty = _together([lists.empty for lists in read])
         return loss.sum() / (~empty).sum().clamp(min=1)
 
     def extra_repr(self) -> str:
@@ -194,10 +198,18 @@ class ListLoss(nn.Module):
         scores, labels, listed = read_lists(scores, labels, mask)
         dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
         with torch.no_grad():
-            gains, weight, ranked, empty, faults = _weights(self.flavor, scores.detach(), labels, listed, self.weighed)
-        # Before any arithmetic: a padded NaN times 0 is NaN.
-        clean = torch.where(ranked, scores.to(dtype), 0.0)
-        return Lists(clean, gains, weight.to(dtype), ranked, empty, faults)
+            gains, weight, ranked, empty, refused = _weights(self.flavor, scores, labels, listed, self.weighed)
+        return _with_scores(scores.to(dtype), Lists(scores, gains, weight.to(dtype), ranked, empty, refused))
+
+
+def _with_scores(scores: Tensor, lists: Lists) -> Lists:
+    """The lists with these scores, of which only those of ranked documents are left."""
+    # Before any arithmetic: a padded NaN times 0 is NaN.
+    return lists._replace(scores=scores.masked_fill(~lists.ranked, 0.0))
+
+
+def _together(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 class DirectLoss(ListLoss):
@@ -277,7 +289,7 @@ class DirectLoss(ListLoss):
         """
         refuse_callable_discount(self.flavor)
         discount = discount_at(self.flavor, ranks)
-        return discount if self.flavor.k is None else torch.where(ranks < self.flavor.k + 0.5, discount, 0.0)
+        return discount if self.flavor.k is None else discount.masked_fill(ranks >= self.flavor.k + 0.5, 0.0)
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """The smooth NDCG of each list; override it where there is a shorter way than the discount of each document."""
@@ -291,14 +303,15 @@ class DirectLoss(ListLoss):
 
     def losses(self, lists: Lists) -> Tensor:
         """1 - ``ndcg``, nan where a score is not finite."""
-        scores, finite = finite_scores(lists)
-        return torch.where(finite, 1.0 - self.ndcg(scores, lists.weight, lists.ranked), math.nan)
+        scores, wild = finite_scores(lists)
+        return (1.0 - self.ndcg(scores, lists.weight, lists.ranked)).masked_fill(wild, math.nan)
 
 
 def finite_scores(lists: Lists) -> tuple[Tensor, Tensor]:
-    """The scores, 0 in the lists that have one that is not finite, and which lists have none."""
-    finite = lists.scores.detach().isfinite().all(-1)
-    return torch.where(finite.unsqueeze(-1), lists.scores, 0.0), finite
+    """The scores, 0 in the lists that have one that is not finite, and which lists these are."""
+    with torch.no_grad():  # of nan, too, the largest is not below infinity
+        wild = (lists.scores.abs().amax(-1, keepdim=True) < math.inf).logical_not()
+    return lists.scores.masked_fill(wild, 0.0), wild.squeeze(-1)
 
 
 def above_zero(value: object, name: str) -> float:
@@ -334,44 +347,47 @@ def _with_a_loss(flavor: Flavor) -> Flavor:
     return flavor
 
 
-def _refuse_faults(flavor: Flavor, read: Sequence[Lists]) -> None:
+def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[PaddedLists]) -> None:
     """Raise for labels that the flavor refuses, where looking at them stalls no device."""
     if read[0].scores.device.type != "cpu":
         return
-    none = torch.zeros((), dtype=torch.int64)
-    of_lists = [
-        torch.stack([lists.faults[name].sum() if name in lists.faults else none for name in FAULTS]) for lists in read
-    ]
-    refuse(flavor, torch.stack(of_lists).sum(0))
+
+    def counts() -> Tensor:
+        of_batches = []
+        for batch in batches:
+            _, labels, listed = read_lists(*batch)
+            of_batches.append(counted_faults(label_faults(flavor, labels.to(working_dtype(labels.device)), listed)))
+        return torch.stack(of_batches).sum(0)
+
+    refuse(flavor, _together([lists.refused for lists in read]), counts)
 
 
 def _counted(loss: Tensor, lists: Lists) -> Tensor:
     """0 for an empty list, nan for one with labels that the flavor refuses."""
-    # nan says that a score was not finite, in an empty list too.
-    loss = torch.where(lists.empty & ~loss.isnan(), 0.0, loss)
-    refused = torch.stack(list(lists.faults.values())).any(0).any(-1)
-    return torch.where(refused, math.nan, loss)
+    # nan says that a score was not finite, in an empty list too; it is not equal to itself.
+    loss = loss.masked_fill(lists.empty & (loss == loss), 0.0)  # noqa: PLR0124
+    return loss.masked_fill(lists.refused, math.nan)
 
 
 def _weights(
     flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, weighed: bool
-) -> tuple[Gains, Tensor, Tensor, Tensor, dict[str, Tensor]]:
-    """Gains, gain over ideal, which documents take part, which lists are empty, and labels at fault."""
+) -> tuple[Gains, Tensor, Tensor, Tensor, Tensor]:
+    """Gains, gain over ideal, which documents take part, which lists are empty, and which hold a label at fault."""
     layout = Padded(scores.shape[0], scores.shape[1], scores.device)
     judgements = judge(flavor, labels, listed)
     ranked = ranked_documents(flavor, judgements, None)
     gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
-    of_ranked = Gains(torch.where(ranked, gains.gain, 0.0), gains.exponent, gains.top)  # replace() breaks old graphs
-    best_first = flavor.ideal in ("global", "recall") and flavor.ideal_depth == "all" and not callable(flavor.discount)
-    if not weighed and best_first and not needs_ranking(flavor):  # the best gain, at rank 1, decides alone
-        pool = ranked if flavor.ideal == "recall" else judgements.judged
-        empty = ~((gains.gain > 0) & pool).any(-1)
-        return of_ranked, torch.zeros_like(gains.gain), ranked, empty, judgements.faults
-    ranking = rank(flavor, layout, scores, ranked, gains.gain, None) if needs_ranking(flavor) else None
+    refused = judgements.refused.any(-1)
+    # The best gain stands at rank 1, within every cut-off: without weights it alone decides which lists are empty.
+    best_first = flavor.ideal in ("global", "recall") and not needs_ranking(flavor)
+    if not weighed and best_first and not callable(flavor.discount):
+        return gains, torch.zeros_like(gains.gain), ranked, gains.gain.amax(-1) <= 0, refused
     ks = (flavor.k,)
-    table = table_for(flavor, ks, layout, labels)
+    ranking = rank(flavor, layout, scores, ranked, gains.gain, None) if needs_ranking(flavor) else None
+    table = table_for(flavor, ks, layout, gains.gain)
     idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
-    empty = ~(idcg > 0)
-    counted = ranked & ~empty & ~too_short(flavor, ks, layout, ranked)
-    weight = torch.where(counted, gains.gain / torch.where(empty, 1.0, idcg), 0.0)
-    return of_ranked, weight, ranked, empty.squeeze(-1), judgements.faults
+    empty = (idcg > 0).logical_not()
+    weight = gains.gain / idcg.masked_fill(empty, math.inf)
+    if flavor.short_lists == "zero":
+        weight = weight.masked_fill(too_short(flavor, ks, layout, ranked), 0.0)
+    return gains, weight, ranked, empty.squeeze(-1), refused

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import pad, softplus
 
 from ndcg_ml._checks import one_of
 from ndcg_ml._kernel.gains import discounts
@@ -119,8 +119,9 @@ class LambdaNDCGLoss(ListLoss):
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""
-        clean, finite = finite_scores(lists)
-        order = best_first(torch.where(lists.ranked, clean.detach(), -math.inf))
+        clean, wild = finite_scores(lists)
+        with torch.no_grad():
+            order = best_first(clean.masked_fill(~lists.ranked, -math.inf))
         loss = _all_blocks(
             self.flavor,
             clean.gather(-1, order),
@@ -130,7 +131,7 @@ class LambdaNDCGLoss(ListLoss):
             self.sigma,
             self.mu,
         )
-        return torch.where(finite, loss, math.nan)
+        return loss.masked_fill(wild, math.nan)
 
 
 def lambda_ndcg_loss(
@@ -174,17 +175,14 @@ def _all_blocks(
     discount = discount_table(flavor, width + 1, scores.dtype, scores.device)
     depth = width if flavor.k is None or scheme == "lambda_at_k" else min(flavor.k, width)
     rows = depth if scores.numel() * depth <= _BLOCK else max(1, _BLOCK // scores.numel())
-    total = torch.zeros_like(scores[..., 0])
+    blocks = []
     for start in range(0, depth, rows):
         upper = slice(start, min(start + rows, depth))
         lower = slice(0 if scheme == "ndcg1" else start, width)
         block = (scores, weight, valid, discount, flavor.k, upper, lower, scheme, sigma, mu)
-        if rows == depth:
-            total = total + _pairs(*block)
-        else:
-            # Nothing of a block is kept, its weights included.
-            total = total + recomputed(_pairs, *block)
-    return total
+        # Nothing of a block is kept where there are several, its weights included.
+        blocks.append(_pairs(*block) if rows == depth else recomputed(_pairs, *block))
+    return sum(blocks[1:], blocks[0])
 
 
 def _pairs(
@@ -200,16 +198,23 @@ def _pairs(
     mu: float,
 ) -> Tensor:
     """What the pairs of these ranks add."""
-    factor = _factor(discount, k, scheme, mu, upper, lower)
-    gap = sigma * (scores[..., upper, None] - scores[..., None, lower])
-    if scheme == "ndcg1":
-        pair = weight[..., upper, None] * factor
-    else:
-        more = weight[..., upper, None] - weight[..., None, lower]
-        pair, gap = more.abs() * factor, more.sign() * gap
-    counted = valid[..., upper, None] & valid[..., None, lower] & (pair > 0)
+    with torch.no_grad():  # weights are constant, and so is the sign of a pair
+        pair = _factor(discount, k, scheme, mu, upper, lower)
+        if scheme == "ndcg1":
+            pair = weight[..., upper, None] * pair
+            sign = None
+        else:
+            more = weight[..., upper, None] - weight[..., None, lower]
+            pair = more.abs() * pair
+            sign = more.sign()
+        absent = ~(valid[..., upper, None] & valid[..., None, lower] & (pair > 0))
+        pair = pair.masked_fill(absent, 0.0)
+    # The loss is of -gap, whose factor is one for all pairs but for the sign.
+    gap = -sigma * (scores[..., upper, None] - scores[..., None, lower])
+    if sign is not None:
+        gap = sign * gap
     # A difference may overflow, and infinity times no weight is nan.
-    return (torch.where(counted, pair, 0.0) * softplus(-torch.where(counted, gap, 0.0))).sum((-2, -1))
+    return (pair * softplus(gap.masked_fill(absent, 0.0))).sum((-2, -1))
 
 
 def _factor(discount: Tensor, k: int | None, scheme: Scheme, mu: float, upper: slice, lower: slice) -> Tensor:
@@ -217,9 +222,9 @@ def _factor(discount: Tensor, k: int | None, scheme: Scheme, mu: float, upper: s
     width = discount.numel() - 2
     rank = torch.arange(1, width + 1, device=discount.device)
     above, below = rank[upper, None], rank[None, lower]
-    cut = discount if k is None else torch.where(torch.arange(width + 2, device=rank.device) <= k, discount, 0.0)
+    cut = discount if k is None else pad(discount[: k + 1], (0, max(0, width + 1 - k)))
     if scheme == "ndcg1":
-        return torch.where(above == below, 0.0, cut[above])
+        return cut[above].masked_fill(above == below, 0.0)
     swap = (cut[above] - cut[below]).abs()
     apart = (below - above).clamp(min=0)
     step = (discount[apart] - discount[apart + 1]).abs()
@@ -229,7 +234,7 @@ def _factor(discount: Tensor, k: int | None, scheme: Scheme, mu: float, upper: s
         factor = mu * step + swap
     elif scheme == "lambda_at_k" and k is not None:
         inside = below <= k
-        factor = torch.where(inside, step, step / torch.where(inside, 1.0, 1.0 - discount[below] / discount[1]))
+        factor = torch.where(inside, step, step / (1.0 - discount[below] / discount[1]).masked_fill(inside, 1.0))
     else:
         factor = step
-    return torch.where(below > above, factor, 0.0)
+    return factor.masked_fill(below <= above, 0.0)

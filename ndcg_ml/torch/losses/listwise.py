@@ -96,30 +96,36 @@ class SoftmaxLoss(ListLoss):
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""
-        clean, finite = finite_scores(lists)
+        clean, wild = finite_scores(lists)
         with torch.no_grad():
             target = self._targets(lists)
-        logs = torch.where(lists.ranked, clean, torch.finfo(clean.dtype).min).log_softmax(-1)
+            no_target = target == 0
+        logs = clean.masked_fill(~lists.ranked, torch.finfo(clean.dtype).min).log_softmax(-1)
         # Where the target is 0 the log may be -infinity.
-        loss = -(target * torch.where(target > 0, logs, 0.0)).sum(-1)
-        return torch.where(finite, loss, math.nan)
+        loss = (target * logs.masked_fill(no_target, 0.0)).sum(-1).neg()
+        return loss.masked_fill(wild, math.nan)
 
     def _targets(self, lists: Lists) -> Tensor:
         """The target distribution of each list; 0 where there is none."""
         gains = lists.gains
-        present = lists.ranked & ~lists.empty.unsqueeze(-1)
-        exponent = gains.exponent.unsqueeze(-1)
-        if self.target == "listnet":
-            best = torch.where(present, gains.gain, 0.0).amax(-1, keepdim=True)
-            shares = torch.exp(times_power_of_two(gains.gain - best, exponent))
-        elif self.target == "xendcg":
-            drawn = uniform(lists.scores, self.generator).to(gains.gain.dtype)
-            shares = gains.gain + times_power_of_two(1.0 - drawn, -exponent)
-        else:
+        if self.target == "gain":
             shares = gains.gain
-        shares = torch.where(present, shares, 0.0)
+        else:
+            if self.target == "listnet":
+                best = gains.gain.amax(-1, keepdim=True)  # of ranked documents, since the others gain 0
+                shares = torch.exp(_times_power_of_two(gains.gain - best, gains.exponent, 1))
+            else:
+                drawn = uniform(lists.scores, self.generator).to(gains.gain.dtype)
+                shares = gains.gain + _times_power_of_two(1.0 - drawn, gains.exponent, -1)
+            shares = shares.masked_fill(~lists.ranked, 0.0)
         total = shares.sum(-1, keepdim=True)
-        return (shares / torch.where(total > 0, total, 1.0)).to(lists.scores.dtype)
+        none = lists.empty.unsqueeze(-1) | (total == 0)
+        return (shares / total.masked_fill(none, math.inf)).to(lists.scores.dtype)
+
+
+def _times_power_of_two(values: Tensor, exponent: Tensor | None, sign: int) -> Tensor:
+    """Values per slot times 2^(sign exponent) of their list; None is the exponent 0."""
+    return values if exponent is None else times_power_of_two(values, sign * exponent.unsqueeze(-1))
 
 
 def softmax_loss(
@@ -211,22 +217,21 @@ class ListMLELoss(ListLoss):
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""
-        clean, finite = finite_scores(lists)
+        clean, wild = finite_scores(lists)
         with torch.no_grad():
             order = self._order(lists)
-        present = lists.ranked.gather(-1, order)
-        ordered = torch.where(present, clean.gather(-1, order), torch.finfo(clean.dtype).min)
+            absent = ~lists.ranked.gather(-1, order)
+        ordered = clean.gather(-1, order).masked_fill(absent, torch.finfo(clean.dtype).min)
         left = ordered.flip(-1).logcumsumexp(-1).flip(-1)
-        first = present[..., : self.flavor.k]
+        beyond = absent[..., : self.flavor.k]
         # Differences of absent entries may overflow.
-        terms = torch.where(first, left[..., : self.flavor.k], 0.0) - torch.where(
-            first, ordered[..., : self.flavor.k], 0.0
-        )
-        return torch.where(finite, terms.sum(-1), math.nan)
+        left = left[..., : self.flavor.k].masked_fill(beyond, 0.0)
+        own = ordered[..., : self.flavor.k].masked_fill(beyond, 0.0)
+        return (left - own).sum(-1).masked_fill(wild, math.nan)
 
     def _order(self, lists: Lists) -> Tensor:
         """Largest gain first, absent documents last."""
-        key = torch.where(lists.ranked, lists.gains.gain, -math.inf)
+        key = lists.gains.gain.masked_fill(~lists.ranked, -math.inf)
         if self.tie_order == "input":
             return best_first(key)
         drawn = uniform(lists.scores, self.generator).argsort(dim=-1)
