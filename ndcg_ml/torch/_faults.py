@@ -33,7 +33,7 @@ FAULTS = (
 
 def refuse(
     flavor: Flavor, wrong: Tensor, counts: Callable[[], Tensor], labels: str = "labels", scores: str = "scores"
-) -> None:
+) -> bool:
     """Raise if there is a fault and the host can look: not in compiled code, nor under vmap.
 
     Parameters
@@ -46,13 +46,19 @@ def refuse(
     labels, scores : str
         What the caller's parameters are called.
 
+    Returns
+    -------
+    bool
+        Whether the host has looked, so that there is none.
+
     Raises
     ------
     ValueError
         There is a fault.
     """
-    if torch.compiler.is_compiling() or not any_of(wrong):
-        return
+    found = None if torch.compiler.is_compiling() else any_of(wrong)
+    if not found:
+        return found is False
     message = refusal(flavor, whole_numbers(counts()), labels, scores)
     assert message is not None
     raise ValueError(message)

@@ -63,24 +63,31 @@ class Judgements:
 
 @dataclass(frozen=True)
 class Gains:
-    """Gains divided by 2^exponent, and so is the top of the scale."""
+    """Gains times 2^shift, and so is the top of the scale."""
 
     gain: Tensor
-    exponent: Tensor | None
-    """Per query; None where nothing had to be divided."""
+    shift: Tensor | None
+    """Per query; None where nothing had to be shifted."""
     top: Tensor | None
     """Per query, the gain of ``max_grade`` under ``ideal="max"``."""
 
 
-def judge(flavor: Flavor, labels: Tensor, listed: Tensor) -> Judgements:
-    """Read the labels of the listed slots; what stands in the others is never looked at."""
-    # Each operation is a launch on a device, and these three lines are all that most flavors need.
+def judge(flavor: Flavor, labels: Tensor, listed: Tensor, *, full: bool = False) -> Judgements:
+    """Read the labels of the listed slots; what stands in the others is never looked at.
+
+    `full` says that all slots are listed, which saves a look at who is.
+    """
     grade = labels.to(working_dtype(labels.device))
+    # Each operation is a launch on a device, and these are all that most flavors need.
     if _takes_no_other_label_than_a_finite_one_above_zero(flavor):
-        sound = (grade >= 0) & listed
+        sound = grade >= 0
         if labels.is_floating_point():
             sound = sound & (grade < math.inf)
-        return Judgements(grade.masked_fill(~sound, 0.0), listed, listed, None, listed ^ sound, labels.dtype)
+        if not full:
+            sound = sound & listed
+        unsound = ~sound
+        refused = unsound if full else listed & unsound
+        return Judgements(grade.masked_fill(unsound, 0.0), listed, listed, None, refused, labels.dtype)
     faults = label_faults(flavor, grade, listed)
     # A label that is none, or none that counts, has the grade 0, so that no formula meets it.
     unjudged = grade.isnan() & listed
@@ -143,7 +150,7 @@ def _has_top(flavor: Flavor) -> bool:
 def may_be_negative(flavor: Flavor) -> bool:
     """Whether a document can gain less than one that has no gain."""
     if isinstance(flavor.gain, tuple):
-        return min(flavor.gain) < 0
+        return bool(min(flavor.gain) < 0)
     return callable(flavor.gain) or (flavor.negative == "allow" and flavor.gain in ("linear", "exponential"))
 
 
@@ -203,9 +210,9 @@ def _scaled(gain: Tensor, highest: float | None, layout: Layout) -> Gains:
     if highest is not None:
         largest = largest.clamp(min=abs(highest))
     # Not frexp, whose exponent the C++ that torch 2.13 compiles to cannot convert; which power it is hardly matters.
-    exponent = torch.log2(largest.masked_fill(largest <= 0, 1.0)).ceil() - _TOP.get(gain.dtype, 0)
-    top = None if highest is None else times_power_of_two(torch.full_like(exponent, highest), -exponent)
-    return Gains(_not_lost(times_power_of_two(gain, -layout.per_slot(exponent)), gain), exponent, top)
+    shift = _TOP.get(gain.dtype, 0) - torch.log2(largest.masked_fill(largest <= 0, 1.0)).ceil()
+    top = None if highest is None else times_power_of_two(torch.full_like(shift, highest), shift)
+    return Gains(_not_lost(times_power_of_two(gain, layout.per_slot(shift)), gain), shift, top)
 
 
 def times_power_of_two(values: Tensor, exponent: Tensor) -> Tensor:
@@ -217,35 +224,36 @@ def times_power_of_two(values: Tensor, exponent: Tensor) -> Tensor:
 
 def _exponential_gains(flavor: Flavor, grade: Tensor, labels: torch.dtype, layout: Layout) -> Gains:
     """2^grade - 1 for each slot; 0 for a grade of 0."""
-    exponent = layout.largest(grade if flavor.negative != "allow" else grade.clamp(min=0.0))
+    largest = layout.largest(grade if flavor.negative != "allow" else grade.clamp(min=0.0))
     top = None
     if flavor.ideal == "max":
         assert flavor.max_grade is not None  # the flavor's own check
-        top = torch.full_like(exponent, flavor.max_grade)
-        exponent = torch.maximum(exponent, top)
+        top = torch.full_like(largest, flavor.max_grade)
+        largest = torch.maximum(largest, top)
     whole = not labels.is_floating_point
     if not whole or top is not None:
-        exponent = exponent.floor()
-    exponent = exponent - _TOP.get(grade.dtype, 0)
-    per_slot = layout.per_slot(exponent)
-    if whole:  # 2^(y - e) - 2^-e has all digits of the gain
-        gain = torch.exp2(grade - per_slot) - torch.exp2(-per_slot)
+        largest = largest.floor()
+    shift = _TOP.get(grade.dtype, 0) - largest
+    per_slot = layout.per_slot(shift)
+    if whole:  # this has all digits of the gain
+        gain = torch.exp2(grade + per_slot) - torch.exp2(per_slot)
     else:
         gain = _exponential(grade, per_slot)
+    # Beside a large gain a small one may be lost, which must not make its document an irrelevant one.
     if flavor.negative == "allow":
         gain = _not_lost(gain, grade)
     else:
         gain = gain.clamp(min=_least(gain.dtype)).masked_fill(grade == 0, 0.0)
-    return Gains(gain, exponent, None if top is None else _exponential(top, exponent))
+    return Gains(gain, shift, None if top is None else _exponential(top, shift))
 
 
-def _exponential(grade: Tensor, exponent: Tensor) -> Tensor:
-    """(2^grade - 1) / 2^exponent."""
-    scale = torch.exp2(-exponent)
+def _exponential(grade: Tensor, shift: Tensor) -> Tensor:
+    """(2^grade - 1) 2^shift."""
+    scale = torch.exp2(shift)
     # expm1 keeps the digits of a small fraction; exp2 is exact for whole numbers.
     small = grade.abs() < 1
     whole = grade.floor()
-    power = torch.exp2(grade - whole) * torch.exp2(whole - exponent)
+    power = torch.exp2(grade - whole) * torch.exp2(whole + shift)
     fraction = torch.expm1(grade.masked_fill(~small, 0.0) * math.log(2.0)) * scale
     return torch.where(small, fraction, power - scale)
 

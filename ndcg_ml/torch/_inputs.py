@@ -25,6 +25,7 @@ __all__ = [
     "PaddedLists",
     "a_tensor",
     "in_batches",
+    "in_groups",
     "in_rows",
     "offsets_of",
     "read_batch",
@@ -267,13 +268,7 @@ def in_batches(
     scores, labels, indexes, offsets = in_rows(scores, labels, mask, indexes=indexes, offsets=offsets)
     if indexes is None and offsets is None:
         return [(scores, labels, mask)], None
-    given = "indexes" if offsets is None else "offsets"
-    with not_mapped(
-        f"{given} must be the same for all samples of torch.func.vmap, because lengths fix shapes; got {given} that "
-        "are mapped over. Pass padded lists with mask=, or leave them unmapped (in_dims=None)."
-    ):
-        grouped: tuple[list[PaddedLists], Tensor | None] = _in_groups(scores, labels, indexes, offsets)
-    return grouped
+    return in_groups(scores, labels, indexes, offsets)
 
 
 def in_rows(
@@ -317,6 +312,19 @@ def in_rows(
     return scores, labels, indexes, offsets
 
 
+def in_groups(
+    scores: Tensor, labels: Tensor, indexes: Tensor | None, offsets: Tensor | None
+) -> tuple[list[PaddedLists], Tensor | None]:
+    """``in_batches`` of rows that ``in_rows`` has checked; scores may have more dimensions than that of the rows."""
+    given = "indexes" if offsets is None else "offsets"
+    with not_mapped(
+        f"{given} must be the same for all samples of torch.func.vmap, because lengths fix shapes; got {given} that "
+        "are mapped over. Pass padded lists with mask=, or leave them unmapped (in_dims=None)."
+    ):
+        grouped: tuple[list[PaddedLists], Tensor | None] = _in_groups(scores, labels, indexes, offsets)
+    return grouped
+
+
 @never_compiled("lengths of flat and nested lists are data; padded ones can be compiled whole")
 def _in_groups(
     scores: Tensor, labels: Tensor, indexes: Tensor | None, offsets: Tensor | None
@@ -326,10 +334,10 @@ def _in_groups(
         sizes = lengths.cpu()
     else:
         assert offsets is not None
-        sizes = _sizes(offsets.cpu(), scores.numel())
-        lists, positions, lengths = _by_offset(offsets, scores.numel())
+        sizes = _sizes(offsets.cpu(), labels.numel())
+        lists, positions, lengths = _by_offset(offsets, labels.numel())
     longest = int(sizes.max()) if sizes.numel() else 0
-    if sizes.numel() * longest <= 2 * scores.numel():
+    if sizes.numel() * longest <= 2 * labels.numel():
         return [_padded_lists(scores, labels, lists, positions, lengths, longest)], None
     # The bits of size - 1: 0 for lists of at most 1 document, 1 for 2, 2 for 3 and 4, 3 for 5 to 8.
     bits = torch.frexp((sizes - 1).clamp(min=0).double()).exponent
@@ -365,7 +373,7 @@ def _padded_lists(
 
 
 def _in_slots(rows: Tensor, listed: Tensor, lists: Tensor, positions: Tensor) -> Tensor:
-    return rows.new_zeros(listed.shape).index_put((lists, positions), rows)
+    return rows.new_zeros((*listed.shape, *rows.shape[1:])).index_put((lists, positions), rows)
 
 
 def _in_order(numbers: Tensor) -> Tensor:

@@ -47,9 +47,9 @@ class Result:
     ndcg: Tensor
     """nan where the query is invalid, or empty and without a value for that."""
     dcg: Tensor
-    """Divided by 2^exponent, as is `idcg`."""
+    """Times 2^shift, as is `idcg`."""
     idcg: Tensor
-    exponent: Tensor | None
+    shift: Tensor | None
     """Per query."""
     empty: Tensor
     wrong: Tensor
@@ -59,10 +59,10 @@ class Result:
 
     def in_units_of_gain(self) -> tuple[Tensor, Tensor]:
         """DCG and ideal DCG as they are."""
-        if self.exponent is None:
+        if self.shift is None:
             return self.dcg, self.idcg
-        exponent = self.exponent.unsqueeze(-1)
-        return times_power_of_two(self.dcg, exponent), times_power_of_two(self.idcg, exponent)
+        back = -self.shift.unsqueeze(-1)
+        return times_power_of_two(self.dcg, back), times_power_of_two(self.idcg, back)
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def evaluate(
         wrong = wrong | unanswered
         if counts is not None:
             counts = torch.cat([counts[:-1], unanswered.sum().unsqueeze(0)])
-    return Result(ndcg, dcg, idcg, gains.exponent, empty, wrong, counts)
+    return Result(ndcg, dcg, idcg, gains.shift, empty, wrong, counts)
 
 
 # -- rows of a padded tensor: the upper ranks, and how many documents score higher ----------------------------------
@@ -222,9 +222,7 @@ def _dcg_of_rows(
     key = _comparable(flavor, scores)
     key = key.masked_fill(~ranked, -math.inf if key.is_floating_point() else torch.iinfo(key.dtype).min)
     # The discounts at ranks 0, 1, ..., depth + 1, with 0 at both ends and beyond each cut-off.
-    tables = [
-        pad(table[: n + 1], (0, depth + 1 - n)) for n in (depth if k is None else min(k, depth) for k in ks)
-    ]
+    tables = [pad(table[: n + 1], (0, depth + 1 - n)) for n in (depth if k is None else min(k, depth) for k in ks)]
     if flavor.ties != "average":
         second = {"first": -layout.position, "last": layout.position, "best": gain, "worst": -gain}[flavor.ties]
         order, placed = _best_in_order(key, second.expand_as(key), ranked, depth)

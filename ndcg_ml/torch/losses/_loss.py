@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from ndcg_ml._checks import as_float, one_of, positive_number
 from ndcg_ml.flavor import Flavor
@@ -43,14 +44,18 @@ class Lists(NamedTuple):
     gains : Gains
         In the dtype that the kernel works in; 0 where `ranked` is not set.
     weight : Tensor, like `scores`
-        Gain over the exact ideal, outside the graph; 0 where `ranked` is not set and in empty lists. 0 for a loss that
-        does not use it.
+        Gain over the exact ideal, outside the graph; 0 where `ranked` is not set and in empty lists. For a loss that
+        does not use it (``weighed``), the gains.
     ranked : Tensor of bool, like `scores`
         Which documents are ranked.
     empty : Tensor of bool, shape (n_lists,)
         Lists without a relevant document.
     refused : Tensor of bool, shape (n_lists,)
         Lists with a label that the flavor refuses.
+    spoiled : Tensor, like `scores`, shape (n_lists, 1)
+        nan where a score of the list is not finite, and otherwise 0: the driver adds it to the loss.
+    absent : Tensor of bool, like `scores`, or None
+        Which slots `ranked` leaves out; None where none is, as it may be known without a look.
     """
 
     scores: Tensor
@@ -59,6 +64,8 @@ class Lists(NamedTuple):
     ranked: Tensor
     empty: Tensor
     refused: Tensor
+    spoiled: Tensor
+    absent: Tensor | None
 
 
 class ListLoss(nn.Module):
@@ -117,7 +124,7 @@ class ListLoss(nn.Module):
         Returns
         -------
         Tensor, shape (n_lists,)
-            nan where a score is not finite. The entry of an empty list is not used.
+            The entries of an empty list and of one with a score that is not finite are not used.
         """
         raise NotImplementedError(f"{type(self).__name__} must define losses(self, lists).")
 
@@ -165,18 +172,32 @@ class ListLoss(nn.Module):
         batches, places = in_batches(scores, labels, mask, indexes=indexes, offsets=offsets)
         # Lists of very different lengths are several batches.
         read = [self._read(*batch) for batch in batches]
-        _refuse_faults(self.flavor, read, batches)
-        return self._reduced(read, places)
+        looked = _refuse_faults(self.flavor, read, batches)
+        losses = _together([_counted(self._losses_of(lists), lists, looked=looked) for lists in read])
+        if places is not None and self.reduction == "none":
+            return losses[places]
+        return _reduced(losses, [lists.empty for lists in read], self.reduction)
 
-    def _reduced(self, read: Sequence[Lists], places: Tensor | None) -> Tensor:
-        """The loss of these lists; `places` says where each is among all, if they do not stand in order."""
-        loss = _together([_counted(self._losses_of(lists), lists) for lists in read])
-        if self.reduction == "none":
-            return loss if places is None else loss[places]
-        if self.reduction == "sum":
-            return loss.sum()
-        empty = _together([lists.empty for lists in read])
-        return loss.sum() / (~empty).sum().clamp(min=1)
+    def _mean_over(self, drawn: Sequence[PaddedLists], places: Tensor | None) -> Tensor:
+        """The mean of the loss over several draws of the scores, whose first dimension they are; labels are read once.
+
+        Only where the weights do not depend on the scores (``needs_ranking``).
+        """
+        read = [self._read(scores[0], labels, mask) for scores, labels, mask in drawn]
+        looked = _refuse_faults(self.flavor, read, [(scores[0], labels, mask) for scores, labels, mask in drawn])
+        losses = []
+        for lists, (scores, *_) in zip(read, drawn, strict=True):
+            # Lists without any document have one masked slot each, as their labels do by now.
+            every = _with_scores(scores if scores.shape[-1] else pad(scores, (0, 1)), lists)
+            of_draws = [
+                self._losses_of(_replaced(lists, one, spoiled))
+                for one, spoiled in zip(every.scores.unbind(), every.spoiled.unbind(), strict=True)
+            ]
+            losses.append(_counted(torch.stack(of_draws), every, looked=looked))
+        joined = losses[0] if len(losses) == 1 else torch.cat(losses, dim=-1)
+        if places is not None and self.reduction == "none":
+            joined = joined[:, places]
+        return _reduced(joined.mean(0), [lists.empty for lists in read], self.reduction)
 
     def extra_repr(self) -> str:
         """The flavor and the parameters, for ``repr``."""
@@ -195,21 +216,33 @@ class ListLoss(nn.Module):
 
     def _read(self, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
         """Check the arguments, and work out what does not depend on the loss."""
-        scores, labels, listed = read_lists(scores, labels, mask)
-        dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
+        given = scores
+        scores, labels, listed = read_lists(given, labels, mask)
+        full = mask is None and given.shape[1] > 0
         with torch.no_grad():
-            gains, weight, ranked, empty, refused = _weights(self.flavor, scores, labels, listed, self.weighed)
-        return _with_scores(scores.to(dtype), Lists(scores, gains, weight.to(dtype), ranked, empty, refused))
+            lists = _weights(self.flavor, scores, labels, listed, self.weighed, full)
+        return _with_scores(scores, lists)
 
 
 def _with_scores(scores: Tensor, lists: Lists) -> Lists:
     """The lists with these scores, of which only those of ranked documents are left."""
+    clean = scores.to(torch.float64 if scores.dtype == torch.float64 else torch.float32)
     # Before any arithmetic: a padded NaN times 0 is NaN.
-    return lists._replace(scores=scores.masked_fill(~lists.ranked, 0.0))
+    if lists.absent is not None:
+        clean = clean.masked_fill(lists.absent, 0.0)
+    with torch.no_grad():
+        spoiled = (clean * 0.0).sum(-1, keepdim=True)
+    return _replaced(lists, clean, spoiled)
+
+
+def _replaced(lists: Lists, scores: Tensor, spoiled: Tensor) -> Lists:
+    # In full, because graphs of older versions of torch break at _replace().
+    _, gains, weight, ranked, empty, refused, _, absent = lists
+    return Lists(scores, gains, weight, ranked, empty, refused, spoiled, absent)
 
 
 def _together(parts: Sequence[Tensor]) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
 class DirectLoss(ListLoss):
@@ -302,16 +335,18 @@ class DirectLoss(ListLoss):
         return (weight * discounts).sum(-1)
 
     def losses(self, lists: Lists) -> Tensor:
-        """1 - ``ndcg``, nan where a score is not finite."""
-        scores, wild = finite_scores(lists)
-        return (1.0 - self.ndcg(scores, lists.weight, lists.ranked)).masked_fill(wild, math.nan)
+        """1 - ``ndcg``."""
+        return 1.0 - self.ndcg(finite_scores(lists), lists.weight, lists.ranked)
 
 
-def finite_scores(lists: Lists) -> tuple[Tensor, Tensor]:
-    """The scores, 0 in the lists that have one that is not finite, and which lists these are."""
-    with torch.no_grad():  # of nan, too, the largest is not below infinity
-        wild = (lists.scores.abs().amax(-1, keepdim=True) < math.inf).logical_not()
-    return lists.scores.masked_fill(wild, 0.0), wild.squeeze(-1)
+def finite_scores(lists: Lists) -> Tensor:
+    """The scores, 0 in the lists that have one that is not finite."""
+    return lists.scores.masked_fill(lists.spoiled != 0, 0.0)
+
+
+def filled_absent(values: Tensor, lists: Lists, value: float) -> Tensor:
+    """The values, and this one in the slots without a ranked document."""
+    return values if lists.absent is None else values.masked_fill(lists.absent, value)
 
 
 def above_zero(value: object, name: str) -> float:
@@ -347,10 +382,10 @@ def _with_a_loss(flavor: Flavor) -> Flavor:
     return flavor
 
 
-def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[PaddedLists]) -> None:
-    """Raise for labels that the flavor refuses, where looking at them stalls no device."""
+def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[PaddedLists]) -> bool:
+    """Raise for labels that the flavor refuses, where looking at them stalls no device; whether they were looked at."""
     if read[0].scores.device.type != "cpu":
-        return
+        return False
 
     def counts() -> Tensor:
         of_batches = []
@@ -359,29 +394,37 @@ def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[Padd
             of_batches.append(counted_faults(label_faults(flavor, labels.to(working_dtype(labels.device)), listed)))
         return torch.stack(of_batches).sum(0)
 
-    refuse(flavor, _together([lists.refused for lists in read]), counts)
+    return refuse(flavor, _together([lists.refused for lists in read]), counts)
 
 
-def _counted(loss: Tensor, lists: Lists) -> Tensor:
-    """0 for an empty list, nan for one with labels that the flavor refuses."""
-    # nan says that a score was not finite, in an empty list too; it is not equal to itself.
-    loss = loss.masked_fill(lists.empty & (loss == loss), 0.0)  # noqa: PLR0124
-    return loss.masked_fill(lists.refused, math.nan)
+def _counted(loss: Tensor, lists: Lists, *, looked: bool) -> Tensor:
+    """0 for an empty list; nan for one with a score that is not finite, or with labels that the flavor refuses."""
+    loss = loss.masked_fill(lists.empty, 0.0) + lists.spoiled.squeeze(-1)
+    return loss if looked else loss.masked_fill(lists.refused, math.nan)
 
 
-def _weights(
-    flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, weighed: bool
-) -> tuple[Gains, Tensor, Tensor, Tensor, Tensor]:
-    """Gains, gain over ideal, which documents take part, which lists are empty, and which hold a label at fault."""
+def _reduced(losses: Tensor, empty: Sequence[Tensor], reduction: Reduction) -> Tensor:
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return losses.sum()
+    return losses.sum() / (~_together(empty)).sum().clamp(min=1)
+
+
+def _weights(flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, weighed: bool, full: bool) -> Lists:
+    """The lists but for their scores: who takes part, gains, gain over ideal, and which lists have no loss."""
+    dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
     layout = Padded(scores.shape[0], scores.shape[1], scores.device)
-    judgements = judge(flavor, labels, listed)
+    judgements = judge(flavor, labels, listed, full=full)
     ranked = ranked_documents(flavor, judgements, None)
+    absent = None if full and ranked is listed else ~ranked
     gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
     refused = judgements.refused.any(-1)
     # The best gain stands at rank 1, within every cut-off: without weights it alone decides which lists are empty.
     best_first = flavor.ideal in ("global", "recall") and not needs_ranking(flavor)
     if not weighed and best_first and not callable(flavor.discount):
-        return gains, torch.zeros_like(gains.gain), ranked, gains.gain.amax(-1) <= 0, refused
+        empty = gains.gain.amax(-1) <= 0
+        return Lists(scores, gains, gains.gain, ranked, empty, refused, scores, absent)
     ks = (flavor.k,)
     ranking = rank(flavor, layout, scores, ranked, gains.gain, None) if needs_ranking(flavor) else None
     table = table_for(flavor, ks, layout, gains.gain)
@@ -390,4 +433,4 @@ def _weights(
     weight = gains.gain / idcg.masked_fill(empty, math.inf)
     if flavor.short_lists == "zero":
         weight = weight.masked_fill(too_short(flavor, ks, layout, ranked), 0.0)
-    return gains, weight, ranked, empty.squeeze(-1), refused
+    return Lists(scores, gains, weight.to(dtype), ranked, empty.squeeze(-1), refused, scores, absent)

@@ -15,7 +15,7 @@ from ndcg_ml.flavor import Discount, Flavor
 from ndcg_ml.torch._gains import discount_table
 from ndcg_ml.torch._layout import best_first
 from ndcg_ml.torch._transforms import recomputed
-from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, above_zero, finite_scores
+from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, above_zero, filled_absent, finite_scores
 
 __all__ = ["LambdaNDCGLoss", "lambda_ndcg_loss"]
 
@@ -119,19 +119,18 @@ class LambdaNDCGLoss(ListLoss):
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""
-        clean, wild = finite_scores(lists)
+        clean = finite_scores(lists)
         with torch.no_grad():
-            order = best_first(clean.masked_fill(~lists.ranked, -math.inf))
-        loss = _all_blocks(
+            order = best_first(filled_absent(clean, lists, -math.inf))
+        return _all_blocks(
             self.flavor,
             clean.gather(-1, order),
             lists.weight.gather(-1, order),
-            lists.ranked.gather(-1, order),
+            None if lists.absent is None else lists.ranked.gather(-1, order),
             self.scheme,
             self.sigma,
             self.mu,
         )
-        return loss.masked_fill(wild, math.nan)
 
 
 def lambda_ndcg_loss(
@@ -168,7 +167,7 @@ def _falls_by(rank: int, discount: Discount, base: float) -> bool:
 
 
 def _all_blocks(
-    flavor: Flavor, scores: Tensor, weight: Tensor, valid: Tensor, scheme: Scheme, sigma: float, mu: float
+    flavor: Flavor, scores: Tensor, weight: Tensor, valid: Tensor | None, scheme: Scheme, sigma: float, mu: float
 ) -> Tensor:
     """The loss of each list, whose documents stand as they are ranked."""
     width = scores.shape[-1]
@@ -188,7 +187,7 @@ def _all_blocks(
 def _pairs(
     scores: Tensor,
     weight: Tensor,
-    valid: Tensor,
+    valid: Tensor | None,
     discount: Tensor,
     k: int | None,
     upper: slice,
@@ -207,8 +206,10 @@ def _pairs(
             more = weight[..., upper, None] - weight[..., None, lower]
             pair = more.abs() * pair
             sign = more.sign()
-        absent = ~(valid[..., upper, None] & valid[..., None, lower] & (pair > 0))
-        pair = pair.masked_fill(absent, 0.0)
+        absent = pair <= 0
+        if valid is not None:
+            absent = absent | ~(valid[..., upper, None] & valid[..., None, lower])
+            pair = pair.masked_fill(absent, 0.0)
     # The loss is of -gap, whose factor is one for all pairs but for the sign.
     gap = -sigma * (scores[..., upper, None] - scores[..., None, lower])
     if sign is not None:
@@ -225,16 +226,25 @@ def _factor(discount: Tensor, k: int | None, scheme: Scheme, mu: float, upper: s
     cut = discount if k is None else pad(discount[: k + 1], (0, max(0, width + 1 - k)))
     if scheme == "ndcg1":
         return cut[above].masked_fill(above == below, 0.0)
-    swap = (cut[above] - cut[below]).abs()
-    apart = (below - above).clamp(min=0)
-    step = (discount[apart] - discount[apart + 1]).abs()
     if scheme == "lambdarank":
-        factor = swap
+        factor = _swapped(cut, above, below)
     elif scheme == "ndcg2pp":
-        factor = mu * step + swap
-    elif scheme == "lambda_at_k" and k is not None:
-        inside = below <= k
-        factor = torch.where(inside, step, step / (1.0 - discount[below] / discount[1]).masked_fill(inside, 1.0))
+        factor = mu * _apart(discount, above, below) + _swapped(cut, above, below)
     else:
-        factor = step
+        factor = _apart(discount, above, below)
+    if scheme == "lambda_at_k" and k is not None:
+        inside = below <= k
+        beyond = (1.0 - discount[below] / discount[1]).masked_fill(inside, 1.0)
+        factor = torch.where(inside, factor, factor / beyond)
     return factor.masked_fill(below <= above, 0.0)
+
+
+def _swapped(discount: Tensor, above: Tensor, below: Tensor) -> Tensor:
+    """How much the discounts at two ranks differ."""
+    return (discount[above] - discount[below]).abs()
+
+
+def _apart(discount: Tensor, above: Tensor, below: Tensor) -> Tensor:
+    """How much the discount falls from the distance of two ranks to the next."""
+    apart = (below - above).clamp(min=0)
+    return (discount[apart] - discount[apart + 1]).abs()
