@@ -78,6 +78,7 @@ or of more
 )
 @column_options("query", "label", "document")
 @click.option("--queries", type=QUERIES, help="Which topics count, as for eval.  [default: qrels]")
+@click.option("--exclude", metavar="identical|FILE", help="Documents to take out of the runs, as for eval.")
 @flavor_option("trec_eval with --qrels, else sklearn")
 @click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
 @click.option(
@@ -119,6 +120,7 @@ def compare(
     label: str | None,
     document: str | None,
     queries: Which | None,
+    exclude: str | None,
     flavor: Flavor | None,
     at: tuple[int | None] | None,
     method: Method,
@@ -142,7 +144,13 @@ def compare(
         raise click.UsageError(
             "the judgements must be given as --qrels, --labels or --table, and as one of them alone."
         )
-    shared: dict[str, Any] = {"queries": queries, "query": query, "label": label, "document": document}
+    shared: dict[str, Any] = {
+        "queries": queries,
+        "exclude": exclude,
+        "query": query,
+        "label": label,
+        "document": document,
+    }
     if table is None:
         for each in runs:
             FILE.convert(each, None, click.get_current_context())
