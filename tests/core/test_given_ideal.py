@@ -89,3 +89,16 @@ def test_copies_of_a_document_have_one_place_in_the_given_ideal():
     flavor = GIVEN.replace(duplicates="count")
     table = evaluate_run({"t": {"a": 1, "b": 2}}, {"t": ["b", "a", "b"]}, flavor=flavor).per_query
     assert table.idcg == pytest.approx([1 + 2 / math.log2(3)])
+
+
+def test_of_copies_in_arrays_the_first_retrieved_one_has_the_place():
+    flavor = GIVEN.replace(duplicates="count")
+    rows = {"group": [4], "doc_id": ["a", "b", "a", "c"]}
+    labels, scores = [3, 1, 3, 2], [4, 3, 2, 1]
+    first = 3 + 1 / math.log2(3) + 2 / math.log2(4)
+    assert evaluate(labels, scores, **rows, flavor=flavor).per_query.idcg == pytest.approx([first])
+    second = 1 + 3 / math.log2(3) + 2 / math.log2(4)
+    found = evaluate(labels, scores, **rows, retrieved=[False, True, True, True], flavor=flavor)
+    assert found.per_query.idcg == pytest.approx([second])
+    none = evaluate(labels, scores, **rows, retrieved=[False, True, False, True], flavor=flavor)
+    assert none.per_query.idcg == pytest.approx([first])

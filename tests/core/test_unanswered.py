@@ -78,7 +78,8 @@ def test_a_topic_without_a_judgement_that_the_run_lacks_is_empty():
 def test_users_of_spark_without_a_relevant_item_count():
     """A test of Spark's own: the third user has no relevant item, and the mean is 0.328788."""
     truth = {"a": dict.fromkeys("12345", 1), "b": dict.fromkeys("123", 1), "c": {}}
-    run = {"a": ["1", "6", "2", "7", "8", "3", "9", "10", "4", "5"], "b": ["4", "1", "5", "6", "2", "7", "3", "8", "9", "10"], "c": ["1", "2", "3", "4", "5"]}
+    run = {"a": [1, 6, 2, 7, 8, 3, 9, 10, 4, 5], "b": [4, 1, 5, 6, 2, 7, 3, 8, 9, 10], "c": [1, 2, 3, 4, 5]}
+    run = {user: list(map(str, items)) for user, items in run.items()}
     assert evaluate_run(truth, run, flavor="spark", k=5).value == pytest.approx(0.328788, abs=5e-7)
 
 

@@ -38,3 +38,13 @@ def test_the_table_of_topics_has_what_was_retrieved():
     with pytest.warns(UserWarning, match="answers 1 of 2 topics"):
         table = evaluate_run(QRELS, {"a": ["b"], "b": []}, k=(1, 10)).to_frame()
     assert table.n_retrieved.tolist() == [1, 0]
+
+
+def test_labels_of_topics_are_matched_by_their_index():
+    table = pd.DataFrame({"land": ["x", "y"], "size": [1, 2]}, index=["b", "a"])
+    slices = evaluate_run(QRELS, SCORED, by=table).slices
+    assert slices["land", "x"].evaluation.per_query.qid.tolist() == ["b"]
+    assert slices["size", 2].evaluation.per_query.qid.tolist() == ["a"]
+    assert len(evaluate_run(QRELS, SCORED, by=table["land"]).slices) == 2
+    with pytest.raises(ValueError, match="'a'"):
+        evaluate_run(QRELS, SCORED, by=table["land"].rename({"a": "c"}))
