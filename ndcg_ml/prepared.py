@@ -114,7 +114,7 @@ class Prepared:
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
         self._discounts = discounts(flavor, longest)
-        self._layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
+        self._layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.row_gains, queries.doc_id)
         self._once: CreditedOnce | None = None
         if queries.repeats is not None:
             graded, self._once = credited(flavor, graded, self._layout, queries.repeats)
@@ -167,7 +167,6 @@ class Prepared:
             return table if self._several else table[:, 0]
 
         n_empty = dict(zip(self.ks, empty.sum(axis=0).tolist(), strict=True))
-        n_relevant = graded.judged.per_query(np.add, graded.relevant.astype(np.float64), 0.0)
         weight = self.queries.weight
         return Evaluation(
             value=self._shaped(totals.values(self.flavor)),
@@ -183,7 +182,7 @@ class Prepared:
                 empty=columns(empty),
                 n_docs=graded.ranked.sizes.copy(),
                 n_judged=graded.judged.sizes.copy(),
-                n_relevant=n_relevant.astype(np.int64),
+                n_relevant=graded.n_relevant(),
                 tied=numpy_kernel.tied_documents(self._blocks, scores, n_queries),
                 weight=np.ones(n_queries) if weight is None else weight.copy(),
             ),
@@ -192,7 +191,7 @@ class Prepared:
     def _best(self) -> NDArray[np.float64] | None:
         """The ideal DCG, where it does not depend on the ranking."""
         flavor, graded = self.flavor, self._graded
-        n_slots = graded.gains.size
+        n_slots = graded.ranked.n_rows
         threads = thread_count(self._threads, n_slots)
         rank = compiled_rank(self._kernel, n_slots)
         sorts = flavor.ideal in ("global", "recall") and flavor.recall_depth is None
@@ -206,11 +205,11 @@ class Prepared:
 
     @cached_property
     def _blocks(self) -> list[numpy_kernel.Filled]:
-        return numpy_kernel.fill(self._layout, self._graded.gains)
+        return numpy_kernel.fill(self._layout, self._graded.row_gains)
 
     @cached_property
     def _whole(self) -> bool:
-        return self.flavor.ties == "average" and numpy_kernel.add_exactly(self._graded.gains)
+        return self.flavor.ties == "average" and numpy_kernel.add_exactly(self._graded.row_gains)
 
     @cached_property
     def _ranking(self) -> Ranking:
