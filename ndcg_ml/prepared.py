@@ -14,6 +14,7 @@ from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
+from ndcg_ml._kernel.coded import Coded
 from ndcg_ml._kernel.compiled_call import Ranking
 from ndcg_ml._kernel.gains import discounts, grade
 from ndcg_ml._kernel.repeats import CreditedOnce, credited, refuse_repeats
@@ -195,7 +196,8 @@ class Prepared:
         threads = thread_count(self._threads, n_slots)
         rank = compiled_rank(self._kernel, n_slots)
         sorts = flavor.ideal in ("global", "recall") and flavor.recall_depth is None
-        if rank is None or not sorts or flavor.ideal_depth == "retrieved":
+        counts = isinstance(graded.row_gains, Coded)  # how often each grade is there, which takes no ranking
+        if rank is None or not sorts or counts or flavor.ideal_depth == "retrieved":
             return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts, lambda: self._blocks)
         source = graded.ranked if flavor.ideal == "recall" else graded.judged
         ks = numpy_kernel.ideal_cutoffs(flavor, self.ks)
@@ -217,7 +219,7 @@ class Prepared:
         backwards = flavor.ties == "last"  # which takes no order of its own
         return Ranking(
             self._graded.ranked if backwards else self._layout,
-            self._graded.gains,
+            self._graded.row_gains,
             self._discounts,
             self.ks,
             flavor.ties == "average",
