@@ -55,7 +55,7 @@ class Coded:
 
     def largest(self, depth: int) -> FloatArray:
         """The `depth` largest values of each row of codes, largest first; padding counts as absent and becomes 0."""
-        n_rows, width = self.codes.shape
+        n_rows = len(self.codes)
         kinds = np.argsort(-self.table[: self.padding], kind="stable")
         if self.table.min() >= 0:  # zeros need no counting: they are what is left over
             kinds = kinds[self.table[kinds] > 0]

@@ -125,10 +125,9 @@ def _in_order(values: NDArray[Any], layout: Groups) -> NDArray[Any]:
 
 
 def _as_float64(scores: Scores) -> FloatArray:
-    if scores.dtype == np.float64 and scores.flags.aligned:
-        return scores
     with np.errstate(invalid="ignore"):  # of a NaN that signals
-        return scores.astype(np.float64)
+        doubles: FloatArray = scores.astype(np.float64, copy=not scores.flags.aligned)
+    return doubles
 
 
 def _cuts(ks: Cutoffs) -> IntArray:

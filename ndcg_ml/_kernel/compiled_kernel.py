@@ -169,7 +169,8 @@ def _sort(
 @_PART
 def _gain(codes: Codes, gains: FloatArray, row: int) -> float:
     """The gain of a row: looked up by its code where there are codes."""
-    return gains[codes[row]] if codes.size > 0 else gains[row]
+    gain: float = gains[codes[row]] if codes.size > 0 else gains[row]
+    return gain
 
 
 @_PART
@@ -304,8 +305,8 @@ def rank(
     """DCG at each cut-off of these queries; False where a score is NaN.
 
     The arguments are three things, which stay apart because Numba unpacks a tuple of arrays at every call: the lists
-    (`scores` to `sizes`), the rule (`discounts` to `recall_depth`), and where the result goes. ``compiled_call.Ranking``
-    makes them.
+    (`scores` to `sizes`), the rule (`discounts` to `recall_depth`), and where the result goes. They are made by
+    ``compiled_call.Ranking``.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ class Graded:
     ranked : Groups
         Those that are ranked.
     row_gains : ndarray of float, shape (n_rows,), or Coded
-        The gain of every row over 2^e; of a row that takes no part, 0 or (coded) anything. ``gains`` has them as floats.
+        The gain of every row over 2^e; of a row that takes no part, 0 or (coded) anything.
     exponent : ndarray of int, shape (n_queries,), or None
         The e of each query; None where nothing was divided.
     relevant : ndarray of bool, shape (n_rows,), or Coded

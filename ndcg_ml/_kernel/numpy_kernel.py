@@ -47,8 +47,8 @@ Filled: TypeAlias = "tuple[Block, Gains]"
 # Selecting the best slots is faster than sorting when at most one slot in this many is needed.
 _SELECT_BELOW = 3
 
-# In wide lists, the largest scores of this many interleaved lanes per rank needed bound the score at the cut from below.
-# With fewer the bound is low, and many slots pass it.
+# In wide lists, the largest scores of this many interleaved lanes per rank needed bound the score at the cut from
+# below. With fewer the bound is low, and many slots pass it.
 _LANES_PER_RANK = 12
 # Lists are searched by lanes if they have this many slots per lane, and if at most one slot in this many passes.
 _SLOTS_PER_LANE, _PASSES_ONE_IN = 4, 4
@@ -272,9 +272,7 @@ def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
     return order, ordered
 
 
-def _select(
-    scores: Scores, gains: Gains, depth: int, average: bool, space: Workspace
-) -> tuple[Scores, FloatArray]:
+def _select(scores: Scores, gains: Gains, depth: int, average: bool, space: Workspace) -> tuple[Scores, FloatArray]:
     """The `depth` best slots of each row, in the order of the slots.
 
     Where a tied run crosses the cut, its places are taken by its first slots; if ties are averaged they hold the
