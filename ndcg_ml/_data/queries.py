@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one
 from ndcg_ml._data.groups import Groups, IntArray, ranges, starts_of
 from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
 from ndcg_ml._data.underflow import underflow_is_zero
@@ -90,17 +91,36 @@ class Queries:
         retrieved: Any = None,
         doc_id: Any = None,
         query_weight: Weights | None = None,
+        whole: bool = True,
     ) -> Queries:
         """Read what ``ndcg_score`` documents, and refuse what is not that.
+
+        Parameters
+        ----------
+        whole : bool, default True
+            Whether these are all rows of their data set: False keeps quiet about lists of one document, which pieces
+            of a stream may well be.
 
         Raises
         ------
         TypeError, ValueError
             As for ``ndcg_score``, except for what concerns the flavor and the scores.
+
+        Warns
+        -----
+        UserWarning
+            Every query has one document.
         """
         axes = same_rows({"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id})
         labels = y_true if _is_plain(y_true) else real_array(y_true, "y_true")
+        drop = "{}.squeeze(-1)" if type(y_true) is np.ndarray else "np.asarray({}).squeeze(-1)"
+        mask_of_all = f"np.ones({labels.shape}, dtype=bool)"
+        refuse_column(
+            ("y_true", "y_score"), labels.shape, mask is not None, drop, "qid= (one id per row) or group=", mask_of_all
+        )
         groups = _layout(labels, qid, group, mask)
+        if whole and groups.n_queries > 1 and groups.sizes.max() == 1:
+            warn_of_lists_of_one(groups.n_queries)
         flags = None if retrieved is None else _flag_array(retrieved, "retrieved", labels.shape).reshape(-1)
         codes = repeats = None
         if doc_id is not None:
@@ -128,7 +148,8 @@ class Queries:
             same_rows({"y_score": y_score}, self.axes)
             scores = _score_array(y_score, "y_score") if exact else real_array(y_score, "y_score")
         if scores.shape != self.labels.shape:
-            raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.")
+            hint = axis_too_many("y_score", scores.shape, "y_true", self.labels.shape, "{}.squeeze(-1)")
+            raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.{hint}")
         return scores.reshape(-1)
 
 
