@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one, whole_number
+from ndcg_ml._data.frames import refuse_lazy
 from ndcg_ml._data.queries import Queries, Weights, by_ids, ids_as_array, real_array
 from ndcg_ml._files.parquet import ParquetStream
 from ndcg_ml._kernel.totals import Sums
@@ -346,6 +347,8 @@ def _part(
             f"qid (one id per row) or query_id (one id per query, with group or two-dimensional input) must be given, "
             f"and not both, so that a query in two parts is recognised; got {'neither' if qid is None else 'both'}."
         )
+    for name, value in (("y_true", y_true), ("query_weight", query_weight)):
+        refuse_lazy(value, name)  # before anything asks for a shape, which would compute it
     if np.shape(y_true)[:1] == (0,) and np.size(() if group is None else group) == 0:
         others: dict[str, Any] = {"y_score": y_score, "qid": qid, "query_id": query_id, "query_weight": query_weight}
         for name, rows in (others | {"mask": mask, "retrieved": retrieved, "doc_id": doc_id}).items():

@@ -295,6 +295,7 @@ def evaluate(
     country=de        3      0  0.6000  0.7979   0.4235 to 1.1723          +0.2325
     country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973          -0.2325
     """
+    refuse_lazy(y_true, "y_true")
     library = library_of(y_true) or "pandas"
     if columns is not None:
         for name, given in (("y_score", y_score), ("qid", qid), ("group", group), ("mask", mask), ("doc_id", doc_id)):
@@ -328,7 +329,6 @@ def evaluate(
 
 def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:
     """Labels, scores, queries and documents (None, if there are none) of a frame."""
-    refuse_lazy(frame, "y_true")
     if not is_frame(frame):
         raise TypeError(f"y_true must be a data frame with columns=; got {type(frame).__name__}.")
     found = columns_of("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
@@ -398,6 +398,7 @@ def evaluate_ranked(
 
 
 def _lists(value: Any, name: str) -> Iterable[Any]:
+    refuse_lazy(value, name)
     if not isinstance(value, Iterable) or (isinstance(value, np.ndarray) and value.ndim == 0):
         raise TypeError(f"{name} must be a list of grades for each query; got {type(value).__name__}.")
     return value

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one
+from ndcg_ml._data.frames import refuse_lazy
 from ndcg_ml._data.groups import Groups, IntArray, ranges, starts_of
 from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
 from ndcg_ml._data.underflow import underflow_is_zero
@@ -379,6 +380,7 @@ def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
 
 def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | None) -> FloatArray:
     n_queries = groups.n_queries
+    refuse_lazy(query_weight, "query_weight")
     if hasattr(query_weight, "columns") and len(query_weight.shape) == 2:
         raise TypeError(
             "query_weight must be one weight per query; got a frame. Pass a mapping from id to weight, such as "
@@ -509,6 +511,7 @@ _NOT_REAL = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelt
 
 def plain_array(value: Any, name: str) -> NDArray[Any]:
     """What NumPy makes of the value, of any dtype and shape."""
+    refuse_lazy(value, name)
     if type(value).__module__.split(".")[0] == "torch":
         raise TypeError(
             f"{name} is a {type(value).__name__} of torch, and this function takes NumPy arrays. Use "

@@ -484,8 +484,8 @@ def test_ids_that_numpy_would_make_equal(ids):
 
 def test_the_mean_of_dcgs_that_float64_cannot_hold():
     with pytest.raises(ValueError, match="a DCG is too large for float64"):
-        dcg_score([[1.7e308], [1.7e308]], [[1], [1]], flavor=Flavor())
-    assert ndcg_score([[1.7e308], [1.7e308]], [[1], [1]], flavor=Flavor()) == 1.0
+        dcg_score([1.7e308, 1.7e308], [1, 1], group=[1, 1], flavor=Flavor())
+    assert ndcg_score([1.7e308, 1.7e308], [1, 1], group=[1, 1], flavor=Flavor()) == 1.0
 
 
 @pytest.mark.parametrize("grades", [[[1, [2]]], [[[1], [1, 2]]]])
