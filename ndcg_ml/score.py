@@ -83,7 +83,9 @@ def ndcg_score(
     retrieved : array of bool, shape of `y_true`, optional
         True where the document was ranked; the others only enter the ``global`` ideal. Default: all.
     doc_id : array-like, shape of `y_true`, optional
-        Document ids, needed by ``ties="docid"`` and ``"docid_ascending"``. One that repeats within a query is an error
+        Document ids, needed by ``ties="docid"`` and ``"docid_ascending"``, which compare them as text, as trec_eval
+        does: of tied documents 10 and 9, 9 is the later one. Integers are compared as their decimal text on every route
+        (for an order of your own, number the documents from 10^9). An id that repeats within a query is an error
         unless ``duplicates`` says otherwise; without ids repeats cannot be seen, and every row is a document.
     query_weight : array-like of float, shape (n_queries,), pandas.Series, or mapping, optional
         Weight of each query. With `qid`, a Series is aligned by its index and a mapping by its keys, which must hold

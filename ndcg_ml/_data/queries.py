@@ -65,7 +65,7 @@ class Queries:
         Which rows belong to which query.
     retrieved : ndarray of bool, shape (n_rows,), or None
     doc_id : ndarray of int, shape (n_rows,), or None
-        Numbers in the order of the document ids.
+        Numbers in the order of the document ids, which is that of their text.
     weight : ndarray of float, shape (n_queries,), or None
     axes : Axes or None
         The labels of the rows, where the caller's data carry any: scores must have the same.
@@ -371,8 +371,38 @@ def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
                 f"doc_id must hold ids of one type, which can be put in order; got {', '.join(names)}. Convert them, "
                 "to strings for example."
             )
-    codes: IntArray = np.unique(ids, return_inverse=True)[1].reshape(-1)
-    return codes
+    unique, codes = np.unique(ids, return_inverse=True)
+    if unique.dtype.kind in "iu" or (unique.size and unique.dtype == object and type(unique[0]) is int):
+        codes = _place_as_text(unique)[codes]
+    numbers: IntArray = codes.reshape(-1)
+    return numbers
+
+
+def _place_as_text(ids: NDArray[Any]) -> IntArray:
+    """Where each of these different integers stands among them in the order of their decimal text.
+
+    An integer is compared as the text that a TREC file has for it, "10" before "9": trec_eval knows ids as text only,
+    and pandas makes integers of ids that look like numbers.
+    """
+    place = np.empty(ids.size, dtype=np.int64)
+    if ids.dtype == object or (ids.size and ids.max() > np.iinfo(np.int64).max):
+        in_order = np.array(sorted(range(ids.size), key=list(map(str, ids.tolist())).__getitem__), dtype=np.intp)
+    else:
+        ids = ids.astype(np.int64)
+        last = np.fmod(ids, 10)  # with the sign of the id
+        most, last = abs((ids - last) // 10), abs(last)
+        digits = np.searchsorted(_POWERS, most, side="right") + 1
+        if ids.min(initial=0) >= 0 and digits.min(initial=20) == digits.max(initial=20):
+            return np.arange(ids.size)
+        # The first 18 digits, filled up with zeros; then the length, then the digit for which 64 bits have no room.
+        long = digits == _POWERS.size + 1
+        head = np.where(long, most, (np.where(long, 0, most) * 10 + last) * _POWERS[np.where(long, 0, 18 - digits)])
+        in_order = np.lexsort((np.where(long, last, 0), digits, head, ids >= 0))
+    place[in_order] = np.arange(ids.size)
+    return place
+
+
+_POWERS = 10 ** np.arange(18, dtype=np.int64)
 
 
 # -- weights -----------------------------------------------------------------------------------------------------------

@@ -116,8 +116,10 @@ def read_batch(
     labels = _companion(labels, names[1], scores, names[0])
     flags = None if retrieved is None else _flags(retrieved, "retrieved", scores, names[0])
     ids = None if doc_id is None else _whole_numbers(doc_id, "doc_id", "one per document", scores, names[0])
-    if flavor.ties in TIES_BY_ID and ids is None:
-        raise ValueError(without_doc_ids(flavor))
+    if flavor.ties in TIES_BY_ID:
+        if ids is None:
+            raise ValueError(without_doc_ids(flavor))
+        ids = _in_order_of_text(ids)
     scores, labels = _score_values(scores, names[0]), _label_values(labels, names[1])
     if scores.ndim == 0:
         raise ValueError(
@@ -498,6 +500,29 @@ def _flags(value: object, name: str, scores: Tensor, of: str) -> Tensor:
 
 def _whole_numbers(value: object, name: str, meaning: str, scores: Tensor, of: str) -> Tensor:
     return refuse_unless_whole(_companion(value, name, scores, of), name, meaning).long()
+
+
+def _in_order_of_text(ids: Tensor) -> Tensor:
+    """Numbers in the order that the ids have as decimal text, "10" before "9", which is that of every other route."""
+    last = ids.fmod(10)  # with the sign of the id
+    most, last = torch.div(ids - last, 10, rounding_mode="trunc").abs(), last.abs()
+    powers = [10**digit for digit in range(18)]
+    digits = torch.ones_like(ids)
+    for power in powers:
+        digits = digits + (most >= power)
+    # The first 18 digits, filled up with zeros, of a negative number below all others; then the length and the digit
+    # for which 64 bits have no room.
+    long = digits > 18
+    factor = torch.tensor(powers, device=ids.device)[torch.where(long, 0, 18 - digits)]
+    head = torch.where(long, most, (torch.where(long, 0, most) * 10 + last) * factor) - (ids < 0) * 2 * 10**18
+    tail = digits * 10 + torch.where(long, last, 0)
+    # Sorted by tail, then stably by head: each id's place is the number of other ids before it.
+    by_tail = torch.sort(tail.flatten(), stable=True).indices
+    order = by_tail[torch.sort(head.flatten()[by_tail], stable=True).indices]
+    of_head, of_tail = head.flatten()[order], tail.flatten()[order]
+    new = (of_head[1:] != of_head[:-1]) | (of_tail[1:] != of_tail[:-1])
+    place = torch.cat([new.new_zeros(min(order.numel(), 1)), new]).cumsum(0)
+    return torch.zeros_like(place).scatter(0, order, place).reshape(ids.shape)
 
 
 def _score_values(scores: Tensor, name: str) -> Tensor:
