@@ -60,7 +60,7 @@ class Queries:
 
     Attributes
     ----------
-    labels : ndarray of float, shape of y_true
+    labels : ndarray of float or integers, shape of y_true
     groups : Groups
         Which rows belong to which query.
     retrieved : ndarray of bool, shape (n_rows,), or None
@@ -116,7 +116,7 @@ class Queries:
             Every query has one document.
         """
         axes = same_rows({"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id})
-        labels = y_true if _is_plain(y_true) else real_array(y_true, "y_true")
+        labels = y_true if _is_plain(y_true) else _label_array(y_true)
         drop = "{}.squeeze(-1)" if type(y_true) is np.ndarray else "np.asarray({}).squeeze(-1)"
         mask_of_all = f"np.ones({labels.shape}, dtype=bool)"
         refuse_column(
@@ -472,6 +472,17 @@ def _is_plain(value: object) -> TypeGuard[NDArray[Any]]:
 def real_array(value: Any, name: str) -> NDArray[Any]:
     """A real-valued array, float32 or float64 in native byte order, C-contiguous."""
     return _real(plain_array(value, name), name)
+
+
+@underflow_is_zero
+def _label_array(value: Any) -> NDArray[Any]:
+    """As ``real_array``; but integers stay what they are, because few of them may have to be looked at."""
+    array = plain_array(value, "y_true")
+    if array.dtype.kind == "b":
+        array = array.view(np.uint8)
+    if array.dtype.kind in "iu" and array.dtype.isnative:
+        return np.asarray(array, order="C")
+    return _real(array, "y_true")
 
 
 def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
