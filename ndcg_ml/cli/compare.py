@@ -74,8 +74,8 @@ or of more
 @click.option(
     "--table",
     type=FILE,
-    help="CSV, TSV, JSONL or parquet with columns qid, label, and docno where ties go by id, or as they are named here; "
-    "the runs are names of columns of scores.",
+    help="CSV, TSV, JSONL or parquet with columns qid, label, and docno where ties go by id, or as they are named "
+    "here; the runs are names of columns of scores.",
 )
 @column_options("query", "label", "document")
 @click.option("--queries", type=QUERIES, help="Which topics count, as for eval.  [default: qrels]")

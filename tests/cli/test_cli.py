@@ -1036,9 +1036,12 @@ def test_every_command_reads_json_lines_and_dicts(files):
     (files / "run.jsonl").write_text("".join(json.dumps({"qid": q, "docs": d}) + "\n" for q, d in run.items()))
     forms = "--qrels qrels.json --run run.jsonl"
     assert text(f"eval {forms} -k 2 --per-query") == text(f"eval {TREC} -k 2 --per-query")
-    assert text(f"explain --a jarvelin2002 --b trec_eval {forms}") == text(f"explain --a jarvelin2002 --b trec_eval {TREC}")
+    assert text(f"explain --a jarvelin2002 --b trec_eval {forms}") == text(
+        f"explain --a jarvelin2002 --b trec_eval {TREC}"
+    )
     value = document(f"eval {forms} -k 2")["values"][0]["ndcg"]
-    assert document(f"identify {value:.4f} {forms}")["matches"] == document(f"identify {value:.4f} {TREC}")["matches"]
+    found, expected = (document(f"identify {value:.4f} -k 2 {data}") for data in (forms, TREC))
+    assert found["matches"] == expected["matches"]
     compared = text("compare run.jsonl better --qrels qrels.json")
     assert compared.replace("run.jsonl", "run") == text("compare run better --qrels qrels")
     rows = [dict(zip(("qid", "label", "score", "docno"), row.split(","), strict=True)) for row in TABLE.split()[1:]]

@@ -91,8 +91,7 @@ def test_ranked_lists(tmp_path, content):
 def test_integers_are_the_text_of_their_digits(tmp_path):
     (tmp_path / "run").write_text('{"qid": 7, "docs": [12, "13", 9007199254740993]}\n')
     found = align({"7": {"12": 1, "9007199254740993": 2}}, tmp_path / "run")
-    assert found.y_true.tolist()[0] == 1
-    assert found.y_true.tolist()[2] == 2
+    assert {*zip(found.y_score, found.y_true, strict=True)} > {(0, 1), (-2, 2)}
     with pytest.raises(TypeError, match=r"topic ids must have one type .* got int in qrels and str in run"):
         align({7: {"12": 1}}, tmp_path / "run")
 
