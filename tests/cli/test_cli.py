@@ -993,7 +993,7 @@ def test_the_examples_of_the_help_run():
 
 @pytest.mark.parametrize("json_too", [[], ["--json"]])
 def test_a_reader_that_leaves_early_is_no_error(json_too):
-    rows = "".join(f"query-{i},1,0.5\n" for i in range(5000))
+    rows = "".join(f"query-{i // 2},1,0.5\n" for i in range(10_000))
     Path("many.csv").write_text(f"qid,label,score\n{rows}")
     run = "from ndcg_ml.cli import main; main()"
     arguments = [sys.executable, "-c", run, "eval", "--table", "many.csv", "--per-query", *json_too]
