@@ -146,12 +146,13 @@ def evaluate_run(
     Parameters
     ----------
     qrels : mapping, path or data frame
-        ``{topic: {document: grade}}``; the path of a TREC qrels file (topic, iteration, document, grade); or a frame
-        of pandas, polars or pyarrow with columns ``qid``, ``docno``, ``label``.
+        ``{topic: {document: grade}}``; the path of a file: TREC qrels (topic, iteration, document, grade), JSONL,
+        JSON of such a dict, BEIR's TSV, CSV or Parquet (docs/runs.md); or a frame of pandas, polars or pyarrow with
+        columns ``qid``, ``docno``, ``label``.
     run : mapping, path or data frame
         ``{topic: {document: score}}``, higher is better; ``{topic: [document, ...]}``, the best first; the path of a
-        TREC run file (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored; or a frame with
-        columns ``qid``, ``docno``, ``score``. Files may be compressed by gzip.
+        file: a TREC run (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored, or one of the other
+        forms; or a frame with columns ``qid``, ``docno``, ``score``. Files of text may be compressed by gzip.
     flavor : Flavor or str, default "trec_eval"
         As for ``ndcg_score``. Its ``unjudged`` decides what happens to a retrieved document without a judgement: it
         gains 0 ("zero"), is removed before ranking ("condense") or is an error ("raise"). Its ``ties`` orders equal
@@ -410,7 +411,7 @@ def align(
     """Match a run with its judgements, document by document.
 
     ``align(qrels, run).arguments()`` are the labels, scores and ids that ``identify``, ``explain_difference`` and
-    ``evaluate`` take, from TREC files, dicts or data frames.
+    ``evaluate`` take, from files, dicts or data frames.
 
     Parameters
     ----------
