@@ -105,7 +105,7 @@ class Flavor:
         LETOR and MSLR).
     ties : {"average", "first", "last", "best", "worst", "docid", "docid_ascending"}, default "average"
         How documents with equal scores are ordered. ``docid`` is descending document id (trec_eval),
-        ``docid_ascending`` the reverse (sentence-transformers); both need ids.
+        ``docid_ascending`` the reverse (sentence-transformers); both need ids, and compare them as text, integers too.
     empty : {0.0, 1.0, nan, "skip", "raise"}, default 0.0
         The NDCG of a query whose ideal DCG is 0 (no relevant document, or no document at all).
     aggregate : {"macro", "micro"}, default "macro"
