@@ -88,6 +88,8 @@ class Queries:
         The labels of the rows, where the caller's data carry any: scores must have the same.
     repeats : Repeats or None
         Documents that a query lists more than once; None where ids tell of none, or there are no ids.
+    given_order : ndarray of int, shape (n_rows,), or None
+        By which judged rows of a query are sorted for the ``given`` ideal; None where they stand in its order.
     names : DocumentNames or None
         The ids of the documents as the caller wrote them.
     """
@@ -99,6 +101,7 @@ class Queries:
     weight: FloatArray | None = None
     axes: Axes | None = None
     repeats: Repeats | None = None
+    given_order: IntArray | None = None
     names: DocumentNames | None = None
 
     @classmethod
@@ -130,7 +133,7 @@ class Queries:
             codes = _doc_codes(ids, labels.shape)
             repeats, names = repeats_of(codes, groups, ids.reshape(-1)), NamesInArray(ids)
         weight = None if query_weight is None else _query_weight(query_weight, groups, group, axes)
-        return cls(labels, groups, flags, codes, weight, axes, repeats, names)
+        return cls(labels, groups, flags, codes, weight, axes, repeats, names=names)
 
     @property
     def n_queries(self) -> int:

@@ -1,4 +1,4 @@
-"""Documents with the scores that ranked them: what an evaluation keeps, by reference, for questions about its labels."""
+"""Documents with the scores that ranked them: what an evaluation keeps, by reference, to ask about labels."""
 
 from __future__ import annotations
 

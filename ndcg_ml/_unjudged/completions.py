@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,8 @@ class Runs(NamedTuple):
         start = self.start[runs]
         ends = (self.to_rank[np.minimum(start + place, cut)] for place in (first, last))
         lower, upper = ends
-        return self.sign * (upper - lower)
+        between: FloatArray = self.sign * (upper - lower)
+        return between
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,6 +216,12 @@ def largest_of_sums(of: Open, scale: FloatArray, share: FloatArray) -> tuple[flo
     return t, lowest[1] <= 0
 
 
+def added(query: IntArray, values: NDArray[Any], n_queries: int) -> FloatArray:
+    """The sum of the values of each query."""
+    sums: FloatArray = np.bincount(query, weights=values, minlength=n_queries).astype(np.float64)
+    return sums
+
+
 class Totals(NamedTuple):
     """Numerator and ideal of some queries under one completion each."""
 
@@ -223,8 +230,9 @@ class Totals(NamedTuple):
 
 
 def _ratio(totals: Totals) -> FloatArray:
-    out = np.full(totals.ideal.shape, -np.inf)
-    return np.divide(totals.numerator, totals.ideal, out=out, where=totals.ideal > 0)
+    ratio: FloatArray = np.full(totals.ideal.shape, -np.inf)
+    np.divide(totals.numerator, totals.ideal, out=ratio, where=totals.ideal > 0)
+    return ratio
 
 
 # -- tables of some queries --------------------------------------------------------------------------------------------
@@ -263,7 +271,7 @@ class _Part:
         if not n_steps:
             return self._totals(np.zeros((0, count.size), dtype=np.int64), rows)
         above: FloatArray | None = None
-        choices = []
+        choices: list[IntArray] = []
         position = np.arange(width)
         beyond = position > count[:, None]
         # Where all else leaves the ideal at 0, a completion counts if it lifts one document at least.
@@ -330,7 +338,7 @@ def _settled(of: Open, scale: FloatArray) -> Open:
         return of
     alone = ~of.pooled
     gains = np.maximum(of.weight * scale[0], of.weight * scale[-1])
-    constant = of.constant + np.bincount(of.query[alone], weights=gains[alone], minlength=of.n_queries)
+    constant = of.constant + added(of.query[alone], gains[alone], of.n_queries)
     return _chosen(replace(of, constant=constant), np.flatnonzero(of.pooled))
 
 
@@ -344,11 +352,13 @@ def _chosen(of: Open, documents: IntArray) -> Open:
 def _in_order(of: Open) -> Open:
     """The unjudged documents in the order in which they should have the largest gains."""
     if of.runs is None:
-        key, free = -of.weight, of.weight == 0
+        key: NDArray[Any] = -of.weight
+        free = of.weight == 0
     else:
         # Every place of an earlier run counts at least what any place of a later run does.
         start = of.runs.start[of.runs.of_unjudged]
-        key, free = of.runs.sign * start, start >= of.runs.depth[of.query]
+        key = of.runs.sign * start
+        free = start >= of.runs.depth[of.query]
     order = np.lexsort((key, of.query))
     query, free = of.query[order], free[order]
     # Documents without weight matter in the ideal alone, and there no more of them than it has ranks.
@@ -360,7 +370,13 @@ def _in_order(of: Open) -> Open:
 
 
 def _part(
-    of: Open, scale: FloatArray, queries: IntArray, starts: IntArray, count: IntArray, judged: IntArray, pooled: IntArray
+    of: Open,
+    scale: FloatArray,
+    queries: IntArray,
+    starts: IntArray,
+    count: IntArray,
+    judged: IntArray,
+    pooled: IntArray,
 ) -> _Part:
     """The tables of these queries. `judged` lists their judged documents, `pooled` counts all their unjudged ones."""
     n, width, n_steps = queries.size, int(count.max(initial=0)), scale.size - 1
@@ -453,7 +469,7 @@ class _InRuns:
         alone = self._all.between(self._own, np.zeros_like(judged), judged)
         first = judged[self._local] + self._nth
         marginal = self._all.between(self._run, first, first + 1)
-        return np.bincount(self._row, weights=alone, minlength=self._n), marginal
+        return added(self._row, alone, self._n), marginal
 
 
 class _InPlace:
@@ -462,7 +478,7 @@ class _InPlace:
     def __init__(self, of: Open, scale: FloatArray) -> None:
         assert of.place is not None
         assert of.base is not None
-        base = of.base if of.fixed is None else np.where(np.isnan(of.fixed), of.base, of.fixed)
+        base: FloatArray = of.base if of.fixed is None else np.where(np.isnan(of.fixed), of.base, of.fixed)
         self._of, self._place, self._base, self._scale = of, of.place, base, scale
         self.queries = np.arange(of.n_queries)
 
@@ -489,6 +505,6 @@ class _InPlace:
 
     def _totals(self, gains: FloatArray, rows: IntArray | slice) -> Totals:
         of = self._of
-        numerator = of.constant + np.bincount(of.query, weights=gains * of.weight, minlength=of.n_queries)
-        ideal = self._base + np.bincount(of.query, weights=gains * self._place, minlength=of.n_queries)
+        numerator = of.constant + added(of.query, gains * of.weight, of.n_queries)
+        ideal = self._base + added(of.query, gains * self._place, of.n_queries)
         return Totals(numerator[rows], ideal[rows])

@@ -256,6 +256,11 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
         depth=depth,
     )
     _check_order(flavor, out)
+    if flavor.ideal == "given" and queries.given_order is not None and missing[judged_rows].any():
+        raise RangeError(
+            "the range is not known under ideal='given' for a run, because the order of the qrels, that of the ideal, "
+            "has no place for documents that they lack. Choose ideal='global'."
+        )
     return _with_ideal(flavor, k, graded, out, by_row(rank, longest)[judged_rows])
 
 
@@ -282,15 +287,13 @@ def _once_each(
     assert copies.order is not None
     first, times = np.arange(n_rows), np.ones(n_rows, dtype=np.int64)
     first[copies.order] = np.repeat(copies.order[copies.starts], copies.sizes)
-    if flavor.duplicates == "count":
-        if flavor.ideal in ("recall", "local"):
-            if missing[copies.order].any() or flavor.recall_depth is not None or flavor.ideal == "local":
-                raise RangeError(
-                    f"the range is not known under ideal={flavor.ideal!r} with duplicates='count' where a document "
-                    "that is listed twice enters the ideal at each of its ranks. Choose duplicates='first', or "
-                    "ideal='global'."
-                )
-            times = np.bincount(first, weights=ranked, minlength=n_rows).astype(np.int64)
+    if flavor.duplicates == "count" and flavor.ideal in ("recall", "local"):
+        if missing[copies.order].any() or flavor.recall_depth is not None or flavor.ideal == "local":
+            raise RangeError(
+                f"the range is not known under ideal={flavor.ideal!r} with duplicates='count' where a document that is "
+                "listed twice enters the ideal at each of its ranks. Choose duplicates='first', or ideal='global'."
+            )
+        times = np.bincount(first, weights=ranked, minlength=n_rows).astype(np.int64)
     graded, once = credited(flavor, graded, layout, repeats)
     try:
         return graded, scores if once is None else once.exchanged(scores), first, times
@@ -298,9 +301,7 @@ def _once_each(
         raise RangeError(f"the range ranks the unjudged documents too, and then {error}") from error
 
 
-def _ranked(
-    layout: Groups, scores: NDArray[Any]
-) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
+def _ranked(layout: Groups, scores: NDArray[Any]) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Rows in rank order: row, query, rank from 0, number of the tied run, its first rank, its size."""
     rows = np.arange(layout.n_rows) if layout.order is None else layout.order
     query = layout.codes()

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.scored import Scored
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.gains import discounts
-from ndcg_ml._shown import shown
-from ndcg_ml._unjudged.completions import Best, Open, Runs, largest, largest_of_sums
+from ndcg_ml._unjudged.completions import Best, Open, Runs, added, largest, largest_of_sums
 from ndcg_ml._unjudged.documents import Documents, RangeError, documents_of, gains_of_scale, scale_of
 from ndcg_ml.flavor import Flavor
 
@@ -102,8 +101,8 @@ def documents_at_hand(scored: Scored | None) -> Scored:
     """
     if scored is None:
         raise RangeError(
-            "the range needs the documents of the evaluation, which are left out when it is pickled or saved, and which "
-            "parts and slices do not have. Evaluate the labels and scores again."
+            "the range needs the documents of the evaluation, which are left out when it is pickled or saved, and "
+            "which parts and slices do not have. Evaluate the labels and scores again."
         )
     return scored
 
@@ -122,7 +121,7 @@ def refuse_changed(scored: Scored, documents: Documents, flavor: Flavor, k: int 
         judged = queries.groups.keep(~np.isnan(queries.labels.reshape(-1)))
         documents = documents_of(replace(queries, groups=judged), scored.scores, flavor, k)
     gains = np.where(documents.unjudged, 0.0, documents.gain)
-    now = np.bincount(documents.query, weights=gains * documents.weight, minlength=documents.n_queries)
+    now = added(documents.query, gains * documents.weight, documents.n_queries)
     if not np.allclose(now, dcg, rtol=1e-9, atol=1e-9 * float(gains.max(initial=0.0))):
         raise RangeError(
             "the labels or scores must be those that were evaluated; the arrays have been changed since. Evaluate them "
@@ -148,14 +147,14 @@ def _open(of: Documents, flavor: Flavor, dcg: FloatArray, ideal: FloatArray) -> 
     if flavor.ties in ("best", "worst"):
         runs, inside = _runs(of, flavor, np.flatnonzero(unjudged))
         counts = judged & ~inside
-    constant = np.bincount(of.query[counts], weights=(known * of.weight)[counts], minlength=of.n_queries)
+    constant = added(of.query[counts], (known * of.weight)[counts], of.n_queries)
     constant = np.where(closed, dcg, constant)
     fixed = np.where(closed, ideal, np.nan if of.fixed is None else of.fixed)
     pooled = judged & of.pooled
     place = base = None
     if flavor.ideal == "given":
         place = of.place[unjudged]
-        base = np.bincount(of.query[judged], weights=(known * of.place)[judged], minlength=of.n_queries)
+        base = added(of.query[judged], (known * of.place)[judged], of.n_queries)
     return Open(
         constant=constant,
         query=of.query[unjudged],
@@ -163,7 +162,7 @@ def _open(of: Documents, flavor: Flavor, dcg: FloatArray, ideal: FloatArray) -> 
         pooled=of.pooled[unjudged],
         judged_query=np.repeat(of.query[pooled], of.times[pooled]),
         judged_gain=np.repeat(known[pooled], of.times[pooled]),
-        to_rank=_to_rank(flavor, np.bincount(of.query, weights=of.times, minlength=of.n_queries)),
+        to_rank=_to_rank(flavor, added(of.query, of.times, of.n_queries)),
         cut=of.cut,
         fixed=fixed,
         place=place,
@@ -320,13 +319,11 @@ class Pair:
         known = np.where(unjudged, 0.0, self.gain)
         n_queries = len(self.queries)
         pooled = judged & self.pooled
-        constant = self.constant + np.bincount(
-            self.query[judged], weights=(known * self.weight)[judged], minlength=n_queries
-        )
+        constant = self.constant + added(self.query[judged], (known * self.weight)[judged], n_queries)
         place = base = None
         if self.flavor.ideal == "given":
             place = self.place[unjudged]
-            base = np.bincount(self.query[judged], weights=(known * self.place)[judged], minlength=n_queries)
+            base = added(self.query[judged], (known * self.place)[judged], n_queries)
         return Open(
             constant=constant,
             query=self.query[unjudged],
@@ -334,7 +331,7 @@ class Pair:
             pooled=self.pooled[unjudged],
             judged_query=np.repeat(self.query[pooled], self.times[pooled]),
             judged_gain=np.repeat(known[pooled], self.times[pooled]),
-            to_rank=_to_rank(self.flavor, np.bincount(self.query, weights=self.times, minlength=n_queries)),
+            to_rank=_to_rank(self.flavor, added(self.query, self.times, n_queries)),
             cut=self.cut,
             fixed=self.fixed,
             place=place,
@@ -360,9 +357,7 @@ class Pair:
         )
 
 
-def pair_of(
-    a: Scored, b: Scored, flavor: Flavor, k: int | None, queries: NDArray[np.int64], ndcg: FloatArray
-) -> Pair:
+def pair_of(a: Scored, b: Scored, flavor: Flavor, k: int | None, queries: NDArray[np.int64], ndcg: FloatArray) -> Pair:
     """Match the documents of two systems.
 
     Parameters
@@ -473,8 +468,8 @@ def pair_of(
 
 
 _UNEQUAL = (
-    "a query must be empty in both systems, or in neither, under empty='skip', because otherwise the two means are over "
-    "other queries. Choose empty=0."
+    "a query must be empty in both systems, or in neither, under empty='skip', because otherwise the two means are "
+    "over other queries. Choose empty=0."
 )
 
 
@@ -559,13 +554,13 @@ def _matched(
     both: list[list[int]] = [[], []]
     query: list[int] = []
     for side in (0, 1):
-        for one_query, key, at in zip(of_query[side].tolist(), keys[side], chosen[side].tolist(), strict=True):
+        for one_query, key, here in zip(of_query[side].tolist(), keys[side], chosen[side].tolist(), strict=True):
             document = place.setdefault((one_query, key), len(query))
             if document == len(query):
                 query.append(one_query)
                 both[0].append(-1)
                 both[1].append(-1)
-            both[side][document] = at
+            both[side][document] = here
     order = np.argsort(np.array(query, dtype=np.int64), kind="stable")
     at = np.array(both, dtype=np.int64).T.reshape(-1, 2)[order]
     rows = np.full(at.shape, -1)
@@ -575,7 +570,7 @@ def _matched(
 
 
 def _keys(a: Scored, b: Scored, rows: Sequence[NDArray[np.int64]]) -> list[list[Any]]:
-    """What tells the documents of a query apart, the same in both systems: their ids, or else the rows they stand in."""
+    """What tells the documents of a query apart, the same in both systems: their ids, or else their rows."""
     ours, theirs = a.queries, b.queries
     if ours.names is not None and theirs.names is not None:
         keys = [ours.names.of(rows[0]), theirs.names.of(rows[1])]

@@ -186,6 +186,42 @@ def test_eval_of_a_run(queries, value):
     )
 
 
+def test_documents_are_taken_out_of_a_run(files):
+    (files / "own").write_text("q1 0 d1 1\nd1 0 d2 1\n", encoding="utf-8")
+    (files / "asked").write_text("d1 Q0 d1 1 9 t\nd1 Q0 d2 2 8 t\nq1 Q0 d1 1 1 t\n", encoding="utf-8")
+    trec = "eval --qrels own --run asked -k 1"
+    assert document(trec)["values"][0]["ndcg"] == 0.5
+    result = document(f"{trec} --exclude identical")
+    assert (result["values"][0]["ndcg"], result["n_excluded"], result["n_unanswered"]) == (1.0, 1, 0)
+    (files / "seen").write_text("d1 d1\n\nq1\td7\nq9 d1\n", encoding="utf-8")
+    assert document(f"{trec} --exclude seen")["values"] == result["values"]
+    assert re.search("excluded +1 retrieved documents", text(f"{trec} --exclude identical"))
+    for command in ("explain --a trec_eval --b sklearn[unjudged=zero]", "identify 1.0000"):
+        rows = document(f"{command} --qrels own --run asked -k 1 --exclude identical", ok=(0, 1))
+        assert rows.get("value_a", rows.get("value")) == 1.0
+    both = document("compare asked asked --qrels own -k 1 --exclude identical")
+    assert (both["a"]["ndcg"], both["a"]["n_unanswered"]) == (1.0, 0)
+
+
+def test_what_is_no_exclusion_is_refused(files):
+    (files / "seen").write_text("d1 d1\nd1 d2 d3\n", encoding="utf-8")
+    result = invoke(f"eval {TREC} --exclude seen")
+    assert result.exit_code == 2
+    assert "seen, line 2: must be a topic and a document; got 'd1 d2 d3'" in result.stderr
+    assert "nowhere" in invoke(f"eval {TREC} --exclude nowhere").stderr
+    told = "--exclude is for --qrels and --run; leave it out."
+    assert told in invoke(f"eval {LETOR} --exclude identical").stderr
+
+
+def test_topics_without_an_answer_are_shown(files):
+    (files / "short").write_text("q1 Q0 d1 1 1 t\nq2 Q0 q2 1 1 t\n", encoding="utf-8")
+    result = invoke("eval --qrels qrels --run short --exclude identical")
+    assert re.search("unanswered +2 topics, in which nothing is retrieved", result.stdout)
+    told = re.search("unanswered +a 2, b 1", text("compare short run --qrels qrels --exclude identical"))
+    assert told
+    assert "Warning: the run answers 1 of 3 topics with an empty list, the first 'q2'" in result.stderr
+
+
 def test_eval_at_several_cut_offs_and_per_query():
     result = document(f"eval {TREC} -k 1 -k none --per-query")
     expected = evaluate_run("qrels", "run", k=(1, None))
@@ -798,7 +834,7 @@ def test_help_fits(command):
 
 JSON = {
     "flavors letor3": "name library verified unusual alias_of text switches same_as words",
-    f"eval {TREC}": "values n_queries n_documents queries qrels_only run_only per_query",
+    f"eval {TREC}": "values n_queries n_documents queries qrels_only run_only n_unanswered n_excluded per_query",
     "compare run better --qrels qrels": "flavor a b n_pairs not_compared difference interval standard_error confidence "
     "method p_value exact resamples seed wins ties losses effect_size queries_needed moved",
     "compare run better run --qrels qrels": "flavor n_pairs not_compared confidence method resamples seed systems "
