@@ -352,7 +352,8 @@ class AlignedRun:
         Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ...
     retrieved : ndarray of bool
     doc_id : ndarray of int
-        Of a retrieved document, where its id stands among those of its topic in byte order; of others a number below 0.
+        Of a retrieved document, where its id stands among those of its topic in byte order, counted from 10^9 so that
+        all have as many digits (integer ids are compared as text); of others a number below 0.
     qrels_only, run_only : ndarray
         The topics that only the qrels, and only the run, have.
     in_run_order : ndarray
@@ -673,6 +674,10 @@ def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
     return rows.astype(np.int32) if rows.size < 2**31 else rows
 
 
+# As many digits for every place that follows, so that it sorts alike as a number and as text.
+_FIRST_PLACE = 10**9
+
+
 def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool) -> tuple[IntArray, IntArray, bool]:
     """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic.
 
@@ -685,11 +690,11 @@ def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool
         if again.size and not (keep and rows is ranked):
             raise _twice(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), way_out)
     match = before[n_judged:]
-    place = np.zeros(ranked.topic.size, dtype=before.dtype)
+    place = np.full(ranked.topic.size, _FIRST_PLACE, dtype=np.int64)
     some = np.arange(place.size) if every_place else _perhaps_tied(ranked)
     in_order = names.in_byte_order(ranked.topic[some], n_judged + some) - n_judged
     begins = starts_of(np.bincount(ranked.topic[in_order]))
-    place[in_order] = np.arange(in_order.size) - begins[ranked.topic[in_order]]
+    place[in_order] += np.arange(in_order.size) - begins[ranked.topic[in_order]]
     for row in again.tolist():  # in the order of the run, so that what it repeats is settled
         first = int(match[row]) - n_judged
         match[row], place[row] = match[first], place[first]
