@@ -16,7 +16,6 @@ from ndcg_ml._checks import one_of, whole_number
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._shown import shown
-from ndcg_ml._stats.counted import counted, cutoffs_of
 from ndcg_ml._stats.means import (
     SAME,
     Interval,
@@ -161,6 +160,9 @@ class Comparison:
         Ids of queries that do not count: of weight 0, or without a value in some system.
     n_resamples : int
         The most exchanges that a test looks at, and the resamples of the bootstrap.
+    n_unanswered : tuple of int
+        In how many of its queries each system ranks nothing: the answer is an empty list, or is missing. The caption
+        says it where there are any.
     """
 
     flavor: Flavor
@@ -171,6 +173,7 @@ class Comparison:
     ndcg: FloatArray = field(repr=False)
     not_compared: NDArray[Any] = field(repr=False)
     n_resamples: int
+    n_unanswered: tuple[int, ...] = ()
 
     @property
     def n_queries(self) -> int:
@@ -236,8 +239,12 @@ class Comparison:
         if any(tests) and not all(tests):
             exchanges += " where not enumerated"
         holm = f"; p corrected by Holm for {len(self.pairs)} pairs" if len(self.pairs) > 1 else ""
+        unanswered = ""
+        if any(self.n_unanswered):
+            counts = (f"{name} {n}" for name, n in zip(self.names, self.n_unanswered, strict=True))
+            unanswered = f" (without an answer: {', '.join(counts)})"
         return (
-            f"{self.flavor}; {self.n_queries} queries; intervals at {first.interval.how_text()}; two-sided "
+            f"{self.flavor}; {self.n_queries} queries{unanswered}; intervals at {first.interval.how_text()}; two-sided "
             f"randomisation test, {exchanges}{holm}"
         )
 
@@ -423,6 +430,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         from ndcg_ml._show import html
+        from ndcg_ml._show.table import Table
 
         values = [[name, f"{value:.6f}"] for name, value in zip(self.names, self.values, strict=True)]
         head, *rows = self._cells(4)
@@ -430,8 +438,8 @@ class Comparison:
         level = 1 - self.pairs[0].interval.confidence
         words = [f"Marked: p of at most {level:g}{' (Holm)' * (len(self.pairs) > 1)}."] if marked else []
         return html.block(
-            html.table(["system", f"NDCG{at_cutoff(self.flavor.k)}"], values),
-            html.table(head, rows, left=2, marked=marked),
+            Table(["system", f"NDCG{at_cutoff(self.flavor.k)}"], values).html(),
+            Table(head, rows, "ll", marked).html(),
             *map(html.paragraph, [*words, self.caption()]),
         )
 
@@ -661,6 +669,7 @@ def compare(
         ndcg=table.values,
         not_compared=table.left_out,
         n_resamples=n_draws,
+        n_unanswered=tuple(int(each._unanswered().sum()) for each in evaluations),
     )
 
 
@@ -682,7 +691,7 @@ def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ..
 
 
 def _one_cutoff(evaluations: Sequence[Evaluation[Any]], k: int | None | EllipsisType) -> int | None:
-    known = [cutoffs_of(each) for each in evaluations]
+    known = [each._totals.ks for each in evaluations]
     if isinstance(k, EllipsisType):
         if any(len(each) > 1 for each in known):
             raise ValueError(
@@ -725,7 +734,7 @@ def _matched(
     absent = rows < 0
     share, values, weight = np.zeros(rows.shape), np.full(rows.shape, np.nan), np.full(rows.shape, np.nan)
     for i, each in enumerate(evaluations):
-        ndcg, counts = counted(each, k)
+        ndcg, counts, _ = each._totals.shares(each.flavor, k)
         there, row = ~absent[:, i], rows[~absent[:, i], i]
         values[there, i], share[there, i], weight[there, i] = ndcg[row], counts[row], each.per_query.weight[row]
     counts_here = share > 0

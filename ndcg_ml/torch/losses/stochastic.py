@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ndcg_ml._checks import one_of, whole_number
-from ndcg_ml.torch._inputs import in_groups, in_rows, read_lists
+from ndcg_ml.torch._inputs import in_groups, in_rows, read_lists, warn_of_a_column
 from ndcg_ml.torch._kernel import needs_ranking
 from ndcg_ml.torch.losses._draws import check_generator, gumbel, normal
 from ndcg_ml.torch.losses._loss import ListLoss, above_zero
@@ -121,6 +121,7 @@ class Stochastic(nn.Module):
             losses = [self.loss(one, labels, *(() if flat else (mask,)), **named) for one in drawn]
             return torch.stack(losses).mean(0)
         if not flat:
+            warn_of_a_column(scores)
             return self.loss._mean_over([(drawn, labels, mask)], None)
         batches, places = in_groups(drawn.movedim(0, -1), labels, indexes, offsets)
         return self.loss._mean_over([(part.movedim(-1, 0), grades, listed) for part, grades, listed in batches], places)
