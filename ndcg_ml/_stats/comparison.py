@@ -160,6 +160,9 @@ class Comparison:
         Ids of queries that do not count: of weight 0, or without a value in some system.
     n_resamples : int
         The most exchanges that a test looks at, and the resamples of the bootstrap.
+    n_unanswered : tuple of int
+        In how many of its queries each system ranks nothing: the answer is an empty list, or is missing. The caption
+        says it where there are any.
     """
 
     flavor: Flavor
@@ -170,6 +173,7 @@ class Comparison:
     ndcg: FloatArray = field(repr=False)
     not_compared: NDArray[Any] = field(repr=False)
     n_resamples: int
+    n_unanswered: tuple[int, ...] = ()
 
     @property
     def n_queries(self) -> int:
@@ -235,8 +239,12 @@ class Comparison:
         if any(tests) and not all(tests):
             exchanges += " where not enumerated"
         holm = f"; p corrected by Holm for {len(self.pairs)} pairs" if len(self.pairs) > 1 else ""
+        unanswered = ""
+        if any(self.n_unanswered):
+            counts = (f"{name} {n}" for name, n in zip(self.names, self.n_unanswered, strict=True))
+            unanswered = f" (without an answer: {', '.join(counts)})"
         return (
-            f"{self.flavor}; {self.n_queries} queries; intervals at {first.interval.how_text()}; two-sided "
+            f"{self.flavor}; {self.n_queries} queries{unanswered}; intervals at {first.interval.how_text()}; two-sided "
             f"randomisation test, {exchanges}{holm}"
         )
 
@@ -422,6 +430,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         from ndcg_ml._show import html
+        from ndcg_ml._show.table import Table
 
         values = [[name, f"{value:.6f}"] for name, value in zip(self.names, self.values, strict=True)]
         head, *rows = self._cells(4)
@@ -429,8 +438,8 @@ class Comparison:
         level = 1 - self.pairs[0].interval.confidence
         words = [f"Marked: p of at most {level:g}{' (Holm)' * (len(self.pairs) > 1)}."] if marked else []
         return html.block(
-            html.table(["system", f"NDCG{at_cutoff(self.flavor.k)}"], values),
-            html.table(head, rows, left=2, marked=marked),
+            Table(["system", f"NDCG{at_cutoff(self.flavor.k)}"], values).html(),
+            Table(head, rows, "ll", marked).html(),
             *map(html.paragraph, [*words, self.caption()]),
         )
 
@@ -660,6 +669,7 @@ def compare(
         ndcg=table.values,
         not_compared=table.left_out,
         n_resamples=n_draws,
+        n_unanswered=tuple(int(each._unanswered().sum()) for each in evaluations),
     )
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import as_float, one_of, whole_number
 from ndcg_ml._kernel.totals import Totals
+from ndcg_ml._show.html import block
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
 from ndcg_ml.flavor import Flavor
@@ -38,6 +40,9 @@ Method: TypeAlias = Literal["bca", "percentile", "t"]
 
 SAME = 1e-12
 """NDCGs this close differ by rounding alone."""
+
+# NDCG above this, which only an ideal without the relevant documents allows, has a square beyond float64.
+_LARGEST = 1e150
 
 # Queries drawn at once: they stay in the processor's cache.
 _BLOCK = 1 << 17
@@ -74,11 +79,18 @@ class Interval:
         return f"{self.value:.6f} ({self.low:.6f} to {self.high:.6f}; {self.how_text()}; {self.n_queries} queries)"
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import html
-
         row = [f"{number:.6f}" for number in (self.value, self.low, self.high)]
         head = ["value", "low", "high", "queries"]
-        return html.block(html.table(head, [[*row, str(self.n_queries)]], self.how_text(), left=0))
+        return block(Table(head, [[*row, str(self.n_queries)]], "r", caption=self.how_text()).html())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON.
+
+        Returns
+        -------
+        dict
+        """
+        return asdict(self)
 
     def how_text(self) -> str:
         """The confidence and the method, in words."""
@@ -201,7 +213,7 @@ def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...
     Raises
     ------
     ValueError
-        Fewer than two queries count, or the value is nan or infinite.
+        Fewer than two queries count, the value is nan, or an NDCG is too large to be squared.
     """
     groups: dict[bytes, list[tuple[int | None, FloatArray, FloatArray]]] = {}
     for k, value in zip(totals.ks, totals.ratios(flavor).tolist(), strict=True):
@@ -218,10 +230,11 @@ def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...
                 "at least two queries must count in the mean, because the spread of one is not known; got "
                 f"{int(counts.sum())} of {ndcg.size}. Evaluate more queries."
             )
-        if not math.isfinite(value):
+        largest = float(np.abs(ndcg[counts]).max())
+        if not largest < _LARGEST:
             raise ValueError(
-                f"the value is {value}, because the NDCG of a query is too large for float64, so it has no interval "
-                "and no standard error. Choose an ideal that leaves no relevant document out: "
+                f"the NDCG of a query is {largest:.4g}, whose square is too large for float64, so the value has no "
+                "interval and no standard error. Choose an ideal that leaves no relevant document out: "
                 "flavor.replace(ideal='global')."
             )
         groups.setdefault(counts.tobytes(), []).append((k, ndcg[counts], share[counts]))

@@ -46,8 +46,9 @@ Examples:
   not_compared  ids of queries without a value in one of the runs, or that do not count
   confidence, method, resamples, seed
 and of two runs
-  a, b          {file, ndcg, n_queries, ndcg_of_pairs}: the value of the run by itself over its n_queries
-                (null for nan), and its value over the queries that were compared
+  a, b          {file, ndcg, n_queries, n_unanswered, ndcg_of_pairs}: the value of the run by itself over
+                its n_queries (null for nan), in how many of them it ranks nothing, and its value over the
+                queries that were compared
   difference    b - a, over the queries that were compared
   interval      [low, high]
   standard_error   of the difference
@@ -58,7 +59,7 @@ and of two runs
   queries_needed   to see such a difference with power 0.8; null for a difference of 0
   moved         [{qid, a, b, difference}], the --top queries that moved most
 or of more
-  systems       [{name, file, ndcg, n_queries, ndcg_of_pairs}], named a, b, c, ...
+  systems       [{name, file, ndcg, n_queries, n_unanswered, ndcg_of_pairs}], named a, b, c, ...
   pairs         the same for each two of them, with a, b (names) and p_holm, the p-value corrected for
                 the number of pairs; without moved
 """
@@ -68,16 +69,17 @@ or of more
 @click.argument("run_a")
 @click.argument("run_b")
 @click.argument("more", metavar="[RUN_C]...", nargs=-1)
-@click.option("--qrels", type=FILE, help="TREC judgements; the runs are TREC runs.")
+@click.option("--qrels", type=FILE, help="Judgements; the runs are runs. Both in any form that eval takes.")
 @click.option("--labels", type=FILE, help="LETOR/SVMlight labels; the runs hold one score for each line.")
 @click.option(
     "--table",
     type=FILE,
-    help="CSV, TSV or parquet with columns qid, label, and docno where ties go by id, or as they are named here; the "
-    "runs are names of columns of scores.",
+    help="CSV, TSV, JSONL or parquet with columns qid, label, and docno where ties go by id, or as they are named "
+    "here; the runs are names of columns of scores.",
 )
 @column_options("query", "label", "document")
 @click.option("--queries", type=QUERIES, help="Which topics count, as for eval.  [default: qrels]")
+@click.option("--exclude", metavar="identical|FILE", help="Documents to take out of the runs, as for eval.")
 @flavor_option("trec_eval with --qrels, else sklearn")
 @click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
 @click.option(
@@ -119,6 +121,7 @@ def compare(
     label: str | None,
     document: str | None,
     queries: Which | None,
+    exclude: str | None,
     flavor: Flavor | None,
     at: tuple[int | None] | None,
     method: Method,
@@ -142,7 +145,13 @@ def compare(
         raise click.UsageError(
             "the judgements must be given as --qrels, --labels or --table, and as one of them alone."
         )
-    shared: dict[str, Any] = {"queries": queries, "query": query, "label": label, "document": document}
+    shared: dict[str, Any] = {
+        "queries": queries,
+        "exclude": exclude,
+        "query": query,
+        "label": label,
+        "document": document,
+    }
     if table is None:
         for each in runs:
             FILE.convert(each, None, click.get_current_context())
@@ -217,9 +226,20 @@ class _Report:
     def document(self) -> dict[str, Any]:
         comparison = self.comparison
         systems = [
-            {"file": file, "ndcg": finite(value), "n_queries": result.n_queries, "ndcg_of_pairs": mean}
-            for file, value, result, mean in zip(
-                self.runs, self.own_values(), self.results, comparison.values, strict=True
+            {
+                "file": file,
+                "ndcg": finite(value),
+                "n_queries": result.n_queries,
+                "n_unanswered": n_unanswered,
+                "ndcg_of_pairs": mean,
+            }
+            for file, value, result, n_unanswered, mean in zip(
+                self.runs,
+                self.own_values(),
+                self.results,
+                comparison.n_unanswered,
+                comparison.values,
+                strict=True,
             )
         ]
         document = {
@@ -253,6 +273,9 @@ class _Report:
             self._show_pair(screen, comparison.pairs[0], how)
         else:
             self._show_pairs(screen, how)
+        if any(comparison.n_unanswered):
+            counts = zip(comparison.names, comparison.n_unanswered, strict=True)
+            screen.fact("unanswered", ", ".join(f"{name} {n}" for name, n in counts))
         left_out = comparison.not_compared.tolist()
         if left_out:
             some = ", ".join(map(str, left_out[:5])) + ", ..." * (len(left_out) > 5)
