@@ -166,6 +166,16 @@ class Means:
         """How far each query pulls each mean: its share times its distance from the mean."""
         return self.share() * (self.values - self.mean())
 
+    def linear(self) -> Means:
+        """Means in which a query weighs the same in every column, with the same means and influences.
+
+        Only a micro average whose ideals depend on the ranking has other weights per column. Its ratio of sums is then
+        replaced by its linear part (the delta method).
+        """
+        if (self.weight == self.weight[:, :1]).all():
+            return self
+        return Means.of(self.mean() + self.n_queries * self.influence(), None)
+
     def without_each(self) -> FloatArray:
         """The means that are left when one query is left out."""
         rest: FloatArray = _sum_of_others(self.weight * self.values) / _sum_of_others(self.weight)
