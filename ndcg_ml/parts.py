@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -104,11 +103,7 @@ class PartialEvaluation:
             raise ValueError("the part holds no query, so there is nothing to average. Merge it with others first.")
         exponent = self.sums.largest if self.flavor.aggregate == "micro" else 0
         sums = Sums(*self.sums.rounded(exponent), exponent, self.n_queries, np.array(self.empties))
-        if self.flavor.aggregate == "macro" and self.flavor.empty != "skip" and not (sums.denominator > 0).all():
-            raise ValueError("query_weight must be above 0 for at least one query of all parts; it is 0 for every one.")
         values = sums.values(self.flavor)
-        if self.flavor.aggregate == "macro" and isinstance(self.flavor.empty, float) and math.isnan(self.flavor.empty):
-            values = [math.nan if n else value for n, value in zip(self.empties, values, strict=True)]
         return dict(zip(self.ks, values, strict=True)) if self.several else values[0]
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -159,6 +160,8 @@ class Prepared:
         """The value for these scores with the table of queries behind it; see ``__call__``."""
         scores = self._scores(y_score)
         totals = self._rank(scores)
+        # What is kept here must not change with the caller's arrays.
+        totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
         ndcg, empty = totals.ndcg(self.flavor)
         dcg, ideal = totals.in_units_of_gain()
         graded, n_queries = self._graded, self.queries.n_queries
@@ -168,7 +171,6 @@ class Prepared:
 
         n_empty = dict(zip(self.ks, empty.sum(axis=0).tolist(), strict=True))
         n_relevant = graded.judged.per_query(np.add, graded.relevant.astype(np.float64), 0.0)
-        weight = self.queries.weight
         return Evaluation(
             value=self._shaped(totals.values(self.flavor)),
             flavor=self.flavor if self._several else self.flavor.replace(k=self.ks[0]),
@@ -176,7 +178,7 @@ class Prepared:
             n_queries=n_queries,
             n_empty=n_empty if self._several else n_empty[self.ks[0]],
             per_query=PerQuery(
-                qid=totals.ids.copy(),  # what is kept here must not change with the caller's table
+                qid=totals.ids,
                 ndcg=columns(ndcg),
                 dcg=columns(dcg),
                 idcg=columns(ideal),
@@ -185,8 +187,9 @@ class Prepared:
                 n_judged=graded.judged.sizes.copy(),
                 n_relevant=n_relevant.astype(np.int64),
                 tied=numpy_kernel.tied_documents(self._blocks, scores, n_queries),
-                weight=np.ones(n_queries) if weight is None else weight.copy(),
+                weight=np.ones(n_queries) if totals.weight is None else totals.weight,
             ),
+            _totals=totals,
         )
 
     def _best(self) -> NDArray[np.float64] | None:

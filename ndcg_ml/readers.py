@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._files.lines import AnyPath, DataFileError, as_number, as_text, chosen_columns, numbered, wrong_line
+from ndcg_ml._files.lines import GLUED, AnyPath, DataFileError, as_number, as_text, chosen_columns, numbered, wrong_line
 from ndcg_ml._files.parquet import is_parquet, read_parquet
 from ndcg_ml._shown import shown, shown_text
 
@@ -149,6 +149,9 @@ def letor_rows(path: AnyPath, *, features: bool = False) -> LetorRows:
             queries.append(tokens[1].removeprefix(b"qid:"))
             if not queries[-1]:
                 raise wrong_line(path, number, "qid: must be followed by the id of the query, without a blank", line)
+            rest = tokens[-1]
+            if b"qid:" in rest and len(tokens) > 2 and any(token.startswith(b"qid:") for token in rest.split()):
+                raise wrong_line(path, number, f"qid: must stand once in a line. {GLUED}", line)
         grades.append(grade)
         if features:
             pairs = _features(tokens[1 + given :])

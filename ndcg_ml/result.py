@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ndcg_ml._kernel.totals import Totals
     from ndcg_ml._stats.means import Interval, Method, Seed
     from ndcg_ml._stats.slices import Slices
 
@@ -129,6 +130,8 @@ class Evaluation(Generic[V]):
     per_query: PerQuery
     frame_library: str = "pandas"
     slices: Slices | None = None
+    _totals: Totals = field(repr=False)
+    """What the value was averaged from, and what every further mean over these queries asks."""
 
     # fmt: off
     @overload
@@ -198,30 +201,28 @@ class Evaluation(Generic[V]):
         >>> result.interval(0.9, seed=0).low < result.value < result.interval(0.9, seed=0).high
         True
         """
-        from ndcg_ml._stats.counted import cutoffs_of, means_of
-        from ndcg_ml._stats.means import as_confidence, generator, how_many, spread_of
+        from ndcg_ml._stats.means import as_confidence, generator, how_many, means_of, spread_of
 
         number, resamples, rng = as_confidence(confidence), how_many(method, n_resamples), generator(seed)
-        values = self.value if isinstance(self.value, dict) else {self.k: self.value}
+        values = self._by_cutoff(self.value)
         found = {
             k: spread.interval(number, method, value=values[k])
-            for ks, means in means_of(self, cutoffs_of(self))
+            for ks, means in means_of(self._totals, self.flavor)
             for k, spread in zip(ks, spread_of(means, resamples, rng), strict=True)
         }
-        by_k: Interval | dict[int | None, Interval] = self._by_k(found)
+        by_k: Interval | dict[int | None, Interval] = self._shaped(found)
         return by_k
 
     @property
     @underflow_is_zero
     def standard_error(self) -> V:
         """The standard error of the value over the queries; see ``interval``, whose errors it raises."""
-        from ndcg_ml._stats.counted import cutoffs_of, means_of
-        from ndcg_ml._stats.means import spread_of
+        from ndcg_ml._stats.means import means_of, spread_of
 
-        by_k: V = self._by_k(
+        by_k: V = self._shaped(
             {
                 k: spread.standard_error
-                for ks, means in means_of(self, cutoffs_of(self))
+                for ks, means in means_of(self._totals, self.flavor)
                 for k, spread in zip(ks, spread_of(means), strict=True)
             }
         )
@@ -235,20 +236,24 @@ class Evaluation(Generic[V]):
         Without weights it is the standard error times the root of the number of queries that count. Raises the errors
         of ``interval``.
         """
-        from ndcg_ml._stats.counted import cutoffs_of, means_of
+        from ndcg_ml._stats.means import means_of
 
-        by_k: V = self._by_k(
+        by_k: V = self._shaped(
             {
                 k: deviation
-                for ks, means in means_of(self, cutoffs_of(self))
+                for ks, means in means_of(self._totals, self.flavor)
                 for k, deviation in zip(ks, means.std().tolist(), strict=True)
             }
         )
         return by_k
 
-    def _by_k(self, found: dict[int | None, Any]) -> Any:
+    def _by_cutoff(self, what: Any) -> dict[int | None, Any]:
+        """A value, a count or an interval as a dict by cut-off, for one cut-off as for several."""
+        return what if isinstance(self.k, tuple) else {self.k: what}
+
+    def _shaped(self, by_k: dict[int | None, Any]) -> Any:
         """As the value is: one, or a dict in the order of the cut-offs."""
-        return {k: found[k] for k in self.k} if isinstance(self.k, tuple) else found[self.k]
+        return {k: by_k[k] for k in self.k} if isinstance(self.k, tuple) else by_k[self.k]
 
     def to_frame(self) -> Any:
         """The table of queries as a data frame, one row per query.

@@ -9,11 +9,12 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import IO, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from ndcg_ml._shown import shown, shown_text
 
 __all__ = [
+    "GLUED",
     "AnyPath",
     "DataFileError",
     "MissingColumnError",
@@ -27,8 +28,11 @@ __all__ = [
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
+_MARK = b"\xef\xbb\xbf"  # the byte order mark in UTF-8
 _BLOCK = 1 << 20  # bytes of lines that are split at once; their tokens take some ten times as much memory
 _LONGEST = 1 << 24  # bytes of a line: 2 MB of gzip may unpack to 4 GB without a line end
+
+GLUED = "Two lines may have become one, where files without a line end at their end were written one after another"
 
 
 class DataFileError(ValueError):
@@ -53,18 +57,42 @@ class MissingColumnError(DataFileError):
 def _opened(path: AnyPath) -> Iterator[IO[bytes]]:
     """The bytes of a file; of what gzip compressed, known by its first bytes, the bytes inside."""
     with open(path, "rb") as file:
-        if file.peek(2)[:2] != b"\x1f\x8b":
-            yield file
+        head = file.read(2)  # a pipe may deliver one byte at a time, so peek(2) may see one
+        if file.seekable():
+            file.seek(0)
+        again = file if file.seekable() else io.BufferedReader(_Again(head, file))
+        if head != b"\x1f\x8b":
+            yield again
             return
         try:
-            with gzip.GzipFile(fileobj=file) as unpacked:
+            with gzip.GzipFile(fileobj=again) as unpacked:
                 yield io.BufferedReader(unpacked)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataFileError(f"{path}: is damaged, gzip cannot unpack it: {shown_text(str(error))}") from error
 
 
+class _Again(io.RawIOBase):
+    """A pipe from which the first bytes were read already, with these bytes before the others."""
+
+    def __init__(self, head: bytes, pipe: IO[bytes]) -> None:
+        self._head, self._pipe = head, pipe
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._head:
+            return self._pipe.readinto(buffer)  # type: ignore[attr-defined, no-any-return]  # a BufferedReader has it
+        read, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
+        buffer[: len(read)] = read
+        return len(read)
+
+
 def blocks(path: AnyPath) -> Iterator[bytes]:
-    """The file in blocks of whole lines, without a byte order mark."""
+    """The file in blocks of whole lines, without the byte order marks that begin a line.
+
+    Files that were saved with such a mark and then written one after another have one where each of them begins.
+    """
     with _opened(path) as file:
         rest, before = b"", 0
         while read := file.read(_BLOCK):
@@ -78,19 +106,22 @@ def blocks(path: AnyPath) -> Iterator[bytes]:
                     f"{before + stop} bytes. Check that the file is text, with one line for each row."
                 )
             if block:
-                yield _checked_text(path, block, start=not before)
+                yield _checked_text(path, block)
             before += stop
         if rest:
-            yield _checked_text(path, rest, start=not before)
+            yield _checked_text(path, rest)
 
 
-def _checked_text(path: AnyPath, block: bytes, *, start: bool) -> bytes:
+def _checked_text(path: AnyPath, block: bytes) -> bytes:
     if b"\0" in block:
         raise DataFileError(
             f"{path}: holds a NUL byte, so it is not text in UTF-8 or another encoding that extends ASCII. "
             "Save it as UTF-8."
         )
-    return block.removeprefix(b"\xef\xbb\xbf") if start else block
+    block = block.removeprefix(_MARK)
+    if _MARK in block:
+        block = block.replace(b"\n" + _MARK, b"\n").replace(b"\r" + _MARK, b"\r")
+    return block
 
 
 def numbered(path: AnyPath, keep_ends: bool = False) -> Iterator[tuple[int, bytes]]:

@@ -28,7 +28,6 @@ from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._show import html
 from ndcg_ml._show.versions import versions
 from ndcg_ml._shown import shown, shown_text
-from ndcg_ml._stats.counted import by_cutoff, cutoffs_of
 from ndcg_ml._stats.means import SAME, Method, Seed, as_confidence, generator, how_many
 
 if TYPE_CHECKING:
@@ -176,7 +175,7 @@ def of_evaluation(
     """
     confidence, _, _ = as_confidence(confidence), how_many(method, n_resamples), generator(seed)
     require()
-    ks = cutoffs_of(evaluation)
+    ks = evaluation._totals.ks
     values = _Section("Values")
     _values(values, evaluation, about, (confidence, method, n_resamples, seed))
     if len(ks) > 1:
@@ -247,15 +246,15 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
 
 
 def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: tuple[float, Method, int, Seed]) -> None:
-    ks = cutoffs_of(evaluation)
+    ks = evaluation._totals.ks
     extra = evaluation._extra_columns()
     intervals: dict[int | None, Interval] = {}
     try:
-        intervals = by_cutoff(evaluation, evaluation.interval(*how))
+        intervals = evaluation._by_cutoff(evaluation.interval(*how))
         said = f"Intervals: {intervals[ks[0]].how_text()}."
     except ValueError as error:
         said = f"There is no interval: {error}"
-    values, empties = by_cutoff(evaluation, evaluation.value), by_cutoff(evaluation, evaluation.n_empty)
+    values, empties = evaluation._by_cutoff(evaluation.value), evaluation._by_cutoff(evaluation.n_empty)
     rows = []
     for k in ks:
         limits = "-"
@@ -272,7 +271,7 @@ def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: t
 
 def _largest_losses(section: _Section, evaluation: Evaluation[Any], about: About) -> None:
     """The queries whose DCG is furthest below their ideal, at the first cut-off."""
-    k = cutoffs_of(evaluation)[0]
+    k = evaluation._totals.ks[0]
     table = evaluation.per_query
     ndcg, dcg, ideal, empty = (
         table[name] if table[name].ndim == 1 else table[name][:, 0] for name in ("ndcg", "dcg", "idcg", "empty")

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._flavor_text import at_cutoff, empty_in_words
-from ndcg_ml._stats.counted import by_cutoff, counted, cutoffs_of, means_of
-from ndcg_ml._stats.means import SAME, Interval, spread_of
+from ndcg_ml._stats.means import SAME, Interval, means_of, spread_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -149,7 +148,7 @@ def queries(evaluation: Evaluation[Any], ax: object) -> Drawing:
     ValueError
         No query counts at a cut-off, or there are more cut-offs than colours.
     """
-    ks = cutoffs_of(evaluation)
+    ks = evaluation._totals.ks
     if len(ks) > len(_CURVES):
         raise ValueError(
             f"kind='queries' draws a curve per cut-off, and more than {len(_CURVES)} cannot be told apart; got "
@@ -159,7 +158,7 @@ def queries(evaluation: Evaluation[Any], ax: object) -> Drawing:
     figure, axes = _axes(ax, "Evaluation.plot")
     finite = np.concatenate([curve.ndcg[np.isfinite(curve.ndcg)] for curve in curves])
     top, bottom = _reach(finite[finite > 0], 1.0), -_reach(finite[finite < 0]) if (finite < 0).any() else 0.0
-    values = by_cutoff(evaluation, evaluation.value)
+    values = evaluation._by_cutoff(evaluation.value)
     for curve, (colour, dashes) in zip(curves, _CURVES, strict=False):
         heights, edges = curve.steps()
         axes.stairs(
@@ -203,9 +202,9 @@ class _Curve:
     """The queries that count at a cut-off, sorted by NDCG, with those that are empty side by side."""
 
     def __init__(self, evaluation: Evaluation[Any], k: int | None) -> None:
-        ndcg, share = counted(evaluation, k)
+        ndcg, share, _ = evaluation._totals.shares(evaluation.flavor, k)
         table = evaluation.per_query
-        empty = table.empty if table.empty.ndim == 1 else table.empty[:, cutoffs_of(evaluation).index(k)]
+        empty = table.empty if table.empty.ndim == 1 else table.empty[:, evaluation._totals.ks.index(k)]
         counts = (share > 0) & ~np.isnan(ndcg)
         if not counts.any():
             raise ValueError(
@@ -242,8 +241,8 @@ def cutoffs(evaluation: Evaluation[Any], ax: object) -> Drawing:
     ValueError
         There is no value at any cut-off.
     """
-    ks = sorted(cutoffs_of(evaluation), key=lambda k: (k is None, k))
-    by_k = by_cutoff(evaluation, evaluation.value)
+    ks = sorted(evaluation._totals.ks, key=lambda k: (k is None, k))
+    by_k = evaluation._by_cutoff(evaluation.value)
     values = np.array([by_k[k] for k in ks])
     if not np.isfinite(values).any():
         raise ValueError(
@@ -287,7 +286,7 @@ def _possible(ndcg: FloatArray) -> tuple[float, float]:
 
 def _interval(evaluation: Evaluation[Any], k: int | None) -> Interval | None:
     try:
-        [(_, means)] = means_of(evaluation, (k,))
+        [(_, means)] = means_of(evaluation._totals.at_cutoff(k), evaluation.flavor)
     except ValueError:  # of one query, or of an average that has no spread
         return None
     return spread_of(means)[0].interval(_CONFIDENCE, "t")
@@ -304,7 +303,7 @@ def _definition(evaluation: Evaluation[Any]) -> str:
 
 def _counts(evaluation: Evaluation[Any]) -> str:
     """How many queries there are, how many are empty, and what becomes of these."""
-    n_empty = sorted(set(by_cutoff(evaluation, evaluation.n_empty).values()))
+    n_empty = sorted(set(evaluation._by_cutoff(evaluation.n_empty).values()))
     weightless = int((evaluation.per_query.weight == 0).sum())
     flavor = evaluation.flavor
     fate = "adds nothing to the sums" if flavor.aggregate == "micro" else empty_in_words(flavor)
@@ -476,7 +475,7 @@ def sliced(slices: Slices, ax: object) -> Drawing:
     ImportError, TypeError
         As for ``_axes``.
     """
-    k = cutoffs_of(slices[0].evaluation)[0]
+    k = slices[0].evaluation._totals.ks[0]
     found = []
     for each in slices:
         value, interval, share = (

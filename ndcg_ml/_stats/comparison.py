@@ -16,7 +16,6 @@ from ndcg_ml._checks import one_of, whole_number
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._shown import shown
-from ndcg_ml._stats.counted import counted, cutoffs_of
 from ndcg_ml._stats.means import (
     SAME,
     Interval,
@@ -682,7 +681,7 @@ def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ..
 
 
 def _one_cutoff(evaluations: Sequence[Evaluation[Any]], k: int | None | EllipsisType) -> int | None:
-    known = [cutoffs_of(each) for each in evaluations]
+    known = [each._totals.ks for each in evaluations]
     if isinstance(k, EllipsisType):
         if any(len(each) > 1 for each in known):
             raise ValueError(
@@ -725,7 +724,7 @@ def _matched(
     absent = rows < 0
     share, values, weight = np.zeros(rows.shape), np.full(rows.shape, np.nan), np.full(rows.shape, np.nan)
     for i, each in enumerate(evaluations):
-        ndcg, counts = counted(each, k)
+        ndcg, counts, _ = each._totals.shares(each.flavor, k)
         there, row = ~absent[:, i], rows[~absent[:, i], i]
         values[there, i], share[there, i], weight[there, i] = ndcg[row], counts[row], each.per_query.weight[row]
     counts_here = share > 0

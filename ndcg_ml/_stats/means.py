@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -10,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import as_float, one_of, whole_number
+from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
+from ndcg_ml.flavor import Flavor
 
 __all__ = [
     "SAME",
@@ -24,6 +27,7 @@ __all__ = [
     "drawn_queries",
     "generator",
     "how_many",
+    "means_of",
     "minus",
     "spread_of",
 ]
@@ -199,6 +203,45 @@ class Means:
                 block /= np.stack([weight.take(queries).sum(axis=1) for weight in weights], axis=1)
             at += len(queries)
         return means
+
+
+def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...], Means]]:
+    """The means at the cut-offs, those together at which the same queries count.
+
+    Raises
+    ------
+    ValueError
+        Fewer than two queries count, or the value is nan or infinite.
+    """
+    groups: dict[bytes, list[tuple[int | None, FloatArray, FloatArray]]] = {}
+    for k, value in zip(totals.ks, totals.ratios(flavor).tolist(), strict=True):
+        ndcg, share, empty = totals.shares(flavor, k)
+        counts = share > 0
+        if counts.any() and math.isnan(value) and empty.any():
+            raise ValueError(
+                f"the value is nan, because {int(empty.sum())} of {ndcg.size} queries are empty under empty=nan, so it "
+                "has no interval and no standard error. Choose a flavor that says what they score: "
+                "flavor.replace(empty='skip')."
+            )
+        if counts.sum() < 2:
+            raise ValueError(
+                "at least two queries must count in the mean, because the spread of one is not known; got "
+                f"{int(counts.sum())} of {ndcg.size}. Evaluate more queries."
+            )
+        if not math.isfinite(value):
+            raise ValueError(
+                f"the value is {value}, because the NDCG of a query is too large for float64, so it has no interval "
+                "and no standard error. Choose an ideal that leaves no relevant document out: "
+                "flavor.replace(ideal='global')."
+            )
+        groups.setdefault(counts.tobytes(), []).append((k, ndcg[counts], share[counts]))
+    return [
+        (
+            tuple(k for k, *_ in group),
+            Means.of(np.stack([each for _, each, _ in group], axis=1), np.stack([each for *_, each in group], axis=1)),
+        )
+        for group in groups.values()
+    ]
 
 
 def drawn_queries(n_queries: int, n_resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
