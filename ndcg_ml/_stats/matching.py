@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ndcg_ml._data.pandas_index import by_id
 from ndcg_ml._data.queries import ids_as_array, is_missing
 from ndcg_ml._shown import shown
-from ndcg_ml._stats.counted import counted, cutoffs_of
 from ndcg_ml.result import Evaluation
 
 FloatArray = NDArray[np.float64]
@@ -37,6 +36,8 @@ class Source:
         What the caller said that a query weighs.
     evaluation : Evaluation or None
         None where the caller gave the numbers themselves.
+    k : int or None
+        The cut-off.
     """
 
     name: str
@@ -45,12 +46,13 @@ class Source:
     share: FloatArray
     weight: FloatArray
     evaluation: Evaluation[Any] | None
+    k: int | None = None
 
     @classmethod
     def of_evaluation(cls, name: str, evaluation: Evaluation[Any], k: int | None) -> Source:
         """The table of an evaluation, at one of its cut-offs."""
-        ndcg, share = counted(evaluation, k)
-        return cls(name, evaluation.per_query.qid, ndcg, share, evaluation.per_query.weight, evaluation)
+        ndcg, share, _ = evaluation._totals.shares(evaluation.flavor, k)
+        return cls(name, evaluation.per_query.qid, ndcg, share, evaluation.per_query.weight, evaluation, k)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +93,8 @@ def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[s
             raise TypeError("names must be left out where the systems are a mapping, whose keys are the names.")
         named = systems[0]
         if not all(isinstance(name, str) for name in named):
-            raise TypeError(f"the names of systems must be text; got {shown(next(n for n in named if type(n) is not str))}.")
+            other = next(name for name in named if not isinstance(name, str))
+            raise TypeError(f"the names of systems must be text; got {shown(other)}.")
         runs = {name: _runs(value) for name, value in named.items()}
     else:
         runs = {name: [value] for name, value in zip(_names(systems, names), systems, strict=True)}
@@ -130,7 +133,7 @@ def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ..
 
 def one_cutoff(evaluations: Sequence[Evaluation[Any]], k: int | None | EllipsisType) -> int | None:
     """The cut-off that is compared."""
-    known = [cutoffs_of(each) for each in evaluations]
+    known = [each._totals.ks for each in evaluations]
     if isinstance(k, EllipsisType):
         if any(len(each) > 1 for each in known):
             raise ValueError(
@@ -156,9 +159,7 @@ def refuse_other_flavors(evaluations: Sequence[Evaluation[Any]], names: Sequence
             )
 
 
-def values_of_queries(
-    named: Mapping[str, list[Any]], qid: Any, query_weight: Any, measure: object
-) -> list[Source]:
+def values_of_queries(named: Mapping[str, list[Any]], qid: Any, query_weight: Any, measure: object) -> list[Source]:
     """The sources of a measure of the caller's own: one number per query.
 
     Raises
@@ -187,7 +188,8 @@ def values_of_queries(
             numbers = np.asarray(by_id(run, name, ids), dtype=np.float64)
             if numbers.shape != ids.shape:
                 raise ValueError(
-                    f"{name} must have one number per query, {ids.size}, in the order of qid; got shape {numbers.shape}."
+                    f"{name} must have one number per query, {ids.size}, in the order of qid; got shape "
+                    f"{numbers.shape}."
                 )
             if np.isinf(numbers).any():
                 raise ValueError(f"{name} must be finite, or nan where a query has no value; got infinity.")
@@ -255,16 +257,17 @@ def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: 
         assert source.evaluation is not None
         one, other = first.evaluation.per_query, source.evaluation.per_query
         mine, theirs = rows[:, 0], rows[:, i]
-        ideal = first.evaluation.flavor.ideal
+        flavor = first.evaluation.flavor
+        if flavor.ideal_depth == "retrieved" or flavor.duplicates == "count":  # the run has a part in the ideal
+            return
         whole = ((one.n_docs == one.n_judged)[mine] & (other.n_docs == other.n_judged)[theirs]).all()
-        if ideal != "global" and not (ideal in ("recall", "max") and whole):
+        if flavor.ideal != "global" and not (flavor.ideal in ("recall", "max") and whole):
             continue
-        column = cutoffs_of(first.evaluation)[0]
-        unlike = ~np.isclose(_ideals(first, column)[mine], _ideals(source, column)[theirs], rtol=1e-9, atol=0)
+        unlike = ~np.isclose(_ideals(first)[mine], _ideals(source)[theirs], rtol=1e-9, atol=0)
         what = "ideal DCG"
         if not unlike.any() and whole:
             unlike, what = one.n_docs[mine] != other.n_docs[theirs], "number of documents"
-        if not unlike.any() and (whole or ideal == "global"):
+        if not unlike.any():
             unlike, what = one.n_relevant[mine] != other.n_relevant[theirs], "number of relevant documents"
         if not unlike.any():
             continue
@@ -272,16 +275,16 @@ def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: 
         numbered = " Their ids are positions (0, 1, ...): pass qid= if they are other queries." * _is_counted(ids)
         raise ValueError(
             f"all systems must be evaluated against the same judgements; {first.name} and {source.name} have another "
-            f"{what} in {n} of {ids.size} queries, such as {shown(ids[unlike][:1].tolist()[0])}, which a ranking cannot "
-            f"change. Evaluate both against the same labels: evaluate_run(qrels, run) or y_true of the same "
+            f"{what} in {n} of {ids.size} queries, such as {shown(ids[unlike][:1].tolist()[0])}, which a ranking "
+            "cannot change. Evaluate both against the same labels: evaluate_run(qrels, run), or y_true of the same "
             f"documents.{numbered}"
         )
 
 
-def _ideals(source: Source, k: int | None) -> FloatArray:
+def _ideals(source: Source) -> FloatArray:
     assert source.evaluation is not None
     ideal = source.evaluation.per_query.idcg
-    return ideal if ideal.ndim == 1 else ideal[:, cutoffs_of(source.evaluation).index(k)]
+    return ideal if ideal.ndim == 1 else ideal[:, source.evaluation._totals.ks.index(source.k)]
 
 
 def _is_counted(ids: NDArray[Any]) -> bool:
@@ -343,13 +346,13 @@ def labels_by_query(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
     labels = list(entries) if isinstance(entries, list) else ids_as_array(entries, name, "query").tolist()
     if len(labels) != ids.size:
         raise ValueError(
-            f"{name} must have one label per query of the first system, {ids.size}, or be a mapping from query ids; got "
-            f"{len(labels)}."
+            f"{name} must have one label per query of the first system, {ids.size}, or be a mapping from query ids; "
+            f"got {len(labels)}."
         )
     for at, label in enumerate(labels):
         if is_missing(label):
             raise ValueError(
-                f"{name} must have a label for each query; got {shown(label)} for query {shown(_keys(ids[at : at + 1])[0])}. "
-                "Give it a label of its own, such as 'none'."
+                f"{name} must have a label for each query; got {shown(label)} for query "
+                f"{shown(_keys(ids[at : at + 1])[0])}. Give it a label of its own, such as 'none'."
             )
     return labels

@@ -36,6 +36,15 @@ FloatArray: TypeAlias = NDArray[np.float64]
 Seed: TypeAlias = "int | np.random.Generator | None"
 Method: TypeAlias = Literal["bca", "percentile", "t"]
 
+_IN_WORDS = {
+    "bca": "BCa bootstrap",
+    "percentile": "percentile bootstrap",
+    "t": "t interval",
+    "test": "interval of the randomisation test",
+    "max-t": "intervals that hold together (max-T)",
+    "crossed": "t interval over queries and runs",
+}
+
 SAME = 1e-12
 """NDCGs this close differ by rounding alone."""
 
@@ -55,7 +64,8 @@ class Interval:
         The limits.
     confidence : float
         The share of such intervals that cover the value over all queries of the kind.
-    method : {"bca", "percentile", "t"}
+    method : {"bca", "percentile", "t", "test", "max-t", "crossed"}
+        The last three are of differences: see ``compare``.
     n_queries : int
         Queries that count in the mean.
     n_resamples : int or None
@@ -66,7 +76,7 @@ class Interval:
     low: float
     high: float
     confidence: float
-    method: Method
+    method: Method | Literal["test", "max-t", "crossed"]
     n_queries: int
     n_resamples: int | None
 
@@ -82,9 +92,9 @@ class Interval:
 
     def how_text(self) -> str:
         """The confidence and the method, in words."""
-        how = {"bca": "BCa bootstrap", "percentile": "percentile bootstrap", "t": "t interval"}[self.method]
-        resamples = "" if self.n_resamples is None else f", {self.n_resamples} resamples"
-        return f"{100 * self.confidence:g} %, {how}{resamples}"
+        drawn = self.method in ("bca", "percentile")
+        resamples = f", {self.n_resamples} resamples" if drawn else ""
+        return f"{100 * self.confidence:g} %, {_IN_WORDS[self.method]}{resamples}"
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------

@@ -24,9 +24,7 @@ from ndcg_ml._stats.means import (
     minus,
     spread_of,
 )
-from ndcg_ml._stats.quantiles import normal_quantile
-
-__all__ = ["Paired", "SignFlip", "drawn_signs", "exchange_tests", "paired", "queries_needed"]
+from ndcg_ml._stats.quantiles import normal_quantile, t_quantile
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -155,7 +153,7 @@ def exchange_tests(
     pairs: Sequence[tuple[int, int]],
     n_resamples: int,
     rng: np.random.Generator,
-    level: float | None = None,
+    levels: Sequence[float] | None = None,
 ) -> list[SignFlip]:
     """For pairs of columns: how often chance alone makes a difference as large, either way; and what it cannot refuse.
 
@@ -172,9 +170,9 @@ def exchange_tests(
         Columns a and b.
     n_resamples : int
     rng : Generator
-    level : float, optional
-        The level at which the test decides. With it, ``low`` and ``high`` are the least and the largest difference
-        between b and a that the test does not refuse: they exclude 0 if and only if ``p_value <= level``.
+    levels : sequence of float, optional
+        The level at which each test decides. With them, ``low`` and ``high`` are the least and the largest difference
+        between b and a that the test does not refuse: they exclude 0 if and only if ``p_value`` is at most the level.
 
     Notes
     -----
@@ -197,6 +195,7 @@ def exchange_tests(
         if not (n <= _MOST_EXACT and 2**n <= n_resamples):
             drawn.append(at)
             continue
+        level = None if levels is None else levels[at]
         if n == 0 and level is None:
             tests[at] = SignFlip(1.0, True)
             continue
@@ -208,11 +207,12 @@ def exchange_tests(
             signs = _SignedSums(d[:, None], share, _all_signs_of(apart, n_resamples, rng))
         tests[at] = signs.test(signs.sums[:, 0], float(d.sum()), level, exact=True)
     if drawn:
-        signs = _SignedSums(parts, None if level is None else share, drawn_signs(means.n_queries, n_resamples, rng))
+        signs = _SignedSums(parts, None if levels is None else share, drawn_signs(means.n_queries, n_resamples, rng))
         total = parts.sum(axis=0)
         for at in drawn:
             a, b = pairs[at]
             difference = float(total[b] - total[a])
+            level = None if levels is None else levels[at]
             tests[at] = signs.test(signs.sums[:, b] - signs.sums[:, a], difference, level, exact=False)
     return [tests[at] for at in range(len(pairs))]
 
@@ -323,7 +323,7 @@ def drawn_signs(n: int, n_resamples: int, rng: np.random.Generator) -> Iterator[
 
 
 def queries_needed(deviation: float, difference: object, power: object, confidence: float) -> int:
-    """How many queries show a difference of this size, at least 2.
+    """How many queries show a difference of this size, and no fewer than the test needs to reach its level.
 
     Parameters
     ----------
@@ -345,9 +345,7 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
         raise ValueError(
             "difference must not be 0, because no number of queries shows it; name the smallest that matters."
         )
-    chance = finite_number(power, "power")
-    if not 0 < chance < 1:
-        raise ValueError(f"power must be above 0 and below 1; got {power}.")
+    chance = _as_power(power)
     z = normal_quantile((1 + confidence) / 2)
     reach = max(0.0, z + normal_quantile(chance))
     deviations = reach * deviation / size
@@ -356,4 +354,19 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
         raise ValueError(
             f"difference must be larger: one of {size:g} takes more queries to see than float64 can count."
         )
-    return max(2, math.ceil(needed))
+    # The exact test has no p-value below 2^(1 - n).
+    return max(math.ceil(1 - math.log2(1 - confidence) - SAME), math.ceil(needed))
+
+
+def smallest_detectable(error: float, dof: float, power: object, confidence: float) -> float:
+    """The true difference that a test of this standard error shows with this chance; see ``Difference``."""
+    t = t_quantile(confidence, dof)
+    reach = t * (1 - 1 / (4 * dof)) + normal_quantile(_as_power(power)) * math.sqrt(1 + t * t / (2 * dof))
+    return max(0.0, reach) * error
+
+
+def _as_power(power: object) -> float:
+    chance = finite_number(power, "power")
+    if not 0 < chance < 1:
+        raise ValueError(f"power must be above 0 and below 1; got {power}.")
+    return chance

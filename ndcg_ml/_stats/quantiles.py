@@ -29,8 +29,8 @@ def t_tail(t: float, dof: float) -> float:
     Notes
     -----
     The incomplete beta function at dof/(dof + t^2), with dof/2 and 1/2, by its continued fraction (M. Abramowitz and
-    I. Stegun, Handbook of Mathematical Functions, 26.5.8, evaluated as W. Lentz does). From a million degrees of freedom
-    on the distribution is the normal one.
+    I. Stegun, Handbook of Mathematical Functions, 26.5.8, evaluated as W. Lentz does). From a million degrees of
+    freedom on the distribution is the normal one.
     """
     if dof > 1e6:
         return math.erfc(t / math.sqrt(2))
@@ -38,9 +38,7 @@ def t_tail(t: float, dof: float) -> float:
     a, b = dof / 2, 0.5
     if x <= 0 or t == 0:
         return float(x > 0)
-    front = math.exp(
-        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    )
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
     if x < (a + 1) / (a + b + 2):
         return front * _beta_fraction(a, b, x) / a
     return 1 - front * _beta_fraction(b, a, 1 - x) / b

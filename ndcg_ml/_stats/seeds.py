@@ -55,8 +55,8 @@ def crossed_error(over_queries: float, n_units: int, *runs: FloatArray) -> Cross
     system that over its runs of the means over queries, divided by their number. The part in which a query and a run
     interact is in both and counts twice, so that the error is too large rather than too small, as in the pigeonhole
     bootstrap (A. Owen, The pigeonhole bootstrap, Annals of Applied Statistics 1(2), 2007). Degrees of freedom are
-    Satterthwaite's. Runs of different systems are independent. X. Bouthillier et al., Accounting for variance in machine
-    learning benchmarks, MLSys 2021.
+    Satterthwaite's. Runs of different systems are independent. X. Bouthillier et al., Accounting for variance in
+    machine learning benchmarks, MLSys 2021.
     """
     parts = [(over_queries**2, n_units - 1)]
     parts += [(float(values.var(ddof=1)) / values.size, values.size - 1) for values in runs]

@@ -34,7 +34,7 @@ class MaxT:
     largest: FloatArray
 
     def p_value(self, t: float) -> float:
-        """The adjusted p-value of a difference: the share of draws, and the observed one, with a larger |t| somewhere."""
+        """The adjusted p-value of a difference: the share of draws, the observed one too, with a larger |t|."""
         n_above = self.largest.size - int(np.searchsorted(self.largest, abs(t) * (1 - SAME), side="left"))
         return (1 + n_above) / (1 + self.largest.size)
 
@@ -84,10 +84,8 @@ def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.
         else:
             of_pair = variance[:, first, second]
             constant = of_pair <= SAME * SAME
-            with np.errstate(divide="ignore", invalid="ignore"):
-                t = np.where(
-                    constant, np.where(difference > SAME, np.inf, 0.0), difference / np.sqrt(np.where(constant, 1, of_pair))
-                )
+            t = difference / np.sqrt(np.where(constant, 1.0, of_pair))
+            t[constant] = np.where(difference[constant] > SAME, np.inf, 0.0)
         largest.append(t.max(axis=1))
     return MaxT(np.sort(np.concatenate(largest)))
 

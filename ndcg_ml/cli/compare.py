@@ -12,7 +12,7 @@ import numpy as np
 
 from ndcg_ml._stats.comparison import Comparison, Difference
 from ndcg_ml._stats.comparison import compare as compared
-from ndcg_ml._stats.means import SAME, Method
+from ndcg_ml._stats.differences import DifferenceMethod
 from ndcg_ml.cli.inputs import (
     FILE,
     QUERIES,
@@ -52,15 +52,16 @@ and of two runs
   interval      [low, high]
   standard_error   of the difference
   p_value       of the randomisation test
+  p_adjusted    the p-value, corrected for the number of pairs
+  verdict       on b: better, worse, not worse, equivalent or undecided
   exact         whether the test enumerated every exchange
   wins, ties, losses   queries in which b is above a, equal to 1e-12, and below it
-  effect_size   the difference over the standard deviation of the queries' differences; null if that is 0
-  queries_needed   to see such a difference with power 0.8; null for a difference of 0
+  effect_size   Cohen's d_z, the difference over the standard deviation of the queries' differences; null if that is 0
+  smallest_detectable   the smallest true difference that so many queries show with power 0.8
   moved         [{qid, a, b, difference}], the --top queries that moved most
 or of more
   systems       [{name, file, ndcg, n_queries, ndcg_of_pairs}], named a, b, c, ...
-  pairs         the same for each two of them, with a, b (names) and p_holm, the p-value corrected for
-                the number of pairs; without moved
+  pairs         the same for each two of them, with a, b (names); without moved
 """
 
 
@@ -82,10 +83,10 @@ or of more
 @click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
 @click.option(
     "--method",
-    type=click.Choice(["t", "bca", "percentile"]),
-    default="t",
+    type=click.Choice(["test", "t", "bca", "percentile"]),
+    default="test",
     show_default=True,
-    help="How the interval is made: by Student's t, or one of two bootstraps.",
+    help="How intervals are made: what the test does not refuse, Student's t, or one of two bootstraps.",
 )
 @click.option(
     "--confidence",
@@ -121,7 +122,7 @@ def compare(
     queries: Which | None,
     flavor: Flavor | None,
     at: tuple[int | None] | None,
-    method: Method,
+    method: DifferenceMethod,
     confidence: float,
     resamples: int,
     seed: int,
@@ -132,10 +133,11 @@ def compare(
 ) -> None:
     """Compare two or more runs, query by query.
 
-    Differences are those of RUN_B minus RUN_A, over the queries that have a value in all runs. The interval is
-    Student's t, or a bootstrap over queries. The test is the two-sided randomisation test, which exchanges the two
-    values of a query at random: exactly, over every exchange, where there are no more than --resamples of them, and
-    else over as many drawn ones. Of more than two runs, p-values are corrected by Holm for the number of pairs.
+    Differences are those of RUN_B minus RUN_A, over the queries that have a value in all runs. The test is the
+    two-sided randomisation test, which exchanges the two values of a query at random: exactly, over every exchange,
+    where there are no more than --resamples of them, and else over as many drawn ones. The interval holds the
+    differences that the test does not refuse. Of more than two runs, p-values and intervals are corrected together for
+    the number of pairs (max-T).
     """
     runs = (run_a, run_b, *more)
     if sum(each is not None for each in (qrels, labels, table)) != 1:
@@ -197,7 +199,7 @@ class _Report:
     results: list[Evaluation[ByK]]
     comparison: Comparison
     confidence: float
-    method: Method
+    method: DifferenceMethod
     seed: int
     top: int
 
@@ -224,6 +226,8 @@ class _Report:
         ]
         document = {
             "flavor": str(comparison.flavor),
+            "correction": comparison.correction,
+            "margin": comparison.margin,
             "n_pairs": comparison.n_queries,
             "not_compared": comparison.not_compared.tolist(),
             "confidence": self.confidence,
@@ -235,11 +239,12 @@ class _Report:
             moved = [dict(zip(("qid", "a", "b", "difference"), row, strict=True)) for row in self.moved()]
             return {**document, "a": systems[0], "b": systems[1], **_of_pair(comparison.pairs[0]), "moved": moved}
         named = [{"name": name, **system} for name, system in zip(comparison.names, systems, strict=True)]
-        pairs = [{"a": each.a, "b": each.b, **_of_pair(each), "p_holm": each.p_holm} for each in comparison.pairs]
+        pairs = [{"a": each.a, "b": each.b, **_of_pair(each)} for each in comparison.pairs]
         return {**document, "systems": named, "pairs": pairs}
 
     def show(self, screen: Screen) -> None:
         comparison = self.comparison
+        assert comparison.flavor is not None
         table = columns(screen, "", f"ndcg{at_cutoff(comparison.flavor.k)}", "run")
         table.columns[2].justify = "left"
         for name, mean, run in zip(comparison.names, comparison.values, self.runs, strict=True):
@@ -282,28 +287,31 @@ class _Report:
             "queries",
             f"{self.comparison.n_queries}: b is better in {pair.wins}, equal in {pair.ties}, worse in {pair.losses}",
         )
-        needed = _queries_needed(pair)
-        if needed is not None:
-            screen.fact("needed", f"{needed} queries, to see such a difference in 4 of 5 tests")
+        screen.fact("verdict", f"b is {pair.verdict}" if pair.verdict != "undecided" else "undecided")
+        screen.fact("detectable", f"{screen.number(pair.smallest_detectable())}, in 4 of 5 tests of as many queries")
 
     def _show_pairs(self, screen: Screen, how: str) -> None:
-        table = columns(screen, "", "difference", "interval", "p", "p (Holm)", "better", "equal", "worse", "needed")
+        table = columns(
+            screen, "", "difference", "interval", "p", "p adjusted", "better", "equal", "worse", "detectable", "verdict"
+        )
         for pair in self.comparison.pairs:
-            needed = _queries_needed(pair)
             table.add_row(
                 f"{pair.b} - {pair.a}",
                 screen.number(pair.difference, sign=True),
                 _limits(screen, pair),
                 screen.at_least(pair.p_value),
-                screen.at_least(pair.p_holm),
+                screen.at_least(pair.p_adjusted),
                 *map(str, (pair.wins, pair.ties, pair.losses)),
-                "-" if needed is None else str(needed),
+                screen.number(pair.smallest_detectable()),
+                pair.verdict,
             )
         screen.print(table)
         screen.print()
         screen.fact("interval", how)
-        screen.fact("p", f"two-sided randomisation test; by Holm, corrected for {len(self.comparison.pairs)} pairs")
-        screen.fact("queries", f"{self.comparison.n_queries}; needed: to see such a difference in 4 of 5 tests")
+        screen.fact("p", f"two-sided randomisation test; adjusted by max-T for {len(self.comparison.pairs)} pairs")
+        screen.fact(
+            "queries", f"{self.comparison.n_queries}; detectable: the difference seen in 4 of 5 tests of as many"
+        )
 
 
 def _limits(screen: Screen, pair: Difference) -> str:
@@ -311,20 +319,18 @@ def _limits(screen: Screen, pair: Difference) -> str:
     return f"{low} to {high}"
 
 
-def _queries_needed(pair: Difference) -> int | None:
-    return None if abs(pair.difference) <= SAME else pair.queries_needed()
-
-
 def _of_pair(pair: Difference) -> dict[str, Any]:
     return {
         "difference": pair.difference,
-        "interval": [pair.interval.low, pair.interval.high],
+        "interval": [finite(pair.interval.low), finite(pair.interval.high)],
         "standard_error": pair.standard_error,
         "p_value": pair.p_value,
+        "p_adjusted": pair.p_adjusted,
+        "verdict": pair.verdict,
         "exact": pair.exact,
         "wins": pair.wins,
         "ties": pair.ties,
         "losses": pair.losses,
         "effect_size": finite(pair.effect_size),
-        "queries_needed": _queries_needed(pair),
+        "smallest_detectable": pair.smallest_detectable(),
     }

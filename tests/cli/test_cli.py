@@ -381,7 +381,7 @@ def test_columns_of_a_table_are_compared():
     assert [(each["name"], each["file"]) for each in three["systems"]] == [("a", "old"), ("b", "new"), ("c", "score")]
     assert [(each["a"], each["b"]) for each in three["pairs"]] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert three["pairs"][0]["difference"] == pytest.approx(expected.difference, abs=1e-12)
-    assert all(each["p_value"] <= each["p_holm"] for each in three["pairs"])
+    assert all(each["p_value"] <= each["p_adjusted"] for each in three["pairs"])
     shown = text("compare old new score --table scores.csv -k 5")
     assert "by Holm, corrected for 3 pairs" in shown
     assert re.search(r"^b - a +\+0\.", shown, re.MULTILINE)
