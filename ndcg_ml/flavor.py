@@ -84,7 +84,8 @@ class Flavor:
         What divides. ``global``: all judged documents of the query, retrieved or not, best first. ``recall``: the
         retrieved ones, best first. ``local``: the expected gains at ranks 1..k, re-sorted. ``max``: gain(max_grade)
         at every rank 1..k (with no cut-off, at as many ranks as documents were retrieved). ``given``: all judged
-        documents in the order of the input, not sorted, so that NDCG may exceed 1 (Spark's graded NDCG).
+        documents in the order of the input (in ``evaluate_run`` that of the qrels), not sorted, so that NDCG may exceed
+        1 (Spark's graded NDCG).
     ideal_depth : {"k", "all", "retrieved"}, default "k"
         Where the ideal is cut. ``k``: where the ranking is. ``all``: not at all (Quepid). ``retrieved``: at k, or after
         as many documents as were retrieved where that is less (Elasticsearch).
@@ -133,8 +134,9 @@ class Flavor:
 
     Notes
     -----
-    A document that is listed twice enters the ``global`` and the ``given`` ideal once. The ideals that re-sort what was
-    retrieved (``recall``, ``local``) take a rank for what it gains: 0 for a repeat under ``duplicates="first"``.
+    A document that is listed twice enters the ``global`` and the ``given`` ideal once: the latter where its first
+    retrieved row stands (its first row, if none is retrieved). The ideals that re-sort what was retrieved (``recall``,
+    ``local``) take a rank for what it gains: 0 for a repeat under ``duplicates="first"``.
 
     The vocabulary of ideals follows the four normalisations in use (Järvelin and Kekäläinen 2002; Burges et al.
     2005; and the local and maximal variants found in practice). Tie averaging is McSherry and Najork 2008.

@@ -110,6 +110,8 @@ class Prepared:
         self._kernel = chosen_kernel(kernel)
         refuse_repeats(flavor, queries)
         graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
+        if queries.given_order is not None:
+            graded = replace(graded, judged=graded.judged.arranged(queries.given_order))
         self.n_docs = int(graded.ranked.sizes.sum())
         longest = int(graded.documents.sizes.max())
         if flavor.ideal == "max":

@@ -409,6 +409,11 @@ class Evaluation(Generic[V]):
         ]
         return html.block(html.table(head, rows), *map(html.paragraph, self._notes()))
 
+    def _unanswered(self) -> NDArray[np.bool_]:
+        """Which queries rank nothing."""
+        nothing: NDArray[np.bool_] = self.per_query.n_docs == 0
+        return nothing
+
     def _extra_columns(self) -> dict[str, dict[int | None, float]]:
         """Of the HTML table, by name: what else there is at each cut-off."""
         return {}

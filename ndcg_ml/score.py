@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -368,6 +369,11 @@ def evaluate_ranked(
         `judged` has another number of queries than `grades`, or lacks a relevant grade that was retrieved; nothing to
         evaluate; or as for ``ndcg_score``.
 
+    Warns
+    -----
+    UserWarning
+        A query with a relevant document has an empty list, and counts as retrieving nothing.
+
     Examples
     --------
     >>> burges = Flavor.preset("burges2005").replace(ideal="global")
@@ -383,6 +389,14 @@ def evaluate_ranked(
         if len(pools) != len(ranked):
             raise ValueError(f"judged must have one list for each query of grades, {len(ranked)}; got {len(pools)}.")
         unretrieved = [_not_retrieved(row, pool, i) for i, (row, pool) in enumerate(zip(ranked, pools, strict=True))]
+    silent = [at for at, row in enumerate(ranked) if not row and any(grade > 0 for grade in unretrieved[at])]
+    if silent:
+        warnings.warn(
+            f"grades answer {len(silent)} of {len(ranked)} queries with an empty list although documents are judged "
+            f"relevant, the first is query {silent[0]}; each counts as retrieving nothing.",
+            UserWarning,
+            stacklevel=2,
+        )
     sizes = [len(row) + len(rest) for row, rest in zip(ranked, unretrieved, strict=True)]
     labels = [grade for row, rest in zip(ranked, unretrieved, strict=True) for grade in (*row, *rest)]
     position = [-rank for size in sizes for rank in range(size)]

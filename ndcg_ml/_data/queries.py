@@ -69,6 +69,8 @@ class Queries:
         The labels of the rows, where the caller's data carry any: scores must have the same.
     repeats : Repeats or None
         Documents that a query lists more than once; None where ids tell of none, or there are no ids.
+    given_order : ndarray of int, shape (n_rows,), or None
+        By which judged rows of a query are sorted for the ``given`` ideal; None where they stand in its order.
     """
 
     labels: NDArray[Any]
@@ -78,6 +80,7 @@ class Queries:
     weight: FloatArray | None = None
     axes: Axes | None = None
     repeats: Repeats | None = None
+    given_order: IntArray | None = None
 
     @classmethod
     def read(

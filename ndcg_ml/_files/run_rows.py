@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,14 @@ class _Kind:
                 "from files are text, str)."
             )
 
+    def like(self, other: _Kind) -> None:
+        """Refuse to compare text with integers."""
+        if self._kind is not None and other._kind is not None and self._kind is not other._kind:
+            raise TypeError(
+                f"{self._what} and {other._what} ids must have one type to be identical; got {self._kind.__name__} and "
+                f"{other._kind.__name__}. 7 and '7' are never taken for each other: convert one side."
+            )
+
     def decoded(self, coded: bytes) -> str | int:
         """An id as the caller had it."""
         text = coded.decode("utf-8", "surrogateescape")
@@ -100,6 +108,14 @@ class Topics:
 
     def __len__(self) -> int:
         return len(self._number)
+
+    def coded(self) -> list[bytes]:
+        """The ids as they are kept inside, in the order of their numbers."""
+        return list(self._number)
+
+    def known(self, coded: Sequence[bytes]) -> list[int | None]:
+        """The numbers of these ids, None of those that were never seen."""
+        return [self._number.get(topic) for topic in coded]
 
     def numbers(self, coded: Sequence[bytes]) -> IntArray:
         """The numbers of these ids; new ones get the next."""
@@ -122,6 +138,30 @@ class Ids:
         self.kind = _Kind("document")
         self.documents = Names()
         """Of the rows of the qrels, then of those of the run."""
+
+    def listed(self, documents: Literal["identical"] | Mapping[Any, Any]) -> tuple[IntArray, list[bytes]]:
+        """The topics and ids of documents listed by topic, of topics that there are; or of "identical" ids.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Ids are not as those of the qrels and the run.
+        """
+        if documents == "identical":
+            self.kind.like(self.topics.kind)
+            return np.arange(len(self.topics)), self.topics.coded()
+        coded = self.topics.kind.coded(list(documents), "exclude")
+        topics: list[int] = []
+        names: list[bytes] = []
+        for topic, number, listed in zip(documents, self.topics.known(coded), documents.values(), strict=True):
+            source = f"exclude[{shown(topic)}]"
+            if isinstance(listed, (str, bytes)) or not isinstance(listed, Iterable):
+                raise TypeError(f"{source} must be a list of documents; got {shown(listed)}.")
+            of_topic = self.kind.coded(list(listed), source)
+            if number is not None:
+                names += of_topic
+                topics += [number] * len(of_topic)
+        return np.array(topics, dtype=np.intp), names
 
     def document(self, row: int) -> str:
         """The id of a row's document, as a message shows it."""
@@ -199,7 +239,7 @@ def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> R
         rows = _of_frame(name, data, ids, names)
     else:
         raise TypeError(f"{name} must be {_SHAPES[name]}; got {type(data).__name__}.")
-    if not rows.topic.size:
+    if not rows.topics.size:
         raise ValueError(f"{name} must hold at least one document; got none.")
     bad = ~np.isfinite(rows.value) if name == "qrels" else np.isnan(rows.value)
     if bad.any():
@@ -264,8 +304,6 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
 
 def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[Any]:
     if isinstance(entries, Mapping):
-        if name == "qrels" and not entries:
-            raise ValueError(f"{source} must judge a document; got none. Leave the topic out.")
         return entries
     if name == "run" and (
         isinstance(entries, (list, tuple)) or (isinstance(entries, np.ndarray) and entries.ndim == 1)

@@ -91,8 +91,9 @@ class Comparison:
         How many clusters the queries make; None, where they are independent.
     judged : tuple of float, or None
         The mean share of judged documents above the cut-off, of each system; None where documents have no ids.
-    n_unanswered : tuple of int, or None
-        Queries that each system answered with nothing; None where this is not known.
+    n_unanswered : tuple of int
+        In how many of its queries each system ranks nothing: the answer is an empty list, or is missing. The caption
+        says it where there are any. Of several runs, the most of one.
     slices : Segments or None
         The comparison within segments of queries; None without `by`.
     notes : tuple of str
@@ -115,7 +116,7 @@ class Comparison:
     n_runs: tuple[int, ...] = ()
     n_clusters: int | None = None
     judged: tuple[float, ...] | None = None
-    n_unanswered: tuple[int, ...] | None = None
+    n_unanswered: tuple[int, ...] = ()
     slices: Segments | None = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
 
@@ -198,6 +199,9 @@ class Comparison:
         """What was compared and how, as one line: the definition, the queries, the intervals, the test and the seed."""
         first, n_pairs = self.pairs[0], len(self.pairs)
         queries = f"{self.n_queries} queries"
+        if any(self.n_unanswered):
+            counts = (f"{name} {n}" for name, n in zip(self.names, self.n_unanswered, strict=True))
+            queries += f" (without an answer: {', '.join(counts)})"
         if self.n_clusters is not None:
             fewest = min(pair.effective_queries or 0.0 for pair in self.pairs)
             queries += f" in {self.n_clusters} clusters (as good as {fewest:.0f} independent ones)"
@@ -250,7 +254,7 @@ class Comparison:
                     "name": name,
                     "value": _finite(self.values[i]),
                     "judged": None if self.judged is None else _finite(self.judged[i]),
-                    "n_unanswered": None if self.n_unanswered is None else self.n_unanswered[i],
+                    "n_unanswered": self.n_unanswered[i] if self.n_unanswered else 0,
                     "n_runs": self.n_runs[i] if self.n_runs else 1,
                 }
                 for i, name in enumerate(self.names)
@@ -473,7 +477,7 @@ class Comparison:
             head.append("judged" if self.flavor is None else f"judged{at_cutoff(self.flavor.k)}")
             for row, share in zip(rows, self.judged, strict=True):
                 row.append(f"{share:.4f}")
-        if self.n_unanswered is not None and any(self.n_unanswered):
+        if any(self.n_unanswered):
             head.append("unanswered")
             for row, n in zip(rows, self.n_unanswered, strict=True):
                 row.append(str(n))
@@ -863,11 +867,10 @@ def _columns(named: Mapping[str, list[Any]]) -> list[list[int]]:
     return columns
 
 
-def _unanswered(sources: Sequence[Source], of_system: Sequence[list[int]]) -> tuple[int, ...] | None:
-    counts = [getattr(source.evaluation, "n_unanswered", None) for source in sources]
-    if any(count is None for count in counts):
-        return None
-    return tuple(max(int(counts[at] or 0) for at in columns) for columns in of_system)
+def _unanswered(sources: Sequence[Source], of_system: Sequence[list[int]]) -> tuple[int, ...]:
+    """In how many of its queries each system ranks nothing; of numbers of a measure nobody knows."""
+    counts = [int(each.evaluation._unanswered().sum()) for each in sources if each.evaluation is not None]
+    return tuple(max(counts[at] for at in columns) for columns in of_system) if counts else ()
 
 
 def _skewed(pairs: Sequence[Difference]) -> str | None:

@@ -9,10 +9,14 @@ from typing import Any
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
+from ndcg_ml._files.lines import numbered
+from ndcg_ml._shown import shown
 from ndcg_ml._stats.comparison import Comparison, Difference
 from ndcg_ml._stats.comparison import compare as compared
-from ndcg_ml._stats.differences import DifferenceMethod
+from ndcg_ml._stats.differences import Correction, DifferenceMethod
+from ndcg_ml._stats.unjudged import Unjudged
 from ndcg_ml.cli.inputs import (
     FILE,
     QUERIES,
@@ -44,10 +48,16 @@ Examples:
   flavor        the flavor as text, with its cut-off
   n_pairs       queries that were compared
   not_compared  ids of queries without a value in one of the runs, or that do not count
-  confidence, method, resamples, seed
+  confidence, method, correction, baseline, margin, resamples, seed
+  n_clusters    with --cluster; else null
+  notes         what to know before relying on it: uneven judgements, skewed differences
+  slices        with --by: [{column, label, n_queries, a, b, difference, low, high, p_value,
+                p_adjusted, verdict}]
 and of two runs
-  a, b          {file, ndcg, n_queries, ndcg_of_pairs}: the value of the run by itself over its n_queries
-                (null for nan), and its value over the queries that were compared
+  a, b          {file, ndcg, n_queries, n_unanswered, judged, ndcg_of_pairs}: the value of the run
+                by itself over its n_queries (null for nan), in how many of them it ranks nothing,
+                its share of judged documents (of runs), and its value over the queries that were
+                compared
   difference    b - a, over the queries that were compared
   interval      [low, high]
   standard_error   of the difference
@@ -56,11 +66,12 @@ and of two runs
   verdict       on b: better, worse, not worse, equivalent or undecided
   exact         whether the test enumerated every exchange
   wins, ties, losses   queries in which b is above a, equal to 1e-12, and below it
-  effect_size   Cohen's d_z, the difference over the standard deviation of the queries' differences; null if that is 0
+  effect_size   Cohen's d_z, the difference over the standard deviation of the queries'
+                differences; null if that is 0
   smallest_detectable   the smallest true difference that so many queries show with power 0.8
   moved         [{qid, a, b, difference}], the --top queries that moved most
 or of more
-  systems       [{name, file, ndcg, n_queries, ndcg_of_pairs}], named a, b, c, ...
+  systems       [{name, file, ndcg, n_queries, n_unanswered, judged, ndcg_of_pairs}], named a, b, c, ...
   pairs         the same for each two of them, with a, b (names); without moved
 """
 
@@ -79,8 +90,31 @@ or of more
 )
 @column_options("query", "label", "document")
 @click.option("--queries", type=QUERIES, help="Which topics count, as for eval.  [default: qrels]")
+@click.option("--exclude", metavar="identical|FILE", help="Documents to take out of the runs, as for eval.")
 @flavor_option("trec_eval with --qrels, else sklearn")
 @click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
+@click.option("--baseline", metavar="RUN", help="Compare each run with this one alone, and not all pairs.")
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, min_open=True),
+    help="The largest difference that does not matter; a verdict may then be 'equivalent' or 'not worse'.",
+)
+@click.option(
+    "--correction",
+    type=click.Choice(["max-t", "holm", "none"]),
+    default="max-t",
+    show_default=True,
+    help="How p-values and intervals allow for the number of pairs.",
+)
+@click.option(
+    "--unjudged",
+    type=click.Choice(["warn", "refuse", "accept"]),
+    default="warn",
+    show_default=True,
+    help="What happens where the runs' shares of judged documents differ by more than 0.05.",
+)
+@click.option("--by", type=FILE, help="Segments to compare within: a file with a line per query, its id and its label.")
+@click.option("--cluster", type=FILE, help="Queries that belong together, of one user say: a file like that of --by.")
 @click.option(
     "--method",
     type=click.Choice(["test", "t", "bca", "percentile"]),
@@ -120,8 +154,15 @@ def compare(
     label: str | None,
     document: str | None,
     queries: Which | None,
+    exclude: str | None,
     flavor: Flavor | None,
     at: tuple[int | None] | None,
+    baseline: str | None,
+    margin: float | None,
+    correction: Correction,
+    unjudged: Unjudged,
+    by: str | None,
+    cluster: str | None,
     method: DifferenceMethod,
     confidence: float,
     resamples: int,
@@ -144,7 +185,13 @@ def compare(
         raise click.UsageError(
             "the judgements must be given as --qrels, --labels or --table, and as one of them alone."
         )
-    shared: dict[str, Any] = {"queries": queries, "query": query, "label": label, "document": document}
+    shared: dict[str, Any] = {
+        "queries": queries,
+        "exclude": exclude,
+        "query": query,
+        "label": label,
+        "document": document,
+    }
     if table is None:
         for each in runs:
             FILE.convert(each, None, click.get_current_context())
@@ -163,15 +210,34 @@ def compare(
         results = [side.evaluate(chosen, (k,)) for side in sides]
     else:
         results = sides[0].evaluate_columns(runs, chosen, (k,))
+    if baseline is not None and baseline not in runs:
+        raise click.UsageError(f"--baseline must be one of the runs, {', '.join(runs)}; got {baseline}.")
+    letters = [chr(ord("a") + at) if at < 26 else f"s{at + 1}" for at in range(len(runs))]
+    ids = results[0].per_query.qid
     try:
         comparison = compared(
-            *results, k=k, confidence=confidence, method=method, n_resamples=resamples, seed=seed, missing="drop"
+            *results,
+            names=letters,
+            baseline=None if baseline is None else letters[runs.index(baseline)],
+            margin=margin,
+            correction=correction,
+            by=None if by is None else {"by": _labels(by, ids)},
+            cluster=None if cluster is None else _labels(cluster, ids),
+            unjudged="refuse" if unjudged == "refuse" else "accept",  # a warning is printed with the rest
+            k=k,
+            confidence=confidence,
+            method=method,
+            n_resamples=resamples,
+            seed=seed,
+            missing="drop",
         )
     except ValueError as error:
         raise BadInput(f"{', '.join(runs)}: {error}") from error
     if html is not None:
         named = _named(comparison, runs if table is not None else [os.path.basename(run) for run in runs])
         named.to_html(html, command=command_line(), queries=top, digits=digits)
+    if unjudged == "accept":
+        comparison = replace(comparison, notes=tuple(note for note in comparison.notes if "uneven" not in note))
     report = _Report(runs, results, comparison, confidence, method, seed, top)
     if as_json:
         print_json(report.document())
@@ -180,6 +246,25 @@ def compare(
         report.show(screen)
         if html is not None:
             screen.fact("report", screen.text(html))
+
+
+def _labels(file: str, ids: NDArray[Any]) -> list[str]:
+    """The label of each query, from a file with a line per query."""
+    labels: dict[str, str] = {}
+    for number, line in numbered(file):
+        match line.decode("utf-8", "surrogateescape").split(maxsplit=1):
+            case [query, label]:
+                labels[query] = label.strip()
+            case []:
+                continue
+            case _:
+                raise BadInput(
+                    f"{file}, line {number}: must be the id of a query and its label; got {shown(line.strip())}."
+                )
+    missing = [str(each) for each in ids.tolist() if str(each) not in labels]
+    if missing:
+        raise BadInput(f"{file}: must have a label for each query; got none for {missing[0]} ({len(missing)} queries).")
+    return [labels[str(each)] for each in ids.tolist()]
 
 
 def _named(comparison: Comparison, names: Sequence[str]) -> Comparison:
@@ -219,22 +304,40 @@ class _Report:
     def document(self) -> dict[str, Any]:
         comparison = self.comparison
         systems = [
-            {"file": file, "ndcg": finite(value), "n_queries": result.n_queries, "ndcg_of_pairs": mean}
-            for file, value, result, mean in zip(
-                self.runs, self.own_values(), self.results, comparison.values, strict=True
+            {
+                "file": file,
+                "ndcg": finite(value),
+                "n_queries": result.n_queries,
+                "n_unanswered": n_unanswered,
+                "judged": judged,
+                "ndcg_of_pairs": mean,
+            }
+            for file, value, result, n_unanswered, judged, mean in zip(
+                self.runs,
+                self.own_values(),
+                self.results,
+                comparison.n_unanswered,
+                comparison.judged or [None] * len(self.runs),
+                comparison.values,
+                strict=True,
             )
         ]
         document = {
             "flavor": str(comparison.flavor),
             "correction": comparison.correction,
+            "baseline": comparison.baseline,
             "margin": comparison.margin,
+            "n_clusters": comparison.n_clusters,
             "n_pairs": comparison.n_queries,
             "not_compared": comparison.not_compared.tolist(),
             "confidence": self.confidence,
             "method": self.method,
             "resamples": comparison.n_resamples,
             "seed": self.seed,
+            "notes": list(comparison.notes),
         }
+        if comparison.slices is not None:
+            document["slices"] = comparison.to_dict()["slices"]
         if len(systems) == 2:
             moved = [dict(zip(("qid", "a", "b", "difference"), row, strict=True)) for row in self.moved()]
             return {**document, "a": systems[0], "b": systems[1], **_of_pair(comparison.pairs[0]), "moved": moved}
@@ -245,12 +348,14 @@ class _Report:
     def show(self, screen: Screen) -> None:
         comparison = self.comparison
         assert comparison.flavor is not None
-        table = columns(screen, "", f"ndcg{at_cutoff(comparison.flavor.k)}", "run")
-        table.columns[2].justify = "left"
-        for name, mean, run in zip(comparison.names, comparison.values, self.runs, strict=True):
-            table.add_row(name, screen.number(mean), screen.text(run))
+        at = at_cutoff(comparison.flavor.k)
+        table = columns(screen, "", f"ndcg{at}", *[f"judged{at}"] * (comparison.judged is not None), "run")
+        table.columns[-1].justify = "left"
+        for i, (name, mean, run) in enumerate(zip(comparison.names, comparison.values, self.runs, strict=True)):
+            judged = [] if comparison.judged is None else [screen.number(comparison.judged[i])]
+            table.add_row(name, screen.number(mean), *judged, screen.text(run))
         if len(comparison.pairs) == 1:
-            table.add_row("b - a", screen.number(comparison.difference, sign=True), "")
+            table.add_row("b - a", screen.number(comparison.difference, sign=True))
         screen.print(table)
         screen.print()
         how = comparison.pairs[0].interval.how_text()
@@ -258,6 +363,23 @@ class _Report:
             self._show_pair(screen, comparison.pairs[0], how)
         else:
             self._show_pairs(screen, how)
+        if comparison.n_clusters is not None:
+            fewest = min(pair.effective_queries or 0.0 for pair in comparison.pairs)
+            screen.fact(
+                "clusters", f"{comparison.n_clusters}; the queries are as good as {fewest:.0f} independent ones"
+            )
+        if comparison.slices is not None:
+            screen.print()
+            head, *rows = comparison.slices.cells()
+            segments = columns(screen, *head)
+            for row in rows:
+                segments.add_row(*map(screen.text, row))
+            screen.print(segments)
+            screen.print(comparison.slices.caption())
+            screen.print()
+        if any(comparison.n_unanswered):
+            counts = zip(comparison.names, comparison.n_unanswered, strict=True)
+            screen.fact("unanswered", ", ".join(f"{name} {n}" for name, n in counts))
         left_out = comparison.not_compared.tolist()
         if left_out:
             some = ", ".join(map(str, left_out[:5])) + ", ..." * (len(left_out) > 5)
@@ -267,6 +389,8 @@ class _Report:
                 for name, value, result in zip(comparison.names, self.own_values(), self.results, strict=True)
             )
             screen.fact("by itself", own)
+        for note in comparison.notes:
+            screen.fact("note", note)
         screen.flavor(comparison.flavor)
         moved = self.moved() if len(comparison.pairs) == 1 else []
         if moved:
@@ -307,8 +431,12 @@ class _Report:
             )
         screen.print(table)
         screen.print()
+        n_pairs = len(self.comparison.pairs)
+        how_adjusted = f"adjusted for {n_pairs} pairs by {self.comparison.correction}"
+        if self.comparison.correction == "none":
+            how_adjusted = f"not adjusted for {n_pairs} pairs"
         screen.fact("interval", how)
-        screen.fact("p", f"two-sided randomisation test; adjusted by max-T for {len(self.comparison.pairs)} pairs")
+        screen.fact("p", f"two-sided randomisation test; {how_adjusted}")
         screen.fact(
             "queries", f"{self.comparison.n_queries}; detectable: the difference seen in 4 of 5 tests of as many"
         )

@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 
 import click
 
-from ndcg_ml._files.lines import MissingColumnError
+from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_line
 from ndcg_ml._shown import shown
 from ndcg_ml.cli.output import printable_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_columns, read_letor
 from ndcg_ml.result import Evaluation
-from ndcg_ml.runs import Which, align, evaluate_run
+from ndcg_ml.runs import Exclude, Which, align, evaluate_run
 from ndcg_ml.score import ByK, evaluate
 
 __all__ = [
@@ -53,6 +53,12 @@ _OPTIONS = (
         type=QUERIES,
         help="Which topics count: all of the qrels (one that the run lacks retrieves nothing), of the run, or those "
         "in both.  [default: qrels]",
+    ),
+    click.option(
+        "--exclude",
+        metavar="identical|FILE",
+        help="Documents to take out of the run before it is ranked: those with the id of their topic, or those in "
+        "FILE, one line 'topic document' each.",
     ),
     click.option("--labels", type=FILE, help="LETOR/SVMlight lines: grade qid:ID ...  With --scores."),
     click.option("--scores", type=FILE, help="One score for each line of --labels."),
@@ -110,6 +116,8 @@ class Inputs:
         Names of columns of the table.
     queries : {"qrels", "run", "both"} or None
         Which topics count, of qrels and a run.
+    exclude : str or None
+        What is taken out of a run: "identical", or the path of a file of topics and documents.
     """
 
     qrels: str | None = None
@@ -122,6 +130,7 @@ class Inputs:
     score: str | None = None
     document: str | None = None
     queries: Which | None = None
+    exclude: str | None = None
 
     def __post_init__(self) -> None:
         forms = (("--qrels", "--run"), ("--labels", "--scores"), ("--table",))
@@ -138,6 +147,8 @@ class Inputs:
             raise click.UsageError(f"{there} needs {missing[0]} as well.")
         if self.queries is not None and self.qrels is None:
             raise click.UsageError("--queries is for --qrels and --run; leave it out.")
+        if self.exclude is not None and self.qrels is None:
+            raise click.UsageError("--exclude is for --qrels and --run; leave it out.")
         columns = [name for name in _USUAL if getattr(self, name) is not None]
         if columns and self.table is None:
             raise click.UsageError(f"--{columns[0]} names a column of --table; leave it out.")
@@ -159,7 +170,9 @@ class Inputs:
         with self.refusals(), self._on_disk() as local:
             if local.qrels is not None and local.run is not None:
                 queries = self.queries or "qrels"
-                return evaluate_run(local.qrels, local.run, flavor=flavor, k=tuple(ks), queries=queries)
+                return evaluate_run(
+                    local.qrels, local.run, flavor=flavor, k=tuple(ks), queries=queries, exclude=local._excluded()
+                )
             return evaluate(**local._rows(), flavor=flavor, k=tuple(ks))
 
     def evaluate_columns(
@@ -176,7 +189,7 @@ class Inputs:
 
     def _rows(self) -> dict[str, Any]:
         if self.qrels is not None and self.run is not None:
-            return align(self.qrels, self.run, queries=self.queries or "qrels").arguments()
+            return align(self.qrels, self.run, queries=self.queries or "qrels", exclude=self._excluded()).arguments()
         if self.labels is not None and self.scores is not None:
             return read_letor(self.labels, self.scores).arguments()
         assert self.table is not None
@@ -192,6 +205,21 @@ class Inputs:
                 raise
             raise ValueError(f"{error} Name your own with {', '.join(unnamed)}.") from error
         return {**rows.arguments(), "qid": printable_ids(rows.qid)}
+
+    def _excluded(self) -> Exclude | None:
+        """What ``--exclude`` says, as ``evaluate_run`` takes it."""
+        if self.exclude is None:
+            return None
+        if self.exclude == "identical":
+            return "identical"
+        documents: dict[str, list[str]] = {}
+        for number, line in numbered(self.exclude):
+            match line.split():
+                case [topic, document]:
+                    documents.setdefault(as_text(topic), []).append(as_text(document))
+                case tokens if tokens:
+                    raise wrong_line(self.exclude, number, "must be a topic and a document", line)
+        return documents
 
     @contextmanager
     def refusals(self) -> Iterator[None]:

@@ -186,6 +186,42 @@ def test_eval_of_a_run(queries, value):
     )
 
 
+def test_documents_are_taken_out_of_a_run(files):
+    (files / "own").write_text("q1 0 d1 1\nd1 0 d2 1\n", encoding="utf-8")
+    (files / "asked").write_text("d1 Q0 d1 1 9 t\nd1 Q0 d2 2 8 t\nq1 Q0 d1 1 1 t\n", encoding="utf-8")
+    trec = "eval --qrels own --run asked -k 1"
+    assert document(trec)["values"][0]["ndcg"] == 0.5
+    result = document(f"{trec} --exclude identical")
+    assert (result["values"][0]["ndcg"], result["n_excluded"], result["n_unanswered"]) == (1.0, 1, 0)
+    (files / "seen").write_text("d1 d1\n\nq1\td7\nq9 d1\n", encoding="utf-8")
+    assert document(f"{trec} --exclude seen")["values"] == result["values"]
+    assert re.search("excluded +1 retrieved documents", text(f"{trec} --exclude identical"))
+    for command in ("explain --a trec_eval --b sklearn[unjudged=zero]", "identify 1.0000"):
+        rows = document(f"{command} --qrels own --run asked -k 1 --exclude identical", ok=(0, 1))
+        assert rows.get("value_a", rows.get("value")) == 1.0
+    both = document("compare asked asked --qrels own -k 1 --exclude identical")
+    assert (both["a"]["ndcg"], both["a"]["n_unanswered"]) == (1.0, 0)
+
+
+def test_what_is_no_exclusion_is_refused(files):
+    (files / "seen").write_text("d1 d1\nd1 d2 d3\n", encoding="utf-8")
+    result = invoke(f"eval {TREC} --exclude seen")
+    assert result.exit_code == 2
+    assert "seen, line 2: must be a topic and a document; got 'd1 d2 d3'" in result.stderr
+    assert "nowhere" in invoke(f"eval {TREC} --exclude nowhere").stderr
+    told = "--exclude is for --qrels and --run; leave it out."
+    assert told in invoke(f"eval {LETOR} --exclude identical").stderr
+
+
+def test_topics_without_an_answer_are_shown(files):
+    (files / "short").write_text("q1 Q0 d1 1 1 t\nq2 Q0 q2 1 1 t\n", encoding="utf-8")
+    result = invoke("eval --qrels qrels --run short --exclude identical")
+    assert re.search("unanswered +2 topics, in which nothing is retrieved", result.stdout)
+    told = re.search("unanswered +a 2, b 1", text("compare short run --qrels qrels --exclude identical"))
+    assert told
+    assert "Warning: the run answers 1 of 3 topics with an empty list, the first 'q2'" in result.stderr
+
+
 def test_eval_at_several_cut_offs_and_per_query():
     result = document(f"eval {TREC} -k 1 -k none --per-query")
     expected = evaluate_run("qrels", "run", k=(1, None))
@@ -299,7 +335,7 @@ def test_compare_of_three_queries_by_hand():
     for words in (
         "b - a",
         f"{result['difference']:+.4f}",
-        " (95 %, t interval)",
+        " (95 %, interval of the randomisation test)",
         "0.5000",
         "every exchange",
         "of 3 queries",
@@ -348,15 +384,17 @@ def test_nothing_to_compare_is_refused():
 def test_compare_prints_what_the_function_finds():
     for more in ({}, {"method": "bca", "confidence": 0.8}, {"method": "percentile", "n_resamples": 200, "seed": 5}):
         expected = compare(
-            *(evaluate_run("qrels", each) for each in ("run", "better")), **{"n_resamples": 10_000, "seed": 0, **more}
+            *(evaluate_run("qrels", each) for each in ("run", "better")),
+            **{"unjudged": "accept", "n_resamples": 10_000, "seed": 0, **more},
         )
         options = [f"--{name.removeprefix('n_')}={value}" for name, value in more.items()]
         result = document("compare run better --qrels qrels", *options)
-        assert result["interval"] == [expected.interval.low, expected.interval.high]
+        limits = [expected.interval.low, expected.interval.high]
+        assert result["interval"] == [limit if math.isfinite(limit) else None for limit in limits]
         assert (result["confidence"], result["method"]) == (expected.interval.confidence, expected.interval.method)
         for name in ("difference", "p_value", "standard_error", "effect_size", "wins", "ties", "losses"):
             assert result[name] == getattr(expected, name)
-        assert result["queries_needed"] == expected.queries_needed()
+        assert result["smallest_detectable"] == expected.smallest_detectable()
 
 
 def test_columns_of_a_table_are_compared():
@@ -383,7 +421,7 @@ def test_columns_of_a_table_are_compared():
     assert three["pairs"][0]["difference"] == pytest.approx(expected.difference, abs=1e-12)
     assert all(each["p_value"] <= each["p_adjusted"] for each in three["pairs"])
     shown = text("compare old new score --table scores.csv -k 5")
-    assert "by Holm, corrected for 3 pairs" in shown
+    assert "adjusted for 3 pairs by max-t" in shown
     assert re.search(r"^b - a +\+0\.", shown, re.MULTILINE)
     for command, message in (
         ("compare old none --table scores.csv", "scores.csv: must have the columns qid, label, none"),
@@ -521,7 +559,7 @@ def test_a_report_of_a_comparison():
     assert text(command).endswith("report        report.html\n")
     page = Path("report.html").read_text(encoding="utf-8")
     systems = [evaluate_run("qrels", name, queries="both") for name in ("run", "better")]
-    found = compare(*systems, names=["run", "better"], n_resamples=10_000, seed=0, missing="drop")
+    found = compare(*systems, names=["run", "better"], n_resamples=10_000, seed=0, missing="drop", unjudged="accept")
     assert page == found.to_html(command=f"ndcg-ml {command}", queries=1)
     text("compare run better folder/run --qrels qrels --html report.html")  # two of one name keep their letters
     assert "run" not in re.findall(r"<td[^>]*>([^<]+)</td>", Path("report.html").read_text(encoding="utf-8"))
@@ -798,11 +836,12 @@ def test_help_fits(command):
 
 JSON = {
     "flavors letor3": "name library verified unusual alias_of text switches same_as words",
-    f"eval {TREC}": "values n_queries n_documents queries qrels_only run_only per_query",
+    f"eval {TREC}": "values n_queries n_documents queries qrels_only run_only n_unanswered n_excluded per_query",
     "compare run better --qrels qrels": "flavor a b n_pairs not_compared difference interval standard_error confidence "
-    "method p_value exact resamples seed wins ties losses effect_size queries_needed moved",
+    "method p_value exact resamples seed wins ties losses effect_size smallest_detectable moved p_adjusted verdict "
+    "correction baseline margin n_clusters notes",
     "compare run better run --qrels qrels": "flavor n_pairs not_compared confidence method resamples seed systems "
-    "pairs",
+    "pairs correction baseline margin n_clusters notes",
     f"explain --a trec_eval --b ranx_burges {TREC}": "flavor_a flavor_b value_a value_b difference method parts "
     "n_queries queries",
     f"identify 0.4 -k 3 --decimals 1 {TREC}": "value decimals truncated matches nearest n_tried not_tried reasons",

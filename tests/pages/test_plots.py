@@ -382,11 +382,13 @@ def test_several_systems_are_drawn_pair_by_pair(ax):
     for at, pair in enumerate(result.pairs):
         assert drawn[at] == (pair.difference, pair.significant)
         assert spans[at] == pytest.approx([pair.interval.low, pair.interval.high])
-        assert rows(ax)[at] == f"{pair.b} less {pair.a}\n{pair.difference:+.4f}, p = {pair.p_adjusted:.4f}: {pair.verdict}"
+        assert (
+            rows(ax)[at] == f"{pair.b} less {pair.a}\n{pair.difference:+.4f}, p = {pair.p_adjusted:.4f}: {pair.verdict}"
+        )
     assert {pair.significant for pair in result.pairs} == {True, False}
-    assert words(ax) == ["p of Holm at most 0.05", "p of Holm above 0.05"]
+    assert words(ax) == ["decided", "undecided"]
     assert title(ax) == ["sklearn@5", "50 queries"]
-    assert ax.get_xlabel() == "difference of NDCG@5, 95 %, t interval"
+    assert ax.get_xlabel() == "difference of NDCG@5, 95 %, intervals that hold together (max-T)"
     assert ax.get_xscale() == "linear"
     low, high = ax.get_ylim()
     assert low > 2.5 > high  # the first pair is at the top
