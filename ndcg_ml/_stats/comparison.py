@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._checks import one_of, whole_number
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._data.underflow import underflow_is_zero
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.differences import Correction, Difference, DifferenceMethod, Settings, differences
@@ -31,7 +32,7 @@ from ndcg_ml._stats.matching import (
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
 from ndcg_ml._stats.segments import Segments, compared_by
 from ndcg_ml._stats.slice_labels import query_labels
-from ndcg_ml._stats.unjudged import Unjudged, check_unjudged, judged_fractions
+from ndcg_ml._stats.unjudged import Unjudged, check_unjudged, favoured, judged_fractions
 from ndcg_ml._stats.verdict import as_margin
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import prepare
@@ -96,8 +97,8 @@ class Comparison:
         says it where there are any. Of several runs, the most of one.
     slices : Segments or None
         The comparison within segments of queries; None without `by`.
-    notes : tuple of str
-        What a reader must know before relying on it: uneven judgements, or skewed differences of few queries.
+    accepts_unjudged : bool
+        Whether uneven judgements are left out of the notes.
     """
 
     flavor: Flavor | None
@@ -118,7 +119,7 @@ class Comparison:
     judged: tuple[float, ...] | None = None
     n_unanswered: tuple[int, ...] = ()
     slices: Segments | None = field(default=None, repr=False)
-    notes: tuple[str, ...] = field(default=(), repr=False)
+    accepts_unjudged: bool = field(default=False, repr=False)
 
     @property
     def n_queries(self) -> int:
@@ -236,6 +237,12 @@ class Comparison:
         seed = "no seed" if self.seed is None else f"seed {self.seed}"
         return [f"two-sided randomisation test, exact for exchangeable systems, {exchanges}", *[seed] * drawn]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know before relying on it: uneven judgements, or skewed differences of few queries."""
+        shown_judged = () if self.judged is None or self.accepts_unjudged else self.judged
+        return tuple(filter(None, [favoured(self.names, shown_judged, self.values), _skewed(self.pairs)]))
+
     def to_dict(self) -> dict[str, Any]:
         """Everything but the table of queries, as plain values that JSON can hold; None stands for infinity and nan."""
         return {
@@ -316,10 +323,7 @@ class Comparison:
         -------
         str
         """
-        head, *rows = self._cells(digits)
-        lines = [head, ["---", "---", *["--:"] * (len(head) - 2)], *rows]
-        escaped = [" | ".join(cell.replace("|", r"\|") for cell in cells) for cells in lines]
-        return "\n".join([*(f"| {line} |" for line in escaped), "", self.caption(), ""])
+        return self._table(digits).markdown()
 
     def to_latex(self, digits: int = 4) -> str:
         """The differences as a table in LaTeX, with the caption, which states the flavor. It needs no package.
@@ -333,24 +337,7 @@ class Comparison:
         -------
         str
         """
-        head, *rows = self._cells(digits)
-        lines = [" & ".join(map(_in_latex, cells)) + r" \\" for cells in (head, *rows)]
-        return "\n".join(
-            [
-                r"\begin{table}",
-                r"\centering",
-                rf"\caption{{{_in_latex(self.caption())}}}",
-                rf"\begin{{tabular}}{{ll{'r' * (len(head) - 2)}}}",
-                r"\hline",
-                lines[0],
-                r"\hline",
-                *lines[1:],
-                r"\hline",
-                r"\end{tabular}",
-                r"\end{table}",
-                "",
-            ]
-        )
+        return self._table(digits).latex()
 
     @underflow_is_zero
     def to_html(
@@ -452,38 +439,47 @@ class Comparison:
     def _repr_html_(self) -> str:
         from ndcg_ml._show import html
 
-        head, *rows = self._cells(4)
-        marked = [at for at, pair in enumerate(self.pairs) if pair.verdict != "undecided"]
-        words = ["Marked: pairs with a verdict."] if marked else []
-        system_head, *systems = self._system_cells(6)
+        table = replace(self._table(4), caption="")
+        words = ["Marked: pairs with a verdict."] if table.marked else []
+        segments = [] if self.slices is None else [self.slices.table(4).html()]
         return html.block(
-            html.table(system_head, systems),
-            html.table(head, rows, left=2, marked=marked),
+            self._system_table(6).html(),
+            table.html(),
             *map(html.paragraph, [*words, *self._closing_lines()]),
+            *segments,
         )
 
     def __str__(self) -> str:
-        systems = _aligned(self._system_cells(6)[1:] if self.judged is None else self._system_cells(6), 1)
-        return "\n".join([*systems, "", *_aligned(self._cells(6), 2), "", *self._closing_lines()])
+        systems = self._system_table(6).text()
+        segments = [] if self.slices is None else ["", str(self.slices)]
+        table = replace(self._table(6), caption="").text()
+        return "\n".join([systems, "", table, "", *self._closing_lines(), *segments])
 
     def _closing_lines(self) -> list[str]:
         """The caption, and what a reader must know, each as a sentence."""
         return [self.caption(), *(f"Note: {note}." for note in self.notes)]
 
-    def _system_cells(self, digits: int) -> list[list[str]]:
-        head = ["system", self.measure]
-        rows = [[name, f"{value:.{digits}f}"] for name, value in zip(self.names, self.values, strict=True)]
+    def _system_table(self, digits: int) -> Table:
+        """The value of each system, and what is known of its documents."""
+        head, rows = ["system", self.measure], [[name] for name in self.names]
+        columns: list[tuple[str, list[str]]] = []
         if self.judged is not None:
-            head.append("judged" if self.flavor is None else f"judged{at_cutoff(self.flavor.k)}")
-            for row, share in zip(rows, self.judged, strict=True):
-                row.append(f"{share:.4f}")
+            at = "" if self.flavor is None else at_cutoff(self.flavor.k)
+            columns.append((f"judged{at}", [f"{share:.4f}" for share in self.judged]))
         if any(self.n_unanswered):
-            head.append("unanswered")
-            for row, n in zip(rows, self.n_unanswered, strict=True):
-                row.append(str(n))
-        return [head, *rows]
+            columns.append(("unanswered", list(map(str, self.n_unanswered))))
+        if max(self.n_runs, default=1) > 1:
+            columns.append(("runs", list(map(str, self.n_runs))))
+        for row, value in zip(rows, self.values, strict=True):
+            row.append(f"{value:.{digits}f}")
+        for name, cells in columns:
+            head.append(name)
+            for row, cell in zip(rows, cells, strict=True):
+                row.append(cell)
+        return Table(head, rows)
 
-    def _cells(self, digits: int) -> list[list[str]]:
+    def _table(self, digits: int) -> Table:
+        """The differences, with the caption."""
         digits = whole_number(digits, "digits", 0)
         first = self.pairs[0]
         several = len(self.pairs) > 1 and self.correction != "none"
@@ -501,25 +497,14 @@ class Comparison:
                     *(f"{pair.smallest_detectable():.{digits}f}", pair.verdict),
                 ]
             )
-        return [head, *rows]
+        marked = [at for at, pair in enumerate(self.pairs) if pair.verdict != "undecided"]
+        return Table(head, rows, "ll" + "r" * (len(head) - 3) + "l", marked, " ".join(self._closing_lines()))
 
 
 _MEASURES = (
     *("standard_error", "p_value", "p_adjusted", "verdict", "exact", "wins", "ties", "losses", "effect_size"),
     *("skewness", "effective_queries"),
 )
-
-
-def _aligned(table: list[list[str]], n_left: int) -> list[str]:
-    """The lines of a table whose first columns are flush left."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if i < n_left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ).rstrip()
-        for cells in table
-    ]
 
 
 def _finite(value: Any) -> Any:
@@ -530,12 +515,6 @@ def _probability(value: float, digits: int) -> str:
     """A probability, which is never 0."""
     text = f"{value:.{digits}f}"
     return text if float(text) else f"<{10.0**-digits:g}"
-
-
-def _in_latex(text: str) -> str:
-    words = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde", "<": "less", ">": "greater", "|": "bar"}
-    escapes = {each: f"\\text{word}{{}}" for each, word in words.items()}
-    return "".join(escapes.get(each, f"\\{each}" if each in "&%$#_{}" else each) for each in text)
 
 
 # -- the public function --------------------------------------------------------------------------------------------
@@ -729,7 +708,8 @@ def compare(
     values = tuple(means.mean().tolist())
     judged = judged_fractions(sources, table.rows)
     of_names = None if judged is None else tuple(float(judged[at].mean()) for at in of_system)
-    said = None if of_names is None else check_unjudged(tuple(named), of_names, values, unjudged, stacklevel=3)
+    if of_names is not None:
+        check_unjudged(tuple(named), of_names, values, unjudged, stacklevel=4)
 
     codes = None if clusters is None else numbered(_at(clusters, sources[0], table))
     found = differences(
@@ -768,7 +748,7 @@ def compare(
         judged=of_names,
         n_unanswered=_unanswered(sources, of_system),
         slices=slices,
-        notes=tuple(filter(None, [said, _skewed(found)])),
+        accepts_unjudged=unjudged == "accept",
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.clusters import FEWEST, numbered
 from ndcg_ml._stats.differences import Difference, Pairs, Settings, differences
@@ -73,12 +74,13 @@ class Segments(Sequence[Segment]):
         some = (self.entries[0].column, self.entries[0].label)
         raise KeyError(f"{shown(which)} is no segment; name a column and a label, such as {shown(some)}.")
 
-    def cells(self, digits: int = 4) -> list[list[str]]:
-        """The table as text, with its head."""
-        table = [["segment", "queries", "a", "b", "b - a", "interval", "p adjusted", "verdict on b"]]
+    def table(self, digits: int = 4) -> Table:
+        """The differences within segments, with how they were corrected."""
+        head = ["segment", "queries", "a", "b", "b - a", "interval", "p adjusted", "verdict on b"]
+        rows = []
         for segment in self:
             name = [f"{segment.column}={segment.label}", str(segment.n_queries)]
-            table += [
+            rows += [
                 [
                     *name,
                     pair.a,
@@ -90,7 +92,7 @@ class Segments(Sequence[Segment]):
                 ]
                 for pair in segment.pairs
             ] or [[*name, "-", "-", "-", "-", "-", "too few"]]
-        return table
+        return Table(head, rows, "lrllrrrl", caption=self.caption())
 
     def caption(self) -> str:
         """How the p-values and intervals were corrected."""
@@ -98,10 +100,12 @@ class Segments(Sequence[Segment]):
         return f"p and intervals are corrected for {n} segments (Bonferroni), and within each for its pairs"
 
     def __str__(self) -> str:
-        table = self.cells()
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
-        return "\n".join([*lines, "", self.caption()])
+        return self.table().text()
+
+    def _repr_html_(self) -> str:
+        from ndcg_ml._show import html
+
+        return html.block(self.table().html())
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per segment and pair; of a segment about which nothing can be said, one without a test."""

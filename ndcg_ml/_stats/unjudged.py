@@ -56,8 +56,8 @@ def favoured(names: Sequence[str], judged: Sequence[float], values: Sequence[flo
 
 def check_unjudged(
     names: Sequence[str], judged: Sequence[float], values: Sequence[float], unjudged: Unjudged, stacklevel: int
-) -> str | None:
-    """Warn of uneven judgements, refuse them, or accept them; returns what is said about them.
+) -> None:
+    """Warn of uneven judgements, refuse them, or accept them.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def check_unjudged(
     """
     words = favoured(names, judged, values)
     if words is None:
-        return None
+        return
     if unjudged == "refuse":
         raise ValueError(
             f"unjudged='refuse' needs shares of judged documents that differ by at most {UNEVEN:g}, but {words}. Judge "
@@ -74,4 +74,3 @@ def check_unjudged(
         )
     if unjudged == "warn":
         warnings.warn(f"{words}. Pass unjudged='accept' if this is known.", UserWarning, stacklevel)
-    return words

@@ -80,13 +80,13 @@ or of more
 @click.argument("run_a")
 @click.argument("run_b")
 @click.argument("more", metavar="[RUN_C]...", nargs=-1)
-@click.option("--qrels", type=FILE, help="TREC judgements; the runs are TREC runs.")
+@click.option("--qrels", type=FILE, help="Judgements; the runs are runs. Both in any form that eval takes.")
 @click.option("--labels", type=FILE, help="LETOR/SVMlight labels; the runs hold one score for each line.")
 @click.option(
     "--table",
     type=FILE,
-    help="CSV, TSV or parquet with columns qid, label, and docno where ties go by id, or as they are named here; the "
-    "runs are names of columns of scores.",
+    help="CSV, TSV, JSONL or parquet with columns qid, label, and docno where ties go by id, or as they are named "
+    "here; the runs are names of columns of scores.",
 )
 @column_options("query", "label", "document")
 @click.option("--queries", type=QUERIES, help="Which topics count, as for eval.  [default: qrels]")
@@ -233,11 +233,10 @@ def compare(
         )
     except ValueError as error:
         raise BadInput(f"{', '.join(runs)}: {error}") from error
+    comparison = replace(comparison, accepts_unjudged=unjudged == "accept")
     if html is not None:
         named = _named(comparison, runs if table is not None else [os.path.basename(run) for run in runs])
         named.to_html(html, command=command_line(), queries=top, digits=digits)
-    if unjudged == "accept":
-        comparison = replace(comparison, notes=tuple(note for note in comparison.notes if "uneven" not in note))
     report = _Report(runs, results, comparison, confidence, method, seed, top)
     if as_json:
         print_json(report.document())
@@ -370,9 +369,9 @@ class _Report:
             )
         if comparison.slices is not None:
             screen.print()
-            head, *rows = comparison.slices.cells()
-            segments = columns(screen, *head)
-            for row in rows:
+            of_segments = comparison.slices.table()
+            segments = columns(screen, *of_segments.head)
+            for row in of_segments.rows:
                 segments.add_row(*map(screen.text, row))
             screen.print(segments)
             screen.print(comparison.slices.caption())

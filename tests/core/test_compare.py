@@ -224,7 +224,7 @@ def test_the_caption_states_the_flavor():
     markdown = both.to_markdown(2)
     assert markdown.startswith(
         "| a | b | b - a, NDCG@5 | 95 % interval | p | better/equal/worse | d_z | detectable | verdict on b |\n"
-        "| --- | --- | --: | --: | --: | --: | --: | --: | --: |\n"
+        "| --- | --- | --: | --: | --: | --: | --: | --: | --- |\n"
         r"| b_25 | s\|x | -0.17 | -inf to +inf | 0.50 | 0/1/2 | "
     )
     assert markdown.endswith(f"{both.caption()}\n")
