@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._data.queries import Queries, Weights
+from ndcg_ml._data.scored import Scored
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
@@ -192,6 +193,7 @@ class Prepared:
                 weight=np.ones(n_queries) if totals.weight is None else totals.weight,
             ),
             _totals=totals,
+            _scored=Scored(self.queries, scores),
         )
 
     def _best(self) -> NDArray[np.float64] | None:

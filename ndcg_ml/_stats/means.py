@@ -50,6 +50,9 @@ _IN_WORDS = {
 SAME = 1e-12
 """NDCGs this close differ by rounding alone."""
 
+# NDCG above this, which only an ideal without the relevant documents allows, has a square beyond float64.
+_LARGEST = 1e150
+
 # Queries drawn at once: they stay in the processor's cache.
 _BLOCK = 1 << 17
 
@@ -230,7 +233,7 @@ def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...
     Raises
     ------
     ValueError
-        Fewer than two queries count, or the value is nan or infinite.
+        Fewer than two queries count, the value is nan, or an NDCG is too large to be squared.
     """
     groups: dict[bytes, list[tuple[int | None, FloatArray, FloatArray]]] = {}
     for k, value in zip(totals.ks, totals.ratios(flavor).tolist(), strict=True):
@@ -247,10 +250,11 @@ def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...
                 "at least two queries must count in the mean, because the spread of one is not known; got "
                 f"{int(counts.sum())} of {ndcg.size}. Evaluate more queries."
             )
-        if not math.isfinite(value):
+        largest = float(np.abs(ndcg[counts]).max())
+        if not largest < _LARGEST:
             raise ValueError(
-                f"the value is {value}, because the NDCG of a query is too large for float64, so it has no interval "
-                "and no standard error. Choose an ideal that leaves no relevant document out: "
+                f"the NDCG of a query is {largest:.4g}, whose square is too large for float64, so the value has no "
+                "interval and no standard error. Choose an ideal that leaves no relevant document out: "
                 "flavor.replace(ideal='global')."
             )
         groups.setdefault(counts.tobytes(), []).append((k, ndcg[counts], share[counts]))
