@@ -21,6 +21,7 @@ FILES = (
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "CITATION.cff",
     "LICENSE",
     "pyproject.toml",

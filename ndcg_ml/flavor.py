@@ -22,6 +22,8 @@ from ndcg_ml._checks import (
     unknown_preset,
 )
 from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.presets import MIRRORS, Mirror
 
@@ -84,7 +86,8 @@ class Flavor:
         What divides. ``global``: all judged documents of the query, retrieved or not, best first. ``recall``: the
         retrieved ones, best first. ``local``: the expected gains at ranks 1..k, re-sorted. ``max``: gain(max_grade)
         at every rank 1..k (with no cut-off, at as many ranks as documents were retrieved). ``given``: all judged
-        documents in the order of the input, not sorted, so that NDCG may exceed 1 (Spark's graded NDCG).
+        documents in the order of the input (in ``evaluate_run`` that of the qrels), not sorted, so that NDCG may exceed
+        1 (Spark's graded NDCG).
     ideal_depth : {"k", "all", "retrieved"}, default "k"
         Where the ideal is cut. ``k``: where the ranking is. ``all``: not at all (Quepid). ``retrieved``: at k, or after
         as many documents as were retrieved where that is less (Elasticsearch).
@@ -102,7 +105,7 @@ class Flavor:
         LETOR and MSLR).
     ties : {"average", "first", "last", "best", "worst", "docid", "docid_ascending"}, default "average"
         How documents with equal scores are ordered. ``docid`` is descending document id (trec_eval),
-        ``docid_ascending`` the reverse (sentence-transformers); both need ids.
+        ``docid_ascending`` the reverse (sentence-transformers); both need ids, and compare them as text, integers too.
     empty : {0.0, 1.0, nan, "skip", "raise"}, default 0.0
         The NDCG of a query whose ideal DCG is 0 (no relevant document, or no document at all).
     aggregate : {"macro", "micro"}, default "macro"
@@ -133,8 +136,9 @@ class Flavor:
 
     Notes
     -----
-    A document that is listed twice enters the ``global`` and the ``given`` ideal once. The ideals that re-sort what was
-    retrieved (``recall``, ``local``) take a rank for what it gains: 0 for a repeat under ``duplicates="first"``.
+    A document that is listed twice enters the ``global`` and the ``given`` ideal once: the latter where its first
+    retrieved row stands (its first row, if none is retrieved). The ideals that re-sort what was retrieved (``recall``,
+    ``local``) take a rank for what it gains: 0 for a repeat under ``duplicates="first"``.
 
     The vocabulary of ideals follows the four normalisations in use (Järvelin and Kekäläinen 2002; Burges et al.
     2005; and the local and maximal variants found in practice). Tie averaging is McSherry and Najork 2008.
@@ -424,8 +428,6 @@ class Flavor:
 
     def _repr_html_(self) -> str:
         """A table of the switches, beside those of scikit-learn, with what differs marked."""
-        from ndcg_ml._show import html
-
         mine, theirs, words = self._fields(), PRESETS["sklearn"]._fields(), _flavor_text.in_words(self)
         rows: list[list[str]] = []
         marked: list[int] = []
@@ -437,17 +439,9 @@ class Flavor:
                 other = "any" if name == "k" else switch_text(theirs[name])
                 rows.append([name, switch_text(value), other, words.get(name, "")])
         ours = "no switch differs from scikit-learn's" if not marked else "marked: what differs from scikit-learn"
-        return html.block(
-            html.paragraph(_flavor_text.formula(self)),
-            html.table(
-                ["switch", "value", "scikit-learn", "in words"],
-                rows,
-                f"{self.short_text}; {ours}",
-                left=4,
-                marked=marked,
-            ),
-            html.paragraph(str(self)),
-        )
+        head = ["switch", "value", "scikit-learn", "in words"]
+        table = Table(head, rows, "llll", marked, f"{self.short_text}; {ours}")
+        return block(paragraph(_flavor_text.formula(self)), table.html(), paragraph(str(self)))
 
     # -- the parameters of other libraries ------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._data.queries import Queries, Weights
+from ndcg_ml._data.scored import Scored
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
+from ndcg_ml._kernel.coded import Coded
 from ndcg_ml._kernel.compiled_call import Ranking
 from ndcg_ml._kernel.gains import discounts, grade
 from ndcg_ml._kernel.repeats import CreditedOnce, credited, refuse_repeats
@@ -109,12 +112,14 @@ class Prepared:
         self._kernel = chosen_kernel(kernel)
         refuse_repeats(flavor, queries)
         graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
+        if queries.given_order is not None:
+            graded = replace(graded, judged=graded.judged.arranged(queries.given_order))
         self.n_docs = int(graded.ranked.sizes.sum())
         longest = int(graded.documents.sizes.max())
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
         self._discounts = discounts(flavor, longest)
-        self._layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
+        self._layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.row_gains, queries.doc_id)
         self._once: CreditedOnce | None = None
         if queries.repeats is not None:
             graded, self._once = credited(flavor, graded, self._layout, queries.repeats)
@@ -159,6 +164,8 @@ class Prepared:
         """The value for these scores with the table of queries behind it; see ``__call__``."""
         scores = self._scores(y_score)
         totals = self._rank(scores)
+        # What is kept here must not change with the caller's arrays.
+        totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
         ndcg, empty = totals.ndcg(self.flavor)
         dcg, ideal = totals.in_units_of_gain()
         graded, n_queries = self._graded, self.queries.n_queries
@@ -167,8 +174,6 @@ class Prepared:
             return table if self._several else table[:, 0]
 
         n_empty = dict(zip(self.ks, empty.sum(axis=0).tolist(), strict=True))
-        n_relevant = graded.judged.per_query(np.add, graded.relevant.astype(np.float64), 0.0)
-        weight = self.queries.weight
         return Evaluation(
             value=self._shaped(totals.values(self.flavor)),
             flavor=self.flavor if self._several else self.flavor.replace(k=self.ks[0]),
@@ -176,27 +181,30 @@ class Prepared:
             n_queries=n_queries,
             n_empty=n_empty if self._several else n_empty[self.ks[0]],
             per_query=PerQuery(
-                qid=totals.ids.copy(),  # what is kept here must not change with the caller's table
+                qid=totals.ids,
                 ndcg=columns(ndcg),
                 dcg=columns(dcg),
                 idcg=columns(ideal),
                 empty=columns(empty),
                 n_docs=graded.ranked.sizes.copy(),
                 n_judged=graded.judged.sizes.copy(),
-                n_relevant=n_relevant.astype(np.int64),
+                n_relevant=graded.n_relevant(),
                 tied=numpy_kernel.tied_documents(self._blocks, scores, n_queries),
-                weight=np.ones(n_queries) if weight is None else weight.copy(),
+                weight=np.ones(n_queries) if totals.weight is None else totals.weight,
             ),
+            _totals=totals,
+            _scored=Scored(self.queries, scores),
         )
 
     def _best(self) -> NDArray[np.float64] | None:
         """The ideal DCG, where it does not depend on the ranking."""
         flavor, graded = self.flavor, self._graded
-        n_slots = graded.gains.size
+        n_slots = graded.ranked.n_rows
         threads = thread_count(self._threads, n_slots)
         rank = compiled_rank(self._kernel, n_slots)
         sorts = flavor.ideal in ("global", "recall") and flavor.recall_depth is None
-        if rank is None or not sorts or flavor.ideal_depth == "retrieved":
+        counts = isinstance(graded.row_gains, Coded)  # how often each grade is there, which takes no ranking
+        if rank is None or not sorts or counts or flavor.ideal_depth == "retrieved":
             return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts, lambda: self._blocks)
         source = graded.ranked if flavor.ideal == "recall" else graded.judged
         ks = numpy_kernel.ideal_cutoffs(flavor, self.ks)
@@ -206,11 +214,11 @@ class Prepared:
 
     @cached_property
     def _blocks(self) -> list[numpy_kernel.Filled]:
-        return numpy_kernel.fill(self._layout, self._graded.gains)
+        return numpy_kernel.fill(self._layout, self._graded.row_gains)
 
     @cached_property
     def _whole(self) -> bool:
-        return self.flavor.ties == "average" and numpy_kernel.add_exactly(self._graded.gains)
+        return self.flavor.ties == "average" and numpy_kernel.add_exactly(self._graded.row_gains)
 
     @cached_property
     def _ranking(self) -> Ranking:
@@ -218,7 +226,7 @@ class Prepared:
         backwards = flavor.ties == "last"  # which takes no order of its own
         return Ranking(
             self._graded.ranked if backwards else self._layout,
-            self._graded.gains,
+            self._graded.row_gains,
             self._discounts,
             self.ks,
             flavor.ties == "average",

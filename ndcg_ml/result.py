@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
@@ -13,6 +13,8 @@ from ndcg_ml._checks import one_of
 from ndcg_ml._data.frames import made
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import at_cutoff
+from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
 
@@ -23,8 +25,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ndcg_ml._data.scored import Scored
+    from ndcg_ml._kernel.totals import Totals
     from ndcg_ml._stats.means import Interval, Method, Seed
     from ndcg_ml._stats.slices import Slices
+    from ndcg_ml._unjudged.range import Range
 
 __all__ = ["Evaluation", "PerQuery", "at_cutoff"]
 
@@ -129,6 +134,10 @@ class Evaluation(Generic[V]):
     per_query: PerQuery
     frame_library: str = "pandas"
     slices: Slices | None = None
+    _totals: Totals = field(repr=False)
+    """What the value was averaged from, and what every further mean over these queries asks."""
+    _scored: Scored | None = field(default=None, repr=False)
+    """The documents, by reference, for ``range``; None where they are not at hand, as after unpickling."""
 
     # fmt: off
     @overload
@@ -198,30 +207,28 @@ class Evaluation(Generic[V]):
         >>> result.interval(0.9, seed=0).low < result.value < result.interval(0.9, seed=0).high
         True
         """
-        from ndcg_ml._stats.counted import cutoffs_of, means_of
-        from ndcg_ml._stats.means import as_confidence, generator, how_many, spread_of
+        from ndcg_ml._stats.means import as_confidence, generator, how_many, means_of, spread_of
 
         number, resamples, rng = as_confidence(confidence), how_many(method, n_resamples), generator(seed)
-        values = self.value if isinstance(self.value, dict) else {self.k: self.value}
+        values = self._by_cutoff(self.value)
         found = {
             k: spread.interval(number, method, value=values[k])
-            for ks, means in means_of(self, cutoffs_of(self))
+            for ks, means in means_of(self._totals, self.flavor)
             for k, spread in zip(ks, spread_of(means, resamples, rng), strict=True)
         }
-        by_k: Interval | dict[int | None, Interval] = self._by_k(found)
+        by_k: Interval | dict[int | None, Interval] = self._shaped(found)
         return by_k
 
     @property
     @underflow_is_zero
     def standard_error(self) -> V:
         """The standard error of the value over the queries; see ``interval``, whose errors it raises."""
-        from ndcg_ml._stats.counted import cutoffs_of, means_of
-        from ndcg_ml._stats.means import spread_of
+        from ndcg_ml._stats.means import means_of, spread_of
 
-        by_k: V = self._by_k(
+        by_k: V = self._shaped(
             {
                 k: spread.standard_error
-                for ks, means in means_of(self, cutoffs_of(self))
+                for ks, means in means_of(self._totals, self.flavor)
                 for k, spread in zip(ks, spread_of(means), strict=True)
             }
         )
@@ -235,20 +242,87 @@ class Evaluation(Generic[V]):
         Without weights it is the standard error times the root of the number of queries that count. Raises the errors
         of ``interval``.
         """
-        from ndcg_ml._stats.counted import cutoffs_of, means_of
+        from ndcg_ml._stats.means import means_of
 
-        by_k: V = self._by_k(
+        by_k: V = self._shaped(
             {
                 k: deviation
-                for ks, means in means_of(self, cutoffs_of(self))
+                for ks, means in means_of(self._totals, self.flavor)
                 for k, deviation in zip(ks, means.std().tolist(), strict=True)
             }
         )
         return by_k
 
-    def _by_k(self, found: dict[int | None, Any]) -> Any:
+    # fmt: off
+    @overload
+    def range(self: Evaluation[float], max_grade: float | None = ...) -> Range: ...
+    @overload
+    def range(self: Evaluation[dict[int | None, float]], max_grade: float | None = ...) -> dict[int | None, Range]: ...
+    # fmt: on
+    def range(self, max_grade: float | None = None) -> Range | dict[int | None, Range]:
+        """What missing labels leave open: the least and the largest value over all ways to grade what is unjudged.
+
+        The range is exact: some grades give either end, and none give more or less. It covers the documents that the
+        evaluation lists, retrieved or not, and have no label (NaN; in a run, retrieved documents that the qrels lack).
+
+        Parameters
+        ----------
+        max_grade : float, optional
+            The top of the grade scale: unjudged documents may have any of the grades 0, 1, ..., `max_grade`. Default:
+            the flavor's own ``max_grade``; without one, grade 0 and the grades seen in the labels (those of 0 or more,
+            unless ``negative="allow"``).
+
+        Returns
+        -------
+        Range, or dict of Range by cut-off where several were asked for
+            With ``.low``, ``.high``, ``.value``, ``.width``, ``.n_unjudged``, ``.grades``.
+
+        Raises
+        ------
+        RangeError
+            A ValueError that says why the range is not known: gains below 0; ``empty=nan`` where a query may turn out
+            empty; ``ideal="local"`` or a ``recall_depth`` where tied scores meet the first ranks; ties by gain of
+            repeated documents; labels that are no grades; an evaluation that was unpickled, or whose arrays were
+            changed since.
+        TypeError
+            `max_grade` is no number.
+
+        See Also
+        --------
+        ndcg_ml.compare : the range of a difference, and which documents to label next.
+
+        Notes
+        -----
+        Every completion judges every listed document, so that neither rule of ``unjudged`` applies to it; under
+        ``unjudged="condense"``, which removes documents, the value itself may lie outside of the range. The method is
+        in docs/unjudged.md.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate_run
+        >>> result = evaluate_run({"q": {"d1": 2, "d2": 0, "d3": 1}}, {"q": ["d1", "d4", "d3"]}, k=3)
+        >>> print(result.range())
+        0.950234 (0.950234 to 1.000000 over all grades 0, 1, 2 of 1 unjudged documents)
+        """
+        from ndcg_ml._unjudged.range import documents_at_hand, range_of_value
+
+        scored, values = documents_at_hand(self._scored), self._by_cutoff(self.value)
+        totals = self._totals
+        by_k: Range | dict[int | None, Range] = self._shaped(
+            {
+                k: range_of_value(scored, self.flavor, k, values[k], max_grade, totals.dcg[:, at], totals.ideal[:, at])
+                for at, k in enumerate(totals.ks)
+            }
+        )
+        return by_k
+
+    def _by_cutoff(self, what: Any) -> dict[int | None, Any]:
+        """A value, a count or an interval as a dict by cut-off, for one cut-off as for several."""
+        return what if isinstance(self.k, tuple) else {self.k: what}
+
+    def _shaped(self, by_k: dict[int | None, Any]) -> Any:
         """As the value is: one, or a dict in the order of the cut-offs."""
-        return {k: found[k] for k in self.k} if isinstance(self.k, tuple) else found[self.k]
+        return {k: by_k[k] for k in self.k} if isinstance(self.k, tuple) else by_k[self.k]
 
     def to_frame(self) -> Any:
         """The table of queries as a data frame, one row per query.
@@ -386,8 +460,6 @@ class Evaluation(Generic[V]):
         return (plot.queries if kind == "queries" else plot.cutoffs)(self, ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import html
-
         values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
         empties = self.n_empty if isinstance(self.n_empty, dict) else {self.flavor.k: self.n_empty}
         extra = self._extra_columns()
@@ -402,7 +474,12 @@ class Evaluation(Generic[V]):
             ]
             for k, value in values.items()
         ]
-        return html.block(html.table(head, rows), *map(html.paragraph, self._notes()))
+        return block(Table(head, rows).html(), *map(paragraph, self._notes()))
+
+    def _unanswered(self) -> NDArray[np.bool_]:
+        """Which queries rank nothing."""
+        nothing: NDArray[np.bool_] = self.per_query.n_docs == 0
+        return nothing
 
     def _extra_columns(self) -> dict[str, dict[int | None, float]]:
         """Of the HTML table, by name: what else there is at each cut-off."""

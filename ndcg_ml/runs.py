@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, one_of
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
 from ndcg_ml._data.groups import IntArray, starts_of
-from ndcg_ml._data.queries import Queries, by_sizes, repeats_of
+from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.run_rows import Ids, Rows, RunLike, Topics, read_rows
 from ndcg_ml._shown import shown
@@ -26,8 +26,14 @@ __all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "eval
 
 FloatArray = NDArray[np.float64]
 
+# The ids of so many rows are kept after a run was read, for questions about its documents; they take 16 bytes or more.
+_NAMED_ROWS = 1 << 22
+
 Which: TypeAlias = Literal["qrels", "run", "both"]
 """Which topics count: those of the qrels, of the run, or in both."""
+
+Exclude: TypeAlias = "Literal['identical'] | Mapping[Any, Iterable[Any]]"
+"""Documents that a run must not be credited for: those with the id of their topic, or those listed by topic."""
 
 
 # -- the result -----------------------------------------------------------------------------------------------------
@@ -35,15 +41,19 @@ Which: TypeAlias = Literal["qrels", "run", "both"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class RunPerQuery(PerQuery):
-    """The table of topics: ``PerQuery`` with one more column.
+    """The table of topics: ``PerQuery`` with two more columns.
 
     Attributes
     ----------
+    n_retrieved : ndarray of int
+        Documents that the run retrieves, less those that `exclude` leaves out; 0 is a topic without an answer. (The
+        column ``n_docs`` counts those that are ranked, which under ``unjudged="condense"`` are fewer.)
     judged : ndarray of float64
         The fraction of the first k retrieved documents (all of them, if there are fewer) that are judged; nan where
         none is retrieved; with several cut-offs, one column each.
     """
 
+    n_retrieved: IntArray
     judged: FloatArray
 
 
@@ -64,6 +74,11 @@ class RunEvaluation(Evaluation[Any]):
         Which topics were evaluated: those of the "qrels", of the "run" or of "both".
     qrels_only, run_only : ndarray
         The ids of the topics that only the qrels, and only the run, have.
+    n_unanswered : int
+        Number of evaluated topics for which nothing is retrieved: the run answers with an empty list, lacks the topic,
+        or retrieves only what `exclude` leaves out. ``per_query.n_retrieved`` is 0 in them.
+    n_excluded : int or None
+        How many documents of the run `exclude` left out; None without `exclude`, and in a slice.
     """
 
     per_query: RunPerQuery
@@ -71,6 +86,12 @@ class RunEvaluation(Evaluation[Any]):
     queries: Which
     qrels_only: NDArray[Any]
     run_only: NDArray[Any]
+    n_unanswered: int
+    n_excluded: int | None = None
+
+    def _unanswered(self) -> NDArray[np.bool_]:
+        nothing: NDArray[np.bool_] = self.per_query.n_retrieved == 0
+        return nothing
 
     def _extra_columns(self) -> dict[str, dict[int | None, float]]:
         return {"judged": self._judged_at()}
@@ -81,7 +102,12 @@ class RunEvaluation(Evaluation[Any]):
             f"{len(ids)} of the {one} are not in the {other}{f', {fate}' * bool(len(ids))}"
             for one, other, ids, fate in self.one_sided()
         )
-        return [counts, f"topics: {topics}", flavor]
+        lines = [counts, f"topics: {topics}"]
+        if n_empty_answers := self.n_unanswered - (self.qrels_only.size if self.queries == "qrels" else 0):
+            lines.append(f"answers: {n_empty_answers} of the evaluated topics are answered with an empty list")
+        if self.n_excluded is not None:
+            lines.append(f"excluded: {self.n_excluded} retrieved documents")
+        return [*lines, flavor]
 
     def _judged_at(self) -> dict[int | None, float]:
         return self.judged if isinstance(self.judged, dict) else {self.flavor.k: self.judged}
@@ -114,6 +140,8 @@ def evaluate_run(
     flavor: Flavor | str = "trec_eval",
     k: KSpec = ...,
     queries: Which = "qrels",
+    by: ArrayLike | Mapping[str, Any] | None = None,
+    exclude: Exclude | None = None,
     columns: ColumnNames | None = None,
 ) -> RunEvaluation:
     """NDCG of a run against relevance judgements (qrels): what trec_eval computes, or any other flavor.
@@ -121,12 +149,13 @@ def evaluate_run(
     Parameters
     ----------
     qrels : mapping, path or data frame
-        ``{topic: {document: grade}}``; the path of a TREC qrels file (topic, iteration, document, grade); or a frame
-        of pandas, polars or pyarrow with columns ``qid``, ``docno``, ``label``.
+        ``{topic: {document: grade}}``; the path of a file: TREC qrels (topic, iteration, document, grade), JSONL,
+        JSON of such a dict, BEIR's TSV, CSV or Parquet (docs/runs.md); or a frame of pandas, polars or pyarrow with
+        columns ``qid``, ``docno``, ``label``.
     run : mapping, path or data frame
         ``{topic: {document: score}}``, higher is better; ``{topic: [document, ...]}``, the best first; the path of a
-        TREC run file (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored; or a frame with
-        columns ``qid``, ``docno``, ``score``. Files may be compressed by gzip.
+        file: a TREC run (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored, or one of the other
+        forms; or a frame with columns ``qid``, ``docno``, ``score``. Files of text may be compressed by gzip.
     flavor : Flavor or str, default "trec_eval"
         As for ``ndcg_score``. Its ``unjudged`` decides what happens to a retrieved document without a judgement: it
         gains 0 ("zero"), is removed before ranking ("condense") or is an error ("raise"). Its ``ties`` orders equal
@@ -136,6 +165,13 @@ def evaluate_run(
     queries : {"qrels", "run", "both"}, default "qrels"
         Which topics are averaged: all of the qrels (one that the run lacks counts as retrieving nothing), all of the
         run, or those in both.
+    by : mapping of labels by topic id, by column; pandas object or array-like, optional
+        Labels of the topics, such as ``{"language": {"q1": "de", "q2": "fr"}}``; or, by column, a Series with the topic
+        ids as its index, or labels in the order of ``per_query.qid``. Every evaluated topic needs one.
+    exclude : "identical" or mapping of documents by topic id, optional
+        Documents that are taken out of the run before it is ranked: those whose id is that of their topic, which is
+        BEIR's ``ignore_identical_ids``; or for each topic those listed, such as what a user had seen before. The
+        judgements stay as they are. Default: none.
     columns : mapping, optional
         What the columns of data frames are called, such as ``{"qid": "user_id", "docno": "item_id"}``; the keys are
         ``qid``, ``docno``, ``label`` and ``score``. Default: just that.
@@ -144,8 +180,10 @@ def evaluate_run(
     -------
     RunEvaluation
         ``.value``, ``.per_query``, ``.to_frame()`` and ``str()`` as of an ``Evaluation``; and ``.judged``,
-        ``.qrels_only``, ``.run_only``. The frame is of the library of the run's frame, or else of that of the qrels.
-        All judged documents enter a ``global`` ideal, retrieved or not.
+        ``.qrels_only``, ``.run_only``, ``.n_unanswered``; with `by`, ``.slices``. The frame is of the library of the
+        run's frame, or else of that of the qrels. All judged documents enter a ``global`` ideal, retrieved or not; a
+        ``given`` ideal has them in the order of the qrels. A topic of the qrels without a document (``{"q1": {}}``) is
+        empty, and scores what the flavor's ``empty`` says.
 
     Raises
     ------
@@ -158,13 +196,14 @@ def evaluate_run(
         A missing id or column; a document twice in a topic of the qrels, or of the run under ``duplicates="raise"``;
         NaN scores or grades; no topic in both; a retrieved document without a judgement under ``unjudged="raise"``; a
         topic in which nothing is retrieved, and which the flavor would score 1 or leave out although it has relevant
-        documents; or as for ``ndcg_score``.
+        documents; `by` lacks the label of a topic; or as for ``ndcg_score``.
 
     Warns
     -----
     UserWarning
         No document that the run retrieves is judged, so that every topic scores what the flavor says (0, usually): the
-        ids may be of two kinds.
+        ids may be of two kinds. The run answers a topic that has relevant documents with an empty list. A
+        document that `exclude` names is judged relevant: it stays in the ideal, as in BEIR.
 
     See Also
     --------
@@ -201,20 +240,90 @@ def evaluate_run(
     flavor = as_flavor(flavor)
     ks, several = cutoffs(k, flavor)
     keep = flavor.duplicates != "raise"
-    aligned = _aligned(qrels, run, queries, columns, keep=keep, every_place=keep, stacklevel=3)
+    aligned = _aligned(
+        qrels,
+        run,
+        queries,
+        columns,
+        exclude,
+        keep=keep,
+        every_place=keep,
+        judgements="beside" if flavor.ideal == "given" else "ignored",
+        stacklevel=3,
+    )
     _check_labels(aligned, flavor)
+    labels = None if by is None else _topic_labels(by, aligned.qid)
     evaluation = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
     _check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
-    per_query = RunPerQuery(**_fields_of(evaluation.per_query), judged=judged if several else judged[:, 0])
-    library = library_of(run) or library_of(qrels) or "pandas"
+    per_query = RunPerQuery(
+        **_fields_of(evaluation.per_query),
+        n_retrieved=aligned.n_retrieved(),
+        judged=judged if several else judged[:, 0],
+    )
+    whole = replace(evaluation, per_query=per_query, frame_library=library_of(run) or library_of(qrels) or "pandas")
+    result = _of_topics(whole, aligned, queries)
+    _warn_of_empty_answers(result, stacklevel=3)
+    return result if labels is None else _sliced(result, aligned, labels)
+
+
+def _of_topics(evaluation: Evaluation[Any], aligned: AlignedRun, queries: Which) -> RunEvaluation:
+    """What is known of a run beside the numbers of an evaluation, of all topics or of a slice of them."""
+    table = evaluation.per_query
+    assert isinstance(table, RunPerQuery)
+    ks = evaluation.k if isinstance(evaluation.k, tuple) else (evaluation.k,)
+    means = _mean(table.judged.reshape(len(table), len(ks)))
     return RunEvaluation(
-        **{**_fields_of(evaluation), "per_query": per_query, "frame_library": library},
-        judged=dict(zip(ks, _mean(judged), strict=True)) if several else _mean(judged)[0],
+        **_fields_of(evaluation),
+        judged=dict(zip(ks, means, strict=True)) if isinstance(evaluation.k, tuple) else means[0],
         queries=queries,
         qrels_only=aligned.qrels_only,
         run_only=aligned.run_only,
+        n_unanswered=int((table.n_retrieved == 0).sum()),
+        n_excluded=aligned.n_excluded,
     )
+
+
+def _topic_labels(by: Any, topics: NDArray[Any]) -> dict[str, list[Any]]:
+    """The label of every topic, by column. Rows are no concern of the caller's here, so there is one per topic."""
+    from ndcg_ml._stats.slice_labels import query_labels  # few need it, and every import would wait for it
+
+    n_topics = topics.size
+    one_row_each = replace(by_sizes(np.ones(n_topics, dtype=np.int64), n_topics), ids=topics)
+    return query_labels(by, Queries(np.zeros(n_topics), one_row_each))
+
+
+def _sliced(result: RunEvaluation, aligned: AlignedRun, labels: dict[str, list[Any]]) -> RunEvaluation:
+    """The result with its slices, each of them the evaluation of a run too."""
+    from ndcg_ml._stats.slices import Slices, sliced
+
+    def of_run(evaluation: Evaluation[Any]) -> RunEvaluation:
+        inside = set(evaluation.per_query.qid.tolist())
+
+        def among(topics: NDArray[Any]) -> NDArray[Any]:
+            return topics[[topic in inside for topic in topics.tolist()]]
+
+        part = replace(aligned, qrels_only=among(aligned.qrels_only), run_only=among(aligned.run_only), n_excluded=None)
+        return _of_topics(evaluation, part, result.queries)
+
+    slices = sliced(result, labels)
+    return replace(result, slices=Slices(tuple(replace(one, evaluation=of_run(one.evaluation)) for one in slices)))
+
+
+def _warn_of_empty_answers(result: RunEvaluation, stacklevel: int) -> None:
+    """Say which topics with relevant documents count as retrieving nothing although the run has them."""
+    lacking = set(result.qrels_only.tolist())
+    table = result.per_query
+    topics = table.qid[(table.n_retrieved == 0) & (table.n_relevant > 0)].tolist()
+    empty = [topic for topic in topics if topic not in lacking]
+    if empty:
+        warnings.warn(
+            f"the run answers {len(empty)} of {result.n_queries} topics with an empty list, the first "
+            f"{shown(empty[0])}; each counts as retrieving nothing. per_query.n_retrieved is 0 in them. If they should "
+            "not count, leave them out of the run and choose queries='both'.",
+            UserWarning,
+            stacklevel,
+        )
 
 
 def _fields_of(record: Evaluation[Any] | PerQuery) -> dict[str, Any]:
@@ -228,6 +337,10 @@ def _fields_of(record: Evaluation[Any] | PerQuery) -> dict[str, Any]:
 class AlignedRun:
     """Qrels and a run as arrays: one row per document that is retrieved, judged or both. Made by ``align``.
 
+    The rows of a topic stand in two orders at once: judged documents in that of the qrels, which ``ideal="given"``
+    follows, and documents of one score in that of the run, which ``ties="first"`` and ``"last"`` follow. A topic that
+    cannot have both is in the order of the run, and listed in `in_run_order`.
+
     Attributes
     ----------
     qid : ndarray
@@ -240,9 +353,15 @@ class AlignedRun:
         Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ...
     retrieved : ndarray of bool
     doc_id : ndarray of int
-        Of a retrieved document, where its id stands among those of its topic in byte order; of others a number below 0.
+        Of a retrieved document, where its id stands among those of its topic in byte order, counted from 10^9 so that
+        all have as many digits (integer ids are compared as text); of others a number below 0.
     qrels_only, run_only : ndarray
         The topics that only the qrels, and only the run, have.
+    in_run_order : ndarray
+        The topics in which tied documents stand in another order in the run than in the qrels, so that a ``given``
+        ideal of these arrays is not that of ``evaluate_run``.
+    n_excluded : int or None
+        How many documents of the run `exclude` left out; None without it.
     """
 
     qid: NDArray[Any]
@@ -253,16 +372,35 @@ class AlignedRun:
     doc_id: IntArray
     qrels_only: NDArray[Any]
     run_only: NDArray[Any]
+    in_run_order: NDArray[Any]
+    n_excluded: int | None
+    judgement: IntArray | None
+    """Where each judged row stands in the order of the qrels; None, where the rows stand so."""
     where: Callable[[int], str]
     """What to call a row in an error message."""
     repeated: bool
     """Whether the run lists a document twice."""
+    names: DocumentNames | None = None
+    """The ids of the documents; None where there are so many that they are not kept."""
 
     def queries(self) -> Queries:
         """The same, without the scores, as ``Prepared`` takes it."""
         groups = replace(by_sizes(self.group, self.y_true.size), ids=self.qid)
         repeats = repeats_of(self.doc_id, groups, self.doc_id) if self.repeated else None
-        return Queries(self.y_true, groups, self.retrieved, self.doc_id, repeats=repeats)
+        return Queries(
+            self.y_true,
+            groups,
+            self.retrieved,
+            self.doc_id,
+            repeats=repeats,
+            given_order=self.judgement,
+            names=self.names,
+        )
+
+    def n_retrieved(self) -> IntArray:
+        """How many documents are retrieved in each topic, a repeated one as often as it is listed."""
+        topic = np.repeat(np.arange(self.group.size), self.group)
+        return np.bincount(topic[self.retrieved], minlength=self.group.size)
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments for ``evaluate``, ``explain_difference``, ``identify`` and all that take such data.
@@ -279,17 +417,18 @@ def align(
     run: RunLike,
     *,
     queries: Which = "qrels",
+    exclude: Exclude | None = None,
     columns: ColumnNames | None = None,
     duplicates: Literal["raise", "keep"] = "raise",
 ) -> AlignedRun:
     """Match a run with its judgements, document by document.
 
     ``align(qrels, run).arguments()`` are the labels, scores and ids that ``identify``, ``explain_difference`` and
-    ``evaluate`` take, from TREC files, dicts or data frames.
+    ``evaluate`` take, from files, dicts or data frames.
 
     Parameters
     ----------
-    qrels, run, queries, columns
+    qrels, run, queries, exclude, columns
         As for ``evaluate_run``.
     duplicates : {"raise", "keep"}, default "raise"
         A document that the run lists twice in a topic is an error; or it is kept, as rows of one id, for flavors whose
@@ -309,12 +448,22 @@ def align(
     >>> from ndcg_ml import ndcg_score
     >>> data = align({"q1": {"d1": 2, "d3": 1}}, {"q1": ["d1", "d2"]})
     >>> data.y_true, data.retrieved
-    (array([ 2., nan,  1.]), array([ True,  True, False]))
+    (array([ 2.,  1., nan]), array([ True, False,  True]))
     >>> round(ndcg_score(**data.arguments(), flavor="trec_eval"), 6)
     0.760188
     """
     one_of(duplicates, "duplicates", ("raise", "keep"))
-    return _aligned(qrels, run, queries, columns, keep=duplicates == "keep", every_place=True, stacklevel=3)
+    return _aligned(
+        qrels,
+        run,
+        queries,
+        columns,
+        exclude,
+        keep=duplicates == "keep",
+        every_place=True,
+        judgements="rows",
+        stacklevel=3,
+    )
 
 
 def _aligned(
@@ -322,16 +471,25 @@ def _aligned(
     run: RunLike,
     queries: Which,
     columns: ColumnNames | None,
+    exclude: Exclude | None,
     *,
     keep: bool,
     every_place: bool,
+    judgements: Literal["rows", "beside", "ignored"],
     stacklevel: int,
 ) -> AlignedRun:
-    """As ``align``; without `every_place`, ``doc_id`` orders those documents alone that share a float32 score."""
+    """As ``align``; without `every_place`, ``doc_id`` orders those documents alone that share a float32 score.
+
+    `judgements` says what becomes of the order of the qrels: the rows follow it, or it is kept beside them, or lost.
+    """
+    # Everything that needs no data is refused first.
     one_of(queries, "queries", get_args(Which))
     names = column_names({} if columns is None else columns)
     if columns is not None and not (is_frame(qrels) or is_frame(run)):
         raise ValueError("columns is for data frames, and neither qrels nor run is one. Leave it out.")
+    _check_exclude(exclude)
+
+    # The two sides share their ids, so that topics and documents can be compared as numbers.
     ids = Ids()
     judged, ranked = read_rows("qrels", qrels, ids, names), read_rows("run", run, ids, names)
     topics = ids.topics
@@ -344,26 +502,36 @@ def _aligned(
         )
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
     match, place, repeated = _matched(ids, judged, ranked, keep, every_place)
-    if not ((match >= 0) & chosen[ranked.topic]).any():
-        warnings.warn(
-            f"the run retrieves no judged document in any of the {int(chosen.sum())} topics, so none gains anything. "
-            f"Ids are compared exactly: those of {judged.source} look like {judged.name(0)}, those of {ranked.source} "
-            f"like {ranked.name(0)}.",
-            UserWarning,
-            stacklevel,
-        )
+    takes_part = chosen[ranked.topic]
+    n_excluded = None
+    if exclude is not None:
+        left_out, is_excluded = _excluded(exclude, ids, judged, ranked)
+        n_excluded = int((left_out & takes_part).sum())
+        takes_part &= ~left_out
+        _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
+    _warn_of_no_match(judged, ranked, match, takes_part, int(chosen.sum()), stacklevel + 1)
+    documents = ids.documents if len(ids.documents) <= _NAMED_ROWS else None
     if judged.lines is not None and ranked.lines is not None:  # errors name the lines of files
         ids.documents = Names()
-    unretrieved = np.ones(judged.topic.size, dtype=bool)
-    unretrieved[match[match >= 0]] = False
 
-    rows_of_run = _compact(np.flatnonzero(chosen[ranked.topic]))
+    # First the rows of the run, then the judged documents that it lacks; then all by topic.
+    unretrieved = np.ones(judged.topic.size, dtype=bool)
+    unretrieved[match[takes_part & (match >= 0)]] = False
+    rows_of_run = _compact(np.flatnonzero(takes_part))
     rows_of_qrels = _compact(np.flatnonzero(unretrieved & chosen[judged.topic]))
     n_run, n_more = rows_of_run.size, rows_of_qrels.size
     topic = np.concatenate([ranked.topic[rows_of_run], judged.topic[rows_of_qrels]])
     group = np.bincount(topic, minlength=len(topics))[chosen]
-    order = _compact(np.argsort(topic, kind="stable"))
-    grades = np.where(match >= 0, judged.value[match], np.nan)
+    in_run_order = np.zeros(len(topics), dtype=bool)
+    judgement = None if judgements == "ignored" else np.concatenate([match[rows_of_run], rows_of_qrels])
+    if judgement is not None and judgements == "rows":
+        order, in_run_order = _in_both_orders(topic, judgement, ranked.value[rows_of_run], len(topics))
+        judgement = None
+    else:
+        order = np.argsort(topic, kind="stable")
+    order = _compact(order)
+    grades = np.full(ranked.topic.size, np.nan)
+    grades[match >= 0] = judged.value[match[match >= 0]]
     del topic, match, unretrieved  # of many rows, memory
 
     def arranged(of_run: NDArray[Any], of_qrels: NDArray[Any]) -> NDArray[Any]:
@@ -388,14 +556,127 @@ def _aligned(
         doc_id=arranged(place[rows_of_run], np.arange(-n_more, 0)),
         qrels_only=ids_of(in_qrels & ~in_run),
         run_only=ids_of(in_run & ~in_qrels),
+        in_run_order=ids_of(in_run_order),
+        n_excluded=n_excluded,
+        judgement=None if judgement is None else judgement[order],
         where=where,
         repeated=repeated,
+        names=None
+        if documents is None
+        else _RunNames(ids, documents, arranged(_compact(rows_of_run + judged.topic.size), rows_of_qrels)),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _RunNames:
+    """The ids of the documents of a run and its qrels, as the caller had them."""
+
+    ids: Ids
+    documents: Names
+    row_of: NDArray[np.signedinteger[Any]]
+
+    def of(self, rows: IntArray) -> list[Any]:
+        """Those of these rows."""
+        return [self.ids.kind.decoded(self.documents[row]) for row in self.row_of[rows].tolist()]
+
+
+def _in_both_orders(
+    topic: IntArray, judgement: IntArray, score: FloatArray, n_topics: int
+) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Rows by topic, in the order of the qrels where judged and in that of the run where tied; and who cannot be both.
+
+    The first rows are those of the run, one per score; `judgement` is a row of the qrels, or -1.
+    """
+    n_run, beyond = score.size, int(judgement.max(initial=0)) + 1
+    with np.errstate(over="ignore", under="ignore"):
+        coarse = score.astype(np.float32)  # what is tied in float64 is tied in float32 too
+    # Documents of one score, in the order of the run. An unjudged one goes before the next judged one of its score.
+    by_score = np.lexsort((coarse, topic[:n_run]))
+    anchor = np.where(judgement[:n_run] < 0, beyond, judgement[:n_run])[by_score]
+    same = topic[by_score[1:]] == topic[by_score[:-1]]
+    same &= coarse[by_score[1:]] == coarse[by_score[:-1]]
+    run_of_ties = np.cumsum(np.append(True, ~same))[:n_run]
+    following = np.where(anchor < beyond, np.arange(n_run), n_run)
+    following = np.minimum.accumulate(following[::-1])[::-1]
+    has_next = following < n_run
+    has_next[has_next] = run_of_ties[following[has_next]] == run_of_ties[has_next]
+    anchor[has_next] = anchor[following[has_next]]
+    # Judged documents of one score whose orders differ: no order of the rows is both.
+    in_run_order = np.zeros(n_topics, dtype=bool)
+    in_run_order[topic[by_score[1:][same & (anchor[1:] < anchor[:-1])]]] = True
+    key = judgement.copy()
+    key[by_score] = anchor
+    is_judged = judgement >= 0
+    as_run = in_run_order[topic]
+    is_judged[as_run] = False
+    key[as_run] = beyond
+    key[:n_run][as_run[:n_run]] = 0
+    return np.lexsort((is_judged, key, topic)), in_run_order
+
+
+def _check_exclude(exclude: Any) -> None:
+    if exclude is None or isinstance(exclude, Mapping) or (isinstance(exclude, str) and exclude == "identical"):
+        return
+    got = shown(exclude) if isinstance(exclude, str) else type(exclude).__name__
+    raise (ValueError if isinstance(exclude, str) else TypeError)(
+        f"exclude must be 'identical' or {{topic: [document, ...]}}; got {got}."
+    )
+
+
+def _excluded(exclude: Exclude, ids: Ids, judged: Rows, ranked: Rows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows of the run, and which of the qrels, hold a document that is excluded."""
+    n_judged, n_ranked = judged.topic.size, ranked.topic.size
+    topic, documents = ids.listed(exclude)
+    ids.documents.extend(documents)
+    before = earlier(np.concatenate([judged.topic, ranked.topic, topic]), ids.documents)
+    # Every earlier row with the document, one step at a time: a run may list it twice.
+    flags = np.zeros(n_judged + n_ranked, dtype=bool)
+    at = before[n_judged + n_ranked :]
+    while (at := at[at >= 0]).size:
+        flags[at[at < flags.size]] = True
+        at = before[at]
+    return flags[n_judged:], flags[:n_judged]
+
+
+def _warn_of_excluded(judged: Rows, relevant: NDArray[np.bool_], stacklevel: int) -> None:
+    rows = np.flatnonzero(relevant)
+    if rows.size:
+        warnings.warn(
+            f"exclude leaves out {rows.size} documents that are judged relevant, the first in "
+            f"{judged.where(int(rows[0]))}. They stay in the ideal, so that no run can reach 1 there. If they should "
+            "not count, take them out of the qrels.",
+            UserWarning,
+            stacklevel,
+        )
+
+
+def _warn_of_no_match(
+    judged: Rows, ranked: Rows, match: IntArray, takes_part: NDArray[np.bool_], n_topics: int, stacklevel: int
+) -> None:
+    """Say so where no topic can gain anything, and show ids of both sides, if there are any."""
+    if ((match >= 0) & takes_part).any() or not takes_part.any():  # empty answers have a warning of their own
+        return
+    why = "no document is judged"
+    if match.size and judged.topic.size:
+        why = (
+            f"ids are compared exactly: those of {judged.source} look like {judged.name(0)}, those of {ranked.source} "
+            f"like {ranked.name(0)}"
+        )
+    warnings.warn(
+        f"the run retrieves no judged document in any of the {n_topics} topics, so none gains anything. "
+        f"{why[0].upper()}{why[1:]}.",
+        UserWarning,
+        stacklevel,
     )
 
 
 def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
     """Row numbers in half the memory, where that holds them."""
     return rows.astype(np.int32) if rows.size < 2**31 else rows
+
+
+# As many digits for every place that follows, so that it sorts alike as a number and as text.
+_FIRST_PLACE = 10**9
 
 
 def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool) -> tuple[IntArray, IntArray, bool]:
@@ -410,11 +691,11 @@ def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool
         if again.size and not (keep and rows is ranked):
             raise _twice(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), way_out)
     match = before[n_judged:]
-    place = np.zeros(ranked.topic.size, dtype=before.dtype)
+    place = np.full(ranked.topic.size, _FIRST_PLACE, dtype=np.int64)
     some = np.arange(place.size) if every_place else _perhaps_tied(ranked)
     in_order = names.in_byte_order(ranked.topic[some], n_judged + some) - n_judged
     begins = starts_of(np.bincount(ranked.topic[in_order]))
-    place[in_order] = np.arange(in_order.size) - begins[ranked.topic[in_order]]
+    place[in_order] += np.arange(in_order.size) - begins[ranked.topic[in_order]]
     for row in again.tolist():  # in the order of the run, so that what it repeats is settled
         first = int(match[row]) - n_judged
         match[row], place[row] = match[first], place[first]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -83,7 +84,9 @@ def ndcg_score(
     retrieved : array of bool, shape of `y_true`, optional
         True where the document was ranked; the others only enter the ``global`` ideal. Default: all.
     doc_id : array-like, shape of `y_true`, optional
-        Document ids, needed by ``ties="docid"`` and ``"docid_ascending"``. One that repeats within a query is an error
+        Document ids, needed by ``ties="docid"`` and ``"docid_ascending"``, which compare them as text, as trec_eval
+        does: of tied documents 10 and 9, 9 is the later one. Integers are compared as their decimal text on every route
+        (for an order of your own, number the documents from 10^9). An id that repeats within a query is an error
         unless ``duplicates`` says otherwise; without ids repeats cannot be seen, and every row is a document.
     query_weight : array-like of float, shape (n_queries,), pandas.Series, or mapping, optional
         Weight of each query. With `qid`, a Series is aligned by its index and a mapping by its keys, which must hold
@@ -295,6 +298,7 @@ def evaluate(
     country=de        3      0  0.6000  0.7979   0.4235 to 1.1723          +0.2325
     country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973          -0.2325
     """
+    refuse_lazy(y_true, "y_true")
     library = library_of(y_true) or "pandas"
     if columns is not None:
         for name, given in (("y_score", y_score), ("qid", qid), ("group", group), ("mask", mask), ("doc_id", doc_id)):
@@ -328,7 +332,6 @@ def evaluate(
 
 def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:
     """Labels, scores, queries and documents (None, if there are none) of a frame."""
-    refuse_lazy(frame, "y_true")
     if not is_frame(frame):
         raise TypeError(f"y_true must be a data frame with columns=; got {type(frame).__name__}.")
     found = columns_of("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
@@ -368,6 +371,11 @@ def evaluate_ranked(
         `judged` has another number of queries than `grades`, or lacks a relevant grade that was retrieved; nothing to
         evaluate; or as for ``ndcg_score``.
 
+    Warns
+    -----
+    UserWarning
+        A query with a relevant document has an empty list, and counts as retrieving nothing.
+
     Examples
     --------
     >>> burges = Flavor.preset("burges2005").replace(ideal="global")
@@ -383,11 +391,19 @@ def evaluate_ranked(
         if len(pools) != len(ranked):
             raise ValueError(f"judged must have one list for each query of grades, {len(ranked)}; got {len(pools)}.")
         unretrieved = [_not_retrieved(row, pool, i) for i, (row, pool) in enumerate(zip(ranked, pools, strict=True))]
+    silent = [at for at, row in enumerate(ranked) if not row and any(grade > 0 for grade in unretrieved[at])]
+    if silent:
+        warnings.warn(
+            f"grades answer {len(silent)} of {len(ranked)} queries with an empty list although documents are judged "
+            f"relevant, the first is query {silent[0]}; each counts as retrieving nothing.",
+            UserWarning,
+            stacklevel=2,
+        )
     sizes = [len(row) + len(rest) for row, rest in zip(ranked, unretrieved, strict=True)]
     labels = [grade for row, rest in zip(ranked, unretrieved, strict=True) for grade in (*row, *rest)]
     position = [-rank for size in sizes for rank in range(size)]
     retrieved = [at < len(row) for row, size in zip(ranked, sizes, strict=True) for at in range(size)]
-    return evaluate(
+    result: Evaluation[Any] = evaluate(
         np.array(labels, dtype=np.float64),
         np.array(position, dtype=np.float64),
         flavor=flavor,
@@ -395,9 +411,13 @@ def evaluate_ranked(
         group=np.array(sizes, dtype=np.int64),
         retrieved=np.array(retrieved, dtype=bool),
     )
+    assert result._scored is not None
+    # A row is a rank here: the same row of another evaluation may be another document.
+    return replace(result, _scored=replace(result._scored, rows_are_documents=False))
 
 
 def _lists(value: Any, name: str) -> Iterable[Any]:
+    refuse_lazy(value, name)
     if not isinstance(value, Iterable) or (isinstance(value, np.ndarray) and value.ndim == 0):
         raise TypeError(f"{name} must be a list of grades for each query; got {type(value).__name__}.")
     return value

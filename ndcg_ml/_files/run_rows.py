@@ -1,12 +1,12 @@
-"""Qrels and runs as rows, from dicts, TREC files and data frames."""
+"""Qrels and runs as rows, from dicts, files and data frames."""
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from ndcg_ml._data.frames import Frame, columns_of, is_frame, refuse_lazy
 from ndcg_ml._data.groups import IntArray
 from ndcg_ml._data.queries import is_missing, plain_array, real_array
 from ndcg_ml._files.byte_ids import Growing, Names
-from ndcg_ml._files.trec import QRELS, RUN, trec_lines
+from ndcg_ml._files.formats import lines_of
+from ndcg_ml._files.parquet import is_parquet
 from ndcg_ml._shown import shown, shown_text
 
 __all__ = ["Ids", "Rows", "RunLike", "Topics", "read_rows"]
@@ -27,9 +28,10 @@ RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
 """Qrels or a run, in any form that ``evaluate_run`` takes."""
 
 _SHAPES = {
-    "qrels": "{topic: {document: grade}}, a path to a TREC qrels file, or a data frame with columns qid, docno, label",
-    "run": "{topic: {document: score}}, {topic: [document, ...]} with the best first, a path to a TREC run file, or a "
-    "data frame with columns qid, docno, score",
+    "qrels": "{topic: {document: grade}}, a path to a file of qrels (TREC, JSONL, JSON, CSV or Parquet), or a data "
+    "frame with columns qid, docno, label",
+    "run": "{topic: {document: score}}, {topic: [document, ...]} with the best first, a path to a file of a run (TREC, "
+    "JSONL, JSON, CSV or Parquet), or a data frame with columns qid, docno, score",
 }
 
 
@@ -84,6 +86,14 @@ class _Kind:
                 "from files are text, str)."
             )
 
+    def like(self, other: _Kind) -> None:
+        """Refuse to compare text with integers."""
+        if self._kind is not None and other._kind is not None and self._kind is not other._kind:
+            raise TypeError(
+                f"{self._what} and {other._what} ids must have one type to be identical; got {self._kind.__name__} and "
+                f"{other._kind.__name__}. 7 and '7' are never taken for each other: convert one side."
+            )
+
     def decoded(self, coded: bytes) -> str | int:
         """An id as the caller had it."""
         text = coded.decode("utf-8", "surrogateescape")
@@ -100,6 +110,14 @@ class Topics:
 
     def __len__(self) -> int:
         return len(self._number)
+
+    def coded(self) -> list[bytes]:
+        """The ids as they are kept inside, in the order of their numbers."""
+        return list(self._number)
+
+    def known(self, coded: Sequence[bytes]) -> list[int | None]:
+        """The numbers of these ids, None of those that were never seen."""
+        return [self._number.get(topic) for topic in coded]
 
     def numbers(self, coded: Sequence[bytes]) -> IntArray:
         """The numbers of these ids; new ones get the next."""
@@ -123,6 +141,30 @@ class Ids:
         self.documents = Names()
         """Of the rows of the qrels, then of those of the run."""
 
+    def listed(self, documents: Literal["identical"] | Mapping[Any, Any]) -> tuple[IntArray, list[bytes]]:
+        """The topics and ids of documents listed by topic, of topics that there are; or of "identical" ids.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Ids are not as those of the qrels and the run.
+        """
+        if documents == "identical":
+            self.kind.like(self.topics.kind)
+            return np.arange(len(self.topics)), self.topics.coded()
+        coded = self.topics.kind.coded(list(documents), "exclude")
+        topics: list[int] = []
+        names: list[bytes] = []
+        for topic, number, listed in zip(documents, self.topics.known(coded), documents.values(), strict=True):
+            source = f"exclude[{shown(topic)}]"
+            if isinstance(listed, (str, bytes)) or not isinstance(listed, Iterable):
+                raise TypeError(f"{source} must be a list of documents; got {shown(listed)}.")
+            of_topic = self.kind.coded(list(listed), source)
+            if number is not None:
+                names += of_topic
+                topics += [number] * len(of_topic)
+        return np.array(topics, dtype=np.intp), names
+
     def document(self, row: int) -> str:
         """The id of a row's document, as a message shows it."""
         return shown(self.kind.decoded(self.documents[row]))
@@ -140,6 +182,8 @@ class _LineNumbers:
         self._lines: list[IntArray] = []
 
     def extend(self, numbers: IntArray) -> None:
+        if not numbers.size:
+            return
         first = np.flatnonzero(np.append(True, numbers[1:] - numbers[:-1] != 1))
         self._rows.append(first + self._n_rows)
         self._lines.append(numbers[first])
@@ -176,7 +220,8 @@ class Rows:
         """The same as a function, which keeps only the line numbers of a file in memory."""
         if self.lines is not None:
             path, lines = self.path, self.lines
-            return lambda row: f"{path}, line {lines[row]}"
+            unit = "row" if is_parquet(path) else "line"
+            return lambda row: f"{path}, {unit} {lines[row]}"
 
         def where(row: int) -> str:
             [topic] = self.ids.topics.names(self.topic[[row]]).tolist()
@@ -199,7 +244,7 @@ def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> R
         rows = _of_frame(name, data, ids, names)
     else:
         raise TypeError(f"{name} must be {_SHAPES[name]}; got {type(data).__name__}.")
-    if not rows.topic.size:
+    if not rows.topics.size:
         raise ValueError(f"{name} must hold at least one document; got none.")
     bad = ~np.isfinite(rows.value) if name == "qrels" else np.isnan(rows.value)
     if bad.any():
@@ -217,17 +262,20 @@ def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> Rows:
     ids.topics.kind.agree(str, source)
     ids.kind.agree(str, source)
     first = len(ids.documents)
-    topic, value, lines = Growing(np.int32), Growing(np.float64), _LineNumbers()
-    for block in trec_lines(path, QRELS if name == "qrels" else RUN):
-        topic.extend(np.repeat(ids.topics.numbers(block.topics), block.lengths))
-        ids.documents.add(block.documents)
-        value.extend(block.values)
-        lines.extend(block.numbers)
+    topic, value, lines, topics = Growing(np.int32), Growing(np.float64), _LineNumbers(), Growing(np.int64)
+    with lines_of(path, name) as blocks:
+        for block in blocks:
+            numbers = ids.topics.numbers(block.topics)
+            topics.extend(numbers)  # a topic may have an empty list of documents, so no row
+            topic.extend(np.repeat(numbers, block.lengths))
+            ids.documents.add(block.documents)
+            value.extend(block.values)
+            lines.extend(block.numbers)
     return Rows(
         source=source,
         ids=ids,
         first=first,
-        topics=np.flatnonzero(np.bincount(topic.array)),
+        topics=np.unique(topics.array),
         topic=topic.array,
         value=value.array,
         path=path,
@@ -264,8 +312,6 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
 
 def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[Any]:
     if isinstance(entries, Mapping):
-        if name == "qrels" and not entries:
-            raise ValueError(f"{source} must judge a document; got none. Leave the topic out.")
         return entries
     if name == "run" and (
         isinstance(entries, (list, tuple)) or (isinstance(entries, np.ndarray) and entries.ndim == 1)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._files.byte_ids import PADDING, Names, cells
-from ndcg_ml._files.lines import AnyPath, DataFileError, as_number, as_text, blocks, wrong_line
+from ndcg_ml._files.lines import GLUED, AnyPath, DataFileError, as_number, as_text, blocks, wrong_line
 from ndcg_ml._shown import shown
 
 __all__ = ["QRELS", "RUN", "Form", "Lines", "trec_lines"]
@@ -57,7 +57,7 @@ RUN = Form("a run", ("topic", "Q0", "document", "rank", "score", "tag"), value=4
 
 
 class Lines(NamedTuple):
-    """Some consecutive lines of a TREC file, column by column."""
+    """Some consecutive lines of qrels or of a run, in TREC's form or another, column by column."""
 
     topics: list[bytes]
     """Of each run of consecutive lines that have one topic."""
@@ -69,7 +69,7 @@ class Lines(NamedTuple):
     """Of the lines in the file, from 1."""
 
 
-def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
+def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iterator[Lines]:
     """The lines of a TREC file, plain or compressed by gzip, in blocks of about a megabyte.
 
     Parameters
@@ -77,6 +77,8 @@ def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
     path : path
     form : Form
         ``QRELS`` or ``RUN``.
+    file : binary file, optional
+        The file, where it is open already.
 
     Yields
     ------
@@ -96,17 +98,20 @@ def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
     As in trec_eval 9.0.8, columns are separated by blanks or tabs, blank lines and lines that begin with ``#`` are
     skipped, and what follows the tag of a run is ignored; trec_eval refuses blank lines in qrels, which are skipped
     here too. Where trec_eval reads a word as the number 0, this reader refuses it. Lines may end in any of the three
-    ways of ending a line, and a byte order mark at the beginning is not part of the first topic. In a run, a line with
-    more than six columns must have an integer rank, and a sixth column that is no number: otherwise a document id has
-    a blank in it.
+    ways of ending a line, and a byte order mark at the beginning of a line is not part of the topic. In a run, a line
+    with more than six columns must have an integer rank, and a sixth column that is no number: otherwise a document id
+    has a blank in it. It must not hold a second line: files without a line end, written one after another, have one.
     """
     number, empty = 1, True
-    for block in blocks(path):
+    for block in blocks(path, file):
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         n_lines = block.count(b"\n") + (not block.endswith(b"\n"))
         numbers = np.arange(number, number + n_lines)
         number += n_lines
+        block, numbers = _without_comments(block, numbers)
+        if not numbers.size:
+            continue
         lines = _all_at_once(block, form, numbers)
         if lines is None:
             lines = _one_by_one(path, block, form, numbers)
@@ -117,8 +122,27 @@ def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
         raise DataFileError(f"{path}: has no lines; {form}.")
 
 
+def _without_comments(block: bytes, numbers: IntArray) -> tuple[bytes, IntArray]:
+    """The lines that are neither blank nor comments, and their numbers: these can then be read all at once."""
+    if not (block.startswith(_ODD) or any(b"\n" + start in block for start in _ODD)):
+        return block, numbers
+    text = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", dtype=np.uint8)
+    ends = np.flatnonzero(text == _LINE_END)
+    starts = np.append(0, ends[:-1] + 1)
+    # Most lines begin with a word. Of the others, which may be indented, Python finds the first word.
+    kept = text[starts] > _BLANK
+    kept &= text[starts] != _COMMENT
+    for at in np.flatnonzero(np.isin(text[starts], _INDENTS)).tolist():
+        word = block[starts[at] : ends[at]].lstrip()[:1]
+        kept[at] = bool(word) and word != b"#"
+    return text[np.repeat(kept, ends - starts + 1)].tobytes(), numbers[kept]
+
+
 # -- all lines at once ------------------------------------------------------------------------------------------------
 
+_ODD = (b"#", b"\n", b" ", b"\t", b"\x0b", b"\x0c")
+"""How a line may begin that is blank or a comment."""
+_INDENTS = np.frombuffer(b" \t\x0b\x0c", dtype=np.uint8)
 _BLANK, _COMMENT, _LINE_END, _TAB = b" #\n\t"
 
 
@@ -235,16 +259,33 @@ def _check_columns(path: AnyPath, form: Form, fields: list[list[bytes]], numbers
     usual = len(form.columns)
     for tokens, number in zip(fields, numbers.tolist(), strict=True):
         if len(tokens) < usual or (len(tokens) > usual and not form.longer):
-            raise wrong_line(path, number, f"{form}; got {len(tokens)}", b" ".join(tokens))
+            glued = f". {GLUED}" * (len(tokens) == 2 * usual - 1)
+            raise wrong_line(path, number, f"{form}; got {len(tokens)}{glued}", b" ".join(tokens))
         if len(tokens) > usual:
             if not tokens[3].removeprefix(b"-").isdigit():
                 what = f"{shown(as_text(tokens[3]))} where the rank should be"
             elif as_number(tokens[5]) is not None:
                 what = f"{shown(as_text(tokens[5]))}, a number, where the tag should begin"
+            elif _holds_a_second(tokens):
+                raise wrong_line(path, number, f"{form}; got {len(tokens)}. {GLUED}", b" ".join(tokens))
             else:
                 continue
             reason = f"{form}; got {len(tokens)}, and {what}. An id cannot hold a blank"
             raise wrong_line(path, number, reason, b" ".join(tokens))
+
+
+def _holds_a_second(tokens: list[bytes]) -> bool:
+    """Whether the tag of a run's line looks like the end of a tag and a line: Q0, document, rank, score, tag.
+
+    The topic of the second line may be glued to the first one's tag. Where the tag is one word, any second column will
+    do; in a longer one, only that of this line or Q0, because words and numbers may follow each other in a tag.
+    """
+    return any(
+        tokens[at + 2].removeprefix(b"-").isdigit()
+        and as_number(tokens[at + 3]) is not None
+        and (at <= 7 or tokens[at] in (tokens[1], b"Q0"))
+        for at in range(6, len(tokens) - 4)
+    )
 
 
 def _numbers(path: AnyPath, form: Form, tokens: Sequence[bytes], numbers: IntArray) -> FloatArray:

@@ -64,6 +64,17 @@ class Totals:
     exponent: IntArray | None
     weight: FloatArray | None
 
+    def at(self, rows: NDArray[np.intp]) -> Totals:
+        """The totals of the queries at these positions alone."""
+        return replace(
+            self,
+            ids=self.ids[rows],
+            dcg=self.dcg[rows],
+            ideal=self.ideal[rows],
+            exponent=None if self.exponent is None else self.exponent[rows],
+            weight=None if self.weight is None else self.weight[rows],
+        )
+
     def ndcg(self, flavor: Flavor) -> tuple[FloatArray, BoolArray]:
         """NDCG of each query, and which queries are empty; an empty query that the mean will skip is nan."""
         empty = empty_queries(self.ideal, flavor, self.ids)
@@ -104,10 +115,13 @@ class Totals:
 
     @underflow_is_zero
     def ratios(self, flavor: Flavor) -> FloatArray:
-        """The value at each cut-off; nan under ``empty="skip"`` where there is nothing to average.
+        """The value at each cut-off; nan where there is nothing to average.
 
-        A cut-off does not set the scale of another one.
+        That is so where no query weighs anything, and under ``empty="skip"`` where all that do are empty. A cut-off
+        does not set the scale of another one.
         """
+        if not len(self.dcg) or (self.weight is not None and not self.weight.any()):
+            return np.full(len(self.ks), math.nan)
         parts, n_empty = self._parts(flavor)
         out = np.empty(n_empty.size)
         for part in parts:
@@ -156,9 +170,10 @@ class Totals:
         except EmptyQueryError:  # at one of the cut-offs; the others may be defined
             if len(self.ks) == 1:
                 return [None]
-            return [value for k in self.ks for value in self._at(k).finite_values(flavor)]
+            return [value for k in self.ks for value in self.at_cutoff(k).finite_values(flavor)]
 
-    def _at(self, k: int | None) -> Totals:
+    def at_cutoff(self, k: int | None) -> Totals:
+        """The totals at this cut-off alone."""
         column = [self.ks.index(k)]
         return replace(self, ks=(k,), dcg=self.dcg[:, column], ideal=self.ideal[:, column])
 
@@ -167,9 +182,11 @@ class Totals:
         """NDCG of each query, the share of each in the mean at this cut-off, and which are empty.
 
         Shares sum to 1, and the value is the sum of share times NDCG: for macro a share is a weight, for micro a
-        weight times an ideal DCG.
+        weight times an ideal DCG. A query does not count, and has the share 0, if its weight is 0, if it is empty and
+        the flavor skips it, or if it is empty in a micro average of others. All shares are 0 where ``ratios`` is nan
+        because there is nothing to average.
         """
-        one = self._at(k)
+        one = self.at_cutoff(k)
         table, empties = one.ndcg(flavor)
         ndcg, empty = table[:, 0], empties[:, 0]
         share = np.ones(len(ndcg)) if self.weight is None else self.weight.copy()
@@ -178,10 +195,11 @@ class Totals:
             size = np.where(counted, one.ideal[:, 0], 0.0)
             if self.exponent is not None:
                 size = np.ldexp(size, self.exponent - int(self.exponent[counted].max()))
-            share *= size
+            share *= np.ldexp(size, -int(np.frexp(size.max())[1]))  # no weight lifts it out of float64
         elif flavor.empty == "skip":
             share[empty] = 0.0
-        return ndcg, share / share.sum(), empty
+        total = share.sum()
+        return ndcg, share / total if total > 0 else share, empty
 
     @underflow_is_zero
     def mean_dcg(self) -> list[float]:
@@ -311,12 +329,16 @@ class Sums:
         ------
         EmptyQueryError
             There is nothing to average.
+        ValueError
+            No query weighs anything.
         """
         if flavor.empty == "skip" and not (self.denominator > 0).all():
             raise EmptyQueryError(
                 "every query is empty (ideal DCG 0) or has weight 0, and empty='skip' leaves nothing to average. "
                 "Check the labels, or choose empty=0, 1 or nan."
             )
+        if flavor.empty != "skip" and flavor.aggregate == "macro" and not (self.denominator > 0).all():
+            raise ValueError("query_weight must be above 0 for at least one query of all parts; it is 0 for every one.")
         ratios: list[float] = self.ratios(flavor).tolist()
         return ratios
 
@@ -329,4 +351,6 @@ class Sums:
             np.divide(self.numerator, self.denominator, out=ratio, where=self.denominator > 0)
         if flavor.aggregate == "micro":
             ratio[(ratio > 1) & (ratio < 1 + _ROUNDING)] = 1.0
+        elif math.isnan(nothing) and flavor.empty != "skip":
+            ratio[np.asarray(self.n_empty) > 0] = math.nan  # exact sums cannot hold the nan of an empty query
         return ratio

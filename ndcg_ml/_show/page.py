@@ -15,7 +15,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from io import StringIO
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import whole_number
 from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._show import html
+from ndcg_ml._show.table import Table
 from ndcg_ml._show.versions import versions
 from ndcg_ml._shown import shown, shown_text
-from ndcg_ml._stats.counted import by_cutoff, cutoffs_of
 from ndcg_ml._stats.means import SAME, Method, Seed, as_confidence, generator, how_many
 
 if TYPE_CHECKING:
@@ -131,8 +131,8 @@ class _Section:
     def say(self, text: str) -> None:
         self.parts.append(html.paragraph(text))
 
-    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]], **settings: Any) -> None:
-        self.parts.append(f'<div class="table">{html.table(head, rows, **settings)}</div>')
+    def table(self, table: Table) -> None:
+        self.parts.append(f'<div class="table">{table.html()}</div>')
 
     def facts(self, facts: Iterable[tuple[str, str]]) -> None:
         lines = (f"<dt>{html.escaped(name)}</dt><dd>{html.escaped(words)}</dd>" for name, words in facts)
@@ -176,7 +176,7 @@ def of_evaluation(
     """
     confidence, _, _ = as_confidence(confidence), how_many(method, n_resamples), generator(seed)
     require()
-    ks = cutoffs_of(evaluation)
+    ks = evaluation._totals.ks
     values = _Section("Values")
     _values(values, evaluation, about, (confidence, method, n_resamples, seed))
     if len(ks) > 1:
@@ -189,7 +189,7 @@ def of_evaluation(
         slices = evaluation.slices
         section = _Section("Slices")
         section.draw("the slices", _rows_high(len(slices)), slices.plot)
-        _limited(section, slices._cells(), _MOST_SLICES, "rows of slices, those that differ most from the others first")
+        _limited(section, slices._table(), _MOST_SLICES, "rows of slices, those that differ most from the others first")
         section.say(
             "Intervals are t intervals. Among many slices some differ by chance, and nothing is corrected here."
         )
@@ -208,11 +208,10 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
         As it says.
     """
     require()
-    at = at_cutoff(comparison.flavor.k)
     values = _Section("Values")
-    systems = zip(comparison.names, comparison.values, strict=True)
-    rows = [[shown_text(name), about.number(value)] for name, value in systems]
-    values.table(["system", f"NDCG{at}"], rows)
+    systems = comparison._system_table(about.digits)
+    rows = [[shown_text(row[0]), *row[1:]] for row in systems.rows]
+    values.table(replace(systems, rows=rows))
     n_left_out = len(comparison.not_compared)
     values.say(
         f"{comparison.n_queries} queries were compared"
@@ -224,38 +223,39 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
         )
     )
     differences = _Section("Differences")
-    head, *cells = comparison._cells(about.digits)
-    cells = [[*map(shown_text, row[:2]), *row[2:]] for row in cells]
+    table = comparison._table(about.digits)
+    cells = [[*map(shown_text, row[:2]), *row[2:]] for row in table.rows]
     if len(cells) == 1:
-        differences.facts(zip(head, cells[0], strict=True))
+        differences.facts(zip(table.head, cells[0], strict=True))
     else:
-        marked = [i for i, pair in enumerate(comparison.pairs) if pair.significant]
-        differences.table(head, cells, left=2, marked=marked)
-        if marked:
-            differences.say(f"Marked: p (Holm) of at most {1 - comparison.pairs[0].interval.confidence:g}.")
-    differences.say(comparison.caption())
+        differences.table(replace(table, rows=cells, caption=""))
+        if table.marked:
+            differences.say("Marked: pairs with a verdict.")
+    for line in comparison._closing_lines():
+        differences.say(line)
     height = 4.3 if len(comparison.pairs) == 1 else _rows_high(len(comparison.pairs))
     differences.draw("the differences", height, comparison.plot)
     queries = _Section("Queries that moved most")
     _largest_moves(queries, comparison, about)
     names = " and ".join(map(shown_text, comparison.names)) if len(rows) == 2 else f"{len(rows)} systems"
-    sections = [values, differences, queries]
-    return _page(path, about, f"Comparison of {names}", sections, comparison.flavor, (comparison.flavor.k,))
+    sections = [values, differences, *_segments(comparison, about), queries]
+    k = None if comparison.flavor is None else comparison.flavor.k
+    return _page(path, about, f"Comparison of {names}", sections, comparison.flavor, (k,), comparison.measure)
 
 
 # -- their parts ----------------------------------------------------------------------------------------------------
 
 
 def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: tuple[float, Method, int, Seed]) -> None:
-    ks = cutoffs_of(evaluation)
+    ks = evaluation._totals.ks
     extra = evaluation._extra_columns()
     intervals: dict[int | None, Interval] = {}
     try:
-        intervals = by_cutoff(evaluation, evaluation.interval(*how))
+        intervals = evaluation._by_cutoff(evaluation.interval(*how))
         said = f"Intervals: {intervals[ks[0]].how_text()}."
     except ValueError as error:
         said = f"There is no interval: {error}"
-    values, empties = by_cutoff(evaluation, evaluation.value), by_cutoff(evaluation, evaluation.n_empty)
+    values, empties = evaluation._by_cutoff(evaluation.value), evaluation._by_cutoff(evaluation.n_empty)
     rows = []
     for k in ks:
         limits = "-"
@@ -265,14 +265,14 @@ def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: t
         rows.append(
             [f"NDCG{at_cutoff(k)}", about.number(values[k]), limits, *more, str(evaluation.n_queries), str(empties[k])]
         )
-    section.table(["", "value", f"{100 * how[0]:g} % interval", *extra, "queries", "empty"], rows)
+    section.table(Table(["", "value", f"{100 * how[0]:g} % interval", *extra, "queries", "empty"], rows))
     for line in (*evaluation._notes()[:-1], said):  # the last is the flavor, which has a section of its own
         section.say(line)
 
 
 def _largest_losses(section: _Section, evaluation: Evaluation[Any], about: About) -> None:
     """The queries whose DCG is furthest below their ideal, at the first cut-off."""
-    k = cutoffs_of(evaluation)[0]
+    k = evaluation._totals.ks[0]
     table = evaluation.per_query
     ndcg, dcg, ideal, empty = (
         table[name] if table[name].ndim == 1 else table[name][:, 0] for name in ("ndcg", "dcg", "idcg", "empty")
@@ -305,7 +305,7 @@ def _largest_losses(section: _Section, evaluation: Evaluation[Any], about: About
             ]
             for i in listed.tolist()
         ]
-        section.table([*head, *["weight"] * weighted], rows)
+        section.table(Table([*head, *["weight"] * weighted], rows))
     unknown = int((counts & ~known).sum())
     if unknown:
         section.say(f"{unknown} more cannot be listed, because their DCG is too large for float64.")
@@ -335,16 +335,27 @@ def _largest_moves(section: _Section, comparison: Comparison, about: About) -> N
                 ]
                 for i in listed.tolist()
             ]
-            section.table(["query", *names, "difference"], rows, caption=caption)
+            section.table(Table(["query", *names, "difference"], rows, caption=caption))
     if len(comparison.pairs) > _MOST_PAIRS:
         section.say(f"These are the first {_MOST_PAIRS} of {len(comparison.pairs)} pairs.")
 
 
-def _limited(section: _Section, cells: list[list[str]], most: int, what: str) -> None:
-    head, *rows = cells
-    section.table(head, [[shown_text(row[0]), *row[1:]] for row in rows[:most]])
-    if len(rows) > most:
-        section.say(f"The first {most} of {len(rows)} {what}.")
+def _segments(comparison: Comparison, about: About) -> list[_Section]:
+    """The comparison within segments, if there is one."""
+    if comparison.slices is None:
+        return []
+    section = _Section("Segments")
+    table = comparison.slices.table(about.digits)
+    rows = [[shown_text(row[0]), row[1], *map(shown_text, row[2:4]), *row[4:]] for row in table.rows]
+    section.table(replace(table, rows=rows, caption=""))
+    section.say(comparison.slices.caption())
+    return [section]
+
+
+def _limited(section: _Section, table: Table, most: int, what: str) -> None:
+    section.table(replace(table, rows=[[shown_text(row[0]), *row[1:]] for row in table.rows[:most]]))
+    if len(table.rows) > most:
+        section.say(f"The first {most} of {len(table.rows)} {what}.")
 
 
 def _id(ids: NDArray[Any], at: int) -> str:
@@ -376,19 +387,21 @@ def _page(
     about: About,
     title: str,
     sections: Sequence[_Section],
-    flavor: Flavor,
+    flavor: Flavor | None,
     ks: tuple[int | None, ...],
+    measure: str = "",
 ) -> str:
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    formula, *words = flavor.replace(k=ks[0]).describe().split("\n")
+    # Numbers of a measure of the caller's own have a name, and no definition that is known here.
+    formula, *words = [measure] if flavor is None else flavor.replace(k=ks[0]).describe().split("\n")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = resources.files("ndcg_ml._show").joinpath("page.html").read_text(encoding="utf-8")
     text = environment.from_string(template).render(
         title=title if about.title is None else about.title,
         date=about.date,
-        flavor=(flavor if len(ks) == 1 else flavor.replace(k=None)).short_text,
+        flavor=measure if flavor is None else (flavor if len(ks) == 1 else flavor.replace(k=None)).short_text,
         sections=[(each.title, Markup("\n".join(each.parts))) for each in sections],
         formula=formula,
         switches=[(name, rest.strip()) for name, _, rest in (line.strip().partition(" ") for line in words)],

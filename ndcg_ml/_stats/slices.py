@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.underflow import underflow_is_zero
+from ndcg_ml._kernel.totals import Totals
+from ndcg_ml._show.html import block
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
-from ndcg_ml._stats.counted import counted, cutoffs_of
-from ndcg_ml._stats.means import Interval, Means, Spread, spread_of
+from ndcg_ml._stats.means import Spread, means_of, spread_of
+from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 
 if TYPE_CHECKING:
@@ -171,33 +174,22 @@ class Slices(Sequence[Slice]):
         return plot.sliced(self, ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import html
-
-        head, *rows = self._cells()
-        return html.block(html.table(head, rows))
+        return block(self._table().html())
 
     def __str__(self) -> str:
-        table = self._cells()
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = (
-            "  ".join(
-                cell.rjust(width) if i else cell.ljust(width)
-                for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-            )
-            for cells in table
-        )
-        return "\n".join(lines)
+        return self._table().text()
 
-    def _cells(self) -> list[list[str]]:
+    def _table(self) -> Table:
+        """What ``print`` shows."""
         several = any(isinstance(each.share, dict) for each in self)
-        table = [["slice", "queries", "empty", "share", "NDCG", "95 % interval", "less the others"]]
+        rows = []
         for each in self:
             for k, n_empty, share, value, interval, difference in _rows(each):
                 name = f"{each.column}={each.label}{at_cutoff(k) if several else ''}"
                 limits = "-" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
                 less = "-" if difference is None else f"{difference:+.4f}"
-                table.append([name, str(each.n_queries), str(n_empty), f"{share:.4f}", f"{value:.4f}", limits, less])
-        return table
+                rows.append([name, str(each.n_queries), str(n_empty), f"{share:.4f}", f"{value:.4f}", limits, less])
+        return Table(["slice", "queries", "empty", "share", "NDCG", "95 % interval", "less the others"], rows)
 
 
 def _rows(each: Slice) -> list[tuple[Any, ...]]:
@@ -211,70 +203,72 @@ def _rows(each: Slice) -> list[tuple[Any, ...]]:
 @underflow_is_zero
 def sliced(evaluation: Evaluation[Any], columns: Mapping[str, list[Any]]) -> Slices:
     """The slices of an evaluation, from the label of every query in each column."""
-    ks = cutoffs_of(evaluation)
-    queries = {k: counted(evaluation, k) for k in ks}
-    found: list[tuple[float, Slice]] = []
+    totals = evaluation._totals
+    shares = {k: totals.shares(evaluation.flavor, k)[1] for k in totals.ks}
+    by_distance: list[tuple[float, Slice]] = []
     for column, labels in columns.items():
         codes: dict[Any, int] = {}
         code = np.array([codes.setdefault(label, len(codes)) for label in labels])
         for label, number in codes.items():
-            found.append(_slice(evaluation, queries, column, label, code == number))
-    found.sort(key=lambda pair: -pair[0])
-    return Slices(tuple(each for _, each in found))
+            by_distance.append(_slice(evaluation, shares, column, label, code == number))
+    by_distance.sort(key=lambda pair: -pair[0])
+    return Slices(tuple(each for _, each in by_distance))
 
 
 def _slice(
     evaluation: Evaluation[Any],
-    queries: Mapping[int | None, tuple[FloatArray, FloatArray]],
+    shares: Mapping[int | None, FloatArray],
     column: str,
     label: Any,
     inside: NDArray[np.bool_],
 ) -> tuple[float, Slice]:
     """A slice, and how many standard errors it is from the other queries: -1 where this is not known."""
-    rows = np.flatnonzero(inside)
-    table = evaluation.per_query
-    per_query = replace(table, **{field.name: table[field.name][rows] for field in fields(table)})
-    empty = per_query.empty if per_query.empty.ndim == 2 else per_query.empty[:, None]
-    by_k: dict[str, dict[int | None, Any]] = {
-        name: {} for name in ("value", "empty", "share", "interval", "difference")
+    # The totals of these queries are averaged as those of any other set are, so that a slice has the value that
+    # ``evaluate`` has for its rows.
+    rows, flavor = np.flatnonzero(inside), evaluation.flavor
+    totals = evaluation._totals.at(rows)
+    values, others = _means(totals, flavor), _means(evaluation._totals.at(np.flatnonzero(~inside)), flavor)
+    differences = {k: value - others[k][0] for k, (value, _) in values.items()}
+    intervals = {
+        k: None if spread is None else spread.interval(_CONFIDENCE, "t", value) for k, (value, spread) in values.items()
     }
-    distances = []
-    for i, (k, (ndcg, share)) in enumerate(queries.items()):
-        value, spread = _mean(evaluation, ndcg[inside], share[inside])
-        others, spread_of_others = _mean(evaluation, ndcg[~inside], share[~inside])
-        difference = value - others
-        interval: Interval | None = None if spread is None else spread.interval(_CONFIDENCE, "t")
-        by_k["value"][k], by_k["empty"][k] = value, int(empty[:, i].sum())
-        by_k["share"][k], by_k["interval"][k] = float(share[inside].sum()), interval
-        by_k["difference"][k] = None if math.isnan(difference) else difference
-        distances.append(_distance(difference, spread, spread_of_others))
-    shaped = {name: parts if isinstance(evaluation.k, tuple) else parts[evaluation.k] for name, parts in by_k.items()}
-    return distances[0], Slice(
+
+    def shaped(by_k: dict[int | None, Any]) -> Any:
+        return by_k if isinstance(evaluation.k, tuple) else by_k[evaluation.k]
+
+    table = evaluation.per_query
+    first = totals.ks[0]
+    return _distance(differences[first], values[first][1], others[first][1]), Slice(
         column=column,
         label=label,
         evaluation=Evaluation(
-            value=shaped["value"],
-            flavor=evaluation.flavor,
+            value=shaped({k: value for k, (value, _) in values.items()}),
+            flavor=flavor,
             k=evaluation.k,
             n_queries=rows.size,
-            n_empty=shaped["empty"],
-            per_query=per_query,
+            n_empty=shaped(dict(zip(totals.ks, totals.ndcg(flavor)[1].sum(axis=0).tolist(), strict=True))),
+            per_query=replace(table, **{field.name: table[field.name][rows] for field in fields(table)}),
+            frame_library=evaluation.frame_library,
+            _totals=totals,
         ),
-        share=shaped["share"],
-        interval=shaped["interval"],
-        difference=shaped["difference"],
+        share=shaped({k: float(share[rows].sum()) for k, share in shares.items()}),
+        interval=shaped(intervals),
+        difference=shaped({k: None if math.isnan(less) else less for k, less in differences.items()}),
     )
 
 
-def _mean(evaluation: Evaluation[Any], ndcg: FloatArray, share: FloatArray) -> tuple[float, Spread | None]:
-    """The mean of some queries, and its spread where this is known."""
-    counts = share > 0
-    if not counts.any():  # as of the whole: micro scores queries that are all empty as one of them
-        scored = evaluation.flavor.aggregate == "micro" and ndcg.size and isinstance(evaluation.flavor.empty, float)
-        return (float(evaluation.flavor.empty) if scored else math.nan), None
-    means = Means.of(ndcg[counts, None], share[counts])
-    value = float(means.mean()[0])
-    return value, spread_of(means)[0] if counts.sum() > 1 and not math.isnan(value) else None
+def _means(totals: Totals, flavor: Flavor) -> dict[int | None, tuple[float, Spread | None]]:
+    """The mean of some queries at each cut-off, and its spread where this is known."""
+    values = totals.ratios(flavor).tolist()
+    return {k: (value, _spread(totals.at_cutoff(k), flavor)) for k, value in zip(totals.ks, values, strict=True)}
+
+
+def _spread(totals: Totals, flavor: Flavor) -> Spread | None:
+    try:
+        [(_, means)] = means_of(totals, flavor)
+    except ValueError:  # fewer than two queries count, or the value is nan
+        return None
+    return spread_of(means)[0]
 
 
 def _distance(difference: float, one: Spread | None, other: Spread | None) -> float:

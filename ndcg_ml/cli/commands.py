@@ -209,6 +209,8 @@ Examples:
   queries      qrels, run or both; null for labels and tables
   qrels_only   topics missing from the run
   run_only     topics missing from the qrels
+  n_unanswered topics in which nothing is retrieved; null for labels and tables
+  n_excluded   documents that --exclude took out of the run; null without it
   per_query    null without --per-query, else [{qid, n_docs, n_judged, n_relevant, tied, values}] with
                values [{k, ndcg, dcg, idcg, empty, judged}], ndcg null where the mean leaves the query out
 """
@@ -280,6 +282,10 @@ def _show_means(screen: Screen, result: Evaluation[ByK]) -> None:
     screen.fact("queries", f"{result.n_queries}; one that is empty {empty_in_words(result.flavor)}")
     screen.fact("documents", f"{int(result.per_query.n_docs.sum())} ranked")
     if isinstance(result, RunEvaluation):
+        if result.n_unanswered:
+            screen.fact("unanswered", f"{result.n_unanswered} topics, in which nothing is retrieved")
+        if result.n_excluded is not None:
+            screen.fact("excluded", f"{result.n_excluded} retrieved documents")
         for _, other, ids, fate in result.one_sided():
             words = f"{len(ids)} topics" if len(ids) != 1 else f"1 topic ({screen.text(ids[0])})"
             screen.fact(f"not in {other}", f"{words}, {fate}" if len(ids) else "no topic")
@@ -324,6 +330,8 @@ def _eval_document(result: Evaluation[ByK], per_query: bool) -> dict[str, Any]:
         "queries": run and run.queries,
         "qrels_only": run.qrels_only.tolist() if run else [],
         "run_only": run.run_only.tolist() if run else [],
+        "n_unanswered": run and run.n_unanswered,
+        "n_excluded": run and run.n_excluded,
         "per_query": _query_documents(result) if per_query else None,
     }
 
@@ -391,7 +399,7 @@ def explain(
     The parts sum exactly to the difference: each is the effect of its switch, averaged over the orders in which the
     switches can be changed. The data are --qrels with --run, --labels with --scores, or --table, as for eval.
     """
-    arguments = data.arguments()
+    arguments = data.arguments(a, b)
     with data.refusals():
         result = explain_difference(a, b, **arguments, k=... if at is None else at[0], queries=top)
     if as_json:

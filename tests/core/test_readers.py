@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import itertools
 import math
+import os
 import re
+import threading
+import time
 import tracemalloc
 
 import numpy as np
@@ -112,6 +115,82 @@ def test_lines_that_make_up_for_each_other_are_refused(tmp_path):
         lines(tmp_path / "run", b"301 Q0 d 1 2.5\ntag 302 Q0 d 1 2.5 tag\n")
 
 
+BOM = b"\xef\xbb\xbf"
+WHOLE = b"q1 Q0 a 1 0.9 bm25\nq2 Q0 b 1 0.9 bm25\nq2 Q0 c 2 0.1 bm25\n"
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("block", [1 << 20, 5])
+def test_files_with_byte_order_marks_one_after_another(tmp_path, monkeypatch, end, block):
+    monkeypatch.setattr(lines_module, "_BLOCK", block)
+    first, *others = WHOLE.replace(b"\n", end).splitlines(keepends=True)
+    expected = lines(tmp_path / "run", WHOLE)
+    assert lines(tmp_path / "run", BOM + first + BOM + b"".join(others)) == expected
+    # A mark that does not begin a line is part of the id.
+    assert lines(tmp_path / "run", WHOLE.replace(b" a ", b" " + BOM + b"a "))[0][1] == BOM + b"a"
+
+
+@pytest.mark.parametrize(
+    ("form", "content", "at"),
+    [
+        (RUN, WHOLE.replace(b"\n", b"", 1), 1),
+        (RUN, WHOLE.replace(b"\n", b" ", 1), 1),
+        (RUN, WHOLE.replace(b"\n", b"", 1).replace(b"Q0 b", b"0 b"), 1),
+        (RUN, WHOLE.replace(b"\n", b" my tag", 1), 1),
+        (RUN, BOM + WHOLE.replace(b"\n", BOM, 1), 1),
+        (RUN, WHOLE + WHOLE[:-1] + WHOLE, 6),
+        (RUN, b"301 Q0 a 1 0.9 bm25302 Q0 b 1 0.9 bm25 303 Q0 c 1 1 t\n", 1),
+        (QRELS, b"q1 0 a 1\nq1 0 b 1q2 0 c 1\n", 2),
+        (QRELS, b"301 0 b 1302 0 c 1\n", 1),
+    ],
+)
+def test_two_lines_that_have_become_one_are_refused(tmp_path, form, content, at):
+    with pytest.raises(DataFileError, match=f"line {at}: .*Two lines may have become one, where files without a line"):
+        lines(tmp_path / "file", content, form)
+
+
+@pytest.mark.parametrize("tag", [b"BM25 k1 = 0.9 b = 0.4", b"v2 seed 7 0.5", b"a b c d e", b"t 1 2 3", b"run of Q0 3"])
+def test_a_tag_of_several_words_is_no_second_line(tmp_path, tag):
+    content = b"301 Q0 a 1 0.9 " + tag + b"\n301 Q0 b 2 0.8 t\n"
+    assert [row[1] for row in lines(tmp_path / "run", content)] == [b"a", b"b"]
+
+
+def test_lines_after_a_long_one_are_checked_too(tmp_path):
+    with pytest.raises(DataFileError, match=r"line 2: .* An id cannot hold a blank"):
+        lines(tmp_path / "run", b"q1 Q0 d1 1 2.0 my tag\nq1 Q0 d 2 2 1.5 tag\nq1 Q0 d3 3 1.0 tag\n")
+
+
+def test_integers_as_ids_are_not_those_of_a_file(tmp_path):
+    (tmp_path / "run").write_bytes(b"q1 Q0 1 1 2.0 tag\nq1 Q0 2 2 1.5 tag\n")
+    with pytest.raises(TypeError, match=r"document ids must have one type .* got int in qrels\['q1'\] and str in run"):
+        evaluate_run({"q1": {1: 1, 2: 0}}, tmp_path / "run")
+    (tmp_path / "run").write_bytes(b"1 Q0 a 1 2.0 tag\n")
+    with pytest.raises(TypeError, match=r"topic ids must have one type .* got int in qrels and str in run"):
+        evaluate_run({1: {"a": 1}}, tmp_path / "run")
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_pipe_may_deliver_its_bytes_one_by_one(tmp_path, size, packed):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    content = gzip.compress(WHOLE) if packed else WHOLE
+
+    def write():
+        with open(pipe, "wb", buffering=0) as file:
+            for start in range(0, len(content), size):
+                file.write(content[start : start + size])
+                time.sleep(0.02 if start == 0 else 0)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        blocks = list(trec_lines(pipe, RUN))
+    finally:
+        writer.join()
+    assert [row for block in blocks for row in zip(*columns_of(block), strict=True)] == lines(tmp_path / "run", WHOLE)
+
+
 @pytest.mark.parametrize("block", [1, 7, 22, 50, 400])
 def test_blocks_are_seamless(tmp_path, monkeypatch, block):
     rng = np.random.default_rng(0)
@@ -192,6 +271,8 @@ def test_lightgbms_example_is_read_whole(data_dir, tmp_path):
 @pytest.mark.parametrize(
     ("labels", "scores", "sizes", "words"),
     [
+        (b"1 qid:1 1:2\n1 qid:1 1:20 qid:2 1:3\n", b"1\n2\n", None, "labels, line 2: qid: must stand once.*become one"),
+        (b"1 qid:1 1:2\n1 qid:10 qid:2 1:3\n", b"1\n2\n", None, "labels, line 2: qid: must stand once"),
         (b"1 qid:1\nhigh qid:1\n", b"1\n2\n", None, "labels, line 2: a line must begin with a grade.*got 'high qid:1'"),
         (b"nan qid:1\n", b"1\n", None, "labels, line 1: .*a finite number"),
         (b"1 qid:1\n1 1:2\n", b"1\n2\n", None, "labels, line 2: every line must have qid:ID"),
@@ -250,7 +331,7 @@ def test_tabs_and_no_document_ids(tmp_path):
             "qid,label\n1,2\n",
             "must have the columns qid, label, score .* score is missing, the file has 'qid', 'label'",
         ),
-        ("qid;label;score\n", "qid, label, score are missing, the file has 'qid;label;score'"),
+        ("qid;label;score\n", "has no rows"),
         ("", "the file has none"),
         ("qid,label,score,score\n1,2,3,4\n", "must have each column once; got 'score' 2 times"),
         ("qid,label,score\n", "has no rows"),
@@ -258,6 +339,9 @@ def test_tabs_and_no_document_ids(tmp_path):
         ("qid,label,score\na,1,2,3\n", "line 2: must have 3 fields, as the header; got 4"),
         ("qid,label,score\na,one,2\n", "line 2: label must be a number; got 'one'"),
         ("qid,label,score\na,1,1_0\n", "line 2: score must be a number; got '1_0'"),
+        ("qid;label;score\na;1;0,5\n", "line 2: score must be a number; got '0,5'. Write a decimal point, not a comma"),
+        ("qid,label,score\na,NA,1\n", "line 2: label must be a number; got 'NA'. Leave the cell empty where the doc"),
+        ("qid,label,score\na,1,NA\n", r"line 2: score must be a number; got 'NA'\.$"),
         ("qid,label,score\na,1,\n", "line 2: score must be a number; got ''"),
         ("qid,label,score\na,1,1\na,1,nan\n", "line 3: score must be a number, and not NaN; got nan"),
         ("qid,label,score\na,inf,1\n", "line 2: label must be finite, or empty for an unjudged document; got inf"),

@@ -121,7 +121,8 @@ def test_the_text_says_what_became_of_missing_topics(queries, line):
 
 
 def test_an_empty_list_is_a_topic_of_the_run():
-    result = evaluate_run(QRELS, {"q1": ["d1"], "q2": [], "q8": {}}, queries="run")
+    with pytest.warns(UserWarning, match="answers 1 of 3 topics with an empty list"):
+        result = evaluate_run(QRELS, {"q1": ["d1"], "q2": [], "q8": {}}, queries="run")
     assert result.per_query.qid.tolist() == ["q1", "q2", "q8"]
     assert result.per_query.n_docs.tolist() == [1, 0, 0]
     assert result.per_query.ndcg[1:].tolist() == [0.0, 0.0]
@@ -135,7 +136,11 @@ def test_a_flavor_that_would_reward_a_missing_topic_is_refused(empty, run):
     with pytest.raises(ValueError, match=r"rank some document under ideal='recall'.*the first 'q2'"):
         evaluate_run(QRELS, run, flavor=flavor, k=(1, 10))
     assert evaluate_run(QRELS, RUN, flavor=flavor, queries="both").value > 0
-    assert evaluate_run(QRELS, run, flavor=flavor.replace(ideal="global")).value > 0
+    if "q2" in run:
+        with pytest.warns(UserWarning, match="answers 1 of 3 topics"):
+            assert evaluate_run(QRELS, run, flavor=flavor.replace(ideal="global")).value > 0
+    else:
+        assert evaluate_run(QRELS, run, flavor=flavor.replace(ideal="global")).value > 0
 
 
 # -- forms of input -------------------------------------------------------------------------------------------------
@@ -362,8 +367,6 @@ def test_align_gives_arrays_for_the_other_functions(queries):
         (QRELS, {"Q1": {"d1": 1.0}}, ValueError, r"must share a topic; qrels has 'q1', 'q2', 'q3' and run has 'Q1'"),
         (QRELS, {}, ValueError, "run must hold at least one topic; got an empty dict"),
         ({}, RUN, ValueError, "qrels must hold at least one topic; got an empty dict"),
-        (QRELS, {"q1": []}, ValueError, "run must hold at least one document; got none"),
-        ({"q1": {}}, RUN, ValueError, r"qrels\['q1'\] must judge a document; got none"),
         (QRELS, {"q1": ["d1", "d2", "d1"]}, ValueError, r"twice in a topic; 'd1' does in run\['q1'\], document 'd1'"),
         (QRELS, {"q1": {"d1": math.nan}}, ValueError, r"must not be NaN.*got nan in run\['q1'\], document 'd1'"),
         ({"q1": {"d1": math.nan}}, RUN, ValueError, r"grades must be finite.*in qrels\['q1'\], document 'd1'"),
@@ -409,7 +412,7 @@ def test_what_an_unjudged_run_scores_is_the_flavors_rule():
 
 
 def test_a_run_that_retrieves_nothing_in_a_topic_of_the_qrels():
-    with pytest.warns(UserWarning, match="no judged document in any of the 3 topics"):
+    with pytest.warns(UserWarning, match="answers 1 of 3 topics with an empty list, the first 'q1'"):
         result = evaluate_run(QRELS, {"q1": [], "q9": ["d1"]}, k=(1, 10))
     assert result.value == {1: 0.0, 10: 0.0}
     assert np.isnan(list(result.judged.values())).all()

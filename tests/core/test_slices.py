@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from strategies import Problem, examples, flavors, problems
 
-from ndcg_ml import Flavor, evaluate
+from ndcg_ml import Evaluation, Flavor, evaluate
 
 RNG = np.random.default_rng(4)
 Y = RNG.integers(0, 3, (90, 8)) * (RNG.random((90, 1)) > 0.1)
@@ -128,6 +132,100 @@ def test_a_slice_that_does_not_count():
     single = evaluate(Y, SCORES, by=["all"] * 90).slices[0]
     assert (single.share, single.difference) == (pytest.approx(1), None)
     assert evaluate(Y, SCORES).slices is None
+
+
+def alone(problem: Problem, flavor: Flavor, rows: list[int]) -> Evaluation[Any] | None:
+    """The evaluation of these queries and no others; None where ``evaluate`` has nothing to average."""
+    weights = None if problem.weights is None else tuple(problem.weights[row] for row in rows)
+    part = Problem(tuple(problem.queries[row] for row in rows), weights)
+    try:
+        return evaluate(flavor=flavor, **part.flat(flavor))
+    except ValueError:
+        return None
+
+
+def t_interval(evaluation: Evaluation[Any] | None) -> tuple[float, float] | None:
+    """The limits, or None where there is no interval."""
+    try:
+        interval = None if evaluation is None else evaluation.interval(method="t")
+    except ValueError:
+        return None
+    return None if interval is None else (interval.low, interval.high)
+
+
+def same(got: Any, expected: Any) -> bool:
+    """Whether two values are the same to rounding, nan being nan and None being None."""
+    return got is expected or (got is not None and got == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True))
+
+
+@examples(400)
+@given(st.data())
+def test_a_slice_equals_evaluate_of_its_rows(data: st.DataObject) -> None:
+    empty = data.draw(st.sampled_from([0.0, 1.0, math.nan, "skip"]))
+    flavor = data.draw(flavors(empty=empty, k=data.draw(st.sampled_from([1, 3, None]))))
+    problem = data.draw(problems(flavor, min_queries=2))
+    assume(all(problem.group))  # evaluate refuses data without a row
+    every = range(len(problem.queries))
+    assume(alone(problem, flavor, list(every)) is not None)
+    labels = data.draw(st.lists(st.sampled_from("ab"), min_size=len(every), max_size=len(every)))
+    for one in evaluate(flavor=flavor, **problem.flat(flavor), by=labels).slices:
+        expected, others = (
+            alone(problem, flavor, [row for row in every if (labels[row] == one.label) == inside])
+            for inside in (True, False)
+        )
+        assert same(one.value, math.nan if expected is None else expected.value)
+        assert expected is None or one.n_empty == expected.n_empty
+        limits = None if one.interval is None else (one.interval.low, one.interval.high)
+        assert same(limits, t_interval(expected))
+        assert same(t_interval(one.evaluation), limits)
+        assert one.interval is None or one.interval.value == one.value  # so none is around nan
+        less = math.nan if expected is None or others is None else expected.value - others.value
+        assert same(one.difference, None if math.isnan(less) else less)
+
+
+@examples(200)
+@given(st.data())
+def test_there_is_no_interval_around_nan(data: st.DataObject) -> None:
+    flavor = data.draw(flavors(empty=data.draw(st.sampled_from([0.0, 1.0, math.nan, math.nan, "skip"]))))
+    problem = data.draw(problems(flavor, min_queries=2))
+    result = alone(problem, flavor, list(range(len(problem.queries))))
+    assume(result is not None)
+    limits = t_interval(result)
+    assert limits is None or not math.isnan(result.value + sum(limits) + result.std)
+
+
+def test_an_ndcg_too_large_to_be_squared_has_no_interval():
+    # The ideal is that of the first retrieved document alone, so a query may score 1e200.
+    flavor = Flavor(gain=(0.0, 1.0, 1e200), ideal="recall", recall_depth=1)
+    result = evaluate([[1, 2], [1, 0]], [[2, 1], [2, 1]], flavor=flavor, by=["a", "a"])
+    assert result.value > 1e199
+    assert result.slices[0].interval is None
+    with pytest.raises(ValueError, match=r"the NDCG of a query is .*e\+199, whose square is too large for float64"):
+        result.interval()
+
+
+def test_a_slice_in_which_nothing_counts_has_no_value():
+    y_true, scores = [[1, 0], [0, 0], [0, 0]], [[2.0, 1]] * 3
+    by = ["a", "b", "b"]
+    micro = evaluate(y_true, scores, flavor=Flavor(aggregate="micro", empty="skip"), by=by).slices["by", "b"]
+    assert math.isnan(micro.value)
+    assert (micro.share, micro.interval) == (0.0, None)
+    for aggregate in ("macro", "micro"):
+        flavor = Flavor(aggregate=aggregate, empty=1.0)
+        unweighted = evaluate(y_true, scores, flavor=flavor, by=by, query_weight=[1.0, 0, 0]).slices["by", "b"]
+        assert math.isnan(unweighted.value)
+        assert (unweighted.share, unweighted.interval, unweighted.difference) == (0.0, None, None)
+
+
+def test_an_empty_query_of_weight_0_makes_its_slice_nan_as_it_makes_the_whole():
+    flavor = Flavor(empty=math.nan)
+    y_true, scores = [[1, 0], [0, 0], [0, 1]], [[1, 2]] * 3
+    whole = evaluate(y_true, scores, flavor=flavor, query_weight=[1.0, 0.0, 1.0], by=["a", "a", "b"])
+    assert math.isnan(whole.value)
+    assert math.isnan(whole.slices["by", "a"].value)
+    assert whole.slices["by", "b"].value == 1.0
+    with pytest.raises(ValueError, match="the value is nan, because 1 of 3 queries are empty under empty=nan"):
+        whole.interval(method="t")
 
 
 ROWS = {"y_true": Y.reshape(-1), "y_score": SCORES.reshape(-1), "qid": np.repeat(np.arange(90) + 100, 8)}

@@ -95,6 +95,17 @@ def test_the_usual_lines_are_read_at_once(tmp_path, monkeypatch, end, gap, score
     assert [row[1:] for row in read(tmp_path / "run", RUN)] == [(b"d1", float(score).hex(), n) for n in (1, 2)]
 
 
+@pytest.mark.parametrize("odd", ["", "  ", "\t", "# a comment of six or so words", " # another", "#"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_comments_and_blank_lines_leave_the_others_read_at_once(tmp_path, monkeypatch, odd, end):
+    monkeypatch.setattr(trec, "_one_by_one", None)
+    line = "7 Q0 d1 1 0.5 tag"
+    (tmp_path / "run").write_text(end.join([odd, odd, line, odd, f" {line}", line, odd, odd]), newline="")
+    assert [row[3] for row in read(tmp_path / "run", RUN)] == [3, 5, 6]
+    (tmp_path / "run").write_text(end.join([line, odd]), newline="")
+    assert [row[3] for row in read(tmp_path / "run", RUN)] == [1]
+
+
 @given(st.lists(st.one_of(NUMBERS, ODD_NUMBERS.filter(bool)), min_size=1, max_size=9), st.booleans())
 def test_numbers_are_pythons(tokens, infinite):
     coded = [token.encode() for token in tokens]

@@ -20,7 +20,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ndcg_ml import Flavor, evaluate
-from ndcg_ml.prepared import prepare
+from ndcg_ml.prepared import Prepared
 from ndcg_ml.torch import ndcg
 from ndcg_ml.torch._kernel import evaluate as evaluate_tensors
 
@@ -79,7 +79,8 @@ def problems(draw, flavor, labels=(0.0, 0.0, 1.0, 2.0, 3.0, 4.0, -1.0, math.nan)
     return {
         "y": table(st.sampled_from(labels)).astype(np.float64),
         "s": scores,
-        "mask": flags[0] if draw(st.booleans()) else None,
+        # A column is lists of one document under a mask only: otherwise it may be rows.
+        "mask": flags[0] if shape[1] == 1 < shape[0] or draw(st.booleans()) else None,
         "retrieved": flags[1] if draw(st.booleans()) else None,
         "doc_id": np.array([draw(st.permutations(range(shape[1]))) for _ in range(shape[0])]),
     }
@@ -189,6 +190,30 @@ def test_flat_form_is_the_numpy_kernel(case, random):
     assert want.per_query.qid.tolist() == list(dict.fromkeys(ids.tolist()))
     got = torch.stack([got[k] for k in ks], dim=-1).numpy()
     np.testing.assert_allclose(got, want.per_query.ndcg, rtol=1e-12, atol=1e-12)
+
+
+@st.composite
+def wide(draw):
+    """Lists far longer than the cut-offs, whose lower ranks are never sorted: few scores, many of them tied."""
+    flavor = draw(flavors()).replace(negative="zero", unjudged="zero", duplicates="raise")
+    shape = draw(st.integers(1, 3)), draw(st.integers(48, 70))
+    seed = np.random.default_rng(draw(st.integers(0, 10**6)))
+    levels = draw(st.sampled_from([1, 2, 4, 12, 1000]))
+    s = seed.integers(0, levels, shape).astype(draw(st.sampled_from([np.float64, np.float32, np.int64])))
+    if s.dtype != np.int64:
+        s[seed.random(shape) < draw(st.sampled_from([0.0, 0.3, 0.97]))] = -math.inf
+    flags = {name: draw(st.sampled_from([None, 0.02, 0.5])) for name in ("mask", "retrieved")}
+    y = seed.choice([0.0, 0.0, 0.0, 1.0, 4.0, -1.0, math.nan], shape)
+    table = {name: None if share is None else seed.random(shape) < share for name, share in flags.items()}
+    doc_id = seed.permuted(np.tile(np.arange(shape[1]), (shape[0], 1)), axis=1)
+    return flavor, {"y": y, "s": s, **table, "doc_id": doc_id}, draw(st.sampled_from([[1], [3], [3, 2, 1], [None, 3]]))
+
+
+@examples(200)
+@given(wide())
+def test_long_lists_are_the_numpy_kernel(case):
+    got, want = both(*case)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
 @examples(80)
@@ -456,13 +481,13 @@ def test_plain_tensors_on_the_cpu_go_to_the_numpy_kernel_and_nothing_else(case, 
 
     def prepared(*arguments, **settings):
         calls.append("host")
-        return prepare(*arguments, **settings)
+        return Prepared(*arguments, **settings)
 
     def evaluated(*arguments):
         calls.append("torch")
         return evaluate_tensors(*arguments)
 
-    monkeypatch.setattr("ndcg_ml.torch._host.prepare", prepared)
+    monkeypatch.setattr("ndcg_ml.torch._host.Prepared", prepared)
     if case != "compiled":  # which would not see through it
         monkeypatch.setattr("ndcg_ml.torch.functional.evaluate", evaluated)
     torch._dynamo.reset()

@@ -1,0 +1,50 @@
+"""``evaluate_run`` with frames: excluded documents, and the table of topics."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from core.test_exclude import QRELS, SCORED
+
+from ndcg_ml import evaluate_run
+
+pd = pytest.importorskip("pandas")
+
+
+def frame(data, value):
+    rows = [(topic, document, number) for topic in data for document, number in data[topic].items()]
+    return pd.DataFrame(rows, columns=["qid", "docno", value])
+
+
+@pytest.mark.parametrize("exclude", ["identical", {"a": ["x"], "b": ["c"]}])
+def test_documents_of_a_frame_are_excluded(exclude):
+    expected = evaluate_run(QRELS, SCORED, exclude=exclude).value
+    assert evaluate_run(QRELS, SCORED).value != expected
+    for judged in (QRELS, frame(QRELS, "label")):
+        assert evaluate_run(judged, frame(SCORED, "score"), exclude=exclude).value == expected
+
+
+def test_the_order_of_a_frame_of_judgements_is_that_of_the_given_ideal():
+    for run in ({"t": {"a": 1.0, "b": 2.0}}, {"t": {"b": 2.0, "a": 1.0}}):
+        for order in ({"t": {"a": 1, "b": 3}}, {"t": {"b": 3, "a": 1}}):
+            expected = evaluate_run(order, run, flavor="spark_graded").per_query.idcg.tolist()
+            found = evaluate_run(frame(order, "label"), frame(run, "score"), flavor="spark_graded")
+            assert found.per_query.idcg.tolist() == expected
+    assert expected == pytest.approx([7 + 1 / math.log2(3)])
+
+
+def test_the_table_of_topics_has_what_was_retrieved():
+    with pytest.warns(UserWarning, match="answers 1 of 2 topics"):
+        table = evaluate_run(QRELS, {"a": ["b"], "b": []}, k=(1, 10)).to_frame()
+    assert table.n_retrieved.tolist() == [1, 0]
+
+
+def test_labels_of_topics_are_matched_by_their_index():
+    table = pd.DataFrame({"land": ["x", "y"], "size": [1, 2]}, index=["b", "a"])
+    slices = evaluate_run(QRELS, SCORED, by=table).slices
+    assert slices["land", "x"].evaluation.per_query.qid.tolist() == ["b"]
+    assert slices["size", 2].evaluation.per_query.qid.tolist() == ["a"]
+    assert len(evaluate_run(QRELS, SCORED, by=table["land"]).slices) == 2
+    with pytest.raises(ValueError, match="'a'"):
+        evaluate_run(QRELS, SCORED, by=table["land"].rename({"a": "c"}))
