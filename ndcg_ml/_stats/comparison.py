@@ -674,7 +674,7 @@ def compare(
     ):
         one_of(value, name, words)
     rng = generator(seed)
-    named = named_systems(systems, names)
+    named = named_systems(systems, names, measure is not None)
     if baseline is not None and baseline not in named:
         raise ValueError(
             f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {shown(baseline)}."
