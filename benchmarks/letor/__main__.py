@@ -15,7 +15,7 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = "1"  # one thread per model; the libraries are loaded below
 
 from benchmarks.letor.cells import Answers, Cell, run
-from benchmarks.letor.folders import Folder, NotARankingFolder, open_folder
+from benchmarks.letor.folders import Folder, RankingFolderError, open_folder
 from benchmarks.workloads import DATA
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -54,7 +54,7 @@ def main() -> None:
     try:
         folders = [open_folder(path, arguments.yahoo) for path in arguments.data or [DATA / "mq2008"]]
         cells = [cell for folder in folders for cell in wanted(folder, arguments)]
-    except NotARankingFolder as error:
+    except RankingFolderError as error:
         sys.exit(str(error))
     answers = Answers(arguments.cells)
     run(cells, {folder.name: folder for folder in folders}, answers, arguments.jobs)
@@ -68,7 +68,7 @@ def wanted(folder: Folder, arguments: argparse.Namespace) -> list[Cell]:
     sizes = QUICK if arguments.quick else FULL
     numbers = [number - 1 for number in arguments.folds or range(1, folder.n_folds + 1)]
     if unknown := [number + 1 for number in numbers if not 0 <= number < folder.n_folds]:
-        raise NotARankingFolder(f"{folder.name} has the folds 1 to {folder.n_folds}; got {unknown[0]}.")
+        raise RankingFolderError(f"{folder.name} has the folds 1 to {folder.n_folds}; got {unknown[0]}.")
     return [
         Cell(folder.name, kind, name, number, arguments.seeds or sizes[kind][0], sizes[kind][1], arguments.first_seed)
         for number, kind in product(numbers, KINDS)

@@ -54,8 +54,11 @@ class Answers:
         """Keep an answer, on disk first."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         row = {"key": key, **answer}
-        with self.path.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        with self.path.open("a+b") as file:
+            # A line that was cut off has no end, and would swallow this one.
+            file.seek(max(file.tell() - 1, 0))
+            whole = file.read() in (b"", b"\n")
+            file.write((b"" if whole else b"\n") + json.dumps(row).encode() + b"\n")
         self.of[key] = row
 
 
@@ -68,7 +71,9 @@ def run(cells: list[Cell], folders: dict[str, Folder], answers: Answers, jobs: i
         answers.add(cell.key, answer)
         spent = time.monotonic() - began
         hours = spent / number * (len(left) - number) / 3600
-        print(f"{number:4} of {len(left)}  {answer['seconds']:6.1f} s  {hours:5.2f} h left  {cell.key}", file=sys.stderr)
+        print(
+            f"{number:4} of {len(left)}  {answer['seconds']:6.1f} s  {hours:5.2f} h left  {cell.key}", file=sys.stderr
+        )
 
 
 def _answered(cells: list[Cell], folders: dict[str, Folder], jobs: int) -> Iterator[tuple[Cell, dict]]:
@@ -96,9 +101,7 @@ def _task(cell: Cell) -> Callable[[Folder], dict]:
     if cell.kind == "stopping":
         from benchmarks.letor import stopping
 
-        return lambda folder: stopping.cell(
-            cell.name, folder.fold(cell.fold), cell.seeds, cell.length, cell.first_seed
-        )
+        return lambda folder: stopping.cell(cell.name, folder.fold(cell.fold), cell.seeds, cell.length, cell.first_seed)
     if cell.kind == "trees":
         from benchmarks.letor import trees
 

@@ -22,7 +22,7 @@ FORMS = """A folder of ranking data holds one of these, each file plain or endin
   rank.train, rank.test                               LightGBM's example: its queries dealt out into five parts"""
 
 
-class NotARankingFolder(ValueError):
+class RankingFolderError(ValueError):
     """The folder has none of the files that are read."""
 
 
@@ -72,11 +72,11 @@ def open_folder(path: Path, yahoo: int | None = None) -> Folder:
 
     Raises
     ------
-    NotARankingFolder
+    RankingFolderError
         The folder is missing, or has none of the files that are read.
     """
     if not path.is_dir():
-        raise NotARankingFolder(f"{path} is not a folder.\n{FORMS}")
+        raise RankingFolderError(f"{path} is not a folder.\n{FORMS}")
     name = path.name.lower()
     if yahoo is not None:
         files = [_there(path / f"set{yahoo}.{part}.txt") for part in ("train", "valid", "test")]
@@ -97,7 +97,7 @@ def open_folder(path: Path, yahoo: int | None = None) -> Folder:
     if all(example):
         return Folder(name, ((tuple(file for file in example if file),),), dealt=True)
     there = ", ".join(sorted(file.name for file in path.iterdir())[:8]) or "nothing"
-    raise NotARankingFolder(f"{path} is not a folder of ranking data: it holds {there}.\n{FORMS}")
+    raise RankingFolderError(f"{path} is not a folder of ranking data: it holds {there}.\n{FORMS}")
 
 
 def _there(path: Path) -> Path | None:
@@ -140,7 +140,7 @@ def _same_width(splits: list[Split]) -> list[Split]:
 def _dealt(whole: Split, number: int) -> Fold:
     """One of five folds of queries that come without folds: three parts train, one validates, one tests."""
     if whole.sizes.size < FEWEST_QUERIES:
-        raise NotARankingFolder(f"at least {FEWEST_QUERIES} queries are needed for folds; got {whole.sizes.size}.")
+        raise RankingFolderError(f"at least {FEWEST_QUERIES} queries are needed for folds; got {whole.sizes.size}.")
     parts = [np.arange(part, whole.sizes.size, N_FOLDS) for part in range(N_FOLDS)]
     turned = [parts[(number + i) % N_FOLDS] for i in range(N_FOLDS)]
     train = whole.of_queries(np.sort(np.concatenate(turned[:3])))

@@ -36,6 +36,6 @@ def answers(split: Split, scores: NDArray[np.floating]) -> dict[str, object]:
         "reported": [round(float(value), 5) for value in queries[kept]],
         "linear": [round(float(value), 5) for value in linear[kept]],
         "uncut": round(mean(split, scores, UNCUT), 5),
-        "letor4": {k: round(mean(split, scores, LETOR.replace(k=k)), 5) for k in (1, 3, 5, 10)},
+        "letor4": {str(k): round(mean(split, scores, LETOR.replace(k=k)), 5) for k in (1, 3, 5, 10)},
         "letor4_queries": int(split.sizes.size),
     }

@@ -1,6 +1,6 @@
 """Small networks, many at once: one per seed and learning rate, each with its own weights and order of batches.
 
-The networks of one call share nothing but the processor's time. Their weights are slices of the same tensors, and so are
+The networks of one call share nothing but the processor's time. Their weights are slices of the same tensors, as are
 the moments of Adam, so that one step of PyTorch is a step of each of them. Lists of all networks are lists of one batch
 to the loss, whose mean over lists is multiplied by the number of networks.
 """
@@ -83,9 +83,7 @@ OURS = (
     Contender("SoftmaxLoss(xendcg)", _seeded(lambda g: SoftmaxLoss(UNCUT, target="xendcg", generator=g))),
     Contender("ListMLELoss", _seeded(lambda g: ListMLELoss(UNCUT, generator=g))),
     Contender("ApproxNDCGLoss", lambda t, g: ApproxNDCGLoss(UNCUT, temperature=t), (0.1, 1.0)),
-    Contender(
-        "ApproxNDCGLoss(laplace)", lambda t, g: ApproxNDCGLoss(UNCUT, temperature=t, step="laplace"), (0.1, 1.0)
-    ),
+    Contender("ApproxNDCGLoss(laplace)", lambda t, g: ApproxNDCGLoss(UNCUT, temperature=t, step="laplace"), (0.1, 1.0)),
     Contender(
         "ApproxNDCGLoss, k = 10", lambda t, g: ApproxNDCGLoss(REPORTED, temperature=t, cut_temperature=t), (0.1, 1.0)
     ),

@@ -1,7 +1,7 @@
 """The same losses as other packages write them, for the same networks: allRank (PyTorch) and rax (JAX).
 
-``benchmarks/loss_peers.py`` says how they are installed. Each is called as its package has it, on the labels 2^grade - 1
-where it takes gains as they come, and its own default of everything that is not tuned.
+``benchmarks/loss_peers.py`` says how they are installed. Each is called as its package has it, on the gains
+2^grade - 1 where it takes gains as they come, with its own default of everything that is not tuned.
 """
 
 from __future__ import annotations

@@ -182,9 +182,7 @@ def installed(trees: Trees) -> bool:
 def cell(trees: Trees, fold: Fold, seeds: int, rounds: int, first_seed: int = 0) -> dict:
     """Tune on the validation part, grow again from other seeds, score the test part once."""
     fold = fold._replace(train=with_grades(fold.train))
-    tried = {
-        setting: float(trees.grow(fold, *setting, 10_000, rounds)[0].max()) for setting in trees.settings
-    }
+    tried = {setting: float(trees.grow(fold, *setting, 10_000, rounds)[0].max()) for setting in trees.settings}
     rate, size = max(tried, key=tried.__getitem__)
     valid, best, scored = [], [], []
     for seed in range(first_seed, first_seed + seeds):

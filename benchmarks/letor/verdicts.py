@@ -104,16 +104,18 @@ def _row(folds: list[dict]) -> dict[str, Any]:
         "linear": round(float(values["linear"].mean()), 5),
         "tuned": round(float(tuned), 5),
         "letor4": {
-            k: round(
-                float(np.mean([np.average([f["seeds"][s]["letor4"][k] for f in folds], weights=everything) for s in seeds])),
-                5,
-            )
+            k: round(float(np.average(_by_fold(folds, k), weights=everything)), 5)
             for k in folds[0]["seeds"][0]["letor4"]
         },
         "settings": [[fold["rate"], fold.get("temperature", fold.get("size"))] for fold in folds],
         "at_an_end": sum(fold["at_an_end"] for fold in folds),
         "seconds": round(sum(fold["seconds"] for fold in folds)),
     }
+
+
+def _by_fold(folds: list[dict], k: str) -> list[float]:
+    """The value of each fold under LETOR's definition, a mean over the seeds."""
+    return [float(np.mean([seed["letor4"][k] for seed in fold["seeds"]])) for fold in folds]
 
 
 def _verdicts(values: dict[str, dict[str, np.ndarray]], reference: str, what: str) -> dict[str, Any] | None:

@@ -114,10 +114,10 @@ def named_systems(systems: Sequence[Any], names: Sequence[str] | None, numbers: 
 
 def _runs(value: Any, numbers: bool) -> list[Any]:
     """The runs of a system: a list or tuple of evaluations or of numbers per query, or one of them."""
-    if isinstance(value, list | tuple) and value:
-        if all(isinstance(run, Evaluation) for run in value) or (numbers and all(np.ndim(run) == 1 for run in value)):
-            return list(value)
-    return [value]
+    if not isinstance(value, list | tuple) or not value:
+        return [value]
+    several = all(isinstance(run, Evaluation) or (numbers and np.ndim(run) == 1) for run in value)
+    return list(value) if several else [value]
 
 
 def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ...]:
