@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._data.queries import Queries, Weights
+from ndcg_ml._data.scored import Scored
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
@@ -166,7 +167,7 @@ class Prepared:
         # What is kept here must not change with the caller's arrays.
         totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
         graded = self._graded
-        return of_totals(
+        evaluation = of_totals(
             totals,
             self.flavor,
             self._several,
@@ -175,6 +176,7 @@ class Prepared:
             n_relevant=graded.n_relevant(),
             tied=numpy_kernel.tied_documents(self._blocks, scores, self.queries.n_queries),
         )
+        return replace(evaluation, _scored=Scored(self.queries, scores))
 
     def _best(self) -> NDArray[np.float64] | None:
         """The ideal DCG, where it does not depend on the ranking."""

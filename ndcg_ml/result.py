@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ndcg_ml._data.scored import Scored
     from ndcg_ml._kernel.totals import Totals
     from ndcg_ml._stats.means import Interval, Method, Seed
     from ndcg_ml._stats.slices import Slices
+    from ndcg_ml._unjudged.range import Range
 
 __all__ = ["Evaluation", "PerQuery", "at_cutoff"]
 
@@ -134,6 +136,8 @@ class Evaluation(Generic[V]):
     slices: Slices | None = None
     _totals: Totals = field(repr=False)
     """What the value was averaged from, and what every further mean over these queries asks."""
+    _scored: Scored | None = field(default=None, repr=False)
+    """The documents, by reference, for ``range``; None where they are not at hand, as after unpickling."""
 
     # fmt: off
     @overload
@@ -313,6 +317,69 @@ class Evaluation(Generic[V]):
         from ndcg_ml import _baseline
 
         return _baseline.read(path)[0]
+
+    # fmt: off
+    @overload
+    def range(self: Evaluation[float], max_grade: float | None = ...) -> Range: ...
+    @overload
+    def range(self: Evaluation[dict[int | None, float]], max_grade: float | None = ...) -> dict[int | None, Range]: ...
+    # fmt: on
+    def range(self, max_grade: float | None = None) -> Range | dict[int | None, Range]:
+        """What missing labels leave open: the least and the largest value over all ways to grade what is unjudged.
+
+        The range is exact: some grades give either end, and none give more or less. It covers the documents that the
+        evaluation lists, retrieved or not, and have no label (NaN; in a run, retrieved documents that the qrels lack).
+
+        Parameters
+        ----------
+        max_grade : float, optional
+            The top of the grade scale: unjudged documents may have any of the grades 0, 1, ..., `max_grade`. Default:
+            the flavor's own ``max_grade``; without one, grade 0 and the grades seen in the labels (those of 0 or more,
+            unless ``negative="allow"``).
+
+        Returns
+        -------
+        Range, or dict of Range by cut-off where several were asked for
+            With ``.low``, ``.high``, ``.value``, ``.width``, ``.n_unjudged``, ``.grades``.
+
+        Raises
+        ------
+        RangeError
+            A ValueError that says why the range is not known: gains below 0; ``empty=nan`` where a query may turn out
+            empty; ``ideal="local"`` or a ``recall_depth`` where tied scores meet the first ranks; ties by gain of
+            repeated documents; labels that are no grades; an evaluation that was unpickled, or whose arrays were
+            changed since.
+        TypeError
+            `max_grade` is no number.
+
+        See Also
+        --------
+        ndcg_ml.compare : the range of a difference, and which documents to label next.
+
+        Notes
+        -----
+        Every completion judges every listed document, so that neither rule of ``unjudged`` applies to it; under
+        ``unjudged="condense"``, which removes documents, the value itself may lie outside of the range. The method is
+        in docs/unjudged.md.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate_run
+        >>> result = evaluate_run({"q": {"d1": 2, "d2": 0, "d3": 1}}, {"q": ["d1", "d4", "d3"]}, k=3)
+        >>> print(result.range())
+        0.950234 (0.950234 to 1.000000 over all grades 0, 1, 2 of 1 unjudged documents)
+        """
+        from ndcg_ml._unjudged.range import documents_at_hand, range_of_value
+
+        scored, values = documents_at_hand(self._scored), self._by_cutoff(self.value)
+        totals = self._totals
+        by_k: Range | dict[int | None, Range] = self._shaped(
+            {
+                k: range_of_value(scored, self.flavor, k, values[k], max_grade, totals.dcg[:, at], totals.ideal[:, at])
+                for at, k in enumerate(totals.ks)
+            }
+        )
+        return by_k
 
     def _by_cutoff(self, what: Any) -> dict[int | None, Any]:
         """A value, a count or an interval as a dict by cut-off, for one cut-off as for several."""
