@@ -265,7 +265,7 @@ def explain_difference(
     retrieved: ArrayLike | None = None,
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
-    queries: int = 10,
+    top: int = 10,
 ) -> Explanation:
     r"""Attribute the difference between two flavors' values to the switches in which they differ, exactly.
 
@@ -279,7 +279,7 @@ def explain_difference(
         As for ``ndcg_score``.
     k : int or None, optional
         One cut-off for both flavors. Default: each its own, and the cut-off is a switch like the others.
-    queries : int, default 10
+    top : int, default 10
         How many queries to list at most, those that contribute most; 0 for none.
 
     Returns
@@ -339,7 +339,7 @@ def explain_difference(
     if not isinstance(k, EllipsisType):
         cut = optional_whole_number(k, "k", "for no cut-off")
         a, b = a.replace(k=cut), b.replace(k=cut)
-    n_shown = whole_number(queries, "queries", 0)
+    n_shown = whole_number(top, "top", 0)
     data = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )

@@ -289,7 +289,7 @@ class Evaluation(Generic[V]):
         title: str | None = None,
         command: str | None = None,
         date: str | datetime.date | None = None,
-        queries: int = 20,
+        top: int = 20,
         digits: int = 4,
         confidence: float = 0.95,
         method: Method = "bca",
@@ -311,7 +311,7 @@ class Evaluation(Generic[V]):
             What made the result, such as a call or a command line, which the page then shows.
         date : date or str, default None
             Shown as it is. None: no date, so that the same result gives the same page.
-        queries : int, default 20
+        top : int, default 20
             How many queries are listed: those whose DCG is furthest below their ideal, at the first cut-off.
         digits : int, default 4
             Decimals in the tables.
@@ -341,7 +341,7 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._show import page
 
-        about = page.About(title=title, command=command, date=date, queries=queries, digits=digits)
+        about = page.About(title=title, command=command, date=date, top=top, digits=digits)
         return page.of_evaluation(
             self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
         )

@@ -349,7 +349,7 @@ def explain(
     """
     arguments = data.arguments(a, b)
     with data.refusals():
-        result = explain_difference(a, b, **arguments, k=... if at is None else at[0], queries=top)
+        result = explain_difference(a, b, **arguments, k=... if at is None else at[0], top=top)
     if as_json:
         print_json(result.to_dict())
     else:
