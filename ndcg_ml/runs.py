@@ -18,6 +18,7 @@ from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.run_rows import Ids, Rows, RunLike, Topics, read_rows
+from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
@@ -120,6 +121,27 @@ class RunEvaluation(Evaluation[Any]):
         lines = Evaluation.__str__(self).split("\n")
         lines[len(judged) : len(judged)] = [f"judged{at_cutoff(k)} = {fraction:.6f}" for k, fraction in judged.items()]
         return "\n".join(lines)
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Plain numbers and text, for JSON, as of ``Evaluation``; with the topics on one side alone.
+
+        Parameters
+        ----------
+        per_query : bool, default False
+            Whether to have the table of topics too.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            **Evaluation.to_dict(self, per_query),
+            "queries": self.queries,
+            "qrels_only": plain_ids(self.qrels_only).tolist(),
+            "run_only": plain_ids(self.run_only).tolist(),
+            "n_unanswered": self.n_unanswered,
+            "n_excluded": self.n_excluded,
+        }
 
     def one_sided(self) -> list[tuple[str, str, NDArray[Any], str]]:
         """The topics that only the qrels, and only the run, have: where they are, where not, ids, what became of them.
