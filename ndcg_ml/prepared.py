@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,7 @@ from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.result import Evaluation, PerQuery
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["Prepared", "evaluation_of", "prepare"]
 
 
 def prepare(
@@ -165,34 +165,17 @@ class Prepared:
         totals = self._rank(scores)
         # What is kept here must not change with the caller's arrays.
         totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
-        ndcg, empty = totals.ndcg(self.flavor)
-        dcg, ideal = totals.in_units_of_gain()
-        graded, n_queries = self._graded, self.queries.n_queries
+        return evaluation_of(self.flavor, totals, self._several, self.counts(scores))
 
-        def columns(table: NDArray[Any]) -> NDArray[Any]:
-            return table if self._several else table[:, 0]
-
-        n_empty = dict(zip(self.ks, empty.sum(axis=0).tolist(), strict=True))
-        return Evaluation(
-            value=self._shaped(totals.values(self.flavor)),
-            flavor=self.flavor if self._several else self.flavor.replace(k=self.ks[0]),
-            k=self.ks if self._several else self.ks[0],
-            n_queries=n_queries,
-            n_empty=n_empty if self._several else n_empty[self.ks[0]],
-            per_query=PerQuery(
-                qid=totals.ids,
-                ndcg=columns(ndcg),
-                dcg=columns(dcg),
-                idcg=columns(ideal),
-                empty=columns(empty),
-                n_docs=graded.ranked.sizes.copy(),
-                n_judged=graded.judged.sizes.copy(),
-                n_relevant=graded.n_relevant(),
-                tied=numpy_kernel.tied_documents(self._blocks, scores, n_queries),
-                weight=np.ones(n_queries) if totals.weight is None else totals.weight,
-            ),
-            _totals=totals,
-        )
+    def counts(self, scores: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
+        """The columns of the table of queries that count documents."""
+        graded = self._graded
+        return {
+            "n_docs": graded.ranked.sizes.copy(),
+            "n_judged": graded.judged.sizes.copy(),
+            "n_relevant": graded.n_relevant(),
+            "tied": numpy_kernel.tied_documents(self._blocks, scores, self.queries.n_queries),
+        }
 
     def _best(self) -> NDArray[np.float64] | None:
         """The ideal DCG, where it does not depend on the ranking."""
@@ -290,3 +273,37 @@ class Prepared:
 
     def _shaped(self, values: Sequence[float]) -> float | dict[int | None, float]:
         return dict(zip(self.ks, values, strict=True)) if self._several else values[0]
+
+
+@underflow_is_zero
+def evaluation_of(
+    flavor: Flavor, totals: Totals, several: bool, counts: Mapping[str, NDArray[np.int64]]
+) -> Evaluation[Any]:
+    """The result of a ranking; `several` says whether the caller asked for a sequence of cut-offs."""
+    ks = totals.ks
+    ndcg, empty = totals.ndcg(flavor)
+    dcg, ideal = totals.in_units_of_gain()
+    values = totals.values(flavor)
+    n_empty = empty.sum(axis=0).tolist()
+
+    def columns(table: NDArray[Any]) -> NDArray[Any]:
+        return table if several else table[:, 0]
+
+    n_queries = len(totals.ids)
+    return Evaluation(
+        value=dict(zip(ks, values, strict=True)) if several else values[0],
+        flavor=flavor if several else flavor.replace(k=ks[0]),
+        k=ks if several else ks[0],
+        n_queries=n_queries,
+        n_empty=dict(zip(ks, n_empty, strict=True)) if several else n_empty[0],
+        per_query=PerQuery(
+            qid=totals.ids,
+            ndcg=columns(ndcg),
+            dcg=columns(dcg),
+            idcg=columns(ideal),
+            empty=columns(empty),
+            **counts,
+            weight=np.ones(n_queries) if totals.weight is None else totals.weight,
+        ),
+        _totals=totals,
+    )
