@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._data.queries import Queries, Weights
+from ndcg_ml._data.scored import Scored
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
@@ -22,9 +23,9 @@ from ndcg_ml._kernel.repeats import CreditedOnce, credited, refuse_repeats
 from ndcg_ml._kernel.threads import thread_count
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.result import Evaluation, PerQuery
+from ndcg_ml.result import Evaluation, of_totals
 
-__all__ = ["Prepared", "evaluation_of", "prepare"]
+__all__ = ["Prepared", "prepare"]
 
 
 def prepare(
@@ -165,7 +166,8 @@ class Prepared:
         totals = self._rank(scores)
         # What is kept here must not change with the caller's arrays.
         totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
-        return evaluation_of(self.flavor, totals, self._several, self.counts(scores))
+        evaluation = of_totals(totals, self.flavor, self._several, **self.counts(scores))
+        return replace(evaluation, _scored=Scored(self.queries, scores))
 
     def counts(self, scores: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
         """The columns of the table of queries that count documents."""
@@ -273,37 +275,3 @@ class Prepared:
 
     def _shaped(self, values: Sequence[float]) -> float | dict[int | None, float]:
         return dict(zip(self.ks, values, strict=True)) if self._several else values[0]
-
-
-@underflow_is_zero
-def evaluation_of(
-    flavor: Flavor, totals: Totals, several: bool, counts: Mapping[str, NDArray[np.int64]]
-) -> Evaluation[Any]:
-    """The result of a ranking; `several` says whether the caller asked for a sequence of cut-offs."""
-    ks = totals.ks
-    ndcg, empty = totals.ndcg(flavor)
-    dcg, ideal = totals.in_units_of_gain()
-    values = totals.values(flavor)
-    n_empty = empty.sum(axis=0).tolist()
-
-    def columns(table: NDArray[Any]) -> NDArray[Any]:
-        return table if several else table[:, 0]
-
-    n_queries = len(totals.ids)
-    return Evaluation(
-        value=dict(zip(ks, values, strict=True)) if several else values[0],
-        flavor=flavor if several else flavor.replace(k=ks[0]),
-        k=ks if several else ks[0],
-        n_queries=n_queries,
-        n_empty=dict(zip(ks, n_empty, strict=True)) if several else n_empty[0],
-        per_query=PerQuery(
-            qid=totals.ids,
-            ndcg=columns(ndcg),
-            dcg=columns(dcg),
-            idcg=columns(ideal),
-            empty=columns(empty),
-            **counts,
-            weight=np.ones(n_queries) if totals.weight is None else totals.weight,
-        ),
-        _totals=totals,
-    )

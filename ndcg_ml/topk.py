@@ -16,7 +16,8 @@ from ndcg_ml._data.queries import Queries, ids_as_array, plain_array, real_array
 from ndcg_ml._kernel.totals import joined
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.prepared import Prepared, evaluation_of
+from ndcg_ml.prepared import Prepared
+from ndcg_ml.result import of_totals
 from ndcg_ml.runs import RunEvaluation, RunPerQuery, check_missing, warn_of_empty_answers
 
 __all__ = ["HeldOut", "evaluate_topk"]
@@ -124,7 +125,7 @@ def evaluate_topk(
 
     whole = joined(totals, np.arange(n_users) if users is None else users.copy())
     columns = {name: np.concatenate([part[name] for part in counts]) for name in counts[0]}
-    evaluation = evaluation_of(flavor, whole, several, columns)
+    evaluation = of_totals(whole, flavor, several, **columns)
     check_missing(evaluation, flavor)
     fractions, n_shown = np.concatenate(judged), np.concatenate(sizes)
     some = n_shown > 0
