@@ -236,7 +236,7 @@ def compare(
     comparison = replace(comparison, accepts_unjudged=unjudged == "accept")
     if html is not None:
         named = _named(comparison, runs if table is not None else [os.path.basename(run) for run in runs])
-        named.to_html(html, command=command_line(), queries=top, digits=digits)
+        named.to_html(html, command=command_line(), top=top, digits=digits)
     report = _Report(runs, results, comparison, confidence, method, seed, top)
     if as_json:
         print_json(report.document())

@@ -19,8 +19,8 @@ import click
 import numpy as np
 
 from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_line
+from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._shown import shown
-from ndcg_ml.cli.output import printable_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_columns, read_letor
 from ndcg_ml.result import Evaluation
@@ -224,7 +224,7 @@ class Inputs:
                 f"unjudged document; {unjudged.size} of {rows.y_true.size} are. Remove these rows, or choose a flavor "
                 "with unjudged='zero' or 'condense'."
             )
-        return {**rows.arguments(), "qid": printable_ids(rows.qid)}
+        return {**rows.arguments(), "qid": plain_ids(rows.qid)}
 
     def _excluded(self) -> Exclude | None:
         """What ``--exclude`` says, as ``evaluate_run`` takes it."""
