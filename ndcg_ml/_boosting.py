@@ -17,26 +17,6 @@ from ndcg_ml._stats.paired import paired
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.result import at_cutoff
 
-__all__ = [
-    "EMPTY_IS_ONE",
-    "FLOAT64",
-    "IDEAL",
-    "IN_ROW_ORDER",
-    "LOGARITHM",
-    "Library",
-    "Metric",
-    "MinDelta",
-    "Progress",
-    "Queries",
-    "Rule",
-    "as_min_delta",
-    "check_expressible",
-    "cut_at",
-    "metric",
-    "one_score_per_row",
-    "value_in_words",
-]
-
 
 class Rule(NamedTuple):
     """The values of a switch that a library can express, its own first, and a description of what it does."""

@@ -9,8 +9,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Block", "Groups", "IntArray", "ranges", "starts_of"]
-
 IntArray: TypeAlias = NDArray[np.int64]
 
 # Queries whose lengths are within this factor share a block: the padding costs a few per cent of the rows.

@@ -19,20 +19,6 @@ from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._shown import shown, shown_text
 
-__all__ = [
-    "Queries",
-    "Repeats",
-    "Weights",
-    "by_ids",
-    "by_sizes",
-    "ids_as_array",
-    "is_missing",
-    "mean_row_weight",
-    "plain_array",
-    "real_array",
-    "repeats_of",
-]
-
 FloatArray = NDArray[np.float64]
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
 """One weight per query, in their order or by id."""

@@ -19,8 +19,6 @@ from ndcg_ml._files.formats import lines_of
 from ndcg_ml._files.parquet import is_parquet
 from ndcg_ml._shown import shown, shown_text
 
-__all__ = ["Ids", "Rows", "RunLike", "Topics", "read_rows"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -15,8 +15,6 @@ from ndcg_ml._kernel.coded import Coded, Gains
 from ndcg_ml._kernel.numpy_kernel import Cutoffs, FloatArray, Scores
 from ndcg_ml._kernel.threads import in_threads
 
-__all__ = ["Ranking"]
-
 # No list has as many ranks.
 _NO_CUT = 1 << 62
 # Of the work of a call, for each thread.

@@ -14,8 +14,6 @@ from ndcg_ml._data.groups import Groups, IntArray
 from ndcg_ml._kernel.coded import Coded, Gains, codes_of, full
 from ndcg_ml.flavor import Flavor
 
-__all__ = ["Graded", "all_whole", "discounts", "gain", "grade", "top_gain", "unscaled"]
-
 FloatArray = NDArray[np.float64]
 
 # Gains within these bounds can be summed and multiplied in float64 as they are.

@@ -18,8 +18,6 @@ from ndcg_ml._data.queries import Queries, Repeats
 from ndcg_ml._kernel.gains import Graded
 from ndcg_ml.flavor import Flavor
 
-__all__ = ["CreditedOnce", "credited", "refuse_repeats"]
-
 
 def refuse_repeats(flavor: Flavor, queries: Queries) -> None:
     """Refuse repeated documents if the flavor does, and copies of one document with different labels.

@@ -15,8 +15,6 @@ from ndcg_ml._kernel.gains import unscaled
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
 
-__all__ = ["Addends", "EmptyQueryError", "Sums", "Totals", "empty_queries"]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ndcg_ml.explain import Explanation, Part
     from ndcg_ml.result import Evaluation
 
-__all__ = ["compared", "cutoffs", "queries", "sliced", "waterfall"]
-
 FloatArray: TypeAlias = "NDArray[np.float64]"
 Drawing: TypeAlias = "tuple[Figure, Axes]"
 

@@ -18,22 +18,6 @@ from ndcg_ml._shown import shown
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
 from ndcg_ml.flavor import Flavor
 
-__all__ = [
-    "SAME",
-    "Interval",
-    "Means",
-    "Method",
-    "Seed",
-    "Spread",
-    "as_confidence",
-    "drawn_queries",
-    "generator",
-    "how_many",
-    "means_of",
-    "minus",
-    "spread_of",
-]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 Seed: TypeAlias = "int | np.random.Generator | None"
 Method: TypeAlias = Literal["bca", "percentile", "t"]

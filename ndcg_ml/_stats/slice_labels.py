@@ -13,8 +13,6 @@ from ndcg_ml._data.pandas_index import by_id, no_labels, same_rows
 from ndcg_ml._data.queries import Queries, ids_as_array, is_missing
 from ndcg_ml._shown import shown
 
-__all__ = ["query_labels"]
-
 
 def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
     """The label of every query, by column.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Slice", "Slices", "sliced"]
-
 FloatArray = NDArray[np.float64]
 
 _CONFIDENCE = 0.95
