@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import KSpec, cutoffs, refuse_docid
+from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.means import SAME
 from ndcg_ml._stats.paired import paired
@@ -58,8 +58,7 @@ _GOES_WITH = {"discount": ("discount_base", 2.0), "gain": ("off_table", "raise")
 
 def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> None:
     """Refuse what the library's objective, and with `evaluate` also its metric, cannot express."""
-    if not isinstance(evaluate, bool):
-        raise TypeError(f"evaluate must be True or False; got {evaluate!r} of type {type(evaluate).__name__}.")
+    true_or_false(evaluate, "evaluate")
     for switch, rule in library.training.items():
         value = getattr(flavor, switch)
         if not _taken(value, rule):

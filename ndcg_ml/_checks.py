@@ -91,6 +91,13 @@ def one_of(value: object, name: str, allowed: Sequence[str], alternative: str = 
     raise kind(f"{name} must be one of {listed(allowed)}{also}; got {shown(value)}.{did_you_mean(value, allowed)}")
 
 
+def true_or_false(value: object, name: str) -> bool:
+    """The value, if it is one of these two."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False; got {shown(value)} of type {type(value).__name__}.")
+    return value
+
+
 # -- numbers --------------------------------------------------------------------------------------------------------
 
 

@@ -104,7 +104,7 @@ def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
             f"{name} must have one label per query, {groups.n_queries}, because some queries have no row; got one per "
             "row."
         )
-    listed = labels if groups.order is None else labels[groups.order]
+    listed = groups.listed(labels)
     first = listed[groups.starts]
     known = _known(first, name, queries)
     unlike = np.flatnonzero(listed != np.repeat(first, groups.sizes))
