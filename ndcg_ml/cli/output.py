@@ -169,11 +169,11 @@ def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str
     return file
 
 
-def refuse_input(html: str | None, files: Iterable[str]) -> None:
-    """Refuse to write a report in the place of a file that is read."""
+def refuse_input(written: str | None, files: Iterable[str], option: str = "--html") -> None:
+    """Refuse to write a file in the place of one that is read."""
     for file in files:
-        if html is not None and file != "-" and os.path.exists(html) and os.path.samefile(html, file):
-            raise click.UsageError(f"--html would replace {shown(file)}, which is read. Name another file.")
+        if written is not None and file != "-" and os.path.exists(written) and os.path.samefile(written, file):
+            raise click.UsageError(f"{option} would replace {shown(file)}, which is read. Name another file.")
 
 
 def command_line() -> str | None:
