@@ -208,11 +208,10 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
         As it says.
     """
     require()
-    at = at_cutoff(comparison.flavor.k)
     values = _Section("Values")
-    systems = zip(comparison.names, comparison.values, strict=True)
-    rows = [[shown_text(name), about.number(value)] for name, value in systems]
-    values.table(Table(["system", f"NDCG{at}"], rows))
+    systems = comparison._system_table(about.digits)
+    rows = [[shown_text(row[0]), *row[1:]] for row in systems.rows]
+    values.table(replace(systems, rows=rows))
     n_left_out = len(comparison.not_compared)
     values.say(
         f"{comparison.n_queries} queries were compared"
@@ -224,23 +223,24 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
         )
     )
     differences = _Section("Differences")
-    head, *cells = comparison._cells(about.digits)
-    cells = [[*map(shown_text, row[:2]), *row[2:]] for row in cells]
+    table = comparison._table(about.digits)
+    cells = [[*map(shown_text, row[:2]), *row[2:]] for row in table.rows]
     if len(cells) == 1:
-        differences.facts(zip(head, cells[0], strict=True))
+        differences.facts(zip(table.head, cells[0], strict=True))
     else:
-        marked = [i for i, pair in enumerate(comparison.pairs) if pair.significant]
-        differences.table(Table(head, cells, "ll", marked))
-        if marked:
-            differences.say(f"Marked: p (Holm) of at most {1 - comparison.pairs[0].interval.confidence:g}.")
-    differences.say(comparison.caption())
+        differences.table(replace(table, rows=cells, caption=""))
+        if table.marked:
+            differences.say("Marked: pairs with a verdict.")
+    for line in comparison._closing_lines():
+        differences.say(line)
     height = 4.3 if len(comparison.pairs) == 1 else _rows_high(len(comparison.pairs))
     differences.draw("the differences", height, comparison.plot)
     queries = _Section("Queries that moved most")
     _largest_moves(queries, comparison, about)
     names = " and ".join(map(shown_text, comparison.names)) if len(rows) == 2 else f"{len(rows)} systems"
-    sections = [values, differences, queries]
-    return _page(path, about, f"Comparison of {names}", sections, comparison.flavor, (comparison.flavor.k,))
+    sections = [values, differences, *_segments(comparison, about), queries]
+    k = None if comparison.flavor is None else comparison.flavor.k
+    return _page(path, about, f"Comparison of {names}", sections, comparison.flavor, (k,), comparison.measure)
 
 
 # -- their parts ----------------------------------------------------------------------------------------------------
@@ -340,6 +340,18 @@ def _largest_moves(section: _Section, comparison: Comparison, about: About) -> N
         section.say(f"These are the first {_MOST_PAIRS} of {len(comparison.pairs)} pairs.")
 
 
+def _segments(comparison: Comparison, about: About) -> list[_Section]:
+    """The comparison within segments, if there is one."""
+    if comparison.slices is None:
+        return []
+    section = _Section("Segments")
+    table = comparison.slices.table(about.digits)
+    rows = [[shown_text(row[0]), row[1], *map(shown_text, row[2:4]), *row[4:]] for row in table.rows]
+    section.table(replace(table, rows=rows, caption=""))
+    section.say(comparison.slices.caption())
+    return [section]
+
+
 def _limited(section: _Section, table: Table, most: int, what: str) -> None:
     section.table(replace(table, rows=[[shown_text(row[0]), *row[1:]] for row in table.rows[:most]]))
     if len(table.rows) > most:
@@ -375,19 +387,21 @@ def _page(
     about: About,
     title: str,
     sections: Sequence[_Section],
-    flavor: Flavor,
+    flavor: Flavor | None,
     ks: tuple[int | None, ...],
+    measure: str = "",
 ) -> str:
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    formula, *words = flavor.replace(k=ks[0]).describe().split("\n")
+    # Numbers of a measure of the caller's own have a name, and no definition that is known here.
+    formula, *words = [measure] if flavor is None else flavor.replace(k=ks[0]).describe().split("\n")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = resources.files("ndcg_ml._show").joinpath("page.html").read_text(encoding="utf-8")
     text = environment.from_string(template).render(
         title=title if about.title is None else about.title,
         date=about.date,
-        flavor=(flavor if len(ks) == 1 else flavor.replace(k=None)).short_text,
+        flavor=measure if flavor is None else (flavor if len(ks) == 1 else flavor.replace(k=None)).short_text,
         sections=[(each.title, Markup("\n".join(each.parts))) for each in sections],
         formula=formula,
         switches=[(name, rest.strip()) for name, _, rest in (line.strip().partition(" ") for line in words)],

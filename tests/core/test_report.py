@@ -182,7 +182,7 @@ def test_a_comparison_lists_wins_and_losses():
     assert page.table("system", "NDCG@3") == [
         [name, f"{value:.3f}"] for name, value in zip(both.names, both.values, strict=True)
     ]
-    head, cells = both._cells(3)
+    head, [cells] = both._table(3).head, both._table(3).rows
     for name, cell in zip(head, cells, strict=True):
         assert f"{name} {cell}" in page.text
     assert both.caption() in page.text
