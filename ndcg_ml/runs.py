@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, one_of
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
-from ndcg_ml._data.groups import IntArray, starts_of
+from ndcg_ml._data.groups import starts_of
 from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
@@ -35,7 +36,6 @@ __all__ = [
     "warn_of_empty_answers",
 ]
 
-FloatArray = NDArray[np.float64]
 
 # The ids of so many rows are kept after a run was read, for questions about its documents; they take 16 bytes or more.
 _NAMED_ROWS = 1 << 22
