@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.frames import Frame, columns_of, is_frame, refuse_lazy
 from ndcg_ml._data.groups import IntArray
-from ndcg_ml._data.queries import is_missing, plain_array, real_array
+from ndcg_ml._data.queries import is_missing, joined_scores, kept_apart, plain_array, real_array
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.trec import QRELS, RUN, trec_lines
 from ndcg_ml._shown import shown, shown_text
@@ -200,7 +200,7 @@ class Rows:
     first: int  # row of the names of the documents
     topics: NDArray[Any]  # those there are, also without a row
     topic: NDArray[Any]
-    value: FloatArray
+    value: NDArray[Any]  # float64; integers, where float64 would make scores one
     path: str | os.PathLike[str] = ""
     lines: _LineNumbers | None = None  # of a file
 
@@ -281,7 +281,7 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
     first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.coded(list(data), name))
     sizes: list[int] = []
     documents: list[bytes] = []
-    values: list[FloatArray] = []
+    values: list[NDArray[Any]] = []
     for topic, entries in data.items():
         source = f"{name}[{shown(topic)}]"
         listed = _entries(source, name, entries)
@@ -294,11 +294,12 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
                     f"{source} must hold one number per document; got {shown(next(iter(listed.values())))}."
                 )
             with np.errstate(invalid="ignore"):  # of a NaN that signals, which is refused in time
-                values.append(numbers.astype(np.float64))
+                read = numbers.astype(np.float64)
+            values.append(kept_apart(list(listed.values()), read, source) if name == "run" else read)
         else:
             values.append(-np.arange(len(listed), dtype=np.float64))
     ids.documents.extend(documents)
-    topic, value = np.repeat(topics, sizes), np.concatenate(values)
+    topic, value = np.repeat(topics, sizes), joined_scores(values, name)
     return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=value)
 
 
@@ -322,7 +323,9 @@ def _of_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> Rows
     first = len(ids.documents)
     ids.documents.extend(ids.kind.coded(ids_of["docno"], f"{name}, {called['docno']},"))
     with np.errstate(invalid="ignore"):  # as above
-        values = real_array(columns[value], f"{called[value]} of {name}").astype(np.float64)
+        values: NDArray[Any] = real_array(columns[value], f"{called[value]} of {name}").astype(np.float64)
+    if name == "run":
+        values = kept_apart(columns[value], values, f"{called[value]} of {name}")
     topics = np.flatnonzero(np.bincount(topic))
     return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=values)
 
