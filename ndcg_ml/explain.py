@@ -16,6 +16,9 @@ from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._kernel.totals import Totals
+from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.plain import finite, plain_id
+from ndcg_ml._show.table import Table
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import PerQuery
@@ -157,9 +160,9 @@ class Explanation:
             "queries": [
                 {
                     **{field.name: getattr(query, field.name) for field in fields(query)},
-                    "qid": query.qid if isinstance(query.qid, (int, float, str)) else str(query.qid),
-                    "value_a": _finite(query.value_a),
-                    "value_b": _finite(query.value_b),
+                    "qid": plain_id(query.qid),
+                    "value_a": finite(query.value_a),
+                    "value_b": finite(query.value_b),
                 }
                 for query in self.queries
             ],
@@ -199,56 +202,47 @@ class Explanation:
         return plot.waterfall(self, *by_effect(self.parts), ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import html
-
         flavors = [[name, f"{value:.6f}", _titled(flavor)] for name, value, flavor in self._ends()]
-        switch_head, *steps = self._steps()
-        parts = [html.table(["", "value", "flavor"], flavors, left=3), html.table(switch_head, steps, left=3)]
-        parts += map(html.paragraph, self._below())
-        if self.queries:
-            head, *rows = self._query_rows()
-            parts += [html.table(head, rows, self._how_many())]
-        return html.block(*parts)
+        parts = [Table(["", "value", "flavor"], flavors, "lll").html(), self._switch_table().html()]
+        parts += map(paragraph, self._below())
+        return block(*parts, *[self._query_table().html()] * bool(self.queries))
 
     def _ends(self) -> tuple[tuple[str, float, Flavor], ...]:
         return ("a", self.value_a, self.flavor_a), ("b", self.value_b, self.flavor_b)
 
-    def _steps(self) -> list[tuple[str, str, str, str]]:
-        rows = [("switch", "a", "b", "contribution")]
-        rows += [(part.name, *part.values_text(), f"{part.contribution:+.6f}") for part in by_effect(self.parts)[0]]
-        return [*rows, ("b - a", "", "", f"{self.difference:+.6f}")]
+    def _switch_table(self, digits: int = 6) -> Table:
+        """The steps from a to b, one per switch with an effect."""
+        rows = [
+            (part.name, *part.values_text(), f"{part.contribution:+.{digits}f}") for part in by_effect(self.parts)[0]
+        ]
+        rows.append(("b - a", "", "", f"{self.difference:+.{digits}f}"))
+        return Table(("switch", "a", "b", "contribution"), rows, "lll")
 
     def _below(self) -> list[str]:
         idle = by_effect(self.parts)[1]
         lines = [f"no effect on these data: {', '.join(idle)}"] if idle else []
         return lines + ([f"method: {METHODS[self.method]}"] if self.parts else [])
 
-    def _query_rows(self) -> list[tuple[str, ...]]:
-        return [
-            ("query", "contribution", "a", "b", "documents", "tied", "empty"),
-            *(
-                (
-                    str(query.qid),
-                    f"{query.contribution:+.6f}",
-                    f"{query.value_a:.6f}",
-                    f"{query.value_b:.6f}",
-                    str(query.n_docs),
-                    str(query.tied),
-                    query.empty_text(),
-                )
-                for query in self.queries
-            ),
+    def _query_table(self, digits: int = 6) -> Table:
+        """The queries that contribute most."""
+        rows = [
+            (
+                str(query.qid),
+                f"{query.contribution:+.{digits}f}",
+                *("-" if math.isnan(value) else f"{value:.{digits}f}" for value in (query.value_a, query.value_b)),
+                str(query.n_docs),
+                str(query.tied),
+                query.empty_text(),
+            )
+            for query in self.queries
         ]
-
-    def _how_many(self) -> str:
-        return f"the largest {len(self.queries)} of {self.n_queries} queries"
+        head = ("query", "contribution", "a", "b", "documents", "tied", "empty")
+        return Table(head, rows, "lrrrrrl", caption=f"the largest {len(rows)} of {self.n_queries} queries")
 
     def __str__(self) -> str:
         lines = [f"{name}  {value:.6f}  {_titled(flavor)}" for name, value, flavor in self._ends()]
-        lines += ["", *_aligned(self._steps(), left=3), *self._below()]
-        if self.queries:
-            lines += ["", *_aligned(self._query_rows(), left=1), self._how_many()]
-        return "\n".join(lines)
+        lines += ["", self._switch_table().text(), *self._below()]
+        return "\n".join([*lines, *["", self._query_table().text()] * bool(self.queries)])
 
 
 METHODS: Mapping[str, str] = {
@@ -271,7 +265,7 @@ def explain_difference(
     retrieved: ArrayLike | None = None,
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
-    queries: int = 10,
+    top: int = 10,
 ) -> Explanation:
     r"""Attribute the difference between two flavors' values to the switches in which they differ, exactly.
 
@@ -285,7 +279,7 @@ def explain_difference(
         As for ``ndcg_score``.
     k : int or None, optional
         One cut-off for both flavors. Default: each its own, and the cut-off is a switch like the others.
-    queries : int, default 10
+    top : int, default 10
         How many queries to list at most, those that contribute most; 0 for none.
 
     Returns
@@ -345,7 +339,7 @@ def explain_difference(
     if not isinstance(k, EllipsisType):
         cut = optional_whole_number(k, "k", "for no cut-off")
         a, b = a.replace(k=cut), b.replace(k=cut)
-    n_shown = whole_number(queries, "queries", 0)
+    n_shown = whole_number(top, "top", 0)
     data = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
@@ -556,10 +550,6 @@ def _times(share: Any, gap: Any) -> Any:
 # -- text -----------------------------------------------------------------------------------------------------------
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _titled(flavor: Flavor) -> str:
     name = flavor.preset_name
     return str(flavor) if name is None else f"{name}: {flavor}"
@@ -574,16 +564,3 @@ def by_effect(parts: Iterable[Part]) -> tuple[list[Part], list[str]]:
         else:
             idle.append(part.name)
     return effective, idle
-
-
-def _aligned(rows: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Columns of one width each, words (the first `left`, and which is empty) flush left, numbers flush right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if column < left or rows[0][column] == "empty" else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines

@@ -12,16 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._data.queries import Queries, Weights
+from ndcg_ml._data.scored import Scored
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
+from ndcg_ml._kernel.coded import Coded
 from ndcg_ml._kernel.compiled_call import Ranking
 from ndcg_ml._kernel.gains import discounts, grade
 from ndcg_ml._kernel.repeats import CreditedOnce, credited, refuse_repeats
 from ndcg_ml._kernel.threads import thread_count
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.result import Evaluation, PerQuery
+from ndcg_ml.result import Evaluation, of_totals
 
 __all__ = ["Prepared", "prepare"]
 
@@ -117,7 +119,7 @@ class Prepared:
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
         self._discounts = discounts(flavor, longest)
-        self._layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
+        self._layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.row_gains, queries.doc_id)
         self._once: CreditedOnce | None = None
         if queries.repeats is not None:
             graded, self._once = credited(flavor, graded, self._layout, queries.repeats)
@@ -164,44 +166,27 @@ class Prepared:
         totals = self._rank(scores)
         # What is kept here must not change with the caller's arrays.
         totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
-        ndcg, empty = totals.ndcg(self.flavor)
-        dcg, ideal = totals.in_units_of_gain()
-        graded, n_queries = self._graded, self.queries.n_queries
-
-        def columns(table: NDArray[Any]) -> NDArray[Any]:
-            return table if self._several else table[:, 0]
-
-        n_empty = dict(zip(self.ks, empty.sum(axis=0).tolist(), strict=True))
-        n_relevant = graded.judged.per_query(np.add, graded.relevant.astype(np.float64), 0.0)
-        return Evaluation(
-            value=self._shaped(totals.values(self.flavor)),
-            flavor=self.flavor if self._several else self.flavor.replace(k=self.ks[0]),
-            k=self.ks if self._several else self.ks[0],
-            n_queries=n_queries,
-            n_empty=n_empty if self._several else n_empty[self.ks[0]],
-            per_query=PerQuery(
-                qid=totals.ids,
-                ndcg=columns(ndcg),
-                dcg=columns(dcg),
-                idcg=columns(ideal),
-                empty=columns(empty),
-                n_docs=graded.ranked.sizes.copy(),
-                n_judged=graded.judged.sizes.copy(),
-                n_relevant=n_relevant.astype(np.int64),
-                tied=numpy_kernel.tied_documents(self._blocks, scores, n_queries),
-                weight=np.ones(n_queries) if totals.weight is None else totals.weight,
-            ),
-            _totals=totals,
+        graded = self._graded
+        evaluation = of_totals(
+            totals,
+            self.flavor,
+            self._several,
+            n_docs=graded.ranked.sizes.copy(),
+            n_judged=graded.judged.sizes.copy(),
+            n_relevant=graded.n_relevant(),
+            tied=numpy_kernel.tied_documents(self._blocks, scores, self.queries.n_queries),
         )
+        return replace(evaluation, _scored=Scored(self.queries, scores))
 
     def _best(self) -> NDArray[np.float64] | None:
         """The ideal DCG, where it does not depend on the ranking."""
         flavor, graded = self.flavor, self._graded
-        n_slots = graded.gains.size
+        n_slots = graded.ranked.n_rows
         threads = thread_count(self._threads, n_slots)
         rank = compiled_rank(self._kernel, n_slots)
         sorts = flavor.ideal in ("global", "recall") and flavor.recall_depth is None
-        if rank is None or not sorts or flavor.ideal_depth == "retrieved":
+        counts = isinstance(graded.row_gains, Coded)  # how often each grade is there, which takes no ranking
+        if rank is None or not sorts or counts or flavor.ideal_depth == "retrieved":
             return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts, lambda: self._blocks)
         source = graded.ranked if flavor.ideal == "recall" else graded.judged
         ks = numpy_kernel.ideal_cutoffs(flavor, self.ks)
@@ -211,11 +196,11 @@ class Prepared:
 
     @cached_property
     def _blocks(self) -> list[numpy_kernel.Filled]:
-        return numpy_kernel.fill(self._layout, self._graded.gains)
+        return numpy_kernel.fill(self._layout, self._graded.row_gains)
 
     @cached_property
     def _whole(self) -> bool:
-        return self.flavor.ties == "average" and numpy_kernel.add_exactly(self._graded.gains)
+        return self.flavor.ties == "average" and numpy_kernel.add_exactly(self._graded.row_gains)
 
     @cached_property
     def _ranking(self) -> Ranking:
@@ -223,7 +208,7 @@ class Prepared:
         backwards = flavor.ties == "last"  # which takes no order of its own
         return Ranking(
             self._graded.ranked if backwards else self._layout,
-            self._graded.gains,
+            self._graded.row_gains,
             self._discounts,
             self.ks,
             flavor.ties == "average",

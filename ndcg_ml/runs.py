@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -14,9 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, one_of
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
 from ndcg_ml._data.groups import IntArray, starts_of
-from ndcg_ml._data.queries import Queries, by_sizes, repeats_of
+from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
+from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.run_rows import Ids, Rows, RunLike, Topics, read_rows
+from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
@@ -25,6 +27,9 @@ from ndcg_ml.result import Evaluation, PerQuery, at_cutoff
 __all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "evaluate_run"]
 
 FloatArray = NDArray[np.float64]
+
+# The ids of so many rows are kept after a run was read, for questions about its documents; they take 16 bytes or more.
+_NAMED_ROWS = 1 << 22
 
 Which: TypeAlias = Literal["qrels", "run", "both"]
 """Which topics count: those of the qrels, of the run, or in both."""
@@ -85,6 +90,8 @@ class RunEvaluation(Evaluation[Any]):
     run_only: NDArray[Any]
     n_unanswered: int
     n_excluded: int | None = None
+    _judgements: NDArray[np.uint64] | None = field(default=None, repr=False)
+    """A digest of each topic's judgements, the same in whatever order they are; None in a slice."""
 
     def _unanswered(self) -> NDArray[np.bool_]:
         nothing: NDArray[np.bool_] = self.per_query.n_retrieved == 0
@@ -114,6 +121,27 @@ class RunEvaluation(Evaluation[Any]):
         lines = Evaluation.__str__(self).split("\n")
         lines[len(judged) : len(judged)] = [f"judged{at_cutoff(k)} = {fraction:.6f}" for k, fraction in judged.items()]
         return "\n".join(lines)
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Plain numbers and text, for JSON, as of ``Evaluation``; with the topics on one side alone.
+
+        Parameters
+        ----------
+        per_query : bool, default False
+            Whether to have the table of topics too.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            **Evaluation.to_dict(self, per_query),
+            "queries": self.queries,
+            "qrels_only": plain_ids(self.qrels_only).tolist(),
+            "run_only": plain_ids(self.run_only).tolist(),
+            "n_unanswered": self.n_unanswered,
+            "n_excluded": self.n_excluded,
+        }
 
     def one_sided(self) -> list[tuple[str, str, NDArray[Any], str]]:
         """The topics that only the qrels, and only the run, have: where they are, where not, ids, what became of them.
@@ -146,12 +174,13 @@ def evaluate_run(
     Parameters
     ----------
     qrels : mapping, path or data frame
-        ``{topic: {document: grade}}``; the path of a TREC qrels file (topic, iteration, document, grade); or a frame
-        of pandas, polars or pyarrow with columns ``qid``, ``docno``, ``label``.
+        ``{topic: {document: grade}}``; the path of a file: TREC qrels (topic, iteration, document, grade), JSONL,
+        JSON of such a dict, BEIR's TSV, CSV or Parquet (docs/runs.md); or a frame of pandas, polars or pyarrow with
+        columns ``qid``, ``docno``, ``label``.
     run : mapping, path or data frame
         ``{topic: {document: score}}``, higher is better; ``{topic: [document, ...]}``, the best first; the path of a
-        TREC run file (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored; or a frame with
-        columns ``qid``, ``docno``, ``score``. Files may be compressed by gzip.
+        file: a TREC run (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored, or one of the other
+        forms; or a frame with columns ``qid``, ``docno``, ``score``. Files of text may be compressed by gzip.
     flavor : Flavor or str, default "trec_eval"
         As for ``ndcg_score``. Its ``unjudged`` decides what happens to a retrieved document without a judgement: it
         gains 0 ("zero"), is removed before ranking ("condense") or is an error ("raise"). Its ``ties`` orders equal
@@ -258,7 +287,7 @@ def evaluate_run(
         judged=judged if several else judged[:, 0],
     )
     whole = replace(evaluation, per_query=per_query, frame_library=library_of(run) or library_of(qrels) or "pandas")
-    result = _of_topics(whole, aligned, queries)
+    result = replace(_of_topics(whole, aligned, queries), _judgements=aligned.digests)
     _warn_of_empty_answers(result, stacklevel=3)
     return result if labels is None else _sliced(result, aligned, labels)
 
@@ -371,18 +400,30 @@ class AlignedRun:
     run_only: NDArray[Any]
     in_run_order: NDArray[Any]
     n_excluded: int | None
+    digests: NDArray[np.uint64]
+    """A digest of each topic's judgements, documents with grades: the same in whatever order they are."""
     judgement: IntArray | None
     """Where each judged row stands in the order of the qrels; None, where the rows stand so."""
     where: Callable[[int], str]
     """What to call a row in an error message."""
     repeated: bool
     """Whether the run lists a document twice."""
+    names: DocumentNames | None = None
+    """The ids of the documents; None where there are so many that they are not kept."""
 
     def queries(self) -> Queries:
         """The same, without the scores, as ``Prepared`` takes it."""
         groups = replace(by_sizes(self.group, self.y_true.size), ids=self.qid)
         repeats = repeats_of(self.doc_id, groups, self.doc_id) if self.repeated else None
-        return Queries(self.y_true, groups, self.retrieved, self.doc_id, repeats=repeats, given_order=self.judgement)
+        return Queries(
+            self.y_true,
+            groups,
+            self.retrieved,
+            self.doc_id,
+            repeats=repeats,
+            given_order=self.judgement,
+            names=self.names,
+        )
 
     def n_retrieved(self) -> IntArray:
         """How many documents are retrieved in each topic, a repeated one as often as it is listed."""
@@ -411,7 +452,7 @@ def align(
     """Match a run with its judgements, document by document.
 
     ``align(qrels, run).arguments()`` are the labels, scores and ids that ``identify``, ``explain_difference`` and
-    ``evaluate`` take, from TREC files, dicts or data frames.
+    ``evaluate`` take, from files, dicts or data frames.
 
     Parameters
     ----------
@@ -497,6 +538,9 @@ def _aligned(
         takes_part &= ~left_out
         _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
     _warn_of_no_match(judged, ranked, match, takes_part, int(chosen.sum()), stacklevel + 1)
+    rows_judged = slice(judged.first, judged.first + judged.topic.size)
+    digests = judgement_digests(ids.documents, rows_judged, judged.topic, judged.value, len(topics))
+    documents = ids.documents if len(ids.documents) <= _NAMED_ROWS else None
     if judged.lines is not None and ranked.lines is not None:  # errors name the lines of files
         ids.documents = Names()
 
@@ -544,10 +588,27 @@ def _aligned(
         run_only=ids_of(in_run & ~in_qrels),
         in_run_order=ids_of(in_run_order),
         n_excluded=n_excluded,
+        digests=digests[chosen],
         judgement=None if judgement is None else judgement[order],
         where=where,
         repeated=repeated,
+        names=None
+        if documents is None
+        else _RunNames(ids, documents, arranged(_compact(rows_of_run + judged.topic.size), rows_of_qrels)),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _RunNames:
+    """The ids of the documents of a run and its qrels, as the caller had them."""
+
+    ids: Ids
+    documents: Names
+    row_of: NDArray[np.signedinteger[Any]]
+
+    def of(self, rows: IntArray) -> list[Any]:
+        """Those of these rows."""
+        return [self.ids.kind.decoded(self.documents[row]) for row in self.row_of[rows].tolist()]
 
 
 def _in_both_orders(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,13 +56,32 @@ class Repeats:
     name: str
 
 
+class DocumentNames(Protocol):
+    """The ids of documents as the caller wrote them."""
+
+    def of(self, rows: IntArray) -> list[Any]:
+        """Those of these rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamesInArray:
+    """Ids in an array, one per row."""
+
+    ids: NDArray[Any]
+
+    def of(self, rows: IntArray) -> list[Any]:
+        """Those of these rows."""
+        names = self.ids.reshape(-1)[rows]
+        return list(names) if names.dtype.kind in "mM" else names.tolist()  # which would make numbers of nanoseconds
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Queries:
     """Labels, which rows are one query, and what else is known of documents and queries. Made by ``read``.
 
     Attributes
     ----------
-    labels : ndarray of float, shape of y_true
+    labels : ndarray of float or integers, shape of y_true
     groups : Groups
         Which rows belong to which query.
     retrieved : ndarray of bool, shape (n_rows,), or None
@@ -75,6 +94,8 @@ class Queries:
         Documents that a query lists more than once; None where ids tell of none, or there are no ids.
     given_order : ndarray of int, shape (n_rows,), or None
         By which judged rows of a query are sorted for the ``given`` ideal; None where they stand in its order.
+    names : DocumentNames or None
+        The ids of the documents as the caller wrote them.
     """
 
     labels: NDArray[Any]
@@ -85,6 +106,7 @@ class Queries:
     axes: Axes | None = None
     repeats: Repeats | None = None
     given_order: IntArray | None = None
+    names: DocumentNames | None = None
 
     @classmethod
     def read(
@@ -118,7 +140,7 @@ class Queries:
             Every query has one document.
         """
         axes = same_rows({"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id})
-        labels = y_true if _is_plain(y_true) else real_array(y_true, "y_true")
+        labels = y_true if _is_plain(y_true) else _label_array(y_true)
         drop = "{}.squeeze(-1)" if type(y_true) is np.ndarray else "np.asarray({}).squeeze(-1)"
         mask_of_all = f"np.ones({labels.shape}, dtype=bool)"
         refuse_column(
@@ -128,13 +150,13 @@ class Queries:
         if whole and groups.n_queries > 1 and groups.sizes.max() == 1:
             warn_of_lists_of_one(groups.n_queries)
         flags = None if retrieved is None else _flag_array(retrieved, "retrieved", labels.shape).reshape(-1)
-        codes = repeats = None
+        codes = repeats = names = None
         if doc_id is not None:
             ids = _id_array(doc_id, "doc_id", labels.ndim)
             codes = _doc_codes(ids, labels.shape)
-            repeats = repeats_of(codes, groups, ids.reshape(-1))
+            repeats, names = repeats_of(codes, groups, ids.reshape(-1)), NamesInArray(ids)
         weight = None if query_weight is None else _query_weight(query_weight, groups, group, axes)
-        return cls(labels, groups, flags, codes, weight, axes, repeats)
+        return cls(labels, groups, flags, codes, weight, axes, repeats, names=names)
 
     @property
     def n_queries(self) -> int:
@@ -474,6 +496,17 @@ def _is_plain(value: object) -> TypeGuard[NDArray[Any]]:
 def real_array(value: Any, name: str) -> NDArray[Any]:
     """A real-valued array, float32 or float64 in native byte order, C-contiguous."""
     return _real(plain_array(value, name), name)
+
+
+@underflow_is_zero
+def _label_array(value: Any) -> NDArray[Any]:
+    """As ``real_array``; but integers stay what they are, because few of them may have to be looked at."""
+    array = plain_array(value, "y_true")
+    if array.dtype.kind == "b":
+        array = array.view(np.uint8)
+    if array.dtype.kind in "iu" and array.dtype.isnative:
+        return np.asarray(array, order="C")
+    return _real(array, "y_true")
 
 
 def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
