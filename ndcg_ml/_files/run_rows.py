@@ -81,9 +81,9 @@ class _Kind:
             self._kind, self._source = kind, source
         elif self._kind is not kind:
             raise TypeError(
-                f"{self._what} ids must have one type in qrels and run; got {self._kind.__name__} in {self._source} "
-                f"and {kind.__name__} in {source}. 7 and '7' are never taken for each other: convert one side (ids "
-                "from files are text, str)."
+                f"{self._what} ids must have one type in qrels and run; got {self._kind.__name__} in "
+                f"{self._source.rstrip(',')} and {kind.__name__} in {source.rstrip(',')}. 7 and '7' are never taken "
+                "for each other: convert one side (ids from files are text, str)."
             )
 
     def like(self, other: _Kind) -> None:
