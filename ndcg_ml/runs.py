@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, one_of
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
-from ndcg_ml._data.groups import IntArray, starts_of
+from ndcg_ml._data.groups import starts_of
 from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
@@ -24,9 +25,17 @@ from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import Evaluation, PerQuery, at_cutoff
 
-__all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "evaluate_run"]
+__all__ = [
+    "AlignedRun",
+    "RunEvaluation",
+    "RunPerQuery",
+    "Which",
+    "align",
+    "check_missing",
+    "evaluate_run",
+    "warn_of_empty_answers",
+]
 
-FloatArray = NDArray[np.float64]
 
 # The ids of so many rows are kept after a run was read, for questions about its documents; they take 16 bytes or more.
 _NAMED_ROWS = 1 << 22
@@ -279,7 +288,7 @@ def evaluate_run(
     _check_labels(aligned, flavor)
     labels = None if by is None else _topic_labels(by, aligned.qid)
     evaluation = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
-    _check_missing(evaluation, flavor)
+    check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
     per_query = RunPerQuery(
         **_fields_of(evaluation.per_query),
@@ -288,7 +297,7 @@ def evaluate_run(
     )
     whole = replace(evaluation, per_query=per_query, frame_library=library_of(run) or library_of(qrels) or "pandas")
     result = replace(_of_topics(whole, aligned, queries), _judgements=aligned.digests)
-    _warn_of_empty_answers(result, stacklevel=3)
+    warn_of_empty_answers(result, stacklevel=3)
     return result if labels is None else _sliced(result, aligned, labels)
 
 
@@ -335,7 +344,7 @@ def _sliced(result: RunEvaluation, aligned: AlignedRun, labels: dict[str, list[A
     return replace(result, slices=Slices(tuple(replace(one, evaluation=of_run(one.evaluation)) for one in slices)))
 
 
-def _warn_of_empty_answers(result: RunEvaluation, stacklevel: int) -> None:
+def warn_of_empty_answers(result: RunEvaluation, stacklevel: int) -> None:
     """Say which topics with relevant documents count as retrieving nothing although the run has them."""
     lacking = set(result.qrels_only.tolist())
     table = result.per_query
@@ -775,7 +784,7 @@ def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
             )
 
 
-def _check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
+def check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
     """A topic that has relevant documents must not count 1, or not at all, because nothing is ranked in it.
 
     An ideal of what was retrieved is 0 there, and the flavor's rule for empty queries would decide.

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
     from ndcg_ml.result import Evaluation
 
-__all__ = ["About", "of_comparison", "of_evaluation", "require"]
-
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
 # Rows of a table whose length the data decide: of slices, and of pairs that get tables of their own.

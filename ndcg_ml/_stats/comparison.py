@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import one_of, whole_number
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._show.table import Table
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Comparison", "Difference", "compare"]
-
-FloatArray = NDArray[np.float64]
 
 
 # -- the result -----------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from ndcg_ml._identify.identify import identify as find
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.cli.compare import compare
+from ndcg_ml.cli.gate import gate
 from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
 from ndcg_ml.cli.output import (
     IDS_IN_JSON,
@@ -54,7 +55,8 @@ class _Group(click.Group):
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 fine, 1 nothing found (identify) or output that cannot be written, 2 wrong arguments or data "
-    "that cannot be used, 130 interrupted.",
+    "that cannot be used, 130 interrupted. Of gate: 0 not worse, 3 worse, 4 cannot tell, 1 data that cannot be used or "
+    "compared, 2 wrong arguments.",
 )
 @click.version_option(__version__, prog_name="ndcg-ml")
 def ndcg_ml() -> None:
@@ -62,6 +64,7 @@ def ndcg_ml() -> None:
 
 
 ndcg_ml.add_command(compare)
+ndcg_ml.add_command(gate)
 ndcg_ml.add_command(demo)
 
 
@@ -225,6 +228,11 @@ Examples:
     help="A cut-off, or 'none'; may be repeated.  [default: the flavor's own]",
 )
 @click.option("--per-query", is_flag=True, help="List every query.")
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Save the evaluation to this file, as a baseline for 'ndcg-ml gate', in the place of any older one.",
+)
 @html_option
 @digits_option
 @json_option
@@ -233,6 +241,7 @@ def evaluate(
     flavor: Flavor | None,
     ks: Sequence[tuple[int | None]],
     per_query: bool,
+    save: str | None,
     html: str | None,
     digits: int,
     as_json: bool,
@@ -242,9 +251,13 @@ def evaluate(
     The data are --qrels with --run, --labels with --scores, or --table. A file may be gzipped; - is standard input.
     """
     refuse_input(html, data.files)
+    refuse_input(save, data.files, "--save")
     chosen = data.flavor if flavor is None else flavor
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or (chosen.k,)
     result = data.evaluate(chosen, cut_offs)
+    if save is not None:
+        with data.refusals():
+            result.save(save, qrels=None if data.qrels == "-" else data.qrels)
     if html is not None:
         result.to_html(html, command=command_line(), digits=digits)
     if as_json:
@@ -255,8 +268,9 @@ def evaluate(
         _show_queries(screen, result)
         screen.print()
     _show_means(screen, result)
-    if html is not None:
-        screen.fact("report", screen.text(html))
+    for name, file in (("report", html), ("saved", save)):
+        if file is not None:
+            screen.fact(name, screen.text(file))
 
 
 def _show_means(screen: Screen, result: Evaluation[ByK]) -> None:

@@ -435,5 +435,5 @@ def _by_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tuple[NDA
     layout = by_ids(ids, ids.size)
     assert layout.ids is not None
     every = np.concatenate(values)
-    every = every if layout.order is None else every[layout.order]
+    every = layout.listed(every)
     return layout.ids, np.add.reduceat(every, layout.starts) / layout.sizes
