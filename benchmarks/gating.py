@@ -1,7 +1,8 @@
 """How often the gate is right: ``python -m benchmarks.gating``.
 
-Queries are drawn from those of the demo (docs/demo_scores.csv): the values of one model, and the differences between two
-models, centred and scaled to a standard deviation. To these a true difference is added. docs/gate.md shows the result.
+Queries are drawn from those of the demo (docs/demo_scores.csv): the values of one model, and the differences between
+two models, centred and scaled to a standard deviation. To these a true difference is added. docs/gate.md shows the
+result.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def clone(tmp_path, monkeypatch):
         ("ndcg-ml", "-c 'from ndcg_ml.cli import main; main()'"),
         ("python", ""),
         ("pytest", "-m pytest -p no:cacheprovider"),
-        ("pip", "-c 'import sys; assert sys.argv[1:] == [\"install\", \"ndcg_ml[cli]\"], sys.argv'"),
+        ("pip", '-c \'import sys; assert sys.argv[1:] == ["install", "ndcg_ml[cli]"], sys.argv\''),
     ):
         (commands / name).write_text(f'#!/bin/sh\nexec {sys.executable} {call} "$@"\n')
         (commands / name).chmod(0o755)
@@ -63,7 +63,8 @@ def clone(tmp_path, monkeypatch):
     (repository / "search.py").write_text(SEARCH)
     (repository / "qrels.jsonl").write_text(
         "".join(
-            json.dumps({"qid": f"q{i}", "docs": {f"d{j}": (i * j) % 3 for j in range(1, 9)}}) + "\n" for i in range(1, 41)
+            json.dumps({"qid": f"q{i}", "docs": {f"d{j}": (i * j) % 3 for j in range(1, 9)}}) + "\n"
+            for i in range(1, 41)
         )
     )
     shutil.copy(FILES / "test_ranking.py", repository)
@@ -146,10 +147,17 @@ def test_the_promises_hold():
             assert case["pass"] <= 0.055  # a loss of the margin is let through
     drift = RESULT["drift"]
     assert drift["frozen"]["caught_by"]["50"] >= 0.99
+    assert f"by night {drift['frozen']['median_night']}," in PAGE
+    each_night = 1 - (1 - drift["follows"]["caught_by"]["50"]) ** (1 / RESULT["nights"])
+    assert f"in about {100 * each_night:.0f} of 100 cases" in PAGE
+    for said, name, true in (("fail as worse", "worse", 0.0), ("passes in", "pass", -RESULT["margin"])):
+        rates = [100 * case[name] for case in RESULT["cases"] if case["true"] == true]
+        low, high = min(rates), max(rates)
+        assert re.search(rf"{low:.1f} to {high:.1f} %|{low:g} to {high:.1f} %", PAGE), said
 
 
 def test_the_margins_are_those_of_the_formula():
-    """A margin that an equal system passes in four of five cases: (z(.975) + z(.8)) sd / sqrt(n), and the small term."""
+    """A margin that an equal system passes in four of five cases: (z(.975) + z(.8)) sd / sqrt(n)."""
     from ndcg_ml._stats.quantiles import normal_quantile
 
     reach = normal_quantile(0.975) + normal_quantile(0.8)
