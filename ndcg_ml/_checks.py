@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from numbers import Complex, Real
@@ -19,6 +21,7 @@ __all__ = [
     "TIES_BY_ID",
     "KSpec",
     "as_float",
+    "axis_too_many",
     "cutoffs",
     "did_you_mean",
     "finite_number",
@@ -28,8 +31,10 @@ __all__ = [
     "one_of",
     "optional_whole_number",
     "positive_number",
+    "refuse_column",
     "refuse_docid",
     "unknown_preset",
+    "warn_of_lists_of_one",
     "whole_number",
     "without_doc_ids",
 ]
@@ -249,4 +254,73 @@ def without_doc_ids(flavor: Flavor) -> str:
     return (
         f"doc_id must be given under ties={flavor.ties!r}, which orders tied documents by {order} id; got None. Pass "
         "doc_id= (one id per document), or choose another rule, such as ties='average'."
+    )
+
+
+# -- lists of one document ------------------------------------------------------------------------------------------
+
+
+def refuse_column(names: tuple[str, str], shape: Sequence[int], marked: bool, drop: str, ids: str, mask: str) -> None:
+    """Refuse labels and scores whose last axis has length 1 and may be one too many.
+
+    A column, shape (n, 1), reads as n lists of one document, each of which scores 1 (or is empty) whatever the model
+    does; it nearly always is n rows from which a ``squeeze(-1)`` is missing. Two dimensions *with a mask* say that
+    these are lists. More dimensions, (B, n, 1), are refused with a mask too, because that may have the axis as well.
+
+    Parameters
+    ----------
+    names : (str, str)
+        What the caller calls the two.
+    shape : sequence of int
+    marked : bool
+        Whether a mask was given.
+    drop, ids, mask : str
+        The caller's words for dropping the axis (``{}`` is a name), for one query id per row, and for a mask in which
+        every slot counts.
+
+    Raises
+    ------
+    ValueError
+    """
+    shape = tuple(shape)
+    if len(shape) < 2 or shape[-1] != 1 or math.prod(shape) < 2 or (marked and len(shape) == 2):
+        return
+    without = " and ".join(drop.format(name) for name in names)
+    if len(shape) > 2:
+        raise ValueError(
+            f"{names[0]} and {names[1]} must not have the shape {shape}, whose last axis makes every document a list "
+            f"of its own. Pass {without}. If these are lists of one document, reshape them to (n_queries, 1) and pass "
+            "mask=."
+        )
+    raise ValueError(
+        f"{names[0]} and {names[1]} must not be columns: shape {shape} may be {shape[0]} rows with an axis too many or "
+        f"{shape[0]} queries of one document, and this is never guessed. For rows, pass {without} with {ids}; for "
+        f"queries of one document, pass mask={mask}."
+    )
+
+
+def axis_too_many(name: str, shape: Sequence[int], other: str, other_shape: Sequence[int], drop: str) -> str:
+    """A sentence for two shapes of which one only has one axis of length 1 more than the other, or nothing."""
+    for long, longer, shorter in ((name, shape, other_shape), (other, other_shape, shape)):
+        if tuple(longer) == (*shorter, 1):
+            return f" The last axis of {long} is one too many: pass {drop.format(long)}."
+    return ""
+
+
+def warn_of_lists_of_one(n_queries: int) -> None:
+    """Warn that every query has one document.
+
+    Warns
+    -----
+    UserWarning
+        In the name of the first caller outside this package.
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "ndcg_ml":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"each of the {n_queries} queries has one document, so that no ranking can change the value. If that is not "
+        "so, the ids may number rows instead of queries, or an axis of length 1 may be one too many.",
+        UserWarning,
+        stacklevel=level,
     )

@@ -1,8 +1,6 @@
-"""Values of a caller as a message shows them: on a part of one line, however large they are."""
+"""Values of a caller as messages and tables show them: on one line, whatever they hold and however large they are."""
 
 from __future__ import annotations
-
-__all__ = ["shown", "shown_text"]
 
 _WIDTH = 100
 _TAIL = 20
@@ -24,3 +22,14 @@ def shown_text(text: str) -> str:
     if not text.isprintable():  # line ends, in the repr of an array; controls, in the message of another error
         text = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - _TAIL - 3]}...{text[-_TAIL:]}"
+
+
+def visible(text: str) -> str:
+    r"""The text on one line, with escapes such as ``\x0a`` for line ends, cursor moves and turned letters."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else _escape(ord(each)) for each in text)
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

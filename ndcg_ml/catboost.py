@@ -22,6 +22,7 @@ from ndcg_ml._boosting import (
 )
 from ndcg_ml._checks import KSpec, optional_whole_number, whole_number
 from ndcg_ml._data.groups import IntArray
+from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_ids, mean_row_weight, real_array
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.cache import Cache
@@ -326,6 +327,7 @@ def _bound(entry: Any, what: str) -> _Bound:
             raise ValueError(f"{what} must have labels and queries. Pass label= and group_id= to catboost.Pool.")
     elif isinstance(entry, tuple | list) and len(entry) == 2:
         labels, qid = entry
+        same_rows({f"the labels of {what}": labels, f"the queries of {what}": qid})
     else:
         raise TypeError(f"{what} must be a catboost.Pool or a pair (y, qid); got {type(entry).__name__}.")
     labels = real_array(labels, f"the labels of {what}")

@@ -16,6 +16,8 @@ from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._kernel.totals import Totals
+from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.table import Table
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import PerQuery
@@ -199,56 +201,48 @@ class Explanation:
         return plot.waterfall(self, *by_effect(self.parts), ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import html
-
         flavors = [[name, f"{value:.6f}", _titled(flavor)] for name, value, flavor in self._ends()]
-        switch_head, *steps = self._steps()
-        parts = [html.table(["", "value", "flavor"], flavors, left=3), html.table(switch_head, steps, left=3)]
-        parts += map(html.paragraph, self._below())
-        if self.queries:
-            head, *rows = self._query_rows()
-            parts += [html.table(head, rows, self._how_many())]
-        return html.block(*parts)
+        parts = [Table(["", "value", "flavor"], flavors, "lll").html(), self._switch_table().html()]
+        parts += map(paragraph, self._below())
+        return block(*parts, *[self._query_table().html()] * bool(self.queries))
 
     def _ends(self) -> tuple[tuple[str, float, Flavor], ...]:
         return ("a", self.value_a, self.flavor_a), ("b", self.value_b, self.flavor_b)
 
-    def _steps(self) -> list[tuple[str, str, str, str]]:
-        rows = [("switch", "a", "b", "contribution")]
-        rows += [(part.name, *part.values_text(), f"{part.contribution:+.6f}") for part in by_effect(self.parts)[0]]
-        return [*rows, ("b - a", "", "", f"{self.difference:+.6f}")]
+    def _switch_table(self, digits: int = 6) -> Table:
+        """The steps from a to b, one per switch with an effect."""
+        rows = [
+            (part.name, *part.values_text(), f"{part.contribution:+.{digits}f}") for part in by_effect(self.parts)[0]
+        ]
+        rows.append(("b - a", "", "", f"{self.difference:+.{digits}f}"))
+        return Table(("switch", "a", "b", "contribution"), rows, "lll")
 
     def _below(self) -> list[str]:
         idle = by_effect(self.parts)[1]
         lines = [f"no effect on these data: {', '.join(idle)}"] if idle else []
         return lines + ([f"method: {METHODS[self.method]}"] if self.parts else [])
 
-    def _query_rows(self) -> list[tuple[str, ...]]:
-        return [
-            ("query", "contribution", "a", "b", "documents", "tied", "empty"),
-            *(
-                (
-                    str(query.qid),
-                    f"{query.contribution:+.6f}",
-                    f"{query.value_a:.6f}",
-                    f"{query.value_b:.6f}",
-                    str(query.n_docs),
-                    str(query.tied),
-                    query.empty_text(),
-                )
-                for query in self.queries
-            ),
+    def _query_table(self, digits: int = 6) -> Table:
+        """The queries that contribute most."""
+        rows = [
+            (
+                str(query.qid),
+                f"{query.contribution:+.{digits}f}",
+                f"{query.value_a:.{digits}f}",
+                f"{query.value_b:.{digits}f}",
+                str(query.n_docs),
+                str(query.tied),
+                query.empty_text(),
+            )
+            for query in self.queries
         ]
-
-    def _how_many(self) -> str:
-        return f"the largest {len(self.queries)} of {self.n_queries} queries"
+        head = ("query", "contribution", "a", "b", "documents", "tied", "empty")
+        return Table(head, rows, "lrrrrrl", caption=f"the largest {len(rows)} of {self.n_queries} queries")
 
     def __str__(self) -> str:
         lines = [f"{name}  {value:.6f}  {_titled(flavor)}" for name, value, flavor in self._ends()]
-        lines += ["", *_aligned(self._steps(), left=3), *self._below()]
-        if self.queries:
-            lines += ["", *_aligned(self._query_rows(), left=1), self._how_many()]
-        return "\n".join(lines)
+        lines += ["", self._switch_table().text(), *self._below()]
+        return "\n".join([*lines, *["", self._query_table().text()] * bool(self.queries)])
 
 
 METHODS: Mapping[str, str] = {
@@ -574,16 +568,3 @@ def by_effect(parts: Iterable[Part]) -> tuple[list[Part], list[str]]:
         else:
             idle.append(part.name)
     return effective, idle
-
-
-def _aligned(rows: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Columns of one width each, words (the first `left`, and which is empty) flush left, numbers flush right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if column < left or rows[0][column] == "empty" else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines

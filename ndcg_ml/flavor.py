@@ -22,6 +22,8 @@ from ndcg_ml._checks import (
     unknown_preset,
 )
 from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.presets import MIRRORS, Mirror
 
@@ -103,7 +105,7 @@ class Flavor:
         LETOR and MSLR).
     ties : {"average", "first", "last", "best", "worst", "docid", "docid_ascending"}, default "average"
         How documents with equal scores are ordered. ``docid`` is descending document id (trec_eval),
-        ``docid_ascending`` the reverse (sentence-transformers); both need ids.
+        ``docid_ascending`` the reverse (sentence-transformers); both need ids, and compare them as text, integers too.
     empty : {0.0, 1.0, nan, "skip", "raise"}, default 0.0
         The NDCG of a query whose ideal DCG is 0 (no relevant document, or no document at all).
     aggregate : {"macro", "micro"}, default "macro"
@@ -426,8 +428,6 @@ class Flavor:
 
     def _repr_html_(self) -> str:
         """A table of the switches, beside those of scikit-learn, with what differs marked."""
-        from ndcg_ml._show import html
-
         mine, theirs, words = self._fields(), PRESETS["sklearn"]._fields(), _flavor_text.in_words(self)
         rows: list[list[str]] = []
         marked: list[int] = []
@@ -439,17 +439,9 @@ class Flavor:
                 other = "any" if name == "k" else switch_text(theirs[name])
                 rows.append([name, switch_text(value), other, words.get(name, "")])
         ours = "no switch differs from scikit-learn's" if not marked else "marked: what differs from scikit-learn"
-        return html.block(
-            html.paragraph(_flavor_text.formula(self)),
-            html.table(
-                ["switch", "value", "scikit-learn", "in words"],
-                rows,
-                f"{self.short_text}; {ours}",
-                left=4,
-                marked=marked,
-            ),
-            html.paragraph(str(self)),
-        )
+        head = ["switch", "value", "scikit-learn", "in words"]
+        table = Table(head, rows, "llll", marked, f"{self.short_text}; {ours}")
+        return block(paragraph(_flavor_text.formula(self)), table.html(), paragraph(str(self)))
 
     # -- the parameters of other libraries ------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, whole_number
+from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one, whole_number
+from ndcg_ml._data.frames import refuse_lazy
 from ndcg_ml._data.queries import Queries, Weights, by_ids, ids_as_array, real_array
 from ndcg_ml._files.parquet import ParquetStream
 from ndcg_ml._kernel.totals import Sums
@@ -304,12 +305,45 @@ def evaluate_part(
     >>> {k: round(value, 6) for k, value in sum(parts).value.items()}
     {1: 0.666667, 3: 0.876977}
     """
+    return _part(
+        y_true,
+        y_score,
+        flavor=flavor,
+        k=k,
+        qid=qid,
+        group=group,
+        query_id=query_id,
+        mask=mask,
+        retrieved=retrieved,
+        doc_id=doc_id,
+        query_weight=query_weight,
+    )
+
+
+def _part(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    flavor: Flavor | str,
+    k: KSpec,
+    qid: ArrayLike | None,
+    group: ArrayLike | None = None,
+    query_id: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    doc_id: ArrayLike | None = None,
+    query_weight: Weights | None = None,
+    whole: bool = True,
+) -> PartialEvaluation:
+    """The part; `whole` as for ``Queries.read``."""
     flavor = as_flavor(flavor)
     if (qid is None) == (query_id is None):
         raise ValueError(
             f"qid (one id per row) or query_id (one id per query, with group or two-dimensional input) must be given, "
             f"and not both, so that a query in two parts is recognised; got {'neither' if qid is None else 'both'}."
         )
+    for name, value in (("y_true", y_true), ("query_weight", query_weight)):
+        refuse_lazy(value, name)  # before anything asks for a shape, which would compute it
     if np.shape(y_true)[:1] == (0,) and np.size(() if group is None else group) == 0:
         others: dict[str, Any] = {"y_score": y_score, "qid": qid, "query_id": query_id, "query_weight": query_weight}
         for name, rows in (others | {"mask": mask, "retrieved": retrieved, "doc_id": doc_id}).items():
@@ -325,6 +359,7 @@ def evaluate_part(
         retrieved=retrieved,
         doc_id=doc_id,
         query_weight=None if none_counts else query_weight,
+        whole=whole,
     )
     if none_counts and np.size(_values(query_weight)) != queries.n_queries:
         raise ValueError(
@@ -416,11 +451,16 @@ def evaluate_batches(
     flavor = as_flavor(flavor)
     refuse_docid(flavor, "a stream", "its batches carry no document ids (evaluate_part takes doc_id=)")
     parts = [_nothing(flavor, k)]
+    lists_of_one = True
     for labels, scores, ids in whole_queries(batches):
-        parts.append(evaluate_part(labels, scores, qid=ids, flavor=flavor, k=k))
+        parts.append(_part(labels, scores, flavor=flavor, k=k, qid=ids, whole=False))
+        lists_of_one &= parts[-1].n_queries == labels.size
         if len(parts) > _MERGE_AT:  # a repeated query is noticed before the end of a long stream
             parts = [_merged_stream(parts)]
-    return _merged_stream(parts)
+    stream = _merged_stream(parts)
+    if lists_of_one and stream.n_queries > 1:
+        warn_of_lists_of_one(stream.n_queries)
+    return stream
 
 
 _MERGE_AT = 64

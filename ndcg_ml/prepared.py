@@ -15,6 +15,7 @@ from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
+from ndcg_ml._kernel.coded import Coded
 from ndcg_ml._kernel.compiled_call import Ranking
 from ndcg_ml._kernel.gains import discounts, grade
 from ndcg_ml._kernel.repeats import CreditedOnce, credited, refuse_repeats
@@ -117,7 +118,7 @@ class Prepared:
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
         self._discounts = discounts(flavor, longest)
-        self._layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
+        self._layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.row_gains, queries.doc_id)
         self._once: CreditedOnce | None = None
         if queries.repeats is not None:
             graded, self._once = credited(flavor, graded, self._layout, queries.repeats)
@@ -172,7 +173,6 @@ class Prepared:
             return table if self._several else table[:, 0]
 
         n_empty = dict(zip(self.ks, empty.sum(axis=0).tolist(), strict=True))
-        n_relevant = graded.judged.per_query(np.add, graded.relevant.astype(np.float64), 0.0)
         return Evaluation(
             value=self._shaped(totals.values(self.flavor)),
             flavor=self.flavor if self._several else self.flavor.replace(k=self.ks[0]),
@@ -187,7 +187,7 @@ class Prepared:
                 empty=columns(empty),
                 n_docs=graded.ranked.sizes.copy(),
                 n_judged=graded.judged.sizes.copy(),
-                n_relevant=n_relevant.astype(np.int64),
+                n_relevant=graded.n_relevant(),
                 tied=numpy_kernel.tied_documents(self._blocks, scores, n_queries),
                 weight=np.ones(n_queries) if totals.weight is None else totals.weight,
             ),
@@ -197,11 +197,12 @@ class Prepared:
     def _best(self) -> NDArray[np.float64] | None:
         """The ideal DCG, where it does not depend on the ranking."""
         flavor, graded = self.flavor, self._graded
-        n_slots = graded.gains.size
+        n_slots = graded.ranked.n_rows
         threads = thread_count(self._threads, n_slots)
         rank = compiled_rank(self._kernel, n_slots)
         sorts = flavor.ideal in ("global", "recall") and flavor.recall_depth is None
-        if rank is None or not sorts or flavor.ideal_depth == "retrieved":
+        counts = isinstance(graded.row_gains, Coded)  # how often each grade is there, which takes no ranking
+        if rank is None or not sorts or counts or flavor.ideal_depth == "retrieved":
             return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts, lambda: self._blocks)
         source = graded.ranked if flavor.ideal == "recall" else graded.judged
         ks = numpy_kernel.ideal_cutoffs(flavor, self.ks)
@@ -211,11 +212,11 @@ class Prepared:
 
     @cached_property
     def _blocks(self) -> list[numpy_kernel.Filled]:
-        return numpy_kernel.fill(self._layout, self._graded.gains)
+        return numpy_kernel.fill(self._layout, self._graded.row_gains)
 
     @cached_property
     def _whole(self) -> bool:
-        return self.flavor.ties == "average" and numpy_kernel.add_exactly(self._graded.gains)
+        return self.flavor.ties == "average" and numpy_kernel.add_exactly(self._graded.row_gains)
 
     @cached_property
     def _ranking(self) -> Ranking:
@@ -223,7 +224,7 @@ class Prepared:
         backwards = flavor.ties == "last"  # which takes no order of its own
         return Ranking(
             self._graded.ranked if backwards else self._layout,
-            self._graded.gains,
+            self._graded.row_gains,
             self._discounts,
             self.ks,
             flavor.ties == "average",

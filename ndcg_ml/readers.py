@@ -1,4 +1,4 @@
-"""Scored rows from files: LETOR/SVMlight labels with scores, CSV and parquet.
+"""Scored rows from files: LETOR/SVMlight labels with scores, CSV, JSONL and parquet.
 
 Ids stay what the file says: text is never read as a number, hashed or cut. A line of another form is refused, with the
 name of the file and the number of the line.
@@ -6,22 +6,24 @@ name of the file and the number of the line.
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from operator import lt
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._files.lines import GLUED, AnyPath, DataFileError, as_number, as_text, chosen_columns, numbered, wrong_line
-from ndcg_ml._files.parquet import is_parquet, read_parquet
-from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._files.cells import NUMBERS
+from ndcg_ml._files.csv_rows import read_csv
+from ndcg_ml._files.jsonl import read_jsonl
+from ndcg_ml._files.lines import GLUED, AnyPath, DataFileError, as_number, as_text, begun, numbered, wrong_line
+from ndcg_ml._files.parquet import is_parquet, parquet_columns
+from ndcg_ml._shown import shown
 
 __all__ = [
     "DataFileError",
@@ -50,12 +52,15 @@ class ScoredRows:
     qid : ndarray
         The query of each row: text, or what a parquet file holds.
     doc_id : ndarray or None
+    lines : ndarray of int or None
+        The line that each row stands on, where the file has lines for them.
     """
 
     y_true: FloatArray
     y_score: FloatArray
     qid: NDArray[Any]
     doc_id: NDArray[Any] | None = None
+    lines: NDArray[np.int64] | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments for ``evaluate`` and every function that takes the same data."""
@@ -224,20 +229,19 @@ def _scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
 
 # -- CSV and parquet ------------------------------------------------------------------------------------------------
 
-_NUMBERS = ("label", "score")
-
 
 def read_columns(
     path: AnyPath, score: str = "score", *, qid: str = "qid", label: str = "label", docno: str | None = None
 ) -> ScoredRows:
-    r"""Rows from the columns of a CSV or parquet file: query, label, score and perhaps document id.
+    r"""Rows from the columns of a CSV, JSONL or parquet file: query, label, score and perhaps document id.
 
     Parameters
     ----------
     path : path
-        A parquet file (known by its first bytes), which needs pyarrow or polars; else CSV with a header line, plain or
-        compressed by gzip, separated by tabs if the header line holds a tab and by commas if not. Other columns are
-        ignored.
+        A parquet file (known by its first bytes), which needs pyarrow or polars; JSONL, known by the brace that it
+        begins with, one object on each line; else CSV with a header line, separated by tabs if the header line holds a
+        tab, by semicolons if it holds these and no comma, and else by commas. Text may be compressed by gzip. Other
+        columns are ignored.
     score, qid, label : str, default "score", "qid", "label"
         The names of the columns that hold the scores, the ids of the queries and the labels.
     docno : str, optional
@@ -246,14 +250,15 @@ def read_columns(
     Returns
     -------
     ScoredRows
-        From CSV, ``qid`` and ``doc_id`` are text as it stands. A label that is empty, null or ``nan`` is NaN, an
-        unjudged document.
+        From CSV, ``qid`` and ``doc_id`` are text as it stands; from JSONL too, where an integer is the text of its
+        digits. A label that is empty, null or ``nan`` is NaN, an unjudged document.
 
     Raises
     ------
     DataFileError
         A column is missing, appears twice or is named for two things, a CSV line has more or fewer fields than the
-        header, a label or score is no number, a score is missing or NaN, an id is missing, or there are no rows.
+        header, a line is not JSON or lacks a key, a label or score is no number, a score is missing or NaN, an id is
+        missing, or there are no rows.
     ImportError
         The file is parquet, and neither pyarrow nor polars is installed.
     OSError
@@ -276,82 +281,22 @@ def read_columns(
             raise DataFileError(
                 f"{path}: {one} and {other} must be columns of their own; got {shown(names[one])} for both."
             )
-    needed, optional = ([qid, label, score], ["docno"]) if docno is None else ([qid, label, score, docno], [])
-    read = _parquet_columns if is_parquet(path) else _csv_columns
-    columns = read(path, names, needed, optional)
-    rows = ScoredRows(columns["label"], columns["score"], columns["qid"], columns.get("docno"))
+    optional = ["docno"] if docno is None else []
+    if is_parquet(path):
+        columns, lines = parquet_columns(path, names, optional), None
+    else:
+        with begun(path) as (head, file):
+            read = read_jsonl if head.lstrip().startswith(b"{") else read_csv
+            cells, numbers = read(path, names, optional, file)
+        lines = np.array(numbers, dtype=np.int64)
+        columns = {
+            meaning: np.array(values, dtype=np.float64) if meaning in NUMBERS else _column(values)
+            for meaning, values in cells.items()
+        }
+    rows = ScoredRows(columns["label"], columns["score"], columns["qid"], columns.get("docno"), lines)
     if not rows.y_true.size:
         raise DataFileError(f"{path}: has no rows.")
     return rows
-
-
-def _must(meaning: str) -> str:
-    return "finite, or empty for an unjudged document" if meaning == "label" else "a number, and not NaN"
-
-
-def _csv_columns(
-    path: AnyPath, names: Mapping[str, str], needed: Sequence[str], optional: Sequence[str]
-) -> dict[str, NDArray[Any]]:
-    lines = (as_text(line) for _, line in numbered(path, keep_ends=True))
-    first = next(lines, "")
-    reader = csv.reader(chain([first], lines), delimiter="\t" if "\t" in first else ",", strict=True)
-    try:
-        header = next(reader, [])
-        chosen = chosen_columns(path, header, needed, optional)
-        wanted = {meaning: header.index(name) for meaning, name in names.items() if name in chosen}
-        cells: dict[str, list[Any]] = {meaning: [] for meaning in wanted}
-        for row in reader:
-            if not row:
-                continue
-            if len(row) != len(header):
-                raise DataFileError(
-                    f"{path}, line {reader.line_num}: must have {len(header)} fields, as the header; got {len(row)}."
-                )
-            for meaning, at in wanted.items():
-                cells[meaning].append(_cell(path, reader.line_num, names[meaning], row[at], meaning))
-    except csv.Error as error:
-        raise DataFileError(f"{path}, line {reader.line_num}: not CSV: {shown_text(str(error))}.") from error
-    return {
-        meaning: np.array(values, dtype=np.float64) if meaning in _NUMBERS else _column(values)
-        for meaning, values in cells.items()
-    }
-
-
-def _cell(path: AnyPath, number: int, name: str, cell: str, meaning: str) -> str | float:
-    if meaning in _NUMBERS:
-        value = (
-            math.nan if meaning == "label" and not cell.strip() else as_number(cell.encode("utf-8", "surrogateescape"))
-        )
-        if value is None:
-            raise DataFileError(f"{path}, line {number}: {name} must be a number; got {shown(cell)}.")
-        if math.isinf(value) if meaning == "label" else math.isnan(value):
-            raise DataFileError(f"{path}, line {number}: {name} must be {_must(meaning)}; got {value}.")
-        return value
-    if not cell or "\0" in cell:
-        raise DataFileError(f"{path}, line {number}: {name} must be an id; got {shown(cell)}.")
-    return cell
-
-
-def _parquet_columns(
-    path: AnyPath, names: Mapping[str, str], needed: Sequence[str], optional: Sequence[str]
-) -> dict[str, NDArray[Any]]:
-    read = read_parquet(path, needed, optional)
-    columns = {meaning: read[name] for meaning, name in names.items() if name in read}
-    for meaning, values in columns.items():
-        name = names[meaning]
-        if meaning in _NUMBERS:
-            if values.dtype.kind not in "fiub":
-                raise DataFileError(f"{path}: column {name} must hold numbers; got {values.dtype}.")
-            columns[meaning] = numbers = values.astype(np.float64)
-            bad = np.flatnonzero(np.isinf(numbers) if meaning == "label" else np.isnan(numbers))
-            if bad.size:
-                got = numbers[bad[0]]
-                raise DataFileError(f"{path}, row {bad[0] + 1}: {name} must be {_must(meaning)}; got {got}.")
-        elif any(isinstance(value, (list, dict, np.ndarray)) for value in values.tolist()):
-            raise DataFileError(f"{path}: column {name} must hold one id per row; got lists or records.")
-        elif any(value is None or value != value for value in values.tolist()):
-            raise DataFileError(f"{path}: column {name} must have an id in every row; got a null.")
-    return columns
 
 
 # -- ids ------------------------------------------------------------------------------------------------------------

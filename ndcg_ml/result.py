@@ -13,6 +13,8 @@ from ndcg_ml._checks import one_of
 from ndcg_ml._data.frames import made
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import at_cutoff
+from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
 
@@ -391,8 +393,6 @@ class Evaluation(Generic[V]):
         return (plot.queries if kind == "queries" else plot.cutoffs)(self, ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import html
-
         values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
         empties = self.n_empty if isinstance(self.n_empty, dict) else {self.flavor.k: self.n_empty}
         extra = self._extra_columns()
@@ -407,7 +407,7 @@ class Evaluation(Generic[V]):
             ]
             for k, value in values.items()
         ]
-        return html.block(html.table(head, rows), *map(html.paragraph, self._notes()))
+        return block(Table(head, rows).html(), *map(paragraph, self._notes()))
 
     def _unanswered(self) -> NDArray[np.bool_]:
         """Which queries rank nothing."""

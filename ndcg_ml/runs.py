@@ -146,12 +146,13 @@ def evaluate_run(
     Parameters
     ----------
     qrels : mapping, path or data frame
-        ``{topic: {document: grade}}``; the path of a TREC qrels file (topic, iteration, document, grade); or a frame
-        of pandas, polars or pyarrow with columns ``qid``, ``docno``, ``label``.
+        ``{topic: {document: grade}}``; the path of a file: TREC qrels (topic, iteration, document, grade), JSONL,
+        JSON of such a dict, BEIR's TSV, CSV or Parquet (docs/runs.md); or a frame of pandas, polars or pyarrow with
+        columns ``qid``, ``docno``, ``label``.
     run : mapping, path or data frame
         ``{topic: {document: score}}``, higher is better; ``{topic: [document, ...]}``, the best first; the path of a
-        TREC run file (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored; or a frame with
-        columns ``qid``, ``docno``, ``score``. Files may be compressed by gzip.
+        file: a TREC run (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored, or one of the other
+        forms; or a frame with columns ``qid``, ``docno``, ``score``. Files of text may be compressed by gzip.
     flavor : Flavor or str, default "trec_eval"
         As for ``ndcg_score``. Its ``unjudged`` decides what happens to a retrieved document without a judgement: it
         gains 0 ("zero"), is removed before ranking ("condense") or is an error ("raise"). Its ``ties`` orders equal
@@ -349,7 +350,8 @@ class AlignedRun:
         Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ...
     retrieved : ndarray of bool
     doc_id : ndarray of int
-        Of a retrieved document, where its id stands among those of its topic in byte order; of others a number below 0.
+        Of a retrieved document, where its id stands among those of its topic in byte order, counted from 10^9 so that
+        all have as many digits (integer ids are compared as text); of others a number below 0.
     qrels_only, run_only : ndarray
         The topics that only the qrels, and only the run, have.
     in_run_order : ndarray
@@ -409,7 +411,7 @@ def align(
     """Match a run with its judgements, document by document.
 
     ``align(qrels, run).arguments()`` are the labels, scores and ids that ``identify``, ``explain_difference`` and
-    ``evaluate`` take, from TREC files, dicts or data frames.
+    ``evaluate`` take, from files, dicts or data frames.
 
     Parameters
     ----------
@@ -643,6 +645,10 @@ def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
     return rows.astype(np.int32) if rows.size < 2**31 else rows
 
 
+# As many digits for every place that follows, so that it sorts alike as a number and as text.
+_FIRST_PLACE = 10**9
+
+
 def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool) -> tuple[IntArray, IntArray, bool]:
     """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic.
 
@@ -655,11 +661,11 @@ def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool
         if again.size and not (keep and rows is ranked):
             raise _twice(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), way_out)
     match = before[n_judged:]
-    place = np.zeros(ranked.topic.size, dtype=before.dtype)
+    place = np.full(ranked.topic.size, _FIRST_PLACE, dtype=np.int64)
     some = np.arange(place.size) if every_place else _perhaps_tied(ranked)
     in_order = names.in_byte_order(ranked.topic[some], n_judged + some) - n_judged
     begins = starts_of(np.bincount(ranked.topic[in_order]))
-    place[in_order] = np.arange(in_order.size) - begins[ranked.topic[in_order]]
+    place[in_order] += np.arange(in_order.size) - begins[ranked.topic[in_order]]
     for row in again.tolist():  # in the order of the run, so that what it repeats is settled
         first = int(match[row]) - n_judged
         match[row], place[row] = match[first], place[first]

@@ -84,7 +84,9 @@ def ndcg_score(
     retrieved : array of bool, shape of `y_true`, optional
         True where the document was ranked; the others only enter the ``global`` ideal. Default: all.
     doc_id : array-like, shape of `y_true`, optional
-        Document ids, needed by ``ties="docid"`` and ``"docid_ascending"``. One that repeats within a query is an error
+        Document ids, needed by ``ties="docid"`` and ``"docid_ascending"``, which compare them as text, as trec_eval
+        does: of tied documents 10 and 9, 9 is the later one. Integers are compared as their decimal text on every route
+        (for an order of your own, number the documents from 10^9). An id that repeats within a query is an error
         unless ``duplicates`` says otherwise; without ids repeats cannot be seen, and every row is a document.
     query_weight : array-like of float, shape (n_queries,), pandas.Series, or mapping, optional
         Weight of each query. With `qid`, a Series is aligned by its index and a mapping by its keys, which must hold
@@ -296,6 +298,7 @@ def evaluate(
     country=de        3      0  0.6000  0.7979   0.4235 to 1.1723          +0.2325
     country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973          -0.2325
     """
+    refuse_lazy(y_true, "y_true")
     library = library_of(y_true) or "pandas"
     if columns is not None:
         for name, given in (("y_score", y_score), ("qid", qid), ("group", group), ("mask", mask), ("doc_id", doc_id)):
@@ -329,7 +332,6 @@ def evaluate(
 
 def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:
     """Labels, scores, queries and documents (None, if there are none) of a frame."""
-    refuse_lazy(frame, "y_true")
     if not is_frame(frame):
         raise TypeError(f"y_true must be a data frame with columns=; got {type(frame).__name__}.")
     found = columns_of("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
@@ -412,6 +414,7 @@ def evaluate_ranked(
 
 
 def _lists(value: Any, name: str) -> Iterable[Any]:
+    refuse_lazy(value, name)
     if not isinstance(value, Iterable) or (isinstance(value, np.ndarray) and value.ndim == 0):
         raise TypeError(f"{name} must be a list of grades for each query; got {type(value).__name__}.")
     return value

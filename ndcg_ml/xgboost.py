@@ -28,6 +28,8 @@ from ndcg_ml._boosting import (
     one_score_per_row,
 )
 from ndcg_ml._checks import KSpec, optional_whole_number
+from ndcg_ml._data.frames import refuse_lazy
+from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import Weights, real_array
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml._kernel.totals import Sums
@@ -250,7 +252,8 @@ class NDCGCallback:
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``, and as for ``NDCGEval``; a `base_margin` with a ``DMatrix``. In training: `X` and `y`
+        As for ``ndcg_score``, and as for ``NDCGEval``; a `base_margin` with a ``DMatrix``; pandas objects (X, y, qid,
+        base_margin) whose indexes differ. In training: `X` and `y`
         differ in the number of rows; the history already has a metric of that name for a data set called `name`; the
         trainer is ``xgb.cv``. Unless `X` is a ``DMatrix``: only one of training and held-out rows has a base margin;
         the trainer is not ``xgb.train`` (which the estimators call).
@@ -326,6 +329,8 @@ class NDCGCallback:
                 "rounds=, or leave min_delta out."
             )
         self.X = X
+        refuse_lazy(y, "y")
+        same_rows({"X": X, "y": y, "qid": qid, "base_margin": base_margin})
         if np.ndim(y) != 1:
             raise ValueError(f"y must have one label per row, shape (n_rows,); got shape {np.shape(y)}.")
         self._prepared = prepare(

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one
+from ndcg_ml._data.frames import refuse_lazy
 from ndcg_ml._data.groups import Groups, IntArray, ranges, starts_of
 from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
 from ndcg_ml._data.underflow import underflow_is_zero
@@ -58,12 +60,12 @@ class Queries:
 
     Attributes
     ----------
-    labels : ndarray of float, shape of y_true
+    labels : ndarray of float or integers, shape of y_true
     groups : Groups
         Which rows belong to which query.
     retrieved : ndarray of bool, shape (n_rows,), or None
     doc_id : ndarray of int, shape (n_rows,), or None
-        Numbers in the order of the document ids.
+        Numbers in the order of the document ids, which is that of their text.
     weight : ndarray of float, shape (n_queries,), or None
     axes : Axes or None
         The labels of the rows, where the caller's data carry any: scores must have the same.
@@ -93,17 +95,36 @@ class Queries:
         retrieved: Any = None,
         doc_id: Any = None,
         query_weight: Weights | None = None,
+        whole: bool = True,
     ) -> Queries:
         """Read what ``ndcg_score`` documents, and refuse what is not that.
+
+        Parameters
+        ----------
+        whole : bool, default True
+            Whether these are all rows of their data set: False keeps quiet about lists of one document, which pieces
+            of a stream may well be.
 
         Raises
         ------
         TypeError, ValueError
             As for ``ndcg_score``, except for what concerns the flavor and the scores.
+
+        Warns
+        -----
+        UserWarning
+            Every query has one document.
         """
         axes = same_rows({"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id})
-        labels = y_true if _is_plain(y_true) else real_array(y_true, "y_true")
+        labels = y_true if _is_plain(y_true) else _label_array(y_true)
+        drop = "{}.squeeze(-1)" if type(y_true) is np.ndarray else "np.asarray({}).squeeze(-1)"
+        mask_of_all = f"np.ones({labels.shape}, dtype=bool)"
+        refuse_column(
+            ("y_true", "y_score"), labels.shape, mask is not None, drop, "qid= (one id per row) or group=", mask_of_all
+        )
         groups = _layout(labels, qid, group, mask)
+        if whole and groups.n_queries > 1 and groups.sizes.max() == 1:
+            warn_of_lists_of_one(groups.n_queries)
         flags = None if retrieved is None else _flag_array(retrieved, "retrieved", labels.shape).reshape(-1)
         codes = repeats = None
         if doc_id is not None:
@@ -131,7 +152,8 @@ class Queries:
             same_rows({"y_score": y_score}, self.axes)
             scores = _score_array(y_score, "y_score") if exact else real_array(y_score, "y_score")
         if scores.shape != self.labels.shape:
-            raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.")
+            hint = axis_too_many("y_score", scores.shape, "y_true", self.labels.shape, "{}.squeeze(-1)")
+            raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.{hint}")
         return scores.reshape(-1)
 
 
@@ -352,8 +374,38 @@ def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
                 f"doc_id must hold ids of one type, which can be put in order; got {', '.join(names)}. Convert them, "
                 "to strings for example."
             )
-    codes: IntArray = np.unique(ids, return_inverse=True)[1].reshape(-1)
-    return codes
+    unique, codes = np.unique(ids, return_inverse=True)
+    if unique.dtype.kind in "iu" or (unique.size and unique.dtype == object and type(unique[0]) is int):
+        codes = _place_as_text(unique)[codes]
+    numbers: IntArray = codes.reshape(-1)
+    return numbers
+
+
+def _place_as_text(ids: NDArray[Any]) -> IntArray:
+    """Where each of these different integers stands among them in the order of their decimal text.
+
+    An integer is compared as the text that a TREC file has for it, "10" before "9": trec_eval knows ids as text only,
+    and pandas makes integers of ids that look like numbers.
+    """
+    place = np.empty(ids.size, dtype=np.int64)
+    if ids.dtype == object or (ids.size and ids.max() > np.iinfo(np.int64).max):
+        in_order = np.array(sorted(range(ids.size), key=list(map(str, ids.tolist())).__getitem__), dtype=np.intp)
+    else:
+        ids = ids.astype(np.int64)
+        last = np.fmod(ids, 10)  # with the sign of the id
+        most, last = abs((ids - last) // 10), abs(last)
+        digits = np.searchsorted(_POWERS, most, side="right") + 1
+        if ids.min(initial=0) >= 0 and digits.min(initial=20) == digits.max(initial=20):
+            return np.arange(ids.size)
+        # The first 18 digits, filled up with zeros; then the length, then the digit for which 64 bits have no room.
+        long = digits == _POWERS.size + 1
+        head = np.where(long, most, (np.where(long, 0, most) * 10 + last) * _POWERS[np.where(long, 0, 18 - digits)])
+        in_order = np.lexsort((np.where(long, last, 0), digits, head, ids >= 0))
+    place[in_order] = np.arange(ids.size)
+    return place
+
+
+_POWERS = 10 ** np.arange(18, dtype=np.int64)
 
 
 # -- weights -----------------------------------------------------------------------------------------------------------
@@ -361,6 +413,7 @@ def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
 
 def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | None) -> FloatArray:
     n_queries = groups.n_queries
+    refuse_lazy(query_weight, "query_weight")
     if hasattr(query_weight, "columns") and len(query_weight.shape) == 2:
         raise TypeError(
             "query_weight must be one weight per query; got a frame. Pass a mapping from id to weight, such as "
@@ -419,6 +472,17 @@ def _is_plain(value: object) -> TypeGuard[NDArray[Any]]:
 def real_array(value: Any, name: str) -> NDArray[Any]:
     """A real-valued array, float32 or float64 in native byte order, C-contiguous."""
     return _real(plain_array(value, name), name)
+
+
+@underflow_is_zero
+def _label_array(value: Any) -> NDArray[Any]:
+    """As ``real_array``; but integers stay what they are, because few of them may have to be looked at."""
+    array = plain_array(value, "y_true")
+    if array.dtype.kind == "b":
+        array = array.view(np.uint8)
+    if array.dtype.kind in "iu" and array.dtype.isnative:
+        return np.asarray(array, order="C")
+    return _real(array, "y_true")
 
 
 def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
@@ -491,6 +555,7 @@ _NOT_REAL = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelt
 
 def plain_array(value: Any, name: str) -> NDArray[Any]:
     """What NumPy makes of the value, of any dtype and shape."""
+    refuse_lazy(value, name)
     if type(value).__module__.split(".")[0] == "torch":
         raise TypeError(
             f"{name} is a {type(value).__name__} of torch, and this function takes NumPy arrays. Use "

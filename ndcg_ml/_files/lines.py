@@ -20,9 +20,12 @@ __all__ = [
     "MissingColumnError",
     "as_number",
     "as_text",
+    "begun",
     "blocks",
     "chosen_columns",
     "numbered",
+    "utf8",
+    "whole_text",
     "wrong_line",
 ]
 
@@ -30,6 +33,8 @@ AnyPath: TypeAlias = "str | os.PathLike[str]"
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark in UTF-8
 _BLOCK = 1 << 20  # bytes of lines that are split at once; their tokens take some ten times as much memory
+_HEAD = 1 << 13  # bytes that are looked at to see which format a file has
+_LARGEST = 1 << 31  # bytes of a file that is read whole, because it has no lines of its own
 _LONGEST = 1 << 24  # bytes of a line: 2 MB of gzip may unpack to 4 GB without a line end
 
 GLUED = "Two lines may have become one, where files without a line end at their end were written one after another"
@@ -88,28 +93,44 @@ class _Again(io.RawIOBase):
         return len(read)
 
 
-def blocks(path: AnyPath) -> Iterator[bytes]:
-    """The file in blocks of whole lines, without the byte order marks that begin a line.
+@contextmanager
+def begun(path: AnyPath) -> Iterator[tuple[bytes, IO[bytes]]]:
+    """How a file begins, without a byte order mark: at least its first line, but for one that is too long.
+
+    And the file, of which nothing seems to have been read.
+    """
+    with _opened(path) as file:
+        head = file.read(_HEAD)
+        if b"\n" not in head:
+            head += file.readline(_LONGEST)
+        yield head.removeprefix(_MARK), io.BufferedReader(_Again(head, file))
+
+
+def blocks(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[bytes]:
+    """The file, which may be open already, in blocks of whole lines, without the byte order marks that begin a line.
 
     Files that were saved with such a mark and then written one after another have one where each of them begins.
     """
-    with _opened(path) as file:
-        rest, before = b"", 0
-        while read := file.read(_BLOCK):
-            block = rest + read
-            # A carriage return at the end may be the first half of a line end.
-            stop = max(block.rfind(b"\n"), block.rfind(b"\r", 0, -1)) + 1
-            block, rest = block[:stop], block[stop:]
-            if len(rest) > _LONGEST:
-                raise DataFileError(
-                    f"{path}: a line must have at most {_LONGEST >> 20} MiB; got a longer one, which begins after "
-                    f"{before + stop} bytes. Check that the file is text, with one line for each row."
-                )
-            if block:
-                yield _checked_text(path, block)
-            before += stop
-        if rest:
-            yield _checked_text(path, rest)
+    if file is None:
+        with _opened(path) as file:
+            yield from blocks(path, file)
+        return
+    rest, before = b"", 0
+    while read := file.read(_BLOCK):
+        block = rest + read
+        # A carriage return at the end may be the first half of a line end.
+        stop = max(block.rfind(b"\n"), block.rfind(b"\r", 0, -1)) + 1
+        block, rest = block[:stop], block[stop:]
+        if len(rest) > _LONGEST:
+            raise DataFileError(
+                f"{path}: a line must have at most {_LONGEST >> 20} MiB; got a longer one, which begins after "
+                f"{before + stop} bytes. Check that the file is text, with one line for each row."
+            )
+        if block:
+            yield _checked_text(path, block)
+        before += stop
+    if rest:
+        yield _checked_text(path, rest)
 
 
 def _checked_text(path: AnyPath, block: bytes) -> bytes:
@@ -124,9 +145,27 @@ def _checked_text(path: AnyPath, block: bytes) -> bytes:
     return block
 
 
-def numbered(path: AnyPath, keep_ends: bool = False) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file with their numbers, from 1."""
-    lines: Iterable[bytes] = chain.from_iterable(block.splitlines(keep_ends) for block in blocks(path))
+def whole_text(path: AnyPath, file: IO[bytes]) -> str:
+    """The text of a file that has no lines of its own, such as JSON."""
+    content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise DataFileError(f"{path}: must have at most {_LARGEST >> 30} GiB; got more. Write one line for each query.")
+    return utf8(path, _checked_text(path, content))
+
+
+def utf8(path: AnyPath, content: bytes, number: int = 1) -> str:
+    """The text of bytes that begin on this line of a file."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        at = number + content.count(b"\n", 0, error.start)
+        got = content[error.start : error.start + 8]
+        raise wrong_line(path, at, "JSON must be text in UTF-8", got) from error
+
+
+def numbered(path: AnyPath, keep_ends: bool = False, file: IO[bytes] | None = None) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file, which may be open already, with their numbers, from 1."""
+    lines: Iterable[bytes] = chain.from_iterable(block.splitlines(keep_ends) for block in blocks(path, file))
     return enumerate(lines, 1)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._files.cells import NUMBERS, are_wrong, must
 from ndcg_ml._files.lines import AnyPath, DataFileError, chosen_columns
 from ndcg_ml._shown import shown_text
 
-__all__ = ["ParquetStream", "is_parquet", "read_parquet"]
+__all__ = ["ParquetStream", "is_parquet", "parquet_columns", "read_parquet"]
 
 
 def is_parquet(path: AnyPath) -> bool:
@@ -26,8 +27,10 @@ def is_parquet(path: AnyPath) -> bool:
         return file.read(4) == b"PAR1"
 
 
-def read_parquet(path: AnyPath, needed: Sequence[str], optional: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
-    """Whole columns: all that are needed, and those of the optional ones that the file has.
+def read_parquet(
+    path: AnyPath, needed: Sequence[str] | Callable[[Sequence[str]], Sequence[str]], optional: Sequence[str] = ()
+) -> dict[str, NDArray[Any]]:
+    """Whole columns: all that are needed, as names or made from the file's names, and the optional ones that it has.
 
     Raises
     ------
@@ -51,9 +54,45 @@ def read_parquet(path: AnyPath, needed: Sequence[str], optional: Sequence[str] =
                     "pip install pyarrow"
                 ) from error
             names, read = list(polars.read_parquet_schema(path)), partial(polars.read_parquet, path)
-        wanted = chosen_columns(path, names, needed, optional)
+        wanted = chosen_columns(path, names, needed(names) if callable(needed) else needed, optional)
         table = read(columns=wanted)
         return {name: _as_array(table[name]) for name in wanted}
+
+
+def parquet_columns(
+    path: AnyPath,
+    names: Mapping[str, str] | Callable[[Sequence[str]], Mapping[str, str]],
+    optional: Sequence[str] = (),
+) -> dict[str, NDArray[Any]]:
+    """Columns by their meaning, of numbers and of ids as the file has them; `names` as for ``read_csv``.
+
+    Raises
+    ------
+    DataFileError
+        As from ``read_parquet``; a number or an id is missing, or is not what its column must hold.
+    """
+    called: dict[str, str] = {}
+
+    def needed(columns: Sequence[str]) -> list[str]:
+        called.update(names(columns) if callable(names) else names)
+        return [name for name in called.values() if name not in optional]
+
+    read = read_parquet(path, needed, optional)
+    columns = {meaning: read[name] for meaning, name in called.items() if name in read}
+    for meaning, values in columns.items():
+        name = called[meaning]
+        if meaning in NUMBERS:
+            if values.dtype.kind not in "fiub":
+                raise DataFileError(f"{path}: column {name} must hold numbers; got {values.dtype}.")
+            columns[meaning] = numbers = values.astype(np.float64)
+            bad = np.flatnonzero(are_wrong(meaning, numbers))
+            if bad.size:
+                raise DataFileError(f"{path}, row {bad[0] + 1}: {name} must be {must(meaning)}; got {numbers[bad[0]]}.")
+        elif any(isinstance(value, (list, dict, np.ndarray)) for value in values.tolist()):
+            raise DataFileError(f"{path}: column {name} must hold one id per row; got lists or records.")
+        elif any(value is None or value != value for value in values.tolist()):
+            raise DataFileError(f"{path}: column {name} must have an id in every row; got a null.")
+    return columns
 
 
 class ParquetStream:

@@ -1,4 +1,4 @@
-"""Qrels and runs as rows, from dicts, TREC files and data frames."""
+"""Qrels and runs as rows, from dicts, files and data frames."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ndcg_ml._data.frames import Frame, columns_of, is_frame, refuse_lazy
 from ndcg_ml._data.groups import IntArray
 from ndcg_ml._data.queries import is_missing, plain_array, real_array
 from ndcg_ml._files.byte_ids import Growing, Names
-from ndcg_ml._files.trec import QRELS, RUN, trec_lines
+from ndcg_ml._files.formats import lines_of
+from ndcg_ml._files.parquet import is_parquet
 from ndcg_ml._shown import shown, shown_text
 
 __all__ = ["Ids", "Rows", "RunLike", "Topics", "read_rows"]
@@ -27,9 +28,10 @@ RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
 """Qrels or a run, in any form that ``evaluate_run`` takes."""
 
 _SHAPES = {
-    "qrels": "{topic: {document: grade}}, a path to a TREC qrels file, or a data frame with columns qid, docno, label",
-    "run": "{topic: {document: score}}, {topic: [document, ...]} with the best first, a path to a TREC run file, or a "
-    "data frame with columns qid, docno, score",
+    "qrels": "{topic: {document: grade}}, a path to a file of qrels (TREC, JSONL, JSON, CSV or Parquet), or a data "
+    "frame with columns qid, docno, label",
+    "run": "{topic: {document: score}}, {topic: [document, ...]} with the best first, a path to a file of a run (TREC, "
+    "JSONL, JSON, CSV or Parquet), or a data frame with columns qid, docno, score",
 }
 
 
@@ -180,6 +182,8 @@ class _LineNumbers:
         self._lines: list[IntArray] = []
 
     def extend(self, numbers: IntArray) -> None:
+        if not numbers.size:
+            return
         first = np.flatnonzero(np.append(True, numbers[1:] - numbers[:-1] != 1))
         self._rows.append(first + self._n_rows)
         self._lines.append(numbers[first])
@@ -216,7 +220,8 @@ class Rows:
         """The same as a function, which keeps only the line numbers of a file in memory."""
         if self.lines is not None:
             path, lines = self.path, self.lines
-            return lambda row: f"{path}, line {lines[row]}"
+            unit = "row" if is_parquet(path) else "line"
+            return lambda row: f"{path}, {unit} {lines[row]}"
 
         def where(row: int) -> str:
             [topic] = self.ids.topics.names(self.topic[[row]]).tolist()
@@ -257,17 +262,20 @@ def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> Rows:
     ids.topics.kind.agree(str, source)
     ids.kind.agree(str, source)
     first = len(ids.documents)
-    topic, value, lines = Growing(np.int32), Growing(np.float64), _LineNumbers()
-    for block in trec_lines(path, QRELS if name == "qrels" else RUN):
-        topic.extend(np.repeat(ids.topics.numbers(block.topics), block.lengths))
-        ids.documents.add(block.documents)
-        value.extend(block.values)
-        lines.extend(block.numbers)
+    topic, value, lines, topics = Growing(np.int32), Growing(np.float64), _LineNumbers(), Growing(np.int64)
+    with lines_of(path, name) as blocks:
+        for block in blocks:
+            numbers = ids.topics.numbers(block.topics)
+            topics.extend(numbers)  # a topic may have an empty list of documents, so no row
+            topic.extend(np.repeat(numbers, block.lengths))
+            ids.documents.add(block.documents)
+            value.extend(block.values)
+            lines.extend(block.numbers)
     return Rows(
         source=source,
         ids=ids,
         first=first,
-        topics=np.flatnonzero(np.bincount(topic.array)),
+        topics=np.unique(topics.array),
         topic=topic.array,
         value=value.array,
         path=path,

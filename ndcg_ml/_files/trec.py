@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +57,7 @@ RUN = Form("a run", ("topic", "Q0", "document", "rank", "score", "tag"), value=4
 
 
 class Lines(NamedTuple):
-    """Some consecutive lines of a TREC file, column by column."""
+    """Some consecutive lines of qrels or of a run, in TREC's form or another, column by column."""
 
     topics: list[bytes]
     """Of each run of consecutive lines that have one topic."""
@@ -69,7 +69,7 @@ class Lines(NamedTuple):
     """Of the lines in the file, from 1."""
 
 
-def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
+def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iterator[Lines]:
     """The lines of a TREC file, plain or compressed by gzip, in blocks of about a megabyte.
 
     Parameters
@@ -77,6 +77,8 @@ def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
     path : path
     form : Form
         ``QRELS`` or ``RUN``.
+    file : binary file, optional
+        The file, where it is open already.
 
     Yields
     ------
@@ -101,7 +103,7 @@ def trec_lines(path: AnyPath, form: Form) -> Iterator[Lines]:
     has a blank in it. It must not hold a second line: files without a line end, written one after another, have one.
     """
     number, empty = 1, True
-    for block in blocks(path):
+    for block in blocks(path, file):
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         n_lines = block.count(b"\n") + (not block.endswith(b"\n"))

@@ -19,6 +19,8 @@ from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._identify.sweep import Sweep
 from ndcg_ml._kernel.gains import gain
 from ndcg_ml._kernel.totals import Totals
+from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.table import Table
 from ndcg_ml.flavor import PRESETS, Empty, Flavor, Ties
 from ndcg_ml.prepared import Prepared
 
@@ -147,8 +149,6 @@ class Identification:
         return "\n".join([*lines, *[f"  {line}" for line in more], *self._below()])
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import html
-
         printed, more = self._printed()
         rows = [
             [
@@ -158,8 +158,8 @@ class Identification:
             ]
             for match in printed
         ]
-        table = html.table(["flavor", "value", "what these data leave open"], rows, self._headline(), left=3)
-        return html.block(*[table] * bool(rows), *map(html.paragraph, [*more, *self._below()]))
+        table = Table(["flavor", "value", "what these data leave open"], rows, "lll", caption=self._headline())
+        return block(*[table.html()] * bool(rows), *map(paragraph, [*more, *self._below()]))
 
     def _printed(self) -> tuple[list[Match], list[str]]:
         """The matches that are shown, and a line that counts the others."""

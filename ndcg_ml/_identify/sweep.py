@@ -103,13 +103,13 @@ class Sweep:
 
     def _ranked(self, flavor: Flavor, graded: Graded) -> _Ranking:
         queries, all_scores = self._queries, self._scores[flavor.score_dtype]
-        layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
+        layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.row_gains, queries.doc_id)
         if queries.repeats is not None:
             graded, once = credited(flavor, graded, layout, queries.repeats)
             all_scores = all_scores if once is None else once.exchanged(all_scores)
         average = flavor.ties == "average"
-        found, space = [], numpy_kernel.Workspace(average and numpy_kernel.add_exactly(graded.gains))
-        for filled in numpy_kernel.fill(layout, graded.gains):
+        found, space = [], numpy_kernel.Workspace(average and numpy_kernel.add_exactly(graded.row_gains))
+        for filled in numpy_kernel.fill(layout, graded.row_gains):
             own = numpy_kernel.Workspace()  # because the scores are kept
             for block, gains, scores in numpy_kernel.gathered([filled], all_scores, own):
                 depth = numpy_kernel.depth(self._ks, block.shape[1])

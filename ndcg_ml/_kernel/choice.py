@@ -142,5 +142,6 @@ def _is_right(rank: Rank) -> bool:
     dcg = np.zeros(1)
     none = np.empty(0, np.int64)
     scores, gains, discounts = np.array([2.0, 2.0, -np.inf, 3.0]), np.array([1.0, 2, 4, 8]), np.array([1.0, 0.5, 0, 0])
-    known = rank(scores, none, gains, *whole[:2], discounts, whole[2], True, False, none, 0, 0, 1, dcg, np.empty(0))
+    codes = np.empty(0, np.uint8)
+    known = rank(scores, none, codes, gains, *whole[:2], discounts, whole[2], True, False, none, 0, dcg, np.empty(0))
     return bool(known and dcg[0] == 8.75)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.groups import Groups, IntArray
 from ndcg_ml._kernel.choice import Rank
+from ndcg_ml._kernel.coded import Coded, Gains
 from ndcg_ml._kernel.numpy_kernel import Cutoffs, FloatArray, Scores
 from ndcg_ml._kernel.threads import in_threads
 
@@ -19,6 +21,9 @@ __all__ = ["Ranking"]
 _NO_CUT = 1 << 62
 # Of the work of a call, for each thread.
 _PARTS = 8
+# Rows of a part whose scores have to be converted.
+_PART_ROWS = 1 << 16
+_NO_ORDER = np.empty(0, dtype=np.int64)
 
 
 class Ranking:
@@ -28,7 +33,7 @@ class Ranking:
     ----------
     layout : Groups
         Its rows stand in the order in which tied ones rank, or in the opposite one, unless ties are averaged.
-    gains : ndarray of float, shape (n_rows,)
+    gains : ndarray of float, shape (n_rows,), or Coded
     discounts : ndarray of float
         As many as the longest query has ranks.
     ks : sequence of int or None
@@ -45,7 +50,7 @@ class Ranking:
     def __init__(
         self,
         layout: Groups,
-        gains: FloatArray,
+        gains: Gains,
         discounts: FloatArray,
         ks: Cutoffs,
         average: bool,
@@ -53,19 +58,20 @@ class Ranking:
         ideal_ks: Cutoffs = (),
         recall_depth: int | None = None,
     ) -> None:
-        ordered = gains if layout.order is None else gains[layout.order]
-        order = np.empty(0, dtype=np.int64) if layout.order is None else layout.order
-        self._sizes, self._n_ks, self._has_ideal = layout.sizes, len(ks), bool(ideal_ks)
-        self._arguments = (
-            *(order, np.ascontiguousarray(ordered), layout.starts, layout.sizes, discounts, _cuts(ks)),
-            *(average, backwards, _cuts(ideal_ks), recall_depth or 0),
-        )
+        self._starts, self._sizes, self._order = layout.starts, layout.sizes, layout.order
+        self._codes, self._table, by_row = np.empty(0, dtype=np.uint8), np.empty(0), np.empty(0)
+        if isinstance(gains, Coded):
+            self._codes, self._table = _in_order(gains.codes, layout), gains.table
+        else:
+            by_row = _in_order(gains, layout)
+        self._gains, self._n_ks, self._has_ideal = by_row, len(ks), bool(ideal_ks)
+        self._rule = (discounts, _cuts(ks), average, backwards, _cuts(ideal_ks), recall_depth or 0)
 
     def totals(self, rank: Rank, scores: Scores, threads: int) -> tuple[FloatArray, FloatArray | None] | None:
         """DCG and that ideal, shape (n_queries, n_cutoffs); None where a score is NaN."""
-        if scores.dtype != np.float64 or not scores.flags.aligned:
-            with np.errstate(invalid="ignore"):  # of a NaN that signals
-                scores = scores.astype(np.float64)
+        converted = scores.dtype == np.float64 and scores.flags.aligned
+        if not converted and self._order is not None:  # any part may need any row
+            scores, converted = _as_float64(scores), True
         size = self._sizes.size * self._n_ks
         dcg, ideal = np.zeros(size), np.zeros(size if self._has_ideal else 0)
         nan = False
@@ -73,24 +79,55 @@ class Ranking:
         def work(parts: Iterable[tuple[int, int]]) -> None:
             nonlocal nan
             for begin, end in parts:
-                if not rank(scores, *self._arguments, begin, end, dcg, ideal):
+                lists = self._lists(scores, begin, end)
+                results = (table[begin * self._n_ks : end * self._n_ks] for table in (dcg, ideal))
+                if not rank(*lists, *self._rule, *results):
                     nan = True
 
-        in_threads(work, self._parts(threads), threads)
+        in_threads(work, self._parts(threads, converted), threads)
         if nan:
             return None
         shape = (self._sizes.size, self._n_ks)
         return dcg.reshape(shape), ideal.reshape(shape) if self._has_ideal else None
 
-    def _parts(self, threads: int) -> list[tuple[int, int]]:
-        """The queries in parts of about as many rows each: several for every thread, in case one of them is held up."""
-        if threads == 1:
+    def _lists(self, scores: Scores, begin: int, end: int) -> tuple[NDArray[Any], ...]:
+        """The queries from `begin` up to `end` as the kernel takes them."""
+        starts, sizes = self._starts[begin:end], self._sizes[begin:end]
+        first = int(starts[0])
+        rows = slice(first, int(starts[-1] + sizes[-1]))
+        if self._order is None:
+            order, scores = _NO_ORDER, _as_float64(scores[rows])
+        else:
+            order = self._order[rows]
+        gains = self._table if self._codes.size else self._gains[rows]
+        return (scores, order, self._codes[rows], gains, starts - first if first else starts, sizes)
+
+    def _parts(self, threads: int, converted: bool) -> list[tuple[int, int]]:
+        """The queries in parts of about as many rows each.
+
+        For every thread there are several, in case one of them is held up; and scores that have to be converted are so
+        a part at a time, which stays in the processor's cache.
+        """
+        n_rows = int(self._sizes.sum())
+        n_parts = 1 if threads == 1 else _PARTS * threads
+        if not converted:
+            n_parts = max(n_parts, n_rows // _PART_ROWS)
+        if n_parts == 1:
             return [(0, self._sizes.size)]
-        n_parts = _PARTS * threads
         ends = np.cumsum(self._sizes)
-        marks = np.arange(1, n_parts) * (int(ends[-1]) / n_parts)
+        marks = np.arange(1, n_parts) * (n_rows / n_parts)
         cuts = [0, *np.searchsorted(ends, marks).tolist(), self._sizes.size]
         return [(begin, end) for begin, end in pairwise(cuts) if begin < end]
+
+
+def _in_order(values: NDArray[Any], layout: Groups) -> NDArray[Any]:
+    return np.ascontiguousarray(values if layout.order is None else values[layout.order])
+
+
+def _as_float64(scores: Scores) -> FloatArray:
+    with np.errstate(invalid="ignore"):  # of a NaN that signals
+        doubles: FloatArray = scores.astype(np.float64, copy=not scores.flags.aligned)
+    return doubles
 
 
 def _cuts(ks: Cutoffs) -> IntArray:

@@ -15,16 +15,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, njit, types
+from numba import boolean, float64, int64, njit, types, uint8
 from numpy.typing import NDArray
 
 __all__ = ["rank"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Codes = NDArray[np.uint8]
 
 # Sorted by insertion up to the first of these lengths, by counting up to the second, by buckets beyond.
 _INSERT, _COUNT = 6, 32
+# A power of two of lanes, at least so many and at least so many per rank needed: with fewer the bound is too low, and
+# too many documents pass it.
+_FEWEST_LANES, _LANES_PER_RANK = 16, 1.6
 # Lists are sorted whole unless they have this many documents per lane, and for the square of the lanes.
 _PER_LANE, _PER_PAIR_OF_LANES = 2, 1 / 64
 # In lists from this length on, stretches without a document above the bound are stepped over.
@@ -37,10 +41,12 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _PART = njit(**_OPTIONS)
 """Compiled as a part of ``rank``."""
 
-_READ_ONLY, _READ_ONLY_INTS = (types.Array(dtype, 1, "C", readonly=True) for dtype in (float64, int64))
+_READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_CODES = (
+    types.Array(dtype, 1, "C", readonly=True) for dtype in (float64, int64, uint8)
+)
 _SIGNATURE = boolean(
-    *(_READ_ONLY, _READ_ONLY_INTS, _READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_INTS, _READ_ONLY),
-    *(_READ_ONLY_INTS, boolean, boolean, _READ_ONLY_INTS, int64, int64, int64, float64[::1], float64[::1]),
+    *(_READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_CODES, _READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_INTS, _READ_ONLY),
+    *(_READ_ONLY_INTS, boolean, boolean, _READ_ONLY_INTS, int64, float64[::1], float64[::1]),
 )
 
 
@@ -161,10 +167,18 @@ def _sort(
 
 
 @_PART
+def _gain(codes: Codes, gains: FloatArray, row: int) -> float:
+    """The gain of a row: looked up by its code where there are codes."""
+    gain: float = gains[codes[row]] if codes.size > 0 else gains[row]
+    return gain
+
+
+@_PART
 def _candidates(
     scores: FloatArray,
     at: int,
     n: int,
+    codes: Codes,
     gains: FloatArray,
     gains_at: int,
     depth: int,
@@ -173,6 +187,7 @@ def _candidates(
     lanes: int,
     top: FloatArray,
     kept: FloatArray,
+    kept_rows: IntArray,
     kept_gains: FloatArray,
 ) -> tuple[int, int, float]:
     """The documents above some score, in their order; and, if these are too few, the run of documents of that score.
@@ -181,6 +196,8 @@ def _candidates(
     above, how many are in the run, and their mean gain if that is asked for. The gains of the first of the run follow
     in `kept_gains`, as many as fill `depth` ranks.
     """
+    # A bound that at least `depth` documents reach: the depth-th largest of the maxima of the lanes. Short lists are
+    # not worth a pass for it, and all their documents are kept.
     bound = -np.inf
     if depth <= lanes and n >= lanes * _PER_LANE and n >= lanes * lanes * _PER_PAIR_OF_LANES:
         for lane in range(lanes):
@@ -194,6 +211,7 @@ def _candidates(
             x = scores[at + n - rest + lane]
             top[lane] = x if x > top[lane] else top[lane]
         bound = _nth_largest(top, lanes, depth)
+    # In long lists hardly any stretch has a document above the bound, and counting those runs in vector registers.
     above = 0
     done = 0
     if n >= _LONG:
@@ -204,25 +222,29 @@ def _candidates(
                 some += not (scores[at + i] <= bound)
             if some:
                 for i in range(first, first + _STRETCH):
-                    x = scores[at + i]
-                    kept[above], kept_gains[above] = x, gains[gains_at + i]
-                    above += not (x <= bound)
-    for i in range(done, n):  # without a branch, which the processor could not foresee
-        x = scores[at + i]
-        kept[above], kept_gains[above] = x, gains[gains_at + i]
-        above += not (x <= bound)
+                    kept_rows[above] = i
+                    above += not (scores[at + i] <= bound)
+    # Every row is written, and the next one over it unless it stays: no branch, which the processor could not foresee.
+    for i in range(done, n):
+        kept_rows[above] = i
+        above += not (scores[at + i] <= bound)
+    # Tied documents rank in the order in which they stand here.
     if backwards:
         for i in range(above // 2):
             other = above - 1 - i
-            kept[i], kept[other] = kept[other], kept[i]
-            kept_gains[i], kept_gains[other] = kept_gains[other], kept_gains[i]
+            kept_rows[i], kept_rows[other] = kept_rows[other], kept_rows[i]
+    # Gains are read of the documents alone that were kept.
+    for i in range(above):
+        kept[i] = scores[at + kept_rows[i]]
+        kept_gains[i] = _gain(codes, gains, gains_at + kept_rows[i])
+    # The ranks that are left belong to the run at the bound, which needs no sorting: its first documents, or its mean.
     tied, mean = 0, 0.0
     if above < depth:
         total, least, most = 0.0, np.inf, -np.inf
         for turn in range(n):
             i = n - 1 - turn if backwards else turn
             if scores[at + i] == bound:
-                gain = gains[gains_at + i]
+                gain = _gain(codes, gains, gains_at + i)
                 if above + tied < depth:
                     kept_gains[above + tied] = gain
                 elif not average:
@@ -267,6 +289,7 @@ def _expected_gains(
 def rank(
     scores: FloatArray,
     order: IntArray,
+    codes: Codes,
     gains: FloatArray,
     starts: IntArray,
     sizes: IntArray,
@@ -276,22 +299,26 @@ def rank(
     backwards: bool,
     ideal_cuts: IntArray,
     recall_depth: int,
-    begin: int,
-    end: int,
     dcg: FloatArray,
     ideal: FloatArray,
 ) -> bool:
-    """DCG at each cut-off of the queries from `begin` up to `end`; False where a score is NaN.
+    """DCG at each cut-off of these queries; False where a score is NaN.
+
+    The arguments are three things, which stay apart because Numba unpacks a tuple of arrays at every call: the lists
+    (`scores` to `sizes`), the rule (`discounts` to `recall_depth`), and where the result goes. They are made by
+    ``compiled_call.Ranking``.
 
     Parameters
     ----------
     scores : ndarray of float, shape (n_rows,)
     order : ndarray of int
         The rows, query after query; empty where they stand so already.
+    codes : ndarray of uint8
+        In that order, the number of each row's gain in `gains`; or empty.
     gains : ndarray of float
-        In that order.
+        In that order; or where there are codes, the gain of each code.
     starts, sizes : ndarray of int, shape (n_queries,)
-        Of the queries in that order.
+        First row, in that order, and number of rows of each query.
     discounts : ndarray of float
         As many as the longest query has ranks.
     cuts : ndarray of int, shape (n_cutoffs,)
@@ -305,13 +332,13 @@ def rank(
     recall_depth : int
         That ideal is made of so many documents that rank first; 0 where it is the best order of the expected gains
         down to each cut.
-    begin, end : int
     dcg, ideal : ndarray of float, shape (n_queries * n_cutoffs,)
         Zeros, which are written to.
     """
+    # How many ranks are needed of any query, and room for the longest one.
     longest = 0
-    for query in range(begin, end):
-        longest = max(longest, sizes[query])
+    for size in sizes:
+        longest = max(longest, size)
     deepest = 0
     for cut in cuts:
         deepest = max(deepest, cut)
@@ -319,17 +346,19 @@ def rank(
         for cut in ideal_cuts:
             deepest = max(deepest, cut)
     needed = min(max(deepest, recall_depth), longest)
-    lanes = 16
-    while lanes * 5 < needed * 8:
+    lanes = _FEWEST_LANES
+    while lanes < needed * _LANES_PER_RANK:
         lanes *= 2
     line = np.empty(longest if order.size > 0 else 0)
-    kept, kept_gains = np.empty(longest + 1), np.empty(longest + 1)
+    kept, kept_rows, kept_gains = np.empty(longest + 1), np.empty(longest + 1, np.int64), np.empty(longest + 1)
     best, best_gains, out = np.empty(longest), np.empty(longest), np.empty(longest)
     top, bucket, ends = np.empty(lanes), np.empty(longest, np.int64), np.empty(2 * longest + 2, np.int64)
-    for query in range(begin, end):
+    for query in range(sizes.size):
         n, start = sizes[query], starts[query]
         if n == 0:
             continue
+        # The best documents in the order of their ranks, into `best`. A comparison with NaN is false, so that NaN is
+        # among them, if there is one.
         above, tied, mean = 0, 0, 0.0
         if n <= _INSERT:
             for turn in range(n):
@@ -337,33 +366,38 @@ def rank(
                 x = scores[order[at] if order.size > 0 else at]
                 if x != x:
                     return False
-                above = _insert(x, gains[at], above, best, best_gains)
+                above = _insert(x, _gain(codes, gains, at), above, best, best_gains)
         else:
             reach = min(max(deepest, recall_depth), n)
-            if order.size > 0:
+            if order.size > 0:  # gathered once, because they are read twice
                 for i in range(n):
                     line[i] = scores[order[start + i]]
                 above, tied, mean = _candidates(
-                    line, 0, n, gains, start, reach, average, backwards, lanes, top, kept, kept_gains
+                    *(line, 0, n, codes, gains, start, reach, average, backwards),
+                    *(lanes, top, kept, kept_rows, kept_gains),
                 )
             else:
                 above, tied, mean = _candidates(
-                    scores, start, n, gains, start, reach, average, backwards, lanes, top, kept, kept_gains
+                    *(scores, start, n, codes, gains, start, reach, average, backwards),
+                    *(lanes, top, kept, kept_rows, kept_gains),
                 )
             for i in range(above):
                 if kept[i] != kept[i]:
                     return False
             _sort(kept, kept_gains, above, bucket, ends, best, best_gains)
+        # The expected gain at each rank; behind the sorted documents comes the run at the bound.
         depth = min(deepest, n)
         _expected_gains(best, best_gains, above, min(above, depth), average, 0, out)
         for i in range(above, depth):
             out[i] = mean if average else kept_gains[i]
+        # DCG down to each rank serves every cut-off.
         total = 0.0
         for i in range(depth):
             total += out[i] * discounts[i]
             kept[i] = total
         for c in range(cuts.size):
             dcg[query * cuts.size + c] = kept[min(cuts[c], n) - 1]
+        # The ideal of what ranks first: the gains of those documents, or below the expected gains above, re-sorted.
         if recall_depth > 0:
             depth = min(recall_depth, n)
             _expected_gains(best, best_gains, above, min(above, depth), average, depth, out)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.groups import Groups, IntArray
+from ndcg_ml._kernel.coded import Coded, Gains, codes_of, full
 from ndcg_ml.flavor import Flavor
 
 __all__ = ["Graded", "all_whole", "discounts", "gain", "grade", "top_gain", "unscaled"]
@@ -27,6 +28,8 @@ _TINIEST = 2.0**-1000
 _LOST = 2.0**-960
 # Values that are looked at in one go.
 _PART = 1 << 14
+# Lists with this many rows on average are wide: whole grades are kept as bytes there.
+_WIDE = 256
 
 
 # -- from labels to gains -------------------------------------------------------------------------------------------
@@ -46,20 +49,30 @@ class Graded:
         Those that have a label: what the ``global`` ideal is made of.
     ranked : Groups
         Those that are ranked.
-    gains : ndarray of float, shape (n_rows,)
-        The gain of every row over 2^e; 0 for a row that takes no part.
+    row_gains : ndarray of float, shape (n_rows,), or Coded
+        The gain of every row over 2^e; of a row that takes no part, 0 or (coded) anything.
     exponent : ndarray of int, shape (n_queries,), or None
         The e of each query; None where nothing was divided.
-    relevant : ndarray of bool, shape (n_rows,)
+    relevant : ndarray of bool, shape (n_rows,), or Coded
         Which rows gain more than 0, ranked or not.
     """
 
     documents: Groups
     judged: Groups
     ranked: Groups
-    gains: FloatArray
+    row_gains: Gains
     exponent: IntArray | None
-    relevant: NDArray[np.bool_]
+    relevant: NDArray[np.bool_] | Coded
+
+    @property
+    def gains(self) -> FloatArray:
+        """The gains as floats, which are made at each call if they are coded."""
+        return full(self.row_gains)
+
+    def n_relevant(self) -> IntArray:
+        """How many judged rows of each query gain more than 0."""
+        flags = self.relevant.full() if isinstance(self.relevant, Coded) else self.relevant
+        return self.judged.per_query(np.add, flags.astype(np.float64), 0.0).astype(np.int64)
 
 
 def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArray[np.bool_] | None = None) -> Graded:
@@ -72,6 +85,10 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
         of the gain table.
     """
     with np.errstate(invalid="ignore"):  # of a NaN that signals
+        coded = _coded(flavor, labels.reshape(-1), groups)
+        if coded is not None:
+            ranked = groups if retrieved is None else groups.keep(retrieved)
+            return Graded(groups, groups, ranked, coded, None, Coded(coded.codes, coded.table > 0))
         flat = labels.reshape(-1).astype(np.float64, copy=False)
     documents, judged, graded = _rules(flavor, flat, groups)
     ranked = judged if flavor.unjudged == "condense" else documents
@@ -147,6 +164,40 @@ def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
                 f"y_true must hold integer grades {grades} for a gain table of {len(flavor.gain)} entries; got "
                 f"{listed[wrong][0]:g}. Extend the table, or use gain='linear' or 'exponential', which take any label."
             )
+
+
+def _coded(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None:
+    """Gains as a byte per row and a table, where the lists are wide and all labels whole grades of ordinary gain.
+
+    None where they are not, and wherever a rule of the flavor may have to refuse a label: the way by floats says why.
+    """
+    if labels.size < _WIDE * groups.n_queries:
+        return None
+    codes = codes_of(labels, groups.order)
+    if codes is None:
+        return None
+    listed = codes if groups.order is None else codes[groups.order]
+    highest = int(listed.max(initial=0))
+    beyond_table = isinstance(flavor.gain, tuple) and flavor.off_table == "raise" and highest >= len(flavor.gain)
+    if beyond_table or (flavor.top_label is not None and highest > flavor.top_label):
+        return None
+    if groups.order is not None:  # a row that takes no part has whatever code there is
+        np.minimum(codes, highest, out=codes)
+    grades = np.arange(highest + 1.0)
+    if callable(flavor.gain):  # a function may not know the grades that do not occur
+        occur = np.array([bool((listed == grade).any()) for grade in range(highest + 1)])
+        table = np.zeros(grades.size)
+        table[occur] = gain(flavor, grades[occur])
+    else:
+        table = gain(flavor, grades)
+    largest = float(np.abs(table).max())
+    if flavor.ideal == "max":
+        if not flavor.max_grade < 500:  # type: ignore[operator]
+            return None
+        largest = max(largest, float(abs(top_gain(flavor, None))))
+    if not (largest < _LARGE and _none_tiny(table)):
+        return None
+    return Coded(codes, np.append(table, 0.0))
 
 
 # -- gains that fit float64 -----------------------------------------------------------------------------------------

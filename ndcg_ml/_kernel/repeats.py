@@ -67,7 +67,7 @@ def credited(flavor: Flavor, graded: Graded, layout: Groups, repeats: Repeats) -
     graded = replace(graded, judged=graded.judged.keep(~later))
     if flavor.duplicates == "count":
         return graded, None
-    graded = replace(graded, gains=np.where(later, 0.0, graded.gains))
+    graded = replace(graded, row_gains=np.where(later, 0.0, graded.gains))
     query = layout.codes()
     inside = np.isin(query, query[copy[rows]])
     return graded, CreditedOnce(

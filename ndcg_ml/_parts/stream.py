@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.frames import is_frame, refuse_lazy
 from ndcg_ml._data.queries import by_ids, ids_as_array, plain_array, real_array
 from ndcg_ml._parts.ids import digests, joined_ids, typed_ids, which_are
 
@@ -16,6 +17,13 @@ __all__ = ["whole_queries"]
 
 def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[Any], ...]]:
     """The rows of the stream in batches that end where a query ends."""
+    refuse_lazy(batches, "batches")
+    if not isinstance(batches, Iterable) or is_frame(batches) or isinstance(batches, (str, bytes, Mapping)):
+        hint = " For a frame in memory, evaluate(frame, columns={...})." if is_frame(batches) else ""
+        raise TypeError(
+            "batches must be an iterable of tuples (y_true, y_score, qid), such as a generator that reads a file; got "
+            f"{type(batches).__name__}.{hint}"
+        )
     held: list[tuple[NDArray[Any], ...]] = []  # rows of one query
     for number, batch in enumerate(batches):
         rows = _columns(batch, number)

@@ -15,7 +15,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from io import StringIO
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import whole_number
 from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._show import html
+from ndcg_ml._show.table import Table
 from ndcg_ml._show.versions import versions
 from ndcg_ml._shown import shown, shown_text
 from ndcg_ml._stats.means import SAME, Method, Seed, as_confidence, generator, how_many
@@ -130,8 +131,8 @@ class _Section:
     def say(self, text: str) -> None:
         self.parts.append(html.paragraph(text))
 
-    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]], **settings: Any) -> None:
-        self.parts.append(f'<div class="table">{html.table(head, rows, **settings)}</div>')
+    def table(self, table: Table) -> None:
+        self.parts.append(f'<div class="table">{table.html()}</div>')
 
     def facts(self, facts: Iterable[tuple[str, str]]) -> None:
         lines = (f"<dt>{html.escaped(name)}</dt><dd>{html.escaped(words)}</dd>" for name, words in facts)
@@ -188,7 +189,7 @@ def of_evaluation(
         slices = evaluation.slices
         section = _Section("Slices")
         section.draw("the slices", _rows_high(len(slices)), slices.plot)
-        _limited(section, slices._cells(), _MOST_SLICES, "rows of slices, those that differ most from the others first")
+        _limited(section, slices._table(), _MOST_SLICES, "rows of slices, those that differ most from the others first")
         section.say(
             "Intervals are t intervals. Among many slices some differ by chance, and nothing is corrected here."
         )
@@ -211,7 +212,7 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
     values = _Section("Values")
     systems = zip(comparison.names, comparison.values, strict=True)
     rows = [[shown_text(name), about.number(value)] for name, value in systems]
-    values.table(["system", f"NDCG{at}"], rows)
+    values.table(Table(["system", f"NDCG{at}"], rows))
     n_left_out = len(comparison.not_compared)
     values.say(
         f"{comparison.n_queries} queries were compared"
@@ -229,7 +230,7 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
         differences.facts(zip(head, cells[0], strict=True))
     else:
         marked = [i for i, pair in enumerate(comparison.pairs) if pair.significant]
-        differences.table(head, cells, left=2, marked=marked)
+        differences.table(Table(head, cells, "ll", marked))
         if marked:
             differences.say(f"Marked: p (Holm) of at most {1 - comparison.pairs[0].interval.confidence:g}.")
     differences.say(comparison.caption())
@@ -264,7 +265,7 @@ def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: t
         rows.append(
             [f"NDCG{at_cutoff(k)}", about.number(values[k]), limits, *more, str(evaluation.n_queries), str(empties[k])]
         )
-    section.table(["", "value", f"{100 * how[0]:g} % interval", *extra, "queries", "empty"], rows)
+    section.table(Table(["", "value", f"{100 * how[0]:g} % interval", *extra, "queries", "empty"], rows))
     for line in (*evaluation._notes()[:-1], said):  # the last is the flavor, which has a section of its own
         section.say(line)
 
@@ -304,7 +305,7 @@ def _largest_losses(section: _Section, evaluation: Evaluation[Any], about: About
             ]
             for i in listed.tolist()
         ]
-        section.table([*head, *["weight"] * weighted], rows)
+        section.table(Table([*head, *["weight"] * weighted], rows))
     unknown = int((counts & ~known).sum())
     if unknown:
         section.say(f"{unknown} more cannot be listed, because their DCG is too large for float64.")
@@ -334,16 +335,15 @@ def _largest_moves(section: _Section, comparison: Comparison, about: About) -> N
                 ]
                 for i in listed.tolist()
             ]
-            section.table(["query", *names, "difference"], rows, caption=caption)
+            section.table(Table(["query", *names, "difference"], rows, caption=caption))
     if len(comparison.pairs) > _MOST_PAIRS:
         section.say(f"These are the first {_MOST_PAIRS} of {len(comparison.pairs)} pairs.")
 
 
-def _limited(section: _Section, cells: list[list[str]], most: int, what: str) -> None:
-    head, *rows = cells
-    section.table(head, [[shown_text(row[0]), *row[1:]] for row in rows[:most]])
-    if len(rows) > most:
-        section.say(f"The first {most} of {len(rows)} {what}.")
+def _limited(section: _Section, table: Table, most: int, what: str) -> None:
+    section.table(replace(table, rows=[[shown_text(row[0]), *row[1:]] for row in table.rows[:most]]))
+    if len(table.rows) > most:
+        section.say(f"The first {most} of {len(table.rows)} {what}.")
 
 
 def _id(ids: NDArray[Any], at: int) -> str:

@@ -430,6 +430,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         from ndcg_ml._show import html
+        from ndcg_ml._show.table import Table
 
         values = [[name, f"{value:.6f}"] for name, value in zip(self.names, self.values, strict=True)]
         head, *rows = self._cells(4)
@@ -437,8 +438,8 @@ class Comparison:
         level = 1 - self.pairs[0].interval.confidence
         words = [f"Marked: p of at most {level:g}{' (Holm)' * (len(self.pairs) > 1)}."] if marked else []
         return html.block(
-            html.table(["system", f"NDCG{at_cutoff(self.flavor.k)}"], values),
-            html.table(head, rows, left=2, marked=marked),
+            Table(["system", f"NDCG{at_cutoff(self.flavor.k)}"], values).html(),
+            Table(head, rows, "ll", marked).html(),
             *map(html.paragraph, [*words, self.caption()]),
         )
 

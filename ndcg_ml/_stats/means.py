@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import as_float, one_of, whole_number
 from ndcg_ml._kernel.totals import Totals
+from ndcg_ml._show.html import block
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
 from ndcg_ml.flavor import Flavor
@@ -74,11 +76,18 @@ class Interval:
         return f"{self.value:.6f} ({self.low:.6f} to {self.high:.6f}; {self.how_text()}; {self.n_queries} queries)"
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import html
-
         row = [f"{number:.6f}" for number in (self.value, self.low, self.high)]
         head = ["value", "low", "high", "queries"]
-        return html.block(html.table(head, [[*row, str(self.n_queries)]], self.how_text(), left=0))
+        return block(Table(head, [[*row, str(self.n_queries)]], "r", caption=self.how_text()).html())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON.
+
+        Returns
+        -------
+        dict
+        """
+        return asdict(self)
 
     def how_text(self) -> str:
         """The confidence and the method, in words."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.frames import refuse_lazy
 from ndcg_ml._data.pandas_index import by_id, no_labels, same_rows
 from ndcg_ml._data.queries import Queries, ids_as_array, is_missing
 from ndcg_ml._shown import shown
@@ -30,6 +31,7 @@ def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
     TypeError, ValueError
         A column fits neither the rows nor the queries, lacks a label, or has two in one query.
     """
+    refuse_lazy(by, "by")
     if isinstance(by, Mapping):
         columns = dict(by)
     elif hasattr(by, "columns") and len(by.shape) == 2:
@@ -45,6 +47,7 @@ def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
 
 def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
     groups = queries.groups
+    refuse_lazy(values, name)
     if isinstance(values, Mapping):
         if groups.ids is None:
             raise TypeError(

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.totals import Totals
+from ndcg_ml._show.html import block
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.means import Spread, means_of, spread_of
 from ndcg_ml.flavor import Flavor
@@ -172,33 +174,22 @@ class Slices(Sequence[Slice]):
         return plot.sliced(self, ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import html
-
-        head, *rows = self._cells()
-        return html.block(html.table(head, rows))
+        return block(self._table().html())
 
     def __str__(self) -> str:
-        table = self._cells()
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = (
-            "  ".join(
-                cell.rjust(width) if i else cell.ljust(width)
-                for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-            )
-            for cells in table
-        )
-        return "\n".join(lines)
+        return self._table().text()
 
-    def _cells(self) -> list[list[str]]:
+    def _table(self) -> Table:
+        """What ``print`` shows."""
         several = any(isinstance(each.share, dict) for each in self)
-        table = [["slice", "queries", "empty", "share", "NDCG", "95 % interval", "less the others"]]
+        rows = []
         for each in self:
             for k, n_empty, share, value, interval, difference in _rows(each):
                 name = f"{each.column}={each.label}{at_cutoff(k) if several else ''}"
                 limits = "-" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
                 less = "-" if difference is None else f"{difference:+.4f}"
-                table.append([name, str(each.n_queries), str(n_empty), f"{share:.4f}", f"{value:.4f}", limits, less])
-        return table
+                rows.append([name, str(each.n_queries), str(n_empty), f"{share:.4f}", f"{value:.4f}", limits, less])
+        return Table(["slice", "queries", "empty", "share", "NDCG", "95 % interval", "less the others"], rows)
 
 
 def _rows(each: Slice) -> list[tuple[Any, ...]]:

@@ -399,7 +399,7 @@ def explain(
     The parts sum exactly to the difference: each is the effect of its switch, averaged over the orders in which the
     switches can be changed. The data are --qrels with --run, --labels with --scores, or --table, as for eval.
     """
-    arguments = data.arguments()
+    arguments = data.arguments(a, b)
     with data.refusals():
         result = explain_difference(a, b, **arguments, k=... if at is None else at[0], queries=top)
     if as_json:

@@ -69,13 +69,13 @@ or of more
 @click.argument("run_a")
 @click.argument("run_b")
 @click.argument("more", metavar="[RUN_C]...", nargs=-1)
-@click.option("--qrels", type=FILE, help="TREC judgements; the runs are TREC runs.")
+@click.option("--qrels", type=FILE, help="Judgements; the runs are runs. Both in any form that eval takes.")
 @click.option("--labels", type=FILE, help="LETOR/SVMlight labels; the runs hold one score for each line.")
 @click.option(
     "--table",
     type=FILE,
-    help="CSV, TSV or parquet with columns qid, label, and docno where ties go by id, or as they are named here; the "
-    "runs are names of columns of scores.",
+    help="CSV, TSV, JSONL or parquet with columns qid, label, and docno where ties go by id, or as they are named "
+    "here; the runs are names of columns of scores.",
 )
 @column_options("query", "label", "document")
 @click.option("--queries", type=QUERIES, help="Which topics count, as for eval.  [default: qrels]")

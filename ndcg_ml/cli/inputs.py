@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import click
+import numpy as np
 
 from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_line
 from ndcg_ml._shown import shown
@@ -46,8 +47,17 @@ FILE = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 QUERIES = click.Choice(["qrels", "run", "both"])
 
 _OPTIONS = (
-    click.option("--qrels", type=FILE, help="TREC judgements: topic, iteration, document, grade.  With --run."),
-    click.option("--run", type=FILE, help="TREC run: topic, Q0, document, rank, score, tag.  With --qrels."),
+    click.option(
+        "--qrels",
+        type=FILE,
+        help="Judgements: TREC (topic, iteration, document, grade), JSONL, JSON of "
+        "dicts, BEIR's TSV, CSV or parquet.  With --run.",
+    ),
+    click.option(
+        "--run",
+        type=FILE,
+        help="A run: TREC (topic, Q0, document, rank, score, tag) or any of these forms.  With --qrels.",
+    ),
     click.option(
         "--queries",
         type=QUERIES,
@@ -65,8 +75,8 @@ _OPTIONS = (
     click.option(
         "--table",
         type=FILE,
-        help="CSV, TSV or parquet with columns qid, label, score, and docno where ties go by id; or as they are named "
-        "here:",
+        help="CSV, TSV, JSONL or parquet with columns qid, label, score, and docno where ties go by id; or as they are "
+        "named here:",
     ),
 )
 _COLUMNS = {
@@ -107,11 +117,11 @@ class Inputs:
     Attributes
     ----------
     qrels, run : str or None
-        TREC judgements and ranking.
+        Judgements and ranking.
     labels, scores : str or None
         LETOR/SVMlight labels with one score per line.
     table : str or None
-        CSV or parquet.
+        CSV, JSONL or parquet.
     query, label, score, document : str or None
         Names of columns of the table.
     queries : {"qrels", "run", "both"} or None
@@ -173,21 +183,21 @@ class Inputs:
                 return evaluate_run(
                     local.qrels, local.run, flavor=flavor, k=tuple(ks), queries=queries, exclude=local._excluded()
                 )
-            return evaluate(**local._rows(), flavor=flavor, k=tuple(ks))
+            return evaluate(**local._rows(flavor), flavor=flavor, k=tuple(ks))
 
     def evaluate_columns(
         self, scores: Sequence[str], flavor: Flavor, ks: Sequence[int | None]
     ) -> list[Evaluation[ByK]]:
         """NDCG of several columns of scores of a table."""
         with self.refusals(), self._on_disk() as local:
-            return [evaluate(**replace(local, score=name)._rows(), flavor=flavor, k=tuple(ks)) for name in scores]
+            return [evaluate(**replace(local, score=name)._rows(flavor), flavor=flavor, k=tuple(ks)) for name in scores]
 
-    def arguments(self) -> dict[str, Any]:
-        """The data as arguments for every function that takes labels and scores."""
+    def arguments(self, *flavors: Flavor) -> dict[str, Any]:
+        """The data as arguments for every function that takes labels and scores, under these flavors."""
         with self.refusals(), self._on_disk() as local:
-            return local._rows()
+            return local._rows(*flavors)
 
-    def _rows(self) -> dict[str, Any]:
+    def _rows(self, *flavors: Flavor) -> dict[str, Any]:
         if self.qrels is not None and self.run is not None:
             return align(self.qrels, self.run, queries=self.queries or "qrels", exclude=self._excluded()).arguments()
         if self.labels is not None and self.scores is not None:
@@ -204,6 +214,15 @@ class Inputs:
             if not unnamed:
                 raise
             raise ValueError(f"{error} Name your own with {', '.join(unnamed)}.") from error
+        unjudged = np.flatnonzero(np.isnan(rows.y_true))
+        if unjudged.size and any(flavor.unjudged == "raise" for flavor in flavors):
+            row = int(unjudged[0])
+            where = f"row {row + 1}" if rows.lines is None else f"line {rows.lines[row]}"
+            raise ValueError(
+                f"{self.table}, {where}: {named['label']} must not be missing under unjudged='raise', because it is an "
+                f"unjudged document; {unjudged.size} of {rows.y_true.size} are. Remove these rows, or choose a flavor "
+                "with unjudged='zero' or 'condense'."
+            )
         return {**rows.arguments(), "qid": printable_ids(rows.qid)}
 
     def _excluded(self) -> Exclude | None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml._data.groups import IntArray
-from ndcg_ml._data.queries import by_sizes
+from ndcg_ml._data.queries import by_sizes, plain_array
 
 __all__ = ["WholeQueries", "query_folds"]
 
@@ -57,8 +57,8 @@ def query_folds(
     [[0, 1, 2, 3], [4, 5, 6, 7]]
     """
     n_splits = whole_number(n_splits, "n_splits", 2)
-    sizes = np.asarray(group)
-    sizes = by_sizes(sizes, sizes.sum() if sizes.dtype.kind in "iu" else 0).sizes
+    given = plain_array(group, "group")
+    sizes = by_sizes(group, given.sum() if given.dtype.kind in "iu" else 0).sizes
     if random_state is not None and not shuffle:
         raise ValueError(
             f"random_state must be None without shuffle=True; got {random_state!r} with shuffle={shuffle!r}."

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from ndcg_ml._boosting import one_score_per_row
 from ndcg_ml._checks import cutoffs, optional_whole_number, positive_number, refuse_docid
+from ndcg_ml._data.groups import Block
 from ndcg_ml._data.queries import Queries, real_array
 from ndcg_ml._kernel.cache import Cache
+from ndcg_ml._kernel.coded import full
 from ndcg_ml._kernel.gains import discounts, grade, unscaled
-from ndcg_ml._kernel.numpy_kernel import Filled, fill, ideal, in_tie_order
+from ndcg_ml._kernel.numpy_kernel import fill, ideal, in_tie_order
 from ndcg_ml._kernel.threads import in_threads, thread_count
 from ndcg_ml._kernel.totals import empty_queries
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -239,7 +241,7 @@ class _Pairs:
         scale = np.divide(1.0, ideals, out=np.zeros_like(ideals), where=counts)
         self._depth = longest if objective.truncation is None else objective.truncation
         in_order = in_tie_order(graded.ranked, flavor, gains, None)
-        self._blocks = [(block, each * scale[block.queries, None]) for block, each in fill(in_order, gains)]
+        self._blocks = [(block, full(each) * scale[block.queries, None]) for block, each in fill(in_order, gains)]
 
     def lambdas(self, scores: FloatArray) -> tuple[Float32Array, Float32Array]:
         """Gradient and hessian of every row."""
@@ -248,7 +250,7 @@ class _Pairs:
             with np.errstate(over="ignore"):
                 scores = scores.astype(np.float32).astype(np.float64)
 
-        def work(blocks: Iterable[Filled]) -> None:
+        def work(blocks: Iterable[tuple[Block, FloatArray]]) -> None:
             for block, gains in blocks:
                 padded = block.gather(scores, -np.inf, np.empty)
                 of_block = np.empty((2, *block.shape), dtype=np.float32)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ndcg_ml._boosting import MinDelta, Progress, Queries, as_min_delta
 from ndcg_ml._checks import KSpec, whole_number
+from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_sizes
 from ndcg_ml.flavor import Flavor, as_arguments
 from ndcg_ml.lightgbm.metric import NDCGEval
@@ -288,6 +289,9 @@ def _check_valid(entry: Any, number: int) -> None:
             f"{len(entry)} parts."
         )
     X, y, group, weight = entry if len(entry) == 4 else (*entry, None)  # noqa: N806
+    same_rows(
+        {f"{name} of validation set {number}": part for name, part in (("X", X), ("y", y), ("sample_weight", weight))}
+    )
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     for name, part in (("y", y), ("sample_weight", weight)):
         if part is not None and len(part) != n_rows:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.frames import refuse_lazy
 from ndcg_ml._data.queries import ids_as_array
 from ndcg_ml._shown import shown
 
@@ -43,6 +44,7 @@ def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
         X has no such column, or the position is ambiguous; or the column holds numbers with fractions (ids that some
         step has scaled) or floats too large for their dtype to tell apart.
     """
+    refuse_lazy(X, "X")
     if isinstance(qid_column, str):
         names = _names(X)
         if names is None or qid_column not in names:
@@ -156,6 +158,7 @@ def ids_of_rows(qid: Any, column: NDArray[Any] | None, groups: Any, n_rows: int)
 
 def table(X: Any) -> Any:  # noqa: N803
     """X as a two-dimensional container: DataFrames and sparse matrices as they are, anything else as an array."""
+    refuse_lazy(X, "X")
     X = X if hasattr(X, "tocsr") or hasattr(X, "columns") or hasattr(X, "column_names") else np.asarray(X)  # noqa: N806
     if isinstance(X, np.ndarray):
         if X.dtype.kind == "c":

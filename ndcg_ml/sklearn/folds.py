@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold
 
+from ndcg_ml._data.frames import refuse_lazy
+from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import ids_as_array
 from ndcg_ml.sklearn.columns import check_column, column_of
 
@@ -39,7 +41,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     ------
     TypeError, ValueError
         When created: both `qid` and `qid_column`, or as for ``GroupKFold``. When splitting: no ids, not one id per row,
-        or ``groups`` that differ from the splitter's own ids.
+        ``groups`` that differ from the splitter's own ids, or pandas objects (X, y, ids) whose indexes differ.
 
     See Also
     --------
@@ -91,7 +93,9 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         ------
         train, test : ndarray of int
         """
+        refuse_lazy(X, "X")
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        same_rows({"X": X, "y": y, "qid": self.qid, "groups": groups})
         own = column_of(X, self.qid_column) if self.qid_column is not None else self.qid
         if own is None and groups is None:
             raise ValueError(

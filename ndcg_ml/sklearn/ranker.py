@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ndcg_ml._checks import optional_whole_number
 from ndcg_ml._data.groups import Groups
+from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_ids, real_array
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -69,7 +70,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ------
     TypeError, ValueError
         In ``fit``: no ids, missing ids or the wrong number of them, labels that are not finite numbers, weights that
-        differ within a query, an invalid parameter, too few queries to hold any out.
+        differ within a query, an invalid parameter, too few queries to hold any out; pandas objects (X, labels, ids,
+        weights) whose indexes differ: rows are matched by position.
 
     See Also
     --------
@@ -167,6 +169,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         stopping = optional_whole_number(self.early_stopping_rounds, "early_stopping_rounds", "for no early stopping")
         flavor = as_flavor(self.flavor)
         X = table(X)  # noqa: N806
+        same_rows({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight, "groups": groups})
         validate_data(self, X, skip_check_array=True)
         features, ids = self._features_and_ids(X)
         labels = _labels(y, X.shape[0])

@@ -11,7 +11,8 @@ from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid
-from ndcg_ml._data.queries import by_ids
+from ndcg_ml._data.pandas_index import Axes, same_rows
+from ndcg_ml._data.queries import by_ids, plain_array
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml._kernel.totals import EmptyQueryError
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
@@ -223,7 +224,8 @@ class NDCGScorer:
         ------
         TypeError, ValueError
             No ids, the wrong number of ids, ids with two-dimensional labels, a split that cuts queries, nothing to
-            average, predictions that are not scores; or as for ``ndcg_ml.ndcg_score``. It stops a search. If the
+            average, predictions that are not scores; pandas objects (X, labels, ids, predictions) whose indexes
+            differ; or as for ``ndcg_ml.ndcg_score``. It stops a search. If the
             estimator fails (it raises, or predicts NaN), an `error_score` that is a number is used instead.
 
         Warns
@@ -233,8 +235,9 @@ class NDCGScorer:
             other rows.
         """
         try:
+            axes = same_rows({"X": X, "y_true": y_true, "qid": qid, "groups": groups})
             prepared, labels = self._prepared(estimator, X, y_true, qid, groups)
-            scores = _expected_grades(estimator, X, labels.shape)
+            scores = _expected_grades(estimator, X, labels.shape, axes)
         except _EstimatorFailedError as failed:
             return self._failed(failed.error)
         except Exception as error:  # including warnings that are errors
@@ -270,7 +273,7 @@ class NDCGScorer:
         qid: ArrayLike | None,
         groups: ArrayLike | None,
     ) -> tuple[Prepared, NDArray[Any]]:
-        labels = np.asarray(y_true)
+        labels = plain_array(y_true, "y_true")
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
         if labels.ndim != 1:
@@ -332,8 +335,13 @@ def _final(estimator: Any) -> Any:
         estimator = inner
 
 
-def _expected_grades(estimator: Any, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:  # noqa: N803
-    scores = _expected_class(estimator, X) if is_classifier(estimator) else np.asarray(_asked(estimator.predict, X))
+def _expected_grades(estimator: Any, X: Any, shape: tuple[int, ...], axes: Axes | None) -> NDArray[Any]:  # noqa: N803
+    if is_classifier(estimator):
+        scores = _expected_class(estimator, X)
+    else:
+        predicted = _asked(estimator.predict, X)
+        same_rows({"predictions": predicted}, axes)
+        scores = plain_array(predicted, "predictions")
     if len(shape) == 1 and scores.shape == (*shape, 1):
         scores = scores[:, 0]
     if scores.shape != shape:

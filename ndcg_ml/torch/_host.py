@@ -14,8 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ndcg_ml._data.queries import Queries
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.prepared import prepare
+from ndcg_ml.prepared import Prepared
 from ndcg_ml.torch._inputs import offsets_of
 from ndcg_ml.torch._transforms import nobody_watches
 
@@ -49,18 +50,19 @@ def on_host(
     indexes: Any = None,
     retrieved: Any = None,
     doc_id: Any = None,
+    whole: bool = True,
 ) -> Totals | None:
     """DCG and ideal DCG of the queries of CPU tensors, in the order of ``ndcg_ml.torch.ndcg``.
 
-    None where something else than plain tensors on the CPU was given, where somebody watches the operations, where
-    there is no document, and where anything has to be refused.
+    `whole` is as for ``Queries.read``. None where something else than plain tensors on the CPU was given, where
+    somebody watches the operations, where there is no document, and where anything has to be refused.
     """
     if not _enabled or not nobody_watches():
         return None
     given = {"y_score": scores, "y_true": labels}  # by the names that prepare has for them
     optional = {"mask": mask, "qid": indexes, "retrieved": retrieved, "doc_id": doc_id}
     given.update((name, value) for name, value in optional.items() if value is not None)
-    settings: dict[str, Any] = {"flavor": flavor, "k": ks}
+    settings: dict[str, Any] = {}
     if all(isinstance(value, Tensor) and value.layout == torch.jagged for value in given.values()):
         try:
             settings["group"] = _array(offsets_of(given).diff())
@@ -73,7 +75,7 @@ def on_host(
     settings.update((name, _array(tensor).reshape(shape)) for name, tensor in given.items())
     y_score = settings.pop("y_score")
     try:
-        totals = prepare(**settings).totals(y_score)
+        totals = Prepared(flavor, ks, Queries.read(**settings, whole=whole)).totals(y_score)
         if flavor.empty == "raise":
             totals.ndcg(flavor)
     except (TypeError, ValueError):
@@ -101,6 +103,7 @@ def _fit(given: Mapping[str, Tensor], in_lists: bool) -> bool:
         and all(tensor.shape == scores.shape for tensor in given.values())
         and ("qid" in given) + in_lists == flat
         and not (flat and "mask" in given)
+        and (scores.shape[-1] > 1 or flat or (scores.ndim == 2 and ("mask" in given or scores.numel() == 1)))
         and all(given[name].dtype == torch.bool for name in ("mask", "retrieved") if name in given)
         and all(_are_whole(given[name]) for name in ("qid", "doc_id") if name in given)
     )

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
+from ndcg_ml._checks import TIES_BY_ID, axis_too_many, refuse_column, warn_of_lists_of_one, without_doc_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch._kernel import working_dtype
 from ndcg_ml.torch._layout import Flat, Layout, Padded
@@ -30,6 +30,7 @@ __all__ = [
     "read_batch",
     "read_flavor",
     "read_lists",
+    "refuse_columns",
     "refuse_other_device",
     "refuse_unless_whole",
 ]
@@ -48,6 +49,25 @@ def read_flavor(flavor: object) -> Flavor:
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _named(text: str) -> Flavor:
     return as_flavor(text)
+
+
+def refuse_columns(scores: object, labels: object, mask: object, names: tuple[str, str], ids: str) -> None:
+    """Refuse tensors whose last axis has length 1 and may be one too many, before anything else is blamed.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not (isinstance(scores, Tensor) and isinstance(labels, Tensor)) or scores.is_nested or labels.is_nested:
+        return
+    refuse_other_shape(labels, names[1], scores, names[0])
+    of_all = f"torch.ones_like({names[0]}, dtype=torch.bool)"
+    refuse_column(names, scores.shape, mask is not None, _DROP, ids, of_all)
+
+
+_DROP = "{}.squeeze(-1)"
+_ONE_PER_ROW = "indexes= (one query id per row)"
+_ONE_PER_LIST_OR_ROW = f"{_ONE_PER_ROW} or offsets="
 
 
 # -- the metric ------------------------------------------------------------------------------------------------------
@@ -90,13 +110,16 @@ def read_batch(
         The shapes do not go together, or it is not said which rows belong to one query.
     """
     scores, labels = a_tensor(scores, names[0]), a_tensor(labels, names[1])
+    refuse_columns(scores, labels, mask, names, _ONE_PER_ROW)
     if scores.is_nested or labels.is_nested:
         scores, labels, mask, retrieved, doc_id = _unnested(scores, labels, mask, indexes, retrieved, doc_id, names)
     labels = _companion(labels, names[1], scores, names[0])
     flags = None if retrieved is None else _flags(retrieved, "retrieved", scores, names[0])
     ids = None if doc_id is None else _whole_numbers(doc_id, "doc_id", "one per document", scores, names[0])
-    if flavor.ties in TIES_BY_ID and ids is None:
-        raise ValueError(without_doc_ids(flavor))
+    if flavor.ties in TIES_BY_ID:
+        if ids is None:
+            raise ValueError(without_doc_ids(flavor))
+        ids = _in_order_of_text(ids)
     scores, labels = _score_values(scores, names[0]), _label_values(labels, names[1])
     if scores.ndim == 0:
         raise ValueError(
@@ -124,7 +147,13 @@ def read_batch(
             f"Leave indexes out, or flatten {names[0]} and {names[1]} to one dimension."
         )
     listed = torch.ones_like(scores, dtype=torch.bool) if mask is None else _flags(mask, "mask", scores, names[0])
+    _warn_of_a_column(scores)
     return _padded_batch(scores, labels, listed, flags, ids)
+
+
+def _warn_of_a_column(scores: Tensor) -> None:
+    if scores.shape[-1] == 1 and scores.numel() > 1 and not torch.compiler.is_compiling():
+        warn_of_lists_of_one(scores.numel())
 
 
 def _padded_batch(
@@ -216,6 +245,7 @@ def read_lists(scores: object, labels: object, mask: object) -> tuple[Tensor, Te
             f"{'a nested tensor' if scores.is_nested else f'shape {tuple(scores.shape)}'}. For one list, scores[None]; "
             "for flat lists, pass indexes= or offsets=."
         )
+    refuse_columns(scores, labels, mask, ("scores", "labels"), _ONE_PER_LIST_OR_ROW)
     labels = _label_values(_companion(labels, "labels", scores, "scores"), "labels")
     listed = torch.ones_like(labels, dtype=torch.bool) if mask is None else _flags(mask, "mask", scores, "scores")
     if scores.shape[1] == 0:  # lists without any document: one masked slot each
@@ -266,6 +296,8 @@ def in_batches(
     """
     scores, labels, indexes, offsets = in_rows(scores, labels, mask, indexes=indexes, offsets=offsets)
     if indexes is None and offsets is None:
+        if scores.ndim == 2:
+            _warn_of_a_column(scores)
         return [(scores, labels, mask)], None
     given = "indexes" if offsets is None else "offsets"
     with not_mapped(
@@ -298,6 +330,7 @@ def in_rows(
         _refuse_beside_nested({"mask": mask, "indexes": indexes, "offsets": offsets})
         offsets = offsets_of({"scores": scores, "labels": labels})
         return scores.values(), labels.values(), None, offsets
+    refuse_columns(scores, labels, mask, ("scores", "labels"), _ONE_PER_LIST_OR_ROW)
     given = [name for name, value in (("mask", mask), ("indexes", indexes), ("offsets", offsets)) if value is not None]
     if indexes is None and offsets is None:
         return scores, labels, None, None
@@ -329,6 +362,8 @@ def _in_groups(
         sizes = _sizes(offsets.cpu(), scores.numel())
         lists, positions, lengths = _by_offset(offsets, scores.numel())
     longest = int(sizes.max()) if sizes.numel() else 0
+    if longest == 1 and sizes.numel() > 1:
+        warn_of_lists_of_one(sizes.numel())
     if sizes.numel() * longest <= 2 * scores.numel():
         return [_padded_lists(scores, labels, lists, positions, lengths, longest)], None
     # The bits of size - 1: 0 for lists of at most 1 document, 1 for 2, 2 for 3 and 4, 3 for 5 to 8.
@@ -438,11 +473,17 @@ def refuse_other_device(tensor: Tensor, name: str, like: Tensor, of: str) -> Non
         )
 
 
+def refuse_other_shape(tensor: Tensor, name: str, like: Tensor, of: str) -> None:
+    """Refuse a tensor that has not the shape of `like`."""
+    if tensor.shape != like.shape:
+        hint = axis_too_many(name, tensor.shape, of, like.shape, _DROP)
+        raise ValueError(f"{name} must have the shape of {of}, {tuple(like.shape)}; got {tuple(tensor.shape)}.{hint}")
+
+
 def _companion(value: object, name: str, scores: Tensor, of: str) -> Tensor:
     """A tensor of the shape of the scores, and where they are."""
     tensor = a_tensor(value, name)
-    if tensor.shape != scores.shape:
-        raise ValueError(f"{name} must have the shape of {of}, {tuple(scores.shape)}; got {tuple(tensor.shape)}.")
+    refuse_other_shape(tensor, name, scores, of)
     refuse_other_device(tensor, name, scores, of)
     return tensor
 
@@ -459,6 +500,29 @@ def _flags(value: object, name: str, scores: Tensor, of: str) -> Tensor:
 
 def _whole_numbers(value: object, name: str, meaning: str, scores: Tensor, of: str) -> Tensor:
     return refuse_unless_whole(_companion(value, name, scores, of), name, meaning).long()
+
+
+def _in_order_of_text(ids: Tensor) -> Tensor:
+    """Numbers in the order that the ids have as decimal text, "10" before "9", which is that of every other route."""
+    last = ids.fmod(10)  # with the sign of the id
+    most, last = torch.div(ids - last, 10, rounding_mode="trunc").abs(), last.abs()
+    powers = [10**digit for digit in range(18)]
+    digits = torch.ones_like(ids)
+    for power in powers:
+        digits = digits + (most >= power)
+    # The first 18 digits, filled up with zeros, of a negative number below all others; then the length and the digit
+    # for which 64 bits have no room.
+    long = digits > 18
+    factor = torch.tensor(powers, device=ids.device)[torch.where(long, 0, 18 - digits)]
+    head = torch.where(long, most, (torch.where(long, 0, most) * 10 + last) * factor) - (ids < 0) * 2 * 10**18
+    tail = digits * 10 + torch.where(long, last, 0)
+    # Sorted by tail, then stably by head: each id's place is the number of other ids before it.
+    by_tail = torch.sort(tail.flatten(), stable=True).indices
+    order = by_tail[torch.sort(head.flatten()[by_tail], stable=True).indices]
+    of_head, of_tail = head.flatten()[order], tail.flatten()[order]
+    new = (of_head[1:] != of_head[:-1]) | (of_tail[1:] != of_tail[:-1])
+    place = torch.cat([new.new_zeros(min(order.numel(), 1)), new]).cumsum(0)
+    return torch.zeros_like(place).scatter(0, order, place).reshape(ids.shape)
 
 
 def _score_values(scores: Tensor, name: str) -> Tensor:

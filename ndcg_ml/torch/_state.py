@@ -71,19 +71,19 @@ def host_looks(preds: Tensor) -> bool:
 
 
 def sums_of_batch(
-    flavor: Flavor, ks: Cutoffs, preds: Any, target: Any, indexes: Any, mask: Any
+    flavor: Flavor, ks: Cutoffs, preds: Any, target: Any, indexes: Any, mask: Any, *, whole: bool = True
 ) -> tuple[Sums, Tensor | None] | None:
     """The sums of the queries of one update, and the ids of its flat form; None if there is no query.
 
     There is one id per query where the host looks at the data. Elsewhere there is one per row, sorted, because only the
-    device knows which are equal.
+    device knows which are equal. `whole` is False for pieces of queries.
 
     Raises
     ------
     TypeError, ValueError
         As for ``ndcg_ml.torch.ndcg``; faults in data at which the host does not look are counted in `problems`.
     """
-    found = on_host(flavor, ks, preds, target, mask=mask, indexes=indexes)
+    found = on_host(flavor, ks, preds, target, mask=mask, indexes=indexes, whole=whole)
     if found is not None:
         return _of_totals(flavor, found), None if indexes is None else torch.from_numpy(found.ids.astype(np.int64))
     batch = read_batch(flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))

@@ -56,7 +56,8 @@ def ndcg(
     retrieved : Tensor of bool, shape of `scores`, optional
         Which documents were retrieved; the others are only judged, and their scores are not looked at. Default all.
     doc_id : Tensor of int, shape of `scores`, optional
-        Document ids, for a tie rule by id, and to see documents that a query lists twice (``duplicates``).
+        Document ids, for a tie rule by id, and to see documents that a query lists twice (``duplicates``). A tie rule
+        compares their decimal text, as trec_eval does: 10 comes before 9.
 
     Returns
     -------

@@ -28,7 +28,7 @@ except ImportError as error:
 from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.torch._faults import refusal
-from ndcg_ml.torch._inputs import read_batch
+from ndcg_ml.torch._inputs import read_batch, refuse_columns
 from ndcg_ml.torch._kernel import snapped, working_dtype
 from ndcg_ml.torch._state import (
     Cutoffs,
@@ -288,6 +288,7 @@ compute_with_cache
         """
         if not self._batch_alone:
             self._open()
+        refuse_columns(preds, target, mask, ("preds", "target"), "indexes= (one query id per row)")
         list_ids = None
         if isinstance(preds, Tensor) and preds.ndim > 1:
             if self.split_queries and indexes is None:
@@ -333,7 +334,7 @@ compute_with_cache
         looks = isinstance(preds, Tensor) and host_looks(preds)
         if looks:
             # Whether a query is empty shows when all of it is there; and the value of the pieces is of no use.
-            sums_of_batch(self.flavor.replace(empty=0.0), (1,), preds, target, indexes, mask)
+            sums_of_batch(self.flavor.replace(empty=0.0), (1,), preds, target, indexes, mask, whole=False)
         if not looks or preds.is_nested:
             batch = read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
             if batch is None:

@@ -99,7 +99,11 @@ class Scored(BaseEstimator):
 
 def dense(case: Case) -> float:
     n = case.group.size
-    arguments = {} if case.problem.weights is None else {"query_weight": case.problem.weights}
+    arguments: dict[str, Any] = {} if case.problem.weights is None else {"query_weight": case.problem.weights}
+    if case.labels.size == n > 1:  # a column, which may be rows, is refused unless a mask says that these are lists
+        with pytest.raises(ValueError, match="must not be columns"):
+            ndcg_score(case.labels[:, None], case.scores[:, None], flavor=case.flavor, k=case.k, **arguments)
+        arguments["mask"] = np.ones((n, 1), dtype=bool)
     return ndcg_score(case.labels.reshape(n, -1), case.scores.reshape(n, -1), flavor=case.flavor, k=case.k, **arguments)
 
 

@@ -734,11 +734,12 @@ BAD = {
     "eval --labels short --scores scores": "short, line 1: a line must begin with a grade",
     "eval --table short": "short: must have the columns",
     f"eval {LETOR} --flavor trec_eval": "labels, scores: doc_id must be given",
-    "eval --table unjudged.csv": "unjudged.csv: y_true must not hold NaN",
+    "eval --table unjudged.csv": "unjudged.csv, line 2: label must not be missing under",
     f"eval {TREC} --flavor lightgbm": "run, line 5",
     f"explain --a trec_eval --b lightgbm {TREC}": "qrels, run: y_true must not hold NaN",
     f"explain --a sklearn --b lightgbm[empty=nan] {LETOR}": "labels, scores: flavor_b must have a finite value",
     "identify 0.5 --table short": "short: must have the columns",
+    "explain --a sklearn --b lightgbm --table unjudged.csv": "unjudged.csv, line 2: label must not be missing under",
     "compare run short --qrels qrels": "short, line 1: a line of a run must have 6",
     "eval --qrels qrels --run foreign": "qrels and run must share a topic",
     "eval --table twice.csv --flavor trec_eval": "twice.csv: ",
@@ -784,7 +785,7 @@ def test_a_message_of_several_lines_becomes_one(monkeypatch):
 
 def test_the_name_of_a_file_is_not_taken_for_a_part_of_a_word():
     Path("a").write_text("qid,label,score\n1,,1\n1,2,3\n")
-    assert invoke("eval --table a").stderr.startswith("Error: a: y_true must not hold NaN")
+    assert invoke("eval --table a").stderr.startswith("Error: a, line 2: label must not be missing")
 
 
 # -- terminals and pipes --------------------------------------------------------------------------------------------
@@ -992,7 +993,7 @@ def test_the_examples_of_the_help_run():
 
 @pytest.mark.parametrize("json_too", [[], ["--json"]])
 def test_a_reader_that_leaves_early_is_no_error(json_too):
-    rows = "".join(f"query-{i},1,0.5\n" for i in range(5000))
+    rows = "".join(f"query-{i // 2},1,0.5\n" for i in range(10_000))
     Path("many.csv").write_text(f"qid,label,score\n{rows}")
     run = "from ndcg_ml.cli import main; main()"
     arguments = [sys.executable, "-c", run, "eval", "--table", "many.csv", "--per-query", *json_too]
@@ -1023,3 +1024,44 @@ def test_nothing_heavy_is_loaded_or_needed():
     done = subprocess.run([sys.executable, "-c", without, *arguments], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert "p-value" in done.stdout
+
+
+# -- formats ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_command_reads_json_lines_and_dicts(files):
+    qrels = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d5": 3, "d1": 1}}
+    run = {"q3": {"d9": 7.0, "d5": 3.5}, "q1": {"d1": 0.9, "d3": 0.5, "d7": 0.5}, "q9": {"d1": 1.0}}
+    (files / "qrels.json").write_text(json.dumps(qrels))
+    (files / "run.jsonl").write_text("".join(json.dumps({"qid": q, "docs": d}) + "\n" for q, d in run.items()))
+    forms = "--qrels qrels.json --run run.jsonl"
+    assert text(f"eval {forms} -k 2 --per-query") == text(f"eval {TREC} -k 2 --per-query")
+    assert text(f"explain --a jarvelin2002 --b trec_eval {forms}") == text(
+        f"explain --a jarvelin2002 --b trec_eval {TREC}"
+    )
+    value = document(f"eval {forms} -k 2")["values"][0]["ndcg"]
+    found, expected = (document(f"identify {value:.4f} -k 2 {data}") for data in (forms, TREC))
+    assert found["matches"] == expected["matches"]
+    compared = text("compare run.jsonl better --qrels qrels.json")
+    assert compared.replace("run.jsonl", "run") == text("compare run better --qrels qrels")
+    rows = [dict(zip(("qid", "label", "score", "docno"), row.split(","), strict=True)) for row in TABLE.split()[1:]]
+    (files / "table.jsonl").write_text(
+        "".join(json.dumps({**row, "label": int(row["label"]), "score": float(row["score"])}) + "\n" for row in rows)
+    )
+    assert text("eval --table table.jsonl --per-query") == text("eval --table table.csv --per-query")
+    (files / "run.jsonl").write_text('{"qid": "q1", "docno": "d1"}\n')
+    result = invoke(f"eval {forms}")
+    assert result.exit_code == 2
+    assert "run.jsonl, line 1: must have the keys qid, docno, score" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.jsonl"])
+def test_a_missing_label_is_named_by_its_line(files, name):
+    rows = ['{"qid": 1, "label": 1, "score": 2}', "", '{"qid": 1, "label": null, "score": 1}']
+    content = "\n".join(rows) if name.endswith("l") else "qid,label,score\n1,1,2\n1,,1\n"
+    (files / name).write_text(content)
+    result = invoke(f"eval --table {name}")
+    assert result.exit_code == 2
+    assert f"{name}, line 3: label must not be missing under unjudged='raise'" in result.stderr
+    assert "1 of 2 are" in result.stderr
+    assert invoke(f"eval --table {name} --flavor trec_eval[ties=first]").exit_code == 0

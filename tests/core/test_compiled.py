@@ -163,7 +163,7 @@ def test_a_prepared_object_whose_arrays_are_memory_maps(compiled, tmp_path):
     """As joblib sends large ones to its workers."""
     y, s, qid = np.array([3.0, 0, 1, 2, 0]), np.array([0.1, 0.5, 0.3, 0.2, 0.4]), [1, 2, 1, 2, 1]
     prepared = prepare(y, qid=qid, kernel="compiled")
-    for name in ("gains",):
+    for name in ("row_gains",):
         mapped = np.memmap(tmp_path / name, dtype=np.float64, mode="w+", shape=5)
         mapped[:] = getattr(prepared._graded, name)
         object.__setattr__(prepared._graded, name, np.memmap(tmp_path / name, dtype=np.float64, mode="r"))

@@ -170,12 +170,13 @@ def test_query_ids_of_any_dtype(dtype):
 @pytest.mark.parametrize("shape", [(1, 12), (12, 1), (2, 6), (12, 0), (1, 1)])
 def test_matrices_are_read_as_queries(shape):
     y, s = (np.resize(values, shape) for values in (LABELS, SCORES))
-    want = evaluate(y, s).per_query.ndcg
+    lists = {} if shape != (12, 1) else {"mask": np.ones(shape, dtype=bool)}  # a column may be meant as rows
+    want = evaluate(y, s, **lists).per_query.ndcg
     for make in (np.asfortranarray, lambda v: v.view(Marked), lambda v: np.flip(np.flip(v).copy())):
-        assert evaluate(make(y), make(s)).per_query.ndcg.tobytes() == want.tobytes()
+        assert evaluate(make(y), make(s), **lists).per_query.ndcg.tobytes() == want.tobytes()
     if 0 not in shape:
         warnings.simplefilter("ignore", PendingDeprecationWarning)  # of the class, by NumPy
-        assert evaluate(np.matrix(y), np.matrix(s)).per_query.ndcg.tobytes() == want.tobytes()
+        assert evaluate(np.matrix(y), np.matrix(s), **lists).per_query.ndcg.tobytes() == want.tobytes()
 
 
 def test_what_a_prepared_object_keeps_is_its_own():
@@ -483,8 +484,8 @@ def test_ids_that_numpy_would_make_equal(ids):
 
 def test_the_mean_of_dcgs_that_float64_cannot_hold():
     with pytest.raises(ValueError, match="a DCG is too large for float64"):
-        dcg_score([[1.7e308], [1.7e308]], [[1], [1]], flavor=Flavor())
-    assert ndcg_score([[1.7e308], [1.7e308]], [[1], [1]], flavor=Flavor()) == 1.0
+        dcg_score([1.7e308, 1.7e308], [1, 1], group=[1, 1], flavor=Flavor())
+    assert ndcg_score([1.7e308, 1.7e308], [1, 1], group=[1, 1], flavor=Flavor()) == 1.0
 
 
 @pytest.mark.parametrize("grades", [[[1, [2]]], [[[1], [1, 2]]]])

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, compare, evaluate, evaluate_run, explain_difference, identify
-from ndcg_ml._show.html import block, paragraph, table
 
 HOSTILE = "<script>alert(\"1\")</script> & 'two' \ud800"
 LABELS, SCORES = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 0]], [[3, 2, 1], [3, 1, 2], [3, 2, 2], [1, 3, 2]]
@@ -115,17 +114,6 @@ def test_names_are_shown_as_they_are(name):
     text = CASES[name]()._repr_html_()
     assert "<script" not in text
     assert "<script>alert(" in Page(text).text.replace("_", " ")
-
-
-def test_a_table():
-    page = Page(block(table(["a", "b"], [["1", "<2>"], ["3", "4"]], "c & d", left=1, marked={1}), paragraph("<p>")))
-    assert page.tables == [[["a", "b"], ["1", "<2>"], ["3", "4"]]]
-    assert page.marked == [False, True]
-    assert "c & d" in page.text
-    assert "<p>" in page.text
-    assert "<caption" not in table(["a"], [["1"]])
-    sides = re.findall(r"text-align:(\w+)", table(["a", "b", "c"], [], left=2))
-    assert sides == ["left", "left", "right"]
 
 
 def test_a_flavor_marks_what_differs_from_scikit_learn():

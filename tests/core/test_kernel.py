@@ -16,9 +16,9 @@ from lanes import quick
 from oracle import Answer, Document, NothingToAverageError, TiedRepeatError, oracle, oracle_overall
 from strategies import Problem, examples, flavors, problems
 
-import ndcg_ml._data.groups
-import ndcg_ml._kernel.numpy_kernel
 from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score, prepare
+from ndcg_ml._data import groups
+from ndcg_ml._kernel import gains, numpy_kernel
 from ndcg_ml._kernel.totals import EmptyQueryError
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -28,6 +28,8 @@ TOLERANCE = 1e-12
 
 # Where the kernel selects, sorts, pads and cuts into blocks, forced one way and the other.
 SELECT, SORT = {"_SELECT_BELOW": 1e-9}, {"_SELECT_BELOW": 1e9}
+# Whole grades as bytes and a search by lanes, however short the lists are.
+WIDE = {"_WIDE": 0, "_LANES_PER_RANK": 1, "_SLOTS_PER_LANE": 1, "_PASSES_ONE_IN": 0}
 ONE_BLOCK = {"_SPREAD": 1e9, "_CHEAP_PADDING": 1 << 30}
 TINY_BLOCKS = {"_SPREAD": 1e9, "_BLOCK_SLOTS": 9, "_MANY_ROWS": 0}
 ONE_QUERY_A_BLOCK = {"_SPREAD": 1.0, "_CHEAP_PADDING": 0, "_BLOCK_SLOTS": 1}
@@ -38,6 +40,9 @@ PATHS = {
     "sort in one padded block": {**SORT, **ONE_BLOCK},
     "select in tiny blocks": {**SELECT, **TINY_BLOCKS},
     "sort, one query a block": {**SORT, **ONE_QUERY_A_BLOCK},
+    "wide": {**SELECT, **WIDE},
+    "wide in one padded block": {**SELECT, **WIDE, **ONE_BLOCK},
+    "wide, sorted in tiny blocks": {**SORT, **WIDE, **TINY_BLOCKS},
 }
 
 
@@ -45,11 +50,7 @@ PATHS = {
 def forced(constants: dict[str, float]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in constants.items():
-            patch.setattr(
-                ndcg_ml._kernel.numpy_kernel if hasattr(ndcg_ml._kernel.numpy_kernel, name) else ndcg_ml._data.groups,
-                name,
-                value,
-            )
+            patch.setattr(next(room for room in (numpy_kernel, gains, groups) if hasattr(room, name)), name, value)
         yield
 
 

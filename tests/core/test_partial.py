@@ -283,7 +283,9 @@ IDS: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("name", IDS)
 def test_a_query_in_two_parts_is_recognised(name: str) -> None:
-    first, second = (evaluate_part(np.ones((len(ids), 1)), np.ones((len(ids), 1)), query_id=ids) for ids in IDS[name])
+    first, second = (
+        evaluate_part(np.ones(len(ids)), np.ones(len(ids)), group=[1] * len(ids), query_id=ids) for ids in IDS[name]
+    )
     with pytest.raises(ValueError, match="1 of the queries is in two of the parts"):
         first + second
     with pytest.raises(ValueError, match="2 of the queries are in two"):
@@ -346,12 +348,12 @@ def test_parts_of_unlike_meaning_are_refused() -> None:
 
 def test_ids_in_lists_stay_what_they_are() -> None:
     with pytest.raises(TypeError, match="all of one type"):
-        evaluate_part([[1], [1]], [[1], [1]], query_id=["1", 1])
+        evaluate_part([1, 1], [1, 1], group=[1, 1], query_id=["1", 1])
     with pytest.raises(TypeError, match="all of one type"):
         evaluate_batches([([1, 1, 0], [1, 1, 0], ["1", 1, 2])])
     masked = np.ma.masked_array([1, 2], mask=[False, True])
     with pytest.raises(TypeError, match="query_id"):
-        evaluate_part([[1], [1]], [[1], [1]], query_id=masked)
+        evaluate_part([1, 1], [1, 1], group=[1, 1], query_id=masked)
     with pytest.raises(TypeError, match="qid"):
         evaluate_batches([([1, 1], [1, 2], masked)])
 

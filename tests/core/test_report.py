@@ -156,11 +156,11 @@ def test_slices():
     by = {"kind": ["a", "b", "a", "b", "a"], "<b>": [f"label {i}" for i in range(5)]}
     result = evaluate(Y, A, k=(1, 3), by=by)
     page = Page(result.to_html())
-    assert page.table("slice", "queries") == result.slices._cells()[1:]
+    assert page.table("slice", "queries") == result.slices._table().rows
     assert "<b>=label 4@1" in page.text
     many = evaluate([[1, 0]] * 130, [[1.0, 2.0], [2.0, 1.0]] * 65, by={"n": list(range(130))})
     limited = Page(many.to_html())
-    assert limited.table("slice", "queries") == many.slices._cells()[1:101]
+    assert limited.table("slice", "queries") == many.slices._table().rows[:100]
     assert "The first 100 of 130 rows" in limited.text
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ndcg_ml._data.queries import by_sizes
 from ndcg_ml._kernel import numpy_kernel
 
 
@@ -56,6 +57,33 @@ def test_a_cut_that_no_tie_crosses_needs_no_second_look(monkeypatch: pytest.Monk
     gains = np.arange(16.0).reshape(2, 8)
     top = numpy_kernel.expected_gains(scores, gains, 2, True, numpy_kernel.Workspace())
     assert top.tolist() == [[2.0, 2.0], [8.0, 10.0]]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_of_minus_infinity_make_room_for_padding_without_being_sorted(
+    monkeypatch: pytest.MonkeyPatch, dtype: type
+) -> None:
+    monkeypatch.setattr(np, "unique", refused)
+    scores = np.array([2, -np.inf, -1e38, -np.inf, 5, 1], dtype=dtype)
+    before = scores.copy()
+    [(_, _, ranked)] = padded(scores)
+    assert (np.argsort(-ranked, axis=1, kind="stable") == [[0, 1, 2, 3], [0, 2, 1, 3]]).all()
+    assert (ranked == -np.inf).tolist() == [[False, False, True, True], [False] * 4]
+    assert ranked[1, 1] == ranked[1, 3]
+    assert (scores == before).all()
+
+
+@pytest.mark.parametrize("low", [-3e38, -(2.0**127)])
+def test_a_score_far_down_still_ranks_above_minus_infinity(low: float) -> None:
+    [(_, _, ranked)] = padded(np.array([-np.inf, low, 0, -np.inf, low, 1]))
+    assert (np.argsort(-ranked, axis=1, kind="stable") == [[1, 0, 2, 3], [2, 1, 0, 3]]).all()
+    assert (ranked == -np.inf).tolist() == [[False, False, True, True], [False] * 4]
+
+
+def padded(scores: np.ndarray) -> Any:
+    """Two queries, of four documents and of two, in one block."""
+    groups = by_sizes([4, 2], 6)
+    return list(numpy_kernel.gathered(numpy_kernel.fill(groups, np.ones(6)), scores, numpy_kernel.Workspace()))
 
 
 @pytest.mark.parametrize(("gain", "dtype"), [(3.0, np.float32), (0.1, np.float64)])

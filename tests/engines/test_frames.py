@@ -187,9 +187,17 @@ def test_evaluate_takes_a_frame(name, flavor):
 
 
 REFUSED = [
-    (lambda: evaluate(pl.LazyFrame(SCORED), columns={}), TypeError, r"a LazyFrame of polars. Pass y_true.collect\(\)"),
-    (lambda: evaluate_run(QRELS, pl.LazyFrame(SCORED)), TypeError, r"run must be .* got a LazyFrame.*run.collect"),
-    (lambda: evaluate_run(pl.LazyFrame(SCORED), RUN), TypeError, r"qrels must be .*Pass qrels.collect"),
+    (
+        lambda: evaluate(pl.LazyFrame(SCORED), columns={}),
+        TypeError,
+        r"y_true must be .*a LazyFrame of polars,.*frame.collect\(\)",
+    ),
+    (
+        lambda: evaluate_run(QRELS, pl.LazyFrame(SCORED)),
+        TypeError,
+        r"run must be .* got a LazyFrame of polars.*frame.collect",
+    ),
+    (lambda: evaluate_run(pl.LazyFrame(SCORED), RUN), TypeError, r"qrels must be .*LazyFrame of polars.*frame.collect"),
     (lambda: evaluate([1], columns={}), TypeError, "y_true must be a data frame with columns=; got list"),
     (lambda: evaluate([1]), TypeError, "y_score must be given"),
     (lambda: evaluate(FRAME, [1], columns={}), ValueError, "y_score must be left out with columns="),

@@ -209,3 +209,11 @@ def test_a_missing_id_of_pandas_is_called_missing(missing, name, part):
 def test_a_missing_id_in_text_of_pandas():
     with pytest.raises(ValueError, match=r"^qid must have an id for every row; got a missing value at row 1"):
         ndcg_score([2, 1, 0], [2, 1, 0], qid=pd.Series(["a", pd.NA, "b"], dtype="string"))
+
+
+def test_a_frame_of_one_column_is_rows_with_an_axis_too_many():
+    frame = pd.DataFrame({"rating": [3, 0, 1, 0, 2, 1], "score": [0.9, 0.8, 0.1, 0.5, 0.4, 0.3]})
+    with pytest.raises(ValueError, match=r"pass np\.asarray\(y_true\)\.squeeze\(-1\)"):
+        ndcg_score(frame[["rating"]], frame[["score"]], k=10)
+    rows = (np.asarray(frame[[name]]).squeeze(-1) for name in frame)
+    assert ndcg_score(*rows, group=[6], k=10) == ndcg_score(frame["rating"], frame["score"], group=[6], k=10)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from core.test_partial import assert_joined, cut, same, stream
 
-from ndcg_ml import Flavor, evaluate, evaluate_parquet, ndcg_score
+from ndcg_ml import Flavor, evaluate, evaluate_parquet, evaluate_run, ndcg_score
 from ndcg_ml._files import parquet
 from ndcg_ml.readers import DataFileError, read_columns
 
@@ -227,3 +227,30 @@ def test_parquet_that_is_refused(tmp_path, monkeypatch, columns, words, library)
         hide(monkeypatch, "pyarrow.parquet")
     with pytest.raises(DataFileError, match=rf"rows.*{words}"):
         read_columns(path)
+
+
+# -- qrels and runs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("integers", [False, True])
+def test_qrels_and_runs(tmp_path, integers):
+    qrels, run = {"1": {"7": 2, "8": 1}, "2": {"9": 1}}, {"1": {"8": 2.5, "7": 1.0}, "2": {"10": 2.0, "9": 1.0}}
+    kind = int if integers else str
+    for name, data, value in (("qrels", qrels, "label"), ("run", run, "score")):
+        table = [{"qid": kind(q), "docno": kind(d), value: v} for q, listed in data.items() for d, v in listed.items()]
+        pq.write_table(pa.Table.from_pylist(table), tmp_path / name)
+    assert evaluate_run(tmp_path / "qrels", tmp_path / "run").value == evaluate_run(qrels, run).value
+    assert evaluate_run(qrels, tmp_path / "run").value == evaluate_run(qrels, run).value
+    for bad, words in (
+        ([{"qid": "1", "docno": "a", "score": math.nan}], "run, row 1: score must be a number, and not NaN"),
+        ([{"qid": 1.5, "docno": "a", "score": 1.0}], "run: the ids of topics must be text or integers; got 1.5"),
+        ([{"qid": None, "docno": "a", "score": 1.0}], "run: column qid must have an id in every row"),
+        ([{"qid": "1", "docno": "a", "label": 1.0}], "must have the columns qid, docno, score; score is missing"),
+        (
+            [{"qid": "1", "docno": "a", "score": 1.0}, {"qid": "1", "docno": "a", "score": 2.0}],
+            "'a' does in .*run, row 1 and .*run, row 2",
+        ),
+    ):
+        pq.write_table(pa.Table.from_pylist(bad), tmp_path / "run")
+        with pytest.raises(ValueError, match=words):
+            evaluate_run(qrels, tmp_path / "run")

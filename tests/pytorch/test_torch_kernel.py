@@ -20,7 +20,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ndcg_ml import Flavor, evaluate
-from ndcg_ml.prepared import prepare
+from ndcg_ml.prepared import Prepared
 from ndcg_ml.torch import ndcg
 from ndcg_ml.torch._kernel import evaluate as evaluate_tensors
 
@@ -79,7 +79,8 @@ def problems(draw, flavor, labels=(0.0, 0.0, 1.0, 2.0, 3.0, 4.0, -1.0, math.nan)
     return {
         "y": table(st.sampled_from(labels)).astype(np.float64),
         "s": scores,
-        "mask": flags[0] if draw(st.booleans()) else None,
+        # A column is lists of one document under a mask only: otherwise it may be rows.
+        "mask": flags[0] if shape[1] == 1 < shape[0] or draw(st.booleans()) else None,
         "retrieved": flags[1] if draw(st.booleans()) else None,
         "doc_id": np.array([draw(st.permutations(range(shape[1]))) for _ in range(shape[0])]),
     }
@@ -456,13 +457,13 @@ def test_plain_tensors_on_the_cpu_go_to_the_numpy_kernel_and_nothing_else(case, 
 
     def prepared(*arguments, **settings):
         calls.append("host")
-        return prepare(*arguments, **settings)
+        return Prepared(*arguments, **settings)
 
     def evaluated(*arguments):
         calls.append("torch")
         return evaluate_tensors(*arguments)
 
-    monkeypatch.setattr("ndcg_ml.torch._host.prepare", prepared)
+    monkeypatch.setattr("ndcg_ml.torch._host.Prepared", prepared)
     if case != "compiled":  # which would not see through it
         monkeypatch.setattr("ndcg_ml.torch.functional.evaluate", evaluated)
     torch._dynamo.reset()

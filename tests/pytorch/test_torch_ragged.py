@@ -188,7 +188,7 @@ def test_groups_of_lists_are_drawn_for_shortest_first(name):
     got = DRAWN[name](seeded())(scores, labels, offsets=torch.tensor([0, 1, 13, 14, 15]))
     assert torch.equal(got, DRAWN[name](seeded())(scores, labels, offsets=torch.tensor([0, 1, 13, 14, 15])))
     loss = DRAWN[name](seeded())
-    short = loss(scores[[0, 13, 14], None], labels[[0, 13, 14], None])
+    short = loss(scores[[0, 13, 14], None], labels[[0, 13, 14], None], torch.ones((3, 1), dtype=torch.bool))
     torch.testing.assert_close(got, torch.cat([short[:1], loss(scores[None, 1:13], labels[None, 1:13]), short[1:]]))
 
 

@@ -1,0 +1,123 @@
+"""What one value of a table may be: an id, a grade, a label that may be missing, or a score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._files.lines import AnyPath, DataFileError, as_number
+from ndcg_ml._shown import shown
+
+NUMBERS = ("label", "grade", "score")
+"""Meanings of columns that hold numbers. A label may be missing, which is an unjudged document; a grade may not."""
+
+_MISSING = ("na", "n/a", "none", "null", "<na>", "-")
+
+
+def must(meaning: str) -> str:
+    """What a number of this meaning must be."""
+    return {
+        "label": "finite, or empty for an unjudged document",
+        "grade": "a finite number",
+        "score": "a number, and not NaN",
+    }[meaning]
+
+
+def is_wrong(meaning: str, value: float) -> bool:
+    """Whether a number cannot have this meaning."""
+    if meaning == "grade":
+        return not math.isfinite(value)
+    return math.isinf(value) if meaning == "label" else math.isnan(value)
+
+
+def are_wrong(meaning: str, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """The same for many numbers."""
+    if meaning == "grade":
+        return ~np.isfinite(values)
+    return np.isinf(values) if meaning == "label" else np.isnan(values)
+
+
+def cell_of_text(path: AnyPath, number: int, name: str, cell: str, meaning: str) -> str | float:
+    """The value of a cell of CSV, which is on this line in the column of this name."""
+    if meaning not in NUMBERS:
+        if not cell or "\0" in cell:
+            raise DataFileError(f"{path}, line {number}: {name} must be an id; got {shown(cell)}.")
+        return cell
+    if meaning == "label" and not cell.strip():
+        return math.nan
+    value = as_number(cell.encode("utf-8", "surrogateescape"))
+    if value is None:
+        raise DataFileError(f"{path}, line {number}: {name} must be a number; got {shown(cell)}.{_hint(cell, meaning)}")
+    if is_wrong(meaning, value):
+        raise DataFileError(f"{path}, line {number}: {name} must be {must(meaning)}; got {value}.")
+    return value
+
+
+def _hint(cell: str, meaning: str) -> str:
+    if meaning == "label" and cell.strip().casefold() in _MISSING:
+        return " Leave the cell empty where the document is unjudged."
+    if as_number(cell.replace(",", ".", 1).encode("utf-8", "surrogateescape")) is not None:
+        return " Write a decimal point, not a comma."
+    return ""
+
+
+def cell_of_json(path: AnyPath, number: int, name: str, value: Any, meaning: str) -> str | float:
+    """The value of a key of a JSON object, which is on this line. An integer id is the text of its digits."""
+    if meaning not in NUMBERS:
+        return id_of_json(path, number, name, value)
+    if meaning == "label" and value is None:
+        return math.nan
+    if type(value) not in (int, float):
+        raise DataFileError(f"{path}, line {number}: {name} must be a number; got {in_json(value)}.")
+    try:
+        as_float = float(value)
+    except OverflowError:
+        as_float = math.inf if value > 0 else -math.inf
+    if is_wrong(meaning, as_float):
+        raise DataFileError(f"{path}, line {number}: {name} must be {must(meaning)}; got {as_float}.")
+    return as_float
+
+
+def id_of_json(path: AnyPath, number: int, name: str, value: Any) -> str:
+    """An id, which JSON has as text or as an integer."""
+    if type(value) is int:
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise DataFileError(f"{path}, line {number}: {name} must be an id, text or an integer; got {in_json(value)}.")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise DataFileError(
+            f"{path}, line {number}: {name} must be text that UTF-8 can hold; got {shown(value)}, which has half of a "
+            "surrogate pair."
+        ) from error
+    return value
+
+
+def in_json(value: Any) -> str:
+    """A value as a message shows it, in the words of JSON; objects are tuples of pairs here."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, tuple):
+        return "an object"
+    return "an array" if isinstance(value, list) else shown(value)
+
+
+def names_in(path: AnyPath, of: str, columns: Sequence[str]) -> dict[str, str]:
+    """Which columns of a table hold the topics, documents and values of qrels or of a run.
+
+    Columns are called ``qid``, ``docno`` and ``score``, or ``label`` or ``grade`` for qrels; or as in BEIR's files
+    ``query-id``, ``corpus-id`` and ``score``, which is the grade in qrels.
+    """
+    meaning = "grade" if of == "qrels" else "score"
+    if "query-id" in columns or "corpus-id" in columns:
+        return {"qid": "query-id", "docno": "corpus-id", meaning: "score"}
+    if of == "run":
+        return {"qid": "qid", "docno": "docno", "score": "score"}
+    if "label" in columns and "grade" in columns:
+        raise DataFileError(f"{path}: must have the column label or the column grade; got both. Remove one.")
+    return {"qid": "qid", "docno": "docno", "grade": "grade" if "grade" in columns else "label"}

@@ -1,0 +1,122 @@
+"""A table of text, printed as text, HTML, Markdown or LaTeX: results say their cells, and this how they look."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ndcg_ml._show.html import escaped
+from ndcg_ml._shown import visible
+
+# Colours are the page's own, or see-through, so that nothing has to be known about the theme.
+_LINE = "1px solid rgba(128,128,128,.4)"
+_CELL = f"padding:.2em .8em;border:none;border-bottom:{_LINE};color:inherit;vertical-align:top"
+_MARK = "background:rgba(230,159,0,.25);font-weight:600"
+_TABLE = "border-collapse:collapse;border:none;margin:.3em 0;font-size:1em;font-variant-numeric:tabular-nums"
+_CAPTION = "caption-side:top;text-align:left;padding:.2em 0;color:inherit;overflow-wrap:anywhere"
+
+_LATEX_WORDS = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde", "<": "less", ">": "greater", "|": "bar"}
+_LATEX = {each: f"\\text{word}{{}}" for each, word in _LATEX_WORDS.items()} | {each: f"\\{each}" for each in "&%$#_{}"}
+# Markup only in some places: "]" in a link, "<" before a tag, "&" before an entity, "_" at the end of a word.
+_MARKDOWN = re.compile(r"[\\|*`]|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|_(?![^\W_])")
+# A heading, a list, a quotation or a rule begin a paragraph with these.
+_MARKDOWN_START = re.compile(r"^(\d*)([-+>#=~.)])")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells of text under a head. Whatever a cell holds, it stays one cell on one line.
+
+    Attributes
+    ----------
+    head : sequence of str
+        Names of the columns.
+    rows : sequence of sequences of str
+        As many cells per row as there are columns.
+    align : str
+        A letter per column: ``l`` for words, flush left, or ``r`` for numbers, flush right. A shorter text stands for
+        itself and ``r`` in all other columns.
+    marked : collection of int, default ()
+        The rows, from 0, that have another background in HTML. Say in words, too, what it means.
+    caption : str, default ""
+        What the table shows; "" for none.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    align: str = "l"
+    marked: Collection[int] = ()
+    caption: str = ""
+
+    def sides(self) -> str:
+        """``align`` with a letter for every column."""
+        return self.align.ljust(len(self.head), "r")
+
+    def text(self) -> str:
+        """Columns of equal width, two blanks apart, with the caption below.
+
+        Line ends, control characters and those that change the direction of writing are printed as escapes.
+        """
+        lines = [[visible(cell) for cell in row] for row in (self.head, *self.rows)]
+        widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+        padded = (
+            "  ".join(
+                f"{' ' * (width - _width(cell))}{cell}" if side == "r" else f"{cell}{' ' * (width - _width(cell))}"
+                for cell, width, side in zip(line, widths, self.sides(), strict=True)
+            ).rstrip()
+            for line in lines
+        )
+        return "\n".join([*padded, *[visible(self.caption)] * bool(self.caption)])
+
+    def html(self) -> str:
+        """An element ``<table>`` with its styles, which reads on light and on dark pages."""
+
+        def line(tag: str, cells: Sequence[str], style: str = "") -> str:
+            scope = ' scope="col"' if tag == "th" else ""
+            inner = "".join(
+                f'<{tag}{scope} style="{_CELL};text-align:{"left" if side == "l" else "right;white-space:nowrap"}'
+                f'{style}">{escaped(cell)}</{tag}>'
+                for side, cell in zip(self.sides(), cells, strict=True)
+            )
+            return f"<tr>{inner}</tr>"
+
+        body = "\n".join(line("td", row, f";{_MARK}" if at in self.marked else "") for at, row in enumerate(self.rows))
+        above = f'<caption style="{_CAPTION}">{escaped(self.caption)}</caption>\n' if self.caption else ""
+        head = line("th", self.head)
+        return f'<table style="{_TABLE}">\n{above}<thead>{head}</thead>\n<tbody>\n{body}\n</tbody>\n</table>'
+
+    def markdown(self) -> str:
+        """A table of GitHub's Markdown, with the caption below. No cell is read as markup."""
+        rule = ["---" if side == "l" else "--:" for side in self.sides()]
+        lines = [list(map(_in_markdown, row)) for row in (self.head, *self.rows)]
+        table = [f"| {' | '.join(line)} |" for line in (lines[0], rule, *lines[1:])]
+        caption = _MARKDOWN_START.sub(r"\1\\\2", _in_markdown(self.caption).strip())
+        return "\n".join([*table, *["", caption] * bool(caption), ""])
+
+    def latex(self) -> str:
+        """A float ``table`` with its caption, which needs no package."""
+        head, *rows = (" & ".join(map(_in_latex, row)) + r" \\" for row in (self.head, *self.rows))
+        caption = [rf"\caption{{{_in_latex(self.caption)}}}"] * bool(self.caption)
+        columns = rf"\begin{{tabular}}{{{self.sides()}}}"
+        begin = [r"\begin{table}", r"\centering", *caption, columns, r"\hline"]
+        return "\n".join([*begin, head, r"\hline", *rows, r"\hline", r"\end{tabular}", r"\end{table}", ""])
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal the text takes: two for a wide letter of East Asia, none for an accent."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in text)
+    return len(text) + wide - sum(unicodedata.combining(each) > 0 for each in text)
+
+
+def _in_markdown(text: str) -> str:
+    return _MARKDOWN.sub(lambda found: f"\\{found[0]}", visible(text))
+
+
+def _in_latex(text: str) -> str:
+    escapes = "".join(_LATEX.get(each, each) for each in visible(text))
+    # The end of a row takes what follows it for its own option.
+    return f"{{{escapes[0]}}}{escapes[1:]}" if escapes[:1] in ("[", "*") else escapes

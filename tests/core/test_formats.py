@@ -1,0 +1,236 @@
+"""Qrels and runs as TREC, JSONL, JSON, CSV, BEIR's TSV and Parquet: one value, and errors that name the line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from ndcg_ml import align, evaluate, evaluate_run
+from ndcg_ml.readers import DataFileError, read_columns
+
+QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "07": {"é\t": 1.5, "d1": -1}, "7": {"d1": 3}}
+RUN = {"7": {"d9": 2.5, "d1": -1e-3}, "q1": {"d3": 0.5, "d7": 0.5, "d1": 0.1}, "07": {"é\t": 1.0}, "q9": {"d1": 1.0}}
+RANKED = {"q1": ["d7", "d1", "d3"], "7": ["d1"], "07": []}
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def rows(data, value):
+    return [{"qid": q, "docno": d, value: v} for q, listed in data.items() for d, v in listed.items()]
+
+
+def csv(data, names, separator=","):
+    body = [separator.join([q, f'"{d}"', repr(v)]) for q, listed in data.items() for d, v in listed.items()]
+    return "\n".join([separator.join(names), *body, ""])
+
+
+def written(data, value):
+    """The same data in every format of text."""
+    beir = ["query-id", "corpus-id", "score"]
+    return {
+        "jsonl of documents": lines(rows(data, value)),
+        "jsonl of dicts": lines({"qid": q, "docs": listed} for q, listed in data.items()),
+        "jsonl of lists": lines(
+            {"qid": q, "docs": [{"docno": d, value: v} for d, v in listed.items()]} for q, listed in data.items()
+        ),
+        "jsonl of BEIR": lines(
+            dict(zip(beir, each.values(), strict=True)) | {"more": [1, {"a": None}]} for each in rows(data, value)
+        ),
+        "json": json.dumps(data),
+        "json, indented": json.dumps(data, indent=2),
+        "json, strangely": json.dumps(data).replace(": {", ":\n\n { ").replace(", ", "\n,"),
+        "csv": csv(data, ["qid", "docno", value]),
+        "csv with semicolons": csv(data, ["qid", "docno", value], ";"),
+        "tsv": csv(data, ["qid", "docno", value], "\t"),
+        "BEIR": csv(data, beir, "\t"),
+    }
+
+
+@pytest.mark.parametrize("form", written(QRELS, "label"))
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_every_format_gives_the_value_of_the_dicts(tmp_path, form, packed, end):
+    expected = evaluate_run(QRELS, RUN, k=(1, 3, None), queries="both")
+    for name, data, value in (("qrels", QRELS, "label"), ("run", RUN, "score")):
+        content = ("\ufeff" + written(data, value)[form].replace("\n", end)).encode()
+        (tmp_path / name).write_bytes(gzip.compress(content) if packed else content)
+    for pair in ((tmp_path / "qrels", RUN), (QRELS, tmp_path / "run"), (tmp_path / "qrels", str(tmp_path / "run"))):
+        found = evaluate_run(*pair, k=(1, 3, None), queries="both")
+        assert found.value == expected.value
+        assert found.per_query.qid.tolist() == expected.per_query.qid.tolist()
+    data, files = align(QRELS, RUN), align(tmp_path / "qrels", tmp_path / "run")
+    for name in ("qid", "group", "y_true", "y_score", "retrieved", "doc_id"):
+        assert np.array_equal(getattr(data, name), getattr(files, name), equal_nan=name == "y_true"), name
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        lines({"qid": q, "docs": docs} for q, docs in RANKED.items()),
+        json.dumps(RANKED),
+        json.dumps(RANKED, indent=1),
+        json.dumps(RANKED).replace(", ", ",\n"),
+    ],
+)
+def test_ranked_lists(tmp_path, content):
+    (tmp_path / "run").write_text(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about the empty list
+        found, expected = (evaluate_run(QRELS, run) for run in (tmp_path / "run", RANKED))
+    assert found.value == expected.value
+    assert found.qrels_only.size == 0  # an empty list is an answer
+
+
+def test_integers_are_the_text_of_their_digits(tmp_path):
+    (tmp_path / "run").write_text('{"qid": 7, "docs": [12, "13", 9007199254740993]}\n')
+    found = align({"7": {"12": 1, "9007199254740993": 2}}, tmp_path / "run")
+    assert {*zip(found.y_score, found.y_true, strict=True)} > {(0, 1), (-2, 2)}
+    with pytest.raises(TypeError, match=r"topic ids must have one type .* got int in qrels and str in run"):
+        align({7: {"12": 1}}, tmp_path / "run")
+
+
+GOOD = '{"qid": "q1", "docno": "d0", "score": 1}\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "words"),
+    [
+        (GOOD + '{"qid": "q1", "docno": "d1"}\n', 2, "must have the keys qid, docno, score, or qid and docs; score is"),
+        (GOOD + '{"docno": "d1", "score": 1}\n', 2, "qid is missing, it has 'docno', 'score'"),
+        (GOOD + "\n[1]\n", 3, "a line must be a JSON object; got an array"),
+        (GOOD + "7\n", 2, "a line must be a JSON object; got 7"),
+        (GOOD + GOOD[:-1] + GOOD, 2, "not JSON: Extra data in column 41, where the line should end"),
+        (GOOD + GOOD[:20] + "\n", 2, "not JSON: "),
+        (GOOD + '{"qid": "q1", "qid": "q2", "docno": "d1", "score": 1}\n', 2, "each key once; got 'qid' twice"),
+        (GOOD + '{"qid": "q1", "docno": "d1", "score": "1"}\n', 2, "score must be a number; got '1'"),
+        (GOOD + '{"qid": "q1", "docno": "d1", "score": true}\n', 2, "score must be a number; got true"),
+        (GOOD + '{"qid": "q1", "docno": "d1", "score": null}\n', 2, "score must be a number; got null"),
+        (GOOD + '{"qid": "q1", "docno": "d1", "score": NaN}\n', 2, "score must be a number, and not NaN; got nan"),
+        (GOOD + '{"qid": 1.0, "docno": "d1", "score": 1}\n', 2, "qid must be an id, text or an integer; got 1.0"),
+        (GOOD + '{"qid": "", "docno": "d1", "score": 1}\n', 2, "qid must be an id, text or an integer; got ''"),
+        (GOOD + '{"qid": "\\ud800", "docno": "d1", "score": 1}\n', 2, "half of a surrogate pair"),
+        (GOOD + '{"qid": "q1", "docs": ["d1", null]}\n', 2, "docs must be an id, text or an integer; got null"),
+        (GOOD + '{"qid": "q1", "docs": "d1"}\n', 2, "docs must be .*the best first, .* got 'd1'"),
+        (GOOD + '{"qid": "q1", "docs": [["d1", 1]]}\n', 2, "docs must be an id, .* got an array"),
+        (GOOD + '{"qid": "q1", "docs": {"d1": "1"}}\n', 2, "the score of 'd1' must be a number; got '1'"),
+        (GOOD + '{"qid": "q1", "docs": [{"docno": "d1"}]}\n', 2, "score is missing, it has 'docno'"),
+        (GOOD + '{"docs": ["d1"]}\n', 2, "docs must stand beside the key qid"),
+        ('{"qid": "q2", "docs": ["a"]}\n' * 2, 2, "the list of a query must stand on one line; 'q2' has one on line 1"),
+        (GOOD + "1" * 5000 + "\n", 2, "not JSON"),
+        (GOOD + "[" * 100_000 + "\n", 2, "not JSON"),
+        ('{"q1": {"d1": 1},\n "q2": {"d1": "x"}}', 2, "the score of 'd1' in 'q2' must be a number; got 'x'"),
+        ('{"q1": {\n"d1": 1,\n"d2": NaN\n}\n}', 3, "the score of 'd2' in 'q1' must be a number, and not NaN"),
+        ('{"q1": {\n"d1": 1, "d3": 1,\n\n"d2": null\n}\n}', 4, "the score of 'd2' in 'q1' must be a number; got null"),
+        ('{"q1": {"d1": 1},\n "q1": {"d2": 2}}', 2, "a topic must appear once; got 'q1' again"),
+        ('{"q1": {"d1": 1}\n "q2": {"d2": 2}}', 2, "expecting ','"),
+        ('{"q1": {"d1": 1},\n}', 2, "not JSON"),
+        ('{"q1": {"d1": 1,\n}}', 2, "not JSON"),
+        ('{"q1"\n {"d1": 1}}', 2, "expecting ':'"),
+        ('{"q1": {"d1": 1}}\n{"q2": {"d1": 1}}', 2, "expecting the end, because one object holds all topics"),
+        ('{"q1": {"d1": 1},\n "q2": 7}', 2, "'q2' must be {document: score} or .* got 7. A line of JSONL needs"),
+        ('{"q1": {"d1": 1},\n "q2": [1.5]}', 2, "a document of 'q2' must be an id, text or an integer; got 1.5"),
+        ('{"q1": {"d1": 1},\n "": ["d"]}', 2, "a topic must be an id"),
+        ('[{"qid": "q1"}]', 1, "expecting '{'"),
+        ('{"id": "q1", "list": ["d1"]}\n', 1, "'id' must be .* A line of JSONL needs the key qid"),
+        ("query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\n", 3, "must have 3 fields, as the header; got 2"),
+        ("query-id\tcorpus-id\tscore\nq1\td1\tx\n", 2, "score must be a number; got 'x'"),
+        ("qid,docno,score\nq1,d1,\n", 2, "score must be a number; got ''"),
+        ("qid,docno,score\nq1,,1\n", 2, "docno must be an id; got ''"),
+    ],
+)  # fmt: skip
+def test_a_wrong_line_of_a_run_is_named(tmp_path, content, line, words):
+    (tmp_path / "run").write_text(content)
+    with pytest.raises(DataFileError, match=rf"run, line {line}: .*{words}") as caught:
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"qid": "q1", "docno": "d1", "label": null}\n', "line 1: label must be a number; got null"),
+        ('{"qid": "q1", "docno": "d1", "label": Infinity}\n', "line 1: label must be a finite number; got inf"),
+        ('{"qid": "q1", "docno": "d1", "label": 1, "grade": 2}\n', "column label or the column grade; got both"),
+        ('{"qid": "q1", "docno": "d1", "score": 1}\n', "qid, docno, label, or qid and docs; label is missing"),
+        ('{"qid": "q1", "docs": ["d1"]}\n', "line 1: docs must be {document: grade}, or .* got a list without grades"),
+        ('{"q1": ["d1"]}', "line 1: 'q1' must be {document: grade}; got an array"),
+        ('{"q1": {"d1": 1e400}}', "line 1: the grade of 'd1' in 'q1' must be a finite number; got inf"),
+        ('{"q1": {"d1": 1' + "0" * 400 + "}}", "the grade of 'd1' in 'q1' must be a finite number; got inf"),
+        ("query-id\tcorpus-id\tscore\nq1\td1\t\n", "line 2: score must be a number; got ''"),
+        ("query-id\tcorpus-id\n", "must have the columns query-id, corpus-id, score; score is missing"),
+        ("query-id\tdocument\tscore\nq1\td1\t1\n", "a line of qrels must have 4 columns"),
+        ("topic\tdocno\tlabel\n", "must have the columns qid, docno, label; qid is missing"),
+        ("qid,docno,label\nq1,d1,\n", "line 2: label must be a number; got ''"),
+        ("qid,docno,label\nq1,d1,nan\n", "line 2: label must be a finite number; got nan"),
+    ],
+)
+def test_wrong_qrels_are_refused(tmp_path, content, words):
+    (tmp_path / "qrels").write_text(content)
+    with pytest.raises(DataFileError, match=f"qrels.*{words}"):
+        evaluate_run(tmp_path / "qrels", {"q1": {"d1": 1}})
+
+
+@pytest.mark.parametrize("form", ["jsonl of documents", "json", "json, indented", "json, strangely", "csv", "BEIR"])
+def test_a_document_that_is_there_twice_is_named_by_its_lines(tmp_path, form):
+    content = written({"q1": {"d1": 1, "d2": 2, "d3": 3}}, "score")[form]
+    (tmp_path / "run").write_text(content.replace("d3", "d1"))
+    at = [n for n, line in enumerate(content.split("\n"), 1) if "d1" in line or "d3" in line]
+    places = " and ".join(f".*run, line {n}" for n in dict.fromkeys(at))
+    with pytest.raises(ValueError, match=f"must not appear twice in a topic; 'd1' does in {places}"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+def test_grades_may_be_called_grade(tmp_path):
+    (tmp_path / "qrels").write_text(lines(rows(QRELS, "grade")))
+    assert evaluate_run(tmp_path / "qrels", RUN).value == evaluate_run(QRELS, RUN).value
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+TABLE = [
+    {"qid": "7", "label": 2, "score": 0.3},
+    {"qid": 7, "label": None, "score": -1},
+    {"qid": "8", "label": 1.5, "score": 2},
+]
+
+
+def test_a_table_of_json_lines(tmp_path):
+    (tmp_path / "rows").write_text(lines(TABLE))
+    found = read_columns(tmp_path / "rows")
+    assert found.qid.tolist() == ["7", "7", "8"]
+    assert np.array_equal(found.y_true, [2, math.nan, 1.5], equal_nan=True)
+    assert found.y_score.tolist() == [0.3, -1, 2]
+    assert found.doc_id is None
+    assert found.lines.tolist() == [1, 2, 3]
+    (tmp_path / "rows").write_text(
+        lines({"query": r["qid"], "s": r["score"], "l": 1, "docno": i} for i, r in enumerate(TABLE))
+    )
+    found = read_columns(tmp_path / "rows", "s", qid="query", label="l")
+    assert found.doc_id.tolist() == ["0", "1", "2"]
+    assert evaluate(**found.arguments(), flavor="trec_eval").n_queries == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"qid": 1, "label": 1}\n', "must have the columns qid, label, score .* score is missing"),
+        ('{"qid": 1, "label": 1, "score": 1}\n{"qid": 1, "score": 1}\n', "line 2: must have the key label, as the"),
+        ('{"qid": 1, "label": 1, "score": NaN}\n', "line 1: score must be a number, and not NaN"),
+        ('{"qid": 1, "label": Infinity, "score": 1}\n', "line 1: label must be finite, or empty"),
+        ('{"qid": null, "label": 1, "score": 1}\n', "line 1: qid must be an id"),
+        ('{"qid": 1, "label": 1, "score": 1, "docno": 2}\n{"qid": 1, "label": 1, "score": 1}', "line 2: .*key docno"),
+        ('{"qid": {"a": 1}}', "must have the columns"),
+    ],
+)  # fmt: skip
+def test_wrong_tables_of_json_lines(tmp_path, content, words):
+    (tmp_path / "rows").write_text(content)
+    with pytest.raises(DataFileError, match=f"rows.*{words}"):
+        read_columns(tmp_path / "rows")

@@ -1,0 +1,93 @@
+"""Columns, shape (n, 1), which nearly always are rows, are refused; where each query has one document, a warning."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from ndcg_ml import (
+    compare,
+    dcg_score,
+    evaluate,
+    evaluate_batches,
+    evaluate_part,
+    explain_difference,
+    identify,
+    ndcg_score,
+    prepare,
+)
+
+Y, S = np.array([3.0, 0, 1, 0, 2, 1]), np.array([0.9, 0.8, 0.1, 0.5, 0.4, 0.3])
+COLUMN = {"y_true": Y[:, None], "y_score": S[:, None]}
+
+ROUTES = {
+    "ndcg_score": lambda y, s, **given: ndcg_score(y, s, **given),
+    "dcg_score": lambda y, s, **given: dcg_score(y, s, **given),
+    "evaluate": lambda y, s, **given: evaluate(y, s, **given).value,
+    "prepare": lambda y, s, **given: prepare(y, **given)(s),
+    "compare": lambda y, s, **given: compare(s, 1 - s, y_true=y, n_resamples=9, **given).values[0],
+    "explain_difference": lambda y, s, **given: explain_difference("sklearn", "lightgbm", y, s, **given).value_a,
+    "identify": lambda y, s, **given: identify(1.0, y, s, k=3, **given),
+    "evaluate_part": lambda y, s, **given: evaluate_part(y, s, query_id=np.arange(len(y)), **given).value,
+}
+
+
+@pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
+def test_a_column_is_refused(route):
+    with pytest.raises(ValueError, match=r"\(6, 1\) may be 6 rows.*y_true\.squeeze\(-1\).*qid=.*mask=np\.ones"):
+        route(Y[:, None], S[:, None])
+    with pytest.raises(ValueError, match=r"shape \(2, 3, 1\).*squeeze\(-1\)"):
+        route(Y.reshape(2, 3, 1), S.reshape(2, 3, 1))
+
+
+@pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
+def test_with_a_mask_it_is_lists_of_one_document_and_a_warning_says_so(route):
+    with pytest.warns(UserWarning, match="each of the 6 queries has one document") as seen:
+        value = route(Y[:, None], S[:, None], mask=np.ones((6, 1), dtype=bool))
+    assert seen[0].filename == __file__  # and not a line of the package
+    if isinstance(value, float) and route not in (ROUTES["dcg_score"],):
+        assert value == pytest.approx(4 / 6)  # the share of relevant rows
+
+
+def test_a_single_document_is_no_column():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ndcg_score([[3]], [[0.5]]) == 1.0
+        assert ndcg_score([3], [0.5], group=[1]) == 1.0
+
+
+def test_scores_alone_with_an_axis_too_many():
+    with pytest.raises(
+        ValueError, match=r"got \(6, 1\)\. The last axis of y_score is one too many: pass y_score\.squeeze\(-1\)"
+    ):
+        ndcg_score(Y, S[:, None], group=[6])
+    with pytest.raises(ValueError, match=r"y_true\.squeeze\(-1\)"):
+        ndcg_score(Y[:, None], S, qid=[0] * 6)
+    with pytest.raises(ValueError, match=r"last axis of y_true is one too many"):
+        prepare(Y[:, None], mask=np.ones((6, 1), dtype=bool))(S)
+
+
+def test_lists_are_told_how_they_drop_the_axis():
+    with pytest.raises(ValueError, match=r"pass np\.asarray\(y_true\)\.squeeze\(-1\)"):
+        ndcg_score(Y[:, None].tolist(), S[:, None].tolist())
+
+
+@pytest.mark.parametrize("layout", [{"qid": np.arange(6)}, {"group": [1] * 6}, {"group": [1, 0, 1, 1, 1, 1, 1]}])
+def test_row_numbers_as_ids_are_warned_of(layout):
+    n_queries = len(layout.get("group", Y))
+    with pytest.warns(UserWarning, match=f"each of the {n_queries} queries has one document.*ids may number rows"):
+        ndcg_score(Y, S, **layout)
+
+
+def test_a_stream_is_judged_as_a_whole():
+    """A batch in which each query has one document says nothing about the others."""
+    one_each, pair = ([3.0, 0], [1.0, 2], ["a", "b"]), ([3.0, 0], [1.0, 2], ["c", "c"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate_batches([one_each, pair])
+        evaluate_batches([pair, one_each])
+        evaluate_batches([([3.0], [1.0], ["a"])])
+    with pytest.warns(UserWarning, match="each of the 4 queries has one document"):
+        evaluate_batches([one_each, (*one_each[:2], ["c", "d"])])

@@ -1,0 +1,137 @@
+"""Tables as text, HTML, Markdown and LaTeX: a cell stays one cell that says what it said, whatever is in it."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from strategies import examples
+
+from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.table import Table
+from ndcg_ml._shown import visible
+
+HOSTILE = [
+    "a|b",
+    "two\nlines\r\n",
+    "<script>alert(1)</script>",
+    "a\\",
+    "\\|",
+    "\u202eturned",
+    "\x1b[2J",
+    "\ud800",
+    "*bold* _it_ snake_case `code`",
+    "[link](https://example.org)",
+    "![picture](x)",
+    "[a][b]",
+    "&lt; &amp; & 5 %",
+    "$x^2$ #1 {a}_b ~",
+    "[begins a row",
+    "* begins a row",
+    "日本語",
+    "e\u0301",
+    "",
+]
+CELLS = st.sampled_from(HOSTILE) | st.text(
+    st.characters(exclude_categories=()) | st.sampled_from("|\\`*_[]()<>&#!\n\u202e"), max_size=8
+)
+
+
+class Cells(HTMLParser):
+    """The tables of a page, row by row, and its text outside of them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.tags: set[str] = set()
+        self.inside = False
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+            self.inside = True
+
+    def handle_endtag(self, tag):
+        self.inside &= tag not in ("td", "th")
+
+    def handle_data(self, data):
+        if self.inside:
+            self.rows[-1][-1] += data
+
+
+def tidy(cell: str) -> str:
+    """A cell without what every reader of HTML and Markdown drops: blanks at the ends, and more than one of them."""
+    return " ".join(visible(cell).split())
+
+
+@examples(200)
+@given(st.lists(st.tuples(CELLS, CELLS), max_size=3), CELLS)
+def test_a_cell_says_what_it_said(rows: list[tuple[str, str]], caption: str) -> None:
+    table = Table(["name", "n"], rows, caption=caption)
+    cells = [["name", "n"], *map(list, rows)]
+
+    lines = table.text().split("\n")
+    assert len(lines) == len(cells) + bool(caption)
+    assert all(line.isprintable() for line in lines)
+
+    html = Cells(table.html())
+    assert [[tidy(cell) for cell in row] for row in html.rows] == [[tidy(cell) for cell in row] for row in cells]
+    assert html.tags <= {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+
+    # markdown-it is written by others, so it reads our escapes as a reader of Markdown would.
+    markdown = table.markdown().encode("utf-8", "replace").decode()
+    rendered = Cells(MarkdownIt("commonmark").enable("table").render(markdown))
+    expected = [[tidy(cell).encode("utf-8", "replace").decode() for cell in row] for row in cells]
+    assert [[tidy(cell) for cell in row] for row in rendered.rows] == expected
+    assert rendered.tags <= {"table", "thead", "tbody", "tr", "th", "td", "p"}
+
+    latex = table.latex().split("\n")
+    body = [line for line in latex if line.endswith(r"\\")]
+    assert len(body) == len(cells)
+    for line in body:
+        plain = re.sub(r"\\text[a-z]+\{\}|\\[&%$#_{}]|\{[\[*]\}", "", line.removesuffix(r" \\"))
+        assert len(re.findall("&", plain)) == 1
+        assert not re.search(r"[\\%$#_{}^~<>|]", plain)
+        assert not line.startswith(("[", "*"))
+
+
+@pytest.mark.parametrize("kind", ["text", "html", "markdown", "latex"])
+def test_nothing_turns_the_letters_or_moves_the_cursor(kind: str) -> None:
+    table = Table(["\u202e", "\x1b"], [["\u2066a", "\x07"]], caption="\u200f")
+    printed = getattr(table, kind)()
+    assert all(line.isprintable() for line in printed.split("\n"))
+
+
+def test_text_is_aligned_as_it_is_seen() -> None:
+    table = Table(["name", "n", "word"], [["日本", "1", "x"], ["e\u0301", "-10", "longer"]], "lrl", caption="below")
+    assert table.text() == "name    n  word\n日本    1  x\ne\u0301     -10  longer\nbelow"
+
+
+def test_html_has_sides_marks_and_a_caption() -> None:
+    table = Table(["a", "b", "c"], [["1", "<2>", ""], ["3", "4", ""]], "ll", marked={1}, caption="c & d")
+    page = block(table.html(), paragraph("<p>"))
+    assert Cells(page).rows == [["a", "b", "c"], ["1", "<2>", ""], ["3", "4", ""]]
+    assert "c &amp; d</caption>" in page
+    assert "&lt;p&gt;</p>" in page
+    assert [line.count("background") for line in page.split("\n") if line.startswith("<tr><td")] == [0, 3]
+    assert re.findall(r"text-align:(\w+)", Table(["a", "b", "c"], [], "ll").html()) == ["left", "left", "right"]
+    assert "<caption" not in Table(["a"], [["1"]]).html()
+
+
+def test_markdown_and_latex_state_the_caption() -> None:
+    table = Table(["a", "b"], [["x_1", "<0.1"]], caption="5 %")
+    assert table.markdown() == "| a | b |\n| --- | --: |\n| x_1 | <0.1 |\n\n5 %\n"
+    assert table.latex() == (
+        "\\begin{table}\n\\centering\n\\caption{5 \\%}\n\\begin{tabular}{lr}\n\\hline\na & b \\\\\n\\hline\n"
+        "x\\_1 & \\textless{}0.1 \\\\\n\\hline\n\\end{tabular}\n\\end{table}\n"
+    )
+    assert "caption" not in Table(["a"], [["1"]]).latex()
