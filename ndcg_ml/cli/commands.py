@@ -17,8 +17,8 @@ from rich.text import Text
 
 from ndcg_ml import __version__
 from ndcg_ml._flavor_text import empty_in_words, switch_text
-from ndcg_ml._identify.identify import Identification, Match
 from ndcg_ml._identify.identify import identify as find
+from ndcg_ml._identify.result import Identification, Match
 from ndcg_ml._shown import shown
 from ndcg_ml.cli.compare import compare
 from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data

@@ -29,8 +29,16 @@ from strategies import examples, flavors, problems
 from torchmetrics.retrieval import RetrievalNormalizedDCG
 
 from ndcg_ml import PRESETS, Flavor, align, ndcg_score
+from ndcg_ml._identify import grid, matches
 from ndcg_ml._identify import identify as module
-from ndcg_ml._identify.identify import AXES, COMMON_KS, identify
+from ndcg_ml._identify.grid import AXES, COMMON_KS
+from ndcg_ml._identify.identify import identify
+
+
+def patch_presets(monkeypatch, presets):
+    """Let identify know these presets alone."""
+    for room in (module, grid, matches):
+        monkeypatch.setattr(room, "PRESETS", presets)
 
 
 def data(seed=0, n_queries=30, smallest=1):
@@ -163,7 +171,7 @@ def every_flavor(k):
 def few_presets(monkeypatch):
     """Others have tables of gains, which add to the grid."""
     few = {name: PRESETS[name] for name in ("sklearn", "lightgbm", "catboost")}
-    monkeypatch.setattr(module, "PRESETS", MappingProxyType(few))
+    patch_presets(monkeypatch, MappingProxyType(few))
     return few
 
 
@@ -268,7 +276,7 @@ def test_the_maximal_ideal_takes_the_highest_label():
 
 def test_the_natural_logarithm_is_log2(monkeypatch):
     natural = Flavor(discount="ln", ideal="recall", ties="first")
-    monkeypatch.setattr(module, "PRESETS", MappingProxyType({"natural": natural}))
+    patch_presets(monkeypatch, MappingProxyType({"natural": natural}))
     match = identify(ndcg_score(flavor=natural, k=3, **SMALL), **SMALL, k=3, decimals=None).matches[0]
     assert match.name == "natural@3"
     assert match.free["ideal"] == ("recall", "global")
@@ -402,9 +410,9 @@ def test_of_a_finer_value_the_nearest_preset_is_first():
 
 def test_half_a_unit_of_the_last_decimal():
     value = ndcg_score(flavor="lightgbm@3", **SMALL)  # 0.876633
-    for off, matches in [(0.49, True), (-0.49, True), (0.505, True), (0.53, False), (-0.53, False)]:
+    for off, is_match in [(0.49, True), (-0.49, True), (0.505, True), (0.53, False), (-0.53, False)]:
         reported = value + off * 1e-4 + 1e-15
-        assert any(m.name == "lightgbm@3" for m in identify(reported, **SMALL, k=3).matches) == matches
+        assert any(m.name == "lightgbm@3" for m in identify(reported, **SMALL, k=3).matches) == is_match
         reported = value + off * 1e-2
         assert any(m.name == "lightgbm@3" for m in identify(reported, **SMALL, k=3, decimals=2).matches) == matches
 
@@ -496,7 +504,7 @@ def test_what_needs_ids_says_so():
 def test_a_table_of_gains_that_lacks_a_grade(monkeypatch):
     table = Flavor(gain=(0, 1, 4), ideal="recall", ties="first", empty=0)
     few = {"table": table, "lightgbm": PRESETS["lightgbm"]}
-    monkeypatch.setattr(module, "PRESETS", MappingProxyType(few))
+    patch_presets(monkeypatch, MappingProxyType(few))
     result = identify(0.5, **SMALL, k=3)
     assert "from 0 to 2" in result.not_tried["table"]
     assert "gain=0|1|4" in result.not_tried
@@ -511,7 +519,7 @@ def test_a_table_of_gains_that_lacks_a_grade(monkeypatch):
 
 def test_a_table_that_ends_may_be_another_gain_on_these_grades(monkeypatch):
     beyond = Flavor(gain=(0, 1, 3), off_table="zero", ideal="recall", ties="first", empty=1)
-    monkeypatch.setattr(module, "PRESETS", MappingProxyType({"beyond": beyond, "lightgbm": PRESETS["lightgbm"]}))
+    patch_presets(monkeypatch, MappingProxyType({"beyond": beyond, "lightgbm": PRESETS["lightgbm"]}))
     fewer = {**SMALL, "y_true": np.minimum(SMALL["y_true"], 2)}
     match = identify(ndcg_score(flavor=beyond, k=3, **fewer), **fewer, k=3, decimals=None).matches[0]
     assert match.name == "beyond@3"
@@ -524,7 +532,7 @@ def test_a_table_that_ends_may_be_another_gain_on_these_grades(monkeypatch):
     assert "gain" not in match.free
     changed = PRESETS["catboost"].replace(gain=(0, 1, 3), off_table="zero", k=3)
     few = {"catboost": PRESETS["catboost"], "beyond": beyond.replace(discount="jarvelin", empty="skip")}
-    monkeypatch.setattr(module, "PRESETS", MappingProxyType(few))
+    patch_presets(monkeypatch, MappingProxyType(few))
     match = identify(ndcg_score(flavor=changed, **SMALL), **SMALL, k=3, decimals=None).matches[0]
     assert (match.name, match.flavor) == ("catboost@3[gain=0|1|3,off_table=zero]", changed)
 
@@ -532,7 +540,7 @@ def test_a_table_that_ends_may_be_another_gain_on_these_grades(monkeypatch):
 def test_a_preset_with_a_switch_outside_the_grid(monkeypatch):
     # It is compared, but the combinations are not written as changes of it.
     depth = Flavor(gain="linear", ideal="recall", recall_depth=2, ties="first")
-    monkeypatch.setattr(module, "PRESETS", MappingProxyType({"depth": depth, **PRESETS}))
+    patch_presets(monkeypatch, MappingProxyType({"depth": depth, **PRESETS}))
     value = ndcg_score(flavor=depth, **SMALL)
     match = next(m for m in identify(value, **SMALL).matches if "depth" in m.presets)
     assert match.value == pytest.approx(value, abs=1e-12)

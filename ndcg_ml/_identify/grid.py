@@ -1,0 +1,168 @@
+"""Every combination of switches, and its value on the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._checks import TIES_BY_ID
+from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._identify.facts import Facts
+from ndcg_ml._identify.sweep import Sweep
+from ndcg_ml._kernel.totals import Totals
+from ndcg_ml.flavor import PRESETS, Empty, Flavor, Ties
+
+FloatArray = NDArray[np.float64]
+Progress: TypeAlias = Callable[[int, int], object]
+
+COMMON_KS = (None, 1, 3, 5, 10, 20, 100)
+"""The cut-offs that are tried where none is given, beside each preset's own."""
+
+# Two flavors whose values are this close are the same flavor as far as the data can tell.
+SAME = 1e-12
+# fmt: off
+AXES = (
+    "gain", "discount", "ideal", "ideal_depth", "ties", "score_dtype", "negative", "unjudged",
+    "duplicates", "empty", "aggregate", "k",
+)
+# fmt: on
+# Axes whose choices are pairs, of this switch and the one that only makes sense with it.
+PAIRED = {"gain": "off_table", "discount": "discount_base"}
+_EMPTY: tuple[Empty, ...] = (0.0, 1.0, "skip")
+_AGGREGATE: tuple[Literal["macro", "micro"], ...] = ("macro", "micro")
+_RULES = {
+    (row, column): Flavor(empty=empty, aggregate=aggregate)
+    for row, empty in enumerate(_EMPTY)
+    for column, aggregate in enumerate(_AGGREGATE)
+}
+NO_IDS = "doc_id was not given"
+
+
+class Grid(NamedTuple):
+    """The value of every combination of switches: an array with an axis for each of AXES; nan was not tried."""
+
+    choices: tuple[tuple[Any, ...], ...]
+    top: float
+    values: NDArray[np.float64]
+
+    @classmethod
+    def over(cls, data: Facts, ks: tuple[int | None, ...] | None) -> Grid:
+        """The grid for these data, without values."""
+        tables = dict.fromkeys((f.gain, f.off_table) for f in PRESETS.values() if isinstance(f.gain, tuple))
+        bases = dict.fromkeys((2.0, *(f.discount_base for f in PRESETS.values())))
+        own = dict.fromkeys(f.k for f in PRESETS.values())
+        choices: tuple[tuple[Any, ...], ...] = (
+            (("linear", "raise"), ("exponential", "raise"), ("binary", "raise"), *tables),
+            (("log2", 2.0), ("reciprocal", 2.0), ("none", 2.0), *(("jarvelin", base) for base in bases)),
+            ("global", "recall", "local", "max"),
+            ("k", "all"),
+            tuple(ties for ties in get_args(Ties) if data.ids or ties not in TIES_BY_ID),
+            ("float64", "float32"),
+            ("zero", "drop", "allow") if data.negative else ("raise",),
+            ("zero", "condense") if data.unjudged else ("raise",),
+            ("first", "count") if data.repeats else ("raise",),
+            _EMPTY,
+            _AGGREGATE,
+            tuple(dict.fromkeys((*COMMON_KS, *own))) if ks is None else ks,
+        )
+        return cls(choices, data.top, np.full([len(axis) for axis in choices], np.nan))
+
+    def discounts(self) -> list[Flavor]:
+        """Each choice of discount, as a flavor that has it."""
+        return [Flavor(discount=discount, discount_base=base) for discount, base in self.choices[1]]
+
+    def fill(self, data: Facts, sweep: Sweep, not_tried: dict[str, str], progress: Progress | None) -> None:
+        """Find the values: once for all discounts, empty rules, means and cut-offs, which need no ranking of their own.
+
+        Choices that are one on these data are computed once, too.
+        """
+        if not data.ids:
+            not_tried.update({f"ties={rule}": NO_IDS for rule in TIES_BY_ID})
+        stand_ins = self._stand_ins(data)
+        distinct = [sorted(set(of_axis)) for of_axis in stand_ins]
+        gains, _, ideals, depths, ties, dtypes, negative, unjudged, repeats, *_ = distinct
+        rankings = list(product(gains, negative, unjudged, repeats, ties, dtypes))
+        for done, (gain_at, negative_at, unjudged_at, repeats_at, ties_at, dtype_at) in enumerate(rankings, 1):
+            for ideal_at, depth_at in product(ideals, depths):
+                above = (ideal_at, depth_at, ties_at, dtype_at, negative_at, unjudged_at, repeats_at)
+                below = (0, 0, 0)
+                try:
+                    totals = sweep.totals(self.flavor((gain_at, 0, *above, *below)))
+                except ValueError as error:
+                    # A table of gains may refuse labels, or lack the top grade, which needs no word of its own; a mean
+                    # over orders refuses a document that is tied with its own repeat.
+                    table, ties_rule = self.choices[0][gain_at][0], self.choices[4][ties_at]
+                    tied_repeat = ties_rule == "average" and self.choices[8][repeats_at] == "first"
+                    if not isinstance(table, tuple):
+                        not_tried["duplicates=first with ties=average"] = str(error)
+                    elif self.choices[2][ideal_at] != "max" and not tied_repeat:
+                        not_tried.setdefault(f"gain={switch_text(table)}", str(error))
+                    continue
+                self.values[(gain_at, slice(None), *above)] = _all_rules(totals, len(self.choices[1]))
+            if progress is not None:
+                progress(done, len(rankings))
+        self.values[...] = self.values[np.ix_(*stand_ins)]
+
+    def _stand_ins(self, data: Facts) -> list[list[int]]:
+        """For each axis, the choice that stands for each of its choices on these data."""
+        found = []
+        for axis, (name, choices) in enumerate(zip(AXES, self.choices, strict=True)):
+            same = []
+            for at in range(len(choices)):
+                flavor = data.representative(self.flavor([at if each == axis else 0 for each in range(len(AXES))]))
+                own = getattr(flavor, name)
+                same.append(choices.index((own, getattr(flavor, PAIRED[name])) if name in PAIRED else own))
+            found.append(same)
+        return found
+
+    def flavor(self, at: Sequence[int], start: Flavor | None = None, changed: Sequence[str] = AXES) -> Flavor:
+        """The flavor of a cell; or another one with the changed axes of that cell."""
+        switches = {name: self.choices[axis][at[axis]] for axis, name in enumerate(AXES) if name in changed}
+        for name, second in PAIRED.items():
+            if name in switches:
+                switches[name], switches[second] = switches[name]
+        if switches.get("ideal") == "max":
+            switches["max_grade"] = self.top
+        elif "ideal" in switches:
+            switches["recall_depth"] = switches["max_grade"] = None
+        return Flavor(**switches) if start is None else start.replace(**switches)
+
+    def cell(self, flavor: Flavor, value: float | None) -> tuple[int, ...] | None:
+        """Where a flavor stands, its cut-off at 0 if it is not tried; None where it has switches of its own."""
+        wanted = {name: getattr(flavor, name) for name in AXES}
+        wanted["discount"] = "log2" if flavor.discount == "ln" else flavor.discount
+        wanted.update({name: (wanted[name], getattr(flavor, second)) for name, second in PAIRED.items()})
+        at = []
+        for name, axis in zip(AXES, self.choices, strict=True):
+            if wanted[name] in axis:
+                at.append(axis.index(wanted[name]))
+            elif axis == ("raise",) or (name == "k" and value is None):
+                at.append(0)
+            else:
+                return None
+        here = tuple(at)
+        same = self.flavor(here).replace(
+            **{n: getattr(flavor, n) for n in ("discount", "negative", "unjudged", "duplicates", "k")}
+        )
+        if same != flavor:
+            return None
+        return here if value is None or abs(self.values[here] - value) <= SAME else None
+
+
+def _all_rules(totals: Totals, n_discounts: int) -> FloatArray:
+    """The values of each discount for every rule for empty queries, every mean and every cut-off."""
+    some_empty = not (totals.ideal > 0).all()
+    out = np.empty((len(_EMPTY), len(_AGGREGATE), totals.dcg.shape[1]))
+    for row, column in product(range(len(_EMPTY)), range(len(_AGGREGATE))):
+        if row == 0 or some_empty:
+            rule = _RULES[row, column]
+            out[row, column] = totals.ratios(rule)
+        else:
+            out[row, column] = out[0, column]
+    out[~np.isfinite(out)] = math.nan
+    return np.moveaxis(out.reshape(*out.shape[:2], n_discounts, -1), 2, 0)
