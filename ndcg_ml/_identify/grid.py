@@ -25,12 +25,26 @@ COMMON_KS = (None, 1, 3, 5, 10, 20, 100)
 
 # Two flavors whose values are this close are the same flavor as far as the data can tell.
 SAME = 1e-12
-# fmt: off
-AXES = (
-    "gain", "discount", "ideal", "ideal_depth", "ties", "score_dtype", "negative", "unjudged",
-    "duplicates", "empty", "aggregate", "k",
-)
-# fmt: on
+
+
+class Axes(NamedTuple):
+    """One entry for each axis of the grid, under the name of its switch: a choice, its place, or all choices."""
+
+    gain: Any
+    discount: Any
+    ideal: Any
+    ideal_depth: Any
+    ties: Any
+    score_dtype: Any
+    negative: Any
+    unjudged: Any
+    duplicates: Any
+    empty: Any
+    aggregate: Any
+    k: Any
+
+
+AXES = Axes._fields
 # Axes whose choices are pairs, of this switch and the one that only makes sense with it.
 PAIRED = {"gain": "off_table", "discount": "discount_base"}
 _EMPTY: tuple[Empty, ...] = (0.0, 1.0, "skip")
@@ -46,7 +60,7 @@ NO_IDS = "doc_id was not given"
 class Grid(NamedTuple):
     """The value of every combination of switches: an array with an axis for each of AXES; nan was not tried."""
 
-    choices: tuple[tuple[Any, ...], ...]
+    choices: Axes
     top: float
     values: NDArray[np.float64]
 
@@ -56,25 +70,25 @@ class Grid(NamedTuple):
         tables = dict.fromkeys((f.gain, f.off_table) for f in PRESETS.values() if isinstance(f.gain, tuple))
         bases = dict.fromkeys((2.0, *(f.discount_base for f in PRESETS.values())))
         own = dict.fromkeys(f.k for f in PRESETS.values())
-        choices: tuple[tuple[Any, ...], ...] = (
-            (("linear", "raise"), ("exponential", "raise"), ("binary", "raise"), *tables),
-            (("log2", 2.0), ("reciprocal", 2.0), ("none", 2.0), *(("jarvelin", base) for base in bases)),
-            ("global", "recall", "local", "max"),
-            ("k", "all"),
-            tuple(ties for ties in get_args(Ties) if data.ids or ties not in TIES_BY_ID),
-            ("float64", "float32"),
-            ("zero", "drop", "allow") if data.negative else ("raise",),
-            ("zero", "condense") if data.unjudged else ("raise",),
-            ("first", "count") if data.repeats else ("raise",),
-            _EMPTY,
-            _AGGREGATE,
-            tuple(dict.fromkeys((*COMMON_KS, *own))) if ks is None else ks,
+        choices = Axes(
+            gain=(("linear", "raise"), ("exponential", "raise"), ("binary", "raise"), *tables),
+            discount=(("log2", 2.0), ("reciprocal", 2.0), ("none", 2.0), *(("jarvelin", base) for base in bases)),
+            ideal=("global", "recall", "local", "max"),
+            ideal_depth=("k", "all"),
+            ties=tuple(ties for ties in get_args(Ties) if data.ids or ties not in TIES_BY_ID),
+            score_dtype=("float64", "float32"),
+            negative=("zero", "drop", "allow") if data.negative else ("raise",),
+            unjudged=("zero", "condense") if data.unjudged else ("raise",),
+            duplicates=("first", "count") if data.repeats else ("raise",),
+            empty=_EMPTY,
+            aggregate=_AGGREGATE,
+            k=tuple(dict.fromkeys((*COMMON_KS, *own))) if ks is None else ks,
         )
         return cls(choices, data.top, np.full([len(axis) for axis in choices], np.nan))
 
     def discounts(self) -> list[Flavor]:
         """Each choice of discount, as a flavor that has it."""
-        return [Flavor(discount=discount, discount_base=base) for discount, base in self.choices[1]]
+        return [Flavor(discount=discount, discount_base=base) for discount, base in self.choices.discount]
 
     def fill(self, data: Facts, sweep: Sweep, not_tried: dict[str, str], progress: Progress | None) -> None:
         """Find the values: once for all discounts, empty rules, means and cut-offs, which need no ranking of their own.
@@ -84,29 +98,51 @@ class Grid(NamedTuple):
         if not data.ids:
             not_tried.update({f"ties={rule}": NO_IDS for rule in TIES_BY_ID})
         stand_ins = self._stand_ins(data)
-        distinct = [sorted(set(of_axis)) for of_axis in stand_ins]
-        gains, _, ideals, depths, ties, dtypes, negative, unjudged, repeats, *_ = distinct
-        rankings = list(product(gains, negative, unjudged, repeats, ties, dtypes))
-        for done, (gain_at, negative_at, unjudged_at, repeats_at, ties_at, dtype_at) in enumerate(rankings, 1):
-            for ideal_at, depth_at in product(ideals, depths):
-                above = (ideal_at, depth_at, ties_at, dtype_at, negative_at, unjudged_at, repeats_at)
-                below = (0, 0, 0)
+        distinct = Axes(*(sorted(set(of_axis)) for of_axis in stand_ins))
+        # Choices that need a ranking of their own; then the ideals, which share it; the rest is made of their totals.
+        ranked = product(
+            distinct.gain,
+            distinct.negative,
+            distinct.unjudged,
+            distinct.duplicates,
+            distinct.ties,
+            distinct.score_dtype,
+        )
+        rankings = [
+            Axes(gain, 0, 0, 0, ties, dtype, negative, unjudged, duplicates, 0, 0, 0)
+            for gain, negative, unjudged, duplicates, ties, dtype in ranked
+        ]
+        every = slice(None)
+        for done, ranking in enumerate(rankings, 1):
+            for ideal, depth in product(distinct.ideal, distinct.ideal_depth):
+                at = ranking._replace(ideal=ideal, ideal_depth=depth)
                 try:
-                    totals = sweep.totals(self.flavor((gain_at, 0, *above, *below)))
+                    totals = sweep.totals(self.flavor(at))
                 except ValueError as error:
-                    # A table of gains may refuse labels, or lack the top grade, which needs no word of its own; a mean
-                    # over orders refuses a document that is tied with its own repeat.
-                    table, ties_rule = self.choices[0][gain_at][0], self.choices[4][ties_at]
-                    tied_repeat = ties_rule == "average" and self.choices[8][repeats_at] == "first"
-                    if not isinstance(table, tuple):
-                        not_tried["duplicates=first with ties=average"] = str(error)
-                    elif self.choices[2][ideal_at] != "max" and not tied_repeat:
-                        not_tried.setdefault(f"gain={switch_text(table)}", str(error))
+                    self._say_why(at, str(error), not_tried)
                     continue
-                self.values[(gain_at, slice(None), *above)] = _all_rules(totals, len(self.choices[1]))
+                cells = at._replace(discount=every, empty=every, aggregate=every, k=every)
+                self.values[cells] = _all_rules(totals, len(self.choices.discount))
             if progress is not None:
                 progress(done, len(rankings))
         self.values[...] = self.values[np.ix_(*stand_ins)]
+
+    def _say_why(self, at: Axes, error: str, not_tried: dict[str, str]) -> None:
+        """Note what refuses a cell: a table of gains, or a mean over orders that meets a document and its repeat.
+
+        A table may refuse labels, or lack the top grade, which needs no word of its own.
+        """
+        cell = self.choices_at(at)
+        table, _ = cell.gain
+        tied_repeat = cell.ties == "average" and cell.duplicates == "first"
+        if not isinstance(table, tuple):
+            not_tried["duplicates=first with ties=average"] = error
+        elif cell.ideal != "max" and not tied_repeat:
+            not_tried.setdefault(f"gain={switch_text(table)}", error)
+
+    def choices_at(self, at: Sequence[int]) -> Axes:
+        """The choices of a cell."""
+        return Axes(*(choices[place] for choices, place in zip(self.choices, at, strict=True)))
 
     def _stand_ins(self, data: Facts) -> list[list[int]]:
         """For each axis, the choice that stands for each of its choices on these data."""
@@ -122,7 +158,7 @@ class Grid(NamedTuple):
 
     def flavor(self, at: Sequence[int], start: Flavor | None = None, changed: Sequence[str] = AXES) -> Flavor:
         """The flavor of a cell; or another one with the changed axes of that cell."""
-        switches = {name: self.choices[axis][at[axis]] for axis, name in enumerate(AXES) if name in changed}
+        switches = {name: choice for name, choice in self.choices_at(at)._asdict().items() if name in changed}
         for name, second in PAIRED.items():
             if name in switches:
                 switches[name], switches[second] = switches[name]

@@ -126,7 +126,7 @@ def identify(
     not_tried: dict[str, str] = {}
     presets = preset_candidates(data, tried, rank, not_tried)
     grid = Grid.over(data, tried)
-    grid.fill(data, Sweep(queries, scores, grid.choices[-1], grid.discounts()), not_tried, progress)
+    grid.fill(data, Sweep(queries, scores, grid.choices.k, grid.discounts()), not_tried, progress)
     return identification(number, digits, presets, grid, data, not_tried)
 
 

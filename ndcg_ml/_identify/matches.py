@@ -156,7 +156,7 @@ def _nearest_preset(
     start = PRESETS[name]
     at = dict(starts)[name]
     changed = [axis for axis, mine, theirs in zip(AXES, cell, at, strict=True) if mine != theirs and axis != "k"]
-    k = grid.choices[-1][cell[-1]]
+    k = grid.choices_at(cell).k
     flavor = grid.flavor(cell, start.replace(k=k), changed)
     switches = ",".join(
         f"{switch}={switch_text(getattr(flavor, switch))}"
