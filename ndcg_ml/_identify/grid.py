@@ -23,8 +23,17 @@ Progress: TypeAlias = Callable[[int, int], object]
 COMMON_KS = (None, 1, 3, 5, 10, 20, 100)
 """The cut-offs that are tried where none is given, beside each preset's own."""
 
+# Lists of at most so many documents are cut at every rank.
+_SHORT = 20
 # Two flavors whose values are this close are the same flavor as far as the data can tell.
 SAME = 1e-12
+
+
+def usual_cutoffs(data: Facts) -> tuple[int | None, ...]:
+    """The cut-offs that are tried where none is given: those in use, and every one that cuts where lists are short."""
+    own = (flavor.k for flavor in PRESETS.values())
+    short = range(1, data.longest + 1) if data.longest <= _SHORT else ()
+    return tuple(dict.fromkeys((*COMMON_KS, *own, *short)))
 
 
 class Axes(NamedTuple):
@@ -69,7 +78,6 @@ class Grid(NamedTuple):
         """The grid for these data, without values."""
         tables = dict.fromkeys((f.gain, f.off_table) for f in PRESETS.values() if isinstance(f.gain, tuple))
         bases = dict.fromkeys((2.0, *(f.discount_base for f in PRESETS.values())))
-        own = dict.fromkeys(f.k for f in PRESETS.values())
         choices = Axes(
             gain=(("linear", "raise"), ("exponential", "raise"), ("binary", "raise"), *tables),
             discount=(("log2", 2.0), ("reciprocal", 2.0), ("none", 2.0), *(("jarvelin", base) for base in bases)),
@@ -82,7 +90,7 @@ class Grid(NamedTuple):
             duplicates=("first", "count") if data.repeats else ("raise",),
             empty=_EMPTY,
             aggregate=_AGGREGATE,
-            k=tuple(dict.fromkeys((*COMMON_KS, *own))) if ks is None else ks,
+            k=usual_cutoffs(data) if ks is None else ks,
         )
         return cls(choices, data.top, np.full([len(axis) for axis in choices], np.nan))
 

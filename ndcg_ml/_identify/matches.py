@@ -20,6 +20,11 @@ _SLACK = 0.01
 # What is this close to the next number with so many decimals, in units of the last one, is that number.
 _NEXT = 1e-3
 _NEAREST = 5
+# How far around a number the values are counted that say how often a made-up one would match.
+_CLOSE = 0.05
+
+ONE_QUERY = " (all rows as one query)"
+"""What follows the name of a preset whose value is that of the rows of all queries ranked together."""
 
 
 class Candidate(NamedTuple):
@@ -29,10 +34,12 @@ class Candidate(NamedTuple):
     flavor: Flavor
     unlikely: tuple[bool, ...]
     value: float
+    one_query: bool = False
 
     @property
     def text(self) -> str:
-        return self.name if self.flavor.k is None and PRESETS[self.name].k is None else f"{self.name}@{self.flavor.k}"
+        at_k = "" if self.flavor.k is None and PRESETS[self.name].k is None else f"@{self.flavor.k}"
+        return f"{self.name}{at_k}{ONE_QUERY if self.one_query else ''}"
 
 
 class _Group(NamedTuple):
@@ -93,7 +100,21 @@ def identification(
         n_tried=n_tried,
         not_tried=not_tried,
         reasons=data.reasons(),
+        by_chance=_by_chance(number, within, np.concatenate([grid.values.reshape(-1), [c.value for c in presets]])),
+        presets_by_chance=_by_chance(number, within, np.array([c.value for c in presets])),
     )
+
+
+def _by_chance(number: float, within: float, values: NDArray[np.float64]) -> float:
+    """How many different values a number has within reach, on average over the numbers close to this one.
+
+    Numbers are drawn between the two ends with equal chance; of values that end before these do, only where they lie.
+    """
+    known = values[np.isfinite(values)]
+    low, high = max(number - _CLOSE, min(number, 0.0)), min(number + _CLOSE, max(number, 1.0))
+    near = np.sort(known[(known >= low) & (known <= high)])
+    n_values = int((np.diff(near) > SAME).sum()) + min(1, near.size)
+    return n_values * 2 * within / (high - low)
 
 
 def _groups(low: float, high: float, presets: list[Candidate], grid: Grid) -> list[_Group]:

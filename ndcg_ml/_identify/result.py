@@ -12,6 +12,8 @@ from ndcg_ml._show.table import Table
 from ndcg_ml.flavor import Flavor
 
 _PRINTED = 5
+# So many matches expected by chance, and those there are say little, or nothing.
+_WEAK, _WORTHLESS = 0.05, 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +28,8 @@ class Match:
     value : float
         Its value on the data.
     presets : tuple of str
-        Every preset with this value, with its cut-off; the first is `name`, unless there is none.
+        Every preset with this value, with its cut-off; the first is `name`, unless there is none. After a name,
+        "(all rows as one query)" says that its value is that of the data without their queries.
     n_others : int
         How many other combinations of switches have the same value to 1e-12 on the data.
     free : dict of str to tuple
@@ -65,6 +68,9 @@ class Identification:
         Presets and switches that the data rule out, and why.
     reasons : dict of str to str
         Why switches have no effect on these data, where a reason is known.
+    by_chance, presets_by_chance : float
+        How many matches, and how many with a preset, a number that nobody computed would have on average if it lay
+        within 0.05 of this one. Where a match is expected by chance, having one is no evidence.
     """
 
     value: float
@@ -75,6 +81,8 @@ class Identification:
     n_tried: int
     not_tried: Mapping[str, str]
     reasons: Mapping[str, str]
+    by_chance: float
+    presets_by_chance: float
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON: flavors and switches as text.
@@ -103,6 +111,8 @@ class Identification:
             "n_tried": self.n_tried,
             "not_tried": dict(self.not_tried),
             "reasons": dict(self.reasons),
+            "by_chance": self.by_chance,
+            "presets_by_chance": self.presets_by_chance,
         }
 
     def __str__(self) -> str:
@@ -141,8 +151,12 @@ class Identification:
         return f"{shown}: {self.count_text()}"
 
     def _below(self) -> list[str]:
-        lines = [f"{self.n_tried} flavors tried", *(f"not tried: {each}" for each in self.not_tried_text())]
-        written = _decimals_of(self.value)
+        lines = [
+            self.chance_text(),
+            f"{self.n_tried} flavors tried",
+            *(f"not tried: {each}" for each in self.not_tried_text()),
+        ]
+        written = decimals_of(self.value)
         if not self.matches and self.decimals is not None and written < self.decimals:
             lines.append(f"if the number was rounded to fewer decimals, pass decimals={written}")
         return lines
@@ -156,6 +170,18 @@ class Identification:
         counts = [f"{presets} match{'es' * (presets != 1)} with a preset"] if presets else ["no preset"]
         counts += [f"{others} other{'s' * (others != 1)} with switches changed"] if others else []
         return ", ".join([*counts, *["if it was cut off rather than rounded"] * self.truncated])
+
+    def chance_text(self) -> str:
+        """How many matches chance would give, and what a match is worth then."""
+        first = self.presets_by_chance if any(match.presets for match in self.matches) else self.by_chance
+        worth = ""
+        if self.matches and first >= _WEAK:
+            worth = ": a match is no evidence here" if first >= _WORTHLESS else ": a match is weak evidence here"
+            worth += "; pass more decimals, k, or more data"
+        return (
+            f"by chance a number close to this one has {self.by_chance:.2g} matches, {self.presets_by_chance:.2g} of "
+            f"them with a preset{worth}"
+        )
 
     def same_text(self, match: Match) -> list[str]:
         """A line that says what these data cannot tell from a match, where there is anything."""
@@ -182,6 +208,6 @@ class Identification:
         return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
 
 
-def _decimals_of(value: float) -> int:
+def decimals_of(value: float) -> int:
     """The decimals that a number needs when it is written."""
     return len(f"{value:.15f}".rstrip("0").partition(".")[2])
