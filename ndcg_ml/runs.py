@@ -32,6 +32,9 @@ Which: TypeAlias = Literal["qrels", "run", "both"]
 Exclude: TypeAlias = "Literal['identical'] | Mapping[Any, Iterable[Any]]"
 """Documents that a run must not be credited for: those with the id of their topic, or those listed by topic."""
 
+# So many scores that are each one more than the one before are no accident.
+_ENOUGH_STEPS = 4
+
 
 # -- the result -----------------------------------------------------------------------------------------------------
 
@@ -200,7 +203,8 @@ def evaluate_run(
     UserWarning
         No document that the run retrieves is judged, so that every topic scores what the flavor says (0, usually): the
         ids may be of two kinds. The run answers a topic that has relevant documents with an empty list. A
-        document that `exclude` names is judged relevant: it stays in the ideal, as in BEIR.
+        document that `exclude` names is judged relevant: it stays in the ideal, as in BEIR. The scores count up 1, 2,
+        3, ... in every topic, as ranks do.
 
     See Also
     --------
@@ -497,6 +501,7 @@ def _aligned(
         takes_part &= ~left_out
         _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
     _warn_of_no_match(judged, ranked, match, takes_part, int(chosen.sum()), stacklevel + 1)
+    _warn_of_ranks(ranked, stacklevel + 1)
     if judged.lines is not None and ranked.lines is not None:  # errors name the lines of files
         ids.documents = Names()
 
@@ -615,6 +620,26 @@ def _warn_of_excluded(judged: Rows, relevant: NDArray[np.bool_], stacklevel: int
             f"exclude leaves out {rows.size} documents that are judged relevant, the first in "
             f"{judged.where(int(rows[0]))}. They stay in the ideal, so that no run can reach 1 there. If they should "
             "not count, take them out of the qrels.",
+            UserWarning,
+            stacklevel,
+        )
+
+
+def _warn_of_ranks(ranked: Rows, stacklevel: int) -> None:
+    """Say so where scores count up from the first document of every topic: ranks do, and the best would be the last."""
+    if not ranked.value.size or ranked.value[0] not in (0.0, 1.0):  # any other run ends here
+        return
+    order = np.argsort(ranked.topic, kind="stable")
+    topic, score = ranked.topic[order], ranked.value[order]
+    follows = topic[1:] == topic[:-1]
+    starts = score[np.append(True, ~follows)]
+    with np.errstate(invalid="ignore", over="ignore"):
+        counts_up = (np.diff(score)[follows] == 1).all() and (starts == starts[0]).all()
+    if counts_up and follows.sum() >= _ENOUGH_STEPS:
+        warnings.warn(
+            f"the scores of {ranked.source} count up {starts[0]:g}, {starts[0] + 1:g}, ... in every topic, as ranks "
+            "do, and the highest score is taken as the best. If rank and score are exchanged, exchange them, or negate "
+            "the ranks.",
             UserWarning,
             stacklevel,
         )
