@@ -111,3 +111,18 @@ def test_scores_in_columns_are_named_after_them():
     with pytest.raises(ValueError, match="must have the same index"):
         compare(scores["base"], scores["new"][::-1], y_true=FRAME["y"], qid=FRAME["q"])
     assert compare(SCORES, Y + SCORES, y_true=Y, qid=FRAME["q"].to_numpy()).names == ("a", "b")
+
+
+@pytest.mark.parametrize("kinds", [("series", "series"), ("array", "series"), ("series", "array"), ("array", "array")])
+def test_two_systems_never_have_one_name(kinds):
+    y, qid = np.array([1, 0, 0, 1, 1, 0]), [0, 0, 1, 1, 2, 2]
+    scores = np.array([2.0, 1, 2, 1, 2, 1]), np.array([2.0, 1, 1, 2, 2, 1])
+    pair = [pd.Series(s, name="score") if kind == "series" else s for s, kind in zip(scores, kinds, strict=True)]
+    both = compare(*pair, y_true=y, qid=qid, seed=0)
+    assert both.names == ("a", "b")
+    frame = both.to_frame()
+    assert frame.value_a[0] != frame.value_b[0]
+    named = compare(pd.Series(scores[0], name="old"), pd.Series(scores[1], name="new"), y_true=y, qid=qid, seed=0)
+    assert named.names == ("old", "new")
+    some = compare(pd.Series(scores[0], name="old"), scores[1], y_true=y, qid=qid, seed=0)
+    assert some.names == ("a", "b")
