@@ -1,7 +1,8 @@
 """One NDCG definition, chosen once as a ``Flavor``, and the same number from it everywhere.
 
 The functions here work on NumPy arrays. The adapters are rooms of their own, imported when first used:
-``ndcg_ml.sklearn``, ``ndcg_ml.torch``, ``ndcg_ml.lightgbm``, ``ndcg_ml.xgboost``, ``ndcg_ml.catboost``.
+``ndcg_ml.sklearn``, ``ndcg_ml.torch``, ``ndcg_ml.lightgbm``, ``ndcg_ml.xgboost``, ``ndcg_ml.catboost``, and for tables
+that are distributed ``ndcg_ml.dask``, ``ndcg_ml.spark``, ``ndcg_ml.ray``.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from ndcg_ml.score import dcg_score, evaluate, evaluate_ranked, ndcg_score
 
 if TYPE_CHECKING:
     from ndcg_ml import catboost as catboost
+    from ndcg_ml import dask as dask
     from ndcg_ml import lightgbm as lightgbm
+    from ndcg_ml import ray as ray
     from ndcg_ml import sklearn as sklearn
+    from ndcg_ml import spark as spark
     from ndcg_ml import torch as torch
     from ndcg_ml import xgboost as xgboost
     from ndcg_ml._identify.identify import identify
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from ndcg_ml.explain import Explanation, explain_difference
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
     from ndcg_ml.runs import RunEvaluation, RunPerQuery, align, evaluate_run
+    from ndcg_ml.topk import evaluate_topk
 
 __version__ = "0.1.0"
 
@@ -57,6 +62,7 @@ __all__ = [
     "evaluate_part",
     "evaluate_ranked",
     "evaluate_run",
+    "evaluate_topk",
     "explain_difference",
     "identify",
     "ndcg_score",
@@ -64,7 +70,10 @@ __all__ = [
     "show_versions",
 ]
 
-_MODULES = ("catboost", "explain", "lightgbm", "parts", "readers", "runs", "sklearn", "torch", "xgboost")
+_MODULES = (
+    *("catboost", "dask", "explain", "lightgbm", "parts", "ray", "readers", "runs", "sklearn", "spark", "torch"),
+    "xgboost",
+)
 # What ndcg_score does not need is imported when it is first used: it would double the time that the import takes.
 _LATER = {
     "_stats.comparison": ("Comparison", "Difference", "compare"),
@@ -75,6 +84,7 @@ _LATER = {
     "_identify.result": ("Identification",),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"),
     "runs": ("RunEvaluation", "RunPerQuery", "align", "evaluate_run"),
+    "topk": ("evaluate_topk",),
     "_show.versions": ("show_versions",),
 }
 _ROOM_OF = {name: room for room, names in _LATER.items() for name in names}

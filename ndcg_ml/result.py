@@ -14,6 +14,7 @@ from ndcg_ml._data.frames import made
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.plain import finite, plain_ids
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ndcg_ml._data.scored import Scored
     from ndcg_ml._kernel.totals import Totals
     from ndcg_ml._stats.means import Interval, Method, Seed
     from ndcg_ml._stats.slices import Slices
+    from ndcg_ml._unjudged.range import Range
 
 __all__ = ["Evaluation", "PerQuery", "at_cutoff"]
 
@@ -135,6 +138,8 @@ class Evaluation(Generic[V]):
     slices: Slices | None = None
     _totals: Totals = field(repr=False)
     """What the value was averaged from, and what every further mean over these queries asks."""
+    _scored: Scored | None = field(default=None, repr=False)
+    """The documents, by reference, for ``range``; None where they are not at hand, as after unpickling."""
 
     # fmt: off
     @overload
@@ -250,6 +255,134 @@ class Evaluation(Generic[V]):
         )
         return by_k
 
+    def save(self, path: str | os.PathLike[str], *, qrels: str | os.PathLike[str] | None = None) -> None:
+        """Write the evaluation to a file, as a baseline that later ones are compared with: see ``load``.
+
+        The file is JSON that people can read, with one line per query: flavor, cut-offs, ids, values, counts, judged
+        fractions, and for runs a digest of each query's judgements, so that changed judgements are seen; and the
+        versions that computed it. Slices are not saved.
+
+        Parameters
+        ----------
+        path : path
+            The file, which is replaced.
+        qrels : path, optional
+            The file of the judgements, whose place is then kept, relative to the saved file: ``ndcg-ml gate`` reads it
+            where it is given none.
+
+        Raises
+        ------
+        TypeError
+            Query ids are neither text nor integers.
+        ValueError
+            The flavor has a gain or discount that is a function of one's own.
+        OSError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from ndcg_ml import Evaluation, evaluate
+        >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=3)
+        >>> with TemporaryDirectory() as folder:
+        ...     result.save(Path(folder, "base.json"))
+        ...     base = Evaluation.load(Path(folder, "base.json"))
+        >>> base.value == result.value
+        True
+        """
+        from ndcg_ml import _baseline  # the rules of runs and parts, which stand above a result
+
+        _baseline.write(self, path, qrels)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Evaluation[Any]:
+        """The evaluation that ``save`` wrote, for ``compare``, ``interval`` and all else that takes one.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Evaluation
+            A ``RunEvaluation`` where one was saved.
+
+        Raises
+        ------
+        DataFileError
+            The file is not one that ``save`` of this version wrote: it is damaged, of another format, or its numbers do
+            not follow from each other. It is a ValueError that names the file.
+        OSError
+            The file cannot be read.
+        """
+        from ndcg_ml import _baseline
+
+        return _baseline.read(path)[0]
+
+    # fmt: off
+    @overload
+    def range(self: Evaluation[float], max_grade: float | None = ...) -> Range: ...
+    @overload
+    def range(self: Evaluation[dict[int | None, float]], max_grade: float | None = ...) -> dict[int | None, Range]: ...
+    # fmt: on
+    def range(self, max_grade: float | None = None) -> Range | dict[int | None, Range]:
+        """What missing labels leave open: the least and the largest value over all ways to grade what is unjudged.
+
+        The range is exact: some grades give either end, and none give more or less. It covers the documents that the
+        evaluation lists, retrieved or not, and have no label (NaN; in a run, retrieved documents that the qrels lack).
+
+        Parameters
+        ----------
+        max_grade : float, optional
+            The top of the grade scale: unjudged documents may have any of the grades 0, 1, ..., `max_grade`. Default:
+            the flavor's own ``max_grade``; without one, grade 0 and the grades seen in the labels (those of 0 or more,
+            unless ``negative="allow"``).
+
+        Returns
+        -------
+        Range, or dict of Range by cut-off where several were asked for
+            With ``.low``, ``.high``, ``.value``, ``.width``, ``.n_unjudged``, ``.grades``.
+
+        Raises
+        ------
+        RangeError
+            A ValueError that says why the range is not known: gains below 0; ``empty=nan`` where a query may turn out
+            empty; ``ideal="local"`` or a ``recall_depth`` where tied scores meet the first ranks; ties by gain of
+            repeated documents; labels that are no grades; an evaluation that was unpickled, or whose arrays were
+            changed since.
+        TypeError
+            `max_grade` is no number.
+
+        See Also
+        --------
+        ndcg_ml.compare : the range of a difference, and which documents to label next.
+
+        Notes
+        -----
+        Every completion judges every listed document, so that neither rule of ``unjudged`` applies to it; under
+        ``unjudged="condense"``, which removes documents, the value itself may lie outside of the range. The method is
+        in docs/unjudged.md.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate_run
+        >>> result = evaluate_run({"q": {"d1": 2, "d2": 0, "d3": 1}}, {"q": ["d1", "d4", "d3"]}, k=3)
+        >>> print(result.range())
+        0.950234 (0.950234 to 1.000000 over all grades 0, 1, 2 of 1 unjudged documents)
+        """
+        from ndcg_ml._unjudged.range import documents_at_hand, range_of_value
+
+        scored, values = documents_at_hand(self._scored), self._by_cutoff(self.value)
+        totals = self._totals
+        by_k: Range | dict[int | None, Range] = self._shaped(
+            {
+                k: range_of_value(scored, self.flavor, k, values[k], max_grade, totals.dcg[:, at], totals.ideal[:, at])
+                for at, k in enumerate(totals.ks)
+            }
+        )
+        return by_k
+
     def _by_cutoff(self, what: Any) -> dict[int | None, Any]:
         """A value, a count or an interval as a dict by cut-off, for one cut-off as for several."""
         return what if isinstance(self.k, tuple) else {self.k: what}
@@ -289,7 +422,7 @@ class Evaluation(Generic[V]):
         title: str | None = None,
         command: str | None = None,
         date: str | datetime.date | None = None,
-        queries: int = 20,
+        top: int = 20,
         digits: int = 4,
         confidence: float = 0.95,
         method: Method = "bca",
@@ -311,7 +444,7 @@ class Evaluation(Generic[V]):
             What made the result, such as a call or a command line, which the page then shows.
         date : date or str, default None
             Shown as it is. None: no date, so that the same result gives the same page.
-        queries : int, default 20
+        top : int, default 20
             How many queries are listed: those whose DCG is furthest below their ideal, at the first cut-off.
         digits : int, default 4
             Decimals in the tables.
@@ -341,7 +474,7 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._show import page
 
-        about = page.About(title=title, command=command, date=date, queries=queries, digits=digits)
+        about = page.About(title=title, command=command, date=date, top=top, digits=digits)
         return page.of_evaluation(
             self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
         )
@@ -415,8 +548,65 @@ class Evaluation(Generic[V]):
         nothing: NDArray[np.bool_] = self.per_query.n_docs == 0
         return nothing
 
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Plain numbers and text, for JSON: flavors as text, None in place of nan and infinity.
+
+        Parameters
+        ----------
+        per_query : bool, default False
+            Whether to have the table of queries too.
+
+        Returns
+        -------
+        dict
+        """
+        empties, extra = self._by_cutoff(self.n_empty), self._extra_columns()
+        document: dict[str, Any] = {
+            "values": [
+                {
+                    "k": k,
+                    "flavor": str(self.flavor.replace(k=k)),
+                    "ndcg": finite(value),
+                    "n_empty": empties[k],
+                    **{name: finite(column[k]) for name, column in extra.items()},
+                }
+                for k, value in self._by_cutoff(self.value).items()
+            ],
+            "n_queries": self.n_queries,
+            "n_documents": int(self.per_query.n_docs.sum()),
+        }
+        if self.slices is not None:
+            document |= self.slices.to_dict()
+        return document | {"per_query": self._queries() if per_query else None}
+
+    def _queries(self) -> list[dict[str, Any]]:
+        """The table of queries, one dict per query."""
+        table, ks = self.per_query, self._totals.ks
+        by_k = {
+            name: table[name].reshape(len(table), len(ks)).tolist()
+            for name in ("ndcg", "dcg", "idcg", "empty", *self._extra_columns())
+        }
+        counts = {name: table[name].tolist() for name in ("n_docs", "n_judged", "n_relevant", "tied")}
+        return [
+            {
+                "qid": qid,
+                **{name: column[i] for name, column in counts.items()},
+                "values": [
+                    {
+                        "k": k,
+                        **{
+                            name: column[i][at] if name == "empty" else finite(column[i][at])
+                            for name, column in by_k.items()
+                        },
+                    }
+                    for at, k in enumerate(ks)
+                ],
+            }
+            for i, qid in enumerate(plain_ids(table.qid).tolist())
+        ]
+
     def _extra_columns(self) -> dict[str, dict[int | None, float]]:
-        """Of the HTML table, by name: what else there is at each cut-off."""
+        """What else there is at each cut-off, by its name in tables and in ``per_query``."""
         return {}
 
     def _notes(self) -> list[str]:
@@ -434,3 +624,47 @@ class Evaluation(Generic[V]):
     def __str__(self) -> str:
         values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
         return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values.items()), *self._notes()])
+
+
+@underflow_is_zero
+def of_totals(
+    totals: Totals,
+    flavor: Flavor,
+    several: bool,
+    *,
+    n_docs: NDArray[np.int64],
+    n_judged: NDArray[np.int64],
+    n_relevant: NDArray[np.int64],
+    tied: NDArray[np.int64],
+) -> Evaluation[Any]:
+    """The evaluation of what was ranked; `several` says whether it has a dict by cut-off and tables with columns."""
+    ndcg, empty = totals.ndcg(flavor)
+    dcg, ideal = totals.in_units_of_gain()
+    n_queries = len(totals.ids)
+
+    def shaped(values: list[Any]) -> Any:
+        return dict(zip(totals.ks, values, strict=True)) if several else values[0]
+
+    def columns(table: NDArray[Any]) -> NDArray[Any]:
+        return table if several else table[:, 0]
+
+    return Evaluation(
+        value=shaped(totals.values(flavor)),
+        flavor=flavor if several else flavor.replace(k=totals.ks[0]),
+        k=totals.ks if several else totals.ks[0],
+        n_queries=n_queries,
+        n_empty=shaped(empty.sum(axis=0).tolist()),
+        per_query=PerQuery(
+            qid=totals.ids,
+            ndcg=columns(ndcg),
+            dcg=columns(dcg),
+            idcg=columns(ideal),
+            empty=columns(empty),
+            n_docs=n_docs,
+            n_judged=n_judged,
+            n_relevant=n_relevant,
+            tied=tied,
+            weight=np.ones(n_queries) if totals.weight is None else totals.weight,
+        ),
+        _totals=totals,
+    )

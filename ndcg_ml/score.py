@@ -403,7 +403,7 @@ def evaluate_ranked(
     labels = [grade for row, rest in zip(ranked, unretrieved, strict=True) for grade in (*row, *rest)]
     position = [-rank for size in sizes for rank in range(size)]
     retrieved = [at < len(row) for row, size in zip(ranked, sizes, strict=True) for at in range(size)]
-    return evaluate(
+    result: Evaluation[Any] = evaluate(
         np.array(labels, dtype=np.float64),
         np.array(position, dtype=np.float64),
         flavor=flavor,
@@ -411,6 +411,9 @@ def evaluate_ranked(
         group=np.array(sizes, dtype=np.int64),
         retrieved=np.array(retrieved, dtype=bool),
     )
+    assert result._scored is not None
+    # A row is a rank here: the same row of another evaluation may be another document.
+    return replace(result, _scored=replace(result._scored, rows_are_documents=False))
 
 
 def _lists(value: Any, name: str) -> Iterable[Any]:

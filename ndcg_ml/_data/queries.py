@@ -7,33 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import refuse_lazy
-from ndcg_ml._data.groups import Groups, IntArray, ranges, starts_of
+from ndcg_ml._data.groups import Groups, ranges, starts_of
 from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._shown import shown, shown_text
 
-__all__ = [
-    "Queries",
-    "Repeats",
-    "Weights",
-    "by_ids",
-    "by_sizes",
-    "ids_as_array",
-    "is_missing",
-    "mean_row_weight",
-    "plain_array",
-    "real_array",
-    "repeats_of",
-]
-
-FloatArray = NDArray[np.float64]
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
 """One weight per query, in their order or by id."""
 
@@ -52,6 +38,25 @@ class Repeats:
 
     copies: Groups
     name: str
+
+
+class DocumentNames(Protocol):
+    """The ids of documents as the caller wrote them."""
+
+    def of(self, rows: IntArray) -> list[Any]:
+        """Those of these rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamesInArray:
+    """Ids in an array, one per row."""
+
+    ids: NDArray[Any]
+
+    def of(self, rows: IntArray) -> list[Any]:
+        """Those of these rows."""
+        names = self.ids.reshape(-1)[rows]
+        return list(names) if names.dtype.kind in "mM" else names.tolist()  # which would make numbers of nanoseconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +78,8 @@ class Queries:
         Documents that a query lists more than once; None where ids tell of none, or there are no ids.
     given_order : ndarray of int, shape (n_rows,), or None
         By which judged rows of a query are sorted for the ``given`` ideal; None where they stand in its order.
+    names : DocumentNames or None
+        The ids of the documents as the caller wrote them.
     """
 
     labels: NDArray[Any]
@@ -83,6 +90,7 @@ class Queries:
     axes: Axes | None = None
     repeats: Repeats | None = None
     given_order: IntArray | None = None
+    names: DocumentNames | None = None
 
     @classmethod
     def read(
@@ -126,13 +134,13 @@ class Queries:
         if whole and groups.n_queries > 1 and groups.sizes.max() == 1:
             warn_of_lists_of_one(groups.n_queries)
         flags = None if retrieved is None else _flag_array(retrieved, "retrieved", labels.shape).reshape(-1)
-        codes = repeats = None
+        codes = repeats = names = None
         if doc_id is not None:
             ids = _id_array(doc_id, "doc_id", labels.ndim)
             codes = _doc_codes(ids, labels.shape)
-            repeats = repeats_of(codes, groups, ids.reshape(-1))
+            repeats, names = repeats_of(codes, groups, ids.reshape(-1)), NamesInArray(ids)
         weight = None if query_weight is None else _query_weight(query_weight, groups, group, axes)
-        return cls(labels, groups, flags, codes, weight, axes, repeats)
+        return cls(labels, groups, flags, codes, weight, axes, repeats, names=names)
 
     @property
     def n_queries(self) -> int:

@@ -194,6 +194,16 @@ def test_there_is_no_interval_around_nan(data: st.DataObject) -> None:
     assert limits is None or not math.isnan(result.value + sum(limits) + result.std)
 
 
+def test_an_ndcg_too_large_to_be_squared_has_no_interval():
+    # The ideal is that of the first retrieved document alone, so a query may score 1e200.
+    flavor = Flavor(gain=(0.0, 1.0, 1e200), ideal="recall", recall_depth=1)
+    result = evaluate([[1, 2], [1, 0]], [[2, 1], [2, 1]], flavor=flavor, by=["a", "a"])
+    assert result.value > 1e199
+    assert result.slices[0].interval is None
+    with pytest.raises(ValueError, match=r"the NDCG of a query is .*e\+199, whose square is too large for float64"):
+        result.interval()
+
+
 def test_a_slice_in_which_nothing_counts_has_no_value():
     y_true, scores = [[1, 0], [0, 0], [0, 0]], [[2.0, 1]] * 3
     by = ["a", "b", "b"]

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from lanes import quick
 
+import ndcg_ml
 from ndcg_ml import PartialEvaluation, evaluate_part, ndcg_score
 
 PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
@@ -82,7 +83,7 @@ def test_every_section_with_code_is_run_by_a_test():
     text = PAGE.read_text("utf-8")
     titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
     with_code = [title for title in titles if "```python" in text.split(f"## {title}\n")[1].split("\n## ")[0]]
-    assert with_code == [DATA, "Files larger than memory", "Processes", "Dask", "Spark", "Ray", "Folds"]
+    assert with_code == [DATA, "Dask", "Spark", "Ray", "Files larger than memory", "Processes", "Folds"]
 
 
 # -- the sections -----------------------------------------------------------------------------------------------------
@@ -125,56 +126,157 @@ def test_files_larger_than_memory(page, library, capsys):
 
 def test_processes(tmp_path):
     pytest.importorskip("joblib")
-    out = run_as_script(tmp_path, *blocks("Processes"), "print(by_files == by_shards)")
+    out = run_as_script(tmp_path, *blocks("Processes"), "print(by_shards.n_queries == 400)")
     assert int(CUT.search(out)[1]) >= 1
     assert out.endswith("True\n")
 
 
-def test_dask_and_lightgbm_on_dask(tmp_path):
-    for library in ("distributed", "dask", "lightgbm", "pandas"):
-        pytest.importorskip(library)
+@pytest.fixture
+def dd():
+    pytest.importorskip("pandas")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        pytest.importorskip("dask.dataframe")
-    checks = """
-        some = qid < 3
-        few = rows[rows["query"] < 3].shuffle("query", npartitions=12)
-        assert (few.map_partitions(len).compute() == 0).sum() >= 9
-        total = merged([dask.delayed(part)(frame) for frame in few.to_delayed()], at_once=5)
-        assert abs(total.value - ndcg_score(grade[some], score[some], qid=qid[some], **ndcg)) < 1e-12
-        for indexed in (rows.set_index("query", drop=False), rows.set_index("query", drop=False, sorted=True)):
-            by_index = merged([dask.delayed(part)(frame) for frame in indexed.to_delayed()])
-            assert indexed.npartitions > 1 and by_index == by_dask
+        return pytest.importorskip("dask.dataframe")
 
+
+def test_dask_and_lightgbm_on_dask(tmp_path, dd):
+    for library in ("distributed", "lightgbm"):
+        pytest.importorskip(library)
+    checks = """
+        print(by_dask.n_queries, by_dask.n_docs == len(qid))
         frame = train.compute()
         local = ranker.to_local().predict(frame[["a", "b"]])
-        whole = ndcg_score(frame["grade"], local, qid=frame["query"], flavor="lightgbm", k=10)
-        assert abs(all_workers.value - whole) < 1e-12 and all_workers.n_queries == 400
+        assert abs(all_workers.value - ndcg_score(frame["grade"], local, qid=frame["query"], **ndcg)) < 1e-12
 
+        # LightGBM's number is that of the partitions which one worker happens to hold.
         from itertools import combinations
 
-        pairs = zip(train.to_delayed(), scores, strict=True)
-        each = dask.compute(*[dask.delayed(part_of_model)(*both) for both in pairs])
-        found = [sum(some) for n in (1, 2, 3) for some in combinations(each, n)]
-        assert any(abs(shard.value - one_worker) < 1e-9 for shard in found)
+        own = {"flavor": "lightgbm", "k": 10}
+        whole = ndcg_score(frame["grade"], local, qid=frame["query"], **own)
+        parts = [part.compute() for part in train.to_delayed()]
+        shards = [
+            evaluate_part(part["grade"], ranker.to_local().predict(part[["a", "b"]]), qid=part["query"], **own)
+            for part in parts
+        ]
+        sums = [sum(some) for n in (1, 2, 3) for some in combinations(shards, n)]
+        assert any(abs(shard.value - one_worker) < 1e-9 for shard in sums)
         assert abs(one_worker - whole) > 1e-9
     """
-    *code, close = blocks("Dask")
-    out = run_as_script(tmp_path, *code, checks, close)
-    assert int(CUT.search(out)[1]) == 2
+    evaluated, ranked = blocks("Dask")
+    ranked, close = ranked.split("client.close()")
+    out = run_as_script(tmp_path, evaluated, ranked, checks, f"client.close(){close}")
+    assert "position must name a column" in out
+    assert "400 True\n" in out
     assert "on all 400 queries" in out
+
+
+@pytest.mark.parametrize("flavor", ["sklearn", "lightgbm", "spark_graded"])
+@pytest.mark.parametrize("ids", [int, str])
+def test_dask_gives_the_number_of_one_machine(page, dd, flavor, ids):
+    import dask
+
+    rng = np.random.default_rng(1)
+    # Few queries for many partitions: some stay without rows, and rows of each query lie in several of them.
+    some = rng.permutation(np.flatnonzero(page["qid"] < 7))
+    columns = {name: page[name][some] for name in ("grade", "score", "qid")}
+    columns["qid"], columns["row"] = columns["qid"].astype(ids), some
+    rows = dd.from_dict(columns, npartitions=9)
+    named = {"label": "grade", "score": "score", "qid": "qid", "position": "row"}
+    with dask.config.set(scheduler="synchronous"):
+        part = ndcg_ml.dask.evaluate(rows, **named, flavor=flavor, k=[1, 10])
+    before = np.sort(some)
+    expected = ndcg_score(
+        page["grade"][before], page["score"][before], qid=page["qid"][before], flavor=flavor, k=[1, 10]
+    )
+    assert part.value == pytest.approx(expected, abs=1e-12, rel=0)
+    assert (part.n_queries, part.n_docs) == (7, len(some))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"frame": "pandas"}, TypeError, "frame must be a dask.dataframe.DataFrame; got DataFrame"),
+        ({"label": "stars"}, ValueError, "label must name a column of the frame; got 'stars'"),
+        ({"score": 1}, TypeError, "score must be the name of a column"),
+        ({"score": "grade"}, ValueError, "must name different columns; got 'grade' twice"),
+        ({"flavor": "lightgbm"}, ValueError, "position must name a column that tells the order"),
+        ({"flavor": "trec_eval"}, ValueError, "must not rank tied documents by their ids here"),
+        ({"flavor": "lightgbm", "position": "same"}, ValueError, "different in every row of a query; got 0 twice"),
+        ({"flavor": "lightgbm", "position": "text"}, ValueError, "must be a column of numbers or times"),
+        ({"k": 0}, ValueError, "k must be"),
+    ],
+)
+def test_what_dask_is_refused(dd, change, error, words):
+    import dask
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {"grade": [1, 0, 2], "score": [0.1, 0.1, 0.3], "qid": [1, 1, 2], "same": 0, "text": list("abc")}
+    )
+    arguments = {
+        "frame": dd.from_pandas(frame, npartitions=2),
+        "label": "grade",
+        "score": "score",
+        "qid": "qid",
+        **change,
+    }
+    if change.get("frame") == "pandas":
+        arguments["frame"] = frame
+    with dask.config.set(scheduler="synchronous"), pytest.raises(error, match=re.escape(words)):
+        ndcg_ml.dask.evaluate(arguments.pop("frame"), **arguments)
+
+
+def test_a_ranker_is_evaluated_on_all_rows(page, dd):
+    import dask
+
+    class Ranker:
+        def predict(self, frame):
+            assert list(frame.columns) == ["b", "a"]
+            return frame["b"].to_numpy() - frame["a"].to_numpy()
+
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(0, 9, (2, len(page["qid"])))
+    rows = dd.from_dict({"a": a, "b": b, "grade": page["grade"], "query": page["qid"]}, npartitions=3)
+    named = {"features": ["b", "a"], "label": "grade", "qid": "query"}
+    with dask.config.set(scheduler="synchronous"):
+        part = ndcg_ml.dask.evaluate_ranker(Ranker(), rows, **named, k=5)
+    assert part.value == pytest.approx(ndcg_score(page["grade"], b - a, qid=page["qid"], k=5), abs=1e-12, rel=0)
+    with pytest.raises(TypeError, match="ranker must be a fitted model with predict; got int"):
+        ndcg_ml.dask.evaluate_ranker(1, rows, **named)
+    with pytest.raises(TypeError, match="features must be a sequence of names of columns; got 'ab'"):
+        ndcg_ml.dask.evaluate_ranker(Ranker(), rows, **{**named, "features": "ab"})
+    with pytest.raises(ValueError, match="features must be columns of the frame; got 'c'"):
+        ndcg_ml.dask.evaluate_ranker(Ranker(), rows, **{**named, "features": ["c"]})
 
 
 @pytest.mark.needs("ray")
 def test_ray(tmp_path):
-    out = run_as_script(tmp_path, *blocks("Ray"), "print(by_ray.n_queries, by_ray.n_docs == len(qid))")
-    assert int(CUT.search(out)[1]) > 3
-    assert "400 True\n" in out
+    checks = """
+        shuffled = ray.data.from_arrow(table).repartition(7).random_shuffle(seed=1)
+        few = shuffled.filter(lambda row: row["query"] < 3)
+        named = {"label": "grade", "score": "score", "qid": "query", "position": "row"}
+        some = qid < 3
+        own = {"flavor": "lightgbm", "k": 10}
+        total = ndcg_ml.ray.evaluate(few, **named, **own)
+        assert abs(total.value - ndcg_score(grade[some], score[some], qid=qid[some], **own)) < 1e-12
+        print(by_ray.n_queries, by_ray.n_docs == len(qid), total.n_queries)
+        print(ndcg_ml.ray.evaluate(shuffled.filter(lambda row: row["query"] < 0), **named).n_queries)
+        for change in ({"position": None}, {"label": "stars"}):
+            try:
+                ndcg_ml.ray.evaluate(shuffled, **{**named, **change}, **own)
+            except ValueError as error:
+                print(error)
+    """
+    code, shutdown = blocks("Ray")[0].split("ray.shutdown()")
+    out = run_as_script(tmp_path, code, checks, f"ray.shutdown(){shutdown}")
+    assert "400 True 3\n0\n" in out
+    assert "position must name a column" in out
+    assert "label must name a column of the frame; got 'stars'" in out
 
 
 def test_folds(page, capsys):
     lgb, xgb = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
-    of_lightgbm, of_xgboost = blocks("Folds")
+    (of_lightgbm,) = blocks("Folds")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lgb.basic.LGBMDeprecationWarning)
         run_here([of_lightgbm], page)
@@ -187,17 +289,17 @@ def test_folds(page, capsys):
     assert page["mean_of_folds"] == pytest.approx(np.mean([part.value for part in page["parts"]]), abs=1e-12, rel=0)
     assert abs(page["mean_of_folds"] - total.value) > 1e-3
 
-    run_here([of_xgboost], page)
-    for number, (train, test) in enumerate(folds):
-        booster = xgb.train(
-            {"objective": "rank:ndcg", "max_depth": 3},
-            xgb.DMatrix(features[train], grade[train], qid=qid[train]),
-            10,
+    # The loop that stands in for xgb.cv, whose models are not kept.
+    parts = []
+    for train, test in folds:
+        matrix = xgb.DMatrix(features[train], grade[train], qid=qid[train])
+        scores[test] = xgb.train({"objective": "rank:ndcg", "max_depth": 3}, matrix, 10).predict(
+            xgb.DMatrix(features[test])
         )
-        scores[test] = booster.predict(xgb.DMatrix(features[test]))
-        assert page["parts"][number].n_queries == [340, 40, 20][number]
-    assert sum(page["parts"]).value == pytest.approx(ndcg_score(grade, scores, qid=qid, **ndcg), abs=1e-12, rel=0)
-    assert capsys.readouterr().out.count("all 400 queries") == 2
+        parts.append(evaluate_part(grade[test], scores[test], qid=qid[test], **ndcg))
+    assert [part.n_queries for part in parts] == [340, 40, 20]
+    assert sum(parts).value == pytest.approx(ndcg_score(grade, scores, qid=qid, **ndcg), abs=1e-12, rel=0)
+    assert capsys.readouterr().out.count("all 400 queries") == 1
 
     fifths = np.array_split(np.random.default_rng(0).permutation(len(qid)), 5)  # KFold(shuffle=True)
     with pytest.raises(ValueError, match=CUT):

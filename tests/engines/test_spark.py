@@ -1,34 +1,38 @@
-"""The Spark recipe of docs/engines.md is the number of one machine, and the short cuts are refused."""
+"""Spark's section of docs/engines.md is the number of one machine, and what would be wrong is refused."""
 
 from __future__ import annotations
 
 import shutil
 
 import pytest
-from engines.test_engines import CUT, blocks, run_as_script
+from engines.test_engines import blocks, run_as_script
 
 
 @pytest.mark.needs("pyspark")
 def test_spark(tmp_path):
     if not shutil.which("java"):
         pytest.skip("Spark needs Java, and there is none on the path")
-    setup, *others = blocks("Spark")
     checks = """
-        print(by_spark.n_queries == 400, by_spark.n_docs == len(qid), abs(in_any_order.value - in_order.value) > 1e-9)
-        ndcg = {"flavor": "lightgbm[ties=average]", "k": 10}
-        few = rows.where("query < 3").repartition(5, "query").sortWithinPartitions("query")
-        total, some = merged(few.mapInArrow(part, "part string")), qid < 3
-        print(total.n_queries)
-        assert abs(total.value - ndcg_score(grade[some], score[some], qid=qid[some], **ndcg)) < 1e-12
-        unsorted = rows.repartition(2, "query").sortWithinPartitions("score")
-        try:
-            merged(unsorted.mapInArrow(part, "part string"))
-        except Exception as error:
-            print("a query reappeared after other queries" in str(error))
+        print(by_spark.n_queries == 400, by_spark.n_docs == len(qid))
+        named = {"label": "grade", "score": "score", "qid": "query", "position": "row"}
+        own = {"flavor": "lightgbm", "k": 10}
+        few, some = rows.where("query < 3").repartition(5), qid < 3  # fewer queries than partitions
+        total = ndcg_ml.spark.evaluate(few, **named, **own)
+        assert abs(total.value - ndcg_score(grade[some], score[some], qid=qid[some], **own)) < 1e-12
+        print(total.n_queries, ndcg_ml.spark.evaluate(rows.where("query < 0"), **named).n_queries)
+
+        dotted = rows.withColumnRenamed("query", "query.id`s")
+        again = ndcg_ml.spark.evaluate(dotted, **{**named, "qid": "query.id`s"}, **ndcg)
+        print(again.value == by_spark.value)
+        for change in ({"position": None}, {"label": "stars"}, {"position": "same"}):
+            try:
+                ndcg_ml.spark.evaluate(rows.selectExpr("*", "0 as same"), **{**named, **change}, **own)
+            except Exception as error:
+                print(str(error)[-200:])
         spark.stop()
     """
-    out = run_as_script(tmp_path, setup, *others, checks)
-    refused = [int(count) for count in CUT.findall(out)]
-    assert len(refused) == 2
-    assert refused[0] > 50  # batches of 100 rows
-    assert out.splitlines()[-3:] == ["True True True", "3", "True"]
+    out = run_as_script(tmp_path, *blocks("Spark"), checks)
+    assert out.startswith("True True\n3 0\nTrue\n")
+    assert 'ties="average".' in out
+    assert "It has query, grade, score, row, same." in out
+    assert "position must be different in every row of a query; got 0 twice in query" in out

@@ -1,0 +1,507 @@
+"""The largest NDCG, or difference of two, over all ways to grade unjudged documents: exact, for many queries at once.
+
+Documents have gains from a scale u_0 < u_1 < ... < u_S. Write a gain as its steps: with m_j the number of unjudged
+documents of a query whose gain is u_j or more, and K(v) that of judged ones that gain v or more,
+
+    DCG   = constant + sum over j of (u_j - u_(j-1)) C(m_j)
+    ideal = constant + sum over j of A_j(m_j),   A_j(m) = sum over the gains v in (u_(j-1), u_j] of dv P(K(v) + m)
+
+where dv is the step from one gain to the next, P the prefix sums of the discounts, and C those of the documents'
+coefficients in falling order: for given counts the ideal is fixed, and by the rearrangement inequality the DCG is
+largest if the largest gains stand at the largest coefficients. The ratio is maximised over m_1 >= m_2 >= ... >= m_S by
+Dinkelbach's iteration (the largest DCG - t ideal, then t is the ratio there), and for a given t both are sums over j,
+so that a running maximum from the top grade down finds the best counts. The minimum is the maximum of the negative.
+
+W. Dinkelbach, On nonlinear fractional programming, Management Science 13(7), 1967.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
+
+# Numbers in the tables of the queries that are worked on at once: few enough to stay in the processor's cache.
+_AT_ONCE = 1 << 17
+# Dinkelbach's iteration converges faster than linearly; so many rounds are never needed.
+_MOST_ROUNDS = 200
+
+
+class Runs(NamedTuple):
+    """Tied runs that hold an unjudged document, where the grades decide the order within the run.
+
+    Attributes
+    ----------
+    best_first : bool
+        Whether the highest gain of a run ranks first; else the lowest.
+    sign : float
+        What the discounts are multiplied by: 1, or -1 for a numerator of the opposite sign.
+    start, size, query : ndarray of int, shape (n_runs,)
+        The first rank of each run (from 0), how many documents share it, and its query.
+    of_unjudged : ndarray of int, shape (n_unjudged,)
+        The run of each unjudged document; one that was not retrieved has a run of its own, beyond every rank.
+    of_judged : ndarray of int
+        The run of each judged document that shares one with an unjudged document.
+    gain : ndarray of float
+        What each of these gains.
+    to_rank : ndarray of float
+        Prefix sums of the discounts, 0 first.
+    depth : ndarray of int, shape (n_queries,)
+        Where the ranking is cut.
+    """
+
+    best_first: bool
+    sign: float
+    start: IntArray
+    size: IntArray
+    query: IntArray
+    of_unjudged: IntArray
+    of_judged: IntArray
+    gain: FloatArray
+    to_rank: FloatArray
+    depth: IntArray
+
+    def between(self, runs: IntArray, first: IntArray, last: IntArray) -> FloatArray:
+        """The discounts of these runs from one place (from 0) to before another one, counted from the gaining end."""
+        if not self.best_first:
+            first, last = self.size[runs] - last, self.size[runs] - first
+        cut = self.depth[self.query[runs]]
+        start = self.start[runs]
+        ends = (self.to_rank[np.minimum(start + place, cut)] for place in (first, last))
+        lower, upper = ends
+        between: FloatArray = self.sign * (upper - lower)
+        return between
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Open:
+    """Queries with unjudged documents, as the largest ratio needs them.
+
+    Attributes
+    ----------
+    constant : ndarray of float, shape (n_queries,)
+        What the judged documents add to the numerator.
+    query : ndarray of int, shape (n_unjudged,)
+        The query of each unjudged document, ascending.
+    weight : ndarray of float
+        The coefficient of its gain in the numerator.
+    pooled : ndarray of bool
+        Whether its gain enters the ideal.
+    judged_query : ndarray of int, shape (n_judged,)
+    judged_gain : ndarray of float
+        The judged documents that enter the ideal.
+    to_rank : ndarray of float
+        Prefix sums of the discounts, 0 first, at least to the size of the largest pool.
+    cut : ndarray of int, shape (n_queries,)
+        Where the ideal ends, in ranks.
+    fixed : ndarray of float, shape (n_queries,), or None
+        The ideal, where no label changes it; NaN where some may.
+    place : ndarray of float or None
+        For an ideal in the order of the input: the discount of each unjudged document in it; and in `base` what the
+        judged ones add.
+    base : ndarray of float, shape (n_queries,), or None
+    runs : Runs or None
+    """
+
+    constant: FloatArray
+    query: IntArray
+    weight: FloatArray
+    pooled: BoolArray
+    judged_query: IntArray
+    judged_gain: FloatArray
+    to_rank: FloatArray
+    cut: IntArray
+    fixed: FloatArray | None = None
+    place: FloatArray | None = None
+    base: FloatArray | None = None
+    runs: Runs | None = None
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self.constant.size
+
+    def negated(self) -> Open:
+        """The same with a numerator of the opposite sign."""
+        runs = None if self.runs is None else self.runs._replace(sign=-self.runs.sign)
+        return replace(self, constant=-self.constant, weight=-self.weight, runs=runs)
+
+
+class Best(NamedTuple):
+    """The largest ratio of each query, over completions with an ideal above 0.
+
+    Attributes
+    ----------
+    ratio : ndarray of float, shape (n_queries,)
+        -inf where every completion leaves the ideal at 0.
+    may_be_empty : ndarray of bool, shape (n_queries,)
+        Whether some completion leaves the ideal at 0.
+    """
+
+    ratio: FloatArray
+    may_be_empty: BoolArray
+
+
+def largest(of: Open, scale: FloatArray) -> Best:
+    """The largest ratio of numerator and ideal of each query, over all ways to give the unjudged documents gains.
+
+    Parameters
+    ----------
+    of : Open
+    scale : ndarray of float
+        The gains, ascending, from 0 on.
+    """
+    ratio, empty = np.full(of.n_queries, -np.inf), np.zeros(of.n_queries, dtype=bool)
+    for part in _parts(of, scale):
+        lowest, highest = part.at_ends()
+        empty[part.queries] = lowest.ideal <= 0
+        # Dinkelbach's iteration may begin at any completion: here at the better of the two that grade all alike.
+        t = np.maximum(_ratio(lowest), _ratio(highest))
+        rows = np.flatnonzero(np.isfinite(t))
+        for _ in range(_MOST_ROUNDS):
+            better = _ratio(part.best(t[rows], rows))
+            rising = better > t[rows]
+            rows = rows[rising]
+            if not rows.size:
+                break
+            t[rows] = better[rising]
+        ratio[part.queries] = t
+    return Best(ratio, empty)
+
+
+def largest_of_sums(of: Open, scale: FloatArray, share: FloatArray) -> tuple[float, bool]:
+    """The largest ratio of the weighted sums over queries of numerator and ideal, and whether the ideals may all be 0.
+
+    It is -inf where they are 0 under every completion.
+    """
+    parts = list(_parts(of, scale))
+    shares = [share[part.queries] for part in parts]
+
+    def summed(totals: list[Totals], counts: list[BoolArray]) -> tuple[float, float]:
+        numerator = ideal = 0.0
+        for weight, each, those in zip(shares, totals, counts, strict=True):
+            numerator += float((weight * each.numerator)[those].sum())
+            ideal += float((weight * each.ideal)[those].sum())
+        return numerator, ideal
+
+    # A query whose ideal is 0 adds nothing, whatever its numerator.
+    ends = [part.at_ends() for part in parts]
+    may_be_empty = [low.ideal <= 0 for low, _ in ends]
+    lowest = summed([low for low, _ in ends], [low.ideal > 0 for low, _ in ends])
+    highest = summed([high for _, high in ends], [high.ideal > 0 for _, high in ends])
+    t = max((numerator / ideal for numerator, ideal in (lowest, highest) if ideal > 0), default=-np.inf)
+    for _ in range(_MOST_ROUNDS):
+        if not np.isfinite(t):
+            break
+        # For one ratio of sums the multiplier is shared, and every query is maximised by itself.
+        best = [part.best(np.full(part.queries.size, t), slice(None)) for part in parts]
+        numerator, ideal = summed(
+            best,
+            [
+                (each.ideal > 0) & (~empty | (each.numerator - t * each.ideal > 0))
+                for each, empty in zip(best, may_be_empty, strict=True)
+            ],
+        )
+        if not (ideal > 0 and numerator / ideal > t):
+            break
+        t = numerator / ideal
+    return t, lowest[1] <= 0
+
+
+def added(query: IntArray, values: NDArray[Any], n_queries: int) -> FloatArray:
+    """The sum of the values of each query."""
+    sums: FloatArray = np.bincount(query, weights=values, minlength=n_queries).astype(np.float64)
+    return sums
+
+
+class Totals(NamedTuple):
+    """Numerator and ideal of some queries under one completion each."""
+
+    numerator: FloatArray
+    ideal: FloatArray
+
+
+def _ratio(totals: Totals) -> FloatArray:
+    ratio: FloatArray = np.full(totals.ideal.shape, -np.inf)
+    np.divide(totals.numerator, totals.ideal, out=ratio, where=totals.ideal > 0)
+    return ratio
+
+
+# -- tables of some queries --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """Some queries: numerator and ideal as sums over the steps of the scale.
+
+    Attributes
+    ----------
+    queries : ndarray of int, shape (n,)
+    numerator, ideal : ndarray of float, shape (n_steps, n, width + 1)
+        What step j adds where m documents have it; beyond the number of documents, what that number adds.
+    base : Totals
+        What no label changes.
+    count : ndarray of int, shape (n,)
+        The unjudged documents of each.
+    """
+
+    queries: IntArray
+    numerator: FloatArray
+    ideal: FloatArray
+    base: Totals
+    count: IntArray
+
+    def at_ends(self) -> tuple[Totals, Totals]:
+        """Under the completion that gives all the lowest grade, and the one that gives all the highest."""
+        none = np.zeros((len(self.numerator), self.count.size), dtype=np.int64)
+        return self._totals(none, slice(None)), self._totals(none + self.count, slice(None))
+
+    def best(self, t: FloatArray, rows: IntArray | slice) -> Totals:
+        """The completion with the largest numerator - t ideal, of some of the queries."""
+        n_steps, _, width = self.numerator.shape
+        count = self.count[rows]
+        if not n_steps:
+            return self._totals(np.zeros((0, count.size), dtype=np.int64), rows)
+        above: FloatArray | None = None
+        choices: list[IntArray] = []
+        position = np.arange(width)
+        beyond = position > count[:, None]
+        # Where all else leaves the ideal at 0, a completion counts if it lifts one document at least.
+        nothing = self.base.ideal[rows] + self.ideal[:, rows, 0].sum(axis=0)
+        empty = (nothing <= 0) & (self.ideal[0, rows, 1:].max(axis=1, initial=0.0) > 0)
+        for numerator, ideal in zip(self.numerator[::-1], self.ideal[::-1], strict=True):
+            value = numerator[rows] - t[:, None] * ideal[rows]
+            if above is not None:
+                value += above
+            value[beyond] = -np.inf
+            if len(choices) == n_steps - 1:
+                value[empty, 0] = -np.inf
+            # The best of m documents or fewer at this step, and where it is reached.
+            above = np.maximum.accumulate(value, axis=1)
+            choices.append(np.maximum.accumulate(np.where(value == above, position, 0), axis=1))
+        counts = np.empty((n_steps, count.size), dtype=np.int64)
+        at, each = count, np.arange(count.size)
+        for step, choice in enumerate(reversed(choices)):
+            at = counts[step] = choice[each, at]
+        return self._totals(counts, rows)
+
+    def _totals(self, counts: IntArray, rows: IntArray | slice) -> Totals:
+        numerator, ideal = self.base.numerator[rows].copy(), self.base.ideal[rows].copy()
+        which = np.arange(self.count.size)[rows]
+        for step, at in enumerate(counts):
+            numerator += self.numerator[step, which, at]
+            ideal += self.ideal[step, which, at]
+        return Totals(numerator, ideal)
+
+
+def _parts(of: Open, scale: FloatArray) -> Iterator[_Part | _InPlace]:
+    """The queries, some at a time, those with about as many unjudged documents together."""
+    if of.place is not None:
+        yield _InPlace(of, scale)
+        return
+    of = _settled(of, scale)
+    pooled = np.bincount(of.query, minlength=of.n_queries)
+    of = _in_order(of)
+    sizes = np.bincount(of.query, minlength=of.n_queries)
+    starts = np.cumsum(sizes) - sizes
+    by_size = np.argsort(sizes, kind="stable")
+    judged_order = np.argsort(of.judged_query, kind="stable")
+    judged_sizes = np.bincount(of.judged_query, minlength=of.n_queries)
+    judged_starts = np.cumsum(judged_sizes) - judged_sizes
+    at = 0
+    while at < by_size.size:
+        room = (sizes[by_size[at:]] + 1) * max(scale.size, 1) * np.arange(1, by_size.size - at + 1)
+        stop = at + max(1, int(np.searchsorted(room, _AT_ONCE, side="right")))
+        queries = by_size[at:stop]
+        judged = judged_order[_spans(judged_starts[queries], judged_sizes[queries])]
+        yield _part(of, scale, queries, starts[queries], sizes[queries], judged, pooled[queries])
+        at = stop
+
+
+def _spans(starts: IntArray, sizes: IntArray) -> IntArray:
+    begins = np.cumsum(sizes) - sizes
+    spans: IntArray = np.repeat(starts - begins, sizes) + np.arange(int(sizes.sum()))
+    return spans
+
+
+def _settled(of: Open, scale: FloatArray) -> Open:
+    """Without the documents that do not enter the ideal: each of them takes the grade that its own sign wants."""
+    if of.runs is not None or of.pooled.all():
+        return of
+    alone = ~of.pooled
+    gains = np.maximum(of.weight * scale[0], of.weight * scale[-1])
+    constant = of.constant + added(of.query[alone], gains[alone], of.n_queries)
+    return _chosen(replace(of, constant=constant), np.flatnonzero(of.pooled))
+
+
+def _chosen(of: Open, documents: IntArray) -> Open:
+    """With these of the unjudged documents alone, in this order."""
+    runs = None if of.runs is None else of.runs._replace(of_unjudged=of.runs.of_unjudged[documents])
+    query, weight, pooled = of.query[documents], of.weight[documents], of.pooled[documents]
+    return replace(of, query=query, weight=weight, pooled=pooled, runs=runs)
+
+
+def _in_order(of: Open) -> Open:
+    """The unjudged documents in the order in which they should have the largest gains."""
+    if of.runs is None:
+        key: NDArray[Any] = -of.weight
+        free = of.weight == 0
+    else:
+        # Every place of an earlier run counts at least what any place of a later run does.
+        start = of.runs.start[of.runs.of_unjudged]
+        key = of.runs.sign * start
+        free = start >= of.runs.depth[of.query]
+    order = np.lexsort((key, of.query))
+    query, free = of.query[order], free[order]
+    # Documents without weight matter in the ideal alone, and there no more of them than it has ranks.
+    before = np.cumsum(free)
+    sizes = np.bincount(query, minlength=of.n_queries)
+    starts = np.cumsum(sizes) - sizes
+    before -= np.append(0, before)[starts[query]]
+    return _chosen(of, order[~free | (before <= of.cut[query])])
+
+
+def _part(
+    of: Open,
+    scale: FloatArray,
+    queries: IntArray,
+    starts: IntArray,
+    count: IntArray,
+    judged: IntArray,
+    pooled: IntArray,
+) -> _Part:
+    """The tables of these queries. `judged` lists their judged documents, `pooled` counts all their unjudged ones."""
+    n, width, n_steps = queries.size, int(count.max(initial=0)), scale.size - 1
+    slots = np.arange(width) < count[:, None]
+    rows = _spans(starts, count)
+
+    def summed(values: FloatArray) -> FloatArray:
+        """The sum of the values of the first 0, 1, ... documents of each query."""
+        padded, sums = np.zeros((n, width)), np.zeros((n, width + 1))
+        padded[slots] = values
+        np.cumsum(padded, axis=1, out=sums[:, 1:])
+        return sums
+
+    numerator, ideal = np.zeros((n_steps, n, width + 1)), np.zeros((n_steps, n, width + 1))
+    base_numerator, base_ideal = of.constant[queries].astype(np.float64), np.zeros(n)
+    if of.runs is None:
+        coefficients = summed(of.weight[rows])
+        numerator[:] = np.diff(scale)[:, None, None] * coefficients
+        base_numerator += scale[0] * coefficients[:, -1]
+    # Every gain that some document has or may have is a level; at each the documents that reach it are counted.
+    gains = of.judged_gain[judged]
+    in_runs = None if of.runs is None else _InRuns(of, queries, rows)
+    levels = np.unique(np.concatenate([gains, scale, [] if in_runs is None else in_runs.gain]))
+    levels = levels[levels > 0]
+    code = np.repeat(np.arange(n), np.bincount(of.judged_query, minlength=of.n_queries)[queries])
+    reached = _reaching(code, n, gains, levels)
+    cut = of.cut[queries]
+    counts = np.minimum(np.arange(width + 1), count[:, None])
+    below = 0.0
+    for at_level, level in enumerate(levels.tolist()):
+        size, below = level - below, level
+        step = int(np.searchsorted(scale, level))
+        judged_here = reached[at_level]
+        # The lowest grade of the scale lifts all documents to this level, or none can reach it, or some may.
+        if step == 0:
+            base_ideal += size * of.to_rank[np.minimum(judged_here + pooled, cut)]
+        elif step == scale.size:
+            base_ideal += size * of.to_rank[np.minimum(judged_here, cut)]
+        else:
+            ideal[step - 1] += size * of.to_rank[np.minimum(judged_here[:, None] + counts, cut[:, None])]
+        if in_runs is not None:
+            alone, marginal = in_runs.at(level)
+            base_numerator += size * alone
+            sums = summed(marginal)
+            if step == 0:
+                base_numerator += size * sums[:, -1]
+            elif step < scale.size:
+                numerator[step - 1] += size * sums
+    if of.fixed is not None:
+        fixed = of.fixed[queries]
+        known = ~np.isnan(fixed)
+        ideal[:, known], base_ideal[known] = 0.0, fixed[known]
+    return _Part(queries, numerator, ideal, Totals(base_numerator, base_ideal), count)
+
+
+def _reaching(code: IntArray, n: int, gains: FloatArray, levels: FloatArray) -> IntArray:
+    """How many documents of each of n groups gain a level or more, shape (n_levels, n)."""
+    place = np.searchsorted(levels, gains, side="right")  # as many levels as the gain reaches
+    exactly = np.bincount(place * n + code, minlength=(levels.size + 1) * n).reshape(levels.size + 1, n)
+    reaching: IntArray = exactly[::-1].cumsum(axis=0)[::-1][1:]
+    return reaching
+
+
+class _InRuns:
+    """What the tied runs of some queries add to the numerator at each level of gain."""
+
+    def __init__(self, of: Open, queries: IntArray, rows: IntArray) -> None:
+        assert of.runs is not None
+        self._all = runs = of.runs
+        self._run = runs.of_unjudged[rows]
+        # The documents of a run stand together: each is the first, second, ... of those that reach a level.
+        new = np.append(True, self._run[1:] != self._run[:-1])[: self._run.size]
+        begins = np.flatnonzero(new)
+        sizes = np.diff(np.append(begins, self._run.size))
+        self._nth = np.arange(self._run.size) - np.repeat(begins, sizes)
+        self._own = self._run[begins]
+        self._local = np.repeat(np.arange(begins.size), sizes)
+        local = np.full(runs.start.size, -1)
+        local[self._own] = np.arange(begins.size)
+        mine = local[runs.of_judged] >= 0
+        self._judged = local[runs.of_judged[mine]]
+        self.gain = runs.gain[mine]
+        row_of = np.full(of.n_queries, -1)
+        row_of[queries] = np.arange(queries.size)
+        self._row, self._n = row_of[runs.query[self._own]], queries.size
+
+    def at(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """What the judged documents of each query add, and what each unjudged one does after those before it."""
+        judged = np.bincount(self._judged[self.gain >= level], minlength=self._own.size)
+        alone = self._all.between(self._own, np.zeros_like(judged), judged)
+        first = judged[self._local] + self._nth
+        marginal = self._all.between(self._run, first, first + 1)
+        return added(self._row, alone, self._n), marginal
+
+
+class _InPlace:
+    """Queries whose ideal has the order of the input: numerator and ideal are linear in every gain."""
+
+    def __init__(self, of: Open, scale: FloatArray) -> None:
+        assert of.place is not None
+        assert of.base is not None
+        base: FloatArray = of.base if of.fixed is None else np.where(np.isnan(of.fixed), of.base, of.fixed)
+        self._of, self._place, self._base, self._scale = of, of.place, base, scale
+        self.queries = np.arange(of.n_queries)
+
+    def at_ends(self) -> tuple[Totals, Totals]:
+        """Under the completion that gives all the lowest grade, and the one that gives all the highest."""
+        low, high = (self._totals(np.full(self._of.query.size, gain), slice(None)) for gain in self._scale[[0, -1]])
+        return low, high
+
+    def best(self, t: FloatArray, rows: IntArray | slice) -> Totals:
+        """The completion with the largest numerator - t ideal, of some of the queries."""
+        every = np.full(self._of.n_queries, -np.inf)
+        every[rows] = t
+        with np.errstate(invalid="ignore"):
+            value = self._of.weight - every[self._of.query] * self._place
+        gains = np.where(value > 0, self._scale[-1], self._scale[0])
+        # Where that leaves the ideal at 0, it takes one document with a place in it: the one that costs least.
+        empty = self._totals(gains, slice(None)).ideal <= 0
+        able = np.flatnonzero(empty[self._of.query] & (self._place > 0))
+        if able.size and self._scale[-1] > 0:
+            able = able[np.lexsort((-value[able], self._of.query[able]))]
+            first = np.append(True, self._of.query[able][1:] != self._of.query[able][:-1])
+            gains[able[first]] = self._scale[self._scale > 0][0]
+        return self._totals(gains, rows)
+
+    def _totals(self, gains: FloatArray, rows: IntArray | slice) -> Totals:
+        of = self._of
+        numerator = of.constant + added(of.query, gains * of.weight, of.n_queries)
+        ideal = self._base + added(of.query, gains * self._place, of.n_queries)
+        return Totals(numerator[rows], ideal[rows])

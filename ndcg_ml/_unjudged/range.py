@@ -1,0 +1,603 @@
+"""The least and the largest value, or difference of two, that any way to grade the unjudged documents gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._data.scored import Scored
+from ndcg_ml._data.underflow import underflow_is_zero
+from ndcg_ml._kernel.gains import discounts
+from ndcg_ml._unjudged.completions import Best, Open, Runs, added, largest, largest_of_sums
+from ndcg_ml._unjudged.documents import Documents, RangeError, documents_of, gains_of_scale, scale_of
+from ndcg_ml.flavor import Flavor
+
+# A perfect ranking may come out as 1 + a few rounding errors; that is 1.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Range:
+    """What missing labels leave open: the least and the largest value over all ways to grade what is unjudged.
+
+    Attributes
+    ----------
+    low, high : float
+        The least and the largest value. Both are reached by some grades.
+    value : float
+        The value now, under the flavor's rule for unjudged documents.
+    n_unjudged : int
+        How many documents are unjudged.
+    grades : tuple of float
+        The grades that each of them may have.
+    """
+
+    low: float
+    high: float
+    value: float
+    n_unjudged: int
+    grades: tuple[float, ...] = field(repr=False)
+
+    @property
+    def width(self) -> float:
+        """``high - low``."""
+        return self.high - self.low
+
+    @property
+    def settled(self) -> bool:
+        """Whether all grades give the same sign: the range does not hold 0, or nothing else."""
+        return self.low > 0 or self.high < 0 or self.low == self.high
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{grade:g}" for grade in self.grades[:6]) + (", ..." if len(self.grades) > 6 else "")
+        return (
+            f"{self.value:.6f} ({self.low:.6f} to {self.high:.6f} over all grades {shown} of {self.n_unjudged} "
+            "unjudged documents)"
+        )
+
+
+@underflow_is_zero
+def range_of_value(
+    scored: Scored,
+    flavor: Flavor,
+    k: int | None,
+    value: float,
+    max_grade: float | None,
+    dcg: FloatArray,
+    ideal: FloatArray,
+) -> Range:
+    """The range of the value of one system at one cut-off, whose queries had this DCG and ideal when it was evaluated.
+
+    Raises
+    ------
+    RangeError
+        The range is not known exactly for this flavor or these data.
+    """
+    grades = scale_of(flavor, scored.labels, max_grade)
+    documents = documents_of(scored.queries, scored.scores, flavor, k)
+    refuse_changed(scored, documents, flavor, k, dcg)
+    of, gains = _open(documents, flavor, dcg, ideal), gains_of_scale(flavor, grades)
+    n_unjudged = int(documents.unjudged.sum())
+    high = _extreme(of, gains, flavor, scored.weight, 1.0)
+    low = -_extreme(of.negated(), gains, flavor, scored.weight, -1.0)
+    low, high = (1.0 if 1 < limit < 1 + _ROUNDING else limit for limit in (low, high))
+    return Range(low=low, high=high, value=value, n_unjudged=n_unjudged, grades=tuple(grades.tolist()))
+
+
+def documents_at_hand(scored: Scored | None) -> Scored:
+    """The documents of an evaluation.
+
+    Raises
+    ------
+    RangeError
+        It does not have them.
+    """
+    if scored is None:
+        raise RangeError(
+            "the range needs the documents of the evaluation, which are left out when it is pickled or saved, and "
+            "which parts and slices do not have. Evaluate the labels and scores again."
+        )
+    return scored
+
+
+def refuse_changed(scored: Scored, documents: Documents, flavor: Flavor, k: int | None, dcg: FloatArray) -> None:
+    """Refuse arrays that the caller changed after the evaluation, which refers to them.
+
+    Raises
+    ------
+    RangeError
+    """
+    if flavor.ties in ("best", "worst"):  # the weights there are those of the grades that the search is about
+        return
+    if flavor.unjudged == "condense" and documents.unjudged.any():
+        queries = scored.queries
+        judged = queries.groups.keep(~np.isnan(queries.labels.reshape(-1)))
+        documents = documents_of(replace(queries, groups=judged), scored.scores, flavor, k)
+    gains = np.where(documents.unjudged, 0.0, documents.gain)
+    now = added(documents.query, gains * documents.weight, documents.n_queries)
+    if not np.allclose(now, dcg, rtol=1e-9, atol=1e-9 * float(gains.max(initial=0.0))):
+        raise RangeError(
+            "the labels or scores must be those that were evaluated; the arrays have been changed since. Evaluate them "
+            "again, or pass copies."
+        )
+
+
+# -- one system --------------------------------------------------------------------------------------------------------
+
+
+def _open(of: Documents, flavor: Flavor, dcg: FloatArray, ideal: FloatArray) -> Open:
+    """The documents of one system as a problem: what is judged adds constants.
+
+    `dcg` and `ideal` are those of the queries now, which no label changes where none is missing.
+    """
+    # What is neither ranked nor in the ideal changes nothing.
+    unjudged = of.unjudged & ((of.run >= 0) | of.pooled)
+    closed = np.bincount(of.query[unjudged], minlength=of.n_queries) == 0
+    judged = ~of.unjudged & ~closed[of.query]
+    known = np.where(judged, of.gain, 0.0)
+    counts = judged
+    runs = None
+    if flavor.ties in ("best", "worst"):
+        runs, inside = _runs(of, flavor, np.flatnonzero(unjudged))
+        counts = judged & ~inside
+    constant = added(of.query[counts], (known * of.weight)[counts], of.n_queries)
+    constant = np.where(closed, dcg, constant)
+    fixed = np.where(closed, ideal, np.nan if of.fixed is None else of.fixed)
+    pooled = judged & of.pooled
+    place = base = None
+    if flavor.ideal == "given":
+        place = of.place[unjudged]
+        base = added(of.query[judged], (known * of.place)[judged], of.n_queries)
+    return Open(
+        constant=constant,
+        query=of.query[unjudged],
+        weight=of.weight[unjudged],
+        pooled=of.pooled[unjudged],
+        judged_query=np.repeat(of.query[pooled], of.times[pooled]),
+        judged_gain=np.repeat(known[pooled], of.times[pooled]),
+        to_rank=_to_rank(flavor, added(of.query, of.times, of.n_queries)),
+        cut=of.cut,
+        fixed=fixed,
+        place=place,
+        base=base,
+        runs=runs,
+    )
+
+
+def _to_rank(flavor: Flavor, pool: FloatArray) -> FloatArray:
+    """Prefix sums of the discounts, as many as the largest ideal has ranks."""
+    return np.append(0.0, np.cumsum(discounts(flavor, max(int(pool.max(initial=0)), 1))))
+
+
+def _runs(of: Documents, flavor: Flavor, unjudged: NDArray[np.int64]) -> tuple[Runs, NDArray[np.bool_]]:
+    """The tied runs that hold one of these documents, and which judged documents stand in one."""
+    retrieved = of.run[unjudged] >= 0
+    if flavor.ideal == "given" or (retrieved & ~of.pooled[unjudged] & (of.fixed is None)).any():
+        raise RangeError(
+            f"the range is not known for ties={flavor.ties!r} under ideal={flavor.ideal!r} where unjudged documents "
+            "are ranked that do not enter the ideal, or enter it unsorted. Choose ties='first', or ideal='global'."
+        )
+    number = np.where(retrieved, of.run[unjudged], int(of.run.max(initial=0)) + 1 + np.arange(unjudged.size))
+    own, first, of_unjudged = np.unique(number, return_index=True, return_inverse=True)
+    one = unjudged[first]
+    beyond = np.iinfo(np.int64).max // 4
+    inside = ~of.unjudged & (of.run >= 0) & np.isin(of.run, own)
+    return Runs(
+        best_first=flavor.ties == "best",
+        sign=1.0,
+        start=np.where(of.run[one] >= 0, of.run_start[one], beyond),
+        size=np.where(of.run[one] >= 0, of.run_size[one], 1),
+        query=of.query[one],
+        of_unjudged=of_unjudged.reshape(-1),
+        of_judged=np.searchsorted(own, of.run[inside]),
+        gain=of.gain[inside],
+        to_rank=np.append(0.0, np.cumsum(of.table)),
+        depth=of.depth,
+    ), inside
+
+
+# -- from queries to the mean ------------------------------------------------------------------------------------------
+
+
+def _extreme(of: Open, gains: FloatArray, flavor: Flavor, weight: FloatArray | None, sign: float) -> float:
+    """The largest of sign times the value; an empty query counts `sign` times what the flavor says, 0 for sign 0."""
+    weight = np.ones(of.n_queries) if weight is None else weight
+    if flavor.aggregate == "micro":
+        ratio, may_be_empty = largest_of_sums(of, gains, weight)
+        if may_be_empty or ratio == -math.inf:
+            _refuse_nan(flavor, 1)
+            if not isinstance(flavor.empty, str):
+                ratio = max(ratio, sign * flavor.empty)
+        return _some_value(ratio)
+    best = largest(of, gains)
+    return largest_mean(best, flavor, weight, sign)
+
+
+def largest_mean(best: Best, flavor: Flavor, weight: FloatArray, sign: float) -> float:
+    """The largest weighted mean of the queries' ratios, where some may be empty."""
+    counts = weight > 0
+    ratio, weight, may_be_empty = best.ratio[counts], weight[counts], best.may_be_empty[counts]
+    always = ratio == -np.inf
+    if flavor.empty != "raise" and may_be_empty.any():
+        _refuse_nan(flavor, int(may_be_empty.sum()))
+    if flavor.empty == "skip":
+        # A query that may be empty is left out or not as the mean wants it: the highest ones are in.
+        surely = ~may_be_empty
+        maybe = np.flatnonzero(may_be_empty & ~always)
+        maybe = maybe[np.argsort(-ratio[maybe], kind="stable")]
+        total = float((ratio * weight)[surely].sum()) + np.append(0.0, np.cumsum((ratio * weight)[maybe]))
+        size = float(weight[surely].sum()) + np.append(0.0, np.cumsum(weight[maybe]))
+        means = np.divide(total, size, out=np.full(size.shape, -np.inf), where=size > 0)
+        return _some_value(float(means.max()))
+    if not isinstance(flavor.empty, str):
+        ratio = np.where(may_be_empty, np.maximum(ratio, sign * flavor.empty), ratio)
+    return _some_value(float(np.average(ratio, weights=weight)) if ratio.size else -math.inf)
+
+
+def _refuse_nan(flavor: Flavor, n: int) -> None:
+    if not isinstance(flavor.empty, str) and math.isnan(flavor.empty):
+        raise RangeError(
+            f"the range needs a value under all grades, and under empty=nan a query without a relevant document has "
+            f"none; {n} may turn out so. Choose empty=0, 1 or 'skip'."
+        )
+
+
+def _some_value(value: float) -> float:
+    if not math.isfinite(value):
+        raise RangeError(
+            "the range needs a query with a relevant document under some grades; got none. Check the labels, or pass "
+            "max_grade= above 0."
+        )
+    return value
+
+
+# -- two systems -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """Two systems on the same queries: every document of either, once, with its part in the difference b - a.
+
+    Attributes
+    ----------
+    a, b : Scored
+    flavor : Flavor
+    k : int or None
+    queries : ndarray of int, shape (n_queries, 2)
+        Where each query stands in a and in b.
+    query : ndarray of int, shape (n_documents,)
+        The query of each document, ascending.
+    row : ndarray of int, shape (n_documents, 2)
+        Its row in a and in b; -1 where it is not listed.
+    gain : ndarray of float
+        NaN where it is unjudged.
+    weight : ndarray of float
+        Its expected discount in b less that in a; with an ideal that is fixed, each over its own ideal.
+    pooled : ndarray of bool
+    place : ndarray of float
+    cut : ndarray of int, shape (n_queries,)
+    fixed : ndarray of float, shape (n_queries,), or None
+    weight_of_query : ndarray of float, shape (n_queries,)
+    labels : ndarray of float
+        All labels of either, for the scale.
+    """
+
+    a: Scored
+    b: Scored
+    flavor: Flavor
+    k: int | None
+    queries: NDArray[np.int64]
+    query: NDArray[np.int64]
+    row: NDArray[np.int64]
+    gain: FloatArray
+    weight: FloatArray
+    pooled: NDArray[np.bool_]
+    times: NDArray[np.int64]
+    place: FloatArray
+    cut: NDArray[np.int64]
+    fixed: FloatArray | None
+    constant: FloatArray
+    weight_of_query: FloatArray
+    labels: FloatArray
+
+    @property
+    def unjudged(self) -> NDArray[np.bool_]:
+        """Which documents have no label."""
+        return np.isnan(self.gain)
+
+    def open(self) -> Open:
+        """The difference as a problem."""
+        unjudged = self.unjudged
+        judged = ~unjudged
+        known = np.where(unjudged, 0.0, self.gain)
+        n_queries = len(self.queries)
+        pooled = judged & self.pooled
+        constant = self.constant + added(self.query[judged], (known * self.weight)[judged], n_queries)
+        place = base = None
+        if self.flavor.ideal == "given":
+            place = self.place[unjudged]
+            base = added(self.query[judged], (known * self.place)[judged], n_queries)
+        return Open(
+            constant=constant,
+            query=self.query[unjudged],
+            weight=self.weight[unjudged],
+            pooled=self.pooled[unjudged],
+            judged_query=np.repeat(self.query[pooled], self.times[pooled]),
+            judged_gain=np.repeat(known[pooled], self.times[pooled]),
+            to_rank=_to_rank(self.flavor, added(self.query, self.times, n_queries)),
+            cut=self.cut,
+            fixed=self.fixed,
+            place=place,
+            base=base,
+        )
+
+    def range(self, difference: float, max_grade: float | None = None) -> Range:
+        """The least and the largest difference over all ways to grade what is unjudged.
+
+        Raises
+        ------
+        RangeError
+        """
+        grades = scale_of(self.flavor, self.labels, max_grade)
+        gains, of = gains_of_scale(self.flavor, grades), self.open()
+        # A query is empty for both, or for neither, so that its difference is 0 whatever it scores.
+        flavor = self.flavor if isinstance(self.flavor.empty, str) else self.flavor.replace(empty=0.0)
+        high = _extreme(of, gains, flavor, self.weight_of_query, 0.0)
+        low = -_extreme(of.negated(), gains, flavor, self.weight_of_query, 0.0)
+        n_unjudged = int(self.unjudged.sum())
+        return Range(
+            low=low + 0.0, high=high + 0.0, value=difference, n_unjudged=n_unjudged, grades=tuple(grades.tolist())
+        )
+
+
+def pair_of(a: Scored, b: Scored, flavor: Flavor, k: int | None, queries: NDArray[np.int64], ndcg: FloatArray) -> Pair:
+    """Match the documents of two systems.
+
+    Parameters
+    ----------
+    a, b : Scored
+    flavor : Flavor
+    k : int or None
+    queries : ndarray of int, shape (n_queries, 2)
+        Where each query stands in a and in b.
+    ndcg : ndarray of float, shape (n_queries, 2)
+        The NDCG of each, which is that under all grades where nothing is unjudged; NaN where it is empty and skipped.
+
+    Raises
+    ------
+    RangeError
+        Documents cannot be matched, are judged differently, or the two ideals differ while labels are missing.
+    """
+    two = [documents_of(each.queries, each.scores, flavor, k) for each in (a, b)]
+    _refuse_nan_of_pair(flavor, two, queries)
+    n_queries = len(queries)
+    open_query = np.zeros(n_queries, dtype=bool)
+    for side, documents in enumerate(two):
+        open_query |= (np.bincount(documents.query[documents.unjudged], minlength=documents.n_queries) > 0)[
+            queries[:, side]
+        ]
+    # Of a sum of ratios, a query without unjudged documents is one number; a ratio of sums needs both its sums.
+    closed = np.zeros(n_queries, dtype=bool) if flavor.aggregate == "micro" else ~open_query
+    query, rows, at = _matched(a, b, two, queries, ~closed)
+    n = query.size
+
+    def of_both(name: str, absent: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        both = []
+        for side, documents in enumerate(two):
+            values = getattr(documents, name)
+            out = np.full(n, absent, dtype=values.dtype)
+            there = at[:, side] >= 0
+            out[there] = values[at[there, side]]
+            both.append(out)
+        return both[0], both[1]
+
+    listed = at >= 0
+    gain_a, gain_b = of_both("gain", np.nan)
+    gain = np.where(listed[:, 0], gain_a, gain_b)
+    unlike = listed.all(axis=1) & ~((gain_a == gain_b) | (np.isnan(gain_a) & np.isnan(gain_b)))
+    alone = ~listed.all(axis=1) & (gain > 0) & (flavor.ideal == "global")
+    if (unlike | alone).any():
+        raise RangeError(
+            "both systems must be evaluated under the same judgements; "
+            f"{int((unlike | alone).sum())} documents are judged in one and otherwise, or not at all, in the other. "
+            "Evaluate both with one set of labels."
+        )
+    unjudged = np.isnan(gain)
+    _refuse_moving_ties(flavor, two, at, unjudged)
+
+    weights = list(of_both("weight", 0.0))
+    constant = np.zeros(n_queries)
+    weight_of_query = np.ones(n_queries) if a.weight is None else a.weight[queries[:, 0]]
+    fixed = None
+    pooled_a, pooled_b = of_both("pooled", False)
+    times_a, times_b = of_both("times", 0)
+    cuts = [documents.cut[queries[:, side]] for side, documents in enumerate(two)]
+    if two[0].fixed is not None:
+        fixed = _fixed_ideals(flavor, two, queries, query, weights, constant, weight_of_query)
+    elif flavor.ideal == "global":
+        # A document that one system alone lists enters both ideals once it is judged.
+        pooled_a = pooled_b = np.ones(n, dtype=bool)
+    matters = unjudged | (gain > 0)
+    places = of_both("place", 0.0)
+    pool = np.bincount(query[pooled_a], minlength=n_queries)
+    differ = [
+        ((pooled_a != pooled_b) | (times_a != times_b) & pooled_a & listed.all(axis=1)) & matters,
+        (places[0] != places[1]) & matters,
+        (np.minimum(cuts[0], pool) != np.minimum(cuts[1], pool))[query] & matters & (fixed is None),
+    ]
+    if any(each.any() for each in differ):
+        raise RangeError(
+            f"the range of a difference is known where both systems have one ideal; under ideal={flavor.ideal!r}, "
+            f"ideal_depth={flavor.ideal_depth!r} it depends on what each of them retrieved, and that differs in "
+            f"{np.unique(query[differ[0] | differ[1] | differ[2]]).size} queries with unjudged documents. Evaluate "
+            "both with ideal='global', or give both the same candidates."
+        )
+    if closed.any():
+        fixed = np.full(n_queries, np.nan) if fixed is None else fixed
+        nothing = np.isnan(ndcg[closed])
+        if (nothing[:, 0] != nothing[:, 1]).any():
+            raise RangeError(_UNEQUAL)
+        fixed[closed] = np.where(nothing[:, 0], 0.0, 1.0)
+        constant[closed] = np.where(nothing[:, 0], 0.0, ndcg[closed, 1] - ndcg[closed, 0])
+    return Pair(
+        a=a,
+        b=b,
+        flavor=flavor,
+        k=k,
+        queries=queries,
+        query=query,
+        row=rows,
+        gain=gain,
+        weight=weights[1] - weights[0],
+        pooled=pooled_a,
+        times=np.maximum(np.maximum(times_a, times_b), 1),
+        place=places[0],
+        cut=cuts[0],
+        fixed=fixed,
+        constant=constant,
+        weight_of_query=weight_of_query,
+        labels=np.concatenate([a.labels, b.labels]),
+    )
+
+
+_UNEQUAL = (
+    "a query must be empty in both systems, or in neither, under empty='skip', because otherwise the two means are "
+    "over other queries. Choose empty=0."
+)
+
+
+def _fixed_ideals(
+    flavor: Flavor,
+    two: Sequence[Documents],
+    queries: NDArray[np.int64],
+    query: NDArray[np.int64],
+    weights: list[NDArray[Any]],
+    constant: FloatArray,
+    weight_of_query: FloatArray,
+) -> FloatArray:
+    """Divide the weights of each system by its own ideal, which no label changes; return the ideal that is left.
+
+    An empty query scores the same under all grades; `constant` takes what it adds.
+    """
+    empties = []
+    for side, documents in enumerate(two):
+        assert documents.fixed is not None
+        own, sign = documents.fixed[queries[:, side]], 1 if side else -1
+        empty = own <= 0
+        empties.append(empty)
+        scores = 0.0 if isinstance(flavor.empty, str) else flavor.empty
+        if flavor.aggregate == "micro":
+            total = float((own * weight_of_query)[~empty].sum())
+            own = np.full(own.size, total)
+            constant += sign * scores / weight_of_query.sum() * (total == 0)
+            empty = empty | (total == 0)
+        else:
+            constant += np.where(empty, sign * scores, 0.0)
+        weights[side] = np.where(empty[query], 0.0, weights[side] / np.where(empty, 1.0, own)[query])
+    if flavor.aggregate == "micro":
+        return np.full(constant.size, 1.0 / weight_of_query.sum())
+    if flavor.empty != "skip":
+        return np.ones(constant.size)
+    if (empties[0] != empties[1]).any():
+        raise RangeError(_UNEQUAL)
+    return np.where(empties[0], 0.0, 1.0)
+
+
+def _refuse_nan_of_pair(flavor: Flavor, two: Sequence[Documents], queries: NDArray[np.int64]) -> None:
+    """Under empty=nan a query without an ideal has no difference, whatever the labels of the others."""
+    for side, documents in enumerate(two):
+        if documents.fixed is not None and (documents.fixed[queries[:, side]] <= 0).any():
+            _refuse_nan(flavor, 1)
+
+
+def _refuse_moving_ties(
+    flavor: Flavor, two: Sequence[Documents], at: NDArray[np.int64], unjudged: NDArray[np.bool_]
+) -> None:
+    """Refuse tie rules by gain where an unjudged document is tied, because two orders then move with its grade."""
+    if flavor.ties not in ("best", "worst"):
+        return
+    moving = np.zeros(unjudged.size, dtype=bool)
+    for side, documents in enumerate(two):
+        there = (at[:, side] >= 0) & unjudged
+        row = at[there, side]
+        depth = documents.depth[documents.query[row]]
+        moving[there] |= (documents.run_size[row] > 1) & (documents.run_start[row] < depth)
+    if moving.any():
+        raise RangeError(
+            f"the range of a difference is not known for ties={flavor.ties!r} where unjudged documents share their "
+            f"score with others, because their grades then move the ranks in both systems; {int(moving.sum())} do. "
+            "Choose a tie rule that does not depend on the labels, such as ties='average' or 'first'."
+        )
+
+
+def _matched(
+    a: Scored, b: Scored, two: Sequence[Documents], queries: NDArray[np.int64], wanted: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Every document of either system in the queries that are wanted.
+
+    Its query, its row in each, and its place in the documents of each, or -1.
+    """
+    number = [np.full(documents.n_queries, -1) for documents in two]
+    for side in (0, 1):
+        number[side][queries[wanted, side]] = np.flatnonzero(wanted)
+    chosen = [np.flatnonzero(number[side][documents.query] >= 0) for side, documents in enumerate(two)]
+    of_query = [number[side][documents.query[chosen[side]]] for side, documents in enumerate(two)]
+    keys = _keys(a, b, [documents.row[chosen[side]] for side, documents in enumerate(two)])
+    place: dict[tuple[int, Any], int] = {}
+    both: list[list[int]] = [[], []]
+    query: list[int] = []
+    for side in (0, 1):
+        for one_query, key, here in zip(of_query[side].tolist(), keys[side], chosen[side].tolist(), strict=True):
+            document = place.setdefault((one_query, key), len(query))
+            if document == len(query):
+                query.append(one_query)
+                both[0].append(-1)
+                both[1].append(-1)
+            both[side][document] = here
+    order = np.argsort(np.array(query, dtype=np.int64), kind="stable")
+    at = np.array(both, dtype=np.int64).T.reshape(-1, 2)[order]
+    rows = np.full(at.shape, -1)
+    for side, documents in enumerate(two):
+        rows[at[:, side] >= 0, side] = documents.row[at[at[:, side] >= 0, side]]
+    return np.array(query, dtype=np.int64)[order], rows, at
+
+
+def _keys(a: Scored, b: Scored, rows: Sequence[NDArray[np.int64]]) -> list[list[Any]]:
+    """What tells the documents of a query apart, the same in both systems: their ids, or else their rows."""
+    ours, theirs = a.queries, b.queries
+    if ours.names is not None and theirs.names is not None:
+        keys = [ours.names.of(rows[0]), theirs.names.of(rows[1])]
+        kinds = [{isinstance(key, str) for key in some} for some in keys]
+        if kinds[0] and kinds[1] and kinds[0] != kinds[1]:
+            raise RangeError(
+                "the documents of both systems must have ids of one type; got text on one side alone. Convert them, "
+                "for example with str()."
+            )
+        return keys
+    if a.rows_are_documents and b.rows_are_documents and (ours is theirs or _same_rows(ours, theirs)):
+        return [rows[0].tolist(), rows[1].tolist()]
+    raise RangeError(
+        "the documents of both systems must have ids, so that one that both retrieve gets one grade; got none. Pass "
+        "doc_id= to evaluate, or evaluate both on the same rows."
+    )
+
+
+def _same_rows(a: Any, b: Any) -> bool:
+    """Whether two systems score the same rows: the same labels in the same queries."""
+
+    def equal(one: Any, other: Any) -> bool:
+        return one is other or (one is not None and other is not None and np.array_equal(one, other))
+
+    return (
+        a.labels.shape == b.labels.shape
+        and np.array_equal(a.labels, b.labels, equal_nan=True)
+        and equal(a.groups.sizes, b.groups.sizes)
+        and equal(a.groups.order, b.groups.order)
+        and equal(a.groups.ids, b.groups.ids)
+    )

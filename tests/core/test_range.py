@@ -1,0 +1,316 @@
+"""The range over all ways to grade unjudged documents equals brute force; what it does not know it refuses."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import pickle
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from lanes import quick
+from oracle import Document, oracle
+
+from ndcg_ml import Flavor, evaluate, evaluate_ranked, evaluate_run
+from ndcg_ml._unjudged.documents import RangeError
+from ndcg_ml._unjudged.range import pair_of
+
+CLOSE = 1e-9
+
+
+# -- problems --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Some queries of few documents with two rankings, and a flavor."""
+
+    flavor: Flavor
+    labels: tuple[np.ndarray, ...]
+    scores: tuple[tuple[np.ndarray, np.ndarray], ...]
+    retrieved: tuple[np.ndarray, ...]
+    doc_id: tuple[np.ndarray, ...]
+    weight: np.ndarray
+    grades: np.ndarray
+
+    def arguments(self, side: int = 0) -> dict[str, Any]:
+        return {
+            "y_true": np.concatenate(self.labels),
+            "y_score": np.concatenate([both[side] for both in self.scores]),
+            "retrieved": np.concatenate(self.retrieved),
+            "doc_id": np.concatenate(self.doc_id),
+            "group": [each.size for each in self.labels],
+            "query_weight": self.weight,
+            "flavor": self.flavor,
+        }
+
+    def evaluate(self, side: int = 0) -> Any:
+        return evaluate(**self.arguments(side))
+
+
+def drawn(rng: np.random.Generator, pair: bool = False) -> Drawn:
+    """A problem of 1 to 3 queries with at most 5 unjudged documents in all."""
+    top = int(rng.integers(1, 4))
+    gain = [
+        "linear",
+        "exponential",
+        "binary",
+        "judged",
+        (0.0, 1.0, 3.0, 7.0),
+        (0.0, 2.0, 1.0, 4.0),
+        (1.0, 2.0, 3.0, 9.0),
+    ]
+    ideal = str(rng.choice(["global", "recall", "max", "local", "given"], p=[0.5, 0.15, 0.15, 0.1, 0.1]))
+    ties = str(rng.choice(["average", "first", "last", "best", "worst", "docid", "docid_ascending"]))
+    flavor = Flavor(
+        gain=gain[rng.integers(len(gain))],
+        discount=str(rng.choice(["log2", "jarvelin", "reciprocal", "ln", "none"])),
+        ideal=ideal,
+        ideal_depth=str(rng.choice(["k", "all", "retrieved"])),
+        recall_depth=int(rng.integers(1, 5)) if ideal == "recall" and rng.random() < 0.3 else None,
+        max_grade=float(top) if ideal == "max" or rng.random() < 0.5 else None,
+        k=None if rng.random() < 0.2 else int(rng.integers(1, 6)),
+        short_lists=str(rng.choice(["score", "score", "score", "zero"])),
+        ties=ties,
+        empty=[0.0, 1.0, "skip"][rng.integers(3)],
+        aggregate=str(rng.choice(["macro", "macro", "micro"])),
+        negative=str(rng.choice(["zero", "drop"])),
+        unjudged=str(rng.choice(["zero", "condense"])),
+        duplicates=str(rng.choice(["raise", "first", "count"], p=[0.7, 0.15, 0.15])),
+    )
+    spread = int(rng.integers(1, 8))
+    labels, scores, flags, ids, left = [], [], [], [], 5
+    for _ in range(int(rng.integers(1, 4))):
+        n = int(rng.integers(0, 7))
+        grade = rng.integers(0, top + 1, n).astype(float)
+        if rng.random() < 0.3:
+            grade *= 0
+        if flavor.negative != "raise" and rng.random() < 0.2:
+            grade[rng.random(n) < 0.2] = -1.0
+        unjudged = (rng.random(n) < 0.4) & (np.cumsum(rng.random(n) < 2) <= left)
+        left -= int(unjudged.sum())
+        grade[unjudged] = np.nan
+        doc = rng.permutation(n)
+        if n > 1 and flavor.duplicates != "raise" and rng.random() < 0.5:
+            at, copied = rng.choice(n, 2, replace=False)
+            doc[at], grade[at] = doc[copied], grade[copied]
+        labels.append(grade)
+        scores.append(tuple(rng.integers(0, spread + 1, n).astype(float) for _ in range(2)))
+        flags.append(rng.random(n) < (1.0 if rng.random() < 0.6 else 0.7))
+        ids.append(doc)
+    weight = rng.choice([1.0, 1.0, 2.0, 0.5], len(labels))
+    every = np.concatenate(labels)
+    seen = every[every >= 0]
+    scale = np.arange(top + 1.0) if flavor.max_grade is not None else np.union1d(seen, 0.0)
+    return Drawn(flavor, tuple(labels), tuple(scores), tuple(flags), tuple(ids), weight, scale)
+
+
+# -- brute force -----------------------------------------------------------------------------------------------------
+
+
+def completions(problem: Drawn, at: int) -> list[np.ndarray]:
+    """Every way to give the unjudged documents of a query grades; copies of a document have one."""
+    labels, ids = problem.labels[at], problem.doc_id[at]
+    names = list(dict.fromkeys(ids[np.isnan(labels)].tolist()))
+    out = []
+    for grades in itertools.product(problem.grades.tolist(), repeat=len(names)):
+        filled = labels.copy()
+        for name, grade in zip(names, grades, strict=True):
+            filled[(ids == name) & np.isnan(labels)] = grade
+        out.append(filled)
+    return out
+
+
+def totals(problem: Drawn, at: int, side: int) -> tuple[np.ndarray, np.ndarray]:
+    """DCG and ideal of a query under each of its completions: each is a query of its own, judged throughout."""
+    labels = completions(problem, at)
+    n = len(labels)
+    size = labels[0].size
+    result = evaluate(
+        np.concatenate(labels),
+        np.tile(problem.scores[at][side], n),
+        group=[size] * n,
+        retrieved=np.tile(problem.retrieved[at], n),
+        doc_id=np.tile(problem.doc_id[at], n),
+        flavor=problem.flavor.replace(empty=0.0, aggregate="macro"),
+    )
+    return result.per_query.dcg, result.per_query.idcg
+
+
+def by_brute_force(problem: Drawn, *sides: int) -> tuple[float, float]:
+    """The least and the largest value of a system, or difference of two, over all completions of all queries."""
+    flavor = problem.flavor
+    rows = [[totals(problem, at, side) for at in range(len(problem.labels))] for side in sides]
+    shape = [len(each[0]) for each in rows[0]]
+    values = []
+    for side in rows:
+        upper = lower = 0.0
+        for at, (dcg, ideal) in enumerate(side):
+            weight = problem.weight[at]
+            empty = ~(ideal > 0)
+            if flavor.aggregate == "micro":
+                parts = weight * np.where(empty, 0, dcg), weight * np.where(empty, 0, ideal)
+            else:
+                ndcg = np.divide(dcg, ideal, out=np.zeros(dcg.shape), where=~empty)
+                counts = ~empty if flavor.empty == "skip" else np.ones(dcg.shape, dtype=bool)
+                ndcg = np.where(empty, 0.0 if flavor.empty == "skip" else flavor.empty, ndcg)
+                parts = weight * ndcg, weight * counts
+            axes = [1] * len(shape)
+            axes[at] = dcg.size
+            upper, lower = upper + parts[0].reshape(axes), lower + parts[1].reshape(axes)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = upper / lower
+        nothing = math.nan if flavor.empty == "skip" else flavor.empty
+        values.append(np.where(lower > 0, value, nothing))
+    result = values[0] if len(values) == 1 else values[1] - values[0]
+    return float(np.nanmin(result)), float(np.nanmax(result))
+
+
+def differs_from_brute_force(problem: Drawn, *sides: int) -> str | None:
+    """What is wrong; None where the range is right. Raises RangeError where it is refused."""
+    try:
+        results = [problem.evaluate(side) for side in sides]
+    except ValueError:  # a problem that the flavor refuses, such as nothing but empty queries under "skip"
+        return "refused"
+    if len(sides) == 1:
+        found = results[0].range()
+    else:
+        one, other = (each._scored for each in results)
+        queries = np.repeat(np.arange(len(problem.labels))[:, None], 2, axis=1)
+        ndcg = np.stack([each.per_query.ndcg for each in results], axis=1)
+        pair = pair_of(one, other, problem.flavor, problem.flavor.k, queries, ndcg)
+        found = pair.range(results[1].value - results[0].value)
+    low, high = by_brute_force(problem, *sides)
+    if abs(found.low - low) < CLOSE and abs(found.high - high) < CLOSE:
+        return None
+    return f"{found.low}, {found.high} where brute force has {low}, {high} for {problem}"
+
+
+def tried(seed: int, number: int, *sides: int) -> tuple[int, int]:
+    """How many problems were compared with brute force, and how many refused."""
+    rng = np.random.default_rng(seed)
+    compared = refused = 0
+    while compared + refused < number:
+        problem = drawn(rng)
+        try:
+            wrong = differs_from_brute_force(problem, *sides)
+        except RangeError:
+            refused += 1
+            continue
+        if wrong == "refused":
+            continue
+        assert wrong is None, wrong
+        compared += 1
+    return compared, refused
+
+
+@pytest.mark.parametrize("number", quick([100], [100, 10_000]))
+@pytest.mark.parametrize("sides", [(0,), (0, 1)], ids=["value", "difference"])
+def test_a_range_equals_brute_force_over_all_completions(sides: tuple[int, ...], number: int) -> None:
+    compared, _ = tried(number, number, *sides)
+    assert compared > 0.6 * number  # so that refusals do not hide what is wrong
+
+
+def test_a_range_of_one_query_equals_the_oracle_over_all_completions() -> None:
+    """The oracle shares no code with the package, where the test above asks the kernel."""
+    flavor = Flavor(gain="exponential", k=3, ties="average", unjudged="zero")
+    grades, scores = [2.0, math.nan, 0.0, math.nan, 1.0], [3.0, 3.0, 2.0, 1.0, 1.0]
+    values = []
+    for one, other in itertools.product([0.0, 1.0, 2.0], repeat=2):
+        labels = [2.0, one, 0.0, other, 1.0]
+        values.append(oracle(flavor, [Document(y, s) for y, s in zip(labels, scores, strict=True)]).ndcg)
+    found = evaluate(grades, scores, group=[5], flavor=flavor).range()
+    assert (found.low, found.high) == pytest.approx((min(values), max(values)), abs=1e-12)
+    assert found.low <= found.value <= found.high
+    assert found.n_unjudged == 2
+    assert found.grades == (0.0, 1.0, 2.0)
+
+
+def test_several_cutoffs_have_a_range_each_and_max_grade_widens_it() -> None:
+    qrels = {"a": {"x": 2, "y": 0}, "b": {"z": 1}}
+    run = {"a": ["u", "x", "v"], "b": ["z", "w"]}
+    both = evaluate_run(qrels, run, k=(1, 3)).range()
+    alone = evaluate_run(qrels, run, k=3).range()
+    assert list(both) == [1, 3]
+    assert (both[3].low, both[3].high) == (alone.low, alone.high)
+    wider = evaluate_run(qrels, run, k=3).range(max_grade=3)
+    assert wider.low < alone.low
+    assert wider.grades == (0.0, 1.0, 2.0, 3.0)
+
+
+def test_nothing_unjudged_leaves_nothing_open() -> None:
+    result = evaluate([[2, 0, 1], [1, 1, 0]], [[3, 2, 1], [1, 2, 3]], flavor="lightgbm", k=2)
+    found = result.range()
+    assert found.low == found.high == pytest.approx(result.value, abs=1e-15)
+    assert found.settled
+
+
+def test_a_pickled_evaluation_leaves_its_documents_out_and_says_so() -> None:
+    result = evaluate([[2, math.nan, 1]] * 2, [[3, 2, 1]] * 2, flavor="trec_eval[ties=first]")
+    again = pickle.loads(pickle.dumps(result))
+    assert again.value == result.value
+    with pytest.raises(RangeError, match="left out when it is pickled"):
+        again.range()
+    assert len(pickle.dumps(result)) < len(pickle.dumps(replace(result, _scored=None))) + 100
+    assert copy.deepcopy(result).range().low == result.range().low
+
+
+@pytest.mark.parametrize("changed", ["labels", "scores"])
+def test_arrays_that_were_changed_since_are_refused(changed: str) -> None:
+    y_true, y_score = np.array([[2.0, math.nan, 1.0]]), np.array([[3.0, 2.0, 1.0]])
+    result = evaluate(y_true, y_score, flavor=Flavor(unjudged="zero"))
+    result.range()
+    if changed == "labels":
+        y_true[0, 0] = 1.0
+    else:
+        y_score[0, 0] = 0.0
+    with pytest.raises(RangeError, match="changed since"):
+        result.range()
+
+
+_LABELS, _SCORES = [[2.0, math.nan, 1.0, 0.0]], [[2.0, 2.0, 1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("switches", "labels", "max_grade", "message"),
+    [
+        ({"ideal": "local", "k": 2}, _LABELS, None, "ideal='local' with ties='average'"),
+        ({"ideal": "recall", "recall_depth": 1}, _LABELS, None, "recall_depth=1"),
+        ({"gain": (0.0, -1.0, 2.0)}, _LABELS, None, "gains of 0 or more"),
+        ({"negative": "allow"}, [[2.0, math.nan, -1.0, 0.0]], None, "gains of 0 or more"),
+        ({"empty": math.nan}, [[0.0, math.nan, 0.0, 0.0]], 1, "empty=nan"),
+        ({}, [[0.0, math.nan, 0.0, 0.0]], None, "max_grade must be given"),
+        ({}, _LABELS, 1, "must not be below a grade that was given"),
+        ({}, _LABELS, 2.5, "whole number"),
+        ({"gain": (0.0, 1.0, 2.0)}, _LABELS, 3, "gain table"),
+        ({"gain": "exponential"}, [[2.0, math.nan, 700.0, 0.0]], None, "float64 can add"),
+        ({"discount": lambda rank: float(rank), "ties": "best"}, _LABELS, None, "a discount that rises"),
+    ],
+)
+def test_what_has_no_exact_range_is_refused_with_the_reason(
+    switches: dict[str, Any], labels: list[list[float]], max_grade: float | None, message: str
+) -> None:
+    result = evaluate(labels, _SCORES, flavor=Flavor(unjudged="zero").replace(**switches))
+    with pytest.raises(RangeError, match=message):
+        result.range(max_grade)
+
+
+def test_a_number_of_another_type_is_no_scale() -> None:
+    with pytest.raises(TypeError, match="max_grade must be a number"):
+        evaluate(_LABELS, _SCORES, flavor="trec_eval[ties=first]").range("3")  # type: ignore[call-overload]
+
+
+def test_measurements_are_no_scale() -> None:
+    labels = np.linspace(0, 1, 3000)
+    labels[0] = math.nan
+    result = evaluate(labels, labels.size - np.arange(labels.size), group=[labels.size], flavor="trec_eval[ties=first]")
+    with pytest.raises(RangeError, match="at most 1001 grades"):
+        result.range()
+
+
+def test_ranked_lists_have_a_range() -> None:
+    found = evaluate_ranked([[1, math.nan, 0]], judged=[[1, 0, 1]], flavor=Flavor(unjudged="zero")).range()
+    assert found.low == found.value < found.high
