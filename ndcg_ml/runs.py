@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, one_of
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
-from ndcg_ml._data.groups import starts_of
+from ndcg_ml._data.groups import Groups, starts_of
 from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
@@ -323,12 +323,11 @@ def _of_topics(evaluation: Evaluation[Any], aligned: AlignedRun, queries: Which)
 
 
 def _topic_labels(by: Any, topics: NDArray[Any]) -> dict[str, list[Any]]:
-    """The label of every topic, by column. Rows are no concern of the caller's here, so there is one per topic."""
+    """The label of every topic, by column. Rows are no concern of the caller's here, so there are none."""
     from ndcg_ml._stats.slice_labels import query_labels  # few need it, and every import would wait for it
 
-    n_topics = topics.size
-    one_row_each = replace(by_sizes(np.ones(n_topics, dtype=np.int64), n_topics), ids=topics)
-    return query_labels(by, Queries(np.zeros(n_topics), one_row_each))
+    none = np.zeros(topics.size, dtype=np.intp)
+    return query_labels(by, Queries(np.zeros(0), Groups(sizes=none, starts=none, order=None, n_rows=0, ids=topics)))
 
 
 def _sliced(result: RunEvaluation, aligned: AlignedRun, labels: dict[str, list[Any]]) -> RunEvaluation:
@@ -388,7 +387,8 @@ class AlignedRun:
     y_true : ndarray of float64
         Grades; NaN is an unjudged document.
     y_score : ndarray of float64
-        Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ...
+        Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ... Integers beyond
+        2^53, which float64 would make one, stay integers of 64 bits.
     retrieved : ndarray of bool
     doc_id : ndarray of int
         Of a retrieved document, where its id stands among those of its topic in byte order, counted from 10^9 so that
@@ -594,7 +594,7 @@ def _aligned(
         qid=ids_of(chosen),
         group=group,
         y_true=arranged(grades[rows_of_run], judged.value[rows_of_qrels]),
-        y_score=arranged(ranked.value[rows_of_run], np.zeros(n_more)),
+        y_score=arranged(ranked.value[rows_of_run], np.zeros(n_more, dtype=ranked.value.dtype)),
         retrieved=order < n_run,
         doc_id=arranged(place[rows_of_run], np.arange(-n_more, 0)),
         qrels_only=ids_of(in_qrels & ~in_run),
