@@ -240,8 +240,8 @@ def read_columns(
     path : path
         A parquet file (known by its first bytes), which needs pyarrow or polars; JSONL, known by the brace and the
         quote that it begins with, one object on each line; else CSV with a header line, separated by tabs if the header
-        line holds a tab, by semicolons if it holds these and no comma, and else by commas. Text may be compressed by gzip. Other
-        columns are ignored.
+        line holds a tab, by semicolons if it holds these and no comma, and else by commas. Text may be
+        compressed by gzip. Other columns are ignored.
     score, qid, label : str, default "score", "qid", "label"
         The names of the columns that hold the scores, the ids of the queries and the labels.
     docno : str, optional
