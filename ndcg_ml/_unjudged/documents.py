@@ -235,7 +235,11 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
     summed = by_row(weight, 0.0)
     if queries.repeats is not None and flavor.duplicates == "count":
         summed = np.bincount(first, weights=summed, minlength=labels.size)
-    gains = np.where(missing, np.nan, graded.gains)[judged_rows]
+    every = graded.gains
+    if flavor.ideal in ("recall", "local") and queries.retrieved is not None:
+        # The gains of what was not retrieved are 0 there; they tell whether two systems have the same judgements.
+        every = grade(flavor, np.where(missing, 0.0, labels), queries.groups).gains
+    gains = np.where(missing, np.nan, every)[judged_rows]
     out = Documents(
         n_queries=graded.judged.n_queries,
         query=graded.judged.codes(),

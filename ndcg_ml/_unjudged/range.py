@@ -356,7 +356,15 @@ class Pair:
         )
 
 
-def pair_of(a: Scored, b: Scored, flavor: Flavor, k: int | None, queries: NDArray[np.int64], ndcg: FloatArray) -> Pair:
+def pair_of(
+    a: Scored,
+    b: Scored,
+    flavor: Flavor,
+    k: int | None,
+    queries: NDArray[np.int64],
+    ndcg: FloatArray,
+    dcg: tuple[FloatArray, FloatArray],
+) -> Pair:
     """Match the documents of two systems.
 
     Parameters
@@ -368,6 +376,8 @@ def pair_of(a: Scored, b: Scored, flavor: Flavor, k: int | None, queries: NDArra
         Where each query stands in a and in b.
     ndcg : ndarray of float, shape (n_queries, 2)
         The NDCG of each, which is that under all grades where nothing is unjudged; NaN where it is empty and skipped.
+    dcg : tuple of ndarray of float
+        The DCG of all queries of a and of b when they were evaluated.
 
     Raises
     ------
@@ -375,6 +385,8 @@ def pair_of(a: Scored, b: Scored, flavor: Flavor, k: int | None, queries: NDArra
         Documents cannot be matched, are judged differently, or the two ideals differ while labels are missing.
     """
     two = [documents_of(each.queries, each.scores, flavor, k) for each in (a, b)]
+    for side, scored in enumerate((a, b)):
+        refuse_changed(scored, two[side], flavor, k, dcg[side])
     _refuse_nan_of_pair(flavor, two, queries)
     n_queries = len(queries)
     open_query = np.zeros(n_queries, dtype=bool)
