@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from ndcg_ml._files.lines import DataFileError
-from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.comparison import compare
@@ -98,9 +97,9 @@ def judge_next(
         tasks.to_jsonl(output)
     screen = Screen(digits)
     values = zip("ab", comparison.values, (run_a, run_b), strict=True)
-    rows = [(name, screen.number(value), run) for name, value, run in values]
+    rows = [(name, screen.number(value), screen.text(run)) for name, value, run in values]
     rows.append(("b - a", screen.number(comparison.difference, sign=True), ""))
-    screen.table(Table(("", f"ndcg{at_cutoff(k)}", "run"), rows, "lrl"))
+    screen.table(Table(("", f"ndcg{'' if k is None else f'@{k}'}", "run"), rows, "lrl"))
     screen.print()
     limits = tasks.range
     screen.fact(
@@ -113,7 +112,7 @@ def judge_next(
         return
     screen.fact("open", f"{tasks.n_open} documents can move the difference; these can move it most")
     screen.print()
-    queue = [(str(task.qid), str(task.document), screen.number(task.change)) for task in tasks]
-    screen.table(Table(("qid", "docno", "can change"), queue, "ll"))
+    rows = [(screen.text(task.qid), screen.text(task.document), screen.number(task.change)) for task in tasks]
+    screen.table(Table(("qid", "docno", "can change"), rows, "ll"))
     if output is not None:
         screen.fact("file", screen.text(output))
