@@ -253,6 +253,71 @@ class Evaluation(Generic[V]):
         )
         return by_k
 
+    def save(self, path: str | os.PathLike[str], *, qrels: str | os.PathLike[str] | None = None) -> None:
+        """Write the evaluation to a file, as a baseline that later ones are compared with: see ``load``.
+
+        The file is JSON that people can read, with one line per query: flavor, cut-offs, ids, values, counts, judged
+        fractions, and for runs a digest of each query's judgements, so that changed judgements are seen; and the
+        versions that computed it. Slices are not saved.
+
+        Parameters
+        ----------
+        path : path
+            The file, which is replaced.
+        qrels : path, optional
+            The file of the judgements, whose place is then kept, relative to the saved file: ``ndcg-ml gate`` reads it
+            where it is given none.
+
+        Raises
+        ------
+        TypeError
+            Query ids are neither text nor integers.
+        ValueError
+            The flavor has a gain or discount that is a function of one's own.
+        OSError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from ndcg_ml import Evaluation, evaluate
+        >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=3)
+        >>> with TemporaryDirectory() as folder:
+        ...     result.save(Path(folder, "base.json"))
+        ...     base = Evaluation.load(Path(folder, "base.json"))
+        >>> base.value == result.value
+        True
+        """
+        from ndcg_ml import _baseline  # the rules of runs and parts, which stand above a result
+
+        _baseline.write(self, path, qrels)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Evaluation[Any]:
+        """The evaluation that ``save`` wrote, for ``compare``, ``interval`` and all else that takes one.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Evaluation
+            A ``RunEvaluation`` where one was saved.
+
+        Raises
+        ------
+        DataFileError
+            The file is not one that ``save`` of this version wrote: it is damaged, of another format, or its numbers do
+            not follow from each other. It is a ValueError that names the file.
+        OSError
+            The file cannot be read.
+        """
+        from ndcg_ml import _baseline
+
+        return _baseline.read(path)[0]
+
     # fmt: off
     @overload
     def range(self: Evaluation[float], max_grade: float | None = ...) -> Range: ...
@@ -500,3 +565,47 @@ class Evaluation(Generic[V]):
     def __str__(self) -> str:
         values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
         return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values.items()), *self._notes()])
+
+
+@underflow_is_zero
+def of_totals(
+    totals: Totals,
+    flavor: Flavor,
+    several: bool,
+    *,
+    n_docs: NDArray[np.int64],
+    n_judged: NDArray[np.int64],
+    n_relevant: NDArray[np.int64],
+    tied: NDArray[np.int64],
+) -> Evaluation[Any]:
+    """The evaluation of what was ranked; `several` says whether it has a dict by cut-off and tables with columns."""
+    ndcg, empty = totals.ndcg(flavor)
+    dcg, ideal = totals.in_units_of_gain()
+    n_queries = len(totals.ids)
+
+    def shaped(values: list[Any]) -> Any:
+        return dict(zip(totals.ks, values, strict=True)) if several else values[0]
+
+    def columns(table: NDArray[Any]) -> NDArray[Any]:
+        return table if several else table[:, 0]
+
+    return Evaluation(
+        value=shaped(totals.values(flavor)),
+        flavor=flavor if several else flavor.replace(k=totals.ks[0]),
+        k=totals.ks if several else totals.ks[0],
+        n_queries=n_queries,
+        n_empty=shaped(empty.sum(axis=0).tolist()),
+        per_query=PerQuery(
+            qid=totals.ids,
+            ndcg=columns(ndcg),
+            dcg=columns(dcg),
+            idcg=columns(ideal),
+            empty=columns(empty),
+            n_docs=n_docs,
+            n_judged=n_judged,
+            n_relevant=n_relevant,
+            tied=tied,
+            weight=np.ones(n_queries) if totals.weight is None else totals.weight,
+        ),
+        _totals=totals,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -16,6 +16,7 @@ from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
 from ndcg_ml._data.groups import IntArray, starts_of
 from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
+from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.run_rows import Ids, Rows, RunLike, Topics, read_rows
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -88,6 +89,8 @@ class RunEvaluation(Evaluation[Any]):
     run_only: NDArray[Any]
     n_unanswered: int
     n_excluded: int | None = None
+    _judgements: NDArray[np.uint64] | None = field(default=None, repr=False)
+    """A digest of each topic's judgements, the same in whatever order they are; None in a slice."""
 
     def _unanswered(self) -> NDArray[np.bool_]:
         nothing: NDArray[np.bool_] = self.per_query.n_retrieved == 0
@@ -262,7 +265,7 @@ def evaluate_run(
         judged=judged if several else judged[:, 0],
     )
     whole = replace(evaluation, per_query=per_query, frame_library=library_of(run) or library_of(qrels) or "pandas")
-    result = _of_topics(whole, aligned, queries)
+    result = replace(_of_topics(whole, aligned, queries), _judgements=aligned.digests)
     _warn_of_empty_answers(result, stacklevel=3)
     return result if labels is None else _sliced(result, aligned, labels)
 
@@ -374,6 +377,8 @@ class AlignedRun:
     run_only: NDArray[Any]
     in_run_order: NDArray[Any]
     n_excluded: int | None
+    digests: NDArray[np.uint64]
+    """A digest of each topic's judgements, documents with grades: the same in whatever order they are."""
     judgement: IntArray | None
     """Where each judged row stands in the order of the qrels; None, where the rows stand so."""
     where: Callable[[int], str]
@@ -510,6 +515,8 @@ def _aligned(
         takes_part &= ~left_out
         _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
     _warn_of_no_match(judged, ranked, match, takes_part, int(chosen.sum()), stacklevel + 1)
+    rows_judged = slice(judged.first, judged.first + judged.topic.size)
+    digests = judgement_digests(ids.documents, rows_judged, judged.topic, judged.value, len(topics))
     documents = ids.documents if len(ids.documents) <= _NAMED_ROWS else None
     if judged.lines is not None and ranked.lines is not None:  # errors name the lines of files
         ids.documents = Names()
@@ -558,6 +565,7 @@ def _aligned(
         run_only=ids_of(in_run & ~in_qrels),
         in_run_order=ids_of(in_run_order),
         n_excluded=n_excluded,
+        digests=digests[chosen],
         judgement=None if judgement is None else judgement[order],
         where=where,
         repeated=repeated,

@@ -28,8 +28,9 @@ except ImportError as error:
 from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.torch._faults import refusal
+from ndcg_ml.torch._gains import working_dtype
 from ndcg_ml.torch._inputs import read_batch, refuse_columns
-from ndcg_ml.torch._kernel import snapped, working_dtype
+from ndcg_ml.torch._kernel import snapped
 from ndcg_ml.torch._state import (
     Cutoffs,
     Rows,
