@@ -63,8 +63,9 @@ def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.
     -----
     The columns are centred, so that a large difference of two systems does not widen the interval of two others. Each
     draw permutes the centred values of every query among the systems, and keeps the largest |t| of a pair, where t is a
-    difference over its own standard error. From 500 queries on (200, of 30 systems or more) the means of a permutation are normal with
-    equal covariances, to all that can be seen; they are then drawn as such, and each t is given Student's tails.
+    difference over its own standard error. From 500 queries on (200, of 30 systems or more) the means of a permutation
+    are normal with equal covariances, to all that can be seen; they are then drawn as such, and each t is given the
+    tails of Student's t.
 
     B. Carterette, Multiple testing in statistical analysis of systems-based information retrieval experiments, ACM TOIS
     30(1), 2012. P. Westfall and S. Young, Resampling-based multiple testing, 1993. C. Dunnett, A multiple comparison
