@@ -166,17 +166,18 @@ class Prepared:
         totals = self._rank(scores)
         # What is kept here must not change with the caller's arrays.
         totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
-        graded = self._graded
-        evaluation = of_totals(
-            totals,
-            self.flavor,
-            self._several,
-            n_docs=graded.ranked.sizes.copy(),
-            n_judged=graded.judged.sizes.copy(),
-            n_relevant=graded.n_relevant(),
-            tied=numpy_kernel.tied_documents(self._blocks, scores, self.queries.n_queries),
-        )
+        evaluation = of_totals(totals, self.flavor, self._several, **self.counts(scores))
         return replace(evaluation, _scored=Scored(self.queries, scores))
+
+    def counts(self, scores: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
+        """The columns of the table of queries that count documents."""
+        graded = self._graded
+        return {
+            "n_docs": graded.ranked.sizes.copy(),
+            "n_judged": graded.judged.sizes.copy(),
+            "n_relevant": graded.n_relevant(),
+            "tied": numpy_kernel.tied_documents(self._blocks, scores, self.queries.n_queries),
+        }
 
     def _best(self) -> NDArray[np.float64] | None:
         """The ideal DCG, where it does not depend on the ranking."""

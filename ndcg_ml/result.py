@@ -14,6 +14,7 @@ from ndcg_ml._data.frames import made
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.plain import finite, plain_ids
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
@@ -426,7 +427,7 @@ class Evaluation(Generic[V]):
         title: str | None = None,
         command: str | None = None,
         date: str | datetime.date | None = None,
-        queries: int = 20,
+        top: int = 20,
         digits: int = 4,
         confidence: float = 0.95,
         method: Method | None = None,
@@ -448,7 +449,7 @@ class Evaluation(Generic[V]):
             What made the result, such as a call or a command line, which the page then shows.
         date : date or str, default None
             Shown as it is. None: no date, so that the same result gives the same page.
-        queries : int, default 20
+        top : int, default 20
             How many queries are listed: those whose DCG is furthest below their ideal, at the first cut-off.
         digits : int, default 4
             Decimals in the tables.
@@ -478,7 +479,7 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._show import page
 
-        about = page.About(title=title, command=command, date=date, queries=queries, digits=digits)
+        about = page.About(title=title, command=command, date=date, top=top, digits=digits)
         return page.of_evaluation(
             self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
         )
@@ -552,8 +553,65 @@ class Evaluation(Generic[V]):
         nothing: NDArray[np.bool_] = self.per_query.n_docs == 0
         return nothing
 
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Plain numbers and text, for JSON: flavors as text, None in place of nan and infinity.
+
+        Parameters
+        ----------
+        per_query : bool, default False
+            Whether to have the table of queries too.
+
+        Returns
+        -------
+        dict
+        """
+        empties, extra = self._by_cutoff(self.n_empty), self._extra_columns()
+        document: dict[str, Any] = {
+            "values": [
+                {
+                    "k": k,
+                    "flavor": str(self.flavor.replace(k=k)),
+                    "ndcg": finite(value),
+                    "n_empty": empties[k],
+                    **{name: finite(column[k]) for name, column in extra.items()},
+                }
+                for k, value in self._by_cutoff(self.value).items()
+            ],
+            "n_queries": self.n_queries,
+            "n_documents": int(self.per_query.n_docs.sum()),
+        }
+        if self.slices is not None:
+            document |= self.slices.to_dict()
+        return document | {"per_query": self._queries() if per_query else None}
+
+    def _queries(self) -> list[dict[str, Any]]:
+        """The table of queries, one dict per query."""
+        table, ks = self.per_query, self._totals.ks
+        by_k = {
+            name: table[name].reshape(len(table), len(ks)).tolist()
+            for name in ("ndcg", "dcg", "idcg", "empty", *self._extra_columns())
+        }
+        counts = {name: table[name].tolist() for name in ("n_docs", "n_judged", "n_relevant", "tied")}
+        return [
+            {
+                "qid": qid,
+                **{name: column[i] for name, column in counts.items()},
+                "values": [
+                    {
+                        "k": k,
+                        **{
+                            name: column[i][at] if name == "empty" else finite(column[i][at])
+                            for name, column in by_k.items()
+                        },
+                    }
+                    for at, k in enumerate(ks)
+                ],
+            }
+            for i, qid in enumerate(plain_ids(table.qid).tolist())
+        ]
+
     def _extra_columns(self) -> dict[str, dict[int | None, float]]:
-        """Of the HTML table, by name: what else there is at each cut-off."""
+        """What else there is at each cut-off, by its name in tables and in ``per_query``."""
         return {}
 
     def _notes(self) -> list[str]:

@@ -18,12 +18,22 @@ from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.run_rows import Ids, Rows, RunLike, Topics, read_rows
+from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import Evaluation, PerQuery, at_cutoff
 
-__all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "evaluate_run"]
+__all__ = [
+    "AlignedRun",
+    "RunEvaluation",
+    "RunPerQuery",
+    "Which",
+    "align",
+    "check_missing",
+    "evaluate_run",
+    "warn_of_empty_answers",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -120,6 +130,27 @@ class RunEvaluation(Evaluation[Any]):
         lines = Evaluation.__str__(self).split("\n")
         lines[len(judged) : len(judged)] = [f"judged{at_cutoff(k)} = {fraction:.6f}" for k, fraction in judged.items()]
         return "\n".join(lines)
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Plain numbers and text, for JSON, as of ``Evaluation``; with the topics on one side alone.
+
+        Parameters
+        ----------
+        per_query : bool, default False
+            Whether to have the table of topics too.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            **Evaluation.to_dict(self, per_query),
+            "queries": self.queries,
+            "qrels_only": plain_ids(self.qrels_only).tolist(),
+            "run_only": plain_ids(self.run_only).tolist(),
+            "n_unanswered": self.n_unanswered,
+            "n_excluded": self.n_excluded,
+        }
 
     def one_sided(self) -> list[tuple[str, str, NDArray[Any], str]]:
         """The topics that only the qrels, and only the run, have: where they are, where not, ids, what became of them.
@@ -257,7 +288,7 @@ def evaluate_run(
     _check_labels(aligned, flavor)
     labels = None if by is None else _topic_labels(by, aligned.qid)
     evaluation = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
-    _check_missing(evaluation, flavor)
+    check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
     per_query = RunPerQuery(
         **_fields_of(evaluation.per_query),
@@ -266,7 +297,7 @@ def evaluate_run(
     )
     whole = replace(evaluation, per_query=per_query, frame_library=library_of(run) or library_of(qrels) or "pandas")
     result = replace(_of_topics(whole, aligned, queries), _judgements=aligned.digests)
-    _warn_of_empty_answers(result, stacklevel=3)
+    warn_of_empty_answers(result, stacklevel=3)
     return result if labels is None else _sliced(result, aligned, labels)
 
 
@@ -313,7 +344,7 @@ def _sliced(result: RunEvaluation, aligned: AlignedRun, labels: dict[str, list[A
     return replace(result, slices=Slices(tuple(replace(one, evaluation=of_run(one.evaluation)) for one in slices)))
 
 
-def _warn_of_empty_answers(result: RunEvaluation, stacklevel: int) -> None:
+def warn_of_empty_answers(result: RunEvaluation, stacklevel: int) -> None:
     """Say which topics with relevant documents count as retrieving nothing although the run has them."""
     lacking = set(result.qrels_only.tolist())
     table = result.per_query
@@ -752,7 +783,7 @@ def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
             )
 
 
-def _check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
+def check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
     """A topic that has relevant documents must not count 1, or not at all, because nothing is ranked in it.
 
     An ideal of what was retrieved is 0 there, and the flavor's rule for empty queries would decide.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from ndcg_ml._kernel.gains import unscaled
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
 
-__all__ = ["Addends", "EmptyQueryError", "Sums", "Totals", "empty_queries"]
+__all__ = ["Addends", "EmptyQueryError", "Sums", "Totals", "empty_queries", "joined"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -212,6 +213,16 @@ class Totals:
                 "no such limit. Use ndcg_score, or a smaller grade scale."
             )
         return [float(value) for value in means]
+
+
+def joined(parts: Sequence[Totals], ids: NDArray[Any]) -> Totals:
+    """The queries of all parts, one part after another, under these ids. The parts have no weights."""
+    exponent = None
+    if any(part.exponent is not None for part in parts):  # a part in which nothing was divided has the exponent 0
+        each = [np.zeros(len(part.dcg), dtype=np.int64) if part.exponent is None else part.exponent for part in parts]
+        exponent = np.concatenate(each)
+    dcg, ideal = (np.concatenate([getattr(part, name) for part in parts]) for name in ("dcg", "ideal"))
+    return Totals(parts[0].ks, ids, dcg, ideal, exponent, None)
 
 
 class _Part(NamedTuple):

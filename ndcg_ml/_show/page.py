@@ -48,12 +48,9 @@ _MOST_SLICES = 100
 _MOST_PAIRS = 6
 _MOST_IDS = 20
 
-# Inches of a drawing on a wide page and on a phone; two drawings, because the letters of one that is scaled down to a
-# phone cannot be read.
-_WIDE, _NARROW = 7.6, 3.7
-# Of the width: less than this is left beside the names of a narrow drawing, and the wide one serves better.
-_LEAST = 0.4
 _NO_ROOM = "constrained_layout not applied"
+# Inches. A narrow screen shows the drawing as wide as its letters need, and scrolls it (page.html).
+_WIDTH = 7.6
 _LETTERS = 9.5  # of a label, per inch
 # Stand for colours of the page, which are not known when the drawing is made: of its text, and of its background.
 _INK, _PAPER = "#010203", "#fdfcfb"
@@ -99,11 +96,11 @@ class About:
     title: str | None
     command: str | None
     date: str | datetime.date | None
-    queries: int
+    top: int
     digits: int
 
     def __post_init__(self) -> None:
-        whole_number(self.queries, "queries", 0)
+        whole_number(self.top, "top", 0)
         whole_number(self.digits, "digits", 0)
         for name in ("title", "command"):
             value = getattr(self, name)
@@ -139,19 +136,11 @@ class _Section:
         self.parts.append("\n".join(["<dl>", *lines, "</dl>"]))
 
     def draw(self, what: str, height: float, draw: Callable[[Axes], object]) -> None:
-        """The drawing in both widths, or in words why there is none; `what` is read to those who do not see it."""
+        """The drawing, or in words why there is none; `what` is read to those who do not see it."""
         try:
-            wide, narrow = (
-                _svg(draw, (width, height), salt=f"{self.title} {width}", what=what) for width in (_WIDE, _NARROW)
-            )
+            self.parts.append(f"<figure>{_svg(draw, height, salt=self.title, what=what)}</figure>")
         except ValueError as error:
             self.say(f"There is no drawing of {what}: {error}")
-            return
-        if narrow is None:
-            self.parts.append(f'<figure class="single">{wide}</figure>')
-        else:
-            self.parts.append(f'<figure class="wide">{wide}</figure>')
-            self.parts.append(f'<figure class="narrow">{narrow}</figure>')
 
 
 # -- the two reports ------------------------------------------------------------------------------------------------
@@ -284,7 +273,7 @@ def _largest_losses(section: _Section, evaluation: Evaluation[Any], about: About
         lost = ideal - dcg
     known = counts & np.isfinite(lost)
     losing = np.flatnonzero(known & (lost > SAME * np.abs(ideal)))
-    listed = losing[np.argsort(-lost[losing], kind="stable")[: about.queries]]
+    listed = losing[np.argsort(-lost[losing], kind="stable")[: about.top]]
     name = f"DCG{at_cutoff(k)}"
     if not losing.size:
         section.say(f"No query loses {name} against its ideal.")
@@ -322,7 +311,7 @@ def _largest_moves(section: _Section, comparison: Comparison, about: About) -> N
         losses = np.flatnonzero(apart < -SAME)
         names = [shown_text(name) for name in (pair.a, pair.b)]
         for found, order, word in ((losses, apart, "below"), (wins, -apart, "above")):
-            listed = found[np.argsort(order[found], kind="stable")[: about.queries]]
+            listed = found[np.argsort(order[found], kind="stable")[: about.top]]
             of = f"{listed.size} of {found.size}" if listed.size < found.size else str(found.size)
             caption = f"{names[1]} {word} {names[0]}: {of} {'query' if of == '1' else 'queries'}"
             if not listed.size:
@@ -418,24 +407,20 @@ def _page(
     return text
 
 
-def _svg(draw: Callable[[Axes], object], size: tuple[float, float], *, salt: str, what: str) -> str | None:
-    """A drawing as the element <svg>, in the colours of the page, whatever style the caller has set.
-
-    None where the names leave too little room.
-    """
+def _svg(draw: Callable[[Axes], object], height: float, *, salt: str, what: str) -> str:
+    """A drawing as the element <svg>, in the colours of the page, whatever style the caller has set."""
     from matplotlib import style
     from matplotlib.figure import Figure
 
-    with style.context(["default", {**_STYLE, "svg.hashsalt": salt}]), warnings.catch_warnings(record=True) as caught:
-        warnings.filterwarnings("always", _NO_ROOM)
-        figure = Figure(figsize=size, layout="constrained")
+    with style.context(["default", {**_STYLE, "svg.hashsalt": salt}]), warnings.catch_warnings():
+        # The names leave no room for the axes to shrink: the drawing is then as Matplotlib lays it out.
+        warnings.filterwarnings("ignore", _NO_ROOM)
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         axes = figure.add_subplot()
         draw(axes)
-        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), int(size[0] * _LETTERS)), parse_math=False)
+        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), int(_WIDTH * _LETTERS)), parse_math=False)
         file = StringIO()
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    if size[0] == _NARROW and (caught or axes.get_position().width < _LEAST):
-        return None
     drawing = file.getvalue()
     drawing = drawing[drawing.index("<svg") :].replace(_INK, "currentColor").replace(_PAPER, "var(--paper)")
     drawing = re.sub(r'<g id="[^"]*"', "<g", drawing)  # names of groups, which every drawing has

@@ -347,7 +347,7 @@ class Comparison:
         title: str | None = None,
         command: str | None = None,
         date: str | datetime.date | None = None,
-        queries: int = 20,
+        top: int = 20,
         digits: int = 4,
     ) -> str:
         """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
@@ -365,7 +365,7 @@ class Comparison:
             What made the result, such as a call or a command line, which the page then shows.
         date : date or str, default None
             Shown as it is. None: no date, so that the same result gives the same page.
-        queries : int, default 20
+        top : int, default 20
             How many queries are listed of each pair of systems, of those that one wins and of those that it loses; at
             most six pairs are listed, the first ones.
         digits : int, default 4
@@ -393,7 +393,7 @@ class Comparison:
         """
         from ndcg_ml._show import page
 
-        about = page.About(title=title, command=command, date=date, queries=queries, digits=digits)
+        about = page.About(title=title, command=command, date=date, top=top, digits=digits)
         return page.of_comparison(self, path, about)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:

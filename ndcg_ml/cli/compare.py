@@ -34,7 +34,7 @@ from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import Which
 from ndcg_ml.score import ByK
 
-__all__ = ["compare"]
+__all__ = ["compare", "labels_by_query"]
 
 _EPILOG = """\
 \b
@@ -221,8 +221,8 @@ def compare(
             baseline=None if baseline is None else letters[runs.index(baseline)],
             margin=margin,
             correction=correction,
-            by=None if by is None else {"by": _labels(by, ids)},
-            cluster=None if cluster is None else _labels(cluster, ids),
+            by=None if by is None else {"by": labels_by_query(by, ids)},
+            cluster=None if cluster is None else labels_by_query(cluster, ids),
             unjudged="refuse" if unjudged == "refuse" else "accept",  # a warning is printed with the rest
             k=k,
             confidence=confidence,
@@ -236,7 +236,7 @@ def compare(
     comparison = replace(comparison, accepts_unjudged=unjudged == "accept")
     if html is not None:
         named = _named(comparison, runs if table is not None else [os.path.basename(run) for run in runs])
-        named.to_html(html, command=command_line(), queries=top, digits=digits)
+        named.to_html(html, command=command_line(), top=top, digits=digits)
     report = _Report(runs, results, comparison, confidence, method, seed, top)
     if as_json:
         print_json(report.document())
@@ -247,7 +247,7 @@ def compare(
             screen.fact("report", screen.text(html))
 
 
-def _labels(file: str, ids: NDArray[Any]) -> list[str]:
+def labels_by_query(file: str, ids: NDArray[Any]) -> list[str]:
     """The label of each query, from a file with a line per query."""
     labels: dict[str, str] = {}
     for number, line in numbered(file):

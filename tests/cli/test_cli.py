@@ -562,7 +562,7 @@ def test_a_report_of_a_comparison():
     systems = [evaluate_run("qrels", name, queries="both") for name in ("run", "better")]
     found = compare(*systems, names=["run", "better"], n_resamples=10_000, seed=0, missing="drop", unjudged="accept")
     found = dataclasses.replace(found, accepts_unjudged=False)
-    assert page == found.to_html(command=f"ndcg-ml {command}", queries=1)
+    assert page == found.to_html(command=f"ndcg-ml {command}", top=1)
     text("compare run better folder/run --qrels qrels --html report.html")  # two of one name keep their letters
     assert "run" not in re.findall(r"<td[^>]*>([^<]+)</td>", Path("report.html").read_text(encoding="utf-8"))
     text("compare run better run --qrels qrels --html report.html")
@@ -616,7 +616,7 @@ def test_a_full_disk_leaves_no_report():
 def test_explain_is_that_of_the_library():
     a, b = "trec_eval@3", "trec_eval[gain=exponential,score_dtype=float64]"
     result = document(f"explain --a {a} --b {b} -k 2 --top 1 {TREC}")
-    expected = explain_difference(a, b, **align("qrels", "run").arguments(), k=2, queries=1)
+    expected = explain_difference(a, b, **align("qrels", "run").arguments(), k=2, top=1)
     assert result == expected.to_dict()
     assert sum(part["contribution"] for part in result["parts"]) == pytest.approx(result["difference"], abs=1e-12)
     assert {part["switches"][0] for part in result["parts"]} == {"gain", "score_dtype"}
