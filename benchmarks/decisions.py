@@ -1,8 +1,8 @@
 """Whether verdicts, intervals and honest values keep their promises: ``python -m benchmarks.decisions``.
 
 Queries are drawn from populations whose truth is known, and it is counted how often a statement about them is right.
-Each cell is saved when it is done, so that the run can be stopped and taken up again; ``--samples N`` and names of cells
-choose less. ``--page`` writes the table of docs/deciding.md.
+Each cell is saved when it is done, so that the run can be stopped and taken up again; ``--samples N`` and names of
+cells choose less. ``--page`` writes the table of docs/deciding.md.
 """
 
 from __future__ import annotations
