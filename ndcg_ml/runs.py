@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, one_of
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
-from ndcg_ml._data.groups import IntArray, starts_of
+from ndcg_ml._data.groups import starts_of
 from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
@@ -35,7 +36,6 @@ __all__ = [
     "warn_of_empty_answers",
 ]
 
-FloatArray = NDArray[np.float64]
 
 # The ids of so many rows are kept after a run was read, for questions about its documents; they take 16 bytes or more.
 _NAMED_ROWS = 1 << 22
@@ -384,7 +384,8 @@ class AlignedRun:
     y_true : ndarray of float64
         Grades; NaN is an unjudged document.
     y_score : ndarray of float64
-        Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ...
+        Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ... Integers beyond
+        2^53, which float64 would make one, stay integers of 64 bits.
     retrieved : ndarray of bool
     doc_id : ndarray of int
         Of a retrieved document, where its id stands among those of its topic in byte order, counted from 10^9 so that
@@ -589,7 +590,7 @@ def _aligned(
         qid=ids_of(chosen),
         group=group,
         y_true=arranged(grades[rows_of_run], judged.value[rows_of_qrels]),
-        y_score=arranged(ranked.value[rows_of_run], np.zeros(n_more)),
+        y_score=arranged(ranked.value[rows_of_run], np.zeros(n_more, dtype=ranked.value.dtype)),
         retrieved=order < n_run,
         doc_id=arranged(place[rows_of_run], np.arange(-n_more, 0)),
         qrels_only=ids_of(in_qrels & ~in_run),

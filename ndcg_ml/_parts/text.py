@@ -19,8 +19,6 @@ from ndcg_ml.flavor import Flavor
 if TYPE_CHECKING:
     from ndcg_ml.parts import PartialEvaluation
 
-__all__ = ["fields_of", "gains_are_positive", "ideal_can_be_beaten", "text_of"]
-
 _FORMAT = 1
 _KEYS = ["ndcg_ml", "flavor", "k", "n_queries", "n_docs", "n_empty", "numerator", "denominator", "id_kind", "ids"]
 _MOST = 2**63 - 1

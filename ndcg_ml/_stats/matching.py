@@ -11,13 +11,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import BoolArray, FloatArray
 from ndcg_ml._data.pandas_index import by_id
 from ndcg_ml._data.queries import ids_as_array, is_missing
 from ndcg_ml._shown import shown
 from ndcg_ml.result import Evaluation
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

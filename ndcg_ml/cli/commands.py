@@ -24,6 +24,7 @@ from ndcg_ml._shown import shown
 from ndcg_ml.cli.compare import compare
 from ndcg_ml.cli.gate import gate
 from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
+from ndcg_ml.cli.judge_next import judge_next
 from ndcg_ml.cli.output import (
     IDS_IN_JSON,
     Screen,
@@ -66,6 +67,7 @@ def ndcg_ml() -> None:
 ndcg_ml.add_command(compare)
 ndcg_ml.add_command(gate)
 ndcg_ml.add_command(demo)
+ndcg_ml.add_command(judge_next)
 
 
 # -- flavors ----------------------------------------------------------------------------------------------------------

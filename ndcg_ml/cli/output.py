@@ -26,9 +26,7 @@ from ndcg_ml.flavor import PRESETS, Flavor
 __all__ = [
     "IDS_IN_JSON",
     "Screen",
-    "columns",
     "command_line",
-    "finite",
     "html_option",
     "print_json",
     "refuse_input",
@@ -137,11 +135,6 @@ class Screen:
         """A probability; ``below 0.0001`` where the digits would show 0."""
         shown = self.number(value)
         return shown if float(shown) else f"below {10.0**-self.digits:g}"
-
-
-def columns(screen: Screen, *headings: str, left: int = 1) -> rich.table.Table:
-    """An empty table whose first `left` columns hold words, and the others numbers."""
-    return screen._empty(Table(headings, [], "l" * left))
 
 
 def print_json(document: Mapping[str, Any]) -> None:
