@@ -411,11 +411,11 @@ def test_uneven_judgements_are_named():
     assert "favours a" in str(warned)
     assert warned.to_dict()["systems"][1]["judged"] == 0.75
     accepted = compare(full, odd, unjudged="accept", seed=0)
-    assert accepted.notes == ()
+    assert not any("uneven" in note for note in accepted.notes)
     assert accepted.judged == warned.judged
     with pytest.raises(ValueError, match=r"unjudged='refuse' needs shares .* at most 0.05, but judgements are uneven"):
         compare(full, odd, unjudged="refuse")
-    assert compare(full, full, unjudged="refuse", seed=0).notes == ()
+    assert not any("uneven" in note for note in compare(full, full, unjudged="refuse", seed=0).notes)
     assert evaluate(np.eye(3), np.eye(3)).per_query.keys()  # numbers and arrays have no judged documents
     assert values(0, 1).judged is None
 
