@@ -46,6 +46,7 @@ from ndcg_ml.result import Evaluation, at_cutoff
 if TYPE_CHECKING:
     import datetime
     import os
+    from pathlib import Path
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -458,7 +459,7 @@ class Comparison:
         date: str | datetime.date | None = None,
         top: int = 20,
         digits: int = 4,
-    ) -> str:
+    ) -> str | Path:
         """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
 
         It has the values, the differences with intervals and tests, the drawing of ``plot``, the queries that moved
@@ -482,8 +483,8 @@ class Comparison:
 
         Returns
         -------
-        str
-            The page.
+        str or pathlib.Path
+            The page; with `path`, which file was written.
 
         Raises
         ------
@@ -498,7 +499,7 @@ class Comparison:
         --------
         >>> scores = [[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]], [[3.0, 1.0, 2.0], [2.0, 3.0, 1.0]]
         >>> both = compare(*scores, y_true=[[3, 0, 1], [0, 1, 0]], names=["old", "new"])
-        >>> page = both.to_html("report.html")  # doctest: +SKIP
+        >>> written = both.to_html("report.html")  # doctest: +SKIP
         """
         from ndcg_ml._show import page
 
