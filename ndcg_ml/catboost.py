@@ -19,7 +19,7 @@ from ndcg_ml._boosting import (
     metric,
 )
 from ndcg_ml._checks import KSpec, optional_whole_number
-from ndcg_ml._data.groups import IntArray
+from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_ids, mean_row_weight, real_array
 from ndcg_ml._data.underflow import underflow_is_zero

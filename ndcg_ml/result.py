@@ -22,6 +22,7 @@ from ndcg_ml.flavor import Flavor
 if TYPE_CHECKING:
     import datetime
     import os
+    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -427,7 +428,7 @@ class Evaluation(Generic[V]):
         method: Method = "bca",
         n_resamples: int = 9999,
         seed: Seed = 0,
-    ) -> str:
+    ) -> str | Path:
         """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
 
         It has the values with their intervals, the drawings of ``plot``, the queries that lose most, the slices of
@@ -453,8 +454,8 @@ class Evaluation(Generic[V]):
 
         Returns
         -------
-        str
-            The page.
+        str or pathlib.Path
+            The page; with `path`, which file was written.
 
         Raises
         ------
@@ -469,7 +470,7 @@ class Evaluation(Generic[V]):
         --------
         >>> from ndcg_ml import evaluate
         >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
-        >>> page = result.to_html("report.html")  # doctest: +SKIP
+        >>> written = result.to_html("report.html")  # doctest: +SKIP
         """
         from ndcg_ml._show import page
 

@@ -9,8 +9,6 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PADDING", "Growing", "Names", "cells", "digests", "earlier"]
-
 T = TypeVar("T", bound=np.generic)
 
 _WIDEST = 64  # bytes of an id that are kept in columns; a longer one is kept beside them whole

@@ -10,16 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.groups import IntArray
+from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.gains import unscaled
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
-
-__all__ = ["Addends", "EmptyQueryError", "Sums", "Totals", "empty_queries", "joined"]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 # A perfect ranking may come out as 1 + a few rounding errors; that is 1.
 _ROUNDING = 1e-12

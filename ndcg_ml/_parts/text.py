@@ -19,8 +19,6 @@ from ndcg_ml.flavor import Flavor
 if TYPE_CHECKING:
     from ndcg_ml.parts import PartialEvaluation
 
-__all__ = ["fields_of", "gains_are_positive", "ideal_can_be_beaten", "text_of"]
-
 _FORMAT = 1
 _KEYS = ["ndcg_ml", "flavor", "k", "n_queries", "n_docs", "n_empty", "numerator", "denominator", "id_kind", "ids"]
 _MOST = 2**63 - 1
@@ -193,7 +191,9 @@ def ideal_can_be_beaten(flavor: Flavor) -> bool:
         assert flavor.max_grade is not None
         top = int(flavor.max_grade)
         return bool(flavor.gain[top] < max(flavor.gain[: top + 1]))
-    return flavor.ideal == "given" or flavor.recall_depth is not None
+    # The judged documents are in a global ideal once each, however often a ranking is credited for them.
+    counts_copies = flavor.ideal == "global" and flavor.duplicates == "count"
+    return counts_copies or flavor.ideal == "given" or flavor.recall_depth is not None
 
 
 def _ids(text: Any, kind: str, n_queries: int) -> Digests:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -28,7 +29,7 @@ from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._show import html
 from ndcg_ml._show.table import Table
 from ndcg_ml._show.versions import versions
-from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._shown import percent, shown, shown_text, visible
 from ndcg_ml._stats.means import SAME, Method, Seed, as_confidence, generator, how_many
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from ndcg_ml._stats.means import Interval
     from ndcg_ml.flavor import Flavor
     from ndcg_ml.result import Evaluation
-
-__all__ = ["About", "of_comparison", "of_evaluation", "require"]
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -155,7 +154,7 @@ def of_evaluation(
     method: Method,
     n_resamples: int,
     seed: Seed,
-) -> str:
+) -> str | Path:
     """What ``Evaluation.to_html`` returns and saves.
 
     Raises
@@ -188,7 +187,7 @@ def of_evaluation(
     return _page(path, about, title, sections, evaluation.flavor, ks)
 
 
-def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) -> str:
+def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) -> str | Path:
     """What ``Comparison.to_html`` returns and saves.
 
     Raises
@@ -254,7 +253,7 @@ def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: t
         rows.append(
             [f"NDCG{at_cutoff(k)}", about.number(values[k]), limits, *more, str(evaluation.n_queries), str(empties[k])]
         )
-    section.table(Table(["", "value", f"{100 * how[0]:g} % interval", *extra, "queries", "empty"], rows))
+    section.table(Table(["", "value", f"{percent(how[0])} interval", *extra, "queries", "empty"], rows))
     for line in (*evaluation._notes()[:-1], said):  # the last is the flavor, which has a section of its own
         section.say(line)
 
@@ -379,7 +378,7 @@ def _page(
     flavor: Flavor | None,
     ks: tuple[int | None, ...],
     measure: str = "",
-) -> str:
+) -> str | Path:
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -388,21 +387,22 @@ def _page(
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = resources.files("ndcg_ml._show").joinpath("page.html").read_text(encoding="utf-8")
     text = environment.from_string(template).render(
-        title=title if about.title is None else about.title,
-        date=about.date,
+        title=visible(title if about.title is None else about.title),
+        date=None if about.date is None else visible(str(about.date)),
         flavor=measure if flavor is None else (flavor if len(ks) == 1 else flavor.replace(k=None)).short_text,
         sections=[(each.title, Markup("\n".join(each.parts))) for each in sections],
         formula=formula,
         switches=[(name, rest.strip()) for name, _, rest in (line.strip().partition(" ") for line in words)],
         first_k=None if len(ks) == 1 else _named(ks[0]),
-        command=about.command,
+        command=None if about.command is None else "\n".join(map(visible, about.command.split("\n"))),
         versions={name: value for name, value in versions().items() if value != "not installed"},
     )
     # What is no character: half of a pair, which an id from a file that is not UTF-8 may hold.
     text = text.encode("utf-8", "replace").decode("utf-8")
-    if path is not None:
-        _save(path, text)
-    return text
+    if path is None:
+        return text
+    _save(path, text)
+    return Path(path)
 
 
 def _svg(draw: Callable[[Axes], object], height: float, *, salt: str, what: str) -> str:

@@ -11,30 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import as_float, one_of, whole_number
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._show.html import block
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
+from ndcg_ml._shown import percent, shown
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
 from ndcg_ml.flavor import Flavor
 
-__all__ = [
-    "SAME",
-    "Interval",
-    "Means",
-    "Method",
-    "Seed",
-    "Spread",
-    "as_confidence",
-    "drawn_queries",
-    "generator",
-    "how_many",
-    "means_of",
-    "minus",
-    "spread_of",
-]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 Seed: TypeAlias = "int | np.random.Generator | None"
 Method: TypeAlias = Literal["bca", "percentile", "t"]
 
@@ -106,7 +90,7 @@ class Interval:
         """The confidence and the method, in words."""
         drawn = self.method in ("bca", "percentile")
         resamples = f", {self.n_resamples} resamples" if drawn else ""
-        return f"{100 * self.confidence:g} %, {_IN_WORDS[self.method]}{resamples}"
+        return f"{percent(self.confidence)}, {_IN_WORDS[self.method]}{resamples}"
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------

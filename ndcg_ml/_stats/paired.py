@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import finite_number, whole_number
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._stats.means import (
     SAME,
@@ -25,8 +26,6 @@ from ndcg_ml._stats.means import (
     spread_of,
 )
 from ndcg_ml._stats.quantiles import normal_quantile, t_quantile
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 Signs: TypeAlias = NDArray[np.uint8]
 """Vectors of signs, one per row, a bit each: a bit that is set turns the sign of its query."""

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._stats.means import SAME, Means
 from ndcg_ml._stats.paired import rejected
-
-FloatArray = NDArray[np.float64]
 
 # Numbers permuted at once: they stay in the processor's cache.
 _BLOCK = 1 << 17

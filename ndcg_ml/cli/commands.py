@@ -17,12 +17,15 @@ from rich.text import Text
 
 from ndcg_ml import __version__
 from ndcg_ml._flavor_text import empty_in_words, switch_text
-from ndcg_ml._identify.identify import Identification, Match
+from ndcg_ml._identify.identify import MOST_DECIMALS as _MOST_DECIMALS
 from ndcg_ml._identify.identify import identify as find
+from ndcg_ml._identify.result import Identification, Match
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.cli.compare import compare
+from ndcg_ml.cli.gate import gate
 from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
+from ndcg_ml.cli.judge_next import judge_next
 from ndcg_ml.cli.output import (
     IDS_IN_JSON,
     Screen,
@@ -54,7 +57,8 @@ class _Group(click.Group):
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 fine, 1 nothing found (identify) or output that cannot be written, 2 wrong arguments or data "
-    "that cannot be used, 130 interrupted.",
+    "that cannot be used, 130 interrupted. Of gate: 0 not worse, 3 worse, 4 cannot tell, 1 data that cannot be used or "
+    "compared, 2 wrong arguments.",
 )
 @click.version_option(__version__, prog_name="ndcg-ml")
 def ndcg_ml() -> None:
@@ -62,7 +66,9 @@ def ndcg_ml() -> None:
 
 
 ndcg_ml.add_command(compare)
+ndcg_ml.add_command(gate)
 ndcg_ml.add_command(demo)
+ndcg_ml.add_command(judge_next)
 
 
 # -- flavors ----------------------------------------------------------------------------------------------------------
@@ -225,6 +231,11 @@ Examples:
     help="A cut-off, or 'none'; may be repeated.  [default: the flavor's own]",
 )
 @click.option("--per-query", is_flag=True, help="List every query.")
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Save the evaluation to this file, as a baseline for 'ndcg-ml gate', in the place of any older one.",
+)
 @html_option
 @digits_option
 @json_option
@@ -233,6 +244,7 @@ def evaluate(
     flavor: Flavor | None,
     ks: Sequence[tuple[int | None]],
     per_query: bool,
+    save: str | None,
     html: str | None,
     digits: int,
     as_json: bool,
@@ -242,9 +254,13 @@ def evaluate(
     The data are --qrels with --run, --labels with --scores, or --table. A file may be gzipped; - is standard input.
     """
     refuse_input(html, data.files)
+    refuse_input(save, data.files, "--save")
     chosen = data.flavor if flavor is None else flavor
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or (chosen.k,)
     result = data.evaluate(chosen, cut_offs)
+    if save is not None:
+        with data.refusals():
+            result.save(save, qrels=None if data.qrels == "-" else data.qrels)
     if html is not None:
         result.to_html(html, command=command_line(), digits=digits)
     if as_json:
@@ -255,8 +271,9 @@ def evaluate(
         _show_queries(screen, result)
         screen.print()
     _show_means(screen, result)
-    if html is not None:
-        screen.fact("report", screen.text(html))
+    for name, file in (("report", html), ("saved", save)):
+        if file is not None:
+            screen.fact(name, screen.text(file))
 
 
 def _show_means(screen: Screen, result: Evaluation[ByK]) -> None:
@@ -377,7 +394,6 @@ def _show_explanation(screen: Screen, result: Explanation) -> None:
 # -- identify ---------------------------------------------------------------------------------------------------------
 
 # A number with more decimals is a float in full, not one rounded for print.
-_MOST_DECIMALS = 9
 
 
 def _finite_number(value: str) -> Decimal:
@@ -407,6 +423,8 @@ Example:
   n_tried    how many flavors were compared
   not_tried  {preset or switch: why the data rule it out}
   reasons    {switch: why it has no effect on these data}
+  by_chance, presets_by_chance
+             how many matches, and how many with a preset, a made-up number close to VALUE has on average
 """
 
 
@@ -431,7 +449,7 @@ def _progress(console: Console) -> Iterator[Callable[[int, int], None] | None]:
     metavar="K",
     multiple=True,
     help="The cut-off, or 'none', if it is known; may be repeated.  [default: each preset's own, none, 1, 3, 5, "
-    "10, 20, 100]",
+    "10, 20, 100; where no list is longer than 20, all up to the longest]",
 )
 @click.option(
     "--decimals",
@@ -488,6 +506,7 @@ def _show_matches(screen: Screen, result: Identification, value: Decimal, top: i
     if listed:
         screen.print()
         _show_first(screen, result, listed[0])
+    screen.fact("chance", result.chance_text())
     screen.fact("tried", f"{result.n_tried} flavors")
     if queries is not None and not result.matches:
         screen.fact("topics", f"those of --queries {queries}; VALUE may be a mean over others")

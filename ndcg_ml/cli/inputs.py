@@ -34,6 +34,7 @@ __all__ = [
     "Inputs",
     "column_options",
     "cut_off",
+    "data_options",
     "digits_option",
     "flavor_option",
     "flavor_text",
@@ -301,7 +302,12 @@ def takes_data(command: Callable[..., None]) -> Callable[..., None]:
         data = Inputs(**{field.name: options.pop(field.name) for field in fields(Inputs)})
         command(data=data, **options)
 
-    decorated = column_options(*_USUAL)(with_data)
+    return data_options(with_data)
+
+
+def data_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that name files, for a command that makes ``Inputs`` of them itself."""
+    decorated = column_options(*_USUAL)(command)
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated

@@ -26,9 +26,7 @@ from ndcg_ml.flavor import PRESETS, Flavor
 __all__ = [
     "IDS_IN_JSON",
     "Screen",
-    "columns",
     "command_line",
-    "finite",
     "html_option",
     "print_json",
     "refuse_input",
@@ -139,11 +137,6 @@ class Screen:
         return shown if float(shown) else f"below {10.0**-self.digits:g}"
 
 
-def columns(screen: Screen, *headings: str, left: int = 1) -> rich.table.Table:
-    """An empty table whose first `left` columns hold words, and the others numbers."""
-    return screen._empty(Table(headings, [], "l" * left))
-
-
 def print_json(document: Mapping[str, Any]) -> None:
     """One JSON object on standard output."""
     click.echo(json.dumps(document, indent=2, allow_nan=False))
@@ -176,11 +169,11 @@ def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str
     return file
 
 
-def refuse_input(html: str | None, files: Iterable[str]) -> None:
-    """Refuse to write a report in the place of a file that is read."""
+def refuse_input(written: str | None, files: Iterable[str], option: str = "--html") -> None:
+    """Refuse to write a file in the place of one that is read."""
     for file in files:
-        if html is not None and file != "-" and os.path.exists(html) and os.path.samefile(html, file):
-            raise click.UsageError(f"--html would replace {shown(file)}, which is read. Name another file.")
+        if written is not None and file != "-" and os.path.exists(written) and os.path.samefile(written, file):
+            raise click.UsageError(f"{option} would replace {shown(file)}, which is read. Name another file.")
 
 
 def command_line() -> str | None:

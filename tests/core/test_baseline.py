@@ -75,6 +75,15 @@ def test_a_baseline_is_compared_like_what_was_saved(tmp_path):
     assert base.interval(seed=0) == result.interval(seed=0)
 
 
+@pytest.mark.parametrize("flavor", ["trec_eval", "trec_eval[ideal=local]"])
+def test_compare_refuses_changed_judgements(tmp_path, flavor):
+    base = again(evaluate_run(QRELS, RUN, k=5, flavor=flavor), tmp_path)
+    changed = {**QRELS, "q1": {**QRELS["q1"], "d99": 0}}  # which changes no ideal
+    words = r"another set of judged documents and grades in 1 of 12 queries, such as 'q1'"
+    with pytest.raises(ValueError, match=words):
+        compare(base, evaluate_run(changed, RUN, k=5, flavor=flavor))
+
+
 def test_the_digest_is_that_of_the_judgements(tmp_path):
     result = evaluate_run(QRELS, RUN, k=5)
     shuffled = {q: dict(reversed(v.items())) for q, v in reversed(QRELS.items())}
