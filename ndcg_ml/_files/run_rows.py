@@ -315,7 +315,7 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
 
 def _usual_entries(
     name: str, data: Mapping[Any, Any], ids: Ids
-) -> tuple[list[bytes], NDArray[np.int64], FloatArray] | None:
+) -> tuple[list[bytes], NDArray[np.int64], NDArray[np.float64]] | None:
     """Documents, sizes and values of all topics read at once, where all are dicts of floats or small integers.
 
     Or, in a run, all lists. None where anything else is there, or has to be refused: topic by topic it is known where.
