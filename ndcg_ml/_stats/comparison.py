@@ -903,6 +903,8 @@ def _sources(
         evaluations: list[Evaluation[Any]] = systems
         ids = evaluations[0].per_query.qid
         columns, clusters = _columns_of(by, ids), _clusters_of(cluster, ids)
+        if cluster is None:
+            clusters = _own_clusters(evaluations, names)
     elif any(isinstance(each, Evaluation) for each in systems):
         raise TypeError("the systems must be evaluations or scores, not both. Evaluate the scores too.")
     else:
@@ -942,6 +944,27 @@ def _columns_of(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]] | None:
 
 def _clusters_of(cluster: Any, ids: NDArray[Any]) -> list[Any] | None:
     return None if cluster is None else labels_by_query(cluster, "cluster", ids)
+
+
+def _own_clusters(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> list[Any] | None:
+    """The clusters that the evaluations have, which must be the same."""
+    first = evaluations[0]
+    mine = _clusters_by_query(first)
+    for name, evaluation in zip(names[1:], evaluations[1:], strict=True):
+        theirs = _clusters_by_query(evaluation)
+        shared = [query for query in theirs if query in mine]
+        if (first.cluster is None) != (evaluation.cluster is None) or any(mine[q] != theirs[q] for q in shared):
+            raise ValueError(
+                f"all systems must have the same clusters of queries; those of {names[0]} and {name} differ. Pass "
+                "cluster= to compare, or one cluster= to all evaluations."
+            )
+    return None if first.cluster is None else first.cluster.tolist()
+
+
+def _clusters_by_query(evaluation: Evaluation[Any]) -> dict[Any, Any]:
+    if evaluation.cluster is None:
+        return {}
+    return dict(zip(evaluation.per_query.qid.tolist(), evaluation.cluster.tolist(), strict=True))
 
 
 def _at(labels: Sequence[Any], first: Source, table: Matched) -> list[Any]:
