@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 from rich.text import Text
 
 from ndcg_ml import __version__
@@ -434,6 +433,8 @@ def _progress(console: Console) -> Iterator[Callable[[int, int], None] | None]:
     if not console.is_terminal:
         yield None
         return
+    from rich.progress import Progress  # every other command would wait for it
+
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("trying flavors", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
