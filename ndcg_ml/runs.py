@@ -384,7 +384,8 @@ class AlignedRun:
     y_true : ndarray of float64
         Grades; NaN is an unjudged document.
     y_score : ndarray of float64
-        Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ...
+        Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ... Integers beyond
+        2^53, which float64 would make one, stay integers of 64 bits.
     retrieved : ndarray of bool
     doc_id : ndarray of int
         Of a retrieved document, where its id stands among those of its topic in byte order, counted from 10^9 so that
@@ -589,7 +590,7 @@ def _aligned(
         qid=ids_of(chosen),
         group=group,
         y_true=arranged(grades[rows_of_run], judged.value[rows_of_qrels]),
-        y_score=arranged(ranked.value[rows_of_run], np.zeros(n_more)),
+        y_score=arranged(ranked.value[rows_of_run], np.zeros(n_more, dtype=ranked.value.dtype)),
         retrieved=order < n_run,
         doc_id=arranged(place[rows_of_run], np.arange(-n_more, 0)),
         qrels_only=ids_of(in_qrels & ~in_run),

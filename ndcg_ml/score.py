@@ -264,7 +264,8 @@ def evaluate(
     by : array-like, mapping of array-like by column, or data frame, optional
         Labels of the queries, such as their country: one per query, or one per row, which must be the same in all rows
         of a query. Several columns are sliced one by one; to cross two, pass tuples. pandas objects are matched by
-        their index, with the rows or, one per query, by id.
+        their index, with the rows or, one per query, by id; a Series with as many entries as rows that could be either
+        is refused.
     columns : mapping, optional
         What the columns of the data frame (pandas, polars or pyarrow) are called, such as
         ``{"qid": "user_id", "label": "rating", "score": "prediction"}``. The keys are ``qid``, ``label``, ``score`` and

@@ -28,7 +28,7 @@ from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._show import html
 from ndcg_ml._show.table import Table
 from ndcg_ml._show.versions import versions
-from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._shown import percent, shown, shown_text
 from ndcg_ml._stats.means import SAME, Method, Seed, as_confidence, generator, how_many
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: t
         rows.append(
             [f"NDCG{at_cutoff(k)}", about.number(values[k]), limits, *more, str(evaluation.n_queries), str(empties[k])]
         )
-    section.table(Table(["", "value", f"{100 * how[0]:g} % interval", *extra, "queries", "empty"], rows))
+    section.table(Table(["", "value", f"{percent(how[0])} interval", *extra, "queries", "empty"], rows))
     for line in (*evaluation._notes()[:-1], said):  # the last is the flavor, which has a section of its own
         section.say(line)
 

@@ -17,7 +17,7 @@ from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
+from ndcg_ml._shown import percent, shown
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.differences import Correction, Difference, DifferenceMethod, Settings, differences
 from ndcg_ml._stats.matching import (
@@ -592,7 +592,7 @@ class Comparison:
         digits = whole_number(digits, "digits", 0)
         first = self.pairs[0]
         several = len(self.pairs) > 1 and self.correction != "none"
-        head = ["a", "b", f"b - a, {self.measure}", f"{100 * first.interval.confidence:g} % interval", "p"]
+        head = ["a", "b", f"b - a, {self.measure}", f"{percent(first.interval.confidence)} interval", "p"]
         head += ["p adjusted"] * several + ["better/equal/worse", "d_z", "detectable", "verdict on b"]
         rows = []
         for pair in self.pairs:

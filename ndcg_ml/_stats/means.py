@@ -15,7 +15,7 @@ from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._show.html import block
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
+from ndcg_ml._shown import percent, shown
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
 from ndcg_ml.flavor import Flavor
 
@@ -90,7 +90,7 @@ class Interval:
         """The confidence and the method, in words."""
         drawn = self.method in ("bca", "percentile")
         resamples = f", {self.n_resamples} resamples" if drawn else ""
-        return f"{100 * self.confidence:g} %, {_IN_WORDS[self.method]}{resamples}"
+        return f"{percent(self.confidence)}, {_IN_WORDS[self.method]}{resamples}"
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------

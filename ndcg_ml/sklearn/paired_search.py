@@ -383,19 +383,18 @@ class _Table(NamedTuple):
         n_splits = sum(key.startswith("split") and key.endswith(f"_test_{name}") for key in results)
         ids: NDArray[Any] | None = None
         columns, rows, failed = [], [], []
+        others: dict[float, tuple[int, int]] = {}
+        """Scores of the search that the scorer has not given for that candidate and split, though it gave another."""
         for row in range(first, n_rows):
-            found = [kept.get(row - first, split) for split in range(n_splits)]
+            scores = [float(results[f"split{split}_test_{name}"][row]) for split in range(n_splits)]
+            found = [kept.get(row - first, split, column, score) for split, score in enumerate(scores)]
             fits = [fit for fit in found if fit is not None]
             if len(fits) < n_splits:
                 failed.append(row)
+                for split, score in enumerate(scores):
+                    if found[split] is None and kept.knows(row - first, split) and not np.isnan(score):
+                        others.setdefault(score, (row, split))
                 continue
-            for split, fit in enumerate(fits):
-                if fit.values[column] != results[f"split{split}_test_{name}"][row]:
-                    raise ValueError(
-                        f"the scorer holds the queries of another search: its score of candidate {row} in split "
-                        f"{split} is not the search's. Give each search a scorer of its own, and compare before "
-                        "fitting again."
-                    )
             those, values = _by_query(np.concatenate([fit.ids for fit in fits]), [fit.ndcg[:, column] for fit in fits])
             if ids is not None and not np.array_equal(ids, those):
                 raise ValueError(
@@ -405,6 +404,14 @@ class _Table(NamedTuple):
             ids = those
             columns.append(values)
             rows.append(row)
+        # What a search puts in place of the score of a fit that failed (error_score) is one number, here beside what an
+        # earlier search kept of that fit. Several, or nothing that fits, are the scores of another search.
+        if len(others) > 1 or (others and not rows):
+            row, split = next(iter(others.values()))
+            raise ValueError(
+                f"the scorer holds the queries of another search: its score of candidate {row} in split {split} is not "
+                "the search's. Give each search a scorer of its own, and compare before fitting again."
+            )
         if not rows:
             raise ValueError(
                 "no queries of this search are kept in this process. They are not saved with a search: call "
