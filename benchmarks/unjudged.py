@@ -96,7 +96,7 @@ def read_mq2008(folder: Path) -> tuple[Qrels, dict[str, Run]]:
 
 
 def left_out(qrels: Qrels, runs: dict[str, Run], a: str, b: str) -> dict[str, Any]:
-    """b compared with a, without the judgements of documents that b alone of all runs has at its first ranks."""
+    """System b compared with a, without the judgements of documents that b alone has at its first ranks."""
     others = [run for name, run in runs.items() if name != b]
     fewer = {
         topic: {
