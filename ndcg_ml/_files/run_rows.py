@@ -270,7 +270,7 @@ def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> Rows:
         source=source,
         ids=ids,
         first=first,
-        topics=np.unique(topics.array),
+        topics=np.flatnonzero(np.bincount(topics.array)),
         topic=topic.array,
         value=value.array,
         path=path,

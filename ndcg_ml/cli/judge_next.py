@@ -14,7 +14,6 @@ from ndcg_ml._unjudged.filled import qrels_text, with_labels
 from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, cut_off, digits_option, flavor_option
 from ndcg_ml.cli.output import Screen
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.result import at_cutoff
 from ndcg_ml.runs import Which, evaluate_run
 
 _EPILOG = """\
@@ -97,12 +96,10 @@ def judge_next(
     if output is not None:
         tasks.to_jsonl(output)
     screen = Screen(digits)
-    rows = [
-        [name, screen.number(value), run]
-        for name, value, run in zip("ab", comparison.values, (run_a, run_b), strict=True)
-    ]
-    rows.append(["b - a", screen.number(comparison.difference, sign=True), ""])
-    screen.table(Table(["", f"ndcg{at_cutoff(k)}", "run"], rows, "lrl"))
+    values = zip("ab", comparison.values, (run_a, run_b), strict=True)
+    rows = [(name, screen.number(value), screen.text(run)) for name, value, run in values]
+    rows.append(("b - a", screen.number(comparison.difference, sign=True), ""))
+    screen.table(Table(("", f"ndcg{'' if k is None else f'@{k}'}", "run"), rows, "lrl"))
     screen.print()
     limits = tasks.range
     screen.fact(
@@ -115,7 +112,7 @@ def judge_next(
         return
     screen.fact("open", f"{tasks.n_open} documents can move the difference; these can move it most")
     screen.print()
-    rows = [[str(task.qid), str(task.document), screen.number(task.change)] for task in tasks]
-    screen.table(Table(["qid", "docno", "can change"], rows, "llr"))
+    rows = [(screen.text(task.qid), screen.text(task.document), screen.number(task.change)) for task in tasks]
+    screen.table(Table(("qid", "docno", "can change"), rows, "ll"))
     if output is not None:
         screen.fact("file", screen.text(output))

@@ -113,6 +113,21 @@ def test_scores_in_columns_are_named_after_them():
     assert compare(SCORES, Y + SCORES, y_true=Y, qid=FRAME["q"].to_numpy()).names == ("a", "b")
 
 
+@pytest.mark.parametrize("kinds", [("series", "series"), ("array", "series"), ("series", "array"), ("array", "array")])
+def test_two_systems_never_have_one_name(kinds):
+    y, qid = np.array([1, 0, 0, 1, 1, 0]), [0, 0, 1, 1, 2, 2]
+    scores = np.array([2.0, 1, 2, 1, 2, 1]), np.array([2.0, 1, 1, 2, 2, 1])
+    pair = [pd.Series(s, name="score") if kind == "series" else s for s, kind in zip(scores, kinds, strict=True)]
+    both = compare(*pair, y_true=y, qid=qid, seed=0)
+    assert both.names == ("a", "b")
+    frame = both.to_frame()
+    assert frame.value_a[0] != frame.value_b[0]
+    named = compare(pd.Series(scores[0], name="old"), pd.Series(scores[1], name="new"), y_true=y, qid=qid, seed=0)
+    assert named.names == ("old", "new")
+    some = compare(pd.Series(scores[0], name="old"), scores[1], y_true=y, qid=qid, seed=0)
+    assert some.names == ("a", "b")
+
+
 # Labels of eight known queries, as many as there are rows; four of them are asked for.
 TABLE = pd.Series(list("aabbaabb"), index=["q0", "q1", "q2", "q3", "x", "y", "z", "w"])
 
