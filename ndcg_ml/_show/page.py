@@ -151,7 +151,7 @@ def of_evaluation(
     about: About,
     *,
     confidence: float,
-    method: Method,
+    method: Method | None,
     n_resamples: int,
     seed: Seed,
 ) -> str | Path:
@@ -162,7 +162,7 @@ def of_evaluation(
     ImportError, TypeError, ValueError, OSError
         As it says.
     """
-    confidence, _, _ = as_confidence(confidence), how_many(method, n_resamples), generator(seed)
+    confidence, _, _ = as_confidence(confidence), how_many(method or "bca", n_resamples), generator(seed)
     require()
     ks = evaluation._totals.ks
     values = _Section("Values")
@@ -234,13 +234,15 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
 # -- their parts ----------------------------------------------------------------------------------------------------
 
 
-def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: tuple[float, Method, int, Seed]) -> None:
+def _values(
+    section: _Section, evaluation: Evaluation[Any], about: About, how: tuple[float, Method | None, int, Seed]
+) -> None:
     ks = evaluation._totals.ks
     extra = evaluation._extra_columns()
     intervals: dict[int | None, Interval] = {}
     try:
         intervals = evaluation._by_cutoff(evaluation.interval(*how))
-        said = f"Intervals: {intervals[ks[0]].how_text()}."
+        said = f"Intervals: {'; '.join(dict.fromkeys(intervals[k].how_text() for k in ks))}."
     except ValueError as error:
         said = f"There is no interval: {error}"
     values, empties = evaluation._by_cutoff(evaluation.value), evaluation._by_cutoff(evaluation.n_empty)

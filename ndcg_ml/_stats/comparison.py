@@ -37,7 +37,7 @@ from ndcg_ml._stats.slice_labels import query_labels
 from ndcg_ml._stats.unjudged import Unjudged, check_unjudged, favoured, judged_fractions
 from ndcg_ml._stats.verdict import as_margin
 from ndcg_ml._unjudged.documents import RangeError
-from ndcg_ml._unjudged.judge_next import Tasks
+from ndcg_ml._unjudged.judge_next import ToJudge
 from ndcg_ml._unjudged.range import Range
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import prepare
@@ -304,7 +304,7 @@ class Comparison:
 
     def judge_next(
         self, n: int = 20, max_grade: float | None = None, *, a: str | None = None, b: str | None = None
-    ) -> Tasks:
+    ) -> ToJudge:
         """The unjudged documents whose labels can change the difference most; none where the winner is settled.
 
         Parameters
@@ -316,7 +316,7 @@ class Comparison:
 
         Returns
         -------
-        Tasks
+        ToJudge
             Pairs of query and document, with ``.change``: how far that label alone can move the difference, while the
             other unjudged documents have the lowest grade. ``.to_frame()``; ``.to_jsonl(path)`` writes a file to fill
             in, which ``ndcg-ml judge-next --filled`` reads back; ``.settled``.
@@ -903,6 +903,8 @@ def _sources(
         evaluations: list[Evaluation[Any]] = systems
         ids = evaluations[0].per_query.qid
         columns, clusters = _columns_of(by, ids), _clusters_of(cluster, ids)
+        if cluster is None:
+            clusters = _own_clusters(evaluations, names)
     elif any(isinstance(each, Evaluation) for each in systems):
         raise TypeError("the systems must be evaluations or scores, not both. Evaluate the scores too.")
     else:
@@ -942,6 +944,27 @@ def _columns_of(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]] | None:
 
 def _clusters_of(cluster: Any, ids: NDArray[Any]) -> list[Any] | None:
     return None if cluster is None else labels_by_query(cluster, "cluster", ids)
+
+
+def _own_clusters(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> list[Any] | None:
+    """The clusters that the evaluations have, which must be the same."""
+    first = evaluations[0]
+    mine = _clusters_by_query(first)
+    for name, evaluation in zip(names[1:], evaluations[1:], strict=True):
+        theirs = _clusters_by_query(evaluation)
+        shared = [query for query in theirs if query in mine]
+        if (first.cluster is None) != (evaluation.cluster is None) or any(mine[q] != theirs[q] for q in shared):
+            raise ValueError(
+                f"all systems must have the same clusters of queries; those of {names[0]} and {name} differ. Pass "
+                "cluster= to compare, or one cluster= to all evaluations."
+            )
+    return None if first.cluster is None else first.cluster.tolist()
+
+
+def _clusters_by_query(evaluation: Evaluation[Any]) -> dict[Any, Any]:
+    if evaluation.cluster is None:
+        return {}
+    return dict(zip(evaluation.per_query.qid.tolist(), evaluation.cluster.tolist(), strict=True))
 
 
 def _at(labels: Sequence[Any], first: Source, table: Matched) -> list[Any]:
