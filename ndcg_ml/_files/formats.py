@@ -27,8 +27,8 @@ def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines]]:
     """The documents of ``qrels`` or of a ``run`` (`of` says which), in blocks, while the file is open.
 
     A file that begins with a brace and a quote is JSON: JSONL if its first line is an object with a query id, and else
-    one object of dicts. One whose first line names the columns ``docno`` or ``corpus-id`` is CSV or TSV. Parquet is known
-    by its first bytes, and anything else is TREC.
+    one object of dicts. One whose first line names the columns ``docno`` or ``corpus-id`` is CSV or TSV. Parquet is
+    known by its first bytes, and anything else is TREC.
 
     Raises
     ------
