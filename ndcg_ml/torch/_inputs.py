@@ -63,6 +63,8 @@ def refuse_columns(scores: object, labels: object, mask: object, names: tuple[st
     if not (isinstance(scores, Tensor) and isinstance(labels, Tensor)) or scores.is_nested or labels.is_nested:
         return
     refuse_other_shape(labels, names[1], scores, names[0])
+    if scores.ndim == 0 or scores.shape[-1] != 1:
+        return
     of_all = f"torch.ones_like({names[0]}, dtype=torch.bool)"
     refuse_column(names, scores.shape, mask is not None, _DROP, ids, of_all)
 

@@ -37,7 +37,12 @@ from ndcg_ml.torch._layout import Layout, Padded
 __all__ = ["Result", "Runs", "evaluate", "snapped", "tied_runs", "working_dtype"]
 
 _FAR_BELOW = 16
-"""From how many times the cut-off on a list is long enough that its lower ranks are worth leaving unsorted."""
+"""From how many times the cut-off on a list is long enough that its lower ranks are worth leaving unsorted.
+
+Fewer would be faster on the CPU, but the runs of the upper ranks alone take more steps, each a launch on a device.
+"""
+_FAR_BELOW_IN_IDEAL = 4
+"""The same of the ideal, which has no runs: there it takes no step more."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,7 @@ def evaluate(
     Result
     """
     # What the labels say, and what they are worth.
-    judgements = judge(flavor, labels, listed)
+    judgements = judge(flavor, labels, listed, layout)
     ranked = ranked_documents(flavor, judgements, retrieved)
     gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
     faults = {"nan_scores": scores.isnan() & ranked} if scores.is_floating_point() else {}
@@ -171,10 +176,9 @@ def evaluate(
     value = flavor.empty if isinstance(flavor.empty, float) else math.nan
     ndcg = snapped(dcg / idcg.masked_fill(empty, 1.0)).masked_fill(empty, value)
     # A fault spoils its own query, and no other.
-    refused = judgements.refused
+    wrong = judgements.refused
     for fault in faults.values():
-        refused = refused | fault
-    wrong = layout.any_of(refused)
+        wrong = wrong | layout.any_of(fault)
     ndcg = ndcg.masked_fill(wrong.unsqueeze(-1), math.nan)
     counts = None
     if count_faults:
@@ -482,7 +486,7 @@ def _best_of_rows(
     depth = _deepest(ks, layout.width)
     if pool is not None:
         values = values.masked_fill(~pool, -math.inf)
-    if _is_far_below(depth, layout.width):
+    if _FAR_BELOW_IN_IDEAL * depth <= layout.width:
         best = values.topk(depth).values
     else:
         best = values.sort(dim=-1, descending=True).values[..., :depth]
