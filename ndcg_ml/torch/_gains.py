@@ -16,19 +16,6 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._layout import Layout
 from ndcg_ml.torch._transforms import not_mapped
 
-__all__ = [
-    "Gains",
-    "Judgements",
-    "discount_at",
-    "discount_table",
-    "gains_of",
-    "judge",
-    "label_faults",
-    "may_be_negative",
-    "times_power_of_two",
-    "working_dtype",
-]
-
 # Where the largest gain of a query is brought to: above is room for sums, below for small gains. float32 has none.
 _TOP = {torch.float64: 400}
 # Gains of float64 within these bounds can be summed and divided as they are.

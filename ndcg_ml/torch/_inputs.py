@@ -20,23 +20,6 @@ from ndcg_ml.torch._gains import working_dtype
 from ndcg_ml.torch._layout import Flat, Layout, Padded
 from ndcg_ml.torch._transforms import never_compiled, not_mapped, whole_numbers
 
-__all__ = [
-    "Batch",
-    "PaddedLists",
-    "a_tensor",
-    "in_batches",
-    "in_groups",
-    "in_rows",
-    "offsets_of",
-    "read_batch",
-    "read_flavor",
-    "read_lists",
-    "refuse_columns",
-    "refuse_other_device",
-    "refuse_unless_whole",
-    "warn_of_a_column",
-]
-
 _NATIVE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 PaddedLists = tuple[Tensor, Tensor, Tensor | None]

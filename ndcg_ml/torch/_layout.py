@@ -11,8 +11,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["Flat", "Layout", "Padded", "best_first"]
-
 
 def best_first(key: Tensor) -> Tensor:
     """Where the largest key of the last dimension stands, then the next; equal keys in their present order."""
