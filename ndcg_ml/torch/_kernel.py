@@ -409,6 +409,7 @@ def ideal_dcg(
     `ranking` is only looked at where ``needs_ranking`` says so.
     """
     depths: Sequence[int | None] = (None,) * len(ks) if flavor.ideal_depth == "all" else ks
+    # The top of the scale at every rank: a sum of discounts, and no gain is looked at.
     if flavor.ideal == "max":
         assert gains.top is not None
         total = table.cumsum(0)
@@ -418,6 +419,7 @@ def ideal_dcg(
         if flavor.ideal_depth == "retrieved":
             sums = [total[n_ranked if k is None else n_ranked.clamp(max=k)] for k in depths]
         return torch.stack([(gains.top * at).masked_fill(~some, 0.0) for at in sums], dim=-1)
+    # The pool as it is labelled: the ranking has no say in it.
     if not needs_ranking(flavor):
         pool = ranked if flavor.ideal == "recall" else judgements.judged
         limit = layout.per_query(ranked.to(torch.int64)) if flavor.ideal_depth == "retrieved" else None
@@ -425,6 +427,7 @@ def ideal_dcg(
             signed_pool = pool if may_be_negative(flavor) else None
             return _best_of_rows(layout, gains.gain, signed_pool, table, depths, limit)
         return _best_first(layout, gains.gain, pool, table, depths, as_given=flavor.ideal == "given", limit=limit)
+    # The gain that each rank may expect, because within a run nobody knows whose it is.
     assert ranking is not None
     own = layout.take(gains.gain, ranking.order).masked_fill(~ranking.ranked, 0.0)
     runs = ranking.runs
@@ -433,6 +436,7 @@ def ideal_dcg(
         length = (runs.upto - runs.before).clamp(min=1)
         mean = torch.zeros_like(own).scatter_add(-1, runs.number, own).gather(-1, runs.number) / length
         expected = torch.where(length > 1, mean, own)
+    # Sorted again among the ranks of each cut-off, or of the recall depth.
     if flavor.ideal == "local":
         columns = [
             _best_first(layout, expected, ranking.ranked & (runs.rank <= (k or layout.width)), table, (None,))

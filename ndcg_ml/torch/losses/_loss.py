@@ -173,6 +173,7 @@ class ListLoss(nn.Module):
         # Lists of very different lengths are several batches.
         read = [self._read(*batch) for batch in batches]
         looked = _refuse_faults(self.flavor, read, batches)
+        # The driver alone decides what an empty, a refused and a spoiled list count.
         losses = _together([_counted(self._losses_of(lists), lists, looked=looked) for lists in read])
         if places is not None and self.reduction == "none":
             return losses[places]
@@ -183,6 +184,7 @@ class ListLoss(nn.Module):
 
         Only where the weights do not depend on the scores (``needs_ranking``).
         """
+        # Weights are those of any draw, since they depend on the labels alone.
         read = [self._read(scores[0], labels, mask) for scores, labels, mask in drawn]
         looked = _refuse_faults(self.flavor, read, [(scores[0], labels, mask) for scores, labels, mask in drawn])
         losses = []
