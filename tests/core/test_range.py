@@ -208,6 +208,7 @@ def tried(seed: int, number: int, *sides: int) -> tuple[int, int]:
     return compared, refused
 
 
+@pytest.mark.filterwarnings("ignore:each of the:UserWarning")  # drawn queries may have one document each
 @pytest.mark.parametrize("number", quick([100], [100, 10_000]))
 @pytest.mark.parametrize("sides", [(0,), (0, 1)], ids=["value", "difference"])
 def test_a_range_equals_brute_force_over_all_completions(sides: tuple[int, ...], number: int) -> None:
