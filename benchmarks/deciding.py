@@ -48,7 +48,7 @@ def _rows(data: str, comparison: Comparison) -> list[dict[str, Any]]:
             "queries": comparison.n_queries,
             "difference": pair.difference,
             "deviation": abs(pair.difference / pair.effect_size),
-            "p_holm": pair.p_holm,
+            "p_adjusted": pair.p_adjusted,
             "needed_for_0.01": pair.queries_needed(0.01),
         }
         for pair in comparison.pairs

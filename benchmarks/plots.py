@@ -90,7 +90,7 @@ def draw_queries_needed(path: Path) -> None:
         axes.text(0.0031, n_queries * 1.1, f"{n_queries} queries", color=colour, fontsize=8)
         for row in rows:
             if row["data"] == data:
-                seen = row["p_holm"] <= 0.05
+                seen = row["p_adjusted"] <= 0.05
                 face = colour if seen else "none"
                 axes.plot(abs(row["difference"]), row["queries"], "o", color=colour, markerfacecolor=face)
     axes.set_xscale("log")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ndcg_ml.explain import Explanation, explain_difference
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
     from ndcg_ml.runs import RunEvaluation, RunPerQuery, align, evaluate_run
+    from ndcg_ml.topk import evaluate_topk
 
 __version__ = "0.1.0"
 
@@ -60,6 +61,7 @@ __all__ = [
     "evaluate_part",
     "evaluate_ranked",
     "evaluate_run",
+    "evaluate_topk",
     "explain_difference",
     "identify",
     "ndcg_score",
@@ -80,6 +82,7 @@ _LATER = {
     "_identify.identify": ("Identification", "identify"),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"),
     "runs": ("RunEvaluation", "RunPerQuery", "align", "evaluate_run"),
+    "topk": ("evaluate_topk",),
     "_show.versions": ("show_versions",),
 }
 _ROOM_OF = {name: room for room, names in _LATER.items() for name in names}

@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 from operator import lt
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._files.cells import NUMBERS
 from ndcg_ml._files.csv_rows import read_csv
 from ndcg_ml._files.jsonl import read_jsonl
@@ -34,7 +35,6 @@ __all__ = [
     "read_letor",
 ]
 
-FloatArray: TypeAlias = NDArray[np.float64]
 
 _DIGITS = 18  # of the size of a query
 

@@ -14,6 +14,7 @@ from ndcg_ml._data.frames import made
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.plain import finite, plain_ids
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
@@ -253,6 +254,71 @@ class Evaluation(Generic[V]):
         )
         return by_k
 
+    def save(self, path: str | os.PathLike[str], *, qrels: str | os.PathLike[str] | None = None) -> None:
+        """Write the evaluation to a file, as a baseline that later ones are compared with: see ``load``.
+
+        The file is JSON that people can read, with one line per query: flavor, cut-offs, ids, values, counts, judged
+        fractions, and for runs a digest of each query's judgements, so that changed judgements are seen; and the
+        versions that computed it. Slices are not saved.
+
+        Parameters
+        ----------
+        path : path
+            The file, which is replaced.
+        qrels : path, optional
+            The file of the judgements, whose place is then kept, relative to the saved file: ``ndcg-ml gate`` reads it
+            where it is given none.
+
+        Raises
+        ------
+        TypeError
+            Query ids are neither text nor integers.
+        ValueError
+            The flavor has a gain or discount that is a function of one's own.
+        OSError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from ndcg_ml import Evaluation, evaluate
+        >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=3)
+        >>> with TemporaryDirectory() as folder:
+        ...     result.save(Path(folder, "base.json"))
+        ...     base = Evaluation.load(Path(folder, "base.json"))
+        >>> base.value == result.value
+        True
+        """
+        from ndcg_ml import _baseline  # the rules of runs and parts, which stand above a result
+
+        _baseline.write(self, path, qrels)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Evaluation[Any]:
+        """The evaluation that ``save`` wrote, for ``compare``, ``interval`` and all else that takes one.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Evaluation
+            A ``RunEvaluation`` where one was saved.
+
+        Raises
+        ------
+        DataFileError
+            The file is not one that ``save`` of this version wrote: it is damaged, of another format, or its numbers do
+            not follow from each other. It is a ValueError that names the file.
+        OSError
+            The file cannot be read.
+        """
+        from ndcg_ml import _baseline
+
+        return _baseline.read(path)[0]
+
     # fmt: off
     @overload
     def range(self: Evaluation[float], max_grade: float | None = ...) -> Range: ...
@@ -355,7 +421,7 @@ class Evaluation(Generic[V]):
         title: str | None = None,
         command: str | None = None,
         date: str | datetime.date | None = None,
-        queries: int = 20,
+        top: int = 20,
         digits: int = 4,
         confidence: float = 0.95,
         method: Method = "bca",
@@ -377,7 +443,7 @@ class Evaluation(Generic[V]):
             What made the result, such as a call or a command line, which the page then shows.
         date : date or str, default None
             Shown as it is. None: no date, so that the same result gives the same page.
-        queries : int, default 20
+        top : int, default 20
             How many queries are listed: those whose DCG is furthest below their ideal, at the first cut-off.
         digits : int, default 4
             Decimals in the tables.
@@ -407,7 +473,7 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._show import page
 
-        about = page.About(title=title, command=command, date=date, queries=queries, digits=digits)
+        about = page.About(title=title, command=command, date=date, top=top, digits=digits)
         return page.of_evaluation(
             self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
         )
@@ -481,8 +547,65 @@ class Evaluation(Generic[V]):
         nothing: NDArray[np.bool_] = self.per_query.n_docs == 0
         return nothing
 
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Plain numbers and text, for JSON: flavors as text, None in place of nan and infinity.
+
+        Parameters
+        ----------
+        per_query : bool, default False
+            Whether to have the table of queries too.
+
+        Returns
+        -------
+        dict
+        """
+        empties, extra = self._by_cutoff(self.n_empty), self._extra_columns()
+        document: dict[str, Any] = {
+            "values": [
+                {
+                    "k": k,
+                    "flavor": str(self.flavor.replace(k=k)),
+                    "ndcg": finite(value),
+                    "n_empty": empties[k],
+                    **{name: finite(column[k]) for name, column in extra.items()},
+                }
+                for k, value in self._by_cutoff(self.value).items()
+            ],
+            "n_queries": self.n_queries,
+            "n_documents": int(self.per_query.n_docs.sum()),
+        }
+        if self.slices is not None:
+            document |= self.slices.to_dict()
+        return document | {"per_query": self._queries() if per_query else None}
+
+    def _queries(self) -> list[dict[str, Any]]:
+        """The table of queries, one dict per query."""
+        table, ks = self.per_query, self._totals.ks
+        by_k = {
+            name: table[name].reshape(len(table), len(ks)).tolist()
+            for name in ("ndcg", "dcg", "idcg", "empty", *self._extra_columns())
+        }
+        counts = {name: table[name].tolist() for name in ("n_docs", "n_judged", "n_relevant", "tied")}
+        return [
+            {
+                "qid": qid,
+                **{name: column[i] for name, column in counts.items()},
+                "values": [
+                    {
+                        "k": k,
+                        **{
+                            name: column[i][at] if name == "empty" else finite(column[i][at])
+                            for name, column in by_k.items()
+                        },
+                    }
+                    for at, k in enumerate(ks)
+                ],
+            }
+            for i, qid in enumerate(plain_ids(table.qid).tolist())
+        ]
+
     def _extra_columns(self) -> dict[str, dict[int | None, float]]:
-        """Of the HTML table, by name: what else there is at each cut-off."""
+        """What else there is at each cut-off, by its name in tables and in ``per_query``."""
         return {}
 
     def _notes(self) -> list[str]:
@@ -500,3 +623,47 @@ class Evaluation(Generic[V]):
     def __str__(self) -> str:
         values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
         return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values.items()), *self._notes()])
+
+
+@underflow_is_zero
+def of_totals(
+    totals: Totals,
+    flavor: Flavor,
+    several: bool,
+    *,
+    n_docs: NDArray[np.int64],
+    n_judged: NDArray[np.int64],
+    n_relevant: NDArray[np.int64],
+    tied: NDArray[np.int64],
+) -> Evaluation[Any]:
+    """The evaluation of what was ranked; `several` says whether it has a dict by cut-off and tables with columns."""
+    ndcg, empty = totals.ndcg(flavor)
+    dcg, ideal = totals.in_units_of_gain()
+    n_queries = len(totals.ids)
+
+    def shaped(values: list[Any]) -> Any:
+        return dict(zip(totals.ks, values, strict=True)) if several else values[0]
+
+    def columns(table: NDArray[Any]) -> NDArray[Any]:
+        return table if several else table[:, 0]
+
+    return Evaluation(
+        value=shaped(totals.values(flavor)),
+        flavor=flavor if several else flavor.replace(k=totals.ks[0]),
+        k=totals.ks if several else totals.ks[0],
+        n_queries=n_queries,
+        n_empty=shaped(empty.sum(axis=0).tolist()),
+        per_query=PerQuery(
+            qid=totals.ids,
+            ndcg=columns(ndcg),
+            dcg=columns(dcg),
+            idcg=columns(ideal),
+            empty=columns(empty),
+            n_docs=n_docs,
+            n_judged=n_judged,
+            n_relevant=n_relevant,
+            tied=tied,
+            weight=np.ones(n_queries) if totals.weight is None else totals.weight,
+        ),
+        _totals=totals,
+    )

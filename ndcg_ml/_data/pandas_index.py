@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml._shown import shown
 
-__all__ = ["Axes", "by_id", "no_labels", "same_rows"]
-
 
 class Axes(NamedTuple):
     """The labels of an argument.

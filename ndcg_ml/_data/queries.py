@@ -13,27 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import refuse_lazy
-from ndcg_ml._data.groups import Groups, IntArray, ranges, starts_of
+from ndcg_ml._data.groups import Groups, ranges, starts_of
 from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._shown import shown, shown_text
 
-__all__ = [
-    "Queries",
-    "Repeats",
-    "Weights",
-    "by_ids",
-    "by_sizes",
-    "ids_as_array",
-    "is_missing",
-    "mean_row_weight",
-    "plain_array",
-    "real_array",
-    "repeats_of",
-]
-
-FloatArray = NDArray[np.float64]
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
 """One weight per query, in their order or by id."""
 

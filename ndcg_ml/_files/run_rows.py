@@ -11,18 +11,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import Frame, columns_of, is_frame, refuse_lazy
-from ndcg_ml._data.groups import IntArray
 from ndcg_ml._data.queries import is_missing, plain_array, real_array
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.formats import lines_of
 from ndcg_ml._files.parquet import is_parquet
 from ndcg_ml._shown import shown, shown_text
-
-__all__ = ["Ids", "Rows", "RunLike", "Topics", "read_rows"]
-
-FloatArray = NDArray[np.float64]
-
 
 RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
 """Qrels or a run, in any form that ``evaluate_run`` takes."""

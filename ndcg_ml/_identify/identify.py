@@ -24,8 +24,6 @@ from ndcg_ml._show.table import Table
 from ndcg_ml.flavor import PRESETS, Empty, Flavor, Ties
 from ndcg_ml.prepared import Prepared
 
-__all__ = ["Identification", "Match", "identify"]
-
 FloatArray = NDArray[np.float64]
 Rank: TypeAlias = Callable[[Flavor, Sequence["int | None"]], Totals]
 Progress: TypeAlias = Callable[[int, int], object]

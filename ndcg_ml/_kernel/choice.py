@@ -14,8 +14,6 @@ import numpy as np
 from ndcg_ml._checks import one_of
 from ndcg_ml._shown import shown_text
 
-__all__ = ["chosen_kernel", "compiled_rank", "kernel_in_use"]
-
 Rank = Callable[..., bool]
 """``compiled_kernel.rank``."""
 

@@ -14,8 +14,6 @@ from ndcg_ml._shown import shown
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["in_threads", "thread_count"]
-
 T = TypeVar("T")
 
 # Below this many slots a call is over before a second thread has started.

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
     from ndcg_ml.result import Evaluation
 
-__all__ = ["About", "of_comparison", "of_evaluation", "require"]
-
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
 # Rows of a table whose length the data decide: of slices, and of pairs that get tables of their own.
@@ -48,12 +46,9 @@ _MOST_SLICES = 100
 _MOST_PAIRS = 6
 _MOST_IDS = 20
 
-# Inches of a drawing on a wide page and on a phone; two drawings, because the letters of one that is scaled down to a
-# phone cannot be read.
-_WIDE, _NARROW = 7.6, 3.7
-# Of the width: less than this is left beside the names of a narrow drawing, and the wide one serves better.
-_LEAST = 0.4
 _NO_ROOM = "constrained_layout not applied"
+# Inches. A narrow screen shows the drawing as wide as its letters need, and scrolls it (page.html).
+_WIDTH = 7.6
 _LETTERS = 9.5  # of a label, per inch
 # Stand for colours of the page, which are not known when the drawing is made: of its text, and of its background.
 _INK, _PAPER = "#010203", "#fdfcfb"
@@ -99,11 +94,11 @@ class About:
     title: str | None
     command: str | None
     date: str | datetime.date | None
-    queries: int
+    top: int
     digits: int
 
     def __post_init__(self) -> None:
-        whole_number(self.queries, "queries", 0)
+        whole_number(self.top, "top", 0)
         whole_number(self.digits, "digits", 0)
         for name in ("title", "command"):
             value = getattr(self, name)
@@ -139,19 +134,11 @@ class _Section:
         self.parts.append("\n".join(["<dl>", *lines, "</dl>"]))
 
     def draw(self, what: str, height: float, draw: Callable[[Axes], object]) -> None:
-        """The drawing in both widths, or in words why there is none; `what` is read to those who do not see it."""
+        """The drawing, or in words why there is none; `what` is read to those who do not see it."""
         try:
-            wide, narrow = (
-                _svg(draw, (width, height), salt=f"{self.title} {width}", what=what) for width in (_WIDE, _NARROW)
-            )
+            self.parts.append(f"<figure>{_svg(draw, height, salt=self.title, what=what)}</figure>")
         except ValueError as error:
             self.say(f"There is no drawing of {what}: {error}")
-            return
-        if narrow is None:
-            self.parts.append(f'<figure class="single">{wide}</figure>')
-        else:
-            self.parts.append(f'<figure class="wide">{wide}</figure>')
-            self.parts.append(f'<figure class="narrow">{narrow}</figure>')
 
 
 # -- the two reports ------------------------------------------------------------------------------------------------
@@ -208,11 +195,10 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
         As it says.
     """
     require()
-    at = at_cutoff(comparison.flavor.k)
     values = _Section("Values")
-    systems = zip(comparison.names, comparison.values, strict=True)
-    rows = [[shown_text(name), about.number(value)] for name, value in systems]
-    values.table(Table(["system", f"NDCG{at}"], rows))
+    systems = comparison._system_table(about.digits)
+    rows = [[shown_text(row[0]), *row[1:]] for row in systems.rows]
+    values.table(replace(systems, rows=rows))
     n_left_out = len(comparison.not_compared)
     values.say(
         f"{comparison.n_queries} queries were compared"
@@ -224,23 +210,24 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
         )
     )
     differences = _Section("Differences")
-    head, *cells = comparison._cells(about.digits)
-    cells = [[*map(shown_text, row[:2]), *row[2:]] for row in cells]
+    table = comparison._table(about.digits)
+    cells = [[*map(shown_text, row[:2]), *row[2:]] for row in table.rows]
     if len(cells) == 1:
-        differences.facts(zip(head, cells[0], strict=True))
+        differences.facts(zip(table.head, cells[0], strict=True))
     else:
-        marked = [i for i, pair in enumerate(comparison.pairs) if pair.significant]
-        differences.table(Table(head, cells, "ll", marked))
-        if marked:
-            differences.say(f"Marked: p (Holm) of at most {1 - comparison.pairs[0].interval.confidence:g}.")
-    differences.say(comparison.caption())
+        differences.table(replace(table, rows=cells, caption=""))
+        if table.marked:
+            differences.say("Marked: pairs with a verdict.")
+    for line in comparison._closing_lines():
+        differences.say(line)
     height = 4.3 if len(comparison.pairs) == 1 else _rows_high(len(comparison.pairs))
     differences.draw("the differences", height, comparison.plot)
     queries = _Section("Queries that moved most")
     _largest_moves(queries, comparison, about)
     names = " and ".join(map(shown_text, comparison.names)) if len(rows) == 2 else f"{len(rows)} systems"
-    sections = [values, differences, queries]
-    return _page(path, about, f"Comparison of {names}", sections, comparison.flavor, (comparison.flavor.k,))
+    sections = [values, differences, *_segments(comparison, about), queries]
+    k = None if comparison.flavor is None else comparison.flavor.k
+    return _page(path, about, f"Comparison of {names}", sections, comparison.flavor, (k,), comparison.measure)
 
 
 # -- their parts ----------------------------------------------------------------------------------------------------
@@ -282,7 +269,7 @@ def _largest_losses(section: _Section, evaluation: Evaluation[Any], about: About
         lost = ideal - dcg
     known = counts & np.isfinite(lost)
     losing = np.flatnonzero(known & (lost > SAME * np.abs(ideal)))
-    listed = losing[np.argsort(-lost[losing], kind="stable")[: about.queries]]
+    listed = losing[np.argsort(-lost[losing], kind="stable")[: about.top]]
     name = f"DCG{at_cutoff(k)}"
     if not losing.size:
         section.say(f"No query loses {name} against its ideal.")
@@ -320,7 +307,7 @@ def _largest_moves(section: _Section, comparison: Comparison, about: About) -> N
         losses = np.flatnonzero(apart < -SAME)
         names = [shown_text(name) for name in (pair.a, pair.b)]
         for found, order, word in ((losses, apart, "below"), (wins, -apart, "above")):
-            listed = found[np.argsort(order[found], kind="stable")[: about.queries]]
+            listed = found[np.argsort(order[found], kind="stable")[: about.top]]
             of = f"{listed.size} of {found.size}" if listed.size < found.size else str(found.size)
             caption = f"{names[1]} {word} {names[0]}: {of} {'query' if of == '1' else 'queries'}"
             if not listed.size:
@@ -338,6 +325,18 @@ def _largest_moves(section: _Section, comparison: Comparison, about: About) -> N
             section.table(Table(["query", *names, "difference"], rows, caption=caption))
     if len(comparison.pairs) > _MOST_PAIRS:
         section.say(f"These are the first {_MOST_PAIRS} of {len(comparison.pairs)} pairs.")
+
+
+def _segments(comparison: Comparison, about: About) -> list[_Section]:
+    """The comparison within segments, if there is one."""
+    if comparison.slices is None:
+        return []
+    section = _Section("Segments")
+    table = comparison.slices.table(about.digits)
+    rows = [[shown_text(row[0]), row[1], *map(shown_text, row[2:4]), *row[4:]] for row in table.rows]
+    section.table(replace(table, rows=rows, caption=""))
+    section.say(comparison.slices.caption())
+    return [section]
 
 
 def _limited(section: _Section, table: Table, most: int, what: str) -> None:
@@ -375,19 +374,21 @@ def _page(
     about: About,
     title: str,
     sections: Sequence[_Section],
-    flavor: Flavor,
+    flavor: Flavor | None,
     ks: tuple[int | None, ...],
+    measure: str = "",
 ) -> str:
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    formula, *words = flavor.replace(k=ks[0]).describe().split("\n")
+    # Numbers of a measure of the caller's own have a name, and no definition that is known here.
+    formula, *words = [measure] if flavor is None else flavor.replace(k=ks[0]).describe().split("\n")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = resources.files("ndcg_ml._show").joinpath("page.html").read_text(encoding="utf-8")
     text = environment.from_string(template).render(
         title=title if about.title is None else about.title,
         date=about.date,
-        flavor=(flavor if len(ks) == 1 else flavor.replace(k=None)).short_text,
+        flavor=measure if flavor is None else (flavor if len(ks) == 1 else flavor.replace(k=None)).short_text,
         sections=[(each.title, Markup("\n".join(each.parts))) for each in sections],
         formula=formula,
         switches=[(name, rest.strip()) for name, _, rest in (line.strip().partition(" ") for line in words)],
@@ -402,24 +403,20 @@ def _page(
     return text
 
 
-def _svg(draw: Callable[[Axes], object], size: tuple[float, float], *, salt: str, what: str) -> str | None:
-    """A drawing as the element <svg>, in the colours of the page, whatever style the caller has set.
-
-    None where the names leave too little room.
-    """
+def _svg(draw: Callable[[Axes], object], height: float, *, salt: str, what: str) -> str:
+    """A drawing as the element <svg>, in the colours of the page, whatever style the caller has set."""
     from matplotlib import style
     from matplotlib.figure import Figure
 
-    with style.context(["default", {**_STYLE, "svg.hashsalt": salt}]), warnings.catch_warnings(record=True) as caught:
-        warnings.filterwarnings("always", _NO_ROOM)
-        figure = Figure(figsize=size, layout="constrained")
+    with style.context(["default", {**_STYLE, "svg.hashsalt": salt}]), warnings.catch_warnings():
+        # The names leave no room for the axes to shrink: the drawing is then as Matplotlib lays it out.
+        warnings.filterwarnings("ignore", _NO_ROOM)
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         axes = figure.add_subplot()
         draw(axes)
-        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), int(size[0] * _LETTERS)), parse_math=False)
+        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), int(_WIDTH * _LETTERS)), parse_math=False)
         file = StringIO()
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    if size[0] == _NARROW and (caught or axes.get_position().width < _LEAST):
-        return None
     drawing = file.getvalue()
     drawing = drawing[drawing.index("<svg") :].replace(_INK, "currentColor").replace(_PAPER, "var(--paper)")
     drawing = re.sub(r'<g id="[^"]*"', "<g", drawing)  # names of groups, which every drawing has

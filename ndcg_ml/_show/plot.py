@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._flavor_text import at_cutoff, empty_in_words
 from ndcg_ml._stats.means import SAME, Interval, means_of, spread_of
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from ndcg_ml.explain import Explanation, Part
     from ndcg_ml.result import Evaluation
 
-__all__ = ["compared", "cutoffs", "queries", "sliced", "waterfall"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 Drawing: TypeAlias = "tuple[Figure, Axes]"
 
 # Colours that colour-blind readers tell apart: M. Okabe and K. Ito, Color universal design, 2008. Of their eight, black
@@ -392,7 +389,8 @@ def _paired(comparison: Comparison, ax: object) -> Drawing:
     drawn = np.clip(apart[at], -reach, reach)
     a, b = _short(pair.a, 24), _short(pair.b, 24)
     interval = pair.interval
-    axes.axhspan(interval.low, interval.high, color=GREY, alpha=0.25, linewidth=0, label=interval.how_text())
+    low, high = np.clip((interval.low, interval.high), -2 * reach, 2 * reach)  # of few queries without limits
+    axes.axhspan(low, high, color=GREY, alpha=0.25, linewidth=0, label=interval.how_text())
     axes.axhline(0, color=GREY, linewidth=1)
     axes.axhline(
         pair.difference,
@@ -418,12 +416,12 @@ def _paired(comparison: Comparison, ax: object) -> Drawing:
     axes.set_ylim(-1.06 * reach, 1.06 * reach)
     axes.set_xlim(1 - 0.02 * n, n + 0.02 * n)
     axes.set_xlabel("queries, the largest loss first")
-    axes.set_ylabel(f"NDCG{at_cutoff(comparison.flavor.k)} of the query,\n{b} less {a}", parse_math=False)
+    axes.set_ylabel(f"{comparison.measure} of the query,\n{b} less {a}", parse_math=False)
     _titled(
         axes,
-        f"{comparison.flavor.short_text}; {n} queries{_left_out(comparison)}",
+        f"{comparison.definition}; {n} queries{_left_out(comparison)}",
         f"{b} less {a}: {pair.difference:+.4f} ({interval.low:+.4f} to {interval.high:+.4f}), "
-        f"p\u00a0=\u00a0{pair.p_value:.4f}",
+        f"p\u00a0=\u00a0{pair.p_value:.4f}: {pair.verdict}{_judged(comparison)}",
     )
     _legend(axes, loc="upper left")
     return figure, axes
@@ -433,19 +431,19 @@ def _pairs(comparison: Comparison, ax: object) -> Drawing:
     order = sorted(range(len(comparison.pairs)), key=lambda at: comparison.pairs[at].p_value)[:_ROWS]
     pairs = [comparison.pairs[at] for at in sorted(order)]
     figure, axes = _axes(ax, "Comparison.plot", height=2.0 + 0.5 * len(pairs))
+    most = max(1.0, float(np.ptp(comparison.ndcg)))  # an interval may reach beyond what a difference can be
     rows = [
         _Row(
-            f"{_short(pair.b, 24)} less {_short(pair.a, 24)}\n{pair.difference:+.4f}, p = {pair.p_holm:.4f}",
+            f"{_short(pair.b, 24)} less {_short(pair.a, 24)}\n"
+            f"{pair.difference:+.4f}, p = {pair.p_adjusted:.4f}: {pair.verdict}",
             pair.difference,
-            (pair.interval.low, pair.interval.high),
-            pair.significant,
+            (max(-most, pair.interval.low), min(most, pair.interval.high)),
+            pair.verdict != "undecided",
         )
         for pair in pairs
     ]
-    level = 1 - pairs[0].interval.confidence
-    most = max(1.0, float(np.ptp(comparison.ndcg)))  # an interval may reach beyond what a difference can be
-    _forest(axes, rows, 0.0, (-most, most), (f"p of Holm at most {level:g}", f"p of Holm above {level:g}"))
-    xlabel = f"difference of NDCG{at_cutoff(comparison.flavor.k)}, {pairs[0].interval.how_text()}"
+    _forest(axes, rows, 0.0, (-most, most), ("decided", "undecided"))
+    xlabel = f"difference of {comparison.measure}, {pairs[0].interval.how_text()}"
     ends = np.array([max(-row.low, row.high) for row in rows])
     usual, widest = float(np.quantile(ends, 0.25)), float(ends.max())
     if 0 < usual < widest / (2 * _FAR):  # a system far from all others would squash the intervals of these
@@ -458,13 +456,23 @@ def _pairs(comparison: Comparison, ax: object) -> Drawing:
     some = (
         f"; the {_ROWS} of {len(comparison.pairs)} pairs with the smallest p" if len(comparison.pairs) > _ROWS else ""
     )
-    counts = f"{comparison.n_queries} queries{_left_out(comparison)}{some}"
-    _titled(axes, comparison.flavor.short_text, counts, [row.name for row in rows])
+    counts = f"{comparison.n_queries} queries{_left_out(comparison)}{some}{_judged(comparison)}"
+    _titled(axes, comparison.definition, counts, [row.name for row in rows])
     return figure, axes
 
 
 def _left_out(comparison: Comparison) -> str:
     return f", {len(comparison.not_compared)} more not compared" if len(comparison.not_compared) else ""
+
+
+def _judged(comparison: Comparison) -> str:
+    """The shares of judged documents, where they are known: of each system, or of many the least and the largest."""
+    if comparison.judged is None:
+        return ""
+    if len(comparison.names) > 4:
+        return f"; judged {min(comparison.judged):.2f} to {max(comparison.judged):.2f}"
+    shares = zip(comparison.names, comparison.judged, strict=True)
+    return f"; judged: {', '.join(f'{_short(name, 24)} {share:.2f}' for name, share in shares)}"
 
 
 def sliced(slices: Slices, ax: object) -> Drawing:

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-import string
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import one_of, whole_number
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._data.underflow import underflow_is_zero
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
-from ndcg_ml._stats.means import (
-    SAME,
-    Interval,
-    Means,
-    Method,
-    Seed,
-    as_confidence,
-    generator,
-    how_many,
-    minus,
-    spread_of,
+from ndcg_ml._stats.clusters import numbered
+from ndcg_ml._stats.differences import Correction, Difference, DifferenceMethod, Settings, differences
+from ndcg_ml._stats.matching import (
+    Matched,
+    Source,
+    labels_by_query,
+    matched,
+    named_systems,
+    one_cutoff,
+    refuse_other_flavors,
+    values_of_queries,
 )
-from ndcg_ml._stats.paired import exchange_tests, queries_needed
+from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
+from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
+from ndcg_ml._stats.segments import Segments, compared_by
+from ndcg_ml._stats.slice_labels import query_labels
+from ndcg_ml._stats.unjudged import Unjudged, check_unjudged, favoured, judged_fractions
+from ndcg_ml._stats.verdict import as_margin
+from ndcg_ml._unjudged.documents import RangeError
+from ndcg_ml._unjudged.judge_next import Tasks
+from ndcg_ml._unjudged.range import Range
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import prepare
 from ndcg_ml.result import Evaluation, at_cutoff
@@ -41,101 +51,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Comparison", "Difference", "compare", "holm"]
-
-FloatArray = NDArray[np.float64]
+__all__ = ["Comparison", "Difference", "compare"]
 
 
 # -- the result -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Difference:
-    """Two systems on the same queries.
-
-    Attributes
-    ----------
-    a, b : str
-        Their names.
-    difference : float
-        The value of b less that of a.
-    interval : Interval
-        Of the difference.
-    standard_error : float
-        Of the difference.
-    p_value : float
-        Two-sided, of the randomisation test that exchanges the two systems query by query.
-    p_holm : float
-        The p-value, corrected by Holm for the number of pairs that are compared.
-    exact : bool
-        Whether the test enumerated every exchange, rather than drew some.
-    wins, ties, losses : int
-        Queries in which b is above a, equal to 1e-12, and below it.
-    """
-
-    a: str
-    b: str
-    difference: float
-    interval: Interval
-    standard_error: float
-    p_value: float
-    p_holm: float
-    exact: bool
-    wins: int
-    ties: int
-    losses: int
-
-    @property
-    def effect_size(self) -> float:
-        """The difference over the standard deviation of the queries' differences (Cohen's d of pairs).
-
-        Infinite, where all queries differ by the same; 0, where none differs.
-        """
-        deviation = self._deviation
-        if deviation == 0:
-            return 0.0 if self.difference == 0 else float(np.copysign(np.inf, self.difference))
-        return self.difference / deviation
-
-    @property
-    def significant(self) -> bool:
-        """Whether chance makes such a difference in fewer cases than 1 - confidence, after Holm's correction."""
-        return self.p_holm <= 1 - self.interval.confidence
-
-    def queries_needed(self, difference: float | None = None, power: float = 0.8) -> int:
-        """How many queries it takes to see a difference of a given size.
-
-        Parameters
-        ----------
-        difference : float, optional
-            The true difference. Default: the one that was observed.
-        power : float, default 0.8
-            The chance of seeing it: of a p-value of at most 1 - confidence, in the two-sided test of one pair.
-
-        Returns
-        -------
-        int
-            At least 2. Queries are taken to vary as these do.
-
-        Raises
-        ------
-        TypeError, ValueError
-            The difference is 0 or no finite number, or so small that float64 has no number of queries for it; the
-            power is not between 0 and 1.
-
-        Notes
-        -----
-            n = ((z + z_power) deviation / difference)^2 + z^2 / 2
-
-        with z the normal quantile of (1 + confidence)/2, z_power that of the power, and the standard deviation of the
-        queries' differences. The last term makes up for not knowing it: W. Guenther, Sample size formulas for normal
-        theory t tests, The American Statistician 35(4), 1981.
-        """
-        size = self.difference if difference is None else difference
-        return queries_needed(self._deviation, size, power, self.interval.confidence)
-
-    @property
-    def _deviation(self) -> float:
-        return self.standard_error * float(np.sqrt(self.interval.n_queries))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -144,28 +63,49 @@ class Comparison:
 
     Attributes
     ----------
-    flavor : Flavor
-        With the cut-off.
+    flavor : Flavor or None
+        With the cut-off. None, where the numbers of a measure were given.
+    measure : str
+        What is compared, such as ``NDCG@10``.
     names : tuple of str
-        Of the systems.
+        Names of the systems.
     values : tuple of float
-        The value of each system, over the queries that were compared.
+        The value of each system, over the queries that were compared; of several runs, their mean.
     pairs : tuple of Difference
-        For each two systems, in their order: b - a.
+        For each two systems, in their order, or for each system against the baseline: b - a.
     qid : ndarray
         The queries that were compared, in the order of the first system.
     ndcg : ndarray of float64, shape (n_queries, n_systems)
-        Their NDCG.
+        Their NDCG, or their values under `measure`; of several runs, the mean.
     not_compared : ndarray
         Ids of queries that do not count: of weight 0, or without a value in some system.
     n_resamples : int
         The most exchanges that a test looks at, and the resamples of the bootstrap.
+    margin : float or None
+        The largest difference that does not matter.
+    correction : {"max-t", "holm", "none"}
+        How p-values and intervals allow for the number of pairs.
+    baseline : str or None
+        The system against which the others are compared; None, where all pairs are.
+    seed : int or None
+        Seed of what is drawn; None, where another call draws something else.
+    n_runs : tuple of int
+        How many runs each system has.
+    n_clusters : int or None
+        How many clusters the queries make; None, where they are independent.
+    judged : tuple of float, or None
+        The mean share of judged documents above the cut-off, of each system; None where documents have no ids.
     n_unanswered : tuple of int
         In how many of its queries each system ranks nothing: the answer is an empty list, or is missing. The caption
-        says it where there are any.
+        says it where there are any. Of several runs, the most of one.
+    slices : Segments or None
+        The comparison within segments of queries; None without `by`.
+    accepts_unjudged : bool
+        Whether uneven judgements are left out of the notes.
     """
 
-    flavor: Flavor
+    flavor: Flavor | None
+    measure: str
     names: tuple[str, ...]
     values: tuple[float, ...]
     pairs: tuple[Difference, ...]
@@ -173,7 +113,18 @@ class Comparison:
     ndcg: FloatArray = field(repr=False)
     not_compared: NDArray[Any] = field(repr=False)
     n_resamples: int
+    margin: float | None = None
+    correction: Correction = "max-t"
+    baseline: str | None = None
+    seed: int | None = None
+    n_runs: tuple[int, ...] = ()
+    n_clusters: int | None = None
+    judged: tuple[float, ...] | None = None
     n_unanswered: tuple[int, ...] = ()
+    slices: Segments | None = field(default=None, repr=False)
+    accepts_unjudged: bool = field(default=False, repr=False)
+    _missing: MissingLabels | None = field(default=None, repr=False)
+    """The systems with their documents, to ask what missing labels leave open."""
 
     @property
     def n_queries(self) -> int:
@@ -220,9 +171,28 @@ class Comparison:
         """Of two systems: see ``Difference``."""
         return self._only().effect_size
 
-    def queries_needed(self, difference: float | None = None, power: float = 0.8) -> int:
-        """Of two systems: see ``Difference.queries_needed``."""
-        return self._only().queries_needed(difference, power)
+    @property
+    def definition(self) -> str:
+        """What is compared: the flavor in short, or the measure."""
+        return self.measure if self.flavor is None else self.flavor.short_text
+
+    @property
+    def p_adjusted(self) -> float:
+        """Of two systems: see ``Difference``."""
+        return self._only().p_adjusted
+
+    @property
+    def verdict(self) -> str:
+        """Of two systems: see ``Difference``."""
+        return self._only().verdict
+
+    def queries_needed(self, difference: float, power: float = 0.8) -> int:
+        """How many queries it takes to see a difference of a given size in every pair; see ``Difference``."""
+        return max(pair.queries_needed(difference, power) for pair in self.pairs)
+
+    def smallest_detectable(self, power: float = 0.8) -> float:
+        """The smallest true difference that these queries show in any pair with this chance; see ``Difference``."""
+        return max(pair.smallest_detectable(power) for pair in self.pairs)
 
     def _only(self) -> Difference:
         if len(self.pairs) > 1:
@@ -232,21 +202,202 @@ class Comparison:
         return self.pairs[0]
 
     def caption(self) -> str:
-        """What was compared and how, as one line: the flavor, the queries, the interval and the test."""
-        first = self.pairs[0]
+        """What was compared and how, as one line: the definition, the queries, the intervals, the test and the seed."""
+        first, n_pairs = self.pairs[0], len(self.pairs)
+        queries = f"{self.n_queries} queries"
+        if any(self.n_unanswered):
+            counts = (f"{name} {n}" for name, n in zip(self.names, self.n_unanswered, strict=True))
+            queries += f" (without an answer: {', '.join(counts)})"
+        if self.n_clusters is not None:
+            fewest = min(pair.effective_queries or 0.0 for pair in self.pairs)
+            queries += f" in {self.n_clusters} clusters (as good as {fewest:.0f} independent ones)"
+        if max(self.n_runs, default=1) > 1:
+            queries += f"; runs of each system: {', '.join(map(str, self.n_runs))}"
+        parts = [self.measure if self.flavor is None else str(self.flavor), queries]
+        parts.append(f"intervals at {first.interval.how_text()}")
+        if self.margin is not None:
+            parts.append(f"margin {self.margin:g}")
+        parts += self._how_tested()
+        if n_pairs > 1:
+            words = {
+                "max-t": f"p and intervals corrected for {n_pairs} pairs by max-T",
+                "holm": f"p corrected by Holm for {n_pairs} pairs",
+                "none": f"not corrected for {n_pairs} pairs",
+            }[self.correction]
+            if self.correction == "max-t" and first.interval.method == "crossed":
+                words = f"p and intervals corrected by Bonferroni for {n_pairs} pairs"
+            parts.append(words)
+        return "; ".join(parts)
+
+    def _how_tested(self) -> list[str]:
+        """The test in words, and the seed of what was drawn."""
+        first = self.pairs[0].interval
+        if first.method == "crossed":
+            return ["two-sided t test over queries and runs"]
         tests = [pair.exact for pair in self.pairs]
         exchanges = "every exchange" if all(tests) else f"{self.n_resamples} exchanges drawn"
         if any(tests) and not all(tests):
             exchanges += " where not enumerated"
-        holm = f"; p corrected by Holm for {len(self.pairs)} pairs" if len(self.pairs) > 1 else ""
-        unanswered = ""
-        if any(self.n_unanswered):
-            counts = (f"{name} {n}" for name, n in zip(self.names, self.n_unanswered, strict=True))
-            unanswered = f" (without an answer: {', '.join(counts)})"
-        return (
-            f"{self.flavor}; {self.n_queries} queries{unanswered}; intervals at {first.interval.how_text()}; two-sided "
-            f"randomisation test, {exchanges}{holm}"
-        )
+        drawn = not all(tests) or first.method in ("bca", "percentile", "max-t")
+        seed = "no seed" if self.seed is None else f"seed {self.seed}"
+        return [f"two-sided randomisation test, exact for exchangeable systems, {exchanges}", *[seed] * drawn]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know before relying on it: uneven judgements, or skewed differences of few queries."""
+        shown_judged = () if self.judged is None or self.accepts_unjudged else self.judged
+        uneven, skewed = favoured(self.names, shown_judged, self.values), _skewed(self.pairs)
+        return tuple(filter(None, [uneven, *self._of_labels(), skewed]))
+
+    def _of_labels(self) -> list[str]:
+        """What missing labels leave open, in words."""
+        if self._missing is None:
+            return []
+        at = {name: i for i, name in enumerate(self.names)}
+        return self._missing.notes([(at[pair.a], at[pair.b], pair.difference) for pair in self.pairs])
+
+    def range(self, max_grade: float | None = None, *, a: str | None = None, b: str | None = None) -> Range:
+        """The least and the largest difference over all ways to grade what is unjudged. It is exact.
+
+        A document that both systems list gets one grade, and enters both ideals. If 0 is outside of the range, no label
+        can change which system is better: see ``settled``.
+
+        Parameters
+        ----------
+        max_grade : float, optional
+            The top of the grade scale 0, 1, ..., `max_grade`. Default: as for ``Evaluation.range``.
+        a, b : str, optional
+            Names of the systems; needed where there are more than two.
+
+        Returns
+        -------
+        Range
+            With ``.low``, ``.high``, ``.value`` (the difference now), ``.settled``, ``.n_unjudged``, ``.grades``.
+
+        Raises
+        ------
+        RangeError
+            A ValueError that says why the range is not known: as for ``Evaluation.range``; documents without ids that
+            are not the same rows; an ideal that depends on what each system retrieved; several runs of a system;
+            numbers of a measure.
+        TypeError, ValueError
+            `a` and `b` are not the names of two systems.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate_run
+        >>> qrels = {"q": {"d1": 2, "d2": 0}, "r": {"d5": 1}}
+        >>> old = evaluate_run(qrels, {"q": ["d1", "d2"], "r": ["d5"]}, k=2)
+        >>> new = evaluate_run(qrels, {"q": ["d2", "d3"], "r": ["d5"]}, k=2)
+        >>> both = compare(old, new, unjudged="accept")
+        >>> both.range().low, round(both.range().high, 4), both.settled
+        (-0.5, -0.1131, True)
+        """
+        one, other, difference = self._two(a, b)
+        return self._labels().range(one, other, difference, max_grade)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no way to grade the unjudged documents turns the sign of the difference; raises as ``range``."""
+        return self.range().settled
+
+    def judge_next(
+        self, n: int = 20, max_grade: float | None = None, *, a: str | None = None, b: str | None = None
+    ) -> Tasks:
+        """The unjudged documents whose labels can change the difference most; none where the winner is settled.
+
+        Parameters
+        ----------
+        n : int, default 20
+            How many.
+        max_grade, a, b
+            As for ``range``.
+
+        Returns
+        -------
+        Tasks
+            Pairs of query and document, with ``.change``: how far that label alone can move the difference, while the
+            other unjudged documents have the lowest grade. ``.to_frame()``; ``.to_jsonl(path)`` writes a file to fill
+            in, which ``ndcg-ml judge-next --filled`` reads back; ``.settled``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for ``range``; `n` is no whole number of 1 or more.
+
+        Notes
+        -----
+        Labels that one system alone has at the top move the difference most. After some of them are known, ask again:
+        the order depends on what is judged. The idea is that of minimal test collections: B. Carterette, J. Allan and
+        R. Sitaraman, SIGIR 2006.
+        """
+        one, other, difference = self._two(a, b)
+        return self._labels().judge_next(one, other, difference, n, max_grade)
+
+    def _two(self, a: str | None, b: str | None) -> tuple[int, int, float]:
+        """The places of two systems, and the difference of their values."""
+        if a is None and b is None:
+            pair = self._only()
+            a, b = pair.a, pair.b
+        one_of(a, "a", self.names)
+        one_of(b, "b", [name for name in self.names if name != a])
+        one, other = self.names.index(str(a)), self.names.index(str(b))
+        return one, other, self.values[other] - self.values[one]
+
+    def _labels(self) -> MissingLabels:
+        if self._missing is None:
+            raise RangeError(
+                "the range needs one evaluation per system, with its documents; got numbers of a measure, or several "
+                "runs of a system. Compare one run of each."
+            )
+        return self._missing
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the table of queries, as plain values that JSON can hold; None stands for infinity and nan."""
+        return {
+            "measure": self.measure,
+            "flavor": None if self.flavor is None else str(self.flavor),
+            "n_queries": self.n_queries,
+            "n_clusters": self.n_clusters,
+            "confidence": self.pairs[0].interval.confidence,
+            "margin": self.margin,
+            "correction": self.correction,
+            "baseline": self.baseline,
+            "n_resamples": self.n_resamples,
+            "seed": self.seed,
+            "systems": [
+                {
+                    "name": name,
+                    "value": _finite(self.values[i]),
+                    "judged": None if self.judged is None else _finite(self.judged[i]),
+                    "n_unanswered": self.n_unanswered[i] if self.n_unanswered else 0,
+                    "n_runs": self.n_runs[i] if self.n_runs else 1,
+                }
+                for i, name in enumerate(self.names)
+            ],
+            "pairs": [{name: _finite(value) for name, value in row.items()} for row in self._rows()],
+            "slices": None
+            if self.slices is None
+            else [{name: _finite(value) for name, value in row.items()} for row in self.slices.to_dicts()],
+            "notes": list(self.notes),
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        value = dict(zip(self.names, self.values, strict=True))
+        return [
+            {
+                "a": pair.a,
+                "b": pair.b,
+                "value_a": value[pair.a],
+                "value_b": value[pair.b],
+                "difference": pair.difference,
+                "low": pair.interval.low,
+                "high": pair.interval.high,
+                **{name: getattr(pair, name) for name in _MEASURES},
+                "smallest_detectable": pair.smallest_detectable(),
+            }
+            for pair in self.pairs
+        ]
 
     def to_frame(self) -> pd.DataFrame:
         """The differences as a pandas DataFrame, one row per pair.
@@ -255,7 +406,8 @@ class Comparison:
         -------
         pandas.DataFrame
             With the columns ``a``, ``b``, ``value_a``, ``value_b``, ``difference``, ``low``, ``high``,
-            ``standard_error``, ``p_value``, ``p_holm``, ``exact``, ``wins``, ``ties``, ``losses``, ``effect_size``.
+            ``standard_error``, ``p_value``, ``p_adjusted``, ``verdict``, ``exact``, ``wins``, ``ties``, ``losses``,
+            ``effect_size``, ``skewness``, ``effective_queries``, ``smallest_detectable``.
 
         Raises
         ------
@@ -266,22 +418,7 @@ class Comparison:
             import pandas as pd
         except ImportError as error:
             raise ImportError("Comparison.to_frame needs pandas. Install it with: pip install pandas") from error
-        value = dict(zip(self.names, self.values, strict=True))
-        return pd.DataFrame(
-            [
-                {
-                    "a": pair.a,
-                    "b": pair.b,
-                    "value_a": value[pair.a],
-                    "value_b": value[pair.b],
-                    "difference": pair.difference,
-                    "low": pair.interval.low,
-                    "high": pair.interval.high,
-                    **{name: getattr(pair, name) for name in _MEASURES},
-                }
-                for pair in self.pairs
-            ]
-        )
+        return pd.DataFrame(self._rows())
 
     def to_markdown(self, digits: int = 4) -> str:
         """The differences as a table in Markdown, with the caption below.
@@ -295,10 +432,7 @@ class Comparison:
         -------
         str
         """
-        head, *rows = self._cells(digits)
-        lines = [head, ["---", "---", *["--:"] * (len(head) - 2)], *rows]
-        escaped = [" | ".join(cell.replace("|", r"\|") for cell in cells) for cells in lines]
-        return "\n".join([*(f"| {line} |" for line in escaped), "", self.caption(), ""])
+        return self._table(digits).markdown()
 
     def to_latex(self, digits: int = 4) -> str:
         """The differences as a table in LaTeX, with the caption, which states the flavor. It needs no package.
@@ -312,24 +446,7 @@ class Comparison:
         -------
         str
         """
-        head, *rows = self._cells(digits)
-        lines = [" & ".join(map(_in_latex, cells)) + r" \\" for cells in (head, *rows)]
-        return "\n".join(
-            [
-                r"\begin{table}",
-                r"\centering",
-                rf"\caption{{{_in_latex(self.caption())}}}",
-                rf"\begin{{tabular}}{{ll{'r' * (len(head) - 2)}}}",
-                r"\hline",
-                lines[0],
-                r"\hline",
-                *lines[1:],
-                r"\hline",
-                r"\end{tabular}",
-                r"\end{table}",
-                "",
-            ]
-        )
+        return self._table(digits).latex()
 
     @underflow_is_zero
     def to_html(
@@ -339,7 +456,7 @@ class Comparison:
         title: str | None = None,
         command: str | None = None,
         date: str | datetime.date | None = None,
-        queries: int = 20,
+        top: int = 20,
         digits: int = 4,
     ) -> str:
         """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
@@ -357,7 +474,7 @@ class Comparison:
             What made the result, such as a call or a command line, which the page then shows.
         date : date or str, default None
             Shown as it is. None: no date, so that the same result gives the same page.
-        queries : int, default 20
+        top : int, default 20
             How many queries are listed of each pair of systems, of those that one wins and of those that it loses; at
             most six pairs are listed, the first ones.
         digits : int, default 4
@@ -385,7 +502,7 @@ class Comparison:
         """
         from ndcg_ml._show import page
 
-        about = page.About(title=title, command=command, date=date, queries=queries, digits=digits)
+        about = page.About(title=title, command=command, date=date, top=top, digits=digits)
         return page.of_comparison(self, path, about)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
@@ -430,54 +547,77 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         from ndcg_ml._show import html
-        from ndcg_ml._show.table import Table
 
-        values = [[name, f"{value:.6f}"] for name, value in zip(self.names, self.values, strict=True)]
-        head, *rows = self._cells(4)
-        marked = [at for at, pair in enumerate(self.pairs) if pair.significant]
-        level = 1 - self.pairs[0].interval.confidence
-        words = [f"Marked: p of at most {level:g}{' (Holm)' * (len(self.pairs) > 1)}."] if marked else []
+        table = replace(self._table(4), caption="")
+        words = ["Marked: pairs with a verdict."] if table.marked else []
+        segments = [] if self.slices is None else [self.slices.table(4).html()]
         return html.block(
-            Table(["system", f"NDCG{at_cutoff(self.flavor.k)}"], values).html(),
-            Table(head, rows, "ll", marked).html(),
-            *map(html.paragraph, [*words, self.caption()]),
+            self._system_table(6).html(),
+            table.html(),
+            *map(html.paragraph, [*words, *self._closing_lines()]),
+            *segments,
         )
 
     def __str__(self) -> str:
-        width = max(map(len, self.names))
-        lines = [f"{name:<{width}}  {value:.6f}" for name, value in zip(self.names, self.values, strict=True)]
-        table = self._cells(6)
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines.append("")
-        for cells in table:
-            padded = (
-                cell.ljust(width) if i < 2 else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-            )
-            lines.append("  ".join(padded).rstrip())
-        return "\n".join([*lines, "", self.caption()])
+        systems = self._system_table(6).text()
+        segments = [] if self.slices is None else ["", str(self.slices)]
+        table = replace(self._table(6), caption="").text()
+        return "\n".join([systems, "", table, "", *self._closing_lines(), *segments])
 
-    def _cells(self, digits: int) -> list[list[str]]:
+    def _closing_lines(self) -> list[str]:
+        """The caption, and what a reader must know, each as a sentence."""
+        return [self.caption(), *(f"Note: {note}." for note in self.notes)]
+
+    def _system_table(self, digits: int) -> Table:
+        """The value of each system, and what is known of its documents."""
+        head, rows = ["system", self.measure], [[name] for name in self.names]
+        columns: list[tuple[str, list[str]]] = []
+        if self.judged is not None:
+            at = "" if self.flavor is None else at_cutoff(self.flavor.k)
+            columns.append((f"judged{at}", [f"{share:.4f}" for share in self.judged]))
+        if any(self.n_unanswered):
+            columns.append(("unanswered", list(map(str, self.n_unanswered))))
+        if max(self.n_runs, default=1) > 1:
+            columns.append(("runs", list(map(str, self.n_runs))))
+        for row, value in zip(rows, self.values, strict=True):
+            row.append(f"{value:.{digits}f}")
+        for name, cells in columns:
+            head.append(name)
+            for row, cell in zip(rows, cells, strict=True):
+                row.append(cell)
+        return Table(head, rows)
+
+    def _table(self, digits: int) -> Table:
+        """The differences, with the caption."""
         digits = whole_number(digits, "digits", 0)
         first = self.pairs[0]
-        holm = len(self.pairs) > 1
-        head = ["a", "b", f"b - a, NDCG{at_cutoff(self.flavor.k)}", f"{100 * first.interval.confidence:g} % interval"]
-        head += ["p", *["p (Holm)"] * holm, "better/equal/worse", "effect size", "queries needed"]
+        several = len(self.pairs) > 1 and self.correction != "none"
+        head = ["a", "b", f"b - a, {self.measure}", f"{100 * first.interval.confidence:g} % interval", "p"]
+        head += ["p adjusted"] * several + ["better/equal/worse", "d_z", "detectable", "verdict on b"]
         rows = []
         for pair in self.pairs:
             low, high = (f"{limit:+.{digits}f}" for limit in (pair.interval.low, pair.interval.high))
-            needed = "-" if abs(pair.difference) <= SAME else str(pair.queries_needed())
+            size = f"{pair.effect_size:+.2f}" if math.isfinite(pair.effect_size) else "-"
             rows.append(
                 [
                     *(pair.a, pair.b, f"{pair.difference:+.{digits}f}", f"{low} to {high}"),
-                    *(_probability(p, digits) for p in (pair.p_value, pair.p_holm)[: 1 + holm]),
-                    *(f"{pair.wins}/{pair.ties}/{pair.losses}", f"{pair.effect_size:+.2f}", needed),
+                    *(_probability(p, digits) for p in (pair.p_value, pair.p_adjusted)[: 1 + several]),
+                    *(f"{pair.wins}/{pair.ties}/{pair.losses}", size),
+                    *(f"{pair.smallest_detectable():.{digits}f}", pair.verdict),
                 ]
             )
-        return [head, *rows]
+        marked = [at for at, pair in enumerate(self.pairs) if pair.verdict != "undecided"]
+        return Table(head, rows, "ll" + "r" * (len(head) - 3) + "l", marked, " ".join(self._closing_lines()))
 
 
-_MEASURES = ("standard_error", "p_value", "p_holm", "exact", "wins", "ties", "losses", "effect_size")
+_MEASURES = (
+    *("standard_error", "p_value", "p_adjusted", "verdict", "exact", "wins", "ties", "losses", "effect_size"),
+    *("skewness", "effective_queries"),
+)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _probability(value: float, digits: int) -> str:
@@ -486,29 +626,28 @@ def _probability(value: float, digits: int) -> str:
     return text if float(text) else f"<{10.0**-digits:g}"
 
 
-def _in_latex(text: str) -> str:
-    words = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde", "<": "less", ">": "greater", "|": "bar"}
-    escapes = {each: f"\\text{word}{{}}" for each, word in words.items()}
-    return "".join(escapes.get(each, f"\\{each}" if each in "&%$#_{}" else each) for each in text)
-
-
 # -- the public function --------------------------------------------------------------------------------------------
 
 
 @underflow_is_zero
 def compare(
-    a: Evaluation[Any] | ArrayLike,
-    b: Evaluation[Any] | ArrayLike,
-    *more: Evaluation[Any] | ArrayLike,
+    *systems: Evaluation[Any] | ArrayLike | Mapping[str, Any],
     names: Sequence[str] | None = None,
+    baseline: str | None = None,
+    margin: float | None = None,
+    correction: Correction = "max-t",
+    cluster: Any = None,
+    by: Any = None,
+    unjudged: Unjudged = "warn",
     confidence: float = 0.95,
-    method: Method = "t",
+    method: DifferenceMethod = "test",
     n_resamples: int = 9999,
     seed: Seed = None,
     missing: Literal["raise", "drop"] = "raise",
     y_true: ArrayLike | None = None,
     flavor: Flavor | str | None = None,
     k: int | None | EllipsisType = ...,
+    measure: str | None = None,
     qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     mask: ArrayLike | None = None,
@@ -516,50 +655,83 @@ def compare(
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
 ) -> Comparison:
-    """Compare systems query by query: their difference, what chance makes of it, and how many queries would show it.
+    """Compare systems query by query: their difference, what chance makes of it, and what one may say of it.
 
     Parameters
     ----------
-    a, b, *more : Evaluation, or array-like of scores
-        The systems: evaluations of the same queries (of ``evaluate``, ``evaluate_run``, ...) under one flavor, matched
-        by the id of the query; or scores of the same documents, with `y_true` and what else ``evaluate`` takes.
+    *systems : Evaluation, array-like, or one mapping of them by name
+        Two or more systems: evaluations of the same queries (of ``evaluate``, ``evaluate_run``, ...) under one flavor,
+        matched by the id of the query; or scores of the same documents, with `y_true` and what else ``evaluate`` takes;
+        or, with `measure` and `qid`, one number per query. A mapping ``{"old": [e1, e2], "new": [f1, f2]}`` names
+        the systems, and may hold several runs (seeds) of each: the difference is then tested over queries and runs.
     names : sequence of str, optional
-        Names of the systems. Default: those of the Series, if all are pandas Series with names of their own; else
-        ``a``, ``b``, ...
+        Names of the systems. Default: those of the Series, if all are pandas Series with different names of their own;
+        else ``a``, ``b``, ...
+    baseline : str, optional
+        Compare each system with the one of this name (Dunnett), and not all pairs (Tukey). Fewer pairs, narrower
+        intervals.
+    margin : float, optional
+        The largest difference that does not matter, above 0. With it, a verdict may be ``equivalent`` or ``not worse``.
+    correction : {"max-t", "holm", "none"}, default "max-t"
+        How p-values and intervals allow for the number of pairs. "max-t": one critical value for all pairs, of the
+        largest |t| when systems are permuted within queries; intervals hold together. "holm": Holm's procedure; each
+        interval is at the level at which it decides the pair. "none": each pair by itself.
+    cluster : array-like, mapping or pandas object, optional
+        What queries belong together (user, topic, session): one label per query, as for `by`. Clusters are then
+        exchanged and resampled whole. Default: the clusters of the evaluations, if they have any.
+    by : array-like, mapping of array-like by column, or data frame, optional
+        Segments of queries, within each of which the systems are compared too, corrected for their number: ``.slices``.
+        As for ``evaluate`` where scores are compared. With evaluations or numbers, each column has one label per query
+        of the first system, in its order, or is a mapping or Series by query id.
+    unjudged : {"warn", "refuse", "accept"}, default "warn"
+        What happens where runs have shares of judged documents that differ by more than 0.05. Under "refuse" a pair is
+        also undecided where labels of unjudged documents could turn the sign of its difference (``settled``).
     confidence : float, default 0.95
-        Of the intervals. 1 - confidence is the level of the test where ``significant`` and ``queries_needed`` use one.
-    method : {"t", "bca", "percentile"}, default "t"
-        How intervals are made, as in ``Evaluation.interval``. Differences are less skewed than values, and the t
-        interval covered them best in the simulations of docs/deciding.md.
+        Confidence of the intervals of all pairs together. 1 - confidence is the level of the test.
+    method : {"test", "t", "bca", "percentile"}, default "test"
+        How intervals are made. "test": the differences that the test does not refuse, so that the two never contradict
+        each other. Others as in ``Evaluation.interval``, at the level that the correction leaves a pair; the verdict
+        follows the interval.
     n_resamples : int, default 9999
-        Resamples of a bootstrap. The test enumerates every exchange where there are no more, and else draws as many.
+        Resamples of a bootstrap, and draws of a test: more where a p-value could otherwise not reach the level. The
+        test enumerates every exchange where there are no more, and else draws as many.
     seed : int, numpy.random.Generator or None, default None
         Decides what is drawn; None draws anew each time.
     missing : {"raise", "drop"}, default "raise"
         What happens to queries without a value in some of the systems: not in the evaluation, empty in it alone, or of
         value nan. "drop" compares the others, and ``.not_compared`` has the ids.
     y_true, qid, group, mask, retrieved, doc_id, query_weight
-        With scores: as for ``evaluate``. With evaluations they must be left out.
+        With scores: as for ``evaluate``. With numbers of a measure: `qid`, and `query_weight`, one per query. With
+        evaluations they must be left out.
     flavor : Flavor or str, optional
         With scores: as for ``evaluate``; default "sklearn". Evaluations have one.
     k : int or None, optional
         The cut-off. Default: the flavor's own. For evaluations of several cut-offs it says which one is compared.
+    measure : str, optional
+        The name of what the numbers are, such as ``"recall@10"``: the systems are then per-query numbers.
 
     Returns
     -------
     Comparison
-        Of two systems ``.difference``, ``.interval``, ``.p_value``, ``.wins``, ``.ties``, ``.losses``,
-        ``.effect_size``, ``.queries_needed()``; of more the same for each pair, in ``.pairs``, with ``.p_holm``;
-        ``.to_frame()``, ``.to_markdown()``, ``.to_latex()``, ``str()``.
+        ``.pairs``, each with ``.verdict``, ``.difference``, ``.interval``, ``.p_value``, ``.p_adjusted``, ``.wins``,
+        ``.ties``, ``.losses``, ``.effect_size``; of two systems the same as attributes of the comparison. Also
+        ``.smallest_detectable()``, ``.queries_needed(difference)``, ``.judged``, ``.slices``, ``.to_frame()``,
+        ``.to_dict()``, ``.to_markdown()``, ``.to_latex()``, ``str()``.
 
     Raises
     ------
     TypeError
         Systems that are neither all evaluations nor all scores; an argument of the wrong type.
     ValueError
-        Evaluations under different flavors, of other queries, or with other weights; several cut-offs and no `k`;
-        fewer than two queries to compare; names that repeat or are another number; or as for ``evaluate`` and
-        ``Evaluation.interval``.
+        Evaluations under different flavors, of other queries, with other weights or against other judgements; several
+        cut-offs and no `k`; fewer than two queries to compare, or than six clusters; a cluster with most of the weight;
+        one run of a system where another has several; a margin that is not above 0; names that repeat or are another
+        number; uneven judgements under ``unjudged="refuse"``; or as for ``evaluate`` and ``Evaluation.interval``.
+
+    Warns
+    -----
+    UserWarning
+        Runs have shares of judged documents that differ by more than 0.05, under ``unjudged="warn"``.
 
     See Also
     --------
@@ -567,15 +739,20 @@ def compare(
 
     Notes
     -----
-    The test exchanges the two systems' values of a query at random, which changes nothing if they are equally good; its
-    p-value is the share of exchanges (the observed one among them) with a difference as large, either way. Differences
-    are those of the flavor's own mean: weighted, and under ``aggregate="micro"`` of two ratios, whose sums are
-    exchanged and resampled together. Queries that are empty in all systems count as the flavor says.
+    The test exchanges the two systems' values of a query at random, which changes nothing if they are exchangeable; its
+    p-value is the share of exchanges (the observed one among them) with a difference as large, either way. It is exact
+    for exchangeable systems. Where only the means are equal and differences are skewed, few queries make it refuse too
+    often; ``.notes`` then says so. Differences are those of the flavor's own mean: weighted, and under
+    ``aggregate="micro"`` of two ratios; where the ideals of these differ, they are replaced by their linear parts.
+    Queries that are empty in all systems count as the flavor says.
 
     References
     ----------
     M. Smucker, J. Allan and B. Carterette, A comparison of statistical significance tests for information retrieval
-    evaluation, CIKM 2007. S. Holm, A simple sequentially rejective multiple test procedure, 1979.
+    evaluation, CIKM 2007. B. Carterette, Multiple testing in statistical analysis of systems-based information
+    retrieval experiments, ACM TOIS 30(1), 2012. P. Westfall and S. Young, Resampling-based multiple testing, 1993. D.
+    Schuirmann, A comparison of the two one-sided tests procedure and the power approach, 1987. A. Owen, The pigeonhole
+    bootstrap, 2007.
 
     Examples
     --------
@@ -584,225 +761,222 @@ def compare(
     >>> y_true = rng.integers(0, 3, (60, 10))
     >>> good, better = (y_true + rng.normal(0, noise, y_true.shape) for noise in (2.0, 1.0))
     >>> both = compare(good, better, y_true=y_true, k=5, seed=0)
-    >>> round(both.difference, 4), both.p_value < 0.01, both.interval.low > 0
-    (0.1139, True, True)
+    >>> round(both.difference, 4), both.p_value < 0.01, both.interval.low > 0, both.verdict
+    (0.1139, True, True, 'better')
     >>> both.queries_needed(0.01) > both.queries_needed(0.02) > 60
     True
+    >>> compare([0.2, 0.5, 0.4], [0.3, 0.5, 0.6], qid=["q1", "q2", "q3"], measure="recall@10").verdict
+    'undecided'
     """
-    systems = (a, b, *more)
-    number, resamples = as_confidence(confidence), how_many(method, n_resamples)
-    one_of(missing, "missing", ("raise", "drop"))
-    n_draws, rng = whole_number(n_resamples, "n_resamples"), generator(seed)
-    named = _names(systems, names)
+    # Every argument is checked before any work is done.
+    settings = Settings(
+        confidence=as_confidence(confidence),
+        method=method,
+        correction=correction,
+        margin=as_margin(margin),
+        n_resamples=whole_number(n_resamples, "n_resamples"),
+    )
+    for value, name, words in (
+        (method, "method", get_args(DifferenceMethod)),
+        (correction, "correction", get_args(Correction)),
+        (unjudged, "unjudged", get_args(Unjudged)),
+        (missing, "missing", ("raise", "drop")),
+    ):
+        one_of(value, name, words)
+    rng = generator(seed)
+    named = named_systems(systems, names)
+    if baseline is not None and baseline not in named:
+        raise ValueError(
+            f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {shown(baseline)}."
+        )
+    of_scores = {
+        "y_true": y_true,
+        "flavor": flavor,
+        "qid": qid,
+        "group": group,
+        "mask": mask,
+        "retrieved": retrieved,
+        "doc_id": doc_id,
+        "query_weight": query_weight,
+    }
+    sources, columns, clusters = _sources(named, k, measure, of_scores, by, cluster)
+
+    # One column per run: the same queries in the same order, against the same judgements.
+    table = matched(sources, missing)
+    pairs, of_system = _pairs(named, baseline), _columns(named)
+    every = Means.of(table.values, table.share).linear()
+    runs = [(every.values[:, at], every.weight[:, at]) for at in of_system]
+    several_runs = max(len(at) for at in of_system) > 1
+    means = (
+        Means(
+            np.stack([values.mean(axis=1) for values, _ in runs], axis=1),
+            np.stack([weight[:, 0] for _, weight in runs], axis=1),
+        )
+        if several_runs
+        else Means.of(table.values, table.share)
+    )
+    values = tuple(means.mean().tolist())
+    judged = judged_fractions(sources, table.rows)
+    of_names = None if judged is None else tuple(float(judged[at].mean()) for at in of_system)
+    if of_names is not None:
+        check_unjudged(tuple(named), of_names, values, unjudged, stacklevel=4)
+
+    codes = None if clusters is None else numbered(_at(clusters, sources[0], table))
+    found = differences(
+        tuple(named),
+        means,
+        pairs,
+        settings,
+        rng,
+        clusters=codes,
+        runs=[np.average(v, axis=0, weights=w) for v, w in runs] if several_runs else None,
+    )
+    missing_of_systems = missing_labels(len(named), sources, table)
+    if unjudged == "refuse" and missing_of_systems is not None:
+        found = [
+            replace(pair, verdict="undecided") if missing_of_systems.may_turn(i, j, pair.difference) else pair
+            for (i, j), pair in zip(pairs, found, strict=True)
+        ]
+    slices = None
+    if columns is not None:
+        labels = {column: _at(of_query, sources[0], table) for column, of_query in columns.items()}
+        slices = compared_by(
+            labels, tuple(named), means, pairs, settings, rng, clusters=codes, runs=runs if several_runs else None
+        )
+    first = sources[0].evaluation
+    chosen = None if first is None else first.flavor.replace(k=sources[0].k)
+    return Comparison(
+        flavor=chosen,
+        measure=str(measure) if chosen is None else f"NDCG{at_cutoff(chosen.k)}",
+        names=tuple(named),
+        values=values,
+        pairs=tuple(found),
+        qid=table.qid,
+        ndcg=means.values if several_runs else table.values,
+        not_compared=table.left_out,
+        n_resamples=settings.n_draws(len(pairs)),
+        margin=settings.margin,
+        correction=correction,
+        baseline=baseline,
+        seed=None if seed is None or isinstance(seed, np.random.Generator) else int(seed),
+        n_runs=tuple(len(at) for at in of_system),
+        n_clusters=None if codes is None else int(codes.max()) + 1,
+        judged=of_names,
+        n_unanswered=_unanswered(sources, of_system),
+        slices=slices,
+        accepts_unjudged=unjudged == "accept",
+        _missing=missing_of_systems,
+    )
+
+
+# -- what was given -------------------------------------------------------------------------------------------------
+
+
+def _sources(
+    named: Mapping[str, list[Any]],
+    k: int | None | EllipsisType,
+    measure: str | None,
+    of_scores: dict[str, Any],
+    by: Any,
+    cluster: Any,
+) -> tuple[list[Source], dict[str, list[Any]] | None, list[Any] | None]:
+    """The values of each run of each system; the labels of the first one's queries, by column; and their clusters."""
+    systems = [run for runs in named.values() for run in runs]
+    names = [name for name, runs in named.items() for _ in runs]
+    given = [name for name, value in of_scores.items() if value is not None]
+    if measure is not None:
+        wrong = [name for name in given if name not in ("qid", "query_weight")]
+        if wrong or any(isinstance(each, Evaluation) for each in systems):
+            raise TypeError(
+                f"{', '.join(wrong) or 'evaluations'} must be left out with measure, where the systems are one number "
+                "per query."
+            )
+        sources = values_of_queries(named, of_scores["qid"], of_scores["query_weight"], measure)
+        return sources, _columns_of(by, sources[0].qid), _clusters_of(cluster, sources[0].qid)
     if all(isinstance(each, Evaluation) for each in systems):
-        of_scores: dict[str, Any] = {
-            "y_true": y_true,
-            "flavor": flavor,
-            "qid": qid,
-            "group": group,
-            "mask": mask,
-            "retrieved": retrieved,
-            "doc_id": doc_id,
-            "query_weight": query_weight,
-        }
-        given = [name for name, value in of_scores.items() if value is not None]
         if given:
             raise TypeError(
                 f"{', '.join(given)} must be left out where evaluations are compared, which have them; pass scores "
                 "instead of evaluations to compute their NDCG here."
             )
-        evaluations: list[Evaluation[Any]] = [each for each in systems if isinstance(each, Evaluation)]
+        evaluations: list[Evaluation[Any]] = systems
+        ids = evaluations[0].per_query.qid
+        columns, clusters = _columns_of(by, ids), _clusters_of(cluster, ids)
     elif any(isinstance(each, Evaluation) for each in systems):
         raise TypeError("the systems must be evaluations or scores, not both. Evaluate the scores too.")
     else:
-        if y_true is None:
+        if of_scores["y_true"] is None:
             raise TypeError(
                 "y_true must be given where scores are compared: compare(scores_a, scores_b, y_true=labels, qid=ids). "
-                f"Got systems of type {type(a).__name__} and no labels."
+                f"Got systems of type {type(systems[0]).__name__} and no labels."
             )
-        prepared = prepare(
-            y_true,
-            flavor="sklearn" if flavor is None else flavor,
-            k=k,
-            qid=qid,
-            group=group,
-            mask=mask,
-            retrieved=retrieved,
-            doc_id=doc_id,
-            query_weight=query_weight,
-        )
-        evaluations = [prepared.evaluate(each) for each in systems]  # type: ignore[arg-type]  # scores, by now
+        if of_scores["flavor"] is None:
+            of_scores["flavor"] = "sklearn"
+        prepared = prepare(**of_scores, k=k)
+        evaluations = [prepared.evaluate(each) for each in systems]
+        columns = None if by is None else query_labels(by, prepared.queries)
+        clusters = None if cluster is None else query_labels({"cluster": cluster}, prepared.queries)["cluster"]
         k = ...
-    cut_off = _one_cutoff(evaluations, k)
-    _one_flavor(evaluations, named)
-    table = _matched(evaluations, cut_off, named, missing)
-    means = Means.of(table.values, table.share)
-    spreads = spread_of(means, resamples, rng)
-    pairs = list(combinations(range(len(systems)), 2))
-    tests = exchange_tests(means, pairs, n_draws, rng)
-    differences = []
-    for (i, j), test, p_holm in zip(pairs, tests, holm([test.p_value for test in tests]), strict=True):
-        spread = minus(spreads[j], spreads[i])
-        apart = table.values[:, j] - table.values[:, i]
-        wins, losses = int((apart > SAME).sum()), int((apart < -SAME).sum())
-        differences.append(
-            Difference(
-                a=named[i],
-                b=named[j],
-                difference=spread.value,
-                interval=spread.interval(number, method),
-                standard_error=0.0 if spread.is_constant else spread.standard_error,
-                p_value=test.p_value,
-                p_holm=p_holm,
-                exact=test.exact,
-                wins=wins,
-                ties=means.n_queries - wins - losses,
-                losses=losses,
-            )
-        )
-    return Comparison(
-        flavor=evaluations[0].flavor.replace(k=cut_off),
-        names=named,
-        values=tuple(means.mean().tolist()),
-        pairs=tuple(differences),
-        qid=table.qid,
-        ndcg=table.values,
-        not_compared=table.left_out,
-        n_resamples=n_draws,
-        n_unanswered=tuple(int(each._unanswered().sum()) for each in evaluations),
-    )
+    cut_off = one_cutoff(evaluations, k)
+    refuse_other_flavors(evaluations, names)
+    sources = [Source.of_evaluation(name, each, cut_off) for name, each in zip(names, evaluations, strict=True)]
+    return sources, columns, clusters
 
 
-# -- which systems, which queries -----------------------------------------------------------------------------------
+def _columns_of(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]] | None:
+    """The columns of `by`, for queries that are known by their ids alone."""
+    if by is None:
+        return None
+    if isinstance(by, Mapping):
+        columns = dict(by)
+    elif hasattr(by, "columns") and len(by.shape) == 2:
+        columns = {name: by[name] for name in by.columns}
+    else:
+        name = getattr(by, "name", None)
+        columns = {name if isinstance(name, str) else "by": by}
+    if not columns:
+        raise ValueError("by must have at least one column; got none. Leave it out to compare all queries together.")
+    return {str(name): labels_by_query(values, f"by[{str(name)!r}]", ids) for name, values in columns.items()}
 
 
-def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ...]:
-    if names is None:
-        own = [getattr(each, "name", None) if hasattr(each, "index") else None for each in systems]
-        if all(isinstance(name, str) for name in own) and len(set(own)) == len(own):
-            return tuple(map(str, own))
-        letters = string.ascii_lowercase
-        return tuple(letters[i] if i < len(letters) else f"s{i + 1}" for i in range(len(systems)))
-    if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"names must be a sequence of text, one per system; got {shown(names)}.")
-    if len(names) != len(systems) or len(set(names)) != len(names):
-        raise ValueError(f"names must be {len(systems)} different names, one per system; got {shown(list(names))}.")
-    return tuple(names)
+def _clusters_of(cluster: Any, ids: NDArray[Any]) -> list[Any] | None:
+    return None if cluster is None else labels_by_query(cluster, "cluster", ids)
 
 
-def _one_cutoff(evaluations: Sequence[Evaluation[Any]], k: int | None | EllipsisType) -> int | None:
-    known = [each._totals.ks for each in evaluations]
-    if isinstance(k, EllipsisType):
-        if any(len(each) > 1 for each in known):
-            raise ValueError(
-                f"k must say which cut-off is compared, because the evaluations have several: {shown(known[0])}."
-            )
-        k = known[0][0]
-    for each in known:
-        if k not in each:
-            raise ValueError(
-                f"the evaluations must have the cut-off {k}; got one with {shown(each if len(each) > 1 else each[0])}."
-            )
-    return k
+def _at(labels: Sequence[Any], first: Source, table: Matched) -> list[Any]:
+    """The labels of the queries that are compared, from those of all queries of the first system."""
+    return [labels[row] for row in table.rows[:, 0].tolist()]
 
 
-def _one_flavor(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> None:
-    first, *others = (each.flavor.replace(k=None) for each in evaluations)
-    for name, other in zip(names[1:], others, strict=True):
-        if other != first:
-            raise ValueError(
-                f"the systems must be evaluated under one flavor; {names[0]} is {first}, {name} is {other}. Evaluate "
-                "both under the same; explain_difference says what the flavors make of one system."
-            )
+def _pairs(named: Mapping[str, list[Any]], baseline: str | None) -> list[tuple[int, int]]:
+    if baseline is None:
+        return list(combinations(range(len(named)), 2))
+    base = list(named).index(baseline)
+    return [(base, i) for i in range(len(named)) if i != base]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Table:
-    """The queries that are compared."""
-
-    qid: NDArray[Any]
-    values: FloatArray
-    share: FloatArray
-    left_out: NDArray[Any]
-
-
-def _matched(
-    evaluations: Sequence[Evaluation[Any]], k: int | None, names: Sequence[str], missing: Literal["raise", "drop"]
-) -> _Table:
-    """The queries that count in every system, by id, in the order of the first."""
-    ids, rows = _rows_of(evaluations)
-    absent = rows < 0
-    share, values, weight = np.zeros(rows.shape), np.full(rows.shape, np.nan), np.full(rows.shape, np.nan)
-    for i, each in enumerate(evaluations):
-        ndcg, counts, _ = each._totals.shares(each.flavor, k)
-        there, row = ~absent[:, i], rows[~absent[:, i], i]
-        values[there, i], share[there, i], weight[there, i] = ndcg[row], counts[row], each.per_query.weight[row]
-    counts_here = share > 0
-    unknown = absent | (counts_here & np.isnan(values)) | (~counts_here & counts_here.any(axis=1, keepdims=True))
-    known: NDArray[np.bool_] = ~unknown.any(axis=1)
-    if missing == "raise" and not known.all():
-        raise ValueError(_missing(ids, absent, unknown, names))
-    alike = np.abs(weight - weight[:, :1]) <= 1e-9 * weight[:, :1]
-    unlike: NDArray[np.bool_] = known & ~alike.all(axis=1)
-    if unlike.any():
-        raise ValueError(
-            f"a query must weigh the same in all systems; {int(unlike.sum())} do not, the first is query "
-            f"{shown(ids[unlike][:1].tolist()[0])}. Pass one query_weight to all evaluations."
-        )
-    kept = known & counts_here[:, 0]
-    if kept.sum() < 2:
-        raise ValueError(
-            f"at least two queries must have a value in every system, because the spread of one is not known; got "
-            f"{int(kept.sum())} of {kept.size}. There is nothing to compare."
-        )
-    return _Table(ids[kept], values[kept], share[kept], ids[~kept])
+def _columns(named: Mapping[str, list[Any]]) -> list[list[int]]:
+    """Which columns are the runs of each system."""
+    at, columns = 0, []
+    for runs in named.values():
+        columns.append(list(range(at, at + len(runs))))
+        at += len(runs)
+    return columns
 
 
-def _rows_of(evaluations: Sequence[Evaluation[Any]]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Every id, those of the first system first; and its row in each system, or -1."""
-    first = evaluations[0].per_query.qid
-    if all(each.per_query.qid.dtype == first.dtype for each in evaluations) and all(
-        np.array_equal(each.per_query.qid, first) for each in evaluations
-    ):
-        return first, np.tile(np.arange(first.size)[:, None], (1, len(evaluations)))
-    places = [{qid: row for row, qid in enumerate(_keys(each.per_query.qid))} for each in evaluations]
-    union = list(dict.fromkeys(qid for each in places for qid in each))
-    ids = np.empty(len(union), dtype=object)
-    ids[:] = union
-    return ids, np.array([[each.get(qid, -1) for each in places] for qid in union], dtype=np.int64)
+def _unanswered(sources: Sequence[Source], of_system: Sequence[list[int]]) -> tuple[int, ...]:
+    """In how many of its queries each system ranks nothing; of numbers of a measure nobody knows."""
+    counts = [int(each.evaluation._unanswered().sum()) for each in sources if each.evaluation is not None]
+    return tuple(max(counts[at] for at in columns) for columns in of_system) if counts else ()
 
 
-def _keys(ids: NDArray[Any]) -> Iterable[Any]:
-    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # which would make numbers of nanoseconds
-
-
-def _missing(ids: NDArray[Any], absent: NDArray[np.bool_], unknown: NDArray[np.bool_], names: Sequence[str]) -> str:
-    some = absent if absent.any() else unknown
-    what = "is not in" if absent.any() else "has no value in"
-    parts = []
-    for i, name in enumerate(names):
-        here = np.flatnonzero(some[:, i])
-        if here.size:
-            first = shown(ids[here[:1]].tolist()[0])
-            parts.append(
-                f"{first} {what} {name}" if here.size == 1 else f"{here.size}, such as {first}, have none in {name}"
-            )
-    cause = (
-        "Evaluate the same queries"
-        if absent.any()
-        else "It is empty there, and the flavor skips it or scores it nan: choose empty=0, ideal='global'"
-    )
+def _skewed(pairs: Sequence[Difference]) -> str | None:
+    skewed = [pair for pair in pairs if pair._is_skewed]
+    if not skewed:
+        return None
+    pair = max(skewed, key=lambda pair: abs(pair.skewness))
     return (
-        f"every query must have a value in every system; of {len(ids)} queries {'; '.join(parts)}. {cause}, or pass "
-        "missing='drop' to compare the others."
+        f"the differences of {len(skewed)} of {len(pairs)} pairs are skewed (skewness {pair.skewness:+.1f} between "
+        f"{pair.a} and {pair.b}) and {pair.interval.n_queries} queries are few: systems of equal means, which are not "
+        "exchangeable, may be told apart more often than the level says"
     )
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values corrected for their number, by Holm's step-down procedure."""
-    corrected = [0.0] * len(p_values)
-    largest = 0.0
-    for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
-        corrected[i] = largest
-    return corrected

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import as_float, one_of, whole_number
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._show.html import block
 from ndcg_ml._show.table import Table
@@ -18,25 +19,17 @@ from ndcg_ml._shown import shown
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
 from ndcg_ml.flavor import Flavor
 
-__all__ = [
-    "SAME",
-    "Interval",
-    "Means",
-    "Method",
-    "Seed",
-    "Spread",
-    "as_confidence",
-    "drawn_queries",
-    "generator",
-    "how_many",
-    "means_of",
-    "minus",
-    "spread_of",
-]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 Seed: TypeAlias = "int | np.random.Generator | None"
 Method: TypeAlias = Literal["bca", "percentile", "t"]
+
+_IN_WORDS = {
+    "bca": "BCa bootstrap",
+    "percentile": "percentile bootstrap",
+    "t": "t interval",
+    "test": "interval of the randomisation test",
+    "max-t": "intervals that hold together (max-T)",
+    "crossed": "t interval over queries and runs",
+}
 
 SAME = 1e-12
 """NDCGs this close differ by rounding alone."""
@@ -60,7 +53,8 @@ class Interval:
         The limits.
     confidence : float
         The share of such intervals that cover the value over all queries of the kind.
-    method : {"bca", "percentile", "t"}
+    method : {"bca", "percentile", "t", "test", "max-t", "crossed"}
+        The last three are of differences: see ``compare``.
     n_queries : int
         Queries that count in the mean.
     n_resamples : int or None
@@ -71,7 +65,7 @@ class Interval:
     low: float
     high: float
     confidence: float
-    method: Method
+    method: Method | Literal["test", "max-t", "crossed"]
     n_queries: int
     n_resamples: int | None
 
@@ -94,9 +88,9 @@ class Interval:
 
     def how_text(self) -> str:
         """The confidence and the method, in words."""
-        how = {"bca": "BCa bootstrap", "percentile": "percentile bootstrap", "t": "t interval"}[self.method]
-        resamples = "" if self.n_resamples is None else f", {self.n_resamples} resamples"
-        return f"{100 * self.confidence:g} %, {how}{resamples}"
+        drawn = self.method in ("bca", "percentile")
+        resamples = f", {self.n_resamples} resamples" if drawn else ""
+        return f"{100 * self.confidence:g} %, {_IN_WORDS[self.method]}{resamples}"
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------
@@ -181,6 +175,16 @@ class Means:
     def influence(self) -> FloatArray:
         """How far each query pulls each mean: its share times its distance from the mean."""
         return self.share() * (self.values - self.mean())
+
+    def linear(self) -> Means:
+        """Means in which a query weighs the same in every column, with the same means and influences.
+
+        Only a micro average whose ideals depend on the ranking has other weights per column. Its ratio of sums is then
+        replaced by its linear part (the delta method).
+        """
+        if (self.weight == self.weight[:, :1]).all():
+            return self
+        return Means.of(self.mean() + self.n_queries * self.influence(), None)
 
     def without_each(self) -> FloatArray:
         """The means that are left when one query is left out."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import finite_number, whole_number
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._stats.means import (
     SAME,
@@ -24,11 +25,7 @@ from ndcg_ml._stats.means import (
     minus,
     spread_of,
 )
-from ndcg_ml._stats.quantiles import normal_quantile
-
-__all__ = ["Paired", "SignFlip", "drawn_signs", "exchange_tests", "paired", "queries_needed"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from ndcg_ml._stats.quantiles import normal_quantile, t_quantile
 
 Signs: TypeAlias = NDArray[np.uint8]
 """Vectors of signs, one per row, a bit each: a bit that is set turns the sign of its query."""
@@ -41,17 +38,21 @@ _MOST_EXACT = 24
 
 @dataclass(frozen=True, slots=True)
 class SignFlip:
-    """What the two-sided randomisation test found.
+    """Result of the two-sided randomisation test.
 
     Attributes
     ----------
     p_value : float
     exact : bool
         Whether every exchange was enumerated, rather than some drawn.
+    low, high : float
+        The differences that the test does not refuse at the level asked for; nan where no level was.
     """
 
     p_value: float
     exact: bool
+    low: float = field(default=math.nan, repr=False)
+    high: float = field(default=math.nan, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,103 +148,137 @@ def paired(a: FloatArray, b: FloatArray, weight: FloatArray | None = None) -> Pa
 
 @underflow_is_zero
 def exchange_tests(
-    means: Means, pairs: Sequence[tuple[int, int]], n_resamples: int, rng: np.random.Generator
+    means: Means,
+    pairs: Sequence[tuple[int, int]],
+    n_resamples: int,
+    rng: np.random.Generator,
+    levels: Sequence[float] | None = None,
 ) -> list[SignFlip]:
-    """For pairs of columns: how often chance alone makes a difference as large, either way.
+    """For pairs of columns: how often chance alone makes a difference as large, either way; and what it cannot refuse.
 
     If the two systems of a pair are equally good, it is chance which of the two values of a query came from which. The
     test exchanges them, query by query: in every way, where these are no more than `n_resamples`, or else in as many
     drawn ways, which it adds to the one that was observed. The p-value is the share whose absolute difference is no
     smaller. Queries in which the two are equal stay out of the enumeration.
 
+    Parameters
+    ----------
+    means : Means
+        Each query weighs the same in all columns; see ``Means.linear``.
+    pairs : sequence of (int, int)
+        Columns a and b.
+    n_resamples : int
+    rng : Generator
+    levels : sequence of float, optional
+        The level at which each test decides. With them, ``low`` and ``high`` are the least and the largest difference
+        between b and a that the test does not refuse: they exclude 0 if and only if ``p_value`` is at most the level.
+
     Notes
     -----
+    The interval inverts the test. A difference delta makes the shifted values d - delta symmetric about 0. Under signs
+    that split the queries in two, the signed sum of d - delta is as far from 0 as the plain sum exactly if delta lies
+    between the means of d over the two parts. So each exchange leaves one stretch of differences possible, and a limit
+    is where the share of stretches that reach so far falls to the level.
+
     R. A. Fisher, The Design of Experiments, 1935. M. Smucker, J. Allan and B. Carterette, A comparison of statistical
     significance tests for information retrieval evaluation, CIKM 2007. B. Phipson and G. Smyth, Permutation p-values
     should never be zero, 2010.
     """
-    exchanges = [_Exchange.of(means, a, b) for a, b in pairs]
-    found: dict[int, SignFlip] = {}
+    share = means.share()[:, 0]
+    parts = share[:, None] * means.values
+    tests: dict[int, SignFlip] = {}
     drawn = []
-    for i, each in enumerate(exchanges):
-        n = int(each.apart.sum())
-        if n <= _MOST_EXACT and 2**n <= n_resamples:
-            found[i] = SignFlip(_extreme([each.only_apart()], _all_signs(n))[0] / 2**n if n else 1.0, True)
-        elif n == 1:  # which is as far from 0 with either sign
-            found[i] = SignFlip(1.0, True)
-        else:
-            drawn.append(i)
-    if drawn:
-        counts = _extreme([exchanges[i] for i in drawn], drawn_signs(means.n_queries, n_resamples, rng))
-        found |= {i: SignFlip((1 + n) / (1 + n_resamples), False) for i, n in zip(drawn, counts, strict=True)}
-    return [found[i] for i in range(len(pairs))]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Exchange:
-    """The difference of two ratios of sums, as a function of which queries are exchanged."""
-
-    numerator: FloatArray
-    """b - a of what each query adds to the numerator."""
-    denominator: FloatArray | None
-    """The same of the denominators; None where these are equal, as in all but some micro averages."""
-    totals: tuple[float, float]
-    """Numerators of a and b together; and denominators, which sum to 2."""
-    apart: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, means: Means, a: int, b: int) -> _Exchange:
-        weight = means.share()
-        parts = weight * means.values
-        denominator = weight[:, b] - weight[:, a]
-        numerator = parts[:, b] - parts[:, a]
+    for at, (a, b) in enumerate(pairs):
         apart = np.abs(means.values[:, b] - means.values[:, a]) > SAME
-        if np.abs(denominator).max() * len(weight) <= SAME:
-            return cls(np.where(apart, numerator, 0.0), None, (float(parts[:, [a, b]].sum()), 2.0), apart)
-        return cls(numerator, denominator, (float(parts[:, [a, b]].sum()), 2.0), apart | (np.abs(denominator) > 0))
+        n = int(apart.sum())
+        if not (n <= _MOST_EXACT and 2**n <= n_resamples):
+            drawn.append(at)
+            continue
+        level = None if levels is None else levels[at]
+        if n == 0 and level is None:
+            tests[at] = SignFlip(1.0, True)
+            continue
+        # Equal queries do not change the p-value. They do change which differences other than 0 are possible.
+        d = np.where(apart, parts[:, b] - parts[:, a], 0.0)
+        if level is None:
+            signs = _SignedSums(d[apart, None], None, _all_signs(n))
+        else:
+            signs = _SignedSums(d[:, None], share, _all_signs_of(apart, n_resamples, rng))
+        tests[at] = signs.test(signs.sums[:, 0], float(d.sum()), level, exact=True)
+    if drawn:
+        signs = _SignedSums(parts, None if levels is None else share, drawn_signs(means.n_queries, n_resamples, rng))
+        total = parts.sum(axis=0)
+        for at in drawn:
+            a, b = pairs[at]
+            difference = float(total[b] - total[a])
+            level = None if levels is None else levels[at]
+            tests[at] = signs.test(signs.sums[:, b] - signs.sums[:, a], difference, level, exact=False)
+    return [tests[at] for at in range(len(pairs))]
 
-    def only_apart(self) -> _Exchange:
-        denominator = None if self.denominator is None else self.denominator[self.apart]
-        return _Exchange(self.numerator[self.apart], denominator, self.totals, self.apart[self.apart])
 
-    def columns(self) -> list[FloatArray]:
-        return [self.numerator] if self.denominator is None else [self.numerator, self.denominator]
+class _SignedSums:
+    """The sums of columns of numbers under many vectors of signs, and the share of the mean whose sign is plus.
 
-    def distance(self, up: FloatArray, along: FloatArray | None = None) -> FloatArray:
-        """|b - a| after exchanges, from the signed sums of the columns."""
-        if along is None:
-            return np.abs(up)
-        parts, weights = self.totals
-        return np.abs((parts + up) / (weights + along) - (parts - up) / (weights - along))
+    Attributes
+    ----------
+    sums : ndarray of float64, shape (n_vectors, n_columns)
+    plus : ndarray of float64, shape (n_vectors,), or None
+    """
+
+    def __init__(self, columns: FloatArray, share: FloatArray | None, signs: Iterator[Signs]) -> None:
+        tables = [_SignedSum(column) for column in columns.T]
+        of_share = None if share is None else _SignedSum(share)
+        sums, plus = [], []
+        for block in signs:
+            sums.append(np.stack([table(block) for table in tables], axis=1))
+            if of_share is not None:
+                plus.append((1 + of_share(block)) / 2)
+        self.sums: FloatArray = np.concatenate(sums)
+        self.plus: FloatArray | None = np.concatenate(plus) if plus else None
+
+    def test(self, signed: FloatArray, difference: float, level: float | None, *, exact: bool) -> SignFlip:
+        """The test of one difference, from its signed sums."""
+        extreme = np.abs(signed) >= abs(difference) - SAME
+        n_extreme, n_all = int(np.count_nonzero(extreme)), signed.size
+        if not exact:  # the order that was observed is one more
+            n_extreme, n_all = n_extreme + 1, n_all + 1
+        p_value = n_extreme / n_all
+        if level is None:
+            return SignFlip(p_value, exact)
+        assert self.plus is not None
+        # The two parts of the queries, each with its mean; where one part is empty, every difference is possible.
+        minus = 1 - self.plus
+        whole = np.minimum(self.plus, minus) <= SAME
+        with np.errstate(divide="ignore", invalid="ignore"):
+            of_plus, of_minus = (difference + signed) / 2 / self.plus, (difference - signed) / 2 / minus
+        lows = np.where(whole, -np.inf, np.minimum(of_plus, of_minus))
+        highs = np.where(whole, np.inf, np.maximum(of_plus, of_minus))
+        # The limits must agree with the p-value about 0, where rounding could make them differ.
+        lows[extreme], highs[extreme] = np.minimum(lows[extreme], 0.0), np.maximum(highs[extreme], 0.0)
+        at = rejected(level, n_all) - (not exact)
+        if at < 0:
+            return SignFlip(p_value, exact, -math.inf, math.inf)
+        if at >= signed.size:
+            return SignFlip(p_value, exact, difference, difference)
+        low, high = np.partition(lows, at)[at], np.partition(highs, signed.size - 1 - at)[signed.size - 1 - at]
+        return SignFlip(p_value, exact, min(float(low), difference), max(float(high), difference))
 
 
-def _extreme(exchanges: Sequence[_Exchange], signs: Iterator[Signs]) -> list[int]:
-    """How many of the sign vectors bring each difference as far from 0 as it was observed."""
-    sums = [[_SignedSum(column) for column in each.columns()] for each in exchanges]
-    as_observed = np.zeros((1, sums[0][0].n_bytes), dtype=np.uint8)
-
-    def distances(block: Signs) -> Iterator[FloatArray]:
-        for each, columns in zip(exchanges, sums, strict=True):
-            yield each.distance(*(column(block) for column in columns))
-
-    bounds = [float(distance[0]) - SAME for distance in distances(as_observed)]
-    counts = [0] * len(exchanges)
-    for block in signs:
-        for i, distance in enumerate(distances(block)):
-            counts[i] += int(np.count_nonzero(distance >= bounds[i]))
-    return counts
+def rejected(level: float, n: int) -> int:
+    """How many of n equally likely cases may be as extreme as the one observed, for the test to refuse equality."""
+    return math.floor(level * n + 1e-9)
 
 
 class _SignedSum:
     """The sum of numbers under signs, eight at a time: each byte of signs finds the sum of its eight in a table."""
 
     def __init__(self, numbers: FloatArray) -> None:
-        self.n_bytes = -(-numbers.size // 8)
-        padded = np.zeros((self.n_bytes, 8))
+        n_bytes = -(-numbers.size // 8)
+        padded = np.zeros((n_bytes, 8))
         padded.reshape(-1)[: numbers.size] = numbers
         flags = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
         self._table = (padded[:, None, :] * (1.0 - 2.0 * flags)).sum(axis=2).reshape(-1)
-        self._starts = np.arange(self.n_bytes) * 256
+        self._starts = np.arange(n_bytes) * 256
 
     def __call__(self, signs: Signs) -> FloatArray:
         total: FloatArray = self._table.take(signs + self._starts).sum(axis=1)
@@ -255,6 +290,24 @@ def _all_signs(n: int) -> Iterator[Signs]:
     for at in range(0, 2**n, _BLOCK):
         numbers = np.arange(at, min(at + _BLOCK, 2**n), dtype="<u4")
         yield numbers.view(np.uint8).reshape(-1, 4)[:, : -(-n // 8)]
+
+
+def _all_signs_of(apart: NDArray[np.bool_], n_resamples: int, rng: np.random.Generator) -> Iterator[Signs]:
+    """Every vector of signs of the queries that are apart, each as often as the others.
+
+    The signs of equal queries are enumerated too where that takes no more than `n_resamples`, or else drawn.
+    """
+    if 2.0**apart.size <= n_resamples:
+        yield from _all_signs(apart.size)
+        return
+    n_patterns = 2 ** int(apart.sum())
+    n_vectors = n_patterns * -(-n_resamples // n_patterns)
+    block = max(1, _BLOCK // apart.size)
+    for at in range(0, n_vectors, block):
+        numbers = np.arange(at, min(at + block, n_vectors)) % n_patterns
+        bits = rng.integers(0, 2, (numbers.size, apart.size), dtype=np.uint8)
+        bits[:, apart] = numbers[:, None] >> np.arange(int(apart.sum())) & 1
+        yield np.packbits(bits, axis=1, bitorder="little")
 
 
 def drawn_signs(n: int, n_resamples: int, rng: np.random.Generator) -> Iterator[Signs]:
@@ -269,7 +322,7 @@ def drawn_signs(n: int, n_resamples: int, rng: np.random.Generator) -> Iterator[
 
 
 def queries_needed(deviation: float, difference: object, power: object, confidence: float) -> int:
-    """How many queries show a difference of this size, at least 2.
+    """How many queries show a difference of this size, and no fewer than the test needs to reach its level.
 
     Parameters
     ----------
@@ -291,9 +344,7 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
         raise ValueError(
             "difference must not be 0, because no number of queries shows it; name the smallest that matters."
         )
-    chance = finite_number(power, "power")
-    if not 0 < chance < 1:
-        raise ValueError(f"power must be above 0 and below 1; got {power}.")
+    chance = _as_power(power)
     z = normal_quantile((1 + confidence) / 2)
     reach = max(0.0, z + normal_quantile(chance))
     deviations = reach * deviation / size
@@ -302,4 +353,19 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
         raise ValueError(
             f"difference must be larger: one of {size:g} takes more queries to see than float64 can count."
         )
-    return max(2, math.ceil(needed))
+    # The exact test has no p-value below 2^(1 - n).
+    return max(math.ceil(1 - math.log2(1 - confidence) - SAME), math.ceil(needed))
+
+
+def smallest_detectable(error: float, dof: float, power: object, confidence: float) -> float:
+    """The true difference that a test of this standard error shows with this chance; see ``Difference``."""
+    t = t_quantile(confidence, dof)
+    reach = t * (1 - 1 / (4 * dof)) + normal_quantile(_as_power(power)) * math.sqrt(1 + t * t / (2 * dof))
+    return max(0.0, reach) * error
+
+
+def _as_power(power: object) -> float:
+    chance = finite_number(power, "power")
+    if not 0 < chance < 1:
+        raise ValueError(f"power must be above 0 and below 1; got {power}.")
+    return chance

@@ -6,8 +6,6 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-__all__ = ["normal_cdf", "normal_quantile", "t_quantile"]
-
 _NORMAL = NormalDist()
 # From here on the series in 1/dof is right to 13 digits; below, the closed form has few terms.
 _MANY = 1000
@@ -23,22 +21,62 @@ def normal_quantile(probability: float) -> float:
     return _NORMAL.inv_cdf(probability)
 
 
+def t_tail(t: float, dof: float) -> float:
+    """The probability that |T| is above t, 0 or more, for a variable T of Student's t distribution.
+
+    Notes
+    -----
+    The incomplete beta function at dof/(dof + t^2), with dof/2 and 1/2, by its continued fraction (M. Abramowitz and
+    I. Stegun, Handbook of Mathematical Functions, 26.5.8, evaluated as W. Lentz does). From a million degrees of
+    freedom on the distribution is the normal one.
+    """
+    if dof > 1e6:
+        return math.erfc(t / math.sqrt(2))
+    x = dof / (dof + t * t)
+    a, b = dof / 2, 0.5
+    if x <= 0 or t == 0:
+        return float(x > 0)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    if x < (a + 1) / (a + b + 2):
+        return front * _beta_fraction(a, b, x) / a
+    return 1 - front * _beta_fraction(b, a, 1 - x) / b
+
+
+def _beta_fraction(a: float, b: float, x: float) -> float:
+    """The continued fraction of the incomplete beta function."""
+    tiny = 1e-300
+    c, d = 1.0, 1 - (a + b) * x / (a + 1)
+    d = 1 / (d if abs(d) > tiny else tiny)
+    fraction = d
+    for m in range(1, 10_000):
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d, c = 1 + term * d, 1 + term / c
+            d, c = 1 / (d if abs(d) > tiny else tiny), c if abs(c) > tiny else tiny
+            fraction *= d * c
+        if abs(d * c - 1) < 1e-15:
+            break
+    return fraction
+
+
 @lru_cache(maxsize=1024)
-def t_quantile(confidence: float, dof: int) -> float:
+def t_quantile(confidence: float, dof: float) -> float:
     """The t that |T| is below with this probability, for a variable T of Student's t distribution.
 
     Parameters
     ----------
     confidence : float
         Above 0 and below 1.
-    dof : int
+    dof : float
         Degrees of freedom, 1 or more.
 
     Notes
     -----
     Up to 1 000 degrees of freedom: the root of the distribution function, a finite sum in the angle arctan(t/sqrt(dof))
     (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4), by bisection. Beyond:
-    their series in 1/dof, 26.7.5.
+    their series in 1/dof, 26.7.5. A fraction of a degree: the t at which ``t_tail`` is 1 - confidence, by bisection.
     """
     if dof > _MANY:
         z = _NORMAL.inv_cdf((1 + confidence) / 2) if confidence < 0.5 else -_NORMAL.inv_cdf((1 - confidence) / 2)
@@ -51,11 +89,16 @@ def t_quantile(confidence: float, dof: int) -> float:
         )
         return z + z * math.fsum(term / float(dof) ** power for power, term in enumerate(terms, start=1))
     low, high = 0.0, math.pi / 2
+    whole = float(dof).is_integer()
     while True:
         angle = (low + high) / 2
         if not low < angle < high:
             return math.sqrt(dof) * math.tan(angle)
-        if _inside(angle, dof) < confidence:
+        if whole:
+            below = _inside(angle, int(dof)) < confidence
+        else:
+            below = t_tail(math.sqrt(dof) * math.tan(angle), dof) > 1 - confidence
+        if below:
             low = angle
         else:
             high = angle

@@ -13,8 +13,6 @@ from ndcg_ml._data.pandas_index import by_id, no_labels, same_rows
 from ndcg_ml._data.queries import Queries, ids_as_array, is_missing
 from ndcg_ml._shown import shown
 
-__all__ = ["query_labels"]
-
 
 def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
     """The label of every query, by column.
@@ -106,7 +104,7 @@ def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
             f"{name} must have one label per query, {groups.n_queries}, because some queries have no row; got one per "
             "row."
         )
-    listed = labels if groups.order is None else labels[groups.order]
+    listed = groups.listed(labels)
     first = listed[groups.starts]
     known = _known(first, name, queries)
     unlike = np.flatnonzero(listed != np.repeat(first, groups.sizes))

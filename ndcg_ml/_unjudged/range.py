@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.scored import Scored
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.gains import discounts
 from ndcg_ml._unjudged.completions import Best, Open, Runs, added, largest, largest_of_sums
 from ndcg_ml._unjudged.documents import Documents, RangeError, documents_of, gains_of_scale, scale_of
 from ndcg_ml.flavor import Flavor
-
-FloatArray = NDArray[np.float64]
 
 # A perfect ranking may come out as 1 + a few rounding errors; that is 1.
 _ROUNDING = 1e-12
@@ -357,7 +356,15 @@ class Pair:
         )
 
 
-def pair_of(a: Scored, b: Scored, flavor: Flavor, k: int | None, queries: NDArray[np.int64], ndcg: FloatArray) -> Pair:
+def pair_of(
+    a: Scored,
+    b: Scored,
+    flavor: Flavor,
+    k: int | None,
+    queries: NDArray[np.int64],
+    ndcg: FloatArray,
+    dcg: tuple[FloatArray, FloatArray],
+) -> Pair:
     """Match the documents of two systems.
 
     Parameters
@@ -369,6 +376,8 @@ def pair_of(a: Scored, b: Scored, flavor: Flavor, k: int | None, queries: NDArra
         Where each query stands in a and in b.
     ndcg : ndarray of float, shape (n_queries, 2)
         The NDCG of each, which is that under all grades where nothing is unjudged; NaN where it is empty and skipped.
+    dcg : tuple of ndarray of float
+        The DCG of all queries of a and of b when they were evaluated.
 
     Raises
     ------
@@ -376,6 +385,8 @@ def pair_of(a: Scored, b: Scored, flavor: Flavor, k: int | None, queries: NDArra
         Documents cannot be matched, are judged differently, or the two ideals differ while labels are missing.
     """
     two = [documents_of(each.queries, each.scores, flavor, k) for each in (a, b)]
+    for side, scored in enumerate((a, b)):
+        refuse_changed(scored, two[side], flavor, k, dcg[side])
     _refuse_nan_of_pair(flavor, two, queries)
     n_queries = len(queries)
     open_query = np.zeros(n_queries, dtype=bool)

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -19,15 +19,16 @@ from ndcg_ml import __version__
 from ndcg_ml._flavor_text import empty_in_words, switch_text
 from ndcg_ml._identify.identify import Identification, Match
 from ndcg_ml._identify.identify import identify as find
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.cli.compare import compare
+from ndcg_ml.cli.gate import gate
 from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
+from ndcg_ml.cli.judge_next import judge_next
 from ndcg_ml.cli.output import (
     IDS_IN_JSON,
     Screen,
-    columns,
     command_line,
-    finite,
     html_option,
     print_json,
     refuse_input,
@@ -37,7 +38,7 @@ from ndcg_ml.explain import METHODS, Explanation, by_effect, explain_difference
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.presets import MIRRORS, Mirror
 from ndcg_ml.result import Evaluation, at_cutoff
-from ndcg_ml.runs import RunEvaluation, RunPerQuery
+from ndcg_ml.runs import RunEvaluation
 from ndcg_ml.score import ByK
 
 __all__ = ["ndcg_ml"]
@@ -55,7 +56,8 @@ class _Group(click.Group):
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 fine, 1 nothing found (identify) or output that cannot be written, 2 wrong arguments or data "
-    "that cannot be used, 130 interrupted.",
+    "that cannot be used, 130 interrupted. Of gate: 0 not worse, 3 worse, 4 cannot tell, 1 data that cannot be used or "
+    "compared, 2 wrong arguments.",
 )
 @click.version_option(__version__, prog_name="ndcg-ml")
 def ndcg_ml() -> None:
@@ -63,7 +65,9 @@ def ndcg_ml() -> None:
 
 
 ndcg_ml.add_command(compare)
+ndcg_ml.add_command(gate)
 ndcg_ml.add_command(demo)
+ndcg_ml.add_command(judge_next)
 
 
 # -- flavors ----------------------------------------------------------------------------------------------------------
@@ -148,10 +152,8 @@ def _all_flavors(screen: Screen) -> None:
     headings = ("flavor", *_SWITCHES, "k")
     rows = [(name, *(_short(getattr(PRESETS[name], switch)) for switch in (*_SWITCHES, "k"))) for name in MIRRORS]
     if not screen.is_terminal:
-        table = columns(screen, *headings, "library", "unusual", left=len(headings) + 2)
-        for row, mirror in zip(rows, MIRRORS.values(), strict=True):
-            table.add_row(*row, mirror.library, mirror.unusual)
-        screen.print(table)
+        cells = [(*row, mirror.library, mirror.unusual) for row, mirror in zip(rows, MIRRORS.values(), strict=True)]
+        screen.table(Table((*headings, "library", "unusual"), cells, "l" * (len(headings) + 2)))
         return
     # One line of switches, then the words, which would be too narrow to read as columns.
     widths = [max(map(len, cells)) for cells in zip(headings, *rows, strict=True)]
@@ -228,6 +230,11 @@ Examples:
     help="A cut-off, or 'none'; may be repeated.  [default: the flavor's own]",
 )
 @click.option("--per-query", is_flag=True, help="List every query.")
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Save the evaluation to this file, as a baseline for 'ndcg-ml gate', in the place of any older one.",
+)
 @html_option
 @digits_option
 @json_option
@@ -236,6 +243,7 @@ def evaluate(
     flavor: Flavor | None,
     ks: Sequence[tuple[int | None]],
     per_query: bool,
+    save: str | None,
     html: str | None,
     digits: int,
     as_json: bool,
@@ -245,9 +253,13 @@ def evaluate(
     The data are --qrels with --run, --labels with --scores, or --table. A file may be gzipped; - is standard input.
     """
     refuse_input(html, data.files)
+    refuse_input(save, data.files, "--save")
     chosen = data.flavor if flavor is None else flavor
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or (chosen.k,)
     result = data.evaluate(chosen, cut_offs)
+    if save is not None:
+        with data.refusals():
+            result.save(save, qrels=None if data.qrels == "-" else data.qrels)
     if html is not None:
         result.to_html(html, command=command_line(), digits=digits)
     if as_json:
@@ -258,26 +270,20 @@ def evaluate(
         _show_queries(screen, result)
         screen.print()
     _show_means(screen, result)
-    if html is not None:
-        screen.fact("report", screen.text(html))
-
-
-def _by_k(result: Evaluation[ByK]) -> list[tuple[int | None, float, int, float | None]]:
-    assert isinstance(result.n_empty, dict)
-    judged = result.judged if isinstance(result, RunEvaluation) else None
-    return [
-        (k, value, result.n_empty[k], judged[k] if isinstance(judged, dict) else None)
-        for k, value in result.value.items()
-    ]
+    for name, file in (("report", html), ("saved", save)):
+        if file is not None:
+            screen.fact(name, screen.text(file))
 
 
 def _show_means(screen: Screen, result: Evaluation[ByK]) -> None:
-    rows = _by_k(result)
-    of_run = isinstance(result, RunEvaluation)
-    table = columns(screen, "metric", "value", "empty", *["judged"] * of_run)
-    for k, value, n_empty, judged in rows:
-        table.add_row(f"ndcg{at_cutoff(k)}", screen.number(value), str(n_empty), *[screen.number(judged)] * of_run)
-    screen.print(table)
+    assert isinstance(result.n_empty, dict)
+    extra = result._extra_columns()
+    rows = [
+        [f"ndcg{at_cutoff(k)}", screen.number(value), str(result.n_empty[k])]
+        + [screen.number(column[k]) for column in extra.values()]
+        for k, value in result.value.items()
+    ]
+    screen.table(Table(["metric", "value", "empty", *extra], rows))
     screen.print()
     screen.fact("queries", f"{result.n_queries}; one that is empty {empty_in_words(result.flavor)}")
     screen.fact("documents", f"{int(result.per_query.n_docs.sum())} ranked")
@@ -289,72 +295,30 @@ def _show_means(screen: Screen, result: Evaluation[ByK]) -> None:
         for _, other, ids, fate in result.one_sided():
             words = f"{len(ids)} topics" if len(ids) != 1 else f"1 topic ({screen.text(ids[0])})"
             screen.fact(f"not in {other}", f"{words}, {fate}" if len(ids) else "no topic")
-    screen.flavor(result.flavor.replace(k=rows[0][0] if len(rows) == 1 else None))
+    screen.flavor(result.flavor.replace(k=next(iter(result.value)) if len(result.value) == 1 else None))
 
 
 def _show_queries(screen: Screen, result: Evaluation[ByK]) -> None:
-    ks = [k for k, *_ in _by_k(result)]
-    per_query = result.per_query
-    judged = per_query.judged if isinstance(per_query, RunPerQuery) else None
-    shows_judged = judged is not None and len(ks) == 1
-    headings = ("documents", "judged", "relevant", "tied")
-    table = columns(
-        screen, "qid", *(f"ndcg{at_cutoff(k)}" for k in ks), *headings, *[f"judged{at_cutoff(ks[0])}"] * shows_judged
-    )
-    for i, qid in enumerate(per_query.qid.tolist()):
-        counts = (column[i] for column in (per_query.n_docs, per_query.n_judged, per_query.n_relevant, per_query.tied))
-        table.add_row(
-            screen.text(qid),
-            *(screen.number(value) for value in per_query.ndcg[i]),
-            *map(str, counts),
-            *([screen.number(judged[i, 0])] if judged is not None and shows_judged else []),
-        )
-    screen.print(table)
+    ks, table = list(result.value), result.per_query
+    extra = list(result._extra_columns()) if len(ks) == 1 else []
+    counts = {"documents": table.n_docs, "judged": table.n_judged, "relevant": table.n_relevant, "tied": table.tied}
+    rows = [
+        [str(qid), *map(screen.number, table.ndcg[i]), *(str(column[i]) for column in counts.values())]
+        + [screen.number(table[name][i, 0]) for name in extra]
+        for i, qid in enumerate(table.qid.tolist())
+    ]
+    head = ["qid", *(f"ndcg{at_cutoff(k)}" for k in ks), *counts, *(f"{name}{at_cutoff(ks[0])}" for name in extra)]
+    screen.table(Table(head, rows))
 
 
 def _eval_document(result: Evaluation[ByK], per_query: bool) -> dict[str, Any]:
-    run = result if isinstance(result, RunEvaluation) else None
-    return {
-        "values": [
-            {
-                "k": k,
-                "flavor": str(result.flavor.replace(k=k)),
-                "ndcg": finite(value),
-                "n_empty": n_empty,
-                "judged": finite(judged),
-            }
-            for k, value, n_empty, judged in _by_k(result)
-        ],
-        "n_queries": result.n_queries,
-        "n_documents": int(result.per_query.n_docs.sum()),
-        "queries": run and run.queries,
-        "qrels_only": run.qrels_only.tolist() if run else [],
-        "run_only": run.run_only.tolist() if run else [],
-        "n_unanswered": run and run.n_unanswered,
-        "n_excluded": run and run.n_excluded,
-        "per_query": _query_documents(result) if per_query else None,
-    }
-
-
-def _query_documents(result: Evaluation[ByK]) -> list[dict[str, Any]]:
-    table = result.per_query
-    judged = table.judged if isinstance(table, RunPerQuery) else None
-    return [
-        {
-            "qid": qid,
-            **{count: int(table[count][i]) for count in ("n_docs", "n_judged", "n_relevant", "tied")},
-            "values": [
-                {
-                    "k": k,
-                    **{value: finite(table[value][i, at]) for value in ("ndcg", "dcg", "idcg")},
-                    "empty": bool(table.empty[i, at]),
-                    "judged": None if judged is None else finite(judged[i, at]),
-                }
-                for at, (k, *_) in enumerate(_by_k(result))
-            ],
-        }
-        for i, qid in enumerate(table.qid.tolist())
-    ]
+    document = result.to_dict(per_query)
+    if isinstance(result, RunEvaluation):
+        return document
+    # Every key is there whatever the data are, so that a program reads one form.
+    for each in (*document["values"], *(value for query in document["per_query"] or () for value in query["values"])):
+        each["judged"] = None
+    return {**document, "queries": None, "qrels_only": [], "run_only": [], "n_unanswered": None, "n_excluded": None}
 
 
 # -- explain ----------------------------------------------------------------------------------------------------------
@@ -401,7 +365,7 @@ def explain(
     """
     arguments = data.arguments(a, b)
     with data.refusals():
-        result = explain_difference(a, b, **arguments, k=... if at is None else at[0], queries=top)
+        result = explain_difference(a, b, **arguments, k=... if at is None else at[0], top=top)
     if as_json:
         print_json(result.to_dict())
     else:
@@ -412,32 +376,18 @@ def _show_explanation(screen: Screen, result: Explanation) -> None:
     for name, flavor, value in (("a", result.flavor_a, result.value_a), ("b", result.flavor_b, result.value_b)):
         screen.flavor(flavor, f"{name}   {screen.number(value)}")
     screen.print()
-    effective, idle = by_effect(result.parts)
-    table = columns(screen, "switch", "a", "b", "contribution", left=3)
-    for part in effective:
-        table.add_row(part.name, *part.values_text(), screen.number(part.contribution, sign=True))
-    table.add_row("b - a", "", "", screen.number(result.difference, sign=True))
-    screen.print(table)
+    screen.table(result._switch_table(screen.digits))
     screen.print()
+    idle = by_effect(result.parts)[1]
     if idle:
         screen.fact("no effect", ", ".join(idle))
     if result.parts:
         screen.fact("method", METHODS[result.method])
     if result.queries:
-        table = columns(screen, "qid", "contribution", "a", "b", "documents", "tied", "empty")
-        for query in result.queries:
-            table.add_row(
-                screen.text(query.qid),
-                screen.number(query.contribution, sign=True),
-                screen.number(query.value_a),
-                screen.number(query.value_b),
-                str(query.n_docs),
-                str(query.tied),
-                query.empty_text(),
-            )
+        table = result._query_table(screen.digits)
+        caption = f"the {len(result.queries)} of {result.n_queries} queries that contribute most"
         screen.print()
-        screen.print(table)
-        screen.print(f"the {len(result.queries)} of {result.n_queries} queries that contribute most")
+        screen.table(replace(table, head=("qid", *table.head[1:]), caption=caption))
 
 
 # -- identify ---------------------------------------------------------------------------------------------------------
@@ -547,10 +497,8 @@ def _show_matches(screen: Screen, result: Identification, value: Decimal, top: i
     screen.print(f"{value}: {result.count_text()}")
     screen.print()
     listed = result.matches or result.nearest
-    table = columns(screen, "flavor", "value", "others")
-    for match in listed[:top]:
-        table.add_row(match.name, screen.number(match.value), str(match.n_others))
-    screen.print(table)
+    rows = [(match.name, screen.number(match.value), str(match.n_others)) for match in listed[:top]]
+    screen.table(Table(("flavor", "value", "others"), rows))
     if len(listed) > top:
         screen.print(f"and {len(listed) - top} more")
     if listed:

@@ -9,10 +9,16 @@ from typing import Any
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
+from ndcg_ml._files.lines import numbered
+from ndcg_ml._show.plain import finite
+from ndcg_ml._show.table import Table
+from ndcg_ml._shown import shown
 from ndcg_ml._stats.comparison import Comparison, Difference
 from ndcg_ml._stats.comparison import compare as compared
-from ndcg_ml._stats.means import SAME, Method
+from ndcg_ml._stats.differences import Correction, DifferenceMethod
+from ndcg_ml._stats.unjudged import Unjudged
 from ndcg_ml.cli.inputs import (
     FILE,
     QUERIES,
@@ -24,13 +30,13 @@ from ndcg_ml.cli.inputs import (
     flavor_option,
     json_option,
 )
-from ndcg_ml.cli.output import Screen, columns, command_line, finite, html_option, print_json, refuse_input
+from ndcg_ml.cli.output import Screen, command_line, html_option, print_json, refuse_input
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import Which
 from ndcg_ml.score import ByK
 
-__all__ = ["compare"]
+__all__ = ["compare", "labels_by_query"]
 
 _EPILOG = """\
 \b
@@ -44,24 +50,31 @@ Examples:
   flavor        the flavor as text, with its cut-off
   n_pairs       queries that were compared
   not_compared  ids of queries without a value in one of the runs, or that do not count
-  confidence, method, resamples, seed
+  confidence, method, correction, baseline, margin, resamples, seed
+  n_clusters    with --cluster; else null
+  notes         what to know before relying on it: uneven judgements, skewed differences
+  slices        with --by: [{column, label, n_queries, a, b, difference, low, high, p_value,
+                p_adjusted, verdict}]
 and of two runs
-  a, b          {file, ndcg, n_queries, n_unanswered, ndcg_of_pairs}: the value of the run by itself over
-                its n_queries (null for nan), in how many of them it ranks nothing, and its value over the
-                queries that were compared
+  a, b          {file, ndcg, n_queries, n_unanswered, judged, ndcg_of_pairs}: the value of the run
+                by itself over its n_queries (null for nan), in how many of them it ranks nothing,
+                its share of judged documents (of runs), and its value over the queries that were
+                compared
   difference    b - a, over the queries that were compared
   interval      [low, high]
   standard_error   of the difference
   p_value       of the randomisation test
+  p_adjusted    the p-value, corrected for the number of pairs
+  verdict       on b: better, worse, not worse, equivalent or undecided
   exact         whether the test enumerated every exchange
   wins, ties, losses   queries in which b is above a, equal to 1e-12, and below it
-  effect_size   the difference over the standard deviation of the queries' differences; null if that is 0
-  queries_needed   to see such a difference with power 0.8; null for a difference of 0
+  effect_size   Cohen's d_z, the difference over the standard deviation of the queries'
+                differences; null if that is 0
+  smallest_detectable   the smallest true difference that so many queries show with power 0.8
   moved         [{qid, a, b, difference}], the --top queries that moved most
 or of more
-  systems       [{name, file, ndcg, n_queries, n_unanswered, ndcg_of_pairs}], named a, b, c, ...
-  pairs         the same for each two of them, with a, b (names) and p_holm, the p-value corrected for
-                the number of pairs; without moved
+  systems       [{name, file, ndcg, n_queries, n_unanswered, judged, ndcg_of_pairs}], named a, b, c, ...
+  pairs         the same for each two of them, with a, b (names); without moved
 """
 
 
@@ -82,12 +95,34 @@ or of more
 @click.option("--exclude", metavar="identical|FILE", help="Documents to take out of the runs, as for eval.")
 @flavor_option("trec_eval with --qrels, else sklearn")
 @click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
+@click.option("--baseline", metavar="RUN", help="Compare each run with this one alone, and not all pairs.")
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, min_open=True),
+    help="The largest difference that does not matter; a verdict may then be 'equivalent' or 'not worse'.",
+)
+@click.option(
+    "--correction",
+    type=click.Choice(["max-t", "holm", "none"]),
+    default="max-t",
+    show_default=True,
+    help="How p-values and intervals allow for the number of pairs.",
+)
+@click.option(
+    "--unjudged",
+    type=click.Choice(["warn", "refuse", "accept"]),
+    default="warn",
+    show_default=True,
+    help="What happens where the runs' shares of judged documents differ by more than 0.05.",
+)
+@click.option("--by", type=FILE, help="Segments to compare within: a file with a line per query, its id and its label.")
+@click.option("--cluster", type=FILE, help="Queries that belong together, of one user say: a file like that of --by.")
 @click.option(
     "--method",
-    type=click.Choice(["t", "bca", "percentile"]),
-    default="t",
+    type=click.Choice(["test", "t", "bca", "percentile"]),
+    default="test",
     show_default=True,
-    help="How the interval is made: by Student's t, or one of two bootstraps.",
+    help="How intervals are made: what the test does not refuse, Student's t, or one of two bootstraps.",
 )
 @click.option(
     "--confidence",
@@ -124,7 +159,13 @@ def compare(
     exclude: str | None,
     flavor: Flavor | None,
     at: tuple[int | None] | None,
-    method: Method,
+    baseline: str | None,
+    margin: float | None,
+    correction: Correction,
+    unjudged: Unjudged,
+    by: str | None,
+    cluster: str | None,
+    method: DifferenceMethod,
     confidence: float,
     resamples: int,
     seed: int,
@@ -135,10 +176,11 @@ def compare(
 ) -> None:
     """Compare two or more runs, query by query.
 
-    Differences are those of RUN_B minus RUN_A, over the queries that have a value in all runs. The interval is
-    Student's t, or a bootstrap over queries. The test is the two-sided randomisation test, which exchanges the two
-    values of a query at random: exactly, over every exchange, where there are no more than --resamples of them, and
-    else over as many drawn ones. Of more than two runs, p-values are corrected by Holm for the number of pairs.
+    Differences are those of RUN_B minus RUN_A, over the queries that have a value in all runs. The test is the
+    two-sided randomisation test, which exchanges the two values of a query at random: exactly, over every exchange,
+    where there are no more than --resamples of them, and else over as many drawn ones. The interval holds the
+    differences that the test does not refuse. Of more than two runs, p-values and intervals are corrected together for
+    the number of pairs (max-T).
     """
     runs = (run_a, run_b, *more)
     if sum(each is not None for each in (qrels, labels, table)) != 1:
@@ -170,15 +212,33 @@ def compare(
         results = [side.evaluate(chosen, (k,)) for side in sides]
     else:
         results = sides[0].evaluate_columns(runs, chosen, (k,))
+    if baseline is not None and baseline not in runs:
+        raise click.UsageError(f"--baseline must be one of the runs, {', '.join(runs)}; got {baseline}.")
+    letters = [chr(ord("a") + at) if at < 26 else f"s{at + 1}" for at in range(len(runs))]
+    ids = results[0].per_query.qid
     try:
         comparison = compared(
-            *results, k=k, confidence=confidence, method=method, n_resamples=resamples, seed=seed, missing="drop"
+            *results,
+            names=letters,
+            baseline=None if baseline is None else letters[runs.index(baseline)],
+            margin=margin,
+            correction=correction,
+            by=None if by is None else {"by": labels_by_query(by, ids)},
+            cluster=None if cluster is None else labels_by_query(cluster, ids),
+            unjudged="refuse" if unjudged == "refuse" else "accept",  # a warning is printed with the rest
+            k=k,
+            confidence=confidence,
+            method=method,
+            n_resamples=resamples,
+            seed=seed,
+            missing="drop",
         )
     except ValueError as error:
         raise BadInput(f"{', '.join(runs)}: {error}") from error
+    comparison = replace(comparison, accepts_unjudged=unjudged == "accept")
     if html is not None:
         named = _named(comparison, runs if table is not None else [os.path.basename(run) for run in runs])
-        named.to_html(html, command=command_line(), queries=top, digits=digits)
+        named.to_html(html, command=command_line(), top=top, digits=digits)
     report = _Report(runs, results, comparison, confidence, method, seed, top)
     if as_json:
         print_json(report.document())
@@ -187,6 +247,25 @@ def compare(
         report.show(screen)
         if html is not None:
             screen.fact("report", screen.text(html))
+
+
+def labels_by_query(file: str, ids: NDArray[Any]) -> list[str]:
+    """The label of each query, from a file with a line per query."""
+    labels: dict[str, str] = {}
+    for number, line in numbered(file):
+        match line.decode("utf-8", "surrogateescape").split(maxsplit=1):
+            case [query, label]:
+                labels[query] = label.strip()
+            case []:
+                continue
+            case _:
+                raise BadInput(
+                    f"{file}, line {number}: must be the id of a query and its label; got {shown(line.strip())}."
+                )
+    missing = [str(each) for each in ids.tolist() if str(each) not in labels]
+    if missing:
+        raise BadInput(f"{file}: must have a label for each query; got none for {missing[0]} ({len(missing)} queries).")
+    return [labels[str(each)] for each in ids.tolist()]
 
 
 def _named(comparison: Comparison, names: Sequence[str]) -> Comparison:
@@ -206,7 +285,7 @@ class _Report:
     results: list[Evaluation[ByK]]
     comparison: Comparison
     confidence: float
-    method: Method
+    method: DifferenceMethod
     seed: int
     top: int
 
@@ -231,48 +310,70 @@ class _Report:
                 "ndcg": finite(value),
                 "n_queries": result.n_queries,
                 "n_unanswered": n_unanswered,
+                "judged": judged,
                 "ndcg_of_pairs": mean,
             }
-            for file, value, result, n_unanswered, mean in zip(
+            for file, value, result, n_unanswered, judged, mean in zip(
                 self.runs,
                 self.own_values(),
                 self.results,
                 comparison.n_unanswered,
+                comparison.judged or [None] * len(self.runs),
                 comparison.values,
                 strict=True,
             )
         ]
         document = {
             "flavor": str(comparison.flavor),
+            "correction": comparison.correction,
+            "baseline": comparison.baseline,
+            "margin": comparison.margin,
+            "n_clusters": comparison.n_clusters,
             "n_pairs": comparison.n_queries,
             "not_compared": comparison.not_compared.tolist(),
             "confidence": self.confidence,
             "method": self.method,
             "resamples": comparison.n_resamples,
             "seed": self.seed,
+            "notes": list(comparison.notes),
         }
+        if comparison.slices is not None:
+            document["slices"] = comparison.to_dict()["slices"]
         if len(systems) == 2:
             moved = [dict(zip(("qid", "a", "b", "difference"), row, strict=True)) for row in self.moved()]
             return {**document, "a": systems[0], "b": systems[1], **_of_pair(comparison.pairs[0]), "moved": moved}
         named = [{"name": name, **system} for name, system in zip(comparison.names, systems, strict=True)]
-        pairs = [{"a": each.a, "b": each.b, **_of_pair(each), "p_holm": each.p_holm} for each in comparison.pairs]
+        pairs = [{"a": each.a, "b": each.b, **_of_pair(each)} for each in comparison.pairs]
         return {**document, "systems": named, "pairs": pairs}
 
     def show(self, screen: Screen) -> None:
         comparison = self.comparison
-        table = columns(screen, "", f"ndcg{at_cutoff(comparison.flavor.k)}", "run")
-        table.columns[2].justify = "left"
-        for name, mean, run in zip(comparison.names, comparison.values, self.runs, strict=True):
-            table.add_row(name, screen.number(mean), screen.text(run))
+        assert comparison.flavor is not None
+        at = at_cutoff(comparison.flavor.k)
+        head = ["", f"ndcg{at}", *[f"judged{at}"] * (comparison.judged is not None), "run"]
+        rows = []
+        for i, (name, mean, run) in enumerate(zip(comparison.names, comparison.values, self.runs, strict=True)):
+            judged = [] if comparison.judged is None else [screen.number(comparison.judged[i])]
+            rows.append([name, screen.number(mean), *judged, run])
         if len(comparison.pairs) == 1:
-            table.add_row("b - a", screen.number(comparison.difference, sign=True), "")
-        screen.print(table)
+            rows.append(["b - a", screen.number(comparison.difference, sign=True), *[""] * (len(head) - 2)])
+        screen.table(Table(head, rows, f"l{'r' * (len(head) - 2)}l"))
         screen.print()
         how = comparison.pairs[0].interval.how_text()
         if len(comparison.pairs) == 1:
             self._show_pair(screen, comparison.pairs[0], how)
         else:
             self._show_pairs(screen, how)
+        if comparison.n_clusters is not None:
+            fewest = min(pair.effective_queries or 0.0 for pair in comparison.pairs)
+            screen.fact(
+                "clusters", f"{comparison.n_clusters}; the queries are as good as {fewest:.0f} independent ones"
+            )
+        if comparison.slices is not None:
+            screen.print()
+            screen.table(comparison.slices.table())
+            screen.print(comparison.slices.caption())
+            screen.print()
         if any(comparison.n_unanswered):
             counts = zip(comparison.names, comparison.n_unanswered, strict=True)
             screen.fact("unanswered", ", ".join(f"{name} {n}" for name, n in counts))
@@ -285,17 +386,18 @@ class _Report:
                 for name, value, result in zip(comparison.names, self.own_values(), self.results, strict=True)
             )
             screen.fact("by itself", own)
+        for note in comparison.notes:
+            screen.fact("note", note)
         screen.flavor(comparison.flavor)
         moved = self.moved() if len(comparison.pairs) == 1 else []
         if moved:
             screen.print()
-            table = columns(screen, "qid", "a", "b", "b - a")
-            for qid, a, b, difference in moved:
-                table.add_row(
-                    screen.text(qid), screen.number(a), screen.number(b), screen.number(difference, sign=True)
-                )
-            screen.print(table)
-            screen.print(f"the {len(moved)} of {comparison.n_queries} queries that moved most")
+            rows = [
+                [str(qid), screen.number(a), screen.number(b), screen.number(less, sign=True)]
+                for qid, a, b, less in moved
+            ]
+            caption = f"the {len(moved)} of {comparison.n_queries} queries that moved most"
+            screen.table(Table(["qid", "a", "b", "b - a"], rows, caption=caption))
 
     def _show_pair(self, screen: Screen, pair: Difference, how: str) -> None:
         screen.fact("interval", f"{_limits(screen, pair)} ({how})")
@@ -305,28 +407,35 @@ class _Report:
             "queries",
             f"{self.comparison.n_queries}: b is better in {pair.wins}, equal in {pair.ties}, worse in {pair.losses}",
         )
-        needed = _queries_needed(pair)
-        if needed is not None:
-            screen.fact("needed", f"{needed} queries, to see such a difference in 4 of 5 tests")
+        screen.fact("verdict", f"b is {pair.verdict}" if pair.verdict != "undecided" else "undecided")
+        screen.fact("detectable", f"{screen.number(pair.smallest_detectable())}, in 4 of 5 tests of as many queries")
 
     def _show_pairs(self, screen: Screen, how: str) -> None:
-        table = columns(screen, "", "difference", "interval", "p", "p (Holm)", "better", "equal", "worse", "needed")
-        for pair in self.comparison.pairs:
-            needed = _queries_needed(pair)
-            table.add_row(
+        head = ("", "difference", "interval", "p", "p adjusted", "better", "equal", "worse", "detectable", "verdict")
+        rows = [
+            (
                 f"{pair.b} - {pair.a}",
                 screen.number(pair.difference, sign=True),
                 _limits(screen, pair),
                 screen.at_least(pair.p_value),
-                screen.at_least(pair.p_holm),
+                screen.at_least(pair.p_adjusted),
                 *map(str, (pair.wins, pair.ties, pair.losses)),
-                "-" if needed is None else str(needed),
+                screen.number(pair.smallest_detectable()),
+                pair.verdict,
             )
-        screen.print(table)
+            for pair in self.comparison.pairs
+        ]
+        screen.table(Table(head, rows))
         screen.print()
+        n_pairs = len(self.comparison.pairs)
+        how_adjusted = f"adjusted for {n_pairs} pairs by {self.comparison.correction}"
+        if self.comparison.correction == "none":
+            how_adjusted = f"not adjusted for {n_pairs} pairs"
         screen.fact("interval", how)
-        screen.fact("p", f"two-sided randomisation test; by Holm, corrected for {len(self.comparison.pairs)} pairs")
-        screen.fact("queries", f"{self.comparison.n_queries}; needed: to see such a difference in 4 of 5 tests")
+        screen.fact("p", f"two-sided randomisation test; {how_adjusted}")
+        screen.fact(
+            "queries", f"{self.comparison.n_queries}; detectable: the difference seen in 4 of 5 tests of as many"
+        )
 
 
 def _limits(screen: Screen, pair: Difference) -> str:
@@ -334,20 +443,18 @@ def _limits(screen: Screen, pair: Difference) -> str:
     return f"{low} to {high}"
 
 
-def _queries_needed(pair: Difference) -> int | None:
-    return None if abs(pair.difference) <= SAME else pair.queries_needed()
-
-
 def _of_pair(pair: Difference) -> dict[str, Any]:
     return {
         "difference": pair.difference,
-        "interval": [pair.interval.low, pair.interval.high],
+        "interval": [finite(pair.interval.low), finite(pair.interval.high)],
         "standard_error": pair.standard_error,
         "p_value": pair.p_value,
+        "p_adjusted": pair.p_adjusted,
+        "verdict": pair.verdict,
         "exact": pair.exact,
         "wins": pair.wins,
         "ties": pair.ties,
         "losses": pair.losses,
         "effect_size": finite(pair.effect_size),
-        "queries_needed": _queries_needed(pair),
+        "smallest_detectable": pair.smallest_detectable(),
     }

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import whole_number
 from ndcg_ml._data.queries import by_ids
 from ndcg_ml._shown import shown
-from ndcg_ml._stats.comparison import holm
+from ndcg_ml._stats.differences import holm
 from ndcg_ml._stats.means import SAME, Interval, Means, Seed, Spread, as_confidence, generator, minus, spread_of
 from ndcg_ml._stats.paired import exchange_tests
 from ndcg_ml.sklearn.query_store import KeptQueries
@@ -45,7 +45,7 @@ class Candidate(NamedTuple):
     p_value : float
         Of the two-sided test that exchanges the two candidates query by query; not corrected for the number of
         candidates.
-    p_holm : float
+    p_adjusted : float
         The p-value, corrected by Holm for the number of other candidates.
     within_noise : bool
         Whether it is at most one standard error below the best.
@@ -58,7 +58,7 @@ class Candidate(NamedTuple):
     standard_error: float
     interval: Interval
     p_value: float
-    p_holm: float
+    p_adjusted: float
     within_noise: bool
 
 
@@ -100,7 +100,7 @@ class PairedSearch:
         failed = f"; {len(self.failed)} failed and are left out" if self.failed else ""
         rows = (
             f"{each.value:.4f}  {each.difference:+.4f} +- {each.standard_error:.4f}  {each.p_value:.4f}  "
-            f"{each.p_holm:.4f}  {'=' if each.within_noise else ' '}  {each.params}"
+            f"{each.p_adjusted:.4f}  {'=' if each.within_noise else ' '}  {each.params}"
             for each in self.candidates
         )
         head = f"{len(self.candidates)} candidates on {self.n_queries} queries, {near} within noise of the best (=)"
@@ -156,8 +156,8 @@ def paired_search(
     flavor skips are left out. The mean over queries is not quite ``mean_test_score``, which is the mean of the folds'
     means, so the best candidate may be another one.
 
-    The best of many candidates is also the luckiest. ``p_holm`` allows for the number of comparisons, not for having
-    chosen the best of them by the same queries.
+    The best of many candidates is also the luckiest. ``p_adjusted`` allows for the number of comparisons, not for
+    having chosen the best of them by the same queries.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def paired_search(
         *(test.p_value for test in exchange_tests(means, [(best, i) for i in order[1:]], n_resamples, rng)),
     ]
     candidates = []
-    for i, p_value, p_holm in zip(order, p_values, [1.0, *holm(p_values[1:])], strict=True):
+    for i, p_value, p_adjusted in zip(order, p_values, [1.0, *holm(p_values[1:])], strict=True):
         gap = minus(spreads[i], spreads[best])
         row = table.rows[i]
         candidates.append(
@@ -209,7 +209,7 @@ def paired_search(
                 standard_error=gap.standard_error,
                 interval=gap.interval(confidence, "t"),
                 p_value=p_value,
-                p_holm=p_holm,
+                p_adjusted=p_adjusted,
                 within_noise=_within_noise(gap),
             )
         )
@@ -428,5 +428,5 @@ def _by_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tuple[NDA
     layout = by_ids(ids, ids.size)
     assert layout.ids is not None
     every = np.concatenate(values)
-    every = every if layout.order is None else every[layout.order]
+    every = layout.listed(every)
     return layout.ids, np.add.reduceat(every, layout.starts) / layout.sizes

@@ -6,15 +6,13 @@ without it; the caller decides when to look.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._transforms import any_of, whole_numbers
-
-__all__ = ["FAULTS", "refusal", "refuse"]
 
 FAULTS = (
     "unjudged",
@@ -31,27 +29,43 @@ FAULTS = (
 """The kinds of fault, in the order in which the kernel counts them and they are reported."""
 
 
-def refuse(flavor: Flavor, counts: Tensor, labels: str = "labels", scores: str = "scores") -> None:
-    """Raise for the first kind of fault that was counted, if the host can look: not in compiled code, nor under vmap.
+def refuse(
+    flavor: Flavor, wrong: Tensor, counts: Callable[[], Tensor], labels: str = "labels", scores: str = "scores"
+) -> bool:
+    """Raise if there is a fault and the host can look: not in compiled code, nor under vmap.
 
     Parameters
     ----------
     flavor : Flavor
-    counts : Tensor of int
-        How often each of ``FAULTS`` occurred.
+    wrong : Tensor of bool
+        Whether there is a fault in each slot, or in each query.
+    counts : callable
+        How often each of ``FAULTS`` occurred, counted if there is one.
     labels, scores : str
         What the caller's parameters are called.
+
+    Returns
+    -------
+    bool
+        Whether the host has looked, so that there is none.
 
     Raises
     ------
     ValueError
         There is a fault.
     """
-    if torch.compiler.is_compiling():
-        return
-    message = refusal(flavor, whole_numbers(counts), labels, scores) if any_of(counts) else None
-    if message is not None:
-        raise ValueError(message)
+    found = None if torch.compiler.is_compiling() else any_of(wrong)
+    if not found:
+        return found is False
+    message = refusal(flavor, whole_numbers(counts()), labels, scores)
+    assert message is not None
+    raise ValueError(message)
+
+
+def counted_faults(faults: Mapping[str, Tensor]) -> Tensor:
+    """How often each of ``FAULTS`` occurred, by the slots of those that have any."""
+    none = torch.zeros_like(next(iter(faults.values())))
+    return torch.stack([faults.get(name, none) for name in FAULTS]).flatten(1).sum(-1)
 
 
 def refusal(flavor: Flavor, counts: Sequence[int], labels: str = "labels", scores: str = "scores") -> str | None:

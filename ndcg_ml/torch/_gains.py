@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from ndcg_ml._kernel.gains import discounts, top_gain
 from ndcg_ml._kernel.gains import gain as host_gain
@@ -15,10 +16,15 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._layout import Layout
 from ndcg_ml.torch._transforms import not_mapped
 
-__all__ = ["Gains", "Judgements", "discount_at", "discount_table", "gains_of", "judge", "times_power_of_two"]
-
 # Where the largest gain of a query is brought to: above is room for sums, below for small gains. float32 has none.
 _TOP = {torch.float64: 400}
+# Gains of float64 within these bounds can be summed and divided as they are.
+_SMALL, _LARGE = 2.0**-500, 2.0**500
+
+
+def working_dtype(device: torch.device) -> torch.dtype:
+    """float64, or float32 on devices that have no other."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 # -- from labels to gains -------------------------------------------------------------------------------------------
@@ -29,64 +35,110 @@ class Judgements:
     """Labels as the flavor reads them, one entry per slot."""
 
     grade: Tensor
-    """The label; 0 where there is none, or one that does not count."""
+    """The label, in the working dtype; 0 where there is none, or one that does not count."""
     listed: Tensor
     """Which slots hold a document that takes part."""
     judged: Tensor
     """Which documents have a label."""
-    gainless: Tensor
-    """Which documents gain 0 whatever the formula says of their grade."""
-    faults: dict[str, Tensor]
-    """Which slots hold a label that the flavor refuses, by kind of fault."""
+    gainless: Tensor | None
+    """Which documents gain 0 whatever the formula says of their grade; None is none of them."""
+    refused: Tensor
+    """Which slots hold a label that the flavor refuses."""
+    dtype: torch.dtype
+    """Of the labels, which says how large they can be, and whether they are whole."""
 
 
 @dataclass(frozen=True)
 class Gains:
-    """Gains divided by 2^exponent, and so is the top of the scale."""
+    """Gains times 2^shift, and so is the top of the scale."""
 
     gain: Tensor
-    exponent: Tensor
-    """Per query."""
+    shift: Tensor | None
+    """Per query; None where nothing had to be shifted."""
     top: Tensor | None
     """Per query, the gain of ``max_grade`` under ``ideal="max"``."""
 
 
-def judge(flavor: Flavor, labels: Tensor, listed: Tensor) -> Judgements:
-    """Read the labels of the listed slots; what stands in the others is never looked at."""
+def judge(flavor: Flavor, labels: Tensor, listed: Tensor, *, full: bool = False) -> Judgements:
+    """Read the labels of the listed slots; what stands in the others is never looked at.
+
+    `full` says that all slots are listed, which saves a look at who is.
+    """
+    grade = labels.to(working_dtype(labels.device))
+    # Each operation is a launch on a device, and these are all that most flavors need.
+    if _takes_no_other_label_than_a_finite_one_above_zero(flavor):
+        sound = grade >= 0
+        if labels.is_floating_point():
+            sound = sound & (grade < math.inf)
+        if not full:
+            sound = sound & listed
+        unsound = ~sound
+        refused = unsound if full else listed & unsound
+        return Judgements(grade.masked_fill(unsound, 0.0), listed, listed, None, refused, labels.dtype)
+    faults = label_faults(flavor, grade, listed)
+    # A label that is none, or none that counts, has the grade 0, so that no formula meets it.
+    unjudged = grade.isnan() & listed
+    sound = listed & ~unjudged & ~faults["infinite"]
+    gainless = unjudged
+    judged = listed
+    if flavor.negative != "allow":
+        negative = (grade < 0) & listed
+        sound = sound & ~negative
+        if flavor.negative == "drop":
+            judged = listed = listed & ~negative
+        elif flavor.negative == "zero":
+            gainless = gainless | negative
+    # A gain table is indexed by the grade, so that one without an entry must not reach it.
+    if "off_table" in faults:
+        sound = sound & ~faults["off_table"]
+    refused = torch.stack(list(faults.values())).any(0)
+    return Judgements(grade.masked_fill(~sound, 0.0), listed, judged & ~unjudged, gainless, refused, labels.dtype)
+
+
+def label_faults(flavor: Flavor, labels: Tensor, listed: Tensor) -> dict[str, Tensor]:
+    """Which listed slots hold a label that the flavor refuses, by kind of fault; ``judge`` only asks whether any is."""
     unjudged = labels.isnan() & listed
     infinite = labels.isinf() & listed
     negative = (labels < 0) & listed
     faults = {"infinite": infinite}
-    grade = torch.where(listed & ~unjudged & ~infinite, labels, 0.0)
-    gainless = unjudged
+    plain = listed & ~unjudged & ~infinite
     if flavor.unjudged == "raise":
         faults["unjudged"] = unjudged
+    if flavor.negative == "raise":
+        faults["negative"] = negative
     if flavor.negative != "allow":
-        grade = torch.where(negative, 0.0, grade)
-        if flavor.negative == "raise":
-            faults["negative"] = negative
-        elif flavor.negative == "drop":
-            listed = listed & ~negative
-        else:
-            gainless = gainless | negative
-    plain = listed & ~gainless
+        plain = plain & ~negative
     if flavor.max_grade is not None and _has_top(flavor):
         # The top of the scale in float32 may be a little above the top itself: 0.8 is 0.80000001.
         largest = torch.finfo(torch.float32).max
-        in_float32 = grade.new_full((), max(-largest, min(flavor.max_grade, largest)), dtype=torch.float32)
-        faults["above_scale"] = plain & (grade > flavor.max_grade) & (grade != in_float32)
+        in_float32 = labels.new_full((), max(-largest, min(flavor.max_grade, largest)), dtype=torch.float32)
+        faults["above_scale"] = plain & (labels > flavor.max_grade) & (labels != in_float32)
     if isinstance(flavor.gain, tuple):
-        wrong = plain & ((grade != grade.floor()) | (grade < 0))
+        wrong = (labels != labels.floor()) | (labels < 0)
         if flavor.off_table == "raise":
-            wrong = wrong | (plain & (grade >= len(flavor.gain)))
-        faults["off_table"] = wrong
-        grade = torch.where(wrong, 0.0, grade)
-    return Judgements(grade, listed, listed & ~unjudged, gainless, faults)
+            wrong = wrong | (labels >= len(flavor.gain))
+        faults["off_table"] = plain & wrong
+    return faults
+
+
+def _takes_no_other_label_than_a_finite_one_above_zero(flavor: Flavor) -> bool:
+    return (
+        flavor.negative == flavor.unjudged == "raise"
+        and not isinstance(flavor.gain, tuple)
+        and (flavor.max_grade is None or not _has_top(flavor))
+    )
 
 
 def _has_top(flavor: Flavor) -> bool:
     """Whether labels are held against the top of the scale."""
     return flavor.ideal != "max" or flavor.gain not in ("binary", "judged")
+
+
+def may_be_negative(flavor: Flavor) -> bool:
+    """Whether a document can gain less than one that has no gain."""
+    if isinstance(flavor.gain, tuple):
+        return bool(min(flavor.gain) < 0)
+    return callable(flavor.gain) or (flavor.negative == "allow" and flavor.gain in ("linear", "exponential"))
 
 
 def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: Layout) -> Gains:
@@ -96,59 +148,101 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: La
     grades of 1000 do not overflow an exponential gain, nor labels of 1e308 a linear one; dividing by a power of two
     rounds nothing. The factor is the query's, not the batch's: one huge grade must not cost another query its digits.
     """
-    counted = counted & ~judgements.gainless
-    grade = torch.where(counted, judgements.grade, 0.0)
+    # Who does not count has the grade 0 from here on, and whoever was not listed has it already.
+    if judgements.gainless is not None:
+        counted = counted & ~judgements.gainless
+    grade = judgements.grade
+    if counted is not judgements.listed:
+        grade = grade.masked_fill(~counted, 0.0)
     if flavor.ideal == "max" and _has_top(flavor):
         grade = grade.clamp(max=flavor.max_grade)
+    # The one formula that needs its factor before it can be computed.
     if flavor.gain == "exponential":
-        exponent = layout.largest(grade)
-        top = None
-        if flavor.ideal == "max":
-            assert flavor.max_grade is not None  # the flavor's own check
-            top = torch.full_like(exponent, flavor.max_grade)
-            exponent = torch.maximum(exponent, top)
-        exponent = exponent.floor() - _TOP.get(grade.dtype, 0)
-        gain = _not_lost(_exponential(grade, layout.per_slot(exponent)), grade)
-        return Gains(torch.where(counted, gain, 0.0), exponent, None if top is None else _exponential(top, exponent))
+        return _exponential_gains(flavor, grade, judgements.dtype, layout)
+    # Grade 0 gains nothing under "linear" and "binary"; under the others it may, and then those who do not count would.
     if isinstance(flavor.gain, tuple):
         beyond = len(flavor.gain)
         table = torch.tensor((*flavor.gain, 0.0), dtype=grade.dtype, device=grade.device)
-        gain = table[grade.clamp(max=beyond).long()]
+        gain = table[grade.clamp(max=beyond).long()].masked_fill(~counted, 0.0)
     elif callable(flavor.gain):
         gain = _called(flavor, grade, counted)
     elif flavor.gain == "binary":
         gain = (grade > 0).to(grade.dtype)
     elif flavor.gain == "judged":
-        gain = torch.ones_like(grade)
+        gain = counted.to(grade.dtype)
     else:
         gain = grade
-    gain = torch.where(counted, gain, 0.0)
+    highest = float(top_gain(flavor, None)) if flavor.ideal == "max" else None
+    if not _may_overflow(flavor, grade.dtype, judgements.dtype, highest):
+        top = None if highest is None else torch.full_like(layout.per_query(gain), highest)
+        return Gains(gain, None, top)
+    return _scaled(gain, highest, layout)
+
+
+def _may_overflow(flavor: Flavor, working: torch.dtype, labels: torch.dtype, highest: float | None) -> bool:
+    """Whether sums or ratios of the gains may leave the working dtype, as far as flavor and dtypes tell."""
+    if working != torch.float64 or callable(flavor.gain):
+        return True
+    if isinstance(flavor.gain, tuple):
+        known = (*flavor.gain, highest or 0.0)
+        return any(value != 0 and not _SMALL < abs(value) < _LARGE for value in known)
+    if highest not in (None, 0.0) and not _SMALL < abs(highest) < _LARGE:
+        return True
+    return flavor.gain == "linear" and labels == torch.float64
+
+
+def _scaled(gain: Tensor, highest: float | None, layout: Layout) -> Gains:
+    """The gains, divided by the power of two that brings the largest of each query to one size."""
     largest = layout.largest(gain.abs())
-    highest = None
-    if flavor.ideal == "max":
-        highest = float(top_gain(flavor, None))
+    if highest is not None:
         largest = largest.clamp(min=abs(highest))
     # Not frexp, whose exponent the C++ that torch 2.13 compiles to cannot convert; which power it is hardly matters.
-    exponent = torch.log2(torch.where(largest > 0, largest, 1.0)).ceil() - _TOP.get(grade.dtype, 0)
-    top = None if highest is None else times_power_of_two(torch.full_like(exponent, highest), -exponent)
-    return Gains(_not_lost(times_power_of_two(gain, -layout.per_slot(exponent)), gain), exponent, top)
+    shift = _TOP.get(gain.dtype, 0) - torch.log2(largest.masked_fill(largest <= 0, 1.0)).ceil()
+    top = None if highest is None else times_power_of_two(torch.full_like(shift, highest), shift)
+    return Gains(_not_lost(times_power_of_two(gain, layout.per_slot(shift)), gain), shift, top)
 
 
 def times_power_of_two(values: Tensor, exponent: Tensor) -> Tensor:
     """The values times 2^exponent, in two steps: 2^1074, which lifts the smallest float64 to 1, is itself infinite."""
     half = (exponent / 2).floor()
     scaled = values * torch.exp2(half) * torch.exp2(exponent - half)
-    return torch.where(values == 0, 0.0, scaled)  # 0 * infinity
+    return scaled.masked_fill(values == 0, 0.0)  # 0 * infinity
 
 
-def _exponential(grade: Tensor, exponent: Tensor) -> Tensor:
-    """(2^grade - 1) / 2^exponent."""
-    scale = torch.exp2(-exponent)
+def _exponential_gains(flavor: Flavor, grade: Tensor, labels: torch.dtype, layout: Layout) -> Gains:
+    """2^grade - 1 for each slot; 0 for a grade of 0."""
+    largest = layout.largest(grade if flavor.negative != "allow" else grade.clamp(min=0.0))
+    top = None
+    if flavor.ideal == "max":
+        assert flavor.max_grade is not None  # the flavor's own check
+        top = torch.full_like(largest, flavor.max_grade)
+        largest = torch.maximum(largest, top)
+    whole = not labels.is_floating_point
+    if not whole or top is not None:
+        largest = largest.floor()
+    shift = _TOP.get(grade.dtype, 0) - largest
+    per_slot = layout.per_slot(shift)
+    if whole:  # this has all digits of the gain
+        gain = torch.exp2(grade + per_slot) - torch.exp2(per_slot)
+    else:
+        gain = _exponential(grade, per_slot)
+    # Beside a large gain a small one may be lost, which must not make its document an irrelevant one.
+    if flavor.negative == "allow":
+        gain = _not_lost(gain, grade)
+    else:
+        gain = gain.clamp(min=_least(gain.dtype)).masked_fill(grade == 0, 0.0)
+    return Gains(gain, shift, None if top is None else _exponential(top, shift))
+
+
+def _exponential(grade: Tensor, shift: Tensor) -> Tensor:
+    """(2^grade - 1) 2^shift."""
+    scale = torch.exp2(shift)
     # expm1 keeps the digits of a small fraction; exp2 is exact for whole numbers.
-    fraction = torch.where(grade.abs() < 1, grade, 0.0)
+    small = grade.abs() < 1
     whole = grade.floor()
-    power = torch.exp2(grade - whole) * torch.exp2(whole - exponent)
-    return torch.where(grade.abs() < 1, torch.expm1(fraction * math.log(2.0)) * scale, power - scale)
+    power = torch.exp2(grade - whole) * torch.exp2(whole + shift)
+    fraction = torch.expm1(grade.masked_fill(~small, 0.0) * math.log(2.0)) * scale
+    return torch.where(small, fraction, power - scale)
 
 
 def _not_lost(scaled: Tensor, gain: Tensor) -> Tensor:
@@ -156,9 +250,13 @@ def _not_lost(scaled: Tensor, gain: Tensor) -> Tensor:
 
     Where a cut-off leaves only such documents in, the query is not an empty one.
     """
-    # Its product with a discount has all its digits.
-    least = torch.full_like(scaled, torch.finfo(scaled.dtype).tiny * 2.0**22)
+    least = torch.full_like(scaled, _least(scaled.dtype))
     return torch.where((scaled.abs() < least) & (gain != 0), torch.copysign(least, gain), scaled)
+
+
+def _least(dtype: torch.dtype) -> float:
+    """The smallest gain beside the largest of a query; its product with a discount has all its digits."""
+    return float(torch.finfo(dtype).tiny) * 2.0**22
 
 
 def _called(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
@@ -179,22 +277,25 @@ def _called(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
 def discount_at(flavor: Flavor, ranks: Tensor) -> Tensor:
     """D(r) at real ranks r >= 1, differentiable in r. The discount has a name: a callable knows whole ranks only."""
     if flavor.discount == "log2":
-        return 1.0 / torch.log2(ranks + 1.0)
+        return torch.log2(ranks + 1.0).reciprocal()
     if flavor.discount == "ln":
-        return 1.0 / torch.log(ranks + 1.0)
+        return torch.log(ranks + 1.0).reciprocal()
     if flavor.discount == "reciprocal":
-        return 1.0 / ranks
+        return ranks.reciprocal()
     if flavor.discount == "jarvelin":
         base = flavor.discount_base
         logs = torch.log2(ranks) if base == 2.0 else torch.log(ranks) / math.log(base)
-        return 1.0 / logs.clamp(min=1.0)
-    return torch.ones_like(ranks)
+        return logs.clamp(min=1.0).reciprocal()
+    return 0.0 * ranks + 1.0  # a constant that stays in the graph, so that a loss has a gradient, of 0
+
+
+def discounts_from(flavor: Flavor, depth: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """D(1), ..., D(depth)."""
+    if callable(flavor.discount):
+        return torch.from_numpy(discounts(flavor, depth)).to(dtype).to(device)
+    return discount_at(flavor, torch.arange(1, depth + 1, dtype=dtype, device=device))
 
 
 def discount_table(flavor: Flavor, depth: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """0, D(1), ..., D(depth): the entry at 0 serves the slots that have no rank."""
-    if callable(flavor.discount):
-        table = torch.from_numpy(discounts(flavor, depth)).to(dtype).to(device)
-    else:
-        table = discount_at(flavor, torch.arange(1, depth + 1, dtype=dtype, device=device))
-    return torch.cat([table.new_zeros(1), table])
+    return pad(discounts_from(flavor, depth, dtype, device), (1, 0))

@@ -23,8 +23,6 @@ from ndcg_ml.torch._transforms import nobody_watches
 if TYPE_CHECKING:
     from ndcg_ml._kernel.totals import Totals
 
-__all__ = ["on_host", "torch_kernel"]
-
 _CAST = (torch.float16, torch.float32, torch.float64)
 _enabled = True
 

@@ -16,24 +16,9 @@ from torch.nn.functional import pad
 
 from ndcg_ml._checks import TIES_BY_ID, axis_too_many, refuse_column, warn_of_lists_of_one, without_doc_ids
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.torch._kernel import working_dtype
+from ndcg_ml.torch._gains import working_dtype
 from ndcg_ml.torch._layout import Flat, Layout, Padded
 from ndcg_ml.torch._transforms import never_compiled, not_mapped, whole_numbers
-
-__all__ = [
-    "Batch",
-    "PaddedLists",
-    "a_tensor",
-    "in_batches",
-    "in_rows",
-    "offsets_of",
-    "read_batch",
-    "read_flavor",
-    "read_lists",
-    "refuse_columns",
-    "refuse_other_device",
-    "refuse_unless_whole",
-]
 
 _NATIVE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -147,11 +132,12 @@ def read_batch(
             f"Leave indexes out, or flatten {names[0]} and {names[1]} to one dimension."
         )
     listed = torch.ones_like(scores, dtype=torch.bool) if mask is None else _flags(mask, "mask", scores, names[0])
-    _warn_of_a_column(scores)
+    warn_of_a_column(scores)
     return _padded_batch(scores, labels, listed, flags, ids)
 
 
-def _warn_of_a_column(scores: Tensor) -> None:
+def warn_of_a_column(scores: Tensor) -> None:
+    """Warn where each of several lists has one document, outside compiled code."""
     if scores.shape[-1] == 1 and scores.numel() > 1 and not torch.compiler.is_compiling():
         warn_of_lists_of_one(scores.numel())
 
@@ -165,7 +151,7 @@ def _padded_batch(
         return None
 
     def rows(values: Tensor) -> Tensor:
-        values = values.reshape(n_queries, width)
+        values = values if values.ndim == 2 else values.reshape(n_queries, width)
         if width == 0:  # queries without any document: one masked slot each, since nothing can be reduced over none
             return values.new_zeros((n_queries, 1))
         return values
@@ -297,15 +283,9 @@ def in_batches(
     scores, labels, indexes, offsets = in_rows(scores, labels, mask, indexes=indexes, offsets=offsets)
     if indexes is None and offsets is None:
         if scores.ndim == 2:
-            _warn_of_a_column(scores)
+            warn_of_a_column(scores)
         return [(scores, labels, mask)], None
-    given = "indexes" if offsets is None else "offsets"
-    with not_mapped(
-        f"{given} must be the same for all samples of torch.func.vmap, because lengths fix shapes; got {given} that "
-        "are mapped over. Pass padded lists with mask=, or leave them unmapped (in_dims=None)."
-    ):
-        grouped: tuple[list[PaddedLists], Tensor | None] = _in_groups(scores, labels, indexes, offsets)
-    return grouped
+    return in_groups(scores, labels, indexes, offsets)
 
 
 def in_rows(
@@ -350,6 +330,19 @@ def in_rows(
     return scores, labels, indexes, offsets
 
 
+def in_groups(
+    scores: Tensor, labels: Tensor, indexes: Tensor | None, offsets: Tensor | None
+) -> tuple[list[PaddedLists], Tensor | None]:
+    """``in_batches`` of rows that ``in_rows`` has checked; scores may have more dimensions than that of the rows."""
+    given = "indexes" if offsets is None else "offsets"
+    with not_mapped(
+        f"{given} must be the same for all samples of torch.func.vmap, because lengths fix shapes; got {given} that "
+        "are mapped over. Pass padded lists with mask=, or leave them unmapped (in_dims=None)."
+    ):
+        grouped: tuple[list[PaddedLists], Tensor | None] = _in_groups(scores, labels, indexes, offsets)
+    return grouped
+
+
 @never_compiled("lengths of flat and nested lists are data; padded ones can be compiled whole")
 def _in_groups(
     scores: Tensor, labels: Tensor, indexes: Tensor | None, offsets: Tensor | None
@@ -359,12 +352,12 @@ def _in_groups(
         sizes = lengths.cpu()
     else:
         assert offsets is not None
-        sizes = _sizes(offsets.cpu(), scores.numel())
-        lists, positions, lengths = _by_offset(offsets, scores.numel())
+        sizes = _sizes(offsets.cpu(), labels.numel())
+        lists, positions, lengths = _by_offset(offsets, labels.numel())
     longest = int(sizes.max()) if sizes.numel() else 0
     if longest == 1 and sizes.numel() > 1:
         warn_of_lists_of_one(sizes.numel())
-    if sizes.numel() * longest <= 2 * scores.numel():
+    if sizes.numel() * longest <= 2 * labels.numel():
         return [_padded_lists(scores, labels, lists, positions, lengths, longest)], None
     # The bits of size - 1: 0 for lists of at most 1 document, 1 for 2, 2 for 3 and 4, 3 for 5 to 8.
     bits = torch.frexp((sizes - 1).clamp(min=0).double()).exponent
@@ -400,7 +393,7 @@ def _padded_lists(
 
 
 def _in_slots(rows: Tensor, listed: Tensor, lists: Tensor, positions: Tensor) -> Tensor:
-    return rows.new_zeros(listed.shape).index_put((lists, positions), rows)
+    return rows.new_zeros((*listed.shape, *rows.shape[1:])).index_put((lists, positions), rows)
 
 
 def _in_order(numbers: Tensor) -> Tensor:
@@ -529,7 +522,7 @@ def _score_values(scores: Tensor, name: str) -> Tensor:
     """Scores without gradient, in a dtype that can be sorted."""
     if scores.is_complex():
         raise TypeError(f"{name} must hold real numbers; got dtype {scores.dtype}.")
-    scores = scores.detach()
+    scores = _constant(scores)
     if scores.is_floating_point():
         return scores if scores.dtype in _NATIVE else scores.float()
     if scores.device.type == "mps" or scores.dtype == torch.uint64:
@@ -538,10 +531,15 @@ def _score_values(scores: Tensor, name: str) -> Tensor:
 
 
 def _label_values(labels: Tensor, name: str) -> Tensor:
-    """Labels without gradient, in the dtype that the kernel works in."""
+    """Labels without gradient, in their own dtype, which says more of them than the one that the kernel works in."""
     if labels.is_complex():
         raise TypeError(f"{name} must hold real numbers; got dtype {labels.dtype}.")
-    return labels.detach().to(working_dtype(labels.device))
+    return _constant(labels)
+
+
+def _constant(tensor: Tensor) -> Tensor:
+    """The tensor without its gradient."""
+    return tensor.detach() if tensor.requires_grad else tensor
 
 
 def _refuse_beside_nested(given: Mapping[str, object]) -> None:

@@ -2,6 +2,10 @@
 
 ``expected_discounts`` is the one place where the tie rule becomes numbers. The ideal is always exact. Nothing here
 waits for the device, apart from callables, which are evaluated on the host.
+
+Rows of a padded tensor have a shorter way than whole rankings. Which ranks a tied run has follows from two numbers, how
+many documents score higher and how many at least as high, so that scores are sorted without taking anything else along;
+and where the cut-off is far below the length, the upper ranks and the run that crosses the cut-off are all that counts.
 """
 
 from __future__ import annotations
@@ -12,13 +16,28 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
+from ndcg_ml._checks import TIES_BY_ID
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._faults import FAULTS
-from ndcg_ml.torch._gains import Gains, Judgements, discount_table, gains_of, judge, times_power_of_two
-from ndcg_ml.torch._layout import Layout
+from ndcg_ml.torch._faults import counted_faults
+from ndcg_ml.torch._gains import (
+    Gains,
+    Judgements,
+    discount_table,
+    gains_of,
+    judge,
+    label_faults,
+    may_be_negative,
+    times_power_of_two,
+    working_dtype,
+)
+from ndcg_ml.torch._layout import Layout, Padded
 
 __all__ = ["Result", "Runs", "evaluate", "snapped", "tied_runs", "working_dtype"]
+
+_FAR_BELOW = 16
+"""From how many times the cut-off on a list is long enough that its lower ranks are worth leaving unsorted."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +47,22 @@ class Result:
     ndcg: Tensor
     """nan where the query is invalid, or empty and without a value for that."""
     dcg: Tensor
+    """Times 2^shift, as is `idcg`."""
     idcg: Tensor
+    shift: Tensor | None
+    """Per query."""
     empty: Tensor
-    faults: Tensor
-    """How often each of ``FAULTS`` occurred."""
+    wrong: Tensor
+    """Per query: whether it is a reason to raise."""
+    faults: Tensor | None
+    """How often each of ``FAULTS`` occurred, if that was asked for."""
+
+    def in_units_of_gain(self) -> tuple[Tensor, Tensor]:
+        """DCG and ideal DCG as they are."""
+        if self.shift is None:
+            return self.dcg, self.idcg
+        back = -self.shift.unsqueeze(-1)
+        return times_power_of_two(self.dcg, back), times_power_of_two(self.idcg, back)
 
 
 @dataclass(frozen=True)
@@ -71,11 +102,6 @@ class Repeats:
     """A copy with another label than the one before."""
 
 
-def working_dtype(device: torch.device) -> torch.dtype:
-    """float64, or float32 on devices that have no other."""
-    return torch.float32 if device.type == "mps" else torch.float64
-
-
 def evaluate(
     flavor: Flavor,
     ks: Sequence[int | None],
@@ -85,6 +111,7 @@ def evaluate(
     listed: Tensor,
     retrieved: Tensor | None = None,
     doc_id: Tensor | None = None,
+    count_faults: bool = False,
 ) -> Result:
     """NDCG of each query at each cut-off, from one ranking.
 
@@ -96,53 +123,184 @@ def evaluate(
         The cut-offs.
     layout : Layout
     scores, labels : Tensor
-        Slots as the layout has them; labels in the working dtype.
+        Slots as the layout has them.
     listed : Tensor of bool
         Which slots hold a document.
     retrieved : Tensor of bool or None
         Which documents are ranked; None is all.
     doc_id : Tensor of int or None
+    count_faults : bool
+        Whether to count each kind of fault, where otherwise only their presence is looked for.
 
     Returns
     -------
     Result
     """
+    # What the labels say, and what they are worth.
     judgements = judge(flavor, labels, listed)
-    faults = dict(judgements.faults)
+    ranked = ranked_documents(flavor, judgements, retrieved)
+    gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
+    faults = {"nan_scores": scores.isnan() & ranked} if scores.is_floating_point() else {}
     if doc_id is not None and flavor.duplicates == "raise":
         faults["repeated_ids"] = _repeated(layout, doc_id, listed)
-    ranked = ranked_documents(flavor, judgements, retrieved)
-    faults["nan_scores"] = scores.isnan() & ranked
-    gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
-    ranking = rank(flavor, layout, scores, ranked, gains.gain, doc_id)
-    credited = gains
-    if doc_id is not None and flavor.duplicates != "raise":
-        repeats = repeats_of(layout, doc_id, listed, labels, ranked, ranking)
-        faults["unequal_repeats"] = repeats.unequal
-        judgements = replace(judgements, judged=judgements.judged & ~repeats.copy)
-        if flavor.duplicates == "first":
-            credited = replace(gains, gain=torch.where(repeats.again, 0.0, gains.gain))
-            if flavor.ties == "average":
-                faults["tied_repeats"] = repeats.tied
-    table = table_for(flavor, ks, layout, labels)
+    # The ranking, by the short way where nothing else than the discounts depends on it.
+    credited, ranking = gains, None
+    table = table_for(flavor, ks, layout, gains.gain)
+    repeats_count = doc_id is not None and flavor.duplicates != "raise"
+    if isinstance(layout, Padded) and not repeats_count and _has_short_way(flavor, ks, layout):
+        own = gains.gain if retrieved is None else gains.gain.masked_fill(~ranked, 0.0)
+        dcg = _dcg_of_rows(flavor, ks, layout, scores, ranked, own, table)
+    else:
+        ranking = rank(flavor, layout, scores, ranked, gains.gain, doc_id)
+        if doc_id is not None and repeats_count:
+            repeats = repeats_of(layout, doc_id, listed, labels, ranked, ranking)
+            faults["unequal_repeats"] = repeats.unequal
+            judgements = replace(judgements, judged=judgements.judged & ~repeats.copy)
+            if flavor.duplicates == "first":
+                credited = replace(gains, gain=gains.gain.masked_fill(repeats.again, 0.0))
+                if flavor.ties == "average":
+                    faults["tied_repeats"] = repeats.tied
+        gain = layout.take(credited.gain, ranking.order).masked_fill(~ranking.ranked, 0.0)
+        dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
+    if flavor.short_lists == "zero":
+        dcg = dcg.masked_fill(too_short(flavor, ks, layout, ranked), 0.0)
+    # The ratio. A query is empty by its ideal alone.
     of_ranks = flavor.ideal in ("recall", "local")
     idcg = ideal_dcg(flavor, ks, layout, judgements, credited if of_ranks else gains, ranked, ranking, table)
-    gain = torch.where(ranking.ranked, layout.take(credited.gain, ranking.order), 0.0)
-    dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
-    dcg = torch.where(too_short(flavor, ks, layout, ranked), 0.0, dcg)
     empty = ~(idcg > 0)
     value = flavor.empty if isinstance(flavor.empty, float) else math.nan
-    ndcg = torch.where(empty, value, snapped(dcg / torch.where(empty, 1.0, idcg)))
-
-    counts = {name: fault.sum() for name, fault in faults.items()}
+    ndcg = snapped(dcg / idcg.masked_fill(empty, 1.0)).masked_fill(empty, value)
+    # A fault spoils its own query, and no other.
+    refused = judgements.refused
+    for fault in faults.values():
+        refused = refused | fault
+    wrong = layout.any_of(refused)
+    ndcg = ndcg.masked_fill(wrong.unsqueeze(-1), math.nan)
+    counts = None
+    if count_faults:
+        faults |= label_faults(flavor, labels.to(working_dtype(labels.device)), listed)
+        counts = counted_faults(faults)
     if flavor.empty == "raise":
-        counts["empty"] = (empty.any(-1) & layout.exists).sum()
-    invalid = torch.stack(list(faults.values())).any(0)
-    ndcg = torch.where(layout.per_query(invalid.to(dcg.dtype)).unsqueeze(-1) > 0, math.nan, ndcg)
-    none = torch.zeros((), dtype=torch.int64, device=scores.device)
-    counted = torch.stack([counts.get(name, none) for name in FAULTS])
-    exponent = gains.exponent.unsqueeze(-1)
-    return Result(ndcg, times_power_of_two(dcg, exponent), times_power_of_two(idcg, exponent), empty, counted)
+        unanswered = layout.existing(empty.any(-1))
+        wrong = wrong | unanswered
+        if counts is not None:
+            counts = torch.cat([counts[:-1], unanswered.sum().unsqueeze(0)])
+    return Result(ndcg, dcg, idcg, gains.shift, empty, wrong, counts)
+
+
+# -- rows of a padded tensor: the upper ranks, and how many documents score higher ----------------------------------
+
+
+def _has_short_way(flavor: Flavor, ks: Sequence[int | None], layout: Layout) -> bool:
+    if needs_ranking(flavor) or flavor.ties in TIES_BY_ID:
+        return False
+    return flavor.ties == "average" or _is_far_below(_deepest(ks, layout.width), layout.width)
+
+
+def _is_far_below(depth: int, width: int) -> bool:
+    return _FAR_BELOW * depth <= width
+
+
+def _deepest(ks: Sequence[int | None], width: int) -> int:
+    """The lowest rank that counts."""
+    return max(width if k is None else min(k, width) for k in ks)
+
+
+def _dcg_of_rows(
+    flavor: Flavor,
+    ks: Sequence[int | None],
+    layout: Padded,
+    scores: Tensor,
+    ranked: Tensor,
+    gain: Tensor,
+    table: Tensor,
+) -> Tensor:
+    """DCG of each row at each cut-off; `gain` is 0 where a document has no rank."""
+    width = layout.width
+    depth = _deepest(ks, width)
+    # Who has no rank stands last, beside those with the lowest score there is, and is not counted.
+    key = _comparable(flavor, scores)
+    key = key.masked_fill(~ranked, -math.inf if key.is_floating_point() else torch.iinfo(key.dtype).min)
+    # The discounts at ranks 0, 1, ..., depth + 1, with 0 at both ends and beyond each cut-off.
+    tables = [pad(table[: n + 1], (0, depth + 1 - n)) for n in (depth if k is None else min(k, depth) for k in ks)]
+    if flavor.ties != "average":
+        second = {"first": -layout.position, "last": layout.position, "best": gain, "worst": -gain}[flavor.ties]
+        order, placed = _best_in_order(key, second.expand_as(key), ranked, depth)
+        upper = gain.gather(-1, order).masked_fill(~placed, 0.0)
+        return torch.stack([(upper * discounts[1:-1]).sum(-1) for discounts in tables], dim=-1)
+    if not _is_far_below(depth, width):
+        runs = _upper_runs(key, ranked, depth)
+        return torch.stack([(gain * _of_runs(*runs, discounts)).sum(-1) for discounts in tables], dim=-1)
+    # The runs within the upper ranks, and apart from them the run that goes on below, which may be of any length.
+    upper, at = key.topk(depth)
+    edge = upper[..., -1:]
+    inside = upper > edge
+    n_inside = inside.sum(-1)
+    in_run = (key == edge) & ranked
+    n_run = in_run.sum(-1)
+    mean = (gain * in_run).sum(-1) / n_run.clamp(min=1)
+    own = gain.gather(-1, at).masked_fill(~inside, 0.0)
+    runs = _upper_runs(upper, inside, depth)
+    n_upto = (n_inside + n_run).clamp(max=depth)
+    return torch.stack(
+        [
+            (own * _of_runs(*runs, discounts)).sum(-1) + mean * _sum_over(n_inside, n_upto, discounts)
+            for discounts in tables
+        ],
+        dim=-1,
+    )
+
+
+def _upper_runs(key: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, Tensor, Tensor]:
+    """For each slot: how many score higher; how many of its run or before it have a rank to `depth`; its run's length.
+
+    Slots below `depth` have a run of length 0, after all others.
+    """
+    if key.dtype in (torch.float16, torch.bfloat16):
+        key = key.float()  # not every version searches these
+    key = key.contiguous()
+    rising = key.sort(dim=-1).values[..., key.shape[-1] - depth :].contiguous()
+    edge = rising[..., :1]
+    n_to_edge = ((key >= edge) & ranked).sum(-1, keepdim=True)
+    not_above = torch.searchsorted(rising, key, right=True)
+    below = torch.searchsorted(rising, key)
+    # Only the run at the edge can have members that are not among these ranks.
+    length = not_above - below + (key == edge) * (n_to_edge - depth)
+    return depth - not_above, torch.minimum(depth - below, n_to_edge), length
+
+
+def _of_runs(before: Tensor, upto: Tensor, length: Tensor, discounts: Tensor) -> Tensor:
+    """The mean discount over the ranks of each run."""
+    shared = _sum_over(before, upto, discounts) / length.clamp(min=1)
+    # A document without a tie has its discount itself: the difference of two sums would lose digits.
+    return torch.where(length > 1, shared, discounts[before + 1])
+
+
+def _sum_over(before: Tensor, upto: Tensor, discounts: Tensor) -> Tensor:
+    """The sum of the discounts at ranks before + 1, ..., upto."""
+    total = discounts.cumsum(0)
+    return total[upto] - total[before]
+
+
+def _best_in_order(key: Tensor, second: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, Tensor]:
+    """The slots at ranks 1 to `depth`, by both keys; and which of these ranks there are."""
+    # Which documents score above the edge is certain; of those at the edge, any.
+    upper, at = key.topk(depth)
+    edge = upper[..., -1:]
+    n_above = (upper > edge).sum(-1, keepdim=True)
+    in_run = (key == edge) & ranked
+    lowest = -math.inf if second.is_floating_point() else torch.iinfo(second.dtype).min
+    at_edge = second.masked_fill(~in_run, lowest).topk(depth).indices
+    # Two sorts of the few, the last by what counts most.
+    by_second = second.gather(-1, at).sort(dim=-1, descending=True, stable=True).indices
+    at, upper = at.gather(-1, by_second), upper.gather(-1, by_second)
+    at = at.gather(-1, upper.sort(dim=-1, descending=True, stable=True).indices)
+    place = torch.arange(depth, device=key.device) - n_above
+    order = torch.where(place < 0, at, at_edge.gather(-1, place.clamp(min=0)))
+    return order, place < in_run.sum(-1, keepdim=True)
+
+
+# -- rules -----------------------------------------------------------------------------------------------------------
 
 
 def ranked_documents(flavor: Flavor, judgements: Judgements, retrieved: Tensor | None) -> Tensor:
@@ -157,13 +315,21 @@ def pool_of(flavor: Flavor, judgements: Judgements, ranked: Tensor) -> Tensor:
 
 
 def table_for(flavor: Flavor, ks: Sequence[int | None], layout: Layout, like: Tensor) -> Tensor:
-    """The discounts of every rank that can be asked for."""
+    """The discounts of every rank that can be asked for, and of rank 0, which is none: 0."""
     depth = layout.width
-    if callable(flavor.discount):  # called rank by rank, so it is worth knowing how many there are
+    if isinstance(layout, Padded):
+        depth = _deepest(ks, depth) if _needs_upper_ranks_alone(flavor) else depth
+    elif callable(flavor.discount):  # called rank by rank, so it is worth knowing how many there are
         depth = int(layout.position.max())
     if flavor.ideal == "max":
         depth = max(depth, *(k or 0 for k in ks))
     return discount_table(flavor, depth, like.dtype, like.device)
+
+
+def _needs_upper_ranks_alone(flavor: Flavor) -> bool:
+    """Whether no rank below the cut-offs is looked up, in the ranking or in the ideal."""
+    upper_ideal = flavor.ideal in ("global", "recall") and flavor.ideal_depth != "all" and not needs_ranking(flavor)
+    return upper_ideal and flavor.ties == "average" and flavor.duplicates == "raise"
 
 
 def rank(
@@ -173,7 +339,7 @@ def rank(
     # Slots that have no rank may stand anywhere, among tied documents too, since only ranked slots are counted.
     key = _comparable(flavor, scores)
     if key.is_floating_point():
-        key = torch.where(key == 0, 0.0, key)  # -0.0 ties with 0.0, for a radix sort too
+        key = key.masked_fill(key == 0, 0.0)  # -0.0 ties with 0.0, for a radix sort too
     second = None
     if flavor.ties == "last":
         second = layout.position.expand_as(key)
@@ -201,14 +367,20 @@ def expected_discounts(flavor: Flavor, ranking: Ranking, table: Tensor, k: int |
     """
     depth = table.numel() - 1 if k is None else min(k, table.numel() - 1)
     runs = ranking.runs
-    own = torch.where(ranking.ranked & (runs.rank <= depth), table[runs.rank], 0.0)
+    table = table[: depth + 1]
     if flavor.ties != "average":
-        return own
+        return _looked_up(table, runs.rank, depth).masked_fill(~ranking.ranked, 0.0)
     total = table.cumsum(0)
     length = runs.upto - runs.before
     shared = (total[runs.upto.clamp(max=depth)] - total[runs.before.clamp(max=depth)]) / length.clamp(min=1)
     # A document without a tie has its discount itself: the difference of two sums would lose digits.
-    return torch.where(ranking.ranked, torch.where(length > 1, shared, own), 0.0)
+    expected = torch.where(length > 1, shared, _looked_up(table, runs.rank, depth))
+    return expected.masked_fill(~ranking.ranked, 0.0)
+
+
+def _looked_up(table: Tensor, rank: Tensor, depth: int) -> Tensor:
+    """The discount at each rank; that of ranks beyond the depth is 0."""
+    return pad(table, (0, 1))[rank.clamp(max=depth + 1)]
 
 
 def too_short(flavor: Flavor, ks: Sequence[int | None], layout: Layout, ranked: Tensor) -> Tensor:
@@ -241,13 +413,16 @@ def ideal_dcg(
         sums = [total[n_ranked] if k is None else total[k].expand_as(gains.top) for k in depths]
         if flavor.ideal_depth == "retrieved":
             sums = [total[n_ranked if k is None else n_ranked.clamp(max=k)] for k in depths]
-        return torch.stack([torch.where(some, gains.top * at, 0.0) for at in sums], dim=-1)
+        return torch.stack([(gains.top * at).masked_fill(~some, 0.0) for at in sums], dim=-1)
     if not needs_ranking(flavor):
         pool = ranked if flavor.ideal == "recall" else judgements.judged
         limit = layout.per_query(ranked.to(torch.int64)) if flavor.ideal_depth == "retrieved" else None
+        if flavor.ideal != "given" and isinstance(layout, Padded):
+            signed_pool = pool if may_be_negative(flavor) else None
+            return _best_of_rows(layout, gains.gain, signed_pool, table, depths, limit)
         return _best_first(layout, gains.gain, pool, table, depths, as_given=flavor.ideal == "given", limit=limit)
     assert ranking is not None
-    own = torch.where(ranking.ranked, layout.take(gains.gain, ranking.order), 0.0)
+    own = layout.take(gains.gain, ranking.order).masked_fill(~ranking.ranked, 0.0)
     runs = ranking.runs
     expected = own
     if flavor.ties == "average":
@@ -279,9 +454,9 @@ def tied_runs(layout: Layout, keys: Tensor, counted: Tensor) -> Runs:
     new = torch.cat([edge, keys[..., 1:] != keys[..., :-1]], dim=-1) | layout.starts
     last = torch.cat([new[..., 1:], edge], dim=-1)
     # Counts never fall along the last dimension, so the nearest start before (end after) is the largest (smallest).
-    before = torch.where(new, before_here, 0).cummax(-1).values
+    before = before_here.masked_fill(~new, 0).cummax(-1).values
     far = torch.iinfo(upto_here.dtype).max
-    upto = torch.where(last, upto_here, far).flip(-1).cummin(-1).values.flip(-1)
+    upto = upto_here.masked_fill(~last, far).flip(-1).cummin(-1).values.flip(-1)
     earlier = layout.at_first(before_here)
     return Runs(upto_here - earlier, before - earlier, upto - earlier, new.cumsum(-1) - 1)
 
@@ -289,7 +464,34 @@ def tied_runs(layout: Layout, keys: Tensor, counted: Tensor) -> Runs:
 def snapped(ndcg: Tensor) -> Tensor:
     """A perfect ranking may come out as 1 + a few rounding errors; that is 1."""
     rounding = 1e-12 if ndcg.dtype == torch.float64 else 1e-6
-    return torch.where((ndcg > 1) & (ndcg < 1 + rounding), 1.0, ndcg)
+    return ndcg.masked_fill((ndcg > 1) & (ndcg < 1 + rounding), 1.0)
+
+
+def _best_of_rows(
+    layout: Padded,
+    values: Tensor,
+    pool: Tensor | None,
+    table: Tensor,
+    ks: Sequence[int | None],
+    limit: Tensor | None,
+) -> Tensor:
+    """DCG of each row at each cut-off of the values in the pool, largest first; a query's own limit cuts too.
+
+    Without a pool, values outside it are 0 and no other is below that, so that they add nothing wherever they stand.
+    """
+    depth = _deepest(ks, layout.width)
+    if pool is not None:
+        values = values.masked_fill(~pool, -math.inf)
+    if _is_far_below(depth, layout.width):
+        best = values.topk(depth).values
+    else:
+        best = values.sort(dim=-1, descending=True).values[..., :depth]
+    if pool is not None:
+        best = best.masked_fill(best == -math.inf, 0.0)
+    if limit is not None:
+        best = best.masked_fill(layout.position[:depth] > limit.unsqueeze(-1), 0.0)
+    terms = best * table[1 : depth + 1]
+    return torch.stack([(terms if k is None else terms[..., :k]).sum(-1) for k in ks], dim=-1)
 
 
 def _best_first(
@@ -303,15 +505,14 @@ def _best_first(
     limit: Tensor | None = None,
 ) -> Tensor:
     """DCG at each cut-off of the present values, largest first or as given; a query's own limit cuts too."""
-    order = layout.order_by(torch.where(present, 0.0 if as_given else values, -math.inf))
-    best = layout.take(torch.where(present, values, 0.0), order)
+    absent = ~present
+    order = layout.order_by((torch.zeros_like(values) if as_given else values).masked_fill(absent, -math.inf))
+    best = layout.take(values.masked_fill(absent, 0.0), order)
     rank = layout.position
     if limit is not None:
-        best = torch.where(rank <= layout.per_slot(limit), best, 0.0)
+        best = best.masked_fill(rank > layout.per_slot(limit), 0.0)
     terms = best * table[rank.clamp(max=table.numel() - 1)]
-    return torch.stack(
-        [layout.per_query(terms if k is None else torch.where(rank <= k, terms, 0.0)) for k in ks], dim=-1
-    )
+    return torch.stack([layout.per_query(terms if k is None else terms.masked_fill(rank > k, 0.0)) for k in ks], dim=-1)
 
 
 def _comparable(flavor: Flavor, scores: Tensor) -> Tensor:
@@ -332,7 +533,7 @@ def repeats_of(
         order = layout.take(order, layout.order_by(layout.take(doc_id, order)))
         ids, flags = layout.take(doc_id, order), layout.take(counted > 0, order)
         runs = tied_runs(layout, ids, flags)
-        return order, torch.where(flags, runs.rank - runs.before, 0)
+        return order, (runs.rank - runs.before).masked_fill(~flags, 0)
 
     def in_place(flags: Tensor, order: Tensor) -> Tensor:
         return layout.take(flags, order.argsort(-1))

@@ -11,8 +11,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["Flat", "Layout", "Padded", "best_first"]
-
 
 def best_first(key: Tensor) -> Tensor:
     """Where the largest key of the last dimension stands, then the next; equal keys in their present order."""
@@ -23,14 +21,22 @@ def best_first(key: Tensor) -> Tensor:
 class Layout(Protocol):
     """What the kernel asks of a layout. "Within" means: never across two queries."""
 
-    starts: Tensor
-    """True at the first slot of each query."""
-    position: Tensor
-    """1, 2, ... within each query."""
-    exists: Tensor
-    """Which entries of a per-query tensor are queries."""
     width: int
     """No query has more slots than this."""
+
+    @property
+    def starts(self) -> Tensor:
+        """True at the first slot of each query."""
+
+    @property
+    def position(self) -> Tensor:
+        """1, 2, ... within each query."""
+
+    def n_queries(self) -> Tensor:
+        """How many queries there are, without dimensions."""
+
+    def existing(self, flags: Tensor) -> Tensor:
+        """Flags of queries (or per query and cut-off), unset in entries of a per-query tensor that are no query."""
 
     def order_by(self, key: Tensor) -> Tensor:
         """The slots sorted by a key within each query, largest first, equal keys in their present order."""
@@ -42,7 +48,10 @@ class Layout(Protocol):
         """The sum within each query."""
 
     def largest(self, values: Tensor) -> Tensor:
-        """The largest value within each query, or 0 if none is above it."""
+        """The largest value within each query, of values that are not below 0."""
+
+    def any_of(self, flags: Tensor) -> Tensor:
+        """Whether a flag is set within each query."""
 
     def per_slot(self, values: Tensor) -> Tensor:
         """Each slot's own query's entry (or what broadcasts to that)."""
@@ -56,9 +65,23 @@ class Padded:
 
     def __init__(self, n_queries: int, width: int, device: torch.device) -> None:
         self.width = width
-        self.position = torch.arange(1, width + 1, device=device)
-        self.starts = self.position == 1
-        self.exists = torch.ones(n_queries, dtype=torch.bool, device=device)
+        self._n_queries = n_queries
+        self._device = device
+
+    @property
+    def starts(self) -> Tensor:
+        return self.position == 1
+
+    @property
+    def position(self) -> Tensor:
+        # Made when it is needed: what most calls never look at is not worth a launch on a device.
+        return torch.arange(1, self.width + 1, device=self._device)
+
+    def n_queries(self) -> Tensor:
+        return torch.full((), self._n_queries, device=self._device)
+
+    def existing(self, flags: Tensor) -> Tensor:
+        return flags
 
     def order_by(self, key: Tensor) -> Tensor:
         return best_first(key)
@@ -70,7 +93,10 @@ class Padded:
         return values.sum(-1)
 
     def largest(self, values: Tensor) -> Tensor:
-        return values.amax(-1).clamp(min=0)
+        return values.amax(-1)
+
+    def any_of(self, flags: Tensor) -> Tensor:
+        return flags.any(-1)
 
     def per_slot(self, values: Tensor) -> Tensor:
         return values.unsqueeze(-1)
@@ -83,19 +109,26 @@ class Flat:
     """The slots of one query after those of another, from ids that stand in that order.
 
     The number of queries is only known on the device, and asking for it would make the host wait. Per-query tensors
-    therefore have one entry per slot, of which the first ``exists.sum()`` are queries.
+    therefore have one entry per slot, of which the first ``n_queries()`` are queries.
     """
 
     def __init__(self, ids: Tensor) -> None:
         n_slots = ids.numel()
         slot = torch.arange(n_slots, device=ids.device)
         self.width = n_slots
-        self.starts = torch.ones_like(ids, dtype=torch.bool)
-        self.starts[1:] = ids[1:] != ids[:-1]
+        starts = torch.ones_like(ids, dtype=torch.bool)
+        starts[1:] = ids[1:] != ids[:-1]
+        self.starts = starts
         self.query = self.starts.cumsum(0) - 1
         self._first = torch.where(self.starts, slot, 0).cummax(0).values
         self.position = slot - self._first + 1
         self.exists = slot <= self.query[-1]
+
+    def n_queries(self) -> Tensor:
+        return self.exists.sum()
+
+    def existing(self, flags: Tensor) -> Tensor:
+        return flags & self.exists.view(-1, *[1] * (flags.ndim - 1))
 
     def order_by(self, key: Tensor) -> Tensor:
         by_key = torch.sort(key, descending=True, stable=True).indices
@@ -109,6 +142,9 @@ class Flat:
 
     def largest(self, values: Tensor) -> Tensor:
         return torch.zeros_like(values).scatter_reduce(0, self.query, values, "amax")
+
+    def any_of(self, flags: Tensor) -> Tensor:
+        return torch.zeros_like(self.query).index_add(0, self.query, flags.to(self.query.dtype)) > 0
 
     def per_slot(self, values: Tensor) -> Tensor:
         return values[self.query]

@@ -17,24 +17,11 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._faults import FAULTS, refuse
 from ndcg_ml.torch._host import on_host
 from ndcg_ml.torch._inputs import a_tensor, read_batch, refuse_other_device, refuse_unless_whole
-from ndcg_ml.torch._kernel import evaluate, working_dtype
-from ndcg_ml.torch._layout import Layout
+from ndcg_ml.torch._kernel import Result, evaluate, working_dtype
+from ndcg_ml.torch._layout import Layout, Padded
 
 if TYPE_CHECKING:
     from ndcg_ml._kernel.totals import Totals
-
-__all__ = [
-    "Cutoffs",
-    "Rows",
-    "Sums",
-    "host_looks",
-    "ids_of_lists",
-    "joined",
-    "no_sums",
-    "rows_of",
-    "sums_of_batch",
-    "sums_of_rows",
-]
 
 Cutoffs = tuple[int | None, ...]
 
@@ -43,7 +30,10 @@ Cutoffs = tuple[int | None, ...]
 
 
 class Sums(NamedTuple):
-    """Counts are int64. All but `n_queries` and `problems` have one entry per cut-off."""
+    """Counts are int64. All but `n_queries` and `problems` have one entry per cut-off.
+
+    The sums of DCG and of ideal DCG are 0 unless the flavor's aggregate is "micro", which alone needs them.
+    """
 
     n_queries: Tensor
     n_empty: Tensor
@@ -90,11 +80,12 @@ def sums_of_batch(
     if batch is None:
         return None
     ids = None if batch.rows is None else indexes.detach().long()[batch.rows]
-    sums = _on_device(flavor, ks, batch.layout, batch.scores, batch.labels, batch.listed)
-    if host_looks(preds):
-        refuse(flavor, sums.problems, labels="target", scores="preds")
-        ids = None if ids is None else ids.unique_consecutive()
-    return sums, ids
+    given = batch.layout, batch.scores, batch.labels, batch.listed
+    if not host_looks(preds):
+        return _on_device(flavor, ks, *given), ids
+    result = evaluate(flavor, ks, *given)
+    refuse(flavor, result.wrong, lambda: _on_device(flavor, ks, *given).problems, labels="target", scores="preds")
+    return _summed(flavor, batch.layout, result), None if ids is None else ids.unique_consecutive()
 
 
 def sums_of_rows(flavor: Flavor, ks: Cutoffs, rows: Rows) -> Sums:
@@ -111,32 +102,42 @@ def sums_of_rows(flavor: Flavor, ks: Cutoffs, rows: Rows) -> Sums:
 
 
 def _on_device(flavor: Flavor, ks: Cutoffs, layout: Layout, scores: Tensor, labels: Tensor, listed: Tensor) -> Sums:
-    result = evaluate(flavor, ks, layout, scores, labels, listed)
-    exists = layout.exists.unsqueeze(-1)
-    counted = exists & ~result.empty
-    averaged = counted if flavor.empty == "skip" else exists
-    return Sums(
-        exists.sum(),
-        (exists & result.empty).sum(0),
-        result.faults,
-        torch.where(averaged, result.ndcg, 0.0).sum(0),
-        torch.where(counted, result.dcg, 0.0).sum(0),
-        torch.where(counted, result.idcg, 0.0).sum(0),
-    )
+    """The sums with their faults, counted without a look at the data."""
+    return _summed(flavor, layout, evaluate(flavor, ks, layout, scores, labels, listed, None, None, True))
+
+
+def _summed(flavor: Flavor, layout: Layout, result: Result) -> Sums:
+    empty = layout.existing(result.empty)
+    ndcg = result.ndcg
+    # Entries that are no query are empty, too: nothing of them is left where the empty ones are left out.
+    if flavor.empty == "skip":
+        ndcg = ndcg.masked_fill(result.empty, 0.0)
+    elif not isinstance(layout, Padded):
+        ndcg = ndcg.masked_fill(result.empty & ~empty, 0.0)
+    faults = torch.zeros(len(FAULTS), dtype=torch.int64, device=ndcg.device) if result.faults is None else result.faults
+    ndcg_sum = ndcg.sum(0)
+    dcg_sum = idcg_sum = torch.zeros_like(ndcg_sum)
+    # The sums of a mean of ratios are not looked at.
+    if flavor.aggregate == "micro":
+        dcg, idcg = result.in_units_of_gain()
+        dcg_sum, idcg_sum = (part.masked_fill(result.empty, 0.0).sum(0) for part in (dcg, idcg))
+    return Sums(layout.n_queries(), empty.sum(0), faults, ndcg_sum, dcg_sum, idcg_sum)
 
 
 def _of_totals(flavor: Flavor, totals: Totals) -> Sums:
     ndcg, empty = totals.ndcg(flavor)
-    dcg, idcg = totals.in_units_of_gain()
     n_empty = empty.sum(axis=0)
-    if n_empty.any():
-        ndcg = np.where(empty, 0.0, ndcg) if flavor.empty == "skip" else ndcg
-        dcg, idcg = np.where(empty, 0.0, dcg), np.where(empty, 0.0, idcg)
+    if flavor.empty == "skip" and n_empty.any():
+        ndcg = np.where(empty, 0.0, ndcg)
+    ndcg_sum = ndcg.sum(axis=0)
+    dcg_sum = idcg_sum = np.zeros_like(ndcg_sum)
+    if flavor.aggregate == "micro":
+        dcg_sum, idcg_sum = (np.where(empty, 0.0, part).sum(axis=0) for part in totals.in_units_of_gain())
     return Sums(
         torch.as_tensor(len(ndcg)),
         torch.from_numpy(n_empty),
         torch.zeros(len(FAULTS), dtype=torch.int64),
-        *(torch.from_numpy(values.sum(axis=0)) for values in (ndcg, dcg, idcg)),
+        *map(torch.from_numpy, (ndcg_sum, dcg_sum, idcg_sum)),
     )
 
 

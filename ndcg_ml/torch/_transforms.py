@@ -11,8 +11,6 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-__all__ = ["any_of", "never_compiled", "nobody_watches", "not_mapped", "recomputed", "whole_numbers"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -38,13 +36,13 @@ def whole_numbers(tensor: Tensor) -> list[int]:
     return [int(number) for number in tensor]
 
 
-def any_of(counts: Tensor) -> bool:
-    """Whether a count is not 0; False under vmap, where each sample has its own answer."""
+def any_of(flags: Tensor) -> bool | None:
+    """Whether a flag is set; None under vmap, where each sample has its own answer."""
     try:
-        return bool(counts.any())
+        return bool(flags.any())
     except RuntimeError as error:
         if _is_of_vmap(error):
-            return False
+            return None
         raise
 
 

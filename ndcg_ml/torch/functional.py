@@ -124,14 +124,21 @@ def ndcg(
 
 
 def _by_torch(flavor: Flavor, ks: Sequence[int | None], batch: Batch) -> Tensor:
-    result = evaluate(flavor, ks, batch.layout, batch.scores, batch.labels, batch.listed, batch.retrieved, batch.doc_id)
-    refuse(flavor, result.faults)
+    given = batch.layout, batch.scores, batch.labels, batch.listed, batch.retrieved, batch.doc_id
+    result = evaluate(flavor, ks, *given)
+
+    def counts() -> Tensor:
+        counted = evaluate(flavor, ks, *given, True).faults
+        assert counted is not None
+        return counted
+
+    refuse(flavor, result.wrong, counts)
     return _in_the_order_of_the_caller(result.ndcg, batch)
 
 
 def _in_the_order_of_the_caller(values: Tensor, batch: Batch) -> Tensor:
     if batch.rows is None:
-        return values.reshape(*batch.shape, values.shape[-1])
+        return values if len(batch.shape) == 1 else values.reshape(*batch.shape, values.shape[-1])
     assert isinstance(batch.layout, Flat)
     with not_mapped(
         "indexes must be the same for all samples of torch.func.vmap, because the number of queries fixes shapes; got "

@@ -25,11 +25,12 @@ except ImportError as error:
         "Install it with: pip install 'ndcg_ml[torch]'"
     ) from error
 
-from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid
+from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.torch._faults import refusal
+from ndcg_ml.torch._gains import working_dtype
 from ndcg_ml.torch._inputs import read_batch, refuse_columns
-from ndcg_ml.torch._kernel import snapped, working_dtype
+from ndcg_ml.torch._kernel import snapped
 from ndcg_ml.torch._state import (
     Cutoffs,
     Rows,
@@ -624,8 +625,7 @@ def _shape(value: object) -> tuple[int, ...]:
 
 def _check_meaning_of_ids(query_ids: object, split_queries: object) -> None:
     one_of(query_ids, "query_ids", get_args(QueryIds))
-    if not isinstance(split_queries, bool):
-        raise TypeError(f"split_queries must be True or False; got {split_queries!r}.")
+    true_or_false(split_queries, "split_queries")
     if split_queries and query_ids == "batch":
         raise ValueError(
             "split_queries=True puts the rows of a query together by their id, which must mean the same in every "

@@ -99,7 +99,9 @@ def test_a_grid_is_compared_as_by_hand(problem, n_jobs, return_train_score):
     assert not result.candidates[-1].within_noise
     assert result.candidates[-1].p_value < 0.05 < 1 == result.best.p_value
     others = [each.p_value for each in result.candidates[1:]]
-    assert result.candidates[-1].p_holm == pytest.approx(min(others) * len(others) if others[-1] == min(others) else 1)
+    assert result.candidates[-1].p_adjusted == pytest.approx(
+        min(others) * len(others) if others[-1] == min(others) else 1
+    )
     assert result.failed == ()
 
 

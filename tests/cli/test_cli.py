@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("click")
 pytest.importorskip("pyarrow")
 
+import dataclasses
 import datetime
 import gzip
 import json
@@ -335,7 +336,7 @@ def test_compare_of_three_queries_by_hand():
     for words in (
         "b - a",
         f"{result['difference']:+.4f}",
-        " (95 %, t interval)",
+        " (95 %, interval of the randomisation test)",
         "0.5000",
         "every exchange",
         "of 3 queries",
@@ -369,7 +370,7 @@ def test_compare_says_which_queries_are_no_pair():
 def test_empty_queries_are_no_pairs(empty):
     result = document(f"compare scores scores --labels labels --flavor sklearn[empty={empty}]")
     assert (result["not_compared"], result["n_pairs"], result["p_value"]) == (["8"], 2, 1.0)
-    assert (result["interval"], result["moved"], result["ties"]) == ([0.0, 0.0], [], 2)
+    assert (result["interval"], result["moved"], result["ties"]) == ([None, None], [], 2)
     assert (result["a"]["ndcg"] is None) == (empty == "nan")
 
 
@@ -384,15 +385,17 @@ def test_nothing_to_compare_is_refused():
 def test_compare_prints_what_the_function_finds():
     for more in ({}, {"method": "bca", "confidence": 0.8}, {"method": "percentile", "n_resamples": 200, "seed": 5}):
         expected = compare(
-            *(evaluate_run("qrels", each) for each in ("run", "better")), **{"n_resamples": 10_000, "seed": 0, **more}
+            *(evaluate_run("qrels", each) for each in ("run", "better")),
+            **{"unjudged": "accept", "n_resamples": 10_000, "seed": 0, **more},
         )
         options = [f"--{name.removeprefix('n_')}={value}" for name, value in more.items()]
         result = document("compare run better --qrels qrels", *options)
-        assert result["interval"] == [expected.interval.low, expected.interval.high]
+        limits = [expected.interval.low, expected.interval.high]
+        assert result["interval"] == [limit if math.isfinite(limit) else None for limit in limits]
         assert (result["confidence"], result["method"]) == (expected.interval.confidence, expected.interval.method)
         for name in ("difference", "p_value", "standard_error", "effect_size", "wins", "ties", "losses"):
             assert result[name] == getattr(expected, name)
-        assert result["queries_needed"] == expected.queries_needed()
+        assert result["smallest_detectable"] == expected.smallest_detectable()
 
 
 def test_columns_of_a_table_are_compared():
@@ -417,9 +420,9 @@ def test_columns_of_a_table_are_compared():
     assert [(each["name"], each["file"]) for each in three["systems"]] == [("a", "old"), ("b", "new"), ("c", "score")]
     assert [(each["a"], each["b"]) for each in three["pairs"]] == [("a", "b"), ("a", "c"), ("b", "c")]
     assert three["pairs"][0]["difference"] == pytest.approx(expected.difference, abs=1e-12)
-    assert all(each["p_value"] <= each["p_holm"] for each in three["pairs"])
+    assert all(each["p_value"] <= each["p_adjusted"] for each in three["pairs"])
     shown = text("compare old new score --table scores.csv -k 5")
-    assert "by Holm, corrected for 3 pairs" in shown
+    assert "adjusted for 3 pairs by max-t" in shown
     assert re.search(r"^b - a +\+0\.", shown, re.MULTILINE)
     for command, message in (
         ("compare old none --table scores.csv", "scores.csv: must have the columns qid, label, none"),
@@ -557,8 +560,9 @@ def test_a_report_of_a_comparison():
     assert text(command).endswith("report        report.html\n")
     page = Path("report.html").read_text(encoding="utf-8")
     systems = [evaluate_run("qrels", name, queries="both") for name in ("run", "better")]
-    found = compare(*systems, names=["run", "better"], n_resamples=10_000, seed=0, missing="drop")
-    assert page == found.to_html(command=f"ndcg-ml {command}", queries=1)
+    found = compare(*systems, names=["run", "better"], n_resamples=10_000, seed=0, missing="drop", unjudged="accept")
+    found = dataclasses.replace(found, accepts_unjudged=False)
+    assert page == found.to_html(command=f"ndcg-ml {command}", top=1)
     text("compare run better folder/run --qrels qrels --html report.html")  # two of one name keep their letters
     assert "run" not in re.findall(r"<td[^>]*>([^<]+)</td>", Path("report.html").read_text(encoding="utf-8"))
     text("compare run better run --qrels qrels --html report.html")
@@ -612,7 +616,7 @@ def test_a_full_disk_leaves_no_report():
 def test_explain_is_that_of_the_library():
     a, b = "trec_eval@3", "trec_eval[gain=exponential,score_dtype=float64]"
     result = document(f"explain --a {a} --b {b} -k 2 --top 1 {TREC}")
-    expected = explain_difference(a, b, **align("qrels", "run").arguments(), k=2, queries=1)
+    expected = explain_difference(a, b, **align("qrels", "run").arguments(), k=2, top=1)
     assert result == expected.to_dict()
     assert sum(part["contribution"] for part in result["parts"]) == pytest.approx(result["difference"], abs=1e-12)
     assert {part["switches"][0] for part in result["parts"]} == {"gain", "score_dtype"}
@@ -837,9 +841,10 @@ JSON = {
     "flavors letor3": "name library verified unusual alias_of text switches same_as words",
     f"eval {TREC}": "values n_queries n_documents queries qrels_only run_only n_unanswered n_excluded per_query",
     "compare run better --qrels qrels": "flavor a b n_pairs not_compared difference interval standard_error confidence "
-    "method p_value exact resamples seed wins ties losses effect_size queries_needed moved",
+    "method p_value exact resamples seed wins ties losses effect_size smallest_detectable moved p_adjusted verdict "
+    "correction baseline margin n_clusters notes",
     "compare run better run --qrels qrels": "flavor n_pairs not_compared confidence method resamples seed systems "
-    "pairs",
+    "pairs correction baseline margin n_clusters notes",
     f"explain --a trec_eval --b ranx_burges {TREC}": "flavor_a flavor_b value_a value_b difference method parts "
     "n_queries queries",
     f"identify 0.4 -k 3 --decimals 1 {TREC}": "value decimals truncated matches nearest n_tried not_tried reasons",

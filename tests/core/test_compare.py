@@ -35,9 +35,9 @@ def test_two_systems():
     assert both.effect_size == pytest.approx(apart.mean() / apart.std(ddof=1), rel=1e-12)
     assert both.standard_error == pytest.approx(apart.std(ddof=1) / math.sqrt(60), rel=1e-12)
     assert both.interval.low < both.difference < both.interval.high
-    assert both.p_value == both.pairs[0].p_holm < 0.001
+    assert both.p_value == both.pairs[0].p_adjusted < 0.001
     assert both.pairs[0].significant
-    assert both.queries_needed() < 60 < both.queries_needed(0.02) < both.queries_needed(0.02, power=0.9)
+    assert both.queries_needed(0.1) < 60 < both.queries_needed(0.02) < both.queries_needed(0.02, power=0.9)
     mirrored = compare(c, a, seed=0)
     assert (mirrored.difference, mirrored.p_value) == (-both.difference, both.p_value)
     assert (mirrored.wins, mirrored.losses) == (both.losses, both.wins)
@@ -145,22 +145,27 @@ def test_one_of_several_cutoffs():
 def test_several_systems_are_corrected_by_holm():
     all_three = compare(A, B, C, y_true=Y, k=5, names=["linear", "trees", "net"], seed=0)
     assert [(pair.a, pair.b) for pair in all_three.pairs] == [("linear", "trees"), ("linear", "net"), ("trees", "net")]
-    first, second, third = sorted(all_three.pairs, key=lambda pair: pair.p_value)
-    assert first.p_holm == pytest.approx(min(1, 3 * first.p_value))
-    assert second.p_holm == pytest.approx(max(first.p_holm, 2 * second.p_value))
-    assert third.p_holm == pytest.approx(max(second.p_holm, third.p_value))
+    holm = compare(A, B, C, y_true=Y, k=5, correction="holm", seed=0)
+    first, second, third = sorted(holm.pairs, key=lambda pair: pair.p_value)
+    assert first.p_adjusted == pytest.approx(min(1, 3 * first.p_value))
+    assert second.p_adjusted == pytest.approx(max(first.p_adjusted, 2 * second.p_value))
+    assert third.p_adjusted == pytest.approx(max(second.p_adjusted, third.p_value))
     alone = compare(A, C, y_true=Y, k=5, seed=0)
-    assert all_three.pairs[1].interval == alone.interval
+    uncorrected = compare(A, B, C, y_true=Y, k=5, correction="none", seed=0).pairs[1]
+    assert uncorrected.interval == alone.interval
+    assert uncorrected.p_adjusted == uncorrected.p_value
+    together = all_three.pairs[1].interval
+    assert together.low < alone.interval.low < alone.interval.high < together.high
     for name in ("difference", "interval", "p_value", "wins", "ties", "losses", "effect_size", "standard_error"):
         with pytest.raises(AttributeError, match=r"a comparison of 3 systems has 3 differences. Ask one of .pairs"):
             getattr(all_three, name)
-    with pytest.raises(AttributeError, match="pairs"):
-        all_three.queries_needed()
+    assert all_three.queries_needed(0.01) == max(pair.queries_needed(0.01) for pair in all_three.pairs)
+    assert all_three.smallest_detectable() == max(pair.smallest_detectable() for pair in all_three.pairs)
 
 
 def test_holm_never_orders_p_values_anew():
-    assert ndcg_ml._stats.comparison.holm([0.01, 0.04, 0.03, 0.9]) == pytest.approx([0.04, 0.09, 0.09, 0.9])
-    assert ndcg_ml._stats.comparison.holm([0.5, 0.5]) == [1.0, 1.0]
+    assert ndcg_ml._stats.differences.holm([0.01, 0.04, 0.03, 0.9]) == pytest.approx([0.04, 0.09, 0.09, 0.9])
+    assert ndcg_ml._stats.differences.holm([0.5, 0.5]) == [1.0, 1.0]
 
 
 def test_equal_systems_and_constant_differences():
@@ -168,12 +173,14 @@ def test_equal_systems_and_constant_differences():
     assert (same.difference, same.p_value, same.ties, same.effect_size) == (0.0, 1.0, 60, 0.0)
     assert (same.interval.low, same.interval.high, same.standard_error) == (0.0, 0.0, 0.0)
     with pytest.raises(ValueError, match="difference must not be 0"):
-        same.queries_needed()
-    assert "queries needed" in str(same)
+        same.queries_needed(0.0)
+    assert same.verdict == "undecided"
+    assert compare(A, A, y_true=Y, k=5, margin=0.01).verdict == "equivalent"
     best, worst = np.tile([2.0, 1.0], (12, 1)), np.tile([1.0, 2.0], (12, 1))
     constant = compare(worst, best, y_true=np.tile([1, 0], (12, 1)))
     assert (constant.interval.low, constant.difference, constant.interval.high) == (constant.difference,) * 3
-    assert (constant.effect_size, constant.queries_needed(), constant.p_value) == (math.inf, 2, 2 / 2**12)
+    assert (constant.effect_size, constant.queries_needed(0.1), constant.p_value) == (math.inf, 6, 2 / 2**12)
+    assert "inf" not in str(constant)
 
 
 def test_bad_input():
@@ -210,23 +217,26 @@ def test_the_caption_states_the_flavor():
     both = compare(*(evaluate_run(qrels, run, k=5) for run in runs), names=["b_25", "s|x"], seed=0)
     flavor = str(Flavor.preset("trec_eval", k=5))
     assert both.caption() == (
-        f"{flavor}; 3 queries; intervals at 95 %, t interval; two-sided randomisation test, every exchange"
+        f"{flavor}; 3 queries; intervals at 95 %, interval of the randomisation test; two-sided randomisation test, "
+        "exact for exchangeable systems, every exchange"
     )
     assert str(both).endswith(both.caption())
     markdown = both.to_markdown(2)
     assert markdown.startswith(
-        "| a | b | b - a, NDCG@5 | 95 % interval | p | better/equal/worse | effect size | queries needed |\n"
-        "| --- | --- | --: | --: | --: | --: | --: | --: |\n"
-        r"| b_25 | s\|x | -0.17 | -0.63 to +0.29 | 0.50 | 0/1/2 | "
+        "| a | b | b - a, NDCG@5 | 95 % interval | p | better/equal/worse | d_z | detectable | verdict on b |\n"
+        "| --- | --- | --: | --: | --: | --: | --: | --: | --- |\n"
+        r"| b_25 | s\|x | -0.17 | -inf to +inf | 0.50 | 0/1/2 | "
     )
     assert markdown.endswith(f"{both.caption()}\n")
     latex = both.to_latex()
     assert r"score\_dtype=float32]; 3 queries; intervals at 95 \%" in latex
-    assert r"b\_25 & s\textbar{}x & -0.1698 & -0.6326 to +0.2930 & 0.5000 & 0/1/2 &" in latex
+    assert r"b\_25 & s\textbar{}x & -0.1698 & -inf to +inf & 0.5000 & 0/1/2 &" in latex
     assert latex.count("\n") == 11
     three = compare(A, B, C, y_true=Y, k=5)
-    assert "p (Holm)" in three.to_markdown()
-    assert three.caption().endswith("; p corrected by Holm for 3 pairs")
+    assert "| p | p adjusted |" in three.to_markdown()
+    assert three.caption().endswith("exchanges drawn; no seed; p and intervals corrected for 3 pairs by max-T")
+    seeded = compare(A, B, C, y_true=Y, k=5, seed=7, correction="holm", baseline="b")
+    assert seeded.caption().endswith("exchanges drawn; seed 7; p corrected by Holm for 2 pairs")
     with pytest.raises(TypeError, match="digits must be an integer"):
         both.to_latex(1.5)
 

@@ -78,7 +78,7 @@ def test_an_exchange_of_ratios_exchanges_both_parts():
         v, w = values.copy(), scaled.copy()
         v[list(flips)], w[list(flips)] = v[list(flips), ::-1], w[list(flips), ::-1]
         hits += abs(np.subtract(*np.average(v, axis=0, weights=w))) >= observed - 1e-12
-    [found] = exchange_tests(means, [(0, 1)], 100, generator(0))
+    [found] = exchange_tests(means.linear(), [(0, 1)], 100, generator(0))
     assert found.exact
     assert found.p_value == pytest.approx(hits / 8)
 
@@ -178,7 +178,8 @@ def test_queries_needed_by_hand():
     # (1.959964 + 0.841621)^2 (0.2/0.1)^2 + 1.959964^2 / 2
     assert queries_needed(0.2, 0.1, 0.8, 0.95) == math.ceil(31.395539 + 1.920729)
     assert queries_needed(0.2, -0.1, 0.8, 0.95) == queries_needed(0.2, 0.1, 0.8, 0.95)
-    assert queries_needed(0.0, 0.1, 0.8, 0.95) == 2
+    assert queries_needed(0.0, 0.1, 0.8, 0.95) == 6  # the exact test of five has no p-value below 1/16
+    assert queries_needed(0.0, 0.1, 0.8, 0.99) == 8
     for difference, message in ((0, "must not be 0"), (1e-300, "must be larger"), (math.nan, "must be a finite")):
         with pytest.raises(ValueError, match=message):
             queries_needed(0.2, difference, 0.8, 0.95)

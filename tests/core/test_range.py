@@ -181,7 +181,8 @@ def differs_from_brute_force(problem: Drawn, *sides: int) -> str | None:
         one, other = (each._scored for each in results)
         queries = np.repeat(np.arange(len(problem.labels))[:, None], 2, axis=1)
         ndcg = np.stack([each.per_query.ndcg for each in results], axis=1)
-        pair = pair_of(one, other, problem.flavor, problem.flavor.k, queries, ndcg)
+        dcg = tuple(each.per_query.dcg for each in results)
+        pair = pair_of(one, other, problem.flavor, problem.flavor.k, queries, ndcg, dcg)
         found = pair.range(results[1].value - results[0].value)
     low, high = by_brute_force(problem, *sides)
     if abs(found.low - low) < CLOSE and abs(found.high - high) < CLOSE:

@@ -132,13 +132,13 @@ def test_the_queries_with_the_largest_loss():
         assert row[1:5] == [f"{x[i]:.4f}" for x in (lost, table.dcg[:, 0], table.idcg[:, 0], table.ndcg[:, 0])]
         assert row[5:] == [str(table[name][i]) for name in ("n_docs", "n_relevant", "tied")]
     assert "3 of 5 queries lose DCG@3 against the ideal." in page.text
-    some = Page(result.to_html(queries=1))
+    some = Page(result.to_html(top=1))
     assert [row[0] for row in some.table("query", "lost")] == ["0"]
     share = lost[0] / lost.sum()
     assert (
         f"3 of 5 queries lose DCG@3 against the ideal. The largest is listed: {share:.0%} of all that is lost."
     ) in some.text
-    assert "query" not in {table[0][0] for table in Page(result.to_html(queries=0)).tables}
+    assert "query" not in {table[0][0] for table in Page(result.to_html(top=0)).tables}
     assert "No query loses DCG against its ideal." in Page(evaluate(Y, Y).to_html()).text
 
 
@@ -178,11 +178,11 @@ def test_a_run_says_what_is_judged():
 @pytest.mark.usefixtures("undrawn")
 def test_a_comparison_lists_wins_and_losses():
     both = compared(k=3)
-    page = Page(both.to_html(queries=1, digits=3))
+    page = Page(both.to_html(top=1, digits=3))
     assert page.table("system", "NDCG@3") == [
         [name, f"{value:.3f}"] for name, value in zip(both.names, both.values, strict=True)
     ]
-    head, cells = both._cells(3)
+    head, [cells] = both._table(3).head, both._table(3).rows
     for name, cell in zip(head, cells, strict=True):
         assert f"{name} {cell}" in page.text
     assert both.caption() in page.text
@@ -200,7 +200,7 @@ def test_a_comparison_lists_wins_and_losses():
 @pytest.mark.usefixtures("undrawn")
 def test_many_systems_and_queries_that_were_not_compared():
     systems = [evaluate(Y * 10, A * i + B * (10 - i), flavor="sklearn[ideal=recall]") for i in range(5)]
-    page = Page(compare(*systems, seed=0).to_html(queries=2))
+    page = Page(compare(*systems, seed=0).to_html(top=2))
     assert len(page.table("a", "b")) == 10
     assert "These are the first 6 of 10 pairs." in page.text
     assert "Comparison of 5 systems" in page.text
@@ -293,7 +293,7 @@ def test_gains_beyond_float64_are_said():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"queries": -1}, ValueError, "queries must be an integer >= 0"),
+        ({"top": -1}, ValueError, "top must be an integer >= 0"),
         ({"digits": 1.5}, TypeError, "digits must be an integer >= 0"),
         ({"title": 3}, TypeError, "title must be text or None; got 3 of type int"),
         ({"command": ["ls"]}, TypeError, "command must be text or None"),

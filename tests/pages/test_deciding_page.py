@@ -27,7 +27,7 @@ def test_the_code_runs(capsys, monkeypatch, tmp_path):
     for block in blocks:
         exec(compile(block, PAGE.name, "exec"), scope)
         printed.append("\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()))
-    assert blocks[0].count("\n") <= 12
+    assert blocks[0].count("\n") <= 14
     [shown] = re.findall(r"<!-- printed -->\n```\n(.*?)\n```", page, flags=re.DOTALL)
     assert printed[0] == shown
     plt.close("all")

@@ -330,7 +330,7 @@ def test_two_systems_are_drawn_query_by_query(ax):
     assert [y for _, y in drawn] == pytest.approx(apart)
     assert len({line.get_marker() for line in points}) == 3
     assert words(ax) == [
-        "95 %, t interval",
+        "95 %, interval of the randomisation test",
         f"difference of the values {result.difference:+.4f}",
         f"{result.losses} queries: new worse",
         f"{result.ties} queries: equal",
@@ -382,11 +382,13 @@ def test_several_systems_are_drawn_pair_by_pair(ax):
     for at, pair in enumerate(result.pairs):
         assert drawn[at] == (pair.difference, pair.significant)
         assert spans[at] == pytest.approx([pair.interval.low, pair.interval.high])
-        assert rows(ax)[at] == f"{pair.b} less {pair.a}\n{pair.difference:+.4f}, p = {pair.p_holm:.4f}"
+        assert (
+            rows(ax)[at] == f"{pair.b} less {pair.a}\n{pair.difference:+.4f}, p = {pair.p_adjusted:.4f}: {pair.verdict}"
+        )
     assert {pair.significant for pair in result.pairs} == {True, False}
-    assert words(ax) == ["p of Holm at most 0.05", "p of Holm above 0.05"]
+    assert words(ax) == ["decided", "undecided"]
     assert title(ax) == ["sklearn@5", "50 queries"]
-    assert ax.get_xlabel() == "difference of NDCG@5, 95 %, t interval"
+    assert ax.get_xlabel() == "difference of NDCG@5, 95 %, intervals that hold together (max-T)"
     assert ax.get_xscale() == "linear"
     low, high = ax.get_ylim()
     assert low > 2.5 > high  # the first pair is at the top
@@ -414,8 +416,8 @@ def test_of_many_pairs_those_with_the_smallest_p_are_drawn(ax):
     result.plot(ax)
     assert len(result.pairs) == 36
     assert title(ax)[-1] == "50 queries; the 30 of 36 pairs with the smallest p"
-    limit = sorted(pair.p_holm for pair in result.pairs)[29]
-    surely = [f"{pair.b} less {pair.a}" for pair in result.pairs if pair.p_holm < limit]
+    limit = sorted(pair.p_adjusted for pair in result.pairs)[29]
+    surely = [f"{pair.b} less {pair.a}" for pair in result.pairs if pair.p_adjusted < limit]
     assert len(rows(ax)) == 30
     assert set(surely) <= {row.splitlines()[0] for row in rows(ax)}
 

@@ -344,6 +344,19 @@ def test_repr_says_what_it_is():
     assert "tie_order='random', reduction='sum'" in repr(ListMLELoss(reduction="sum"))
 
 
+def only_from_rank_5(rank):
+    return float(rank >= 5)
+
+
+@pytest.mark.parametrize("loss", [SoftmaxLoss, ListMLELoss])
+def test_a_list_whose_ranks_are_all_worth_nothing_is_empty(loss):
+    scores, labels = torch.tensor([[0.1, 0.5, 0.3]], requires_grad=True), torch.tensor([[1.0, 0.0, 2.0]])
+    value = loss(Flavor(discount=only_from_rank_5))(scores, labels)
+    value.backward()
+    assert value == 0.0
+    assert not scores.grad.any()
+
+
 @examples(150)
 @given(st.data())
 def test_a_list_is_empty_for_a_loss_without_ranks_when_it_is_for_the_others(data):

@@ -269,6 +269,16 @@ def test_a_list_with_a_score_that_is_not_finite_has_a_loss_that_says_so():
     assert loss.isnan().tolist() == [True, True, False]
 
 
+@pytest.mark.parametrize("method", ["dense", "fast"])
+@pytest.mark.parametrize("discount", ["none", "log2", "jarvelin"])
+@pytest.mark.parametrize("k", [None, 2, 10])
+def test_a_loss_stays_in_the_graph_whatever_its_discount(discount, k, method):
+    scores = torch.randn(2, 5, requires_grad=True)
+    loss = ApproxNDCGLoss(Flavor(discount=discount, k=k), method=method)(scores, torch.tensor([[0, 1, 2, 0, 1]] * 2))
+    loss.backward()
+    assert scores.grad.any() == (discount != "none" or k == 2)
+
+
 def test_it_never_waits_for_an_accelerator():
     # A meta tensor has no data, so that any look at them raises.
     scores = torch.rand(3, 5, device="meta", requires_grad=True)

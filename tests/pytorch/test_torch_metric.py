@@ -144,6 +144,17 @@ TWICE = {
 }
 
 
+@pytest.mark.parametrize("shape", [(6,), (2, 3), (1, 3, 2)])
+def test_split_queries_take_padded_lists_of_any_number_of_dimensions(shape):
+    scores, labels = torch.randn(6, 4), torch.randint(0, 3, (6, 4))
+    metric = NDCG("sklearn", k=3, split_queries=True)
+    ids = torch.arange(6).reshape(shape)
+    for part in (slice(0, 2), slice(2, 4)):  # the documents of each query arrive in two pieces
+        metric.update(scores[:, part].reshape(*shape, -1), labels[:, part].reshape(*shape, -1), ids)
+    want = evaluate(labels.numpy(), scores.numpy(), flavor="sklearn", k=3).value
+    assert metric.compute().item() == pytest.approx(want, abs=1e-9)
+
+
 @pytest.mark.parametrize("updates", TWICE.values(), ids=TWICE)
 def test_a_query_that_comes_twice_is_refused(updates):
     metric = NDCG()

@@ -10,12 +10,13 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from ndcg_ml._checks import as_float, one_of, positive_number
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._faults import FAULTS, refuse
-from ndcg_ml.torch._gains import Gains, discount_at, gains_of, judge
-from ndcg_ml.torch._inputs import in_batches, read_flavor, read_lists
+from ndcg_ml.torch._faults import counted_faults, refuse
+from ndcg_ml.torch._gains import Gains, discount_at, gains_of, judge, label_faults, working_dtype
+from ndcg_ml.torch._inputs import PaddedLists, in_batches, read_flavor, read_lists
 from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
 from ndcg_ml.torch._layout import Padded
 
@@ -43,14 +44,18 @@ class Lists(NamedTuple):
     gains : Gains
         In the dtype that the kernel works in; 0 where `ranked` is not set.
     weight : Tensor, like `scores`
-        Gain over the exact ideal, outside the graph; 0 where `ranked` is not set and in empty lists. 0 for a loss that
-        does not use it.
+        Gain over the exact ideal, outside the graph; 0 where `ranked` is not set and in empty lists. For a loss that
+        does not use it (``weighed``), the gains.
     ranked : Tensor of bool, like `scores`
         Which documents are ranked.
     empty : Tensor of bool, shape (n_lists,)
         Lists without a relevant document.
-    faults : dict of Tensor of bool, like `scores`
-        Which slots hold a label that the flavor refuses, by kind of fault.
+    refused : Tensor of bool, shape (n_lists,)
+        Lists with a label that the flavor refuses.
+    spoiled : Tensor, like `scores`, shape (n_lists, 1)
+        nan where a score of the list is not finite, and otherwise 0: the driver adds it to the loss.
+    absent : Tensor of bool, like `scores`, or None
+        Which slots `ranked` leaves out; None where none is, as it may be known without a look.
     """
 
     scores: Tensor
@@ -58,7 +63,9 @@ class Lists(NamedTuple):
     weight: Tensor
     ranked: Tensor
     empty: Tensor
-    faults: dict[str, Tensor]
+    refused: Tensor
+    spoiled: Tensor
+    absent: Tensor | None
 
 
 class ListLoss(nn.Module):
@@ -117,7 +124,7 @@ class ListLoss(nn.Module):
         Returns
         -------
         Tensor, shape (n_lists,)
-            nan where a score is not finite. The entry of an empty list is not used.
+            The entries of an empty list and of one with a score that is not finite are not used.
         """
         raise NotImplementedError(f"{type(self).__name__} must define losses(self, lists).")
 
@@ -165,14 +172,32 @@ class ListLoss(nn.Module):
         batches, places = in_batches(scores, labels, mask, indexes=indexes, offsets=offsets)
         # Lists of very different lengths are several batches.
         read = [self._read(*batch) for batch in batches]
-        _refuse_faults(self.flavor, read)
-        loss = torch.cat([_counted(self._losses_of(lists), lists) for lists in read])
-        if self.reduction == "none":
-            return loss if places is None else loss[places]
-        if self.reduction == "sum":
-            return loss.sum()
-        empty = torch.cat([lists.empty for lists in read])
-        return loss.sum() / (~empty).sum().clamp(min=1)
+        looked = _refuse_faults(self.flavor, read, batches)
+        losses = _together([_counted(self._losses_of(lists), lists, looked=looked) for lists in read])
+        if places is not None and self.reduction == "none":
+            return losses[places]
+        return _reduced(losses, [lists.empty for lists in read], self.reduction)
+
+    def _mean_over(self, drawn: Sequence[PaddedLists], places: Tensor | None) -> Tensor:
+        """The mean of the loss over several draws of the scores, whose first dimension they are; labels are read once.
+
+        Only where the weights do not depend on the scores (``needs_ranking``).
+        """
+        read = [self._read(scores[0], labels, mask) for scores, labels, mask in drawn]
+        looked = _refuse_faults(self.flavor, read, [(scores[0], labels, mask) for scores, labels, mask in drawn])
+        losses = []
+        for lists, (scores, *_) in zip(read, drawn, strict=True):
+            # Lists without any document have one masked slot each, as their labels do by now.
+            every = _with_scores(scores if scores.shape[-1] else pad(scores, (0, 1)), lists)
+            of_draws = [
+                self._losses_of(_replaced(lists, one, spoiled))
+                for one, spoiled in zip(every.scores.unbind(), every.spoiled.unbind(), strict=True)
+            ]
+            losses.append(_counted(torch.stack(of_draws), every, looked=looked))
+        joined = losses[0] if len(losses) == 1 else torch.cat(losses, dim=-1)
+        if places is not None and self.reduction == "none":
+            joined = joined[:, places]
+        return _reduced(joined.mean(0), [lists.empty for lists in read], self.reduction)
 
     def extra_repr(self) -> str:
         """The flavor and the parameters, for ``repr``."""
@@ -191,13 +216,33 @@ class ListLoss(nn.Module):
 
     def _read(self, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
         """Check the arguments, and work out what does not depend on the loss."""
-        scores, labels, listed = read_lists(scores, labels, mask)
-        dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
+        given = scores
+        scores, labels, listed = read_lists(given, labels, mask)
+        full = mask is None and given.shape[1] > 0
         with torch.no_grad():
-            gains, weight, ranked, empty, faults = _weights(self.flavor, scores.detach(), labels, listed, self.weighed)
-        # Before any arithmetic: a padded NaN times 0 is NaN.
-        clean = torch.where(ranked, scores.to(dtype), 0.0)
-        return Lists(clean, gains, weight.to(dtype), ranked, empty, faults)
+            lists = _weights(self.flavor, scores, labels, listed, self.weighed, full)
+        return _with_scores(scores, lists)
+
+
+def _with_scores(scores: Tensor, lists: Lists) -> Lists:
+    """The lists with these scores, of which only those of ranked documents are left."""
+    clean = scores.to(torch.float64 if scores.dtype == torch.float64 else torch.float32)
+    # Before any arithmetic: a padded NaN times 0 is NaN.
+    if lists.absent is not None:
+        clean = clean.masked_fill(lists.absent, 0.0)
+    with torch.no_grad():
+        spoiled = (clean * 0.0).sum(-1, keepdim=True)
+    return _replaced(lists, clean, spoiled)
+
+
+def _replaced(lists: Lists, scores: Tensor, spoiled: Tensor) -> Lists:
+    # In full, because graphs of older versions of torch break at _replace().
+    _, gains, weight, ranked, empty, refused, _, absent = lists
+    return Lists(scores, gains, weight, ranked, empty, refused, spoiled, absent)
+
+
+def _together(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
 class DirectLoss(ListLoss):
@@ -277,7 +322,7 @@ class DirectLoss(ListLoss):
         """
         refuse_callable_discount(self.flavor)
         discount = discount_at(self.flavor, ranks)
-        return discount if self.flavor.k is None else torch.where(ranks < self.flavor.k + 0.5, discount, 0.0)
+        return discount if self.flavor.k is None else discount.masked_fill(ranks >= self.flavor.k + 0.5, 0.0)
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """The smooth NDCG of each list; override it where there is a shorter way than the discount of each document."""
@@ -290,15 +335,18 @@ class DirectLoss(ListLoss):
         return (weight * discounts).sum(-1)
 
     def losses(self, lists: Lists) -> Tensor:
-        """1 - ``ndcg``, nan where a score is not finite."""
-        scores, finite = finite_scores(lists)
-        return torch.where(finite, 1.0 - self.ndcg(scores, lists.weight, lists.ranked), math.nan)
+        """1 - ``ndcg``."""
+        return 1.0 - self.ndcg(finite_scores(lists), lists.weight, lists.ranked)
 
 
-def finite_scores(lists: Lists) -> tuple[Tensor, Tensor]:
-    """The scores, 0 in the lists that have one that is not finite, and which lists have none."""
-    finite = lists.scores.detach().isfinite().all(-1)
-    return torch.where(finite.unsqueeze(-1), lists.scores, 0.0), finite
+def finite_scores(lists: Lists) -> Tensor:
+    """The scores, 0 in the lists that have one that is not finite."""
+    return lists.scores.masked_fill(lists.spoiled != 0, 0.0)
+
+
+def filled_absent(values: Tensor, lists: Lists, value: float) -> Tensor:
+    """The values, and this one in the slots without a ranked document."""
+    return values if lists.absent is None else values.masked_fill(lists.absent, value)
 
 
 def above_zero(value: object, name: str) -> float:
@@ -334,44 +382,55 @@ def _with_a_loss(flavor: Flavor) -> Flavor:
     return flavor
 
 
-def _refuse_faults(flavor: Flavor, read: Sequence[Lists]) -> None:
-    """Raise for labels that the flavor refuses, where looking at them stalls no device."""
+def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[PaddedLists]) -> bool:
+    """Raise for labels that the flavor refuses, where looking at them stalls no device; whether they were looked at."""
     if read[0].scores.device.type != "cpu":
-        return
-    none = torch.zeros((), dtype=torch.int64)
-    of_lists = [
-        torch.stack([lists.faults[name].sum() if name in lists.faults else none for name in FAULTS]) for lists in read
-    ]
-    refuse(flavor, torch.stack(of_lists).sum(0))
+        return False
+
+    def counts() -> Tensor:
+        of_batches = []
+        for batch in batches:
+            _, labels, listed = read_lists(*batch)
+            of_batches.append(counted_faults(label_faults(flavor, labels.to(working_dtype(labels.device)), listed)))
+        return torch.stack(of_batches).sum(0)
+
+    return refuse(flavor, _together([lists.refused for lists in read]), counts)
 
 
-def _counted(loss: Tensor, lists: Lists) -> Tensor:
-    """0 for an empty list, nan for one with labels that the flavor refuses."""
-    # nan says that a score was not finite, in an empty list too.
-    loss = torch.where(lists.empty & ~loss.isnan(), 0.0, loss)
-    refused = torch.stack(list(lists.faults.values())).any(0).any(-1)
-    return torch.where(refused, math.nan, loss)
+def _counted(loss: Tensor, lists: Lists, *, looked: bool) -> Tensor:
+    """0 for an empty list; nan for one with a score that is not finite, or with labels that the flavor refuses."""
+    loss = loss.masked_fill(lists.empty, 0.0) + lists.spoiled.squeeze(-1)
+    return loss if looked else loss.masked_fill(lists.refused, math.nan)
 
 
-def _weights(
-    flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, weighed: bool
-) -> tuple[Gains, Tensor, Tensor, Tensor, dict[str, Tensor]]:
-    """Gains, gain over ideal, which documents take part, which lists are empty, and labels at fault."""
+def _reduced(losses: Tensor, empty: Sequence[Tensor], reduction: Reduction) -> Tensor:
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return losses.sum()
+    return losses.sum() / (~_together(empty)).sum().clamp(min=1)
+
+
+def _weights(flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, weighed: bool, full: bool) -> Lists:
+    """The lists but for their scores: who takes part, gains, gain over ideal, and which lists have no loss."""
+    dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
     layout = Padded(scores.shape[0], scores.shape[1], scores.device)
-    judgements = judge(flavor, labels, listed)
+    judgements = judge(flavor, labels, listed, full=full)
     ranked = ranked_documents(flavor, judgements, None)
+    absent = None if full and ranked is listed else ~ranked
     gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
-    of_ranked = Gains(torch.where(ranked, gains.gain, 0.0), gains.exponent, gains.top)  # replace() breaks old graphs
-    best_first = flavor.ideal in ("global", "recall") and flavor.ideal_depth == "all" and not callable(flavor.discount)
-    if not weighed and best_first and not needs_ranking(flavor):  # the best gain, at rank 1, decides alone
-        pool = ranked if flavor.ideal == "recall" else judgements.judged
-        empty = ~((gains.gain > 0) & pool).any(-1)
-        return of_ranked, torch.zeros_like(gains.gain), ranked, empty, judgements.faults
-    ranking = rank(flavor, layout, scores, ranked, gains.gain, None) if needs_ranking(flavor) else None
+    refused = judgements.refused.any(-1)
+    # The best gain stands at rank 1, within every cut-off: without weights it alone decides which lists are empty.
+    best_first = flavor.ideal in ("global", "recall") and not needs_ranking(flavor)
+    if not weighed and best_first and not callable(flavor.discount):
+        empty = gains.gain.amax(-1) <= 0
+        return Lists(scores, gains, gains.gain, ranked, empty, refused, scores, absent)
     ks = (flavor.k,)
-    table = table_for(flavor, ks, layout, labels)
+    ranking = rank(flavor, layout, scores, ranked, gains.gain, None) if needs_ranking(flavor) else None
+    table = table_for(flavor, ks, layout, gains.gain)
     idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
-    empty = ~(idcg > 0)
-    counted = ranked & ~empty & ~too_short(flavor, ks, layout, ranked)
-    weight = torch.where(counted, gains.gain / torch.where(empty, 1.0, idcg), 0.0)
-    return of_ranked, weight, ranked, empty.squeeze(-1), judgements.faults
+    empty = (idcg > 0).logical_not()
+    weight = gains.gain / idcg.masked_fill(empty, math.inf)
+    if flavor.short_lists == "zero":
+        weight = weight.masked_fill(too_short(flavor, ks, layout, ranked), 0.0)
+    return Lists(scores, gains, weight.to(dtype), ranked, empty.squeeze(-1), refused, scores, absent)

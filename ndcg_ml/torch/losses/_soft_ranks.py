@@ -70,8 +70,9 @@ def dense_soft_ranks(scores: Tensor, valid: Tensor, temperature: float, step: St
     """
     ahead = _step((scores.unsqueeze(-2) - scores.unsqueeze(-1)) / temperature, step)
     # A document is half ahead of itself: from 0.5, the sum over all documents gives 1 + the sum over the others.
-    ranks = 0.5 + torch.where(valid.unsqueeze(-2), ahead, 0.0).sum(-1)
-    return torch.where(valid, ranks, 1.0)
+    absent = ~valid
+    ranks = 0.5 + ahead.masked_fill(absent.unsqueeze(-2), 0.0).sum(-1)
+    return ranks.masked_fill(absent, 1.0)
 
 
 def fast_soft_ranks(scores: Tensor, valid: Tensor, temperature: float, step: Step) -> Tensor:

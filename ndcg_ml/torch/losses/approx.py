@@ -126,8 +126,9 @@ class ApproxNDCGLoss(DirectLoss):
     def _soft_cut(self, soft_rank: Tensor, valid: Tensor, k: int) -> Tensor:
         # A fixed threshold, k + 1/2, would be below every rank of a warm list, and cut all of it.
         # A list of at most k documents has infinity at k + 1, and sigma(infinity) = 1: it is not cut.
-        in_order = torch.where(valid, soft_rank.detach(), math.inf).sort(dim=-1).values
-        threshold = (in_order[..., k - 1 : k] + in_order[..., k : k + 1]) / 2
+        with torch.no_grad():
+            in_order = soft_rank.masked_fill(~valid, math.inf).sort(dim=-1).values
+            threshold = (in_order[..., k - 1 : k] + in_order[..., k : k + 1]) / 2
         return torch.sigmoid((threshold - soft_rank) / self.cut_temperature)
 
 

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import pad, softplus
 
 from ndcg_ml._checks import one_of
 from ndcg_ml._kernel.gains import discounts
@@ -15,7 +15,7 @@ from ndcg_ml.flavor import Discount, Flavor
 from ndcg_ml.torch._gains import discount_table
 from ndcg_ml.torch._layout import best_first
 from ndcg_ml.torch._transforms import recomputed
-from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, above_zero, finite_scores
+from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, above_zero, filled_absent, finite_scores
 
 __all__ = ["LambdaNDCGLoss", "lambda_ndcg_loss"]
 
@@ -119,18 +119,18 @@ class LambdaNDCGLoss(ListLoss):
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""
-        clean, finite = finite_scores(lists)
-        order = best_first(torch.where(lists.ranked, clean.detach(), -math.inf))
-        loss = _all_blocks(
+        clean = finite_scores(lists)
+        with torch.no_grad():
+            order = best_first(filled_absent(clean, lists, -math.inf))
+        return _all_blocks(
             self.flavor,
             clean.gather(-1, order),
             lists.weight.gather(-1, order),
-            lists.ranked.gather(-1, order),
+            None if lists.absent is None else lists.ranked.gather(-1, order),
             self.scheme,
             self.sigma,
             self.mu,
         )
-        return torch.where(finite, loss, math.nan)
 
 
 def lambda_ndcg_loss(
@@ -167,30 +167,27 @@ def _falls_by(rank: int, discount: Discount, base: float) -> bool:
 
 
 def _all_blocks(
-    flavor: Flavor, scores: Tensor, weight: Tensor, valid: Tensor, scheme: Scheme, sigma: float, mu: float
+    flavor: Flavor, scores: Tensor, weight: Tensor, valid: Tensor | None, scheme: Scheme, sigma: float, mu: float
 ) -> Tensor:
     """The loss of each list, whose documents stand as they are ranked."""
     width = scores.shape[-1]
     discount = discount_table(flavor, width + 1, scores.dtype, scores.device)
     depth = width if flavor.k is None or scheme == "lambda_at_k" else min(flavor.k, width)
     rows = depth if scores.numel() * depth <= _BLOCK else max(1, _BLOCK // scores.numel())
-    total = torch.zeros_like(scores[..., 0])
+    blocks = []
     for start in range(0, depth, rows):
         upper = slice(start, min(start + rows, depth))
         lower = slice(0 if scheme == "ndcg1" else start, width)
         block = (scores, weight, valid, discount, flavor.k, upper, lower, scheme, sigma, mu)
-        if rows == depth:
-            total = total + _pairs(*block)
-        else:
-            # Nothing of a block is kept, its weights included.
-            total = total + recomputed(_pairs, *block)
-    return total
+        # Nothing of a block is kept where there are several, its weights included.
+        blocks.append(_pairs(*block) if rows == depth else recomputed(_pairs, *block))
+    return sum(blocks[1:], blocks[0])
 
 
 def _pairs(
     scores: Tensor,
     weight: Tensor,
-    valid: Tensor,
+    valid: Tensor | None,
     discount: Tensor,
     k: int | None,
     upper: slice,
@@ -200,16 +197,25 @@ def _pairs(
     mu: float,
 ) -> Tensor:
     """What the pairs of these ranks add."""
-    factor = _factor(discount, k, scheme, mu, upper, lower)
-    gap = sigma * (scores[..., upper, None] - scores[..., None, lower])
-    if scheme == "ndcg1":
-        pair = weight[..., upper, None] * factor
-    else:
-        more = weight[..., upper, None] - weight[..., None, lower]
-        pair, gap = more.abs() * factor, more.sign() * gap
-    counted = valid[..., upper, None] & valid[..., None, lower] & (pair > 0)
+    with torch.no_grad():  # weights are constant, and so is the sign of a pair
+        pair = _factor(discount, k, scheme, mu, upper, lower)
+        if scheme == "ndcg1":
+            pair = weight[..., upper, None] * pair
+            sign = None
+        else:
+            more = weight[..., upper, None] - weight[..., None, lower]
+            pair = more.abs() * pair
+            sign = more.sign()
+        absent = pair <= 0
+        if valid is not None:
+            absent = absent | ~(valid[..., upper, None] & valid[..., None, lower])
+            pair = pair.masked_fill(absent, 0.0)
+    # The loss is of -gap, whose factor is one for all pairs but for the sign.
+    gap = -sigma * (scores[..., upper, None] - scores[..., None, lower])
+    if sign is not None:
+        gap = sign * gap
     # A difference may overflow, and infinity times no weight is nan.
-    return (torch.where(counted, pair, 0.0) * softplus(-torch.where(counted, gap, 0.0))).sum((-2, -1))
+    return (pair * softplus(gap.masked_fill(absent, 0.0))).sum((-2, -1))
 
 
 def _factor(discount: Tensor, k: int | None, scheme: Scheme, mu: float, upper: slice, lower: slice) -> Tensor:
@@ -217,19 +223,28 @@ def _factor(discount: Tensor, k: int | None, scheme: Scheme, mu: float, upper: s
     width = discount.numel() - 2
     rank = torch.arange(1, width + 1, device=discount.device)
     above, below = rank[upper, None], rank[None, lower]
-    cut = discount if k is None else torch.where(torch.arange(width + 2, device=rank.device) <= k, discount, 0.0)
+    cut = discount if k is None else pad(discount[: k + 1], (0, max(0, width + 1 - k)))
     if scheme == "ndcg1":
-        return torch.where(above == below, 0.0, cut[above])
-    swap = (cut[above] - cut[below]).abs()
-    apart = (below - above).clamp(min=0)
-    step = (discount[apart] - discount[apart + 1]).abs()
+        return cut[above].masked_fill(above == below, 0.0)
     if scheme == "lambdarank":
-        factor = swap
+        factor = _swapped(cut, above, below)
     elif scheme == "ndcg2pp":
-        factor = mu * step + swap
-    elif scheme == "lambda_at_k" and k is not None:
-        inside = below <= k
-        factor = torch.where(inside, step, step / torch.where(inside, 1.0, 1.0 - discount[below] / discount[1]))
+        factor = mu * _apart(discount, above, below) + _swapped(cut, above, below)
     else:
-        factor = step
-    return torch.where(below > above, factor, 0.0)
+        factor = _apart(discount, above, below)
+    if scheme == "lambda_at_k" and k is not None:
+        inside = below <= k
+        beyond = (1.0 - discount[below] / discount[1]).masked_fill(inside, 1.0)
+        factor = torch.where(inside, factor, factor / beyond)
+    return factor.masked_fill(below <= above, 0.0)
+
+
+def _swapped(discount: Tensor, above: Tensor, below: Tensor) -> Tensor:
+    """How much the discounts at two ranks differ."""
+    return (discount[above] - discount[below]).abs()
+
+
+def _apart(discount: Tensor, above: Tensor, below: Tensor) -> Tensor:
+    """How much the discount falls from the distance of two ranks to the next."""
+    apart = (below - above).clamp(min=0)
+    return (discount[apart] - discount[apart + 1]).abs()

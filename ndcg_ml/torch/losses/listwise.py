@@ -13,7 +13,7 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains import times_power_of_two
 from ndcg_ml.torch._layout import best_first
 from ndcg_ml.torch.losses._draws import check_generator, uniform
-from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, finite_scores
+from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, filled_absent, finite_scores
 
 __all__ = ["ListMLELoss", "SoftmaxLoss", "list_mle_loss", "softmax_loss"]
 
@@ -96,30 +96,31 @@ class SoftmaxLoss(ListLoss):
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""
-        clean, finite = finite_scores(lists)
         with torch.no_grad():
-            target = self._targets(lists)
-        logs = torch.where(lists.ranked, clean, torch.finfo(clean.dtype).min).log_softmax(-1)
+            targets = self._targets(lists)
+            no_target = targets == 0
+        lowest = torch.finfo(lists.scores.dtype).min
+        logs = filled_absent(finite_scores(lists), lists, lowest).log_softmax(-1)
         # Where the target is 0 the log may be -infinity.
-        loss = -(target * torch.where(target > 0, logs, 0.0)).sum(-1)
-        return torch.where(finite, loss, math.nan)
+        return (targets * logs.masked_fill(no_target, 0.0)).sum(-1)
 
     def _targets(self, lists: Lists) -> Tensor:
-        """The target distribution of each list; 0 where there is none."""
+        """The target distribution of each list, negated; 0 where there is none."""
         gains = lists.gains
-        present = lists.ranked & ~lists.empty.unsqueeze(-1)
-        exponent = gains.exponent.unsqueeze(-1)
+        shares = gains.gain
         if self.target == "listnet":
-            best = torch.where(present, gains.gain, 0.0).amax(-1, keepdim=True)
-            shares = torch.exp(times_power_of_two(gains.gain - best, exponent))
+            best = shares.amax(-1, keepdim=True)  # of ranked documents, since the others gain 0
+            shares = filled_absent(torch.exp(_shifted(shares - best, gains.shift, -1)), lists, 0.0)
         elif self.target == "xendcg":
-            drawn = uniform(lists.scores, self.generator).to(gains.gain.dtype)
-            shares = gains.gain + times_power_of_two(1.0 - drawn, -exponent)
-        else:
-            shares = gains.gain
-        shares = torch.where(present, shares, 0.0)
+            drawn = uniform(lists.scores, self.generator).to(shares.dtype)
+            shares = filled_absent(shares + _shifted(1.0 - drawn, gains.shift, 1), lists, 0.0)
         total = shares.sum(-1, keepdim=True)
-        return (shares / torch.where(total > 0, total, 1.0)).to(lists.scores.dtype)
+        return (shares / total.masked_fill(total == 0, math.inf).neg()).to(lists.scores.dtype)
+
+
+def _shifted(values: Tensor, shift: Tensor | None, sign: int) -> Tensor:
+    """Values per slot times 2^(sign shift) of their list; None is a shift of 0."""
+    return values if shift is None else times_power_of_two(values, sign * shift.unsqueeze(-1))
 
 
 def softmax_loss(
@@ -211,22 +212,24 @@ class ListMLELoss(ListLoss):
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""
-        clean, finite = finite_scores(lists)
+        clean = finite_scores(lists)
         with torch.no_grad():
             order = self._order(lists)
-        present = lists.ranked.gather(-1, order)
-        ordered = torch.where(present, clean.gather(-1, order), torch.finfo(clean.dtype).min)
+        depth = clean.shape[-1] if self.flavor.k is None else self.flavor.k
+        ordered = clean.gather(-1, order)
+        if lists.absent is None:
+            left = ordered.flip(-1).logcumsumexp(-1).flip(-1)
+            return (left - ordered)[..., :depth].sum(-1)
+        absent = lists.absent.gather(-1, order)
+        ordered = ordered.masked_fill(absent, torch.finfo(clean.dtype).min)
         left = ordered.flip(-1).logcumsumexp(-1).flip(-1)
-        first = present[..., : self.flavor.k]
         # Differences of absent entries may overflow.
-        terms = torch.where(first, left[..., : self.flavor.k], 0.0) - torch.where(
-            first, ordered[..., : self.flavor.k], 0.0
-        )
-        return torch.where(finite, terms.sum(-1), math.nan)
+        terms = left.masked_fill(absent, 0.0) - ordered.masked_fill(absent, 0.0)
+        return terms[..., :depth].sum(-1)
 
     def _order(self, lists: Lists) -> Tensor:
         """Largest gain first, absent documents last."""
-        key = torch.where(lists.ranked, lists.gains.gain, -math.inf)
+        key = filled_absent(lists.gains.gain, lists, -math.inf)
         if self.tie_order == "input":
             return best_first(key)
         drawn = uniform(lists.scores, self.generator).argsort(dim=-1)

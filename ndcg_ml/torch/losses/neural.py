@@ -11,13 +11,14 @@ from torch.nn.functional import pad
 from ndcg_ml._checks import whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains import discount_table
-from ndcg_ml.torch._kernel import Runs, expected_discounts, rank, tied_runs
-from ndcg_ml.torch._layout import Padded, best_first
+from ndcg_ml.torch._kernel import expected_discounts, rank
+from ndcg_ml.torch._layout import Padded
 from ndcg_ml.torch._transforms import recomputed
 from ndcg_ml.torch.losses._loss import DirectLoss, Reduction, above_zero
 
 __all__ = ["NeuralNDCGLoss", "neural_ndcg_loss"]
 
+Runs = tuple[Tensor, Tensor]
 _BLOCK = 2**22
 """Entries of the matrix that are held at once."""
 
@@ -110,11 +111,14 @@ class NeuralNDCGLoss(DirectLoss):
     def _surrogate(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
         """Smooth NDCG of each list."""
         width = scores.shape[-1]
-        order = best_first(torch.where(valid, scores.detach(), -math.inf))
-        ranked, weight, present = scores.gather(-1, order), weight.gather(-1, order), valid.gather(-1, order)
-        runs = tied_runs(Padded(scores.shape[0], width, scores.device), ranked.detach(), present)
+        with torch.no_grad():
+            absent = ~valid
+            key, order = torch.sort(scores.masked_fill(absent, -math.inf), dim=-1, descending=True, stable=True)
+            present = valid.gather(-1, order)
+            runs = _runs(key, present)
+        ranked, weight = scores.gather(-1, order), weight.gather(-1, order)
         discount = discount_table(self.flavor, width, scores.dtype, scores.device)[1:]
-        discount = torch.where(present, discount, 0.0)
+        discount = discount * present
         depth = width if self.flavor.k is None else min(self.flavor.k, width)
         if self.sinkhorn:
             matrix = _rows_of_matrix(ranked, present, runs, 0, width, self.temperature)
@@ -122,14 +126,11 @@ class NeuralNDCGLoss(DirectLoss):
             at_rank = of_row * _times(matrix, of_column * weight)
             return (discount * at_rank)[..., :depth].sum(-1)
         step = depth if ranked.numel() * depth <= _BLOCK else max(1, _BLOCK // ranked.numel())
-        total = ranked.new_zeros(ranked.shape[0])
+        blocks = []
         for start in range(0, depth, step):
             block = (ranked, weight, discount, present, runs, start, min(start + step, depth), self.temperature)
-            if step == depth:
-                total = total + _block(*block)
-            else:
-                total = total + recomputed(_block, *block)
-        return total
+            blocks.append(_block(*block) if step == depth else recomputed(_block, *block))
+        return sum(blocks[1:], blocks[0])
 
     def _hard(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
         """NDCG of each list."""
@@ -185,12 +186,20 @@ def _block(
 
 def _rows_of_matrix(ranked: Tensor, present: Tensor, runs: Runs, start: int, stop: int, temperature: float) -> Tensor:
     """Rows start + 1, ..., stop of P; columns in the order of the ranking."""
-    exponents: Tensor = _Exponents.apply(  # type: ignore[no-untyped-call]
-        ranked, runs.before, runs.upto, start, stop, temperature
-    )
+    exponents: Tensor = _Exponents.apply(ranked, *runs, start, stop, temperature)  # type: ignore[no-untyped-call]
     # Finite, not -inf: of a list without documents every column is masked.
-    exponents = torch.where(present.unsqueeze(-2), exponents, torch.finfo(ranked.dtype).min)
-    return exponents.softmax(-1)
+    return exponents.masked_fill(~present.unsqueeze(-2), torch.finfo(ranked.dtype).min).softmax(-1)
+
+
+def _runs(key: Tensor, present: Tensor) -> Runs:
+    """How many documents stand before each one's run of tied ones, and how many before it or in it.
+
+    Keys descend, and those of absent slots are -infinity.
+    """
+    rising = key.flip(-1)
+    before = key.shape[-1] - torch.searchsorted(rising, key, right=True)
+    upto = key.shape[-1] - torch.searchsorted(rising, key)
+    return before, torch.minimum(upto, present.sum(-1, keepdim=True))
 
 
 def _times(matrix: Tensor, vector: Tensor) -> Tensor:

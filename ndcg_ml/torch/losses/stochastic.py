@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from ndcg_ml._checks import one_of, whole_number
-from ndcg_ml.torch._inputs import in_rows, read_lists
+from ndcg_ml.torch._inputs import in_groups, in_rows, read_lists, warn_of_a_column
+from ndcg_ml.torch._kernel import needs_ranking
 from ndcg_ml.torch.losses._draws import check_generator, gumbel, normal
-from ndcg_ml.torch.losses._loss import above_zero
+from ndcg_ml.torch.losses._loss import ListLoss, above_zero
 
 __all__ = ["Stochastic"]
 
@@ -114,12 +115,23 @@ class Stochastic(nn.Module):
         wide = scores if scores.dtype == torch.float64 else scores.float()
         draw = gumbel if self.noise == "gumbel" else normal
         noise = self.scale * draw(wide.detach(), self.samples, self.generator)
-        if flat:
-            losses = [self.loss(wide + added, labels, indexes=indexes, offsets=offsets) for added in noise]
-        else:
-            losses = [self.loss(wide + added, labels, mask) for added in noise]
-        return torch.stack(losses).mean(0)
+        drawn = wide + noise
+        if not isinstance(self.loss, ListLoss) or not _reads_labels_once(self.loss):
+            named = {"indexes": indexes, "offsets": offsets} if flat else {}
+            losses = [self.loss(one, labels, *(() if flat else (mask,)), **named) for one in drawn]
+            return torch.stack(losses).mean(0)
+        if not flat:
+            warn_of_a_column(scores)
+            return self.loss._mean_over([(drawn, labels, mask)], None)
+        batches, places = in_groups(drawn.movedim(0, -1), labels, indexes, offsets)
+        return self.loss._mean_over([(part.movedim(-1, 0), grades, listed) for part, grades, listed in batches], places)
 
     def extra_repr(self) -> str:
         """The parameters, for ``repr``."""
         return f"noise={self.noise!r}, samples={self.samples}, scale={self.scale}"
+
+
+def _reads_labels_once(loss: ListLoss) -> bool:
+    """Whether the same weights serve all draws, and nobody has put something between the call and the loss."""
+    hooks = (loss._forward_hooks, loss._forward_pre_hooks, loss._backward_hooks, loss._backward_pre_hooks)
+    return type(loss).forward is ListLoss.forward and not any(hooks) and not needs_ranking(loss.flavor)

@@ -1,0 +1,84 @@
+"""Queries that belong together (of one user, topic or session): the cluster is then what chance draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ndcg_ml._data.arrays import FloatArray, IntArray
+from ndcg_ml._shown import shown
+from ndcg_ml._stats.means import Means, spread_of
+
+FEWEST = 6
+"""With fewer clusters, the exact test cannot reach 5 %."""
+
+
+def numbered(labels: Sequence[Any]) -> IntArray:
+    """The labels as numbers 0, 1, ... in order of first appearance."""
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
+
+
+def by_cluster(means: Means, codes: IntArray) -> Means:
+    """One row per cluster: the mean of its queries, which weighs as much as they do together.
+
+    Raises
+    ------
+    ValueError
+        Fewer than six clusters, or one that weighs more than all others together.
+    """
+    present, codes = np.unique(codes, return_inverse=True)
+    if present.size < FEWEST:
+        raise ValueError(
+            f"cluster must make at least {FEWEST} clusters, because fewer cannot show anything at 5 %; got "
+            f"{present.size} among {codes.size} queries. Evaluate more of them, or leave cluster out if queries are "
+            "independent."
+        )
+    weight = np.zeros((present.size, means.values.shape[1]))
+    total = np.zeros_like(weight)
+    np.add.at(weight, codes, means.weight)
+    np.add.at(total, codes, means.weight * means.values)
+    share = weight / weight.sum(axis=0)
+    if share.max() > 0.5:
+        largest = int(np.argmax(share.max(axis=1)))
+        raise ValueError(
+            f"no cluster may have most of the weight, because the rest cannot say how it varies; cluster number "
+            f"{shown(int(present[largest]))} has {100 * share.max():.0f} % of it. Compare it by itself, or weigh "
+            "queries by query_weight."
+        )
+    return Means.of(total / weight, weight)
+
+
+def robust_error(means: Means) -> tuple[FloatArray, FloatArray]:
+    """The standard error of each mean over clusters, and the degrees of freedom of its t interval.
+
+    Parameters
+    ----------
+    means : Means
+        One row per cluster, of ``by_cluster``.
+
+    Notes
+    -----
+    With h the share of a cluster in the mean, the variance is the sum of h^2 (value - mean)^2 / (1 - h): without bias
+    where clusters vary as their weight says (CR2). The degrees of freedom are those of Satterthwaite for that sum: of
+    G equal clusters G - 1, of unequal ones fewer. R. Bell and D. McCaffrey, Bias reduction in standard errors for
+    linear regression with multi-stage samples, Survey Methodology 28(2), 2002.
+    """
+    h = means.share()
+    error = np.sqrt((h**2 * (means.values - means.mean()) ** 2 / (1 - h)).sum(axis=0))
+    ratio = h**2 / (1 - h)
+    off_diagonal = ratio.sum(axis=0) ** 2 - (ratio**2).sum(axis=0)
+    dof: FloatArray = 1 / ((h**2).sum(axis=0) + off_diagonal)
+    return error, dof
+
+
+def effective_queries(means: Means, clusters: Means) -> FloatArray:
+    """How many independent queries would leave the means as uncertain as these do, at most as many as there are."""
+    alone = np.array([spread.standard_error for spread in spread_of(means)])
+    together = np.array([spread.standard_error for spread in spread_of(clusters)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(together > 0, alone / together, 1.0)
+    n: FloatArray = means.n_queries * np.minimum(ratio * ratio, 1.0)
+    return n

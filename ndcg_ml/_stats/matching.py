@@ -1,0 +1,365 @@
+"""What ``compare`` was given: named systems, their values on the same queries, and what must agree between them."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.arrays import BoolArray, FloatArray
+from ndcg_ml._data.pandas_index import by_id
+from ndcg_ml._data.queries import ids_as_array, is_missing
+from ndcg_ml._shown import shown
+from ndcg_ml.result import Evaluation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """The values of one system by query, or of one run of it.
+
+    Attributes
+    ----------
+    name : str
+    qid : ndarray
+    values : ndarray of float64, shape (n_queries,)
+        Nan where there is none.
+    share : ndarray of float64, shape (n_queries,)
+        Of the mean; 0 where the query does not count.
+    weight : ndarray of float64, shape (n_queries,)
+        What the caller said that a query weighs.
+    evaluation : Evaluation or None
+        None where the caller gave the numbers themselves.
+    k : int or None
+        The cut-off.
+    """
+
+    name: str
+    qid: NDArray[Any]
+    values: FloatArray
+    share: FloatArray
+    weight: FloatArray
+    evaluation: Evaluation[Any] | None
+    k: int | None = None
+
+    @classmethod
+    def of_evaluation(cls, name: str, evaluation: Evaluation[Any], k: int | None) -> Source:
+        """The table of an evaluation, at one of its cut-offs."""
+        ndcg, share, _ = evaluation._totals.shares(evaluation.flavor, k)
+        return cls(name, evaluation.per_query.qid, ndcg, share, evaluation.per_query.weight, evaluation, k)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matched:
+    """The queries that are compared.
+
+    Attributes
+    ----------
+    qid : ndarray
+        In the order of the first system.
+    values, share : ndarray of float64, shape (n_queries, n_sources)
+    rows : ndarray of int, shape (n_queries, n_sources)
+        Where the query is in each source.
+    left_out : ndarray
+        Ids of queries that do not count.
+    """
+
+    qid: NDArray[Any]
+    values: FloatArray
+    share: FloatArray
+    rows: NDArray[np.int64]
+    left_out: NDArray[Any]
+
+
+# -- systems --------------------------------------------------------------------------------------------------------
+
+
+def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[str, list[Any]]:
+    """The runs of each system by name: one, or several where a mapping gives a list of them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Fewer than two systems; names that are no text, repeat, or are another number; a mapping beside others.
+    """
+    if len(systems) == 1 and isinstance(systems[0], Mapping):
+        if names is not None:
+            raise TypeError("names must be left out where the systems are a mapping, whose keys are the names.")
+        named = systems[0]
+        if not all(isinstance(name, str) for name in named):
+            other = next(name for name in named if not isinstance(name, str))
+            raise TypeError(f"the names of systems must be text; got {shown(other)}.")
+        runs = {name: _runs(value) for name, value in named.items()}
+    else:
+        runs = {name: [value] for name, value in zip(_names(systems, names), systems, strict=True)}
+    if len(runs) < 2:
+        raise ValueError(f"compare needs at least two systems; got {len(runs)}.")
+    several = {name: len(of_one) for name, of_one in runs.items()}
+    if max(several.values()) > 1 and min(several.values()) < 2:
+        lone = next(name for name, n in several.items() if n < 2)
+        raise ValueError(
+            f"each system must have two or more runs where one has several, because one run cannot say how much "
+            f"training varies; {lone!r} has {several[lone]}. Train it again with another seed."
+        )
+    return runs
+
+
+def _runs(value: Any) -> list[Any]:
+    """The runs of a system: a list or tuple of evaluations, or one of them."""
+    if isinstance(value, list | tuple) and value and all(isinstance(each, Evaluation) for each in value):
+        return list(value)
+    return [value]
+
+
+def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ...]:
+    if names is None:
+        own = [getattr(each, "name", None) if hasattr(each, "index") else None for each in systems]
+        if all(isinstance(name, str) for name in own) and len(set(own)) == len(own):
+            return tuple(map(str, own))
+        letters = string.ascii_lowercase
+        return tuple(letters[i] if i < len(letters) else f"s{i + 1}" for i in range(len(systems)))
+    if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"names must be a sequence of text, one per system; got {shown(names)}.")
+    if len(names) != len(systems) or len(set(names)) != len(names):
+        raise ValueError(f"names must be {len(systems)} different names, one per system; got {shown(list(names))}.")
+    return tuple(names)
+
+
+def one_cutoff(evaluations: Sequence[Evaluation[Any]], k: int | None | EllipsisType) -> int | None:
+    """The cut-off that is compared."""
+    known = [each._totals.ks for each in evaluations]
+    if isinstance(k, EllipsisType):
+        if any(len(each) > 1 for each in known):
+            raise ValueError(
+                f"k must say which cut-off is compared, because the evaluations have several: {shown(known[0])}."
+            )
+        k = known[0][0]
+    for each in known:
+        if k not in each:
+            raise ValueError(
+                f"the evaluations must have the cut-off {k}; got one with {shown(each if len(each) > 1 else each[0])}."
+            )
+    return k
+
+
+def refuse_other_flavors(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> None:
+    """Refuse evaluations under different flavors, whatever their cut-offs."""
+    first, *others = (each.flavor.replace(k=None) for each in evaluations)
+    for name, other in zip(names[1:], others, strict=True):
+        if other != first:
+            raise ValueError(
+                f"the systems must be evaluated under one flavor; {names[0]} is {first}, {name} is {other}. Evaluate "
+                "both under the same; explain_difference says what the flavors make of one system."
+            )
+
+
+def values_of_queries(named: Mapping[str, list[Any]], qid: Any, query_weight: Any, measure: object) -> list[Source]:
+    """The sources of a measure of the caller's own: one number per query.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The measure has no name, ids are missing or repeat, or the numbers are another number than the ids.
+    """
+    if not isinstance(measure, str) or not measure.strip():
+        raise TypeError(f"measure must be the name of what the numbers are, such as 'recall@10'; got {shown(measure)}.")
+    if qid is None:
+        raise TypeError("qid must be given with measure: the id of each query, one per number.")
+    ids = ids_as_array(qid, "qid")
+    if len(set(_keys(ids))) != ids.size:
+        raise ValueError(
+            f"qid must name each query once with measure, which takes one number per query; got {ids.size} ids, of "
+            f"which {len(set(_keys(ids)))} differ. Average the rows of a query first."
+        )
+    weight = np.ones(ids.size)
+    if query_weight is not None:
+        weight = np.asarray(by_id(query_weight, "query_weight", ids), dtype=np.float64)
+        if weight.shape != ids.shape or not np.isfinite(weight).all() or weight.min() < 0 or not weight.sum() > 0:
+            raise ValueError(f"query_weight must have one number, 0 or more, for each of {ids.size} queries.")
+    sources = []
+    for name, runs in named.items():
+        for run in runs:
+            numbers = np.asarray(by_id(run, name, ids), dtype=np.float64)
+            if numbers.shape != ids.shape:
+                raise ValueError(
+                    f"{name} must have one number per query, {ids.size}, in the order of qid; got shape "
+                    f"{numbers.shape}."
+                )
+            if np.isinf(numbers).any():
+                raise ValueError(f"{name} must be finite, or nan where a query has no value; got infinity.")
+            sources.append(Source(name, ids, numbers, weight / weight.sum(), weight, None))
+    return sources
+
+
+# -- queries --------------------------------------------------------------------------------------------------------
+
+
+def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Matched:
+    """The queries that count in every system, by id, in the order of the first.
+
+    Raises
+    ------
+    ValueError
+        Queries without a value in some system, under ``missing="raise"``; other weights or judgements; fewer than two
+        queries are left.
+    """
+    names = [source.name for source in sources]
+    ids, rows = _rows_of(sources)
+    absent = rows < 0
+    share, values, weight = np.zeros(rows.shape), np.full(rows.shape, np.nan), np.full(rows.shape, np.nan)
+    for i, source in enumerate(sources):
+        there, row = ~absent[:, i], rows[~absent[:, i], i]
+        values[there, i], share[there, i] = source.values[row], source.share[row]
+        weight[there, i] = source.weight[row]
+    counts_here = share > 0
+    unknown = absent | (counts_here & np.isnan(values)) | (~counts_here & counts_here.any(axis=1, keepdims=True))
+    known: BoolArray = ~unknown.any(axis=1)
+    if missing == "raise" and not known.all():
+        raise ValueError(_missing(ids, absent, unknown, names))
+    alike = np.abs(weight - weight[:, :1]) <= 1e-9 * weight[:, :1]
+    unlike: BoolArray = known & ~alike.all(axis=1)
+    if unlike.any():
+        raise ValueError(
+            f"a query must weigh the same in all systems; {int(unlike.sum())} do not, the first is query "
+            f"{shown(ids[unlike][:1].tolist()[0])}. Pass one query_weight to all evaluations."
+        )
+    counts = known & counts_here[:, 0]
+    refuse_other_judgements(sources, ids[counts], rows[counts])
+    if counts.sum() < 2:
+        raise ValueError(
+            f"at least two queries must have a value in every system, because the spread of one is not known; got "
+            f"{int(counts.sum())} of {counts.size}. There is nothing to compare."
+        )
+    return Matched(ids[counts], values[counts], share[counts], rows[counts], ids[~counts])
+
+
+def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: NDArray[np.int64]) -> None:
+    """Refuse systems that were evaluated against different judgements, where their tables of queries show it.
+
+    A ``global`` ideal cannot depend on the ranking, and no ideal of the judged documents can where each system ranked
+    all of them: an ideal DCG, or a number of documents, that differs is then one of other labels.
+
+    Raises
+    ------
+    ValueError
+        An ideal DCG, or a number of documents or of relevant ones, differs.
+    """
+    first = sources[0]
+    if first.evaluation is None:
+        return
+    for i, source in enumerate(sources[1:], start=1):
+        assert source.evaluation is not None
+        one, other = first.evaluation.per_query, source.evaluation.per_query
+        mine, theirs = rows[:, 0], rows[:, i]
+        flavor = first.evaluation.flavor
+        # Runs know a digest of each query's judgements, which tells every change of a grade.
+        digests = [getattr(each.evaluation, "_judgements", None) for each in (first, source)]
+        if digests[0] is not None and digests[1] is not None and (digests[0][mine] != digests[1][theirs]).any():
+            unlike = digests[0][mine] != digests[1][theirs]
+            raise ValueError(
+                _other_judgements(first, source, ids[unlike], ids.size, "set of judged documents and grades")
+            )
+        if flavor.ideal_depth == "retrieved" or flavor.duplicates == "count":  # the run has a part in the ideal
+            return
+        whole = ((one.n_docs == one.n_judged)[mine] & (other.n_docs == other.n_judged)[theirs]).all()
+        if flavor.ideal != "global" and not (flavor.ideal in ("recall", "max") and whole):
+            continue
+        unlike = ~np.isclose(_ideals(first)[mine], _ideals(source)[theirs], rtol=1e-9, atol=0)
+        what = "ideal DCG"
+        if not unlike.any() and whole:
+            unlike, what = one.n_docs[mine] != other.n_docs[theirs], "number of documents"
+        if not unlike.any():
+            unlike, what = one.n_relevant[mine] != other.n_relevant[theirs], "number of relevant documents"
+        if not unlike.any():
+            continue
+        numbered = " Their ids are positions (0, 1, ...): pass qid= if they are other queries." * _is_counted(ids)
+        raise ValueError(_other_judgements(first, source, ids[unlike], ids.size, what) + numbered)
+
+
+def _other_judgements(first: Source, source: Source, ids: NDArray[Any], n_queries: int, what: str) -> str:
+    return (
+        f"all systems must be evaluated against the same judgements; {first.name} and {source.name} have another "
+        f"{what} in {ids.size} of {n_queries} queries, such as {shown(ids[:1].tolist()[0])}, which a ranking cannot "
+        "change. Evaluate both against the same labels: evaluate_run(qrels, run), or y_true of the same documents."
+    )
+
+
+def _ideals(source: Source) -> FloatArray:
+    assert source.evaluation is not None
+    ideal = source.evaluation.per_query.idcg
+    return ideal if ideal.ndim == 1 else ideal[:, source.evaluation._totals.ks.index(source.k)]
+
+
+def _is_counted(ids: NDArray[Any]) -> bool:
+    return ids.dtype.kind in "iu" and bool((ids == np.arange(ids.size)).all())
+
+
+def _rows_of(sources: Sequence[Source]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Every id, those of the first system first; and its row in each system, or -1."""
+    first = sources[0].qid
+    if all(each.qid.dtype == first.dtype and np.array_equal(each.qid, first) for each in sources):
+        return first, np.tile(np.arange(first.size)[:, None], (1, len(sources)))
+    places = [{qid: row for row, qid in enumerate(_keys(each.qid))} for each in sources]
+    union = list(dict.fromkeys(qid for each in places for qid in each))
+    ids = np.empty(len(union), dtype=object)
+    ids[:] = union
+    return ids, np.array([[each.get(qid, -1) for each in places] for qid in union], dtype=np.int64)
+
+
+def _keys(ids: NDArray[Any]) -> list[Any]:
+    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # which would make numbers of nanoseconds
+
+
+def _missing(ids: NDArray[Any], absent: BoolArray, unknown: BoolArray, names: Sequence[str]) -> str:
+    some = absent if absent.any() else unknown
+    what = "is not in" if absent.any() else "has no value in"
+    parts = []
+    for i, name in enumerate(names):
+        here = np.flatnonzero(some[:, i])
+        if here.size:
+            first = shown(ids[here[:1]].tolist()[0])
+            parts.append(
+                f"{first} {what} {name}" if here.size == 1 else f"{here.size}, such as {first}, have none in {name}"
+            )
+    cause = (
+        "Evaluate the same queries"
+        if absent.any()
+        else "It is empty there, and the flavor skips it or scores it nan: choose empty=0, ideal='global'"
+    )
+    return (
+        f"every query must have a value in every system; of {len(ids)} queries {'; '.join(parts)}. {cause}, or pass "
+        "missing='drop' to compare the others."
+    )
+
+
+# -- labels of queries ----------------------------------------------------------------------------------------------
+
+
+def labels_by_query(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
+    """The label of every query, from a mapping or Series by id, or in the order of the ids.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A query has no label, or there are as many labels as something else.
+    """
+    if not hasattr(values, "__len__") or isinstance(values, str):
+        raise TypeError(f"{name} must hold a label per query, or be a mapping from query ids; got {shown(values)}.")
+    entries = by_id(values, name, ids)
+    labels = list(entries) if isinstance(entries, list) else ids_as_array(entries, name, "query").tolist()
+    if len(labels) != ids.size:
+        raise ValueError(
+            f"{name} must have one label per query of the first system, {ids.size}, or be a mapping from query ids; "
+            f"got {len(labels)}."
+        )
+    for at, label in enumerate(labels):
+        if is_missing(label):
+            raise ValueError(
+                f"{name} must have a label for each query; got {shown(label)} for query "
+                f"{shown(_keys(ids[at : at + 1])[0])}. Give it a label of its own, such as 'none'."
+            )
+    return labels

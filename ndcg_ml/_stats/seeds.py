@@ -1,0 +1,61 @@
+"""Several runs (seeds) of each system: chance draws queries, and training draws runs, and they cross."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._data.underflow import underflow_is_zero
+from ndcg_ml._stats.means import SAME
+from ndcg_ml._stats.quantiles import t_tail
+
+
+@dataclass(frozen=True, slots=True)
+class CrossedError:
+    """How far the difference of two systems may be off, over queries and over runs.
+
+    Attributes
+    ----------
+    standard_error : float
+    dof : float
+        Degrees of freedom of its t interval.
+    """
+
+    standard_error: float
+    dof: float
+
+    def p_value(self, difference: float) -> float:
+        """Two-sided, of no difference."""
+        if abs(difference) <= SAME:
+            return 1.0
+        return t_tail(abs(difference) / self.standard_error, self.dof) if self.standard_error > 0 else 0.0
+
+
+@underflow_is_zero
+def crossed_error(over_queries: float, n_units: int, *runs: FloatArray) -> CrossedError:
+    """The error of a difference from its parts.
+
+    Parameters
+    ----------
+    over_queries : float
+        The standard error over queries (or clusters) of the difference of the systems' means over runs.
+    n_units : int
+        Queries, or clusters of them.
+    *runs : ndarray of float64, shape (n_runs,)
+        Of each of the two systems the value of every run.
+
+    Notes
+    -----
+    Queries and runs are crossed random effects. The variance is that over queries of the means over runs, plus for each
+    system that over its runs of the means over queries, divided by their number. The part in which a query and a run
+    interact is in both and counts twice, so that the error is too large rather than too small, as in the pigeonhole
+    bootstrap (A. Owen, The pigeonhole bootstrap, Annals of Applied Statistics 1(2), 2007). Degrees of freedom are
+    Satterthwaite's. Runs of different systems are independent. X. Bouthillier et al., Accounting for variance in
+    machine learning benchmarks, MLSys 2021.
+    """
+    parts = [(over_queries**2, n_units - 1)]
+    parts += [(float(values.var(ddof=1)) / values.size, values.size - 1) for values in runs]
+    variance = math.fsum(part for part, _ in parts)
+    squares = math.fsum(part * part / dof for part, dof in parts)
+    return CrossedError(math.sqrt(variance), variance * variance / squares if squares > 0 else float(n_units - 1))

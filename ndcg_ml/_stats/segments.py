@@ -1,0 +1,204 @@
+"""A comparison within segments of queries (by country, by length, ...), corrected for their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._show.table import Table
+from ndcg_ml._shown import shown
+from ndcg_ml._stats.clusters import FEWEST, numbered
+from ndcg_ml._stats.differences import Difference, Pairs, Settings, differences
+from ndcg_ml._stats.means import Means
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Segment:
+    """The comparison within the queries of one label.
+
+    Attributes
+    ----------
+    column : str
+        What the queries were divided by.
+    label : object
+    n_queries : int
+    values : tuple of float
+        The value of each system over these queries.
+    pairs : tuple of Difference
+        Corrected for the number of segments as well. Empty where there are fewer than two queries, or than six
+        clusters: nothing can be said.
+    """
+
+    column: str
+    label: Any
+    n_queries: int
+    values: tuple[float, ...]
+    pairs: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Segments(Sequence[Segment]):
+    """The segments of all columns, in the order of their labels; ``segments["country", "de"]`` is one of them.
+
+    Attributes
+    ----------
+    entries : tuple of Segment
+    """
+
+    entries: tuple[Segment, ...]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self.entries)
+
+    def __repr__(self) -> str:
+        return f"<Segments: {len(self)} by {', '.join(dict.fromkeys(each.column for each in self))}>"
+
+    def __getitem__(self, which: Any) -> Any:
+        if not isinstance(which, tuple):
+            return self.entries[which]
+        for each in self.entries:
+            if (each.column, each.label) == which:
+                return each
+        some = (self.entries[0].column, self.entries[0].label)
+        raise KeyError(f"{shown(which)} is no segment; name a column and a label, such as {shown(some)}.")
+
+    def table(self, digits: int = 4) -> Table:
+        """The differences within segments, with how they were corrected."""
+        head = ["segment", "queries", "a", "b", "b - a", "interval", "p adjusted", "verdict on b"]
+        rows = []
+        for segment in self:
+            name = [f"{segment.column}={segment.label}", str(segment.n_queries)]
+            rows += [
+                [
+                    *name,
+                    pair.a,
+                    pair.b,
+                    f"{pair.difference:+.{digits}f}",
+                    f"{pair.interval.low:+.{digits}f} to {pair.interval.high:+.{digits}f}",
+                    f"{pair.p_adjusted:.{digits}f}",
+                    pair.verdict,
+                ]
+                for pair in segment.pairs
+            ] or [[*name, "-", "-", "-", "-", "-", "too few"]]
+        return Table(head, rows, "lrllrrrl", caption=self.caption())
+
+    def caption(self) -> str:
+        """How the p-values and intervals were corrected."""
+        n = sum(bool(segment.pairs) for segment in self)
+        return f"p and intervals are corrected for {n} segments (Bonferroni), and within each for its pairs"
+
+    def __str__(self) -> str:
+        return self.table().text()
+
+    def _repr_html_(self) -> str:
+        from ndcg_ml._show import html
+
+        return html.block(self.table().html())
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dict per segment and pair; of a segment about which nothing can be said, one without a test."""
+        rows: list[dict[str, Any]] = []
+        for segment in self:
+            head = {"column": segment.column, "label": segment.label, "n_queries": segment.n_queries}
+            rows += [
+                {
+                    **head,
+                    "a": pair.a,
+                    "b": pair.b,
+                    "difference": pair.difference,
+                    "low": pair.interval.low,
+                    "high": pair.interval.high,
+                    "p_value": pair.p_value,
+                    "p_adjusted": pair.p_adjusted,
+                    "verdict": pair.verdict,
+                }
+                for pair in segment.pairs
+            ] or [{**head, "verdict": "undecided"}]
+        return rows
+
+    def to_frame(self) -> pd.DataFrame:
+        """The differences within segments as a pandas DataFrame, one row per segment and pair.
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("Segments.to_frame needs pandas. Install it with: pip install pandas") from error
+        return pd.DataFrame(self.to_dicts())
+
+
+def compared_by(
+    columns: Mapping[str, Sequence[Any]],
+    names: Sequence[str],
+    means: Means,
+    pairs: Pairs,
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    clusters: NDArray[np.int64] | None = None,
+    runs: Sequence[tuple[FloatArray, FloatArray]] | None = None,
+) -> Segments:
+    """The differences within each segment, at a level that is shared among all of them (Bonferroni).
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        The label of every query, by column.
+    names, means, pairs, settings, rng, clusters
+        As for ``differences``.
+    runs : sequence of (ndarray, ndarray), optional
+        Of each system the values of its runs, shape (n_queries, n_runs), and the weights of queries.
+    """
+    parts = []
+    for column, labels in columns.items():
+        codes = numbered(labels)
+        first = {code: at for at, code in reversed(list(enumerate(codes.tolist())))}
+        for code, at in sorted(first.items(), key=lambda item: _order(labels[item[1]])):
+            parts.append((column, labels[at], np.flatnonzero(codes == code)))
+
+    def testable(rows: NDArray[np.intp]) -> bool:
+        return rows.size > 1 and (clusters is None or np.unique(clusters[rows]).size >= FEWEST)
+
+    shared = replace(settings, n_families=max(1, sum(testable(rows) for *_, rows in parts)))
+    segments = []
+    for column, label, rows in parts:
+        inside = Means.of(means.values[rows], means.weight[rows])
+        of_runs = None if runs is None else [np.average(v[rows], axis=0, weights=w[rows]) for v, w in runs]
+        found = (
+            differences(
+                names, inside, pairs, shared, rng, clusters=None if clusters is None else clusters[rows], runs=of_runs
+            )
+            if testable(rows)
+            else []
+        )
+        segments.append(
+            Segment(
+                column=column,
+                label=label,
+                n_queries=rows.size,
+                values=tuple(inside.mean().tolist()),
+                pairs=tuple(found),
+            )
+        )
+    return Segments(tuple(segments))
+
+
+def _order(label: Any) -> tuple[str, Any]:
+    """Numbers by size, all else as text."""
+    is_number = isinstance(label, int | float) and not isinstance(label, bool)
+    return ("", label) if is_number else ("text", str(label))

@@ -1,0 +1,76 @@
+"""How many of the documents that decide are judged in each system, and whom it favours where they are not as many."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._stats.matching import Source
+
+Unjudged: TypeAlias = Literal["warn", "refuse", "accept"]
+
+UNEVEN = 0.05
+"""Systems are judged unevenly if their shares of judged documents differ by more than this."""
+
+
+def judged_fractions(sources: Sequence[Source], rows: NDArray[np.int64]) -> FloatArray | None:
+    """The mean share of judged documents above the cut-off, of each source; None where it is not known of all."""
+    fractions = []
+    for at, source in enumerate(sources):
+        judged = getattr(source.evaluation and source.evaluation.per_query, "judged", None)
+        if judged is None or source.evaluation is None:
+            return None
+        if judged.ndim == 2:
+            judged = judged[:, source.evaluation._totals.ks.index(source.k)]
+        of_query = judged[rows[:, at]]
+        known = ~np.isnan(of_query)  # a query in which nothing was retrieved has no share
+        fractions.append(float(of_query[known].mean()) if known.any() else float("nan"))
+    return np.array(fractions)
+
+
+def favoured(names: Sequence[str], judged: Sequence[float], values: Sequence[float]) -> str | None:
+    """Who is favoured and by about how much, in words; None where judgements are even.
+
+    An unjudged document gains nothing. If those of a system were as good as its judged ones, its value would be about
+    value / judged.
+    """
+    known = [i for i, share in enumerate(judged) if share > 0]
+    if len(known) < 2:
+        return None
+    most, least = max(known, key=lambda i: judged[i]), min(known, key=lambda i: judged[i])
+    if judged[most] - judged[least] <= UNEVEN:
+        return None
+    gain = values[least] * (1 / judged[least] - 1) - values[most] * (1 / judged[most] - 1)
+    about = f" by about {gain:.3f}" if gain > 0 else ""
+    return (
+        f"judgements are uneven: {100 * judged[most]:.0f} % of what {names[most]} ranks above the cut-off is judged, "
+        f"and {100 * judged[least]:.0f} % of what {names[least]} does. Unjudged documents gain nothing, which favours "
+        f"{names[most]}{about}, if unjudged documents are as good as judged ones"
+    )
+
+
+def check_unjudged(
+    names: Sequence[str], judged: Sequence[float], values: Sequence[float], unjudged: Unjudged, stacklevel: int
+) -> None:
+    """Warn of uneven judgements, refuse them, or accept them.
+
+    Raises
+    ------
+    ValueError
+        They are uneven, under "refuse".
+    """
+    words = favoured(names, judged, values)
+    if words is None:
+        return
+    if unjudged == "refuse":
+        raise ValueError(
+            f"unjudged='refuse' needs shares of judged documents that differ by at most {UNEVEN:g}, but {words}. Judge "
+            "more of its documents, evaluate under a flavor with unjudged='condense', or pass unjudged='warn'."
+        )
+    if unjudged == "warn":
+        warnings.warn(f"{words}. Pass unjudged='accept' if this is known.", UserWarning, stacklevel)

@@ -1,0 +1,148 @@
+"""How many operations a call takes: on a device each is a launch, and at usual sizes nothing else counts."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
+import math
+from collections import Counter
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import examples, flavors
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ndcg_ml import Flavor
+from ndcg_ml.torch import (
+    NDCG,
+    ApproxNDCGLoss,
+    LambdaNDCGLoss,
+    ListMLELoss,
+    NeuralNDCGLoss,
+    PlackettLuceNDCGLoss,
+    SoftmaxLoss,
+    Stochastic,
+    ndcg,
+)
+from ndcg_ml.torch._gains import judge, label_faults, working_dtype
+from ndcg_ml.torch._host import torch_kernel
+
+FLAVOR = Flavor(gain="exponential")
+AT_10 = FLAVOR.replace(k=10)
+# Older versions make some operations of several: what they take is not pinned so closely.
+ALLOWED = 1.0 if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 10) else 1.3
+
+
+class Steps(TorchDispatchMode):
+    """Counts the operations, and among them those for which the host waits."""
+
+    def __init__(self):
+        super().__init__()
+        self.by_name = Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.by_name[func.overloadpacket.__name__] += 1
+        return func(*args, **(kwargs or {}))
+
+    @property
+    def waits(self):
+        return self.by_name["_local_scalar_dense"]
+
+
+def batch():
+    draw = torch.Generator().manual_seed(0)
+    return torch.randn(64, 100, generator=draw), torch.randint(0, 5, (64, 100), generator=draw)
+
+
+def steps_of(loss, mask=None):
+    scores, labels = batch()
+    scores.requires_grad_()
+    with Steps() as steps:
+        loss(scores, labels, mask).backward()
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("loss", "most", "most_masked"),
+    [
+        (SoftmaxLoss(FLAVOR), 60, 65),
+        (ListMLELoss(FLAVOR), 85, 97),
+        (ApproxNDCGLoss(FLAVOR), 96, 100),
+        (LambdaNDCGLoss(AT_10), 115, 128),
+        (NeuralNDCGLoss(AT_10), 152, 156),
+        (PlackettLuceNDCGLoss(AT_10), 148, 152),
+    ],
+    ids=lambda part: type(part).__name__ if isinstance(part, torch.nn.Module) else None,
+)
+def test_a_loss_takes_few_steps_and_waits_once(loss, most, most_masked):
+    for mask, limit in ((None, most), (torch.ones(64, 100, dtype=torch.bool), most_masked)):
+        steps = steps_of(loss, mask)
+        assert steps.by_name.total() <= limit * ALLOWED, steps.by_name
+        assert steps.waits == 1
+
+
+@pytest.mark.parametrize("samples", [1, 8])
+def test_draws_read_their_labels_once(samples):
+    one = steps_of(ApproxNDCGLoss(FLAVOR)).by_name.total()
+    steps = steps_of(Stochastic(ApproxNDCGLoss(FLAVOR), samples=samples))
+    assert steps.by_name.total() <= (one + 30 + 50 * (samples - 1)) * ALLOWED
+    assert steps.waits == 1
+
+
+def test_the_metric_takes_few_steps():
+    scores, labels = batch()
+    ids = torch.arange(64).repeat_interleave(100)
+    with torch_kernel():
+        with Steps() as padded:
+            ndcg(scores, labels, flavor=AT_10)
+        assert padded.by_name.total() <= 85 * ALLOWED
+        assert padded.waits == 1
+        with Steps() as flat:
+            ndcg(scores.flatten(), labels.flatten(), flavor=AT_10, indexes=ids)
+        assert flat.by_name.total() <= 155 * ALLOWED
+        assert flat.waits <= 3
+        metric = NDCG(AT_10)
+        with Steps() as epoch:
+            metric.update(scores, labels)
+            metric.compute()
+        assert epoch.by_name.total() <= 104 * ALLOWED
+        assert epoch.waits <= 2
+
+
+def test_an_update_on_a_device_counts_faults_without_a_look():
+    # A meta tensor has no data, so that any look at it raises.
+    metric = NDCG(AT_10).to("meta")
+    with Steps() as steps:
+        metric.update(*(part.to("meta") for part in batch()))
+    assert steps.by_name.total() <= 110 * ALLOWED
+    assert steps.waits == 0
+
+
+def test_the_upper_ranks_of_long_lists_are_not_sorted_out_of_all():
+    scores, labels = torch.randn(4, 2000), torch.randint(0, 5, (4, 2000))
+    with torch_kernel(), Steps() as steps:
+        ndcg(scores, labels, flavor=AT_10)
+    assert steps.by_name["topk"] == 2
+    with torch_kernel(), Steps() as worst:
+        ndcg(scores, labels, flavor=AT_10.replace(ties="worst"))
+    assert worst.by_name["topk"] == 3
+
+
+LABELS = st.sampled_from([0.0, 1.0, 2.5, 4.0, 9.0, -1.0, math.nan, math.inf, -math.inf])
+
+
+@examples(200)
+@given(flavors(), st.lists(LABELS, min_size=6, max_size=6), st.lists(st.booleans(), min_size=6, max_size=6))
+def test_one_look_refuses_the_labels_of_which_each_kind_of_fault_is_told(flavor, labels, listed):
+    labels, listed = torch.tensor([labels], dtype=torch.float64), torch.tensor([listed])
+    for given_labels in (labels, labels.float(), labels.nan_to_num(3.0, 3.0, -3.0).long()):
+        wide = given_labels.to(working_dtype(labels.device))
+        faults = label_faults(flavor, wide, listed)
+        want = torch.stack(list(faults.values())).any(0)
+        assert judge(flavor, given_labels, listed).refused.tolist() == want.tolist()
+        if listed.all():
+            assert judge(flavor, given_labels, listed, full=True).refused.tolist() == want.tolist()
