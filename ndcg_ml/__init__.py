@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ndcg_ml import spark as spark
     from ndcg_ml import torch as torch
     from ndcg_ml import xgboost as xgboost
-    from ndcg_ml._identify.identify import Identification, identify
+    from ndcg_ml._identify.identify import identify
+    from ndcg_ml._identify.result import Identification
     from ndcg_ml._show.versions import show_versions
     from ndcg_ml._stats.comparison import Comparison, Difference, compare
     from ndcg_ml._stats.means import Interval
@@ -79,7 +80,8 @@ _LATER = {
     "_stats.means": ("Interval",),
     "_stats.slices": ("Slice", "Slices"),
     "explain": ("Explanation", "explain_difference"),
-    "_identify.identify": ("Identification", "identify"),
+    "_identify.identify": ("identify",),
+    "_identify.result": ("Identification",),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"),
     "runs": ("RunEvaluation", "RunPerQuery", "align", "evaluate_run"),
     "topk": ("evaluate_topk",),

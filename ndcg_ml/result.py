@@ -22,6 +22,7 @@ from ndcg_ml.flavor import Flavor
 if TYPE_CHECKING:
     import datetime
     import os
+    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -116,6 +117,8 @@ class Evaluation(Generic[V]):
         Whose data frames ``to_frame`` makes: "pandas", "polars" or "pyarrow", as the caller's data were; else "pandas".
     slices : Slices or None
         What ``evaluate(..., by=)`` found by label; None without `by`.
+    cluster : ndarray or None
+        The cluster of each query, of ``evaluate(..., cluster=)``; None where queries are independent.
 
     Examples
     --------
@@ -135,6 +138,7 @@ class Evaluation(Generic[V]):
     per_query: PerQuery
     frame_library: str = "pandas"
     slices: Slices | None = None
+    cluster: NDArray[Any] | None = field(default=None, repr=False)
     _totals: Totals = field(repr=False)
     """What the value was averaged from, and what every further mean over these queries asks."""
     _scored: Scored | None = field(default=None, repr=False)
@@ -143,18 +147,18 @@ class Evaluation(Generic[V]):
     # fmt: off
     @overload
     def interval(
-        self: Evaluation[float], confidence: float = ..., method: Method = ..., n_resamples: int = ...,
+        self: Evaluation[float], confidence: float = ..., method: Method | None = ..., n_resamples: int = ...,
         seed: Seed = ...,
     ) -> Interval: ...
     @overload
     def interval(
-        self: Evaluation[dict[int | None, float]], confidence: float = ..., method: Method = ...,
+        self: Evaluation[dict[int | None, float]], confidence: float = ..., method: Method | None = ...,
         n_resamples: int = ..., seed: Seed = ...,
     ) -> dict[int | None, Interval]: ...
     # fmt: on
     @underflow_is_zero
     def interval(
-        self, confidence: float = 0.95, method: Method = "bca", n_resamples: int = 9999, seed: Seed = None
+        self, confidence: float = 0.95, method: Method | None = None, n_resamples: int = 9999, seed: Seed = None
     ) -> Interval | dict[int | None, Interval]:
         """The confidence interval of the value: where it would lie on all queries of the kind, of which these are some.
 
@@ -162,9 +166,12 @@ class Evaluation(Generic[V]):
         ----------
         confidence : float, default 0.95
             Above 0 and below 1.
-        method : {"bca", "percentile", "t"}, default "bca"
+        method : {"bca", "percentile", "t", "bounded"}, optional
             The bootstrap over queries, bias-corrected and accelerated, or its plain percentiles; or Student's t
-            interval, which draws nothing, is symmetric about the value and may reach beyond 0 and 1.
+            interval, which draws nothing, is symmetric about the value and may reach beyond 0 and 1; or the interval of
+            values between 0 and 1 that pile up at a bound, which never has the width 0. Default: "bca"; "bounded", and
+            the result says so, where all queries score the same, or most score 0, or most score 1, and fewer than 20
+            something else. There a bootstrap covers the truth in half of the cases.
         n_resamples : int, default 9999
             Of the bootstrap. Each draws as many queries as there are, with replacement.
         seed : int, numpy.random.Generator or None, default None
@@ -174,13 +181,14 @@ class Evaluation(Generic[V]):
         -------
         Interval, or dict of Interval by cut-off where several were asked for
             With ``.low``, ``.high``, ``.value``, ``.confidence``, ``.method``, ``.n_queries``. Several cut-offs share
-            the resamples. Of no width, where all queries score the same.
+            the resamples. Of queries in clusters (``evaluate(..., cluster=)``) also ``.effective_queries``.
 
         Raises
         ------
         TypeError, ValueError
             An argument is not as above; fewer than two queries count in the mean; a query scores nan
-            (``empty=nan``); all resamples lie on one side of the value, for "bca".
+            (``empty=nan``); all resamples lie on one side of the value, for "bca"; a query scores below 0 or above 1,
+            for "bounded"; fewer than six clusters, or one with most of the weight.
 
         See Also
         --------
@@ -191,8 +199,9 @@ class Evaluation(Generic[V]):
         A query counts as it does in the value: with its weight, and not at all where the flavor skips it. Under
         ``aggregate="micro"`` both sums are resampled together; the t interval is that of the linearised ratio (the
         delta method), and equals the usual one for a mean without weights. Where one query outweighs all others
-        together, no method knows how far the value may be off. docs/deciding.md says which method when,
-        with the share of intervals that covered the truth in simulations.
+        together, no method knows how far the value may be off. Clusters are resampled whole; their t interval has the
+        robust standard error and the degrees of freedom of Bell and McCaffrey (2002). docs/deciding.md says which
+        method when, with the share of intervals that covered the truth in simulations.
 
         References
         ----------
@@ -208,31 +217,29 @@ class Evaluation(Generic[V]):
         >>> result.interval(0.9, seed=0).low < result.value < result.interval(0.9, seed=0).high
         True
         """
-        from ndcg_ml._stats.means import as_confidence, generator, how_many, means_of, spread_of
+        from ndcg_ml._stats.intervals import intervals
 
-        number, resamples, rng = as_confidence(confidence), how_many(method, n_resamples), generator(seed)
         values = self._by_cutoff(self.value)
-        found = {
-            k: spread.interval(number, method, value=values[k])
-            for ks, means in means_of(self._totals, self.flavor)
-            for k, spread in zip(ks, spread_of(means, resamples, rng), strict=True)
-        }
-        by_k: Interval | dict[int | None, Interval] = self._shaped(found)
+        by_k: Interval | dict[int | None, Interval] = self._shaped(
+            intervals(self._totals, self.flavor, values, confidence, method, n_resamples, seed, self._clusters())
+        )
         return by_k
+
+    def _clusters(self) -> NDArray[np.int64] | None:
+        """The cluster of each query as a number; None where queries are independent."""
+        if self.cluster is None:
+            return None
+        from ndcg_ml._stats.clusters import numbered
+
+        return numbered(self.cluster.tolist())
 
     @property
     @underflow_is_zero
     def standard_error(self) -> V:
         """The standard error of the value over the queries; see ``interval``, whose errors it raises."""
-        from ndcg_ml._stats.means import means_of, spread_of
+        from ndcg_ml._stats.intervals import standard_errors
 
-        by_k: V = self._shaped(
-            {
-                k: spread.standard_error
-                for ks, means in means_of(self._totals, self.flavor)
-                for k, spread in zip(ks, spread_of(means), strict=True)
-            }
-        )
+        by_k: V = self._shaped(standard_errors(self._totals, self.flavor, self._clusters()))
         return by_k
 
     @property
@@ -424,10 +431,10 @@ class Evaluation(Generic[V]):
         top: int = 20,
         digits: int = 4,
         confidence: float = 0.95,
-        method: Method = "bca",
+        method: Method | None = None,
         n_resamples: int = 9999,
         seed: Seed = 0,
-    ) -> str:
+    ) -> str | Path:
         """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
 
         It has the values with their intervals, the drawings of ``plot``, the queries that lose most, the slices of
@@ -453,8 +460,8 @@ class Evaluation(Generic[V]):
 
         Returns
         -------
-        str
-            The page.
+        str or pathlib.Path
+            The page; with `path`, which file was written.
 
         Raises
         ------
@@ -469,7 +476,7 @@ class Evaluation(Generic[V]):
         --------
         >>> from ndcg_ml import evaluate
         >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
-        >>> page = result.to_html("report.html")  # doctest: +SKIP
+        >>> written = result.to_html("report.html")  # doctest: +SKIP
         """
         from ndcg_ml._show import page
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, one_of
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
-from ndcg_ml._data.groups import starts_of
+from ndcg_ml._data.groups import Groups, starts_of
 from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
@@ -45,6 +45,9 @@ Which: TypeAlias = Literal["qrels", "run", "both"]
 
 Exclude: TypeAlias = "Literal['identical'] | Mapping[Any, Iterable[Any]]"
 """Documents that a run must not be credited for: those with the id of their topic, or those listed by topic."""
+
+# So many scores that are each one more than the one before are no accident.
+_ENOUGH_STEPS = 4
 
 
 # -- the result -----------------------------------------------------------------------------------------------------
@@ -237,7 +240,8 @@ def evaluate_run(
     UserWarning
         No document that the run retrieves is judged, so that every topic scores what the flavor says (0, usually): the
         ids may be of two kinds. The run answers a topic that has relevant documents with an empty list. A
-        document that `exclude` names is judged relevant: it stays in the ideal, as in BEIR.
+        document that `exclude` names is judged relevant: it stays in the ideal, as in BEIR. The scores count up 1, 2,
+        3, ... in every topic, as ranks do.
 
     See Also
     --------
@@ -319,12 +323,11 @@ def _of_topics(evaluation: Evaluation[Any], aligned: AlignedRun, queries: Which)
 
 
 def _topic_labels(by: Any, topics: NDArray[Any]) -> dict[str, list[Any]]:
-    """The label of every topic, by column. Rows are no concern of the caller's here, so there is one per topic."""
+    """The label of every topic, by column. Rows are no concern of the caller's here, so there are none."""
     from ndcg_ml._stats.slice_labels import query_labels  # few need it, and every import would wait for it
 
-    n_topics = topics.size
-    one_row_each = replace(by_sizes(np.ones(n_topics, dtype=np.int64), n_topics), ids=topics)
-    return query_labels(by, Queries(np.zeros(n_topics), one_row_each))
+    none = np.zeros(topics.size, dtype=np.intp)
+    return query_labels(by, Queries(np.zeros(0), Groups(sizes=none, starts=none, order=None, n_rows=0, ids=topics)))
 
 
 def _sliced(result: RunEvaluation, aligned: AlignedRun, labels: dict[str, list[Any]]) -> RunEvaluation:
@@ -384,7 +387,8 @@ class AlignedRun:
     y_true : ndarray of float64
         Grades; NaN is an unjudged document.
     y_score : ndarray of float64
-        Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ...
+        Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ... Integers beyond
+        2^53, which float64 would make one, stay integers of 64 bits.
     retrieved : ndarray of bool
     doc_id : ndarray of int
         Of a retrieved document, where its id stands among those of its topic in byte order, counted from 10^9 so that
@@ -546,6 +550,7 @@ def _aligned(
         takes_part &= ~left_out
         _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
     _warn_of_no_match(judged, ranked, match, takes_part, int(chosen.sum()), stacklevel + 1)
+    _warn_of_ranks(ranked, stacklevel + 1)
     rows_judged = slice(judged.first, judged.first + judged.topic.size)
     digests = judgement_digests(ids.documents, rows_judged, judged.topic, judged.value, len(topics))
     documents = ids.documents if len(ids.documents) <= _NAMED_ROWS else None
@@ -589,7 +594,7 @@ def _aligned(
         qid=ids_of(chosen),
         group=group,
         y_true=arranged(grades[rows_of_run], judged.value[rows_of_qrels]),
-        y_score=arranged(ranked.value[rows_of_run], np.zeros(n_more)),
+        y_score=arranged(ranked.value[rows_of_run], np.zeros(n_more, dtype=ranked.value.dtype)),
         retrieved=order < n_run,
         doc_id=arranged(place[rows_of_run], np.arange(-n_more, 0)),
         qrels_only=ids_of(in_qrels & ~in_run),
@@ -684,6 +689,26 @@ def _warn_of_excluded(judged: Rows, relevant: NDArray[np.bool_], stacklevel: int
             f"exclude leaves out {rows.size} documents that are judged relevant, the first in "
             f"{judged.where(int(rows[0]))}. They stay in the ideal, so that no run can reach 1 there. If they should "
             "not count, take them out of the qrels.",
+            UserWarning,
+            stacklevel,
+        )
+
+
+def _warn_of_ranks(ranked: Rows, stacklevel: int) -> None:
+    """Say so where scores count up from the first document of every topic: ranks do, and the best would be the last."""
+    if not ranked.value.size or ranked.value[0] not in (0.0, 1.0):  # any other run ends here
+        return
+    order = np.argsort(ranked.topic, kind="stable")
+    topic, score = ranked.topic[order], ranked.value[order]
+    follows = topic[1:] == topic[:-1]
+    starts = score[np.append(True, ~follows)]
+    with np.errstate(invalid="ignore", over="ignore"):
+        counts_up = (np.diff(score)[follows] == 1).all() and (starts == starts[0]).all()
+    if counts_up and follows.sum() >= _ENOUGH_STEPS:
+        warnings.warn(
+            f"the scores of {ranked.source} count up {starts[0]:g}, {starts[0] + 1:g}, ... in every topic, as ranks "
+            "do, and the highest score is taken as the best. If rank and score are exchanged, exchange them, or negate "
+            "the ranks.",
             UserWarning,
             stacklevel,
         )

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs
-from ndcg_ml._data.groups import Groups, IntArray, starts_of
+from ndcg_ml._data.arrays import IntArray
+from ndcg_ml._data.groups import Groups, starts_of
 from ndcg_ml._data.queries import Queries, ids_as_array, plain_array, real_array, repeats_of
 from ndcg_ml._kernel.totals import joined
 from ndcg_ml._shown import shown

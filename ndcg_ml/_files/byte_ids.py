@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -171,6 +170,8 @@ def digests(names: Names, rows: slice, topic: NDArray[Any], values: NDArray[np.f
 
     Saved files hold it, so it must stay what it is. It tells changes, and is no protection against a forger.
     """
+    from hashlib import blake2b  # few names are so long, and every import would wait for it
+
     mixed = names.hashes(rows)
     for row in names.long_rows(rows):  # whose columns hold only how they begin
         mixed[row - rows.start] = int.from_bytes(blake2b(names[row], digest_size=8).digest(), "little")

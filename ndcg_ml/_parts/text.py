@@ -191,7 +191,9 @@ def ideal_can_be_beaten(flavor: Flavor) -> bool:
         assert flavor.max_grade is not None
         top = int(flavor.max_grade)
         return bool(flavor.gain[top] < max(flavor.gain[: top + 1]))
-    return flavor.ideal == "given" or flavor.recall_depth is not None
+    # The judged documents are in a global ideal once each, however often a ranking is credited for them.
+    counts_copies = flavor.ideal == "global" and flavor.duplicates == "count"
+    return counts_copies or flavor.ideal == "given" or flavor.recall_depth is not None
 
 
 def _ids(text: Any, kind: str, n_queries: int) -> Digests:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -28,7 +29,7 @@ from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._show import html
 from ndcg_ml._show.table import Table
 from ndcg_ml._show.versions import versions
-from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._shown import percent, shown, shown_text, visible
 from ndcg_ml._stats.means import SAME, Method, Seed, as_confidence, generator, how_many
 
 if TYPE_CHECKING:
@@ -150,10 +151,10 @@ def of_evaluation(
     about: About,
     *,
     confidence: float,
-    method: Method,
+    method: Method | None,
     n_resamples: int,
     seed: Seed,
-) -> str:
+) -> str | Path:
     """What ``Evaluation.to_html`` returns and saves.
 
     Raises
@@ -161,7 +162,7 @@ def of_evaluation(
     ImportError, TypeError, ValueError, OSError
         As it says.
     """
-    confidence, _, _ = as_confidence(confidence), how_many(method, n_resamples), generator(seed)
+    confidence, _, _ = as_confidence(confidence), how_many(method or "bca", n_resamples), generator(seed)
     require()
     ks = evaluation._totals.ks
     values = _Section("Values")
@@ -186,7 +187,7 @@ def of_evaluation(
     return _page(path, about, title, sections, evaluation.flavor, ks)
 
 
-def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) -> str:
+def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) -> str | Path:
     """What ``Comparison.to_html`` returns and saves.
 
     Raises
@@ -233,13 +234,15 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
 # -- their parts ----------------------------------------------------------------------------------------------------
 
 
-def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: tuple[float, Method, int, Seed]) -> None:
+def _values(
+    section: _Section, evaluation: Evaluation[Any], about: About, how: tuple[float, Method | None, int, Seed]
+) -> None:
     ks = evaluation._totals.ks
     extra = evaluation._extra_columns()
     intervals: dict[int | None, Interval] = {}
     try:
         intervals = evaluation._by_cutoff(evaluation.interval(*how))
-        said = f"Intervals: {intervals[ks[0]].how_text()}."
+        said = f"Intervals: {'; '.join(dict.fromkeys(intervals[k].how_text() for k in ks))}."
     except ValueError as error:
         said = f"There is no interval: {error}"
     values, empties = evaluation._by_cutoff(evaluation.value), evaluation._by_cutoff(evaluation.n_empty)
@@ -252,7 +255,7 @@ def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: t
         rows.append(
             [f"NDCG{at_cutoff(k)}", about.number(values[k]), limits, *more, str(evaluation.n_queries), str(empties[k])]
         )
-    section.table(Table(["", "value", f"{100 * how[0]:g} % interval", *extra, "queries", "empty"], rows))
+    section.table(Table(["", "value", f"{percent(how[0])} interval", *extra, "queries", "empty"], rows))
     for line in (*evaluation._notes()[:-1], said):  # the last is the flavor, which has a section of its own
         section.say(line)
 
@@ -377,7 +380,7 @@ def _page(
     flavor: Flavor | None,
     ks: tuple[int | None, ...],
     measure: str = "",
-) -> str:
+) -> str | Path:
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -386,21 +389,22 @@ def _page(
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = resources.files("ndcg_ml._show").joinpath("page.html").read_text(encoding="utf-8")
     text = environment.from_string(template).render(
-        title=title if about.title is None else about.title,
-        date=about.date,
+        title=visible(title if about.title is None else about.title),
+        date=None if about.date is None else visible(str(about.date)),
         flavor=measure if flavor is None else (flavor if len(ks) == 1 else flavor.replace(k=None)).short_text,
         sections=[(each.title, Markup("\n".join(each.parts))) for each in sections],
         formula=formula,
         switches=[(name, rest.strip()) for name, _, rest in (line.strip().partition(" ") for line in words)],
         first_k=None if len(ks) == 1 else _named(ks[0]),
-        command=about.command,
+        command=None if about.command is None else "\n".join(map(visible, about.command.split("\n"))),
         versions={name: value for name, value in versions().items() if value != "not installed"},
     )
     # What is no character: half of a pair, which an id from a file that is not UTF-8 may hold.
     text = text.encode("utf-8", "replace").decode("utf-8")
-    if path is not None:
-        _save(path, text)
-    return text
+    if path is None:
+        return text
+    _save(path, text)
+    return Path(path)
 
 
 def _svg(draw: Callable[[Axes], object], height: float, *, salt: str, what: str) -> str:

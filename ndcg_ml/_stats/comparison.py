@@ -17,7 +17,7 @@ from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
+from ndcg_ml._shown import percent, shown
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.differences import Correction, Difference, DifferenceMethod, Settings, differences
 from ndcg_ml._stats.matching import (
@@ -46,6 +46,7 @@ from ndcg_ml.result import Evaluation, at_cutoff
 if TYPE_CHECKING:
     import datetime
     import os
+    from pathlib import Path
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -458,7 +459,7 @@ class Comparison:
         date: str | datetime.date | None = None,
         top: int = 20,
         digits: int = 4,
-    ) -> str:
+    ) -> str | Path:
         """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
 
         It has the values, the differences with intervals and tests, the drawing of ``plot``, the queries that moved
@@ -482,8 +483,8 @@ class Comparison:
 
         Returns
         -------
-        str
-            The page.
+        str or pathlib.Path
+            The page; with `path`, which file was written.
 
         Raises
         ------
@@ -498,7 +499,7 @@ class Comparison:
         --------
         >>> scores = [[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]], [[3.0, 1.0, 2.0], [2.0, 3.0, 1.0]]
         >>> both = compare(*scores, y_true=[[3, 0, 1], [0, 1, 0]], names=["old", "new"])
-        >>> page = both.to_html("report.html")  # doctest: +SKIP
+        >>> written = both.to_html("report.html")  # doctest: +SKIP
         """
         from ndcg_ml._show import page
 
@@ -592,7 +593,7 @@ class Comparison:
         digits = whole_number(digits, "digits", 0)
         first = self.pairs[0]
         several = len(self.pairs) > 1 and self.correction != "none"
-        head = ["a", "b", f"b - a, {self.measure}", f"{100 * first.interval.confidence:g} % interval", "p"]
+        head = ["a", "b", f"b - a, {self.measure}", f"{percent(first.interval.confidence)} interval", "p"]
         head += ["p adjusted"] * several + ["better/equal/worse", "d_z", "detectable", "verdict on b"]
         rows = []
         for pair in self.pairs:
@@ -902,6 +903,8 @@ def _sources(
         evaluations: list[Evaluation[Any]] = systems
         ids = evaluations[0].per_query.qid
         columns, clusters = _columns_of(by, ids), _clusters_of(cluster, ids)
+        if cluster is None:
+            clusters = _own_clusters(evaluations, names)
     elif any(isinstance(each, Evaluation) for each in systems):
         raise TypeError("the systems must be evaluations or scores, not both. Evaluate the scores too.")
     else:
@@ -941,6 +944,27 @@ def _columns_of(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]] | None:
 
 def _clusters_of(cluster: Any, ids: NDArray[Any]) -> list[Any] | None:
     return None if cluster is None else labels_by_query(cluster, "cluster", ids)
+
+
+def _own_clusters(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> list[Any] | None:
+    """The clusters that the evaluations have, which must be the same."""
+    first = evaluations[0]
+    mine = _clusters_by_query(first)
+    for name, evaluation in zip(names[1:], evaluations[1:], strict=True):
+        theirs = _clusters_by_query(evaluation)
+        shared = [query for query in theirs if query in mine]
+        if (first.cluster is None) != (evaluation.cluster is None) or any(mine[q] != theirs[q] for q in shared):
+            raise ValueError(
+                f"all systems must have the same clusters of queries; those of {names[0]} and {name} differ. Pass "
+                "cluster= to compare, or one cluster= to all evaluations."
+            )
+    return None if first.cluster is None else first.cluster.tolist()
+
+
+def _clusters_by_query(evaluation: Evaluation[Any]) -> dict[Any, Any]:
+    if evaluation.cluster is None:
+        return {}
+    return dict(zip(evaluation.per_query.qid.tolist(), evaluation.cluster.tolist(), strict=True))
 
 
 def _at(labels: Sequence[Any], first: Source, table: Matched) -> list[Any]:

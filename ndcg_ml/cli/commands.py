@@ -12,13 +12,13 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 from rich.text import Text
 
 from ndcg_ml import __version__
 from ndcg_ml._flavor_text import empty_in_words, switch_text
-from ndcg_ml._identify.identify import Identification, Match
+from ndcg_ml._identify.identify import MOST_DECIMALS as _MOST_DECIMALS
 from ndcg_ml._identify.identify import identify as find
+from ndcg_ml._identify.result import Identification, Match
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.cli.compare import compare
@@ -393,7 +393,6 @@ def _show_explanation(screen: Screen, result: Explanation) -> None:
 # -- identify ---------------------------------------------------------------------------------------------------------
 
 # A number with more decimals is a float in full, not one rounded for print.
-_MOST_DECIMALS = 9
 
 
 def _finite_number(value: str) -> Decimal:
@@ -423,6 +422,8 @@ Example:
   n_tried    how many flavors were compared
   not_tried  {preset or switch: why the data rule it out}
   reasons    {switch: why it has no effect on these data}
+  by_chance, presets_by_chance
+             how many matches, and how many with a preset, a made-up number close to VALUE has on average
 """
 
 
@@ -432,6 +433,8 @@ def _progress(console: Console) -> Iterator[Callable[[int, int], None] | None]:
     if not console.is_terminal:
         yield None
         return
+    from rich.progress import Progress  # every other command would wait for it
+
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("trying flavors", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
@@ -447,7 +450,7 @@ def _progress(console: Console) -> Iterator[Callable[[int, int], None] | None]:
     metavar="K",
     multiple=True,
     help="The cut-off, or 'none', if it is known; may be repeated.  [default: each preset's own, none, 1, 3, 5, "
-    "10, 20, 100]",
+    "10, 20, 100; where no list is longer than 20, all up to the longest]",
 )
 @click.option(
     "--decimals",
@@ -504,6 +507,7 @@ def _show_matches(screen: Screen, result: Identification, value: Decimal, top: i
     if listed:
         screen.print()
         _show_first(screen, result, listed[0])
+    screen.fact("chance", result.chance_text())
     screen.fact("tried", f"{result.n_tried} flavors")
     if queries is not None and not result.matches:
         screen.fact("topics", f"those of --queries {queries}; VALUE may be a mean over others")

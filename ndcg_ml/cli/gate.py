@@ -200,6 +200,6 @@ def _show(screen: Screen, found: Gate, digits: int) -> None:
     """The outcome, the table, how it was decided, and what else to know."""
     screen.print(found.sentence())
     screen.print()
-    screen.print(found.table(digits).text())
+    screen.table(found.table(digits))
     for note in found.notes():
         screen.fact("note", screen.text(note))

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from ndcg_ml._files.lines import DataFileError
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.comparison import compare
 from ndcg_ml._unjudged.filled import qrels_text, with_labels
 from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, cut_off, digits_option, flavor_option
-from ndcg_ml.cli.output import Screen, columns
+from ndcg_ml.cli.output import Screen
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.runs import Which, evaluate_run
 
@@ -95,12 +96,10 @@ def judge_next(
     if output is not None:
         tasks.to_jsonl(output)
     screen = Screen(digits)
-    table = columns(screen, "", f"ndcg{'' if k is None else f'@{k}'}", "run")
-    table.columns[2].justify = "left"
-    for name, value, run in zip("ab", comparison.values, (run_a, run_b), strict=True):
-        table.add_row(name, screen.number(value), screen.text(run))
-    table.add_row("b - a", screen.number(comparison.difference, sign=True), "")
-    screen.print(table)
+    values = zip("ab", comparison.values, (run_a, run_b), strict=True)
+    rows = [(name, screen.number(value), screen.text(run)) for name, value, run in values]
+    rows.append(("b - a", screen.number(comparison.difference, sign=True), ""))
+    screen.table(Table(("", f"ndcg{'' if k is None else f'@{k}'}", "run"), rows, "lrl"))
     screen.print()
     limits = tasks.range
     screen.fact(
@@ -113,9 +112,7 @@ def judge_next(
         return
     screen.fact("open", f"{tasks.n_open} documents can move the difference; these can move it most")
     screen.print()
-    table = columns(screen, "qid", "docno", "can change", left=2)
-    for task in tasks:
-        table.add_row(screen.text(task.qid), screen.text(task.document), screen.number(task.change))
-    screen.print(table)
+    rows = [(screen.text(task.qid), screen.text(task.document), screen.number(task.change)) for task in tasks]
+    screen.table(Table(("qid", "docno", "can change"), rows, "ll"))
     if output is not None:
         screen.fact("file", screen.text(output))

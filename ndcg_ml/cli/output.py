@@ -16,7 +16,6 @@ from rich import box
 from rich.console import Console
 from rich.text import Text
 
-from ndcg_ml._show.page import require
 from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown, visible
@@ -162,6 +161,8 @@ def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str
     if file == "-":
         raise click.BadParameter("must be the name of a file; got -.")
     check_folder(Path(file), "--html")
+    from ndcg_ml._show.page import require  # its own needs are many, and only reports have them
+
     try:
         require()
     except ImportError as error:

@@ -104,6 +104,9 @@ class NDCGObjective:
     ``NDCGEval``), and does not keep queries whole in ``lgb.cv``. ``sigmoid``, ``label_gain``,
     ``lambdarank_truncation_level`` and ``lambdarank_norm`` among the parameters have no effect on this objective.
 
+    Under ``boosting="dart"`` LightGBM (4.7.0) grows other trees under any custom objective than under its built-in one
+    of the same formula, squared error included, so there the scores are not those of ``objective="lambdarank"``.
+
     What the switches of the flavor mean here:
 
     - The cut-off sets the default of `truncation`, and which lists are short. As in LightGBM, *Z* is the ideal DCG cut

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from cli.test_cli import ANSI, document, invoke, program
+from command_line import ANSI, document, invoke, program
 
 from ndcg_ml import Evaluation, compare, evaluate, evaluate_run
 from ndcg_ml._gate import GateError

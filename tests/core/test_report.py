@@ -239,7 +239,7 @@ def test_what_the_caller_adds():
     assert page.words.count("A & B") == 2  # the title and the heading
     assert "evaluate(y, s) < 1" in page.words
     assert "2026-05-01" in page.text
-    assert "half of a pair ?" in Page(evaluate(Y, A).to_html(title="half of a pair \udcff")).words
+    assert r"half of a pair \udcff" in Page(evaluate(Y, A).to_html(title="half of a pair \udcff")).words
     assert "May" in Page(evaluate(Y, A).to_html(date="in May")).text
 
 
@@ -383,8 +383,11 @@ def test_nothing_is_loaded_and_no_id_is_used_twice(hostile, at):
 def test_the_file_is_the_page(tmp_path):
     result = evaluate(Y, A)
     file = tmp_path / "report.html"
-    assert result.to_html(file) == result.to_html() == file.read_text(encoding="utf-8")
-    assert compared().to_html(str(file)) == file.read_text(encoding="utf-8")
+    page = result.to_html()
+    assert result.to_html(file) == file
+    assert file.read_text(encoding="utf-8") == page
+    assert compared().to_html(str(file)) == file
+    assert file.read_text(encoding="utf-8") == compared().to_html()
     assert os.listdir(tmp_path) == ["report.html"]
 
 
@@ -394,8 +397,8 @@ def test_an_older_file_is_replaced_with_its_mode_and_through_a_link(tmp_path):
     (tmp_path / "real.html").write_text("older")
     (tmp_path / "real.html").chmod(0o640)
     (tmp_path / "report.html").symlink_to("real.html")
-    text = evaluate(Y, A).to_html(tmp_path / "report.html")
-    assert (tmp_path / "real.html").read_text(encoding="utf-8") == text
+    evaluate(Y, A).to_html(tmp_path / "report.html")
+    assert (tmp_path / "real.html").read_text(encoding="utf-8") == evaluate(Y, A).to_html()
     assert (tmp_path / "report.html").is_symlink()
     assert (tmp_path / "real.html").stat().st_mode & 0o777 == 0o640
     assert sorted(os.listdir(tmp_path)) == ["real.html", "report.html"]
@@ -428,3 +431,15 @@ def test_a_device_is_written_to_and_not_replaced():
     evaluate(Y, A).to_html("/dev/null")
     assert not Path("/dev/null").is_file()
     assert not Path("/dev/full").is_file()
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(
+    "make", [lambda **said: evaluate(Y, A).to_html(**said), lambda **said: compared().to_html(**said)]
+)
+def test_no_control_or_turning_character_reaches_the_page(make):
+    """A title, a date and a command may come from file names of strangers; a command may have lines."""
+    page = make(title="a\x1b[2Jb\u202ec", date="May\x00", command="one\n two\u2066\x07")
+    assert not {each for each in page if not each.isprintable()} - {"\n"}
+    for told in (r"a\x1b[2Jb\u202ec", r"May\x00", "one\n two" + r"\u2066\x07"):
+        assert told in page
