@@ -24,14 +24,20 @@ if TYPE_CHECKING:
     from ndcg_ml import spark as spark
     from ndcg_ml import torch as torch
     from ndcg_ml import xgboost as xgboost
-    from ndcg_ml._identify.identify import Identification, identify
+    from ndcg_ml._identify.identify import identify
+    from ndcg_ml._identify.result import Identification
     from ndcg_ml._show.versions import show_versions
     from ndcg_ml._stats.comparison import Comparison, Difference, compare
     from ndcg_ml._stats.means import Interval
     from ndcg_ml._stats.slices import Slice, Slices
+    from ndcg_ml._unjudged.documents import RangeError
+    from ndcg_ml._unjudged.filled import with_labels
+    from ndcg_ml._unjudged.judge_next import ToJudge
+    from ndcg_ml._unjudged.range import Range
     from ndcg_ml.explain import Explanation, explain_difference
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
     from ndcg_ml.runs import RunEvaluation, RunPerQuery, align, evaluate_run
+    from ndcg_ml.topk import evaluate_topk
 
 __version__ = "0.1.0"
 
@@ -47,10 +53,13 @@ __all__ = [
     "PartialEvaluation",
     "PerQuery",
     "Prepared",
+    "Range",
+    "RangeError",
     "RunEvaluation",
     "RunPerQuery",
     "Slice",
     "Slices",
+    "ToJudge",
     "align",
     "compare",
     "dcg_score",
@@ -60,11 +69,13 @@ __all__ = [
     "evaluate_part",
     "evaluate_ranked",
     "evaluate_run",
+    "evaluate_topk",
     "explain_difference",
     "identify",
     "ndcg_score",
     "prepare",
     "show_versions",
+    "with_labels",
 ]
 
 _MODULES = (
@@ -76,10 +87,16 @@ _LATER = {
     "_stats.comparison": ("Comparison", "Difference", "compare"),
     "_stats.means": ("Interval",),
     "_stats.slices": ("Slice", "Slices"),
+    "_unjudged.documents": ("RangeError",),
+    "_unjudged.filled": ("with_labels",),
+    "_unjudged.judge_next": ("ToJudge",),
+    "_unjudged.range": ("Range",),
     "explain": ("Explanation", "explain_difference"),
-    "_identify.identify": ("Identification", "identify"),
+    "_identify.identify": ("identify",),
+    "_identify.result": ("Identification",),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"),
     "runs": ("RunEvaluation", "RunPerQuery", "align", "evaluate_run"),
+    "topk": ("evaluate_topk",),
     "_show.versions": ("show_versions",),
 }
 _ROOM_OF = {name: room for room, names in _LATER.items() for name in names}

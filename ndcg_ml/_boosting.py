@@ -10,32 +10,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import KSpec, cutoffs, refuse_docid
+from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.means import SAME
 from ndcg_ml._stats.paired import paired
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.result import at_cutoff
-
-__all__ = [
-    "EMPTY_IS_ONE",
-    "FLOAT64",
-    "IDEAL",
-    "IN_ROW_ORDER",
-    "LOGARITHM",
-    "Library",
-    "Metric",
-    "MinDelta",
-    "Progress",
-    "Queries",
-    "Rule",
-    "as_min_delta",
-    "check_expressible",
-    "cut_at",
-    "metric",
-    "one_score_per_row",
-    "value_in_words",
-]
 
 
 class Rule(NamedTuple):
@@ -78,8 +58,7 @@ _GOES_WITH = {"discount": ("discount_base", 2.0), "gain": ("off_table", "raise")
 
 def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> None:
     """Refuse what the library's objective, and with `evaluate` also its metric, cannot express."""
-    if not isinstance(evaluate, bool):
-        raise TypeError(f"evaluate must be True or False; got {evaluate!r} of type {type(evaluate).__name__}.")
+    true_or_false(evaluate, "evaluate")
     for switch, rule in library.training.items():
         value = getattr(flavor, switch)
         if not _taken(value, rule):

@@ -17,28 +17,6 @@ from ndcg_ml._shown import shown
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
 
-__all__ = [
-    "TIES_BY_ID",
-    "KSpec",
-    "as_float",
-    "axis_too_many",
-    "cutoffs",
-    "did_you_mean",
-    "finite_number",
-    "is_bytes",
-    "is_ordered_vector",
-    "listed",
-    "one_of",
-    "optional_whole_number",
-    "positive_number",
-    "refuse_column",
-    "refuse_docid",
-    "unknown_preset",
-    "warn_of_lists_of_one",
-    "whole_number",
-    "without_doc_ids",
-]
-
 KSpec: TypeAlias = "int | None | Sequence[int | None] | EllipsisType"
 """A cut-off as callers write it: ``...`` is the flavor's own, ``None`` no cut-off, a sequence several."""
 
@@ -111,6 +89,13 @@ def one_of(value: object, name: str, allowed: Sequence[str], alternative: str = 
     kind = ValueError if isinstance(value, str) else TypeError
     also = f", {alternative}" if alternative else ""
     raise kind(f"{name} must be one of {listed(allowed)}{also}; got {shown(value)}.{did_you_mean(value, allowed)}")
+
+
+def true_or_false(value: object, name: str) -> bool:
+    """The value, if it is one of these two."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False; got {shown(value)} of type {type(value).__name__}.")
+    return value
 
 
 # -- numbers --------------------------------------------------------------------------------------------------------

@@ -12,8 +12,6 @@ from ndcg_ml._shown import shown
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
 
-__all__ = ["at_cutoff", "describe", "empty_in_words", "formula", "in_words", "read", "switch_text", "write"]
-
 # Switches that are always written; of the others, those that differ from the default.
 _ALWAYS = ("gain", "discount", "ideal", "ties", "empty")
 

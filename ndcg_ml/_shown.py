@@ -33,3 +33,8 @@ def visible(text: str) -> str:
 
 def _escape(code: int) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def percent(share: float) -> str:
+    """A share such as a confidence in per cent, with the digits that it has: 99.99999 % is not 100 %."""
+    return f"{100 * share:.12g} %"

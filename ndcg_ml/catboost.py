@@ -13,15 +13,13 @@ from ndcg_ml._boosting import (
     FLOAT64,
     IDEAL,
     Library,
-    Progress,
-    Queries,
     Rule,
     check_expressible,
     cut_at,
     metric,
 )
-from ndcg_ml._checks import KSpec, optional_whole_number, whole_number
-from ndcg_ml._data.groups import IntArray
+from ndcg_ml._checks import KSpec, optional_whole_number
+from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_ids, mean_row_weight, real_array
 from ndcg_ml._data.underflow import underflow_is_zero
@@ -29,7 +27,7 @@ from ndcg_ml._kernel.cache import Cache
 from ndcg_ml.flavor import Flavor, as_arguments
 from ndcg_ml.prepared import Prepared, prepare
 
-__all__ = ["NDCGEval", "StopAtNoise", "catboost_params"]
+__all__ = ["NDCGEval", "catboost_params"]
 
 # Reported for a learn set that CatBoost has re-ordered, because CatBoost cannot write a nan.
 _UNKNOWN = -1.0
@@ -130,7 +128,6 @@ class NDCGEval:
             raise ValueError("pools must hold at least one data set; got none. Pass every evaluation set.")
         _distinct(self._sets)
         self._cache: Cache[Prepared] = Cache(2 * len(self._sets))
-        self._recorder: _Recorder | None = None
         for bound in self._sets:
             self._prepared(bound, None)
         self._rename()
@@ -179,11 +176,7 @@ class NDCGEval:
         for bound in self._sets:
             if np.array_equal(bound.labels, labels):
                 prepared = self._prepared(bound, None if weight is None else np.asarray(weight))
-                totals = prepared.totals(np.asarray(approxes[0]))
-                if self._recorder is not None and bound is self._sets[0]:
-                    ndcg, share, _ = totals.shares(self.flavor, self.flavor.k)
-                    self._recorder.queries = Queries(ndcg, share)
-                return totals.values(self.flavor)[0], 1.0
+                return prepared.totals(np.asarray(approxes[0])).values(self.flavor)[0], 1.0
         if self._learn is not None and _reordered(self._learn, labels):
             return _UNKNOWN, 1.0
         raise ValueError(self._not_bound(labels))
@@ -207,101 +200,6 @@ class NDCGEval:
             f"NDCGEval got a data set of {labels.size} rows whose labels are not those of a bound data set (of {sizes} "
             "rows). Pass every eval_set in pools=, and as learn= the learn set, which CatBoost evaluates too."
         )
-
-
-class StopAtNoise:
-    """Stop CatBoost when NDCG of the evaluation set has not risen beyond noise for some rounds, as a callback.
-
-    A round counts as an improvement if its mean paired difference from the best round, over the queries, is above one
-    standard error. CatBoost's own ``early_stopping_rounds`` counts every rise.
-
-    Parameters
-    ----------
-    ndcg : NDCGEval
-        The ``eval_metric`` of the model, bound to one evaluation set (and the learn set). It follows one callback.
-    rounds : int, default 50
-        Training stops after this many rounds without an improvement.
-
-    Attributes
-    ----------
-    best_iteration : int or None
-        The best round of the last training, counted from 0 as in CatBoost: ``model.shrink(best_iteration + 1)``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        `ndcg` is not an ``NDCGEval`` or is bound to several evaluation sets; `rounds` is not an integer >= 1. In
-        training: `ndcg` is not the evaluation metric, or fewer than two queries count.
-
-    Notes
-    -----
-    Train with ``use_best_model=False``, or CatBoost cuts the model at its own best round first. CatBoost 1.2 calls
-    callbacks on the CPU alone. Rounds in which it does not evaluate (``metric_period``) are passed over.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from catboost import CatBoostRanker, Pool
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(600, 3))
-    >>> y, qid = (X[:, 0] + rng.normal(size=600) > 0).astype(int), np.repeat(np.arange(60), 10)
-    >>> train, valid = Pool(X[:400], y[:400], group_id=qid[:400]), Pool(X[400:], y[400:], group_id=qid[400:])
-    >>> ndcg = NDCGEval("sklearn@5", learn=train, pools=[valid])
-    >>> stop = StopAtNoise(ndcg, rounds=5)
-    >>> ranker = CatBoostRanker(iterations=100, eval_metric=ndcg, verbose=False, allow_writing_files=False)
-    >>> ranker = ranker.fit(train, eval_set=valid, callbacks=[stop], use_best_model=False)
-    >>> ranker.tree_count_ == stop.best_iteration + 1 + 5 < 100
-    True
-    >>> ranker.shrink(stop.best_iteration + 1)
-    """
-
-    def __init__(self, ndcg: NDCGEval, *, rounds: int = 50) -> None:
-        if not isinstance(ndcg, NDCGEval):
-            raise TypeError(
-                f"ndcg must be the ndcg_ml.catboost.NDCGEval that is the eval_metric; got {type(ndcg).__name__}."
-            )
-        n_sets = len(ndcg._sets) - (ndcg._learn is not None)
-        if n_sets != 1:
-            raise ValueError(
-                f"ndcg must be bound to one evaluation set, which decides; got {n_sets}. Pass NDCGEval(..., "
-                "pools=[valid], learn=train)."
-            )
-        self.rounds = whole_number(rounds, "rounds", 1)
-        self.best_iteration: int | None = None
-        self._recorder = ndcg._recorder = _Recorder()
-        self._progress = Progress()
-
-    def __repr__(self) -> str:
-        return f"StopAtNoise(rounds={self.rounds})"
-
-    def after_iteration(self, info: Any) -> bool:
-        """Whether to go on, called by CatBoost."""
-        at = int(info.iteration) - 1  # CatBoost counts from 1 here
-        if at == 0:
-            self._progress, self.best_iteration = Progress(), None
-        now, self._recorder.queries = self._recorder.queries, None
-        if now is None:
-            if self.best_iteration is None:
-                raise ValueError(
-                    "StopAtNoise needs its NDCGEval to be evaluated; it was not. Pass it as the eval_metric of the "
-                    "model, and an eval_set to fit."
-                )
-            return True
-        before = self._progress.n_improvements
-        if self._progress(now) > before:
-            self.best_iteration = at
-        assert self.best_iteration is not None
-        return at - self.best_iteration < self.rounds
-
-
-class _Recorder:
-    """The queries of the evaluation set in the last round. CatBoost copies its metric, and the copies share it."""
-
-    def __init__(self) -> None:
-        self.queries: Queries | None = None
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Recorder:
-        return self
 
 
 class _Bound(NamedTuple):

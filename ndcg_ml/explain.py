@@ -17,6 +17,7 @@ from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.plain import finite, plain_id
 from ndcg_ml._show.table import Table
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
@@ -159,9 +160,9 @@ class Explanation:
             "queries": [
                 {
                     **{field.name: getattr(query, field.name) for field in fields(query)},
-                    "qid": query.qid if isinstance(query.qid, (int, float, str)) else str(query.qid),
-                    "value_a": _finite(query.value_a),
-                    "value_b": _finite(query.value_b),
+                    "qid": plain_id(query.qid),
+                    "value_a": finite(query.value_a),
+                    "value_b": finite(query.value_b),
                 }
                 for query in self.queries
             ],
@@ -228,8 +229,7 @@ class Explanation:
             (
                 str(query.qid),
                 f"{query.contribution:+.{digits}f}",
-                f"{query.value_a:.{digits}f}",
-                f"{query.value_b:.{digits}f}",
+                *("-" if math.isnan(value) else f"{value:.{digits}f}" for value in (query.value_a, query.value_b)),
                 str(query.n_docs),
                 str(query.tied),
                 query.empty_text(),
@@ -265,7 +265,7 @@ def explain_difference(
     retrieved: ArrayLike | None = None,
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
-    queries: int = 10,
+    top: int = 10,
 ) -> Explanation:
     r"""Attribute the difference between two flavors' values to the switches in which they differ, exactly.
 
@@ -279,7 +279,7 @@ def explain_difference(
         As for ``ndcg_score``.
     k : int or None, optional
         One cut-off for both flavors. Default: each its own, and the cut-off is a switch like the others.
-    queries : int, default 10
+    top : int, default 10
         How many queries to list at most, those that contribute most; 0 for none.
 
     Returns
@@ -339,7 +339,7 @@ def explain_difference(
     if not isinstance(k, EllipsisType):
         cut = optional_whole_number(k, "k", "for no cut-off")
         a, b = a.replace(k=cut), b.replace(k=cut)
-    n_shown = whole_number(queries, "queries", 0)
+    n_shown = whole_number(top, "top", 0)
     data = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
@@ -548,10 +548,6 @@ def _times(share: Any, gap: Any) -> Any:
 
 
 # -- text -----------------------------------------------------------------------------------------------------------
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _titled(flavor: Flavor) -> str:

@@ -23,7 +23,7 @@ from ndcg_ml._kernel.repeats import CreditedOnce, credited, refuse_repeats
 from ndcg_ml._kernel.threads import thread_count
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.result import Evaluation, PerQuery
+from ndcg_ml.result import Evaluation, of_totals
 
 __all__ = ["Prepared", "prepare"]
 
@@ -118,6 +118,9 @@ class Prepared:
         longest = int(graded.documents.sizes.max())
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
+        cuts = [*self.ks, *numpy_kernel.ideal_cutoffs(flavor, self.ks)]
+        if None not in cuts:  # no rank beyond these is ever looked at, and a catalogue has a hundred thousand
+            longest = min(longest, max(cut for cut in (*cuts, flavor.recall_depth or 1) if cut is not None))
         self._discounts = discounts(flavor, longest)
         self._layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.row_gains, queries.doc_id)
         self._once: CreditedOnce | None = None
@@ -166,35 +169,18 @@ class Prepared:
         totals = self._rank(scores)
         # What is kept here must not change with the caller's arrays.
         totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
-        ndcg, empty = totals.ndcg(self.flavor)
-        dcg, ideal = totals.in_units_of_gain()
-        graded, n_queries = self._graded, self.queries.n_queries
+        evaluation = of_totals(totals, self.flavor, self._several, **self.counts(scores))
+        return replace(evaluation, _scored=Scored(self.queries, scores))
 
-        def columns(table: NDArray[Any]) -> NDArray[Any]:
-            return table if self._several else table[:, 0]
-
-        n_empty = dict(zip(self.ks, empty.sum(axis=0).tolist(), strict=True))
-        return Evaluation(
-            value=self._shaped(totals.values(self.flavor)),
-            flavor=self.flavor if self._several else self.flavor.replace(k=self.ks[0]),
-            k=self.ks if self._several else self.ks[0],
-            n_queries=n_queries,
-            n_empty=n_empty if self._several else n_empty[self.ks[0]],
-            per_query=PerQuery(
-                qid=totals.ids,
-                ndcg=columns(ndcg),
-                dcg=columns(dcg),
-                idcg=columns(ideal),
-                empty=columns(empty),
-                n_docs=graded.ranked.sizes.copy(),
-                n_judged=graded.judged.sizes.copy(),
-                n_relevant=graded.n_relevant(),
-                tied=numpy_kernel.tied_documents(self._blocks, scores, n_queries),
-                weight=np.ones(n_queries) if totals.weight is None else totals.weight,
-            ),
-            _totals=totals,
-            _scored=Scored(self.queries, scores),
-        )
+    def counts(self, scores: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
+        """The columns of the table of queries that count documents."""
+        graded = self._graded
+        return {
+            "n_docs": graded.ranked.sizes.copy(),
+            "n_judged": graded.judged.sizes.copy(),
+            "n_relevant": graded.n_relevant(),
+            "tied": numpy_kernel.tied_documents(self._blocks, scores, self.queries.n_queries),
+        }
 
     def _best(self) -> NDArray[np.float64] | None:
         """The ideal DCG, where it does not depend on the ranking."""

@@ -1009,11 +1009,12 @@ _ENTRIES = (
         library="ML.NET (git 04b6b6e), RankingEvaluator",
         verified="from the source alone, RankingEvaluator.cs; not run",
         unusual=(
-            "Grade 1 gains 3, not 1 (the table is 0, 3, 7, 15, 31); NDCG@1 to @3 are printed as percentages; tied "
-            "scores are put in the worst order."
+            "Grade 1 gains 3, not 1 (the table is 0, 3, 7, 15, 31); the discount is a natural logarithm, which changes "
+            "DCG but not NDCG; NDCG@1 to @3 are printed as percentages; tied scores are put in the worst order."
         ),
         switches={
             "gain": (0, 3, 7, 15, 31),
+            "discount": "ln",
             "ideal": "recall",
             "ties": "worst",
             "empty": 0.0,
@@ -1027,7 +1028,9 @@ _ENTRIES = (
         verified="run; 157 recorded values, and random problems without ties",
         unusual=(
             "With PyTorch lists that are padded have other values, a bug; tied scores are shuffled, also with "
-            "shuffle_ties=False, of which averaging over all orders is the expectation; negative labels are dropped."
+            "shuffle_ties=False, of which averaging over all orders is the expectation; negative labels are dropped; a "
+            "query without a relevant document has the mean weight of the others, whatever its own, which is not "
+            "reproduced."
         ),
         switches={
             "gain": "exponential",

@@ -14,6 +14,7 @@ from ndcg_ml._data.frames import made
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.plain import finite, plain_ids
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
@@ -21,6 +22,7 @@ from ndcg_ml.flavor import Flavor
 if TYPE_CHECKING:
     import datetime
     import os
+    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -115,6 +117,8 @@ class Evaluation(Generic[V]):
         Whose data frames ``to_frame`` makes: "pandas", "polars" or "pyarrow", as the caller's data were; else "pandas".
     slices : Slices or None
         What ``evaluate(..., by=)`` found by label; None without `by`.
+    cluster : ndarray or None
+        The cluster of each query, of ``evaluate(..., cluster=)``; None where queries are independent.
 
     Examples
     --------
@@ -134,6 +138,7 @@ class Evaluation(Generic[V]):
     per_query: PerQuery
     frame_library: str = "pandas"
     slices: Slices | None = None
+    cluster: NDArray[Any] | None = field(default=None, repr=False)
     _totals: Totals = field(repr=False)
     """What the value was averaged from, and what every further mean over these queries asks."""
     _scored: Scored | None = field(default=None, repr=False)
@@ -142,18 +147,18 @@ class Evaluation(Generic[V]):
     # fmt: off
     @overload
     def interval(
-        self: Evaluation[float], confidence: float = ..., method: Method = ..., n_resamples: int = ...,
+        self: Evaluation[float], confidence: float = ..., method: Method | None = ..., n_resamples: int = ...,
         seed: Seed = ...,
     ) -> Interval: ...
     @overload
     def interval(
-        self: Evaluation[dict[int | None, float]], confidence: float = ..., method: Method = ...,
+        self: Evaluation[dict[int | None, float]], confidence: float = ..., method: Method | None = ...,
         n_resamples: int = ..., seed: Seed = ...,
     ) -> dict[int | None, Interval]: ...
     # fmt: on
     @underflow_is_zero
     def interval(
-        self, confidence: float = 0.95, method: Method = "bca", n_resamples: int = 9999, seed: Seed = None
+        self, confidence: float = 0.95, method: Method | None = None, n_resamples: int = 9999, seed: Seed = None
     ) -> Interval | dict[int | None, Interval]:
         """The confidence interval of the value: where it would lie on all queries of the kind, of which these are some.
 
@@ -161,9 +166,12 @@ class Evaluation(Generic[V]):
         ----------
         confidence : float, default 0.95
             Above 0 and below 1.
-        method : {"bca", "percentile", "t"}, default "bca"
+        method : {"bca", "percentile", "t", "bounded"}, optional
             The bootstrap over queries, bias-corrected and accelerated, or its plain percentiles; or Student's t
-            interval, which draws nothing, is symmetric about the value and may reach beyond 0 and 1.
+            interval, which draws nothing, is symmetric about the value and may reach beyond 0 and 1; or the interval of
+            values between 0 and 1 that pile up at a bound, which never has the width 0. Default: "bca"; "bounded", and
+            the result says so, where all queries score the same, or most score 0, or most score 1, and fewer than 20
+            something else. There a bootstrap covers the truth in half of the cases.
         n_resamples : int, default 9999
             Of the bootstrap. Each draws as many queries as there are, with replacement.
         seed : int, numpy.random.Generator or None, default None
@@ -173,13 +181,14 @@ class Evaluation(Generic[V]):
         -------
         Interval, or dict of Interval by cut-off where several were asked for
             With ``.low``, ``.high``, ``.value``, ``.confidence``, ``.method``, ``.n_queries``. Several cut-offs share
-            the resamples. Of no width, where all queries score the same.
+            the resamples. Of queries in clusters (``evaluate(..., cluster=)``) also ``.effective_queries``.
 
         Raises
         ------
         TypeError, ValueError
             An argument is not as above; fewer than two queries count in the mean; a query scores nan
-            (``empty=nan``); all resamples lie on one side of the value, for "bca".
+            (``empty=nan``); all resamples lie on one side of the value, for "bca"; a query scores below 0 or above 1,
+            for "bounded"; fewer than six clusters, or one with most of the weight.
 
         See Also
         --------
@@ -190,8 +199,9 @@ class Evaluation(Generic[V]):
         A query counts as it does in the value: with its weight, and not at all where the flavor skips it. Under
         ``aggregate="micro"`` both sums are resampled together; the t interval is that of the linearised ratio (the
         delta method), and equals the usual one for a mean without weights. Where one query outweighs all others
-        together, no method knows how far the value may be off. docs/deciding.md says which method when,
-        with the share of intervals that covered the truth in simulations.
+        together, no method knows how far the value may be off. Clusters are resampled whole; their t interval has the
+        robust standard error and the degrees of freedom of Bell and McCaffrey (2002). docs/deciding.md says which
+        method when, with the share of intervals that covered the truth in simulations.
 
         References
         ----------
@@ -207,31 +217,29 @@ class Evaluation(Generic[V]):
         >>> result.interval(0.9, seed=0).low < result.value < result.interval(0.9, seed=0).high
         True
         """
-        from ndcg_ml._stats.means import as_confidence, generator, how_many, means_of, spread_of
+        from ndcg_ml._stats.intervals import intervals
 
-        number, resamples, rng = as_confidence(confidence), how_many(method, n_resamples), generator(seed)
         values = self._by_cutoff(self.value)
-        found = {
-            k: spread.interval(number, method, value=values[k])
-            for ks, means in means_of(self._totals, self.flavor)
-            for k, spread in zip(ks, spread_of(means, resamples, rng), strict=True)
-        }
-        by_k: Interval | dict[int | None, Interval] = self._shaped(found)
+        by_k: Interval | dict[int | None, Interval] = self._shaped(
+            intervals(self._totals, self.flavor, values, confidence, method, n_resamples, seed, self._clusters())
+        )
         return by_k
+
+    def _clusters(self) -> NDArray[np.int64] | None:
+        """The cluster of each query as a number; None where queries are independent."""
+        if self.cluster is None:
+            return None
+        from ndcg_ml._stats.clusters import numbered
+
+        return numbered(self.cluster.tolist())
 
     @property
     @underflow_is_zero
     def standard_error(self) -> V:
         """The standard error of the value over the queries; see ``interval``, whose errors it raises."""
-        from ndcg_ml._stats.means import means_of, spread_of
+        from ndcg_ml._stats.intervals import standard_errors
 
-        by_k: V = self._shaped(
-            {
-                k: spread.standard_error
-                for ks, means in means_of(self._totals, self.flavor)
-                for k, spread in zip(ks, spread_of(means), strict=True)
-            }
-        )
+        by_k: V = self._shaped(standard_errors(self._totals, self.flavor, self._clusters()))
         return by_k
 
     @property
@@ -252,6 +260,71 @@ class Evaluation(Generic[V]):
             }
         )
         return by_k
+
+    def save(self, path: str | os.PathLike[str], *, qrels: str | os.PathLike[str] | None = None) -> None:
+        """Write the evaluation to a file, as a baseline that later ones are compared with: see ``load``.
+
+        The file is JSON that people can read, with one line per query: flavor, cut-offs, ids, values, counts, judged
+        fractions, and for runs a digest of each query's judgements, so that changed judgements are seen; and the
+        versions that computed it. Slices are not saved.
+
+        Parameters
+        ----------
+        path : path
+            The file, which is replaced.
+        qrels : path, optional
+            The file of the judgements, whose place is then kept, relative to the saved file: ``ndcg-ml gate`` reads it
+            where it is given none.
+
+        Raises
+        ------
+        TypeError
+            Query ids are neither text nor integers.
+        ValueError
+            The flavor has a gain or discount that is a function of one's own.
+        OSError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from ndcg_ml import Evaluation, evaluate
+        >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=3)
+        >>> with TemporaryDirectory() as folder:
+        ...     result.save(Path(folder, "base.json"))
+        ...     base = Evaluation.load(Path(folder, "base.json"))
+        >>> base.value == result.value
+        True
+        """
+        from ndcg_ml import _baseline  # the rules of runs and parts, which stand above a result
+
+        _baseline.write(self, path, qrels)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Evaluation[Any]:
+        """The evaluation that ``save`` wrote, for ``compare``, ``interval`` and all else that takes one.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Evaluation
+            A ``RunEvaluation`` where one was saved.
+
+        Raises
+        ------
+        DataFileError
+            The file is not one that ``save`` of this version wrote: it is damaged, of another format, or its numbers do
+            not follow from each other. It is a ValueError that names the file.
+        OSError
+            The file cannot be read.
+        """
+        from ndcg_ml import _baseline
+
+        return _baseline.read(path)[0]
 
     # fmt: off
     @overload
@@ -355,13 +428,13 @@ class Evaluation(Generic[V]):
         title: str | None = None,
         command: str | None = None,
         date: str | datetime.date | None = None,
-        queries: int = 20,
+        top: int = 20,
         digits: int = 4,
         confidence: float = 0.95,
-        method: Method = "bca",
+        method: Method | None = None,
         n_resamples: int = 9999,
         seed: Seed = 0,
-    ) -> str:
+    ) -> str | Path:
         """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
 
         It has the values with their intervals, the drawings of ``plot``, the queries that lose most, the slices of
@@ -377,7 +450,7 @@ class Evaluation(Generic[V]):
             What made the result, such as a call or a command line, which the page then shows.
         date : date or str, default None
             Shown as it is. None: no date, so that the same result gives the same page.
-        queries : int, default 20
+        top : int, default 20
             How many queries are listed: those whose DCG is furthest below their ideal, at the first cut-off.
         digits : int, default 4
             Decimals in the tables.
@@ -387,8 +460,8 @@ class Evaluation(Generic[V]):
 
         Returns
         -------
-        str
-            The page.
+        str or pathlib.Path
+            The page; with `path`, which file was written.
 
         Raises
         ------
@@ -403,11 +476,11 @@ class Evaluation(Generic[V]):
         --------
         >>> from ndcg_ml import evaluate
         >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
-        >>> page = result.to_html("report.html")  # doctest: +SKIP
+        >>> written = result.to_html("report.html")  # doctest: +SKIP
         """
         from ndcg_ml._show import page
 
-        about = page.About(title=title, command=command, date=date, queries=queries, digits=digits)
+        about = page.About(title=title, command=command, date=date, top=top, digits=digits)
         return page.of_evaluation(
             self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
         )
@@ -481,8 +554,65 @@ class Evaluation(Generic[V]):
         nothing: NDArray[np.bool_] = self.per_query.n_docs == 0
         return nothing
 
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Plain numbers and text, for JSON: flavors as text, None in place of nan and infinity.
+
+        Parameters
+        ----------
+        per_query : bool, default False
+            Whether to have the table of queries too.
+
+        Returns
+        -------
+        dict
+        """
+        empties, extra = self._by_cutoff(self.n_empty), self._extra_columns()
+        document: dict[str, Any] = {
+            "values": [
+                {
+                    "k": k,
+                    "flavor": str(self.flavor.replace(k=k)),
+                    "ndcg": finite(value),
+                    "n_empty": empties[k],
+                    **{name: finite(column[k]) for name, column in extra.items()},
+                }
+                for k, value in self._by_cutoff(self.value).items()
+            ],
+            "n_queries": self.n_queries,
+            "n_documents": int(self.per_query.n_docs.sum()),
+        }
+        if self.slices is not None:
+            document |= self.slices.to_dict()
+        return document | {"per_query": self._queries() if per_query else None}
+
+    def _queries(self) -> list[dict[str, Any]]:
+        """The table of queries, one dict per query."""
+        table, ks = self.per_query, self._totals.ks
+        by_k = {
+            name: table[name].reshape(len(table), len(ks)).tolist()
+            for name in ("ndcg", "dcg", "idcg", "empty", *self._extra_columns())
+        }
+        counts = {name: table[name].tolist() for name in ("n_docs", "n_judged", "n_relevant", "tied")}
+        return [
+            {
+                "qid": qid,
+                **{name: column[i] for name, column in counts.items()},
+                "values": [
+                    {
+                        "k": k,
+                        **{
+                            name: column[i][at] if name == "empty" else finite(column[i][at])
+                            for name, column in by_k.items()
+                        },
+                    }
+                    for at, k in enumerate(ks)
+                ],
+            }
+            for i, qid in enumerate(plain_ids(table.qid).tolist())
+        ]
+
     def _extra_columns(self) -> dict[str, dict[int | None, float]]:
-        """Of the HTML table, by name: what else there is at each cut-off."""
+        """What else there is at each cut-off, by its name in tables and in ``per_query``."""
         return {}
 
     def _notes(self) -> list[str]:
@@ -500,3 +630,47 @@ class Evaluation(Generic[V]):
     def __str__(self) -> str:
         values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
         return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values.items()), *self._notes()])
+
+
+@underflow_is_zero
+def of_totals(
+    totals: Totals,
+    flavor: Flavor,
+    several: bool,
+    *,
+    n_docs: NDArray[np.int64],
+    n_judged: NDArray[np.int64],
+    n_relevant: NDArray[np.int64],
+    tied: NDArray[np.int64],
+) -> Evaluation[Any]:
+    """The evaluation of what was ranked; `several` says whether it has a dict by cut-off and tables with columns."""
+    ndcg, empty = totals.ndcg(flavor)
+    dcg, ideal = totals.in_units_of_gain()
+    n_queries = len(totals.ids)
+
+    def shaped(values: list[Any]) -> Any:
+        return dict(zip(totals.ks, values, strict=True)) if several else values[0]
+
+    def columns(table: NDArray[Any]) -> NDArray[Any]:
+        return table if several else table[:, 0]
+
+    return Evaluation(
+        value=shaped(totals.values(flavor)),
+        flavor=flavor if several else flavor.replace(k=totals.ks[0]),
+        k=totals.ks if several else totals.ks[0],
+        n_queries=n_queries,
+        n_empty=shaped(empty.sum(axis=0).tolist()),
+        per_query=PerQuery(
+            qid=totals.ids,
+            ndcg=columns(ndcg),
+            dcg=columns(dcg),
+            idcg=columns(ideal),
+            empty=columns(empty),
+            n_docs=n_docs,
+            n_judged=n_judged,
+            n_relevant=n_relevant,
+            tied=tied,
+            weight=np.ones(n_queries) if totals.weight is None else totals.weight,
+        ),
+        _totals=totals,
+    )

@@ -5,26 +5,37 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, one_of
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
-from ndcg_ml._data.groups import IntArray, starts_of
+from ndcg_ml._data.groups import Groups, starts_of
 from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
+from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.run_rows import Ids, Rows, RunLike, Topics, read_rows
+from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import Evaluation, PerQuery, at_cutoff
 
-__all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "evaluate_run"]
+__all__ = [
+    "AlignedRun",
+    "RunEvaluation",
+    "RunPerQuery",
+    "Which",
+    "align",
+    "check_missing",
+    "evaluate_run",
+    "warn_of_empty_answers",
+]
 
-FloatArray = NDArray[np.float64]
 
 # The ids of so many rows are kept after a run was read, for questions about its documents; they take 16 bytes or more.
 _NAMED_ROWS = 1 << 22
@@ -34,6 +45,9 @@ Which: TypeAlias = Literal["qrels", "run", "both"]
 
 Exclude: TypeAlias = "Literal['identical'] | Mapping[Any, Iterable[Any]]"
 """Documents that a run must not be credited for: those with the id of their topic, or those listed by topic."""
+
+# So many scores that are each one more than the one before are no accident.
+_ENOUGH_STEPS = 4
 
 
 # -- the result -----------------------------------------------------------------------------------------------------
@@ -88,6 +102,8 @@ class RunEvaluation(Evaluation[Any]):
     run_only: NDArray[Any]
     n_unanswered: int
     n_excluded: int | None = None
+    _judgements: NDArray[np.uint64] | None = field(default=None, repr=False)
+    """A digest of each topic's judgements, the same in whatever order they are; None in a slice."""
 
     def _unanswered(self) -> NDArray[np.bool_]:
         nothing: NDArray[np.bool_] = self.per_query.n_retrieved == 0
@@ -117,6 +133,27 @@ class RunEvaluation(Evaluation[Any]):
         lines = Evaluation.__str__(self).split("\n")
         lines[len(judged) : len(judged)] = [f"judged{at_cutoff(k)} = {fraction:.6f}" for k, fraction in judged.items()]
         return "\n".join(lines)
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Plain numbers and text, for JSON, as of ``Evaluation``; with the topics on one side alone.
+
+        Parameters
+        ----------
+        per_query : bool, default False
+            Whether to have the table of topics too.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            **Evaluation.to_dict(self, per_query),
+            "queries": self.queries,
+            "qrels_only": plain_ids(self.qrels_only).tolist(),
+            "run_only": plain_ids(self.run_only).tolist(),
+            "n_unanswered": self.n_unanswered,
+            "n_excluded": self.n_excluded,
+        }
 
     def one_sided(self) -> list[tuple[str, str, NDArray[Any], str]]:
         """The topics that only the qrels, and only the run, have: where they are, where not, ids, what became of them.
@@ -203,7 +240,8 @@ def evaluate_run(
     UserWarning
         No document that the run retrieves is judged, so that every topic scores what the flavor says (0, usually): the
         ids may be of two kinds. The run answers a topic that has relevant documents with an empty list. A
-        document that `exclude` names is judged relevant: it stays in the ideal, as in BEIR.
+        document that `exclude` names is judged relevant: it stays in the ideal, as in BEIR. The scores count up 1, 2,
+        3, ... in every topic, as ranks do.
 
     See Also
     --------
@@ -254,7 +292,7 @@ def evaluate_run(
     _check_labels(aligned, flavor)
     labels = None if by is None else _topic_labels(by, aligned.qid)
     evaluation = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
-    _check_missing(evaluation, flavor)
+    check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
     per_query = RunPerQuery(
         **_fields_of(evaluation.per_query),
@@ -262,8 +300,8 @@ def evaluate_run(
         judged=judged if several else judged[:, 0],
     )
     whole = replace(evaluation, per_query=per_query, frame_library=library_of(run) or library_of(qrels) or "pandas")
-    result = _of_topics(whole, aligned, queries)
-    _warn_of_empty_answers(result, stacklevel=3)
+    result = replace(_of_topics(whole, aligned, queries), _judgements=aligned.digests)
+    warn_of_empty_answers(result, stacklevel=3)
     return result if labels is None else _sliced(result, aligned, labels)
 
 
@@ -285,12 +323,11 @@ def _of_topics(evaluation: Evaluation[Any], aligned: AlignedRun, queries: Which)
 
 
 def _topic_labels(by: Any, topics: NDArray[Any]) -> dict[str, list[Any]]:
-    """The label of every topic, by column. Rows are no concern of the caller's here, so there is one per topic."""
+    """The label of every topic, by column. Rows are no concern of the caller's here, so there are none."""
     from ndcg_ml._stats.slice_labels import query_labels  # few need it, and every import would wait for it
 
-    n_topics = topics.size
-    one_row_each = replace(by_sizes(np.ones(n_topics, dtype=np.int64), n_topics), ids=topics)
-    return query_labels(by, Queries(np.zeros(n_topics), one_row_each))
+    none = np.zeros(topics.size, dtype=np.intp)
+    return query_labels(by, Queries(np.zeros(0), Groups(sizes=none, starts=none, order=None, n_rows=0, ids=topics)))
 
 
 def _sliced(result: RunEvaluation, aligned: AlignedRun, labels: dict[str, list[Any]]) -> RunEvaluation:
@@ -310,7 +347,7 @@ def _sliced(result: RunEvaluation, aligned: AlignedRun, labels: dict[str, list[A
     return replace(result, slices=Slices(tuple(replace(one, evaluation=of_run(one.evaluation)) for one in slices)))
 
 
-def _warn_of_empty_answers(result: RunEvaluation, stacklevel: int) -> None:
+def warn_of_empty_answers(result: RunEvaluation, stacklevel: int) -> None:
     """Say which topics with relevant documents count as retrieving nothing although the run has them."""
     lacking = set(result.qrels_only.tolist())
     table = result.per_query
@@ -350,7 +387,8 @@ class AlignedRun:
     y_true : ndarray of float64
         Grades; NaN is an unjudged document.
     y_score : ndarray of float64
-        Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ...
+        Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ... Integers beyond
+        2^53, which float64 would make one, stay integers of 64 bits.
     retrieved : ndarray of bool
     doc_id : ndarray of int
         Of a retrieved document, where its id stands among those of its topic in byte order, counted from 10^9 so that
@@ -374,6 +412,8 @@ class AlignedRun:
     run_only: NDArray[Any]
     in_run_order: NDArray[Any]
     n_excluded: int | None
+    digests: NDArray[np.uint64]
+    """A digest of each topic's judgements, documents with grades: the same in whatever order they are."""
     judgement: IntArray | None
     """Where each judged row stands in the order of the qrels; None, where the rows stand so."""
     where: Callable[[int], str]
@@ -510,6 +550,9 @@ def _aligned(
         takes_part &= ~left_out
         _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
     _warn_of_no_match(judged, ranked, match, takes_part, int(chosen.sum()), stacklevel + 1)
+    _warn_of_ranks(ranked, stacklevel + 1)
+    rows_judged = slice(judged.first, judged.first + judged.topic.size)
+    digests = judgement_digests(ids.documents, rows_judged, judged.topic, judged.value, len(topics))
     documents = ids.documents if len(ids.documents) <= _NAMED_ROWS else None
     if judged.lines is not None and ranked.lines is not None:  # errors name the lines of files
         ids.documents = Names()
@@ -551,13 +594,14 @@ def _aligned(
         qid=ids_of(chosen),
         group=group,
         y_true=arranged(grades[rows_of_run], judged.value[rows_of_qrels]),
-        y_score=arranged(ranked.value[rows_of_run], np.zeros(n_more)),
+        y_score=arranged(ranked.value[rows_of_run], np.zeros(n_more, dtype=ranked.value.dtype)),
         retrieved=order < n_run,
         doc_id=arranged(place[rows_of_run], np.arange(-n_more, 0)),
         qrels_only=ids_of(in_qrels & ~in_run),
         run_only=ids_of(in_run & ~in_qrels),
         in_run_order=ids_of(in_run_order),
         n_excluded=n_excluded,
+        digests=digests[chosen],
         judgement=None if judgement is None else judgement[order],
         where=where,
         repeated=repeated,
@@ -645,6 +689,26 @@ def _warn_of_excluded(judged: Rows, relevant: NDArray[np.bool_], stacklevel: int
             f"exclude leaves out {rows.size} documents that are judged relevant, the first in "
             f"{judged.where(int(rows[0]))}. They stay in the ideal, so that no run can reach 1 there. If they should "
             "not count, take them out of the qrels.",
+            UserWarning,
+            stacklevel,
+        )
+
+
+def _warn_of_ranks(ranked: Rows, stacklevel: int) -> None:
+    """Say so where scores count up from the first document of every topic: ranks do, and the best would be the last."""
+    if not ranked.value.size or ranked.value[0] not in (0.0, 1.0):  # any other run ends here
+        return
+    order = np.argsort(ranked.topic, kind="stable")
+    topic, score = ranked.topic[order], ranked.value[order]
+    follows = topic[1:] == topic[:-1]
+    starts = score[np.append(True, ~follows)]
+    with np.errstate(invalid="ignore", over="ignore"):
+        counts_up = (np.diff(score)[follows] == 1).all() and (starts == starts[0]).all()
+    if counts_up and follows.sum() >= _ENOUGH_STEPS:
+        warnings.warn(
+            f"the scores of {ranked.source} count up {starts[0]:g}, {starts[0] + 1:g}, ... in every topic, as ranks "
+            "do, and the highest score is taken as the best. If rank and score are exchanged, exchange them, or negate "
+            "the ranks.",
             UserWarning,
             stacklevel,
         )
@@ -744,7 +808,7 @@ def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
             )
 
 
-def _check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
+def check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
     """A topic that has relevant documents must not count 1, or not at all, because nothing is ranked in it.
 
     An ideal of what was retrieved is 0 there, and the flavor's rule for empty queries would decide.

@@ -229,14 +229,14 @@ def evaluate(
     y_true: ArrayLike | Frame, y_score: ArrayLike | None = ..., *, flavor: Flavor | str = ..., k: OneK = ...,
     qid: ArrayLike | None = ..., group: ArrayLike | None = ..., mask: ArrayLike | None = ...,
     retrieved: ArrayLike | None = ..., doc_id: ArrayLike | None = ..., query_weight: Weights | None = ...,
-    by: Any = ..., columns: ColumnNames | None = ...,
+    by: Any = ..., cluster: Any = ..., columns: ColumnNames | None = ...,
 ) -> Evaluation[float]: ...
 @overload
 def evaluate(
     y_true: ArrayLike | Frame, y_score: ArrayLike | None = ..., *, flavor: Flavor | str = ..., k: Sequence[int | None],
     qid: ArrayLike | None = ..., group: ArrayLike | None = ..., mask: ArrayLike | None = ...,
     retrieved: ArrayLike | None = ..., doc_id: ArrayLike | None = ...,
-    query_weight: Weights | None = ..., by: Any = ..., columns: ColumnNames | None = ...,
+    query_weight: Weights | None = ..., by: Any = ..., cluster: Any = ..., columns: ColumnNames | None = ...,
 ) -> Evaluation[ByK]: ...
 # fmt: on
 def evaluate(
@@ -252,6 +252,7 @@ def evaluate(
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
     by: ArrayLike | Mapping[str, Any] | None = None,
+    cluster: ArrayLike | Mapping[Any, Any] | None = None,
     columns: ColumnNames | None = None,
 ) -> Evaluation[Any]:
     """NDCG with the table of queries behind it.
@@ -264,7 +265,11 @@ def evaluate(
     by : array-like, mapping of array-like by column, or data frame, optional
         Labels of the queries, such as their country: one per query, or one per row, which must be the same in all rows
         of a query. Several columns are sliced one by one; to cross two, pass tuples. pandas objects are matched by
-        their index, with the rows or, one per query, by id.
+        their index, with the rows or, one per query, by id; a Series with as many entries as rows that could be either
+        is refused.
+    cluster : array-like, mapping or pandas object, optional
+        What queries belong together (user, topic, session): a label per query or per row, as for `by`. ``.interval()``,
+        ``.standard_error`` and ``compare`` then take clusters, not queries, as what chance draws.
     columns : mapping, optional
         What the columns of the data frame (pandas, polars or pyarrow) are called, such as
         ``{"qid": "user_id", "label": "rating", "score": "prediction"}``. The keys are ``qid``, ``label``, ``score`` and
@@ -282,7 +287,7 @@ def evaluate(
     ------
     TypeError, ValueError
         As for ``ndcg_score``; the frame lacks a column, or is a LazyFrame, which must be collected first; `by` fits
-        neither the rows nor the queries, lacks a label, or has two in one query.
+        neither the rows nor the queries, lacks a label, or has two in one query; `cluster` likewise, or beside `by`.
 
     Examples
     --------
@@ -320,13 +325,23 @@ def evaluate(
         doc_id=doc_id,
         query_weight=query_weight,
     )
-    if by is None:
+    if by is None and cluster is None:
         return replace(prepared.evaluate(y_score), frame_library=library)
+    if by is not None and cluster is not None:
+        raise ValueError(
+            "cluster must be left out with by=, because the intervals of slices take queries as independent. Evaluate "
+            "twice, or compare systems with both: compare(a, b, by=..., cluster=...)."
+        )
     from ndcg_ml._stats.slice_labels import query_labels  # few need it, and every import would wait for it
     from ndcg_ml._stats.slices import sliced
 
-    labels_of_queries = query_labels(by, prepared.queries)
     whole = replace(prepared.evaluate(y_score), frame_library=library)
+    if cluster is not None:
+        labels = query_labels({"cluster": cluster}, prepared.queries)["cluster"]
+        of_queries = np.empty(len(labels), dtype=object)
+        of_queries[:] = labels
+        return replace(whole, cluster=of_queries)
+    labels_of_queries = query_labels(by, prepared.queries)
     return replace(whole, slices=sliced(whole, labels_of_queries))
 
 

@@ -292,14 +292,6 @@ class NDCGCallback:
     3
     """
 
-    # XGBoost wants an instance of its TrainingCallback, an abstract base class. Inheriting from it would import XGBoost
-    # with this module. Registering here also covers objects that pickle or copy make without __init__.
-    def __new__(cls, *_: object, **__: object) -> NDCGCallback:  # noqa: D102
-        from xgboost.callback import TrainingCallback
-
-        TrainingCallback.register(cls)
-        return super().__new__(cls)
-
     def __init__(
         self,
         flavor: Flavor | str,
@@ -316,6 +308,7 @@ class NDCGCallback:
         min_delta: MinDelta = 0.0,
         threads: int | None = None,
     ) -> None:
+        self._register()
         self._metric = _metric(flavor, k, "NDCGCallback")
         self.flavor, self.ks, _, self.names = self._metric
         if not isinstance(name, str):
@@ -346,6 +339,18 @@ class NDCGCallback:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_run": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._register()
+        self.__dict__.update(state)
+
+    @classmethod
+    def _register(cls) -> None:
+        # XGBoost wants an instance of its TrainingCallback, an abstract base class. Inheriting from it would import
+        # XGBoost with this module.
+        from xgboost.callback import TrainingCallback
+
+        TrainingCallback.register(cls)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NDCGCallback:
         return copy.copy(self)  # the data are only read

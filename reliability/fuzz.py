@@ -1,6 +1,6 @@
 """Hostile inputs: ``python -m reliability.fuzz --inputs 20000 --seed 1``.
 
-Flavors and queries come from the strategies of the tests (tests/strategies.py) and are then damaged: texts and files in
+Flavors and queries come from the tests (tests/support/strategies.py) and are then damaged: texts and files in
 some places, arguments by a container or a value that nobody expects. The contract: a result as documented, or a
 ValueError or TypeError, within five seconds; never another exception, a warning, a nan that the flavor does not ask
 for, or a text of a flavor that does not read back. Hypothesis shrinks the first input that breaks it, and prints it.
@@ -41,7 +41,7 @@ from ndcg_ml.readers import read_columns, read_letor
 from reliability.records import save
 
 with contextlib.ExitStack() as _path:
-    sys.path.append(str(Path(__file__).parents[1] / "tests"))
+    sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
     _path.callback(sys.path.pop)
     from strategies import Problem, flavors, problems
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml._shown import shown, shown_text
 
-__all__ = ["ColumnNames", "Frame", "column_names", "columns_of", "is_frame", "library_of", "made", "refuse_lazy"]
-
 ColumnNames: TypeAlias = "Mapping[str, Hashable]"
 """What the caller calls the columns ``qid``, ``docno``, ``label`` and ``score``."""
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Block", "Groups", "IntArray", "ranges", "starts_of"]
-
-IntArray: TypeAlias = NDArray[np.int64]
+from ndcg_ml._data.arrays import IntArray
 
 # Queries whose lengths are within this factor share a block: the padding costs a few per cent of the rows.
 _SPREAD = 1.15
@@ -94,16 +92,24 @@ class Groups:
         """The query of every listed row, in the order of `order`."""
         return np.repeat(np.arange(self.n_queries), self.sizes)
 
+    def rows(self) -> NDArray[np.intp]:
+        """The caller's rows, query by query."""
+        return np.arange(self.n_rows) if self.order is None else self.order
+
+    def listed(self, values: NDArray[Any]) -> NDArray[Any]:
+        """One value per row of the caller, query by query."""
+        return values if self.order is None else values[self.order]
+
     def keep(self, flags: NDArray[np.bool_]) -> Groups:
         """The same queries with only the flagged rows; `flags` has one entry for each of the caller's rows."""
-        kept = flags if self.order is None else flags[self.order]
+        kept = self.listed(flags)
         order = np.flatnonzero(kept) if self.order is None else self.order[kept]
         sizes = np.bincount(self.codes()[kept], minlength=self.n_queries)
         return Groups(sizes=sizes, starts=starts_of(sizes), order=order, n_rows=self.n_rows, ids=self.ids)
 
     def arranged(self, key: NDArray[Any]) -> Groups:
         """The same queries with their rows sorted by a key (one per row of the caller), equal keys in input order."""
-        order = np.arange(self.n_rows) if self.order is None else self.order
+        order = self.rows()
         order = order[np.lexsort((key[order], self.codes()))]
         return Groups(sizes=self.sizes, starts=self.starts, order=order, n_rows=self.n_rows, ids=self.ids)
 
@@ -116,7 +122,7 @@ class Groups:
 
     def per_query(self, ufunc: np.ufunc, values: NDArray[Any], start: float) -> NDArray[Any]:
         """Reduce the values of each query's rows with a ufunc; `start` is the result for a query without rows."""
-        listed = values if self.order is None else values[self.order]
+        listed = self.listed(values)
         out = np.full(self.n_queries, start, dtype=np.float64)
         filled = np.flatnonzero(self.sizes)
         if filled.size:
@@ -125,6 +131,13 @@ class Groups:
 
     def blocks(self) -> Iterator[Block]:
         """The queries that have rows, as padded blocks of similar length."""
+        if self.order is None and self.sizes.size and 0 < self.sizes[0] == self.sizes.min() == self.sizes.max():
+            width = int(self.sizes[0])
+            step = max(1, _BLOCK_SLOTS // width)
+            for at in range(0, self.sizes.size, step):
+                stop = min(at + step, self.sizes.size)
+                yield Block(np.arange(at, stop), slice(at * width, stop * width), None, (stop - at, width))
+            return
         by_size = np.argsort(self.sizes, kind="stable")
         sizes = self.sizes[by_size]
         at = int(np.searchsorted(sizes, 1))

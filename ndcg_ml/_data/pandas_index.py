@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml._shown import shown
 
-__all__ = ["Axes", "by_id", "no_labels", "same_rows"]
-
 
 class Axes(NamedTuple):
     """The labels of an argument.
@@ -135,6 +133,11 @@ def by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
             f"Index it by query id, or pass {name}.to_numpy() if it is in order of first appearance in qid."
         )
     return np.asarray(value)[at]
+
+
+def has_all(index: Any, ids: NDArray[Any]) -> bool:
+    """Whether an index without repeats holds all of these ids."""
+    return bool((_positions(index, ids) >= 0).all())
 
 
 def _index(value: Any) -> Any:

@@ -13,27 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import refuse_lazy
-from ndcg_ml._data.groups import Groups, IntArray, ranges, starts_of
+from ndcg_ml._data.groups import Groups, ranges, starts_of
 from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._shown import shown, shown_text
 
-__all__ = [
-    "Queries",
-    "Repeats",
-    "Weights",
-    "by_ids",
-    "by_sizes",
-    "ids_as_array",
-    "is_missing",
-    "mean_row_weight",
-    "plain_array",
-    "real_array",
-    "repeats_of",
-]
-
-FloatArray = NDArray[np.float64]
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
 """One weight per query, in their order or by id."""
 
@@ -541,7 +527,7 @@ def _score_array(value: Any, name: str) -> NDArray[Any]:
         return scores
     if given.dtype.kind == "f" and given.dtype.itemsize <= 8:
         # A list of integers and floats is an array of floats by now.
-        if given is value or not isinstance(value, (list, tuple)) or np.fmax.reduce(abs(scores), axis=None) <= _WHOLE:
+        if given is value or not isinstance(value, (list, tuple)) or np.fmax.reduce(abs(scores), axis=None) < _WHOLE:
             return scores
         given = np.array(value, dtype=object)
     known = ~np.isnan(scores)
@@ -553,6 +539,52 @@ def _score_array(value: Any, name: str) -> NDArray[Any]:
         return scores
     scores[known] = np.unique(given[known], return_inverse=True)[1].reshape(-1)
     return scores
+
+
+def kept_apart(value: Any, numbers: FloatArray, name: str) -> NDArray[Any]:
+    """Scores as float64 (`numbers`), or the integers that they are where float64 would make some of them one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Such integers stand beside numbers of another kind, or do not fit in 64 bits.
+    """
+    if not numbers.size or np.fmax.reduce(abs(numbers)) < _WHOLE:  # 2^53 + 1 is 2^53 by now
+        return numbers
+    each = value if isinstance(value, list) else plain_array(value, name).tolist()
+    whole = [isinstance(score, (int, np.integer)) for score in each]
+    if not any(many and abs(int(score)) > _WHOLE for many, score in zip(whole, each, strict=True)):
+        return numbers
+    if not all(whole):
+        raise TypeError(
+            f"{name} must hold numbers of one kind where it has integers beyond 2^53, which float64 cannot tell apart; "
+            "got integers and floats. Make all of them integers, or floats."
+        )
+    dtype = np.uint64 if min(each) >= 0 and max(each) > np.iinfo(np.int64).max else np.int64
+    try:
+        return np.array(each, dtype=dtype)
+    except OverflowError as error:
+        raise ValueError(
+            f"{name} must hold integers of 64 bits; got {shown(max(each, key=abs))}. Subtract the smallest score, or "
+            "pass floats."
+        ) from error
+
+
+def joined_scores(parts: Sequence[NDArray[Any]], name: str) -> NDArray[Any]:
+    """The scores of several topics, each as ``kept_apart`` has it, as one array that loses none of them."""
+    integers = {part.dtype for part in parts if part.dtype.kind in "iu"}
+    if integers:
+        fractions = [part for part in parts if part.dtype.kind == "f" and not (part == np.floor(part)).all()]
+        signs = any(part.dtype != np.uint64 and part.size and part.min() < 0 for part in parts)
+        if fractions or any(np.isinf(part).any() for part in parts) or (np.dtype(np.uint64) in integers and signs):
+            raise TypeError(
+                f"{name} must hold scores of one kind where some are integers beyond 2^53, which float64 cannot tell "
+                "apart; got such integers, and in other topics numbers that 64 bits cannot hold beside them. Make all "
+                "of them integers, or floats."
+            )
+        dtype = np.uint64 if np.dtype(np.uint64) in integers else np.int64
+        return np.concatenate([part.astype(dtype) for part in parts])
+    return np.concatenate(parts)
 
 
 # Up to here float64 has every integer.

@@ -8,8 +8,6 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-__all__ = ["underflow_is_zero"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -8,8 +8,6 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PADDING", "Growing", "Names", "cells", "earlier"]
-
 T = TypeVar("T", bound=np.generic)
 
 _WIDEST = 64  # bytes of an id that are kept in columns; a longer one is kept beside them whole
@@ -139,6 +137,10 @@ class Names:
         mixed *= _FACTORS[0]
         return mixed
 
+    def long_rows(self, rows: slice) -> list[int]:
+        """Those of the rows whose names have more bytes than the columns hold."""
+        return [row for row in self._long if rows.start <= row < rows.stop]
+
     def same(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the names of these pairs of rows are equal."""
         same: NDArray[np.bool_] = self.sizes[one] == self.sizes[other]
@@ -161,6 +163,26 @@ class Names:
                 if stop - start > 1:
                     ordered[start:stop] = sorted(ordered[start:stop].tolist(), key=self.__getitem__)
         return ordered
+
+
+def digests(names: Names, rows: slice, topic: NDArray[Any], values: NDArray[np.float64], n: int) -> NDArray[np.uint64]:
+    """A number of 64 bits for each of n topics, of its pairs of name and value in whatever order.
+
+    Saved files hold it, so it must stay what it is. It tells changes, and is no protection against a forger.
+    """
+    from hashlib import blake2b  # few names are so long, and every import would wait for it
+
+    mixed = names.hashes(rows)
+    for row in names.long_rows(rows):  # whose columns hold only how they begin
+        mixed[row - rows.start] = int.from_bytes(blake2b(names[row], digest_size=8).digest(), "little")
+    mixed ^= (values + 0.0).view(np.uint64) * _FACTORS[1]  # -0.0 is 0.0
+    mixed ^= mixed >> _HALF
+    mixed *= _FACTORS[2]
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= _FACTORS[0]
+    sums = np.zeros(n, dtype=np.uint64)
+    np.add.at(sums, topic, mixed)
+    return sums
 
 
 def earlier(topic: NDArray[Any], names: Names) -> NDArray[np.signedinteger[Any]]:

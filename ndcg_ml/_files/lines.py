@@ -13,22 +13,6 @@ from typing import IO, Any, TypeAlias
 
 from ndcg_ml._shown import shown, shown_text
 
-__all__ = [
-    "GLUED",
-    "AnyPath",
-    "DataFileError",
-    "MissingColumnError",
-    "as_number",
-    "as_text",
-    "begun",
-    "blocks",
-    "chosen_columns",
-    "numbered",
-    "utf8",
-    "whole_text",
-    "wrong_line",
-]
-
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark in UTF-8

@@ -16,8 +16,6 @@ from ndcg_ml._files.cells import NUMBERS, are_wrong, must
 from ndcg_ml._files.lines import AnyPath, DataFileError, chosen_columns
 from ndcg_ml._shown import shown_text
 
-__all__ = ["ParquetStream", "is_parquet", "parquet_columns", "read_parquet"]
-
 
 def is_parquet(path: AnyPath) -> bool:
     """Whether this is a file that begins as Parquet files do."""

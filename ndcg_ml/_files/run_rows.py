@@ -6,23 +6,19 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.frames import Frame, columns_of, is_frame, refuse_lazy
-from ndcg_ml._data.groups import IntArray
-from ndcg_ml._data.queries import is_missing, plain_array, real_array
+from ndcg_ml._data.queries import is_missing, joined_scores, kept_apart, plain_array, real_array
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.formats import lines_of
 from ndcg_ml._files.parquet import is_parquet
 from ndcg_ml._shown import shown, shown_text
-
-__all__ = ["Ids", "Rows", "RunLike", "Topics", "read_rows"]
-
-FloatArray = NDArray[np.float64]
-
 
 RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
 """Qrels or a run, in any form that ``evaluate_run`` takes."""
@@ -61,6 +57,8 @@ class _Kind:
                 ) from error
         if all(issubclass(kind, (int, np.integer)) and not issubclass(kind, bool) for kind in kinds):
             self.agree(int, source)
+            if kinds == {int}:  # one text for all is made in a third of the time
+                return " ".join(map(str, ids)).encode().split(b" ")
             return [b"%d" % each for each in ids]
         listed = ", ".join(sorted(kind.__name__ for kind in kinds))
         missing = [each for each in ids if is_missing(each)]
@@ -81,9 +79,9 @@ class _Kind:
             self._kind, self._source = kind, source
         elif self._kind is not kind:
             raise TypeError(
-                f"{self._what} ids must have one type in qrels and run; got {self._kind.__name__} in {self._source} "
-                f"and {kind.__name__} in {source}. 7 and '7' are never taken for each other: convert one side (ids "
-                "from files are text, str)."
+                f"{self._what} ids must have one type in qrels and run; got {self._kind.__name__} in "
+                f"{self._source.rstrip(',')} and {kind.__name__} in {source.rstrip(',')}. 7 and '7' are never taken "
+                "for each other: convert one side (ids from files are text, str)."
             )
 
     def like(self, other: _Kind) -> None:
@@ -204,7 +202,7 @@ class Rows:
     first: int  # row of the names of the documents
     topics: NDArray[Any]  # those there are, also without a row
     topic: NDArray[Any]
-    value: FloatArray
+    value: NDArray[Any]  # float64; integers, where float64 would make scores one
     path: str | os.PathLike[str] = ""
     lines: _LineNumbers | None = None  # of a file
 
@@ -275,7 +273,7 @@ def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> Rows:
         source=source,
         ids=ids,
         first=first,
-        topics=np.unique(topics.array),
+        topics=np.flatnonzero(np.bincount(topics.array)),
         topic=topic.array,
         value=value.array,
         path=path,
@@ -287,9 +285,13 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
     if not data:
         raise ValueError(f"{name} must hold at least one topic; got an empty {type(data).__name__}.")
     first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.coded(list(data), name))
+    if (usual := _usual_entries(name, data, ids)) is not None:
+        ids.documents.extend(usual[0])
+        topic = np.repeat(topics, usual[1])
+        return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=usual[2])
     sizes: list[int] = []
     documents: list[bytes] = []
-    values: list[FloatArray] = []
+    values: list[NDArray[Any]] = []
     for topic, entries in data.items():
         source = f"{name}[{shown(topic)}]"
         listed = _entries(source, name, entries)
@@ -302,12 +304,43 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
                     f"{source} must hold one number per document; got {shown(next(iter(listed.values())))}."
                 )
             with np.errstate(invalid="ignore"):  # of a NaN that signals, which is refused in time
-                values.append(numbers.astype(np.float64))
+                read = numbers.astype(np.float64)
+            values.append(kept_apart(list(listed.values()), read, source) if name == "run" else read)
         else:
             values.append(-np.arange(len(listed), dtype=np.float64))
     ids.documents.extend(documents)
-    topic, value = np.repeat(topics, sizes), np.concatenate(values)
+    topic, value = np.repeat(topics, sizes), joined_scores(values, name)
     return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=value)
+
+
+def _usual_entries(
+    name: str, data: Mapping[Any, Any], ids: Ids
+) -> tuple[list[bytes], NDArray[np.int64], NDArray[np.float64]] | None:
+    """Documents, sizes and values of all topics read at once, where all are dicts of floats or small integers.
+
+    Or, in a run, all lists. None where anything else is there, or has to be refused: topic by topic it is known where.
+    """
+    entries = list(data.values())
+    kinds = set(map(type, entries))
+    if kinds != {dict} and not (name == "run" and kinds == {list}):
+        return None
+    documents = list(chain.from_iterable(entries))
+    sizes = np.fromiter(map(len, entries), np.int64, len(entries))
+    if kinds == {list}:
+        value = -(np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)).astype(np.float64)
+    else:
+        values = list(chain.from_iterable(map(dict.values, entries)))
+        of_values = set(map(type, values))
+        if not of_values <= {float, int}:
+            return None
+        if int in of_values and max(map(abs, values)) > 2**53:  # float64 would make some of them one
+            return None
+        value = np.array(values, dtype=np.float64)
+    source = next((f"{name}[{shown(topic)}]" for topic, listed in data.items() if listed), name)
+    try:
+        return ids.kind.coded(documents, source), sizes, value
+    except (TypeError, ValueError):
+        return None
 
 
 def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[Any]:
@@ -330,7 +363,9 @@ def _of_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> Rows
     first = len(ids.documents)
     ids.documents.extend(ids.kind.coded(ids_of["docno"], f"{name}, {called['docno']},"))
     with np.errstate(invalid="ignore"):  # as above
-        values = real_array(columns[value], f"{called[value]} of {name}").astype(np.float64)
+        values: NDArray[Any] = real_array(columns[value], f"{called[value]} of {name}").astype(np.float64)
+    if name == "run":
+        values = kept_apart(columns[value], values, f"{called[value]} of {name}")
     topics = np.flatnonzero(np.bincount(topic))
     return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=values)
 

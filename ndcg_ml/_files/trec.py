@@ -16,14 +16,11 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._files.byte_ids import PADDING, Names, cells
 from ndcg_ml._files.lines import GLUED, AnyPath, DataFileError, as_number, as_text, blocks, wrong_line
 from ndcg_ml._shown import shown
 
-__all__ = ["QRELS", "RUN", "Form", "Lines", "trec_lines"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 

@@ -16,8 +16,6 @@ from ndcg_ml._kernel.repeats import credited
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor
 
-__all__ = ["Sweep"]
-
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 

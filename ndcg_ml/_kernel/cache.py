@@ -9,8 +9,6 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Cache"]
-
 Arrays: TypeAlias = "tuple[NDArray[Any] | None, ...]"
 
 

@@ -14,13 +14,15 @@ import numpy as np
 from ndcg_ml._checks import one_of
 from ndcg_ml._shown import shown_text
 
-__all__ = ["chosen_kernel", "compiled_rank", "kernel_in_use"]
-
 Rank = Callable[..., bool]
 """``compiled_kernel.rank``."""
 
 KERNELS = ("auto", "numpy", "compiled")
 OLDEST_NUMBA = (0, 58, 1)
+_CUT_OFF = (
+    "this process was forked while another thread compiled the other kernel, which cannot be done again here; let the "
+    "parent process rank something under kernel='compiled' before it forks, or start processes by spawn"
+)
 _INSTALL = "Install it with: pip install 'ndcg_ml[fast]'"
 
 # As many slots take the NumPy kernel about as long as it takes to load Numba and to compile.
@@ -35,6 +37,8 @@ class _State:
     slots: int = 0
     """Ranked by the NumPy kernel while the compiled one could have been."""
     loading = threading.Lock()
+    cut_off: bool = False
+    """Whether this process was forked while another thread compiled: Numba's own locks are held for ever here."""
 
 
 def chosen_kernel(kernel: object) -> str:
@@ -63,11 +67,20 @@ def compiled_rank(kernel: str, n_slots: int) -> Rank | None:
     ------
     ImportError
         Under "compiled", Numba is missing or cannot be used.
+
+    Warns
+    -----
+    RuntimeWarning
+        Under "compiled", this process was forked while another thread compiled: the NumPy kernel is used.
     """
     if kernel == "numpy":
         return None
     if _State.rank is not None:
         return _State.rank
+    if _State.cut_off:
+        if kernel == "compiled":
+            warnings.warn(f"The NumPy kernel is used, with the same values: {_CUT_OFF}.", RuntimeWarning, stacklevel=2)
+        return None
     if kernel == "auto":
         if _State.failure is not None or not _numba_is_installed():
             return None
@@ -101,7 +114,11 @@ def kernel_in_use() -> str:
         return "numpy (NDCG_ML_KERNEL=numpy)"
     if _State.rank is not None:
         return "compiled"
-    failure = _State.failure or (None if _numba_is_installed() else f"Numba is not installed. {_INSTALL}")
+    failure = (
+        _State.failure
+        or (_CUT_OFF if _State.cut_off else None)
+        or (None if _numba_is_installed() else f"Numba is not installed. {_INSTALL}")
+    )
     if kernel == "compiled":
         return f"none (NDCG_ML_KERNEL=compiled, but {failure})" if failure else "compiled (NDCG_ML_KERNEL=compiled)"
     if failure:
@@ -145,3 +162,14 @@ def _is_right(rank: Rank) -> bool:
     codes = np.empty(0, np.uint8)
     known = rank(scores, none, codes, gains, *whole[:2], discounts, whole[2], True, False, none, 0, dcg, np.empty(0))
     return bool(known and dcg[0] == 8.75)
+
+
+def _after_fork() -> None:
+    """Forget a thread that was compiling: the child has its locks, but not the thread that would release them."""
+    if _State.loading.locked():
+        _State.loading = threading.Lock()
+        _State.cut_off = _State.rank is None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from ndcg_ml._data.arrays import FloatArray
+
 Codes = NDArray[np.uint8]
 
 HIGHEST = 254

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.groups import Groups, IntArray
+from ndcg_ml._data.arrays import IntArray
+from ndcg_ml._data.groups import Groups
 from ndcg_ml._kernel.choice import Rank
 from ndcg_ml._kernel.coded import Coded, Gains
 from ndcg_ml._kernel.numpy_kernel import Cutoffs, FloatArray, Scores
 from ndcg_ml._kernel.threads import in_threads
-
-__all__ = ["Ranking"]
 
 # No list has as many ranks.
 _NO_CUT = 1 << 62
@@ -121,7 +120,7 @@ class Ranking:
 
 
 def _in_order(values: NDArray[Any], layout: Groups) -> NDArray[Any]:
-    return np.ascontiguousarray(values if layout.order is None else values[layout.order])
+    return np.ascontiguousarray(layout.listed(values))
 
 
 def _as_float64(scores: Scores) -> FloatArray:

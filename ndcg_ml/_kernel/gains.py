@@ -10,13 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.groups import Groups, IntArray
+from ndcg_ml._data.arrays import FloatArray, IntArray
+from ndcg_ml._data.groups import Groups
 from ndcg_ml._kernel.coded import Coded, Gains, codes_of, full
 from ndcg_ml.flavor import Flavor
-
-__all__ = ["Graded", "all_whole", "discounts", "gain", "grade", "top_gain", "unscaled"]
-
-FloatArray = NDArray[np.float64]
 
 # Gains within these bounds can be summed and multiplied in float64 as they are.
 _LARGE, _SMALL = 2.0**500, 2.0**-500
@@ -110,7 +107,7 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
     if np.isnan(lowest):
         missing = np.isnan(labels)
         if flavor.unjudged == "raise":
-            n = int(missing.sum() if groups.order is None else missing[groups.order].sum())
+            n = int(groups.listed(missing).sum())
             raise ValueError(
                 f"y_true must not hold NaN (an unjudged document) under unjudged='raise'; got {n} of "
                 f"{groups.sizes.sum()}. Remove them, or choose unjudged='zero' or 'condense'."
@@ -123,7 +120,7 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
     if lowest < 0 and flavor.negative != "allow":
         negative = labels < 0
         if flavor.negative == "raise":
-            n = int(negative.sum() if judged.order is None else negative[judged.order].sum())
+            n = int(judged.listed(negative).sum())
             raise ValueError(
                 f"y_true must be >= 0 under negative='raise'; got {n} negative labels, the lowest {lowest}. "
                 "Shift the grades, or choose negative='zero', 'drop' or 'allow'."
@@ -138,14 +135,14 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
 
 
 def _range(labels: FloatArray, groups: Groups) -> tuple[float, float]:
-    listed = labels if groups.order is None else labels[groups.order]
+    listed = groups.listed(labels)
     return (float(listed.min()), float(listed.max())) if listed.size else (0.0, 0.0)
 
 
 def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
     top = flavor.top_label
     if top is not None and graded.sizes.any() and (highest := _range(labels, graded)[1]) > top:
-        listed = labels if graded.order is None else labels[graded.order]
+        listed = graded.listed(labels)
         with np.errstate(over="ignore", under="ignore"):
             in_float32 = float(np.float32(top))  # which may be a little above it: 0.8 is 0.80000001
         if highest != in_float32 or ((listed > top) & (listed != in_float32)).any():
@@ -154,7 +151,7 @@ def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
                 "Raise max_grade to the top of the grade scale."
             )
     if isinstance(flavor.gain, tuple):
-        listed = labels if graded.order is None else labels[graded.order]
+        listed = graded.listed(labels)
         wrong = (listed != np.floor(listed)) | (listed < 0)
         if flavor.off_table == "raise":
             wrong |= listed >= len(flavor.gain)
@@ -176,7 +173,7 @@ def _coded(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None
     codes = codes_of(labels, groups.order)
     if codes is None:
         return None
-    listed = codes if groups.order is None else codes[groups.order]
+    listed = groups.listed(codes)
     highest = int(listed.max(initial=0))
     beyond_table = isinstance(flavor.gain, tuple) and flavor.off_table == "raise" and highest >= len(flavor.gain)
     if beyond_table or (flavor.top_label is not None and highest > flavor.top_label):
@@ -255,6 +252,8 @@ def _none_tiny(gains: FloatArray) -> bool:
 
 def all_whole(values: FloatArray) -> bool:
     """Whether these are whole numbers. A part at a time, which stays in the processor's cache."""
+    if values.size <= _PART:
+        return bool((values == np.rint(values)).all())
     parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
     return all((part == np.rint(part)).all() for part in parts)
 

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
-from ndcg_ml._data.groups import Block, Groups, IntArray, starts_of
+from ndcg_ml._data.arrays import IntArray
+from ndcg_ml._data.groups import Block, Groups, starts_of
 from ndcg_ml._kernel.coded import Coded, Gains, full, taken
 from ndcg_ml._kernel.gains import Graded, all_whole, top_gain
 from ndcg_ml.flavor import Flavor

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.groups import Groups, IntArray
+from ndcg_ml._data.arrays import IntArray
+from ndcg_ml._data.groups import Groups
 from ndcg_ml._data.queries import Queries, Repeats
 from ndcg_ml._kernel.gains import Graded
 from ndcg_ml.flavor import Flavor
-
-__all__ = ["CreditedOnce", "credited", "refuse_repeats"]
 
 
 def refuse_repeats(flavor: Flavor, queries: Queries) -> None:
@@ -55,7 +54,7 @@ def credited(flavor: Flavor, graded: Graded, layout: Groups, repeats: Repeats) -
     `layout` has the ranked rows in the order in which they rank where scores are tied.
     """
     n_rows = layout.n_rows
-    rows = np.arange(n_rows) if layout.order is None else layout.order
+    rows = layout.rows()
     ranked = np.zeros(n_rows, dtype=bool)
     ranked[rows] = True
     copies = repeats.copies.arranged(~ranked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,8 +14,6 @@ from ndcg_ml._shown import shown
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
-
-__all__ = ["in_threads", "thread_count"]
 
 T = TypeVar("T")
 
@@ -41,7 +40,7 @@ def thread_count(asked: int | None, n_slots: int) -> int:
             return 1
         else:
             first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-            limit = int(first) if first.isdigit() and int(first) > 0 else _processors()
+            limit = int(first) if first.isdecimal() and int(first) > 0 else _processors()
     return max(1, min(limit, useful))
 
 
@@ -69,10 +68,14 @@ def in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_thread
     if n_threads == 1:
         work(items)
         return
-    from concurrent.futures import wait  # which loads logging
+    from concurrent.futures import Future, wait  # which loads logging
 
-    pool, shared = _pool(), iter(items)
-    others = [pool.submit(work, shared) for _ in range(n_threads - 1)]
+    shared, others = iter(items), list[Future[None]]()
+    # At the end of the interpreter (atexit) no thread starts any more, and this one does all the work.
+    with suppress(RuntimeError):
+        pool = _pool()
+        for _ in range(n_threads - 1):
+            others.append(pool.submit(work, shared))  # one by one: those before the one that fails are waited for
     try:
         work(shared)
     finally:

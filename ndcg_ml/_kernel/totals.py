@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.groups import IntArray
+from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.gains import unscaled
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
-
-__all__ = ["Addends", "EmptyQueryError", "Sums", "Totals", "empty_queries"]
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 # A perfect ranking may come out as 1 + a few rounding errors; that is 1.
 _ROUNDING = 1e-12
@@ -150,7 +146,7 @@ class Totals:
                 if self.weight is not None:  # as above; an ideal that leaves out all but a tiny gain makes it infinite
                     each = np.where(weighted[averaged] | np.isnan(each), each, 0.0)
                 upper = weight[averaged] * each
-                lower = np.broadcast_to(weight[averaged], upper.shape)
+                lower = weight[averaged][None] if len(upper) == 1 else np.broadcast_to(weight[averaged], upper.shape)
             # Only if it is contiguous, a row is summed as if it were alone, to the last bit.
             parts.append(_Part(columns, np.ascontiguousarray(upper), np.ascontiguousarray(lower), scale))
         return parts, empty.sum(axis=0)
@@ -212,6 +208,16 @@ class Totals:
                 "no such limit. Use ndcg_score, or a smaller grade scale."
             )
         return [float(value) for value in means]
+
+
+def joined(parts: Sequence[Totals], ids: NDArray[Any]) -> Totals:
+    """The queries of all parts, one part after another, under these ids. The parts have no weights."""
+    exponent = None
+    if any(part.exponent is not None for part in parts):  # a part in which nothing was divided has the exponent 0
+        each = [np.zeros(len(part.dcg), dtype=np.int64) if part.exponent is None else part.exponent for part in parts]
+        exponent = np.concatenate(each)
+    dcg, ideal = (np.concatenate([getattr(part, name) for part in parts]) for name in ("dcg", "ideal"))
+    return Totals(parts[0].ks, ids, dcg, ideal, exponent, None)
 
 
 class _Part(NamedTuple):

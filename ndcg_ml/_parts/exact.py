@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.underflow import underflow_is_zero
 
-__all__ = ["ExactSums", "exact_sum", "magnitude"]
-
 _DIGITS = 53
 # Addends that are smaller than the largest by this many powers of two are dropped. No result in float64 could show
 # them, and summing gains of 2^(10^15) and 1 exactly would need an integer larger than memory.

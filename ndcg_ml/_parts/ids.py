@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml._shown import shown
 
-__all__ = ["KINDS", "Digests", "digests", "joined_ids", "typed_ids", "which_are"]
-
 Digests: TypeAlias = NDArray[np.uint64]
 
 KINDS = ("int", "str", "bytes", "float", "time")

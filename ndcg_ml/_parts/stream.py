@@ -12,8 +12,6 @@ from ndcg_ml._data.frames import is_frame, refuse_lazy
 from ndcg_ml._data.queries import by_ids, ids_as_array, plain_array, real_array
 from ndcg_ml._parts.ids import digests, joined_ids, typed_ids, which_are
 
-__all__ = ["whole_queries"]
-
 
 def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[Any], ...]]:
     """The rows of the stream in batches that end where a query ends."""

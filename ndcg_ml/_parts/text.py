@@ -19,8 +19,6 @@ from ndcg_ml.flavor import Flavor
 if TYPE_CHECKING:
     from ndcg_ml.parts import PartialEvaluation
 
-__all__ = ["fields_of", "text_of"]
-
 _FORMAT = 1
 _KEYS = ["ndcg_ml", "flavor", "k", "n_queries", "n_docs", "n_empty", "numerator", "denominator", "id_kind", "ids"]
 _MOST = 2**63 - 1
@@ -174,25 +172,28 @@ def _check_sums(flavor: Flavor, n_queries: int, numerator: Fraction, denominator
             numerator == (denominator if counted and flavor.empty == 1.0 else 0),
             "its numerator is not that of empty queries",
         )
-    if _gains_are_positive(flavor):
+    if gains_are_positive(flavor):
         _must(numerator >= 0, "an NDCG is below 0, which its flavor cannot give")
-        if not _ideal_can_be_beaten(flavor):
+        if not ideal_can_be_beaten(flavor):
             _must(numerator <= denominator * _ROUNDED_UP, "an NDCG is above 1, which its flavor cannot give")
 
 
-def _gains_are_positive(flavor: Flavor) -> bool:
+def gains_are_positive(flavor: Flavor) -> bool:
+    """Whether no document gains less than 0."""
     if isinstance(flavor.gain, tuple):
         return bool(min(flavor.gain) >= 0)
     return flavor.negative != "allow" or flavor.gain in ("binary", "judged")
 
 
-def _ideal_can_be_beaten(flavor: Flavor) -> bool:
+def ideal_can_be_beaten(flavor: Flavor) -> bool:
     """Whether some ranking of documents that gain 0 or more has a DCG above the ideal one."""
     if flavor.ideal == "max" and isinstance(flavor.gain, tuple):
         assert flavor.max_grade is not None
         top = int(flavor.max_grade)
         return bool(flavor.gain[top] < max(flavor.gain[: top + 1]))
-    return flavor.ideal == "given" or flavor.recall_depth is not None
+    # The judged documents are in a global ideal once each, however often a ranking is credited for them.
+    counts_copies = flavor.ideal == "global" and flavor.duplicates == "count"
+    return counts_copies or flavor.ideal == "given" or flavor.recall_depth is not None
 
 
 def _ids(text: Any, kind: str, n_queries: int) -> Digests:

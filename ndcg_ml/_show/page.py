@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -28,7 +29,7 @@ from ndcg_ml._flavor_text import at_cutoff
 from ndcg_ml._show import html
 from ndcg_ml._show.table import Table
 from ndcg_ml._show.versions import versions
-from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._shown import percent, shown, shown_text, visible
 from ndcg_ml._stats.means import SAME, Method, Seed, as_confidence, generator, how_many
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
     from ndcg_ml.result import Evaluation
 
-__all__ = ["About", "of_comparison", "of_evaluation", "require"]
-
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
 # Rows of a table whose length the data decide: of slices, and of pairs that get tables of their own.
@@ -48,12 +47,9 @@ _MOST_SLICES = 100
 _MOST_PAIRS = 6
 _MOST_IDS = 20
 
-# Inches of a drawing on a wide page and on a phone; two drawings, because the letters of one that is scaled down to a
-# phone cannot be read.
-_WIDE, _NARROW = 7.6, 3.7
-# Of the width: less than this is left beside the names of a narrow drawing, and the wide one serves better.
-_LEAST = 0.4
 _NO_ROOM = "constrained_layout not applied"
+# Inches. A narrow screen shows the drawing as wide as its letters need, and scrolls it (page.html).
+_WIDTH = 7.6
 _LETTERS = 9.5  # of a label, per inch
 # Stand for colours of the page, which are not known when the drawing is made: of its text, and of its background.
 _INK, _PAPER = "#010203", "#fdfcfb"
@@ -99,11 +95,11 @@ class About:
     title: str | None
     command: str | None
     date: str | datetime.date | None
-    queries: int
+    top: int
     digits: int
 
     def __post_init__(self) -> None:
-        whole_number(self.queries, "queries", 0)
+        whole_number(self.top, "top", 0)
         whole_number(self.digits, "digits", 0)
         for name in ("title", "command"):
             value = getattr(self, name)
@@ -139,19 +135,11 @@ class _Section:
         self.parts.append("\n".join(["<dl>", *lines, "</dl>"]))
 
     def draw(self, what: str, height: float, draw: Callable[[Axes], object]) -> None:
-        """The drawing in both widths, or in words why there is none; `what` is read to those who do not see it."""
+        """The drawing, or in words why there is none; `what` is read to those who do not see it."""
         try:
-            wide, narrow = (
-                _svg(draw, (width, height), salt=f"{self.title} {width}", what=what) for width in (_WIDE, _NARROW)
-            )
+            self.parts.append(f"<figure>{_svg(draw, height, salt=self.title, what=what)}</figure>")
         except ValueError as error:
             self.say(f"There is no drawing of {what}: {error}")
-            return
-        if narrow is None:
-            self.parts.append(f'<figure class="single">{wide}</figure>')
-        else:
-            self.parts.append(f'<figure class="wide">{wide}</figure>')
-            self.parts.append(f'<figure class="narrow">{narrow}</figure>')
 
 
 # -- the two reports ------------------------------------------------------------------------------------------------
@@ -163,10 +151,10 @@ def of_evaluation(
     about: About,
     *,
     confidence: float,
-    method: Method,
+    method: Method | None,
     n_resamples: int,
     seed: Seed,
-) -> str:
+) -> str | Path:
     """What ``Evaluation.to_html`` returns and saves.
 
     Raises
@@ -174,7 +162,7 @@ def of_evaluation(
     ImportError, TypeError, ValueError, OSError
         As it says.
     """
-    confidence, _, _ = as_confidence(confidence), how_many(method, n_resamples), generator(seed)
+    confidence, _, _ = as_confidence(confidence), how_many(method or "bca", n_resamples), generator(seed)
     require()
     ks = evaluation._totals.ks
     values = _Section("Values")
@@ -199,7 +187,7 @@ def of_evaluation(
     return _page(path, about, title, sections, evaluation.flavor, ks)
 
 
-def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) -> str:
+def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) -> str | Path:
     """What ``Comparison.to_html`` returns and saves.
 
     Raises
@@ -246,13 +234,15 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
 # -- their parts ----------------------------------------------------------------------------------------------------
 
 
-def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: tuple[float, Method, int, Seed]) -> None:
+def _values(
+    section: _Section, evaluation: Evaluation[Any], about: About, how: tuple[float, Method | None, int, Seed]
+) -> None:
     ks = evaluation._totals.ks
     extra = evaluation._extra_columns()
     intervals: dict[int | None, Interval] = {}
     try:
         intervals = evaluation._by_cutoff(evaluation.interval(*how))
-        said = f"Intervals: {intervals[ks[0]].how_text()}."
+        said = f"Intervals: {'; '.join(dict.fromkeys(intervals[k].how_text() for k in ks))}."
     except ValueError as error:
         said = f"There is no interval: {error}"
     values, empties = evaluation._by_cutoff(evaluation.value), evaluation._by_cutoff(evaluation.n_empty)
@@ -265,7 +255,7 @@ def _values(section: _Section, evaluation: Evaluation[Any], about: About, how: t
         rows.append(
             [f"NDCG{at_cutoff(k)}", about.number(values[k]), limits, *more, str(evaluation.n_queries), str(empties[k])]
         )
-    section.table(Table(["", "value", f"{100 * how[0]:g} % interval", *extra, "queries", "empty"], rows))
+    section.table(Table(["", "value", f"{percent(how[0])} interval", *extra, "queries", "empty"], rows))
     for line in (*evaluation._notes()[:-1], said):  # the last is the flavor, which has a section of its own
         section.say(line)
 
@@ -282,7 +272,7 @@ def _largest_losses(section: _Section, evaluation: Evaluation[Any], about: About
         lost = ideal - dcg
     known = counts & np.isfinite(lost)
     losing = np.flatnonzero(known & (lost > SAME * np.abs(ideal)))
-    listed = losing[np.argsort(-lost[losing], kind="stable")[: about.queries]]
+    listed = losing[np.argsort(-lost[losing], kind="stable")[: about.top]]
     name = f"DCG{at_cutoff(k)}"
     if not losing.size:
         section.say(f"No query loses {name} against its ideal.")
@@ -320,7 +310,7 @@ def _largest_moves(section: _Section, comparison: Comparison, about: About) -> N
         losses = np.flatnonzero(apart < -SAME)
         names = [shown_text(name) for name in (pair.a, pair.b)]
         for found, order, word in ((losses, apart, "below"), (wins, -apart, "above")):
-            listed = found[np.argsort(order[found], kind="stable")[: about.queries]]
+            listed = found[np.argsort(order[found], kind="stable")[: about.top]]
             of = f"{listed.size} of {found.size}" if listed.size < found.size else str(found.size)
             caption = f"{names[1]} {word} {names[0]}: {of} {'query' if of == '1' else 'queries'}"
             if not listed.size:
@@ -390,7 +380,7 @@ def _page(
     flavor: Flavor | None,
     ks: tuple[int | None, ...],
     measure: str = "",
-) -> str:
+) -> str | Path:
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -399,41 +389,38 @@ def _page(
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = resources.files("ndcg_ml._show").joinpath("page.html").read_text(encoding="utf-8")
     text = environment.from_string(template).render(
-        title=title if about.title is None else about.title,
-        date=about.date,
+        title=visible(title if about.title is None else about.title),
+        date=None if about.date is None else visible(str(about.date)),
         flavor=measure if flavor is None else (flavor if len(ks) == 1 else flavor.replace(k=None)).short_text,
         sections=[(each.title, Markup("\n".join(each.parts))) for each in sections],
         formula=formula,
         switches=[(name, rest.strip()) for name, _, rest in (line.strip().partition(" ") for line in words)],
         first_k=None if len(ks) == 1 else _named(ks[0]),
-        command=about.command,
+        command=None if about.command is None else "\n".join(map(visible, about.command.split("\n"))),
         versions={name: value for name, value in versions().items() if value != "not installed"},
     )
     # What is no character: half of a pair, which an id from a file that is not UTF-8 may hold.
     text = text.encode("utf-8", "replace").decode("utf-8")
-    if path is not None:
-        _save(path, text)
-    return text
+    if path is None:
+        return text
+    _save(path, text)
+    return Path(path)
 
 
-def _svg(draw: Callable[[Axes], object], size: tuple[float, float], *, salt: str, what: str) -> str | None:
-    """A drawing as the element <svg>, in the colours of the page, whatever style the caller has set.
-
-    None where the names leave too little room.
-    """
+def _svg(draw: Callable[[Axes], object], height: float, *, salt: str, what: str) -> str:
+    """A drawing as the element <svg>, in the colours of the page, whatever style the caller has set."""
     from matplotlib import style
     from matplotlib.figure import Figure
 
-    with style.context(["default", {**_STYLE, "svg.hashsalt": salt}]), warnings.catch_warnings(record=True) as caught:
-        warnings.filterwarnings("always", _NO_ROOM)
-        figure = Figure(figsize=size, layout="constrained")
+    with style.context(["default", {**_STYLE, "svg.hashsalt": salt}]), warnings.catch_warnings():
+        # The names leave no room for the axes to shrink: the drawing is then as Matplotlib lays it out.
+        warnings.filterwarnings("ignore", _NO_ROOM)
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         axes = figure.add_subplot()
         draw(axes)
-        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), int(size[0] * _LETTERS)), parse_math=False)
+        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), int(_WIDTH * _LETTERS)), parse_math=False)
         file = StringIO()
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    if size[0] == _NARROW and (caught or axes.get_position().width < _LEAST):
-        return None
     drawing = file.getvalue()
     drawing = drawing[drawing.index("<svg") :].replace(_INK, "currentColor").replace(_PAPER, "var(--paper)")
     drawing = re.sub(r'<g id="[^"]*"', "<g", drawing)  # names of groups, which every drawing has

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._flavor_text import at_cutoff, empty_in_words
 from ndcg_ml._stats.means import SAME, Interval, means_of, spread_of
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from ndcg_ml.explain import Explanation, Part
     from ndcg_ml.result import Evaluation
 
-__all__ = ["compared", "cutoffs", "queries", "sliced", "waterfall"]
-
-FloatArray: TypeAlias = "NDArray[np.float64]"
 Drawing: TypeAlias = "tuple[Figure, Axes]"
 
 # Colours that colour-blind readers tell apart: M. Okabe and K. Ito, Color universal design, 2008. Of their eight, black

@@ -9,8 +9,6 @@ from ndcg_ml import __version__
 from ndcg_ml._kernel.choice import kernel_in_use
 from ndcg_ml._kernel.threads import thread_count
 
-__all__ = ["show_versions", "versions"]
-
 _LIBRARIES = (
     *("numpy", "numba", "scikit-learn", "torch", "torchmetrics", "lightgbm", "xgboost", "catboost"),
     *("pandas", "polars", "pyarrow", "scipy"),

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.means import Means, spread_of
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 FEWEST = 6
 """With fewer clusters, the exact test cannot reach 5 %."""

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import one_of, whole_number
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
+from ndcg_ml._shown import percent, shown
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.differences import Correction, Difference, DifferenceMethod, Settings, differences
 from ndcg_ml._stats.matching import (
@@ -30,10 +31,14 @@ from ndcg_ml._stats.matching import (
     values_of_queries,
 )
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
+from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
 from ndcg_ml._stats.segments import Segments, compared_by
 from ndcg_ml._stats.slice_labels import query_labels
 from ndcg_ml._stats.unjudged import Unjudged, check_unjudged, favoured, judged_fractions
 from ndcg_ml._stats.verdict import as_margin
+from ndcg_ml._unjudged.documents import RangeError
+from ndcg_ml._unjudged.judge_next import ToJudge
+from ndcg_ml._unjudged.range import Range
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import prepare
 from ndcg_ml.result import Evaluation, at_cutoff
@@ -41,14 +46,13 @@ from ndcg_ml.result import Evaluation, at_cutoff
 if TYPE_CHECKING:
     import datetime
     import os
+    from pathlib import Path
 
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["Comparison", "Difference", "compare"]
-
-FloatArray = NDArray[np.float64]
 
 
 # -- the result -----------------------------------------------------------------------------------------------------
@@ -120,6 +124,8 @@ class Comparison:
     n_unanswered: tuple[int, ...] = ()
     slices: Segments | None = field(default=None, repr=False)
     accepts_unjudged: bool = field(default=False, repr=False)
+    _missing: MissingLabels | None = field(default=None, repr=False)
+    """The systems with their documents, to ask what missing labels leave open."""
 
     @property
     def n_queries(self) -> int:
@@ -241,7 +247,111 @@ class Comparison:
     def notes(self) -> tuple[str, ...]:
         """What a reader must know before relying on it: uneven judgements, or skewed differences of few queries."""
         shown_judged = () if self.judged is None or self.accepts_unjudged else self.judged
-        return tuple(filter(None, [favoured(self.names, shown_judged, self.values), _skewed(self.pairs)]))
+        uneven, skewed = favoured(self.names, shown_judged, self.values), _skewed(self.pairs)
+        return tuple(filter(None, [uneven, *self._of_labels(), skewed]))
+
+    def _of_labels(self) -> list[str]:
+        """What missing labels leave open, in words."""
+        if self._missing is None:
+            return []
+        at = {name: i for i, name in enumerate(self.names)}
+        return self._missing.notes([(at[pair.a], at[pair.b], pair.difference) for pair in self.pairs])
+
+    def range(self, max_grade: float | None = None, *, a: str | None = None, b: str | None = None) -> Range:
+        """The least and the largest difference over all ways to grade what is unjudged. It is exact.
+
+        A document that both systems list gets one grade, and enters both ideals. If 0 is outside of the range, no label
+        can change which system is better: see ``settled``.
+
+        Parameters
+        ----------
+        max_grade : float, optional
+            The top of the grade scale 0, 1, ..., `max_grade`. Default: as for ``Evaluation.range``.
+        a, b : str, optional
+            Names of the systems; needed where there are more than two.
+
+        Returns
+        -------
+        Range
+            With ``.low``, ``.high``, ``.value`` (the difference now), ``.settled``, ``.n_unjudged``, ``.grades``.
+
+        Raises
+        ------
+        RangeError
+            A ValueError that says why the range is not known: as for ``Evaluation.range``; documents without ids that
+            are not the same rows; an ideal that depends on what each system retrieved; several runs of a system;
+            numbers of a measure.
+        TypeError, ValueError
+            `a` and `b` are not the names of two systems.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate_run
+        >>> qrels = {"q": {"d1": 2, "d2": 0}, "r": {"d5": 1}}
+        >>> old = evaluate_run(qrels, {"q": ["d1", "d2"], "r": ["d5"]}, k=2)
+        >>> new = evaluate_run(qrels, {"q": ["d2", "d3"], "r": ["d5"]}, k=2)
+        >>> both = compare(old, new, unjudged="accept")
+        >>> both.range().low, round(both.range().high, 4), both.settled
+        (-0.5, -0.1131, True)
+        """
+        one, other, difference = self._two(a, b)
+        return self._labels().range(one, other, difference, max_grade)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no way to grade the unjudged documents turns the sign of the difference; raises as ``range``."""
+        return self.range().settled
+
+    def judge_next(
+        self, n: int = 20, max_grade: float | None = None, *, a: str | None = None, b: str | None = None
+    ) -> ToJudge:
+        """The unjudged documents whose labels can change the difference most; none where the winner is settled.
+
+        Parameters
+        ----------
+        n : int, default 20
+            How many.
+        max_grade, a, b
+            As for ``range``.
+
+        Returns
+        -------
+        ToJudge
+            Pairs of query and document, with ``.change``: how far that label alone can move the difference, while the
+            other unjudged documents have the lowest grade. ``.to_frame()``; ``.to_jsonl(path)`` writes a file to fill
+            in, which ``ndcg-ml judge-next --filled`` reads back; ``.settled``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for ``range``; `n` is no whole number of 1 or more.
+
+        Notes
+        -----
+        Labels that one system alone has at the top move the difference most. After some of them are known, ask again:
+        the order depends on what is judged. The idea is that of minimal test collections: B. Carterette, J. Allan and
+        R. Sitaraman, SIGIR 2006.
+        """
+        one, other, difference = self._two(a, b)
+        return self._labels().judge_next(one, other, difference, n, max_grade)
+
+    def _two(self, a: str | None, b: str | None) -> tuple[int, int, float]:
+        """The places of two systems, and the difference of their values."""
+        if a is None and b is None:
+            pair = self._only()
+            a, b = pair.a, pair.b
+        one_of(a, "a", self.names)
+        one_of(b, "b", [name for name in self.names if name != a])
+        one, other = self.names.index(str(a)), self.names.index(str(b))
+        return one, other, self.values[other] - self.values[one]
+
+    def _labels(self) -> MissingLabels:
+        if self._missing is None:
+            raise RangeError(
+                "the range needs one evaluation per system, with its documents; got numbers of a measure, or several "
+                "runs of a system. Compare one run of each."
+            )
+        return self._missing
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the table of queries, as plain values that JSON can hold; None stands for infinity and nan."""
@@ -347,9 +457,9 @@ class Comparison:
         title: str | None = None,
         command: str | None = None,
         date: str | datetime.date | None = None,
-        queries: int = 20,
+        top: int = 20,
         digits: int = 4,
-    ) -> str:
+    ) -> str | Path:
         """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
 
         It has the values, the differences with intervals and tests, the drawing of ``plot``, the queries that moved
@@ -365,7 +475,7 @@ class Comparison:
             What made the result, such as a call or a command line, which the page then shows.
         date : date or str, default None
             Shown as it is. None: no date, so that the same result gives the same page.
-        queries : int, default 20
+        top : int, default 20
             How many queries are listed of each pair of systems, of those that one wins and of those that it loses; at
             most six pairs are listed, the first ones.
         digits : int, default 4
@@ -373,8 +483,8 @@ class Comparison:
 
         Returns
         -------
-        str
-            The page.
+        str or pathlib.Path
+            The page; with `path`, which file was written.
 
         Raises
         ------
@@ -389,11 +499,11 @@ class Comparison:
         --------
         >>> scores = [[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]], [[3.0, 1.0, 2.0], [2.0, 3.0, 1.0]]
         >>> both = compare(*scores, y_true=[[3, 0, 1], [0, 1, 0]], names=["old", "new"])
-        >>> page = both.to_html("report.html")  # doctest: +SKIP
+        >>> written = both.to_html("report.html")  # doctest: +SKIP
         """
         from ndcg_ml._show import page
 
-        about = page.About(title=title, command=command, date=date, queries=queries, digits=digits)
+        about = page.About(title=title, command=command, date=date, top=top, digits=digits)
         return page.of_comparison(self, path, about)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
@@ -483,7 +593,7 @@ class Comparison:
         digits = whole_number(digits, "digits", 0)
         first = self.pairs[0]
         several = len(self.pairs) > 1 and self.correction != "none"
-        head = ["a", "b", f"b - a, {self.measure}", f"{100 * first.interval.confidence:g} % interval", "p"]
+        head = ["a", "b", f"b - a, {self.measure}", f"{percent(first.interval.confidence)} interval", "p"]
         head += ["p adjusted"] * several + ["better/equal/worse", "d_z", "detectable", "verdict on b"]
         rows = []
         for pair in self.pairs:
@@ -575,7 +685,8 @@ def compare(
         As for ``evaluate`` where scores are compared. With evaluations or numbers, each column has one label per query
         of the first system, in its order, or is a mapping or Series by query id.
     unjudged : {"warn", "refuse", "accept"}, default "warn"
-        What happens where runs have shares of judged documents that differ by more than 0.05.
+        What happens where runs have shares of judged documents that differ by more than 0.05. Under "refuse" a pair is
+        also undecided where labels of unjudged documents could turn the sign of its difference (``settled``).
     confidence : float, default 0.95
         Confidence of the intervals of all pairs together. 1 - confidence is the level of the test.
     method : {"test", "t", "bca", "percentile"}, default "test"
@@ -721,6 +832,12 @@ def compare(
         clusters=codes,
         runs=[np.average(v, axis=0, weights=w) for v, w in runs] if several_runs else None,
     )
+    missing_of_systems = missing_labels(len(named), sources, table)
+    if unjudged == "refuse" and missing_of_systems is not None:
+        found = [
+            replace(pair, verdict="undecided") if missing_of_systems.may_turn(i, j, pair.difference) else pair
+            for (i, j), pair in zip(pairs, found, strict=True)
+        ]
     slices = None
     if columns is not None:
         labels = {column: _at(of_query, sources[0], table) for column, of_query in columns.items()}
@@ -749,6 +866,7 @@ def compare(
         n_unanswered=_unanswered(sources, of_system),
         slices=slices,
         accepts_unjudged=unjudged == "accept",
+        _missing=missing_of_systems,
     )
 
 
@@ -785,6 +903,8 @@ def _sources(
         evaluations: list[Evaluation[Any]] = systems
         ids = evaluations[0].per_query.qid
         columns, clusters = _columns_of(by, ids), _clusters_of(cluster, ids)
+        if cluster is None:
+            clusters = _own_clusters(evaluations, names)
     elif any(isinstance(each, Evaluation) for each in systems):
         raise TypeError("the systems must be evaluations or scores, not both. Evaluate the scores too.")
     else:
@@ -824,6 +944,27 @@ def _columns_of(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]] | None:
 
 def _clusters_of(cluster: Any, ids: NDArray[Any]) -> list[Any] | None:
     return None if cluster is None else labels_by_query(cluster, "cluster", ids)
+
+
+def _own_clusters(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> list[Any] | None:
+    """The clusters that the evaluations have, which must be the same."""
+    first = evaluations[0]
+    mine = _clusters_by_query(first)
+    for name, evaluation in zip(names[1:], evaluations[1:], strict=True):
+        theirs = _clusters_by_query(evaluation)
+        shared = [query for query in theirs if query in mine]
+        if (first.cluster is None) != (evaluation.cluster is None) or any(mine[q] != theirs[q] for q in shared):
+            raise ValueError(
+                f"all systems must have the same clusters of queries; those of {names[0]} and {name} differ. Pass "
+                "cluster= to compare, or one cluster= to all evaluations."
+            )
+    return None if first.cluster is None else first.cluster.tolist()
+
+
+def _clusters_by_query(evaluation: Evaluation[Any]) -> dict[Any, Any]:
+    if evaluation.cluster is None:
+        return {}
+    return dict(zip(evaluation.per_query.qid.tolist(), evaluation.cluster.tolist(), strict=True))
 
 
 def _at(labels: Sequence[Any], first: Source, table: Matched) -> list[Any]:

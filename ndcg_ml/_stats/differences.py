@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.clusters import by_cluster, effective_queries
 from ndcg_ml._stats.means import SAME, Interval, Means, Method, Spread, minus, spread_of
 from ndcg_ml._stats.paired import exchange_tests, queries_needed, smallest_detectable
@@ -19,7 +20,6 @@ from ndcg_ml._stats.seeds import CrossedError, crossed_error
 from ndcg_ml._stats.simultaneous import max_t
 from ndcg_ml._stats.verdict import Verdict, verdict
 
-FloatArray = NDArray[np.float64]
 Correction: TypeAlias = Literal["max-t", "holm", "none"]
 DifferenceMethod: TypeAlias = Literal["test", "t", "bca", "percentile"]
 Pairs: TypeAlias = Sequence[tuple[int, int]]

@@ -11,13 +11,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import BoolArray, FloatArray
 from ndcg_ml._data.pandas_index import by_id
 from ndcg_ml._data.queries import ids_as_array, is_missing
 from ndcg_ml._shown import shown
 from ndcg_ml.result import Evaluation
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,6 +259,13 @@ def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: 
         one, other = first.evaluation.per_query, source.evaluation.per_query
         mine, theirs = rows[:, 0], rows[:, i]
         flavor = first.evaluation.flavor
+        # Runs know a digest of each query's judgements, which tells every change of a grade.
+        digests = [getattr(each.evaluation, "_judgements", None) for each in (first, source)]
+        if digests[0] is not None and digests[1] is not None and (digests[0][mine] != digests[1][theirs]).any():
+            unlike = digests[0][mine] != digests[1][theirs]
+            raise ValueError(
+                _other_judgements(first, source, ids[unlike], ids.size, "set of judged documents and grades")
+            )
         if flavor.ideal_depth == "retrieved" or flavor.duplicates == "count":  # the run has a part in the ideal
             return
         whole = ((one.n_docs == one.n_judged)[mine] & (other.n_docs == other.n_judged)[theirs]).all()
@@ -274,14 +279,16 @@ def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: 
             unlike, what = one.n_relevant[mine] != other.n_relevant[theirs], "number of relevant documents"
         if not unlike.any():
             continue
-        n = int(unlike.sum())
         numbered = " Their ids are positions (0, 1, ...): pass qid= if they are other queries." * _is_counted(ids)
-        raise ValueError(
-            f"all systems must be evaluated against the same judgements; {first.name} and {source.name} have another "
-            f"{what} in {n} of {ids.size} queries, such as {shown(ids[unlike][:1].tolist()[0])}, which a ranking "
-            "cannot change. Evaluate both against the same labels: evaluate_run(qrels, run), or y_true of the same "
-            f"documents.{numbered}"
-        )
+        raise ValueError(_other_judgements(first, source, ids[unlike], ids.size, what) + numbered)
+
+
+def _other_judgements(first: Source, source: Source, ids: NDArray[Any], n_queries: int, what: str) -> str:
+    return (
+        f"all systems must be evaluated against the same judgements; {first.name} and {source.name} have another "
+        f"{what} in {ids.size} of {n_queries} queries, such as {shown(ids[:1].tolist()[0])}, which a ranking cannot "
+        "change. Evaluate both against the same labels: evaluate_run(qrels, run), or y_true of the same documents."
+    )
 
 
 def _ideals(source: Source) -> FloatArray:

@@ -11,37 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import as_float, one_of, whole_number
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._show.html import block
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
+from ndcg_ml._shown import percent, shown
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
 from ndcg_ml.flavor import Flavor
 
-__all__ = [
-    "SAME",
-    "Interval",
-    "Means",
-    "Method",
-    "Seed",
-    "Spread",
-    "as_confidence",
-    "drawn_queries",
-    "generator",
-    "how_many",
-    "means_of",
-    "minus",
-    "spread_of",
-]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 Seed: TypeAlias = "int | np.random.Generator | None"
-Method: TypeAlias = Literal["bca", "percentile", "t"]
+Method: TypeAlias = Literal["bca", "percentile", "t", "bounded"]
 
 _IN_WORDS = {
     "bca": "BCa bootstrap",
     "percentile": "percentile bootstrap",
     "t": "t interval",
+    "bounded": "interval between bounds",
     "test": "interval of the randomisation test",
     "max-t": "intervals that hold together (max-T)",
     "crossed": "t interval over queries and runs",
@@ -69,12 +54,15 @@ class Interval:
         The limits.
     confidence : float
         The share of such intervals that cover the value over all queries of the kind.
-    method : {"bca", "percentile", "t", "test", "max-t", "crossed"}
+    method : {"bca", "percentile", "t", "bounded", "test", "max-t", "crossed"}
         The last three are of differences: see ``compare``.
     n_queries : int
         Queries that count in the mean.
     n_resamples : int or None
-        None for the t interval, which draws nothing.
+        None for the t interval and the bounded one, which draw nothing.
+    effective_queries : float or None
+        How many independent queries would leave the value as uncertain as these clustered ones do; None without
+        clusters.
     """
 
     value: float
@@ -84,9 +72,12 @@ class Interval:
     method: Method | Literal["test", "max-t", "crossed"]
     n_queries: int
     n_resamples: int | None
+    effective_queries: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.value:.6f} ({self.low:.6f} to {self.high:.6f}; {self.how_text()}; {self.n_queries} queries)"
+        worth = "" if self.effective_queries is None else f", worth {self.effective_queries:.0f} independent ones"
+        limits = f"{self.low:.6f} to {self.high:.6f}"
+        return f"{self.value:.6f} ({limits}; {self.how_text()}; {self.n_queries} queries{worth})"
 
     def _repr_html_(self) -> str:
         row = [f"{number:.6f}" for number in (self.value, self.low, self.high)]
@@ -106,7 +97,7 @@ class Interval:
         """The confidence and the method, in words."""
         drawn = self.method in ("bca", "percentile")
         resamples = f", {self.n_resamples} resamples" if drawn else ""
-        return f"{100 * self.confidence:g} %, {_IN_WORDS[self.method]}{resamples}"
+        return f"{percent(self.confidence)}, {_IN_WORDS[self.method]}{resamples}"
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------
@@ -126,10 +117,10 @@ def as_confidence(confidence: object) -> float:
 
 
 def how_many(method: object, n_resamples: object) -> int | None:
-    """How many resamples this method draws; None for the t interval."""
+    """How many resamples this method draws; None for one that draws nothing."""
     one_of(method, "method", get_args(Method))
     number = whole_number(n_resamples, "n_resamples")
-    return None if method == "t" else number
+    return None if method in ("t", "bounded") else number
 
 
 def generator(seed: Seed) -> np.random.Generator:

@@ -6,8 +6,6 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-__all__ = ["normal_cdf", "normal_quantile", "t_quantile", "t_tail"]
-
 _NORMAL = NormalDist()
 # From here on the series in 1/dof is right to 13 digits; below, the closed form has few terms.
 _MANY = 1000

@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._stats.means import SAME
 from ndcg_ml._stats.quantiles import t_tail
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._stats.means import SAME, Means
 from ndcg_ml._stats.paired import rejected
-
-FloatArray = NDArray[np.float64]
 
 # Numbers permuted at once: they stay in the processor's cache.
 _BLOCK = 1 << 17
 MANY_QUERIES = 500
 """From so many queries on the permutations are replaced by their limit, in which means are normal."""
+# With many systems, whose permutations take long, from fewer queries on.
+_MANY_SYSTEMS, _ENOUGH_QUERIES = 30, 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,8 +61,9 @@ def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.
     -----
     The columns are centred, so that a large difference of two systems does not widen the interval of two others. Each
     draw permutes the centred values of every query among the systems, and keeps the largest |t| of a pair, where t is a
-    difference over its own standard error. From 500 queries on the means of a permutation are normal with equal
-    covariances, to all that can be seen; they are then drawn as such, and each t is given the tails of Student's t.
+    difference over its own standard error. From 500 queries on (200, of 30 systems or more) the means of a permutation
+    are normal with equal covariances, to all that can be seen; they are then drawn as such, and each t is given the
+    tails of Student's t.
 
     B. Carterette, Multiple testing in statistical analysis of systems-based information retrieval experiments, ACM TOIS
     30(1), 2012. P. Westfall and S. Young, Resampling-based multiple testing, 1993. C. Dunnett, A multiple comparison
@@ -72,7 +73,8 @@ def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.
     share = means.share()[:, 0]
     # Queries of equal weight; under unequal ones, so many would vary as much.
     n_effective = 1 / float(share @ share)
-    draws = _limit(means, n_draws, rng) if n_effective >= MANY_QUERIES else _permuted(means, n_draws, rng)
+    enough = MANY_QUERIES if means.values.shape[1] < _MANY_SYSTEMS else _ENOUGH_QUERIES
+    draws = _limit(means, n_draws, rng) if n_effective >= enough else _permuted(means, n_draws, rng)
     dof = n_effective - 1
     largest = []
     for mean, variance in draws:

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.frames import refuse_lazy
-from ndcg_ml._data.pandas_index import by_id, no_labels, same_rows
+from ndcg_ml._data.pandas_index import by_id, has_all, no_labels, same_rows
 from ndcg_ml._data.queries import Queries, ids_as_array, is_missing
 from ndcg_ml._shown import shown
-
-__all__ = ["query_labels"]
 
 
 def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
@@ -70,6 +68,8 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
         if is_indexed and groups.ids is not None:
             index, axes = values.index, queries.axes
             per_row = index.equals(axes.index) if axes is not None else not _is_named(index)
+    elif per_row and is_indexed and groups.ids is not None and queries.labels.ndim == 1:
+        per_row = not _is_by_id(values, name, queries)
     if is_indexed:
         if per_row and queries.labels.ndim == 2 and queries.axes is None:
             no_labels(values, name, "Pass y_true as a frame with this index")
@@ -94,6 +94,29 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
     return _known(labels, name, queries)
 
 
+def _is_by_id(values: Any, name: str, queries: Queries) -> bool:
+    """Whether a Series with as many entries as rows is a table of queries: its index has their ids, not the rows'.
+
+    Raises
+    ------
+    ValueError
+        The index may be either, and what it labels depends on it.
+    """
+    index, axes, ids = values.index, queries.axes, queries.groups.ids
+    assert ids is not None
+    is_of_rows = axes is not None and index.equals(axes.index)
+    if is_of_rows or not _is_named(index) or not index.is_unique or not has_all(index, ids):
+        return False
+    if axes is not None or ids.dtype.kind not in "iu":
+        return True
+    # Integers may be row numbers too, of a table in another order.
+    raise ValueError(
+        f"{name} has as many entries as there are rows, {len(values)}, and an index that holds the ids of all queries, "
+        "which may be row numbers as well, so that it cannot be told which of the two it labels. Pass its to_dict() if "
+        "the index is query ids, its to_numpy() if the entries are in the order of the rows."
+    )
+
+
 def _is_named(index: Any) -> bool:
     return not (type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1))
 
@@ -106,7 +129,7 @@ def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
             f"{name} must have one label per query, {groups.n_queries}, because some queries have no row; got one per "
             "row."
         )
-    listed = labels if groups.order is None else labels[groups.order]
+    listed = groups.listed(labels)
     first = listed[groups.starts]
     known = _known(first, name, queries)
     unlike = np.flatnonzero(listed != np.repeat(first, groups.sizes))

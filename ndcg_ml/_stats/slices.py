@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._show.html import block
+from ndcg_ml._show.plain import finite, plain_id
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.means import Spread, means_of, spread_of
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Slice", "Slices", "sliced"]
-
-FloatArray = NDArray[np.float64]
 
 _CONFIDENCE = 0.95
 
@@ -130,24 +129,39 @@ class Slices(Sequence[Slice]):
             import pandas as pd
         except ImportError as error:
             raise ImportError("Slices.to_frame needs pandas. Install it with: pip install pandas") from error
-        return pd.DataFrame(
-            [
-                {
-                    "column": each.column,
-                    "label": each.label,
-                    "k": k,
-                    "n_queries": each.n_queries,
-                    "n_empty": n_empty,
-                    "share": share,
-                    "ndcg": value,
-                    "low": None if interval is None else interval.low,
-                    "high": None if interval is None else interval.high,
-                    "difference": difference,
-                }
-                for each in self
-                for k, n_empty, share, value, interval, difference in _rows(each)
+        return pd.DataFrame(self._records())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON: the rows of ``to_frame`` under ``slices``, None in place of nan.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            "slices": [
+                {**record, "label": plain_id(record["label"]), "ndcg": finite(record["ndcg"])}
+                for record in self._records()
             ]
-        )
+        }
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "column": each.column,
+                "label": each.label,
+                "k": k,
+                "n_queries": each.n_queries,
+                "n_empty": n_empty,
+                "share": share,
+                "ndcg": value,
+                "low": None if interval is None else interval.low,
+                "high": None if interval is None else interval.high,
+                "difference": difference,
+            }
+            for each in self
+            for k, n_empty, share, value, interval, difference in _rows(each)
+        ]
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the interval of each slice, at the first cut-off, with matplotlib; at most 30 slices, the first ones.

@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.matching import Source
 
-FloatArray = NDArray[np.float64]
 Unjudged: TypeAlias = Literal["warn", "refuse", "accept"]
 
 UNEVEN = 0.05

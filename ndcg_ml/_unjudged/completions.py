@@ -24,10 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.groups import IntArray
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
 
 # Numbers in the tables of the queries that are worked on at once: few enough to stay in the processor's cache.
 _AT_ONCE = 1 << 17

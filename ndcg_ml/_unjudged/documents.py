@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.groups import Groups, IntArray
+from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
+from ndcg_ml._data.groups import Groups
 from ndcg_ml._data.queries import Queries
 from ndcg_ml._kernel.gains import Graded, discounts, gain, grade, top_gain
 from ndcg_ml._kernel.numpy_kernel import in_tie_order
 from ndcg_ml._kernel.repeats import credited
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 # More grades than any scale has: such labels are measurements.
 _LONGEST_SCALE = 1001
@@ -209,7 +207,7 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
     first = np.arange(labels.size)
     if queries.repeats is not None:
         graded, scores, first, times = _once_each(flavor, graded, layout, queries, scores, missing)
-    _check_gains(graded.gains if graded.judged.order is None else graded.gains[graded.judged.order])
+    _check_gains(graded.judged.listed(graded.gains))
 
     # Where every ranked row stands.
     longest = max(int(graded.documents.sizes.max(initial=0)), k or 0, 1)
@@ -237,7 +235,11 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
     summed = by_row(weight, 0.0)
     if queries.repeats is not None and flavor.duplicates == "count":
         summed = np.bincount(first, weights=summed, minlength=labels.size)
-    gains = np.where(missing, np.nan, graded.gains)[judged_rows]
+    every = graded.gains
+    if flavor.ideal in ("recall", "local") and queries.retrieved is not None:
+        # The gains of what was not retrieved are 0 there; they tell whether two systems have the same judgements.
+        every = grade(flavor, np.where(missing, 0.0, labels), queries.groups).gains
+    gains = np.where(missing, np.nan, every)[judged_rows]
     out = Documents(
         n_queries=graded.judged.n_queries,
         query=graded.judged.codes(),
@@ -282,7 +284,7 @@ def _once_each(
         )
     n_rows = missing.size
     ranked = np.zeros(n_rows, dtype=bool)
-    ranked[np.arange(n_rows) if layout.order is None else layout.order] = True
+    ranked[layout.rows()] = True
     copies = repeats.copies.arranged(~ranked)
     assert copies.order is not None
     first, times = np.arange(n_rows), np.ones(n_rows, dtype=np.int64)
@@ -303,7 +305,7 @@ def _once_each(
 
 def _ranked(layout: Groups, scores: NDArray[Any]) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Rows in rank order: row, query, rank from 0, number of the tied run, its first rank, its size."""
-    rows = np.arange(layout.n_rows) if layout.order is None else layout.order
+    rows = layout.rows()
     query = layout.codes()
     keys = -scores[rows]
     by_rank = np.lexsort((keys, query))

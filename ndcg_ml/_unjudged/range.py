@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.scored import Scored
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.gains import discounts
 from ndcg_ml._unjudged.completions import Best, Open, Runs, added, largest, largest_of_sums
 from ndcg_ml._unjudged.documents import Documents, RangeError, documents_of, gains_of_scale, scale_of
 from ndcg_ml.flavor import Flavor
-
-FloatArray = NDArray[np.float64]
 
 # A perfect ranking may come out as 1 + a few rounding errors; that is 1.
 _ROUNDING = 1e-12
@@ -87,7 +86,7 @@ def range_of_value(
     n_unjudged = int(documents.unjudged.sum())
     high = _extreme(of, gains, flavor, scored.weight, 1.0)
     low = -_extreme(of.negated(), gains, flavor, scored.weight, -1.0)
-    low, high = (1.0 if 1 < limit < 1 + _ROUNDING else limit for limit in (low, high))
+    low, high = (1.0 if 1 < limit < 1 + _ROUNDING else limit + 0.0 for limit in (low, high))
     return Range(low=low, high=high, value=value, n_unjudged=n_unjudged, grades=tuple(grades.tolist()))
 
 
@@ -357,7 +356,15 @@ class Pair:
         )
 
 
-def pair_of(a: Scored, b: Scored, flavor: Flavor, k: int | None, queries: NDArray[np.int64], ndcg: FloatArray) -> Pair:
+def pair_of(
+    a: Scored,
+    b: Scored,
+    flavor: Flavor,
+    k: int | None,
+    queries: NDArray[np.int64],
+    ndcg: FloatArray,
+    dcg: tuple[FloatArray, FloatArray],
+) -> Pair:
     """Match the documents of two systems.
 
     Parameters
@@ -369,6 +376,8 @@ def pair_of(a: Scored, b: Scored, flavor: Flavor, k: int | None, queries: NDArra
         Where each query stands in a and in b.
     ndcg : ndarray of float, shape (n_queries, 2)
         The NDCG of each, which is that under all grades where nothing is unjudged; NaN where it is empty and skipped.
+    dcg : tuple of ndarray of float
+        The DCG of all queries of a and of b when they were evaluated.
 
     Raises
     ------
@@ -376,6 +385,8 @@ def pair_of(a: Scored, b: Scored, flavor: Flavor, k: int | None, queries: NDArra
         Documents cannot be matched, are judged differently, or the two ideals differ while labels are missing.
     """
     two = [documents_of(each.queries, each.scores, flavor, k) for each in (a, b)]
+    for side, scored in enumerate((a, b)):
+        refuse_changed(scored, two[side], flavor, k, dcg[side])
     _refuse_nan_of_pair(flavor, two, queries)
     n_queries = len(queries)
     open_query = np.zeros(n_queries, dtype=bool)
@@ -550,27 +561,20 @@ def _matched(
     chosen = [np.flatnonzero(number[side][documents.query] >= 0) for side, documents in enumerate(two)]
     of_query = [number[side][documents.query[chosen[side]]] for side, documents in enumerate(two)]
     keys = _keys(a, b, [documents.row[chosen[side]] for side, documents in enumerate(two)])
-    place: dict[tuple[int, Any], int] = {}
-    both: list[list[int]] = [[], []]
-    query: list[int] = []
-    for side in (0, 1):
-        for one_query, key, here in zip(of_query[side].tolist(), keys[side], chosen[side].tolist(), strict=True):
-            document = place.setdefault((one_query, key), len(query))
-            if document == len(query):
-                query.append(one_query)
-                both[0].append(-1)
-                both[1].append(-1)
-            both[side][document] = here
-    order = np.argsort(np.array(query, dtype=np.int64), kind="stable")
-    at = np.array(both, dtype=np.int64).T.reshape(-1, 2)[order]
-    rows = np.full(at.shape, -1)
-    for side, documents in enumerate(two):
-        rows[at[:, side] >= 0, side] = documents.row[at[at[:, side] >= 0, side]]
-    return np.array(query, dtype=np.int64)[order], rows, at
+    # Documents are one where query and key agree: numbered together, in the order of the queries.
+    together = np.concatenate([one * (int(max(key.max(initial=0) for key in keys)) + 1) for one in of_query])
+    documents_of_both, document = np.unique(together + np.concatenate(keys), return_inverse=True)
+    document = document.reshape(-1)
+    query = np.zeros(documents_of_both.size, dtype=np.int64)
+    query[document] = np.concatenate(of_query)
+    at, rows = np.full((query.size, 2), -1), np.full((query.size, 2), -1)
+    for side, (mine, here) in enumerate(zip(np.split(document, [chosen[0].size]), chosen, strict=True)):
+        at[mine, side], rows[mine, side] = here, two[side].row[here]
+    return query, rows, at
 
 
-def _keys(a: Scored, b: Scored, rows: Sequence[NDArray[np.int64]]) -> list[list[Any]]:
-    """What tells the documents of a query apart, the same in both systems: their ids, or else their rows."""
+def _keys(a: Scored, b: Scored, rows: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """Numbers that tell the documents of a query apart, the same in both systems: of their ids, or else their rows."""
     ours, theirs = a.queries, b.queries
     if ours.names is not None and theirs.names is not None:
         keys = [ours.names.of(rows[0]), theirs.names.of(rows[1])]
@@ -580,9 +584,10 @@ def _keys(a: Scored, b: Scored, rows: Sequence[NDArray[np.int64]]) -> list[list[
                 "the documents of both systems must have ids of one type; got text on one side alone. Convert them, "
                 "for example with str()."
             )
-        return keys
+        seen: dict[Any, int] = {}
+        return [np.fromiter((seen.setdefault(key, len(seen)) for key in some), np.int64, len(some)) for some in keys]
     if a.rows_are_documents and b.rows_are_documents and (ours is theirs or _same_rows(ours, theirs)):
-        return [rows[0].tolist(), rows[1].tolist()]
+        return [rows[0], rows[1]]
     raise RangeError(
         "the documents of both systems must have ids, so that one that both retrieve gets one grade; got none. Pass "
         "doc_id= to evaluate, or evaluate both on the same rows."

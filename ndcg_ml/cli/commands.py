@@ -6,45 +6,64 @@ import math
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 from rich.text import Text
 
 from ndcg_ml import __version__
 from ndcg_ml._flavor_text import empty_in_words, switch_text
-from ndcg_ml._identify.identify import Identification, Match
+from ndcg_ml._identify.identify import MOST_DECIMALS as _MOST_DECIMALS
 from ndcg_ml._identify.identify import identify as find
+from ndcg_ml._identify.result import Identification, Match
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
-from ndcg_ml.cli.compare import compare
 from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
 from ndcg_ml.cli.output import (
     IDS_IN_JSON,
     Screen,
-    columns,
     command_line,
-    finite,
     html_option,
     print_json,
     refuse_input,
 )
-from ndcg_ml.demo.run import demo
-from ndcg_ml.explain import METHODS, Explanation, by_effect, explain_difference
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.presets import MIRRORS, Mirror
 from ndcg_ml.result import Evaluation, at_cutoff
-from ndcg_ml.runs import RunEvaluation, RunPerQuery
+from ndcg_ml.runs import RunEvaluation
 from ndcg_ml.score import ByK
+
+if TYPE_CHECKING:
+    from ndcg_ml.explain import Explanation
 
 __all__ = ["ndcg_ml"]
 
 
+_LATER = {
+    "compare": ("ndcg_ml.cli.compare", "compare"),
+    "demo": ("ndcg_ml.demo.run", "demo"),
+    "gate": ("ndcg_ml.cli.gate", "gate"),
+    "judge-next": ("ndcg_ml.cli.judge_next", "judge_next"),
+}
+"""Commands that are imported when they are asked for, so that none waits for what another needs."""
+
+
 class _Group(click.Group):
-    """Keeps the arguments as they were typed, which a report shows."""
+    """Keeps the arguments as they were typed, which a report shows, and imports commands when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_LATER])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _LATER:
+            return super().get_command(ctx, cmd_name)
+        module, name = _LATER[cmd_name]
+        command: click.Command = getattr(import_module(module), name)
+        return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.obj = ["ndcg-ml", *args]
@@ -55,15 +74,12 @@ class _Group(click.Group):
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 fine, 1 nothing found (identify) or output that cannot be written, 2 wrong arguments or data "
-    "that cannot be used, 130 interrupted.",
+    "that cannot be used, 130 interrupted. Of gate: 0 not worse, 3 worse, 4 cannot tell, 1 data that cannot be used or "
+    "compared, 2 wrong arguments.",
 )
 @click.version_option(__version__, prog_name="ndcg-ml")
 def ndcg_ml() -> None:
     """NDCG defined once, and the same number from it everywhere."""
-
-
-ndcg_ml.add_command(compare)
-ndcg_ml.add_command(demo)
 
 
 # -- flavors ----------------------------------------------------------------------------------------------------------
@@ -148,10 +164,8 @@ def _all_flavors(screen: Screen) -> None:
     headings = ("flavor", *_SWITCHES, "k")
     rows = [(name, *(_short(getattr(PRESETS[name], switch)) for switch in (*_SWITCHES, "k"))) for name in MIRRORS]
     if not screen.is_terminal:
-        table = columns(screen, *headings, "library", "unusual", left=len(headings) + 2)
-        for row, mirror in zip(rows, MIRRORS.values(), strict=True):
-            table.add_row(*row, mirror.library, mirror.unusual)
-        screen.print(table)
+        cells = [(*row, mirror.library, mirror.unusual) for row, mirror in zip(rows, MIRRORS.values(), strict=True)]
+        screen.table(Table((*headings, "library", "unusual"), cells, "l" * (len(headings) + 2)))
         return
     # One line of switches, then the words, which would be too narrow to read as columns.
     widths = [max(map(len, cells)) for cells in zip(headings, *rows, strict=True)]
@@ -228,6 +242,11 @@ Examples:
     help="A cut-off, or 'none'; may be repeated.  [default: the flavor's own]",
 )
 @click.option("--per-query", is_flag=True, help="List every query.")
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Save the evaluation to this file, as a baseline for 'ndcg-ml gate', in the place of any older one.",
+)
 @html_option
 @digits_option
 @json_option
@@ -236,6 +255,7 @@ def evaluate(
     flavor: Flavor | None,
     ks: Sequence[tuple[int | None]],
     per_query: bool,
+    save: str | None,
     html: str | None,
     digits: int,
     as_json: bool,
@@ -245,9 +265,13 @@ def evaluate(
     The data are --qrels with --run, --labels with --scores, or --table. A file may be gzipped; - is standard input.
     """
     refuse_input(html, data.files)
+    refuse_input(save, data.files, "--save")
     chosen = data.flavor if flavor is None else flavor
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or (chosen.k,)
     result = data.evaluate(chosen, cut_offs)
+    if save is not None:
+        with data.refusals():
+            result.save(save, qrels=None if data.qrels == "-" else data.qrels)
     if html is not None:
         result.to_html(html, command=command_line(), digits=digits)
     if as_json:
@@ -258,26 +282,20 @@ def evaluate(
         _show_queries(screen, result)
         screen.print()
     _show_means(screen, result)
-    if html is not None:
-        screen.fact("report", screen.text(html))
-
-
-def _by_k(result: Evaluation[ByK]) -> list[tuple[int | None, float, int, float | None]]:
-    assert isinstance(result.n_empty, dict)
-    judged = result.judged if isinstance(result, RunEvaluation) else None
-    return [
-        (k, value, result.n_empty[k], judged[k] if isinstance(judged, dict) else None)
-        for k, value in result.value.items()
-    ]
+    for name, file in (("report", html), ("saved", save)):
+        if file is not None:
+            screen.fact(name, screen.text(file))
 
 
 def _show_means(screen: Screen, result: Evaluation[ByK]) -> None:
-    rows = _by_k(result)
-    of_run = isinstance(result, RunEvaluation)
-    table = columns(screen, "metric", "value", "empty", *["judged"] * of_run)
-    for k, value, n_empty, judged in rows:
-        table.add_row(f"ndcg{at_cutoff(k)}", screen.number(value), str(n_empty), *[screen.number(judged)] * of_run)
-    screen.print(table)
+    assert isinstance(result.n_empty, dict)
+    extra = result._extra_columns()
+    rows = [
+        [f"ndcg{at_cutoff(k)}", screen.number(value), str(result.n_empty[k])]
+        + [screen.number(column[k]) for column in extra.values()]
+        for k, value in result.value.items()
+    ]
+    screen.table(Table(["metric", "value", "empty", *extra], rows))
     screen.print()
     screen.fact("queries", f"{result.n_queries}; one that is empty {empty_in_words(result.flavor)}")
     screen.fact("documents", f"{int(result.per_query.n_docs.sum())} ranked")
@@ -289,72 +307,30 @@ def _show_means(screen: Screen, result: Evaluation[ByK]) -> None:
         for _, other, ids, fate in result.one_sided():
             words = f"{len(ids)} topics" if len(ids) != 1 else f"1 topic ({screen.text(ids[0])})"
             screen.fact(f"not in {other}", f"{words}, {fate}" if len(ids) else "no topic")
-    screen.flavor(result.flavor.replace(k=rows[0][0] if len(rows) == 1 else None))
+    screen.flavor(result.flavor.replace(k=next(iter(result.value)) if len(result.value) == 1 else None))
 
 
 def _show_queries(screen: Screen, result: Evaluation[ByK]) -> None:
-    ks = [k for k, *_ in _by_k(result)]
-    per_query = result.per_query
-    judged = per_query.judged if isinstance(per_query, RunPerQuery) else None
-    shows_judged = judged is not None and len(ks) == 1
-    headings = ("documents", "judged", "relevant", "tied")
-    table = columns(
-        screen, "qid", *(f"ndcg{at_cutoff(k)}" for k in ks), *headings, *[f"judged{at_cutoff(ks[0])}"] * shows_judged
-    )
-    for i, qid in enumerate(per_query.qid.tolist()):
-        counts = (column[i] for column in (per_query.n_docs, per_query.n_judged, per_query.n_relevant, per_query.tied))
-        table.add_row(
-            screen.text(qid),
-            *(screen.number(value) for value in per_query.ndcg[i]),
-            *map(str, counts),
-            *([screen.number(judged[i, 0])] if judged is not None and shows_judged else []),
-        )
-    screen.print(table)
+    ks, table = list(result.value), result.per_query
+    extra = list(result._extra_columns()) if len(ks) == 1 else []
+    counts = {"documents": table.n_docs, "judged": table.n_judged, "relevant": table.n_relevant, "tied": table.tied}
+    rows = [
+        [str(qid), *map(screen.number, table.ndcg[i]), *(str(column[i]) for column in counts.values())]
+        + [screen.number(table[name][i, 0]) for name in extra]
+        for i, qid in enumerate(table.qid.tolist())
+    ]
+    head = ["qid", *(f"ndcg{at_cutoff(k)}" for k in ks), *counts, *(f"{name}{at_cutoff(ks[0])}" for name in extra)]
+    screen.table(Table(head, rows))
 
 
 def _eval_document(result: Evaluation[ByK], per_query: bool) -> dict[str, Any]:
-    run = result if isinstance(result, RunEvaluation) else None
-    return {
-        "values": [
-            {
-                "k": k,
-                "flavor": str(result.flavor.replace(k=k)),
-                "ndcg": finite(value),
-                "n_empty": n_empty,
-                "judged": finite(judged),
-            }
-            for k, value, n_empty, judged in _by_k(result)
-        ],
-        "n_queries": result.n_queries,
-        "n_documents": int(result.per_query.n_docs.sum()),
-        "queries": run and run.queries,
-        "qrels_only": run.qrels_only.tolist() if run else [],
-        "run_only": run.run_only.tolist() if run else [],
-        "n_unanswered": run and run.n_unanswered,
-        "n_excluded": run and run.n_excluded,
-        "per_query": _query_documents(result) if per_query else None,
-    }
-
-
-def _query_documents(result: Evaluation[ByK]) -> list[dict[str, Any]]:
-    table = result.per_query
-    judged = table.judged if isinstance(table, RunPerQuery) else None
-    return [
-        {
-            "qid": qid,
-            **{count: int(table[count][i]) for count in ("n_docs", "n_judged", "n_relevant", "tied")},
-            "values": [
-                {
-                    "k": k,
-                    **{value: finite(table[value][i, at]) for value in ("ndcg", "dcg", "idcg")},
-                    "empty": bool(table.empty[i, at]),
-                    "judged": None if judged is None else finite(judged[i, at]),
-                }
-                for at, (k, *_) in enumerate(_by_k(result))
-            ],
-        }
-        for i, qid in enumerate(table.qid.tolist())
-    ]
+    document = result.to_dict(per_query)
+    if isinstance(result, RunEvaluation):
+        return document
+    # Every key is there whatever the data are, so that a program reads one form.
+    for each in (*document["values"], *(value for query in document["per_query"] or () for value in query["values"])):
+        each["judged"] = None
+    return {**document, "queries": None, "qrels_only": [], "run_only": [], "n_unanswered": None, "n_excluded": None}
 
 
 # -- explain ----------------------------------------------------------------------------------------------------------
@@ -401,7 +377,9 @@ def explain(
     """
     arguments = data.arguments(a, b)
     with data.refusals():
-        result = explain_difference(a, b, **arguments, k=... if at is None else at[0], queries=top)
+        from ndcg_ml.explain import explain_difference
+
+        result = explain_difference(a, b, **arguments, k=... if at is None else at[0], top=top)
     if as_json:
         print_json(result.to_dict())
     else:
@@ -412,38 +390,25 @@ def _show_explanation(screen: Screen, result: Explanation) -> None:
     for name, flavor, value in (("a", result.flavor_a, result.value_a), ("b", result.flavor_b, result.value_b)):
         screen.flavor(flavor, f"{name}   {screen.number(value)}")
     screen.print()
-    effective, idle = by_effect(result.parts)
-    table = columns(screen, "switch", "a", "b", "contribution", left=3)
-    for part in effective:
-        table.add_row(part.name, *part.values_text(), screen.number(part.contribution, sign=True))
-    table.add_row("b - a", "", "", screen.number(result.difference, sign=True))
-    screen.print(table)
+    screen.table(result._switch_table(screen.digits))
     screen.print()
+    from ndcg_ml.explain import METHODS, by_effect
+
+    idle = by_effect(result.parts)[1]
     if idle:
         screen.fact("no effect", ", ".join(idle))
     if result.parts:
         screen.fact("method", METHODS[result.method])
     if result.queries:
-        table = columns(screen, "qid", "contribution", "a", "b", "documents", "tied", "empty")
-        for query in result.queries:
-            table.add_row(
-                screen.text(query.qid),
-                screen.number(query.contribution, sign=True),
-                screen.number(query.value_a),
-                screen.number(query.value_b),
-                str(query.n_docs),
-                str(query.tied),
-                query.empty_text(),
-            )
+        table = result._query_table(screen.digits)
+        caption = f"the {len(result.queries)} of {result.n_queries} queries that contribute most"
         screen.print()
-        screen.print(table)
-        screen.print(f"the {len(result.queries)} of {result.n_queries} queries that contribute most")
+        screen.table(replace(table, head=("qid", *table.head[1:]), caption=caption))
 
 
 # -- identify ---------------------------------------------------------------------------------------------------------
 
 # A number with more decimals is a float in full, not one rounded for print.
-_MOST_DECIMALS = 9
 
 
 def _finite_number(value: str) -> Decimal:
@@ -473,6 +438,8 @@ Example:
   n_tried    how many flavors were compared
   not_tried  {preset or switch: why the data rule it out}
   reasons    {switch: why it has no effect on these data}
+  by_chance, presets_by_chance
+             how many matches, and how many with a preset, a made-up number close to VALUE has on average
 """
 
 
@@ -482,6 +449,8 @@ def _progress(console: Console) -> Iterator[Callable[[int, int], None] | None]:
     if not console.is_terminal:
         yield None
         return
+    from rich.progress import Progress  # every other command would wait for it
+
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("trying flavors", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
@@ -497,7 +466,7 @@ def _progress(console: Console) -> Iterator[Callable[[int, int], None] | None]:
     metavar="K",
     multiple=True,
     help="The cut-off, or 'none', if it is known; may be repeated.  [default: each preset's own, none, 1, 3, 5, "
-    "10, 20, 100]",
+    "10, 20, 100; where no list is longer than 20, all up to the longest]",
 )
 @click.option(
     "--decimals",
@@ -547,15 +516,14 @@ def _show_matches(screen: Screen, result: Identification, value: Decimal, top: i
     screen.print(f"{value}: {result.count_text()}")
     screen.print()
     listed = result.matches or result.nearest
-    table = columns(screen, "flavor", "value", "others")
-    for match in listed[:top]:
-        table.add_row(match.name, screen.number(match.value), str(match.n_others))
-    screen.print(table)
+    rows = [(match.name, screen.number(match.value), str(match.n_others)) for match in listed[:top]]
+    screen.table(Table(("flavor", "value", "others"), rows))
     if len(listed) > top:
         screen.print(f"and {len(listed) - top} more")
     if listed:
         screen.print()
         _show_first(screen, result, listed[0])
+    screen.fact("chance", result.chance_text())
     screen.fact("tried", f"{result.n_tried} flavors")
     if queries is not None and not result.matches:
         screen.fact("topics", f"those of --queries {queries}; VALUE may be a mean over others")

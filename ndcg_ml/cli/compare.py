@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._files.lines import numbered
+from ndcg_ml._show.plain import finite
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.comparison import Comparison, Difference
 from ndcg_ml._stats.comparison import compare as compared
@@ -28,13 +30,13 @@ from ndcg_ml.cli.inputs import (
     flavor_option,
     json_option,
 )
-from ndcg_ml.cli.output import Screen, columns, command_line, finite, html_option, print_json, refuse_input
+from ndcg_ml.cli.output import Screen, command_line, html_option, print_json, refuse_input
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import Which
 from ndcg_ml.score import ByK
 
-__all__ = ["compare"]
+__all__ = ["compare", "labels_by_query"]
 
 _EPILOG = """\
 \b
@@ -221,8 +223,8 @@ def compare(
             baseline=None if baseline is None else letters[runs.index(baseline)],
             margin=margin,
             correction=correction,
-            by=None if by is None else {"by": _labels(by, ids)},
-            cluster=None if cluster is None else _labels(cluster, ids),
+            by=None if by is None else {"by": labels_by_query(by, ids)},
+            cluster=None if cluster is None else labels_by_query(cluster, ids),
             unjudged="refuse" if unjudged == "refuse" else "accept",  # a warning is printed with the rest
             k=k,
             confidence=confidence,
@@ -236,7 +238,7 @@ def compare(
     comparison = replace(comparison, accepts_unjudged=unjudged == "accept")
     if html is not None:
         named = _named(comparison, runs if table is not None else [os.path.basename(run) for run in runs])
-        named.to_html(html, command=command_line(), queries=top, digits=digits)
+        named.to_html(html, command=command_line(), top=top, digits=digits)
     report = _Report(runs, results, comparison, confidence, method, seed, top)
     if as_json:
         print_json(report.document())
@@ -247,7 +249,7 @@ def compare(
             screen.fact("report", screen.text(html))
 
 
-def _labels(file: str, ids: NDArray[Any]) -> list[str]:
+def labels_by_query(file: str, ids: NDArray[Any]) -> list[str]:
     """The label of each query, from a file with a line per query."""
     labels: dict[str, str] = {}
     for number, line in numbered(file):
@@ -348,14 +350,14 @@ class _Report:
         comparison = self.comparison
         assert comparison.flavor is not None
         at = at_cutoff(comparison.flavor.k)
-        table = columns(screen, "", f"ndcg{at}", *[f"judged{at}"] * (comparison.judged is not None), "run")
-        table.columns[-1].justify = "left"
+        head = ["", f"ndcg{at}", *[f"judged{at}"] * (comparison.judged is not None), "run"]
+        rows = []
         for i, (name, mean, run) in enumerate(zip(comparison.names, comparison.values, self.runs, strict=True)):
             judged = [] if comparison.judged is None else [screen.number(comparison.judged[i])]
-            table.add_row(name, screen.number(mean), *judged, screen.text(run))
+            rows.append([name, screen.number(mean), *judged, run])
         if len(comparison.pairs) == 1:
-            table.add_row("b - a", screen.number(comparison.difference, sign=True))
-        screen.print(table)
+            rows.append(["b - a", screen.number(comparison.difference, sign=True), *[""] * (len(head) - 2)])
+        screen.table(Table(head, rows, f"l{'r' * (len(head) - 2)}l"))
         screen.print()
         how = comparison.pairs[0].interval.how_text()
         if len(comparison.pairs) == 1:
@@ -369,11 +371,7 @@ class _Report:
             )
         if comparison.slices is not None:
             screen.print()
-            of_segments = comparison.slices.table()
-            segments = columns(screen, *of_segments.head)
-            for row in of_segments.rows:
-                segments.add_row(*map(screen.text, row))
-            screen.print(segments)
+            screen.table(comparison.slices.table())
             screen.print(comparison.slices.caption())
             screen.print()
         if any(comparison.n_unanswered):
@@ -394,13 +392,12 @@ class _Report:
         moved = self.moved() if len(comparison.pairs) == 1 else []
         if moved:
             screen.print()
-            table = columns(screen, "qid", "a", "b", "b - a")
-            for qid, a, b, difference in moved:
-                table.add_row(
-                    screen.text(qid), screen.number(a), screen.number(b), screen.number(difference, sign=True)
-                )
-            screen.print(table)
-            screen.print(f"the {len(moved)} of {comparison.n_queries} queries that moved most")
+            rows = [
+                [str(qid), screen.number(a), screen.number(b), screen.number(less, sign=True)]
+                for qid, a, b, less in moved
+            ]
+            caption = f"the {len(moved)} of {comparison.n_queries} queries that moved most"
+            screen.table(Table(["qid", "a", "b", "b - a"], rows, caption=caption))
 
     def _show_pair(self, screen: Screen, pair: Difference, how: str) -> None:
         screen.fact("interval", f"{_limits(screen, pair)} ({how})")
@@ -414,11 +411,9 @@ class _Report:
         screen.fact("detectable", f"{screen.number(pair.smallest_detectable())}, in 4 of 5 tests of as many queries")
 
     def _show_pairs(self, screen: Screen, how: str) -> None:
-        table = columns(
-            screen, "", "difference", "interval", "p", "p adjusted", "better", "equal", "worse", "detectable", "verdict"
-        )
-        for pair in self.comparison.pairs:
-            table.add_row(
+        head = ("", "difference", "interval", "p", "p adjusted", "better", "equal", "worse", "detectable", "verdict")
+        rows = [
+            (
                 f"{pair.b} - {pair.a}",
                 screen.number(pair.difference, sign=True),
                 _limits(screen, pair),
@@ -428,7 +423,9 @@ class _Report:
                 screen.number(pair.smallest_detectable()),
                 pair.verdict,
             )
-        screen.print(table)
+            for pair in self.comparison.pairs
+        ]
+        screen.table(Table(head, rows))
         screen.print()
         n_pairs = len(self.comparison.pairs)
         how_adjusted = f"adjusted for {n_pairs} pairs by {self.comparison.correction}"

@@ -19,8 +19,8 @@ import click
 import numpy as np
 
 from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_line
+from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._shown import shown
-from ndcg_ml.cli.output import printable_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_columns, read_letor
 from ndcg_ml.result import Evaluation
@@ -34,6 +34,7 @@ __all__ = [
     "Inputs",
     "column_options",
     "cut_off",
+    "data_options",
     "digits_option",
     "flavor_option",
     "flavor_text",
@@ -223,7 +224,7 @@ class Inputs:
                 f"unjudged document; {unjudged.size} of {rows.y_true.size} are. Remove these rows, or choose a flavor "
                 "with unjudged='zero' or 'condense'."
             )
-        return {**rows.arguments(), "qid": printable_ids(rows.qid)}
+        return {**rows.arguments(), "qid": plain_ids(rows.qid)}
 
     def _excluded(self) -> Exclude | None:
         """What ``--exclude`` says, as ``evaluate_run`` takes it."""
@@ -301,7 +302,12 @@ def takes_data(command: Callable[..., None]) -> Callable[..., None]:
         data = Inputs(**{field.name: options.pop(field.name) for field in fields(Inputs)})
         command(data=data, **options)
 
-    decorated = column_options(*_USUAL)(with_data)
+    return data_options(with_data)
+
+
+def data_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that name files, for a command that makes ``Inputs`` of them itself."""
+    decorated = column_options(*_USUAL)(command)
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shlex
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date, time
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import numpy as np
-from numpy.typing import NDArray
+import rich.table
 from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from ndcg_ml._show.page import require
-from ndcg_ml._shown import shown
+from ndcg_ml._show.plain import finite
+from ndcg_ml._show.table import Table
+from ndcg_ml._shown import shown, visible
 from ndcg_ml.demo.run import check_folder
 from ndcg_ml.flavor import PRESETS, Flavor
 
 __all__ = [
     "IDS_IN_JSON",
     "Screen",
-    "columns",
     "command_line",
-    "finite",
     "html_option",
     "print_json",
-    "printable_ids",
     "refuse_input",
 ]
 
@@ -60,18 +54,20 @@ class Screen:
     ----------
     is_terminal : bool
     width : int
+    digits : int
+        Decimals.
     """
 
     def __init__(self, digits: int) -> None:
         # Ids and file names are printed as they are: "[b]" is no markup in them.
         self._console = Console(markup=False, emoji=False, highlight=False)
         self.is_terminal = self._console.is_terminal
-        self._digits = digits
+        self.digits = digits
         if not self.is_terminal:
             self._console = Console(markup=False, emoji=False, highlight=False, color_system=None, width=_UNWRAPPED)
         self.width = self._console.width
 
-    def print(self, what: Table | Text | str = "") -> None:
+    def print(self, what: rich.table.Table | Text | str = "") -> None:
         """Print one table or text; in a pipe, without wrapping or trailing blanks."""
         if self.is_terminal:
             self._console.print(what)
@@ -80,9 +76,32 @@ class Screen:
             self._console.print(what)
         click.echo("\n".join(line.rstrip() for line in captured.get().split("\n")), nl=False)
 
+    def table(self, table: Table) -> None:
+        """A table and its caption; on a terminal with lines, and with words that fold where it is narrow."""
+        printed = self._empty(table)
+        for row in table.rows:
+            printed.add_row(*map(self.text, row))
+        self.print(printed)
+        if table.caption:
+            self.print(self.text(table.caption))
+
+    def _empty(self, table: Table) -> rich.table.Table:
+        printed = rich.table.Table(
+            box=box.SIMPLE_HEAD if self.is_terminal else None,
+            show_edge=False,
+            pad_edge=False,
+            padding=(0, 2, 0, 0),
+            header_style="bold",
+        )
+        for heading, side in zip(table.head, table.sides(), strict=True):
+            printed.add_column(
+                heading, justify="left" if side == "l" else "right", overflow="fold", no_wrap=side == "r"
+            )
+        return printed
+
     def fact(self, name: str, words: str) -> None:
         """A line of a list of facts."""
-        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid = rich.table.Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(width=_NAME, style="bold", no_wrap=True)
         grid.add_column(overflow="fold")
         grid.add_row(name, words)
@@ -103,61 +122,23 @@ class Screen:
         """An id or a file name, with escapes for what standard output cannot show or moves the cursor."""
         encoding = self._console.encoding
         shown = str(value).encode(encoding, "backslashreplace").decode(encoding)
-        return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in shown)
+        return visible(shown)
 
     def number(self, value: float | None, sign: bool = False) -> str:
         """A number with the digits that were asked for; ``-`` where there is none."""
         if finite(value) is None:
             return "-"
-        return f"{value:{'+' if sign else ''}.{self._digits}f}"
+        return f"{value:{'+' if sign else ''}.{self.digits}f}"
 
     def at_least(self, value: float) -> str:
         """A probability; ``below 0.0001`` where the digits would show 0."""
         shown = self.number(value)
-        return shown if float(shown) else f"below {10.0**-self._digits:g}"
-
-
-def columns(screen: Screen, *headings: str, left: int = 1) -> Table:
-    """An empty table whose first `left` columns hold words, and the others numbers."""
-    table = Table(
-        box=box.SIMPLE_HEAD if screen.is_terminal else None,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-        header_style="bold",
-    )
-    for i, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if i < left else "right", overflow="fold", no_wrap=i >= left)
-    return table
-
-
-def finite(value: float | None) -> float | None:
-    """The value, or None if JSON has no number for it."""
-    return None if value is None or not math.isfinite(value) else float(value)
+        return shown if float(shown) else f"below {10.0**-self.digits:g}"
 
 
 def print_json(document: Mapping[str, Any]) -> None:
     """One JSON object on standard output."""
     click.echo(json.dumps(document, indent=2, allow_nan=False))
-
-
-def printable_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """The ids, as text where JSON has no value for them; different ids stay different."""
-    if ids.dtype.kind in "biu":
-        return ids
-    if ids.dtype.kind == "M":  # of which tolist() makes integers, if they are in nanoseconds
-        return np.datetime_as_string(ids).astype(object)
-    printed = np.empty(ids.shape, dtype=object)
-    printed[:] = [_printable(each) for each in ids.tolist()]
-    return printed
-
-
-def _printable(value: object) -> bool | int | float | str:
-    if isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    if isinstance(value, bytes):
-        return value.hex()
-    return value.isoformat() if isinstance(value, (date, time)) else str(value)
 
 
 # -- reports ----------------------------------------------------------------------------------------------------------
@@ -180,6 +161,8 @@ def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str
     if file == "-":
         raise click.BadParameter("must be the name of a file; got -.")
     check_folder(Path(file), "--html")
+    from ndcg_ml._show.page import require  # its own needs are many, and only reports have them
+
     try:
         require()
     except ImportError as error:
@@ -187,11 +170,11 @@ def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str
     return file
 
 
-def refuse_input(html: str | None, files: Iterable[str]) -> None:
-    """Refuse to write a report in the place of a file that is read."""
+def refuse_input(written: str | None, files: Iterable[str], option: str = "--html") -> None:
+    """Refuse to write a file in the place of one that is read."""
     for file in files:
-        if html is not None and file != "-" and os.path.exists(html) and os.path.samefile(html, file):
-            raise click.UsageError(f"--html would replace {shown(file)}, which is read. Name another file.")
+        if written is not None and file != "-" and os.path.exists(written) and os.path.samefile(written, file):
+            raise click.UsageError(f"{option} would replace {shown(file)}, which is read. Name another file.")
 
 
 def command_line() -> str | None:

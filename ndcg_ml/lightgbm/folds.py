@@ -7,10 +7,10 @@ from typing import Any
 from weakref import WeakSet
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import whole_number
-from ndcg_ml._data.groups import IntArray
+from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.queries import by_sizes, plain_array
 
 __all__ = ["WholeQueries", "query_folds"]
@@ -101,6 +101,27 @@ class WholeQueries:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._checked = WeakSet()
+
+    def rows(self, a: Any, b: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, NDArray[Any]]:
+        """Scores, labels, row weights and sizes of queries, whichever way LightGBM passes them.
+
+        ``lgb.train`` and ``lgb.cv`` call with scores and a data set, ``LGBMRanker`` with labels, scores and the rest.
+
+        Raises
+        ------
+        ValueError
+            The data set has no queries, or some of them were cut.
+        """
+        scores, labels = b, a
+        if hasattr(b, "get_label"):
+            self.refuse_cut(b)
+            scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
+        if group is None:
+            raise ValueError(
+                f"{self._who} needs the sizes of the queries, and this data set has none. Pass group= to lgb.Dataset, "
+                "or group= and eval_group= to LGBMRanker.fit."
+            )
+        return scores, labels, weight, np.asarray(group)
 
     def refuse_cut(self, dataset: Any) -> None:
         """Raise ValueError if a query of the data set was cut."""

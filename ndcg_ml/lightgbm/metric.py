@@ -111,18 +111,9 @@ class NDCGEval:
 
     def totals(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> Totals:
         """DCG and ideal DCG of every query; see ``__call__``."""
-        if hasattr(b, "get_label"):
-            self._whole.refuse_cut(b)
-            scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
-        else:
-            labels, scores = a, b
-        if group is None:
-            raise ValueError(
-                "NDCGEval needs the sizes of the queries, and this data set has none. Pass group= to lgb.Dataset, "
-                "or group= and eval_group= to LGBMRanker.fit."
-            )
+        scores, labels, weight, group = self._whole.rows(a, b, weight, group)
         one_score_per_row(scores, "NDCGEval", "Use an objective with a single output, such as lambdarank.")
-        return self._prepared(np.asarray(group), np.asarray(labels), weight).totals(scores)
+        return self._prepared(group, np.asarray(labels), weight).totals(scores)
 
     def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Prepared:
         weight = None if weight is None else np.asarray(weight)

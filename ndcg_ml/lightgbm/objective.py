@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._boosting import one_score_per_row
-from ndcg_ml._checks import cutoffs, optional_whole_number, positive_number, refuse_docid
+from ndcg_ml._checks import cutoffs, optional_whole_number, positive_number, refuse_docid, true_or_false
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.groups import Block
 from ndcg_ml._data.queries import Queries, real_array
 from ndcg_ml._kernel.cache import Cache
@@ -26,7 +27,6 @@ from ndcg_ml.lightgbm.params import BELOW_THE_CUT
 
 __all__ = ["NDCGObjective"]
 
-FloatArray = NDArray[np.float64]
 Float32Array = NDArray[np.float32]
 
 # Data sets whose layout is kept between rounds: every fold of a cross-validation, with room to spare.
@@ -104,6 +104,9 @@ class NDCGObjective:
     ``NDCGEval``), and does not keep queries whole in ``lgb.cv``. ``sigmoid``, ``label_gain``,
     ``lambdarank_truncation_level`` and ``lambdarank_norm`` among the parameters have no effect on this objective.
 
+    Under ``boosting="dart"`` LightGBM (4.7.0) grows other trees under any custom objective than under its built-in one
+    of the same formula, squared error included, so there the scores are not those of ``objective="lambdarank"``.
+
     What the switches of the flavor mean here:
 
     - The cut-off sets the default of `truncation`, and which lists are short. As in LightGBM, *Z* is the ideal DCG cut
@@ -144,10 +147,7 @@ class NDCGObjective:
             self.truncation = None if self.flavor.k is None else self.flavor.k + BELOW_THE_CUT
         else:
             self.truncation = optional_whole_number(truncation, "truncation", "for every pair")
-        given: object = norm
-        if not isinstance(given, bool):
-            raise TypeError(f"norm must be True or False; got {norm!r} of type {type(norm).__name__}.")
-        self.norm = norm
+        self.norm = true_or_false(norm, "norm")
         self.threads = optional_whole_number(threads, "threads", "for the default")
         _check_flavor(self.flavor)
         self._cache: Cache[_Pairs] = Cache(_SLOTS)
@@ -176,22 +176,13 @@ class NDCGObjective:
         -------
         gradient, hessian : ndarray of float32, shape (n_rows,)
         """
-        if hasattr(b, "get_label"):
-            self._whole.refuse_cut(b)
-            if b.get_position() is not None:
-                raise ValueError(
-                    "NDCGObjective cannot correct for the positions of the documents, as LightGBM's own lambdarank "
-                    "does. Leave position= out of lgb.Dataset, or use objective='lambdarank'."
-                )
-            scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
-        else:
-            labels, scores = a, b
-        if group is None:
+        scores, labels, weight, group = self._whole.rows(a, b, weight, group)
+        if hasattr(b, "get_position") and b.get_position() is not None:
             raise ValueError(
-                "NDCGObjective needs the sizes of the queries, and this data set has none. Pass group= to "
-                "lgb.Dataset, or to LGBMRanker.fit."
+                "NDCGObjective cannot correct for the positions of the documents, as LightGBM's own lambdarank does. "
+                "Leave position= out of lgb.Dataset, or use objective='lambdarank'."
             )
-        labels, group = real_array(labels, "y_true"), np.asarray(group)
+        labels = real_array(labels, "y_true")
         scores = _checked_scores(scores, labels.shape)
         gradient, hessian = self._pairs(labels, group).lambdas(scores)
         if weight is not None:

@@ -61,6 +61,9 @@ class StopEarly:
 
     Notes
     -----
+    Under ``min_delta="noise"`` in ``lgb.cv`` each fold has the same weight, as in LightGBM's own mean over the folds: a
+    query weighs one over the number of queries of its fold, so that it counts for more in a smaller fold.
+
     ``best_iteration`` is LightGBM's own, and ``best_score`` holds all metrics of all sets in that round. LightGBM
     cannot stop early with ``dart``: it warns and trains on.
 
@@ -281,7 +284,7 @@ def _check_valid(entry: Any, number: int) -> None:
     if not isinstance(entry, tuple):
         raise TypeError(
             f"a validation set must be a tuple (X, y, group) or (X, y, group, sample_weight); number {number} is of "
-            f"type {type(entry).__name__}."
+            f"type {type(entry).__name__}. Pass fit((X, y, group)), and several sets as fit(first, second)."
         )
     if len(entry) not in (3, 4):
         raise ValueError(
@@ -301,4 +304,8 @@ def _check_valid(entry: Any, number: int) -> None:
     try:
         by_sizes(group, n_rows)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"In validation set {number}, {error}") from None
+        # by_sizes speaks of arguments of ndcg_score that a validation set lacks.
+        message = str(error).partition(" It has one entry per row")[0].partition(" If these are ids")[0]
+        message = message.partition(" Pass qid=")[0]
+        fix = "Sort the rows by query and pass the size of each: np.unique(qid, return_counts=True)[1]."
+        raise type(error)(f"In validation set {number}, {message} {fix}") from None

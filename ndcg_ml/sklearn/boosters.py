@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.groups import Groups, IntArray
+from ndcg_ml._data.arrays import IntArray
+from ndcg_ml._data.groups import Groups
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import prepare
 from ndcg_ml.sklearn.columns import take_rows

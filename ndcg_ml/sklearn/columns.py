@@ -9,10 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.frames import refuse_lazy
-from ndcg_ml._data.queries import ids_as_array
+from ndcg_ml._data.queries import ids_as_array, is_missing
 from ndcg_ml._shown import shown
 
-__all__ = ["HOW_TO_PASS_IDS", "check_column", "column_of", "ids_of_rows", "split_column", "table", "take_rows"]
+__all__ = [
+    "HOW_TO_PASS_IDS",
+    "check_column",
+    "column_of",
+    "ids_of_rows",
+    "refuse_missing",
+    "split_column",
+    "table",
+    "take_rows",
+]
 
 HOW_TO_PASS_IDS = (
     "NDCG needs the query of each row. Either write sklearn.set_config(enable_metadata_routing=True), then "
@@ -68,7 +77,30 @@ def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
             ids = np.asarray(X[:, at])
     if ids.dtype.kind == "f":
         _refuse_changed_ids(ids, qid_column)
+    refuse_missing(ids, f"the column qid_column={qid_column!r} of X")
     return ids
+
+
+def refuse_missing(ids: NDArray[Any], name: str) -> None:
+    """Refuse ids of which one is missing.
+
+    Raises
+    ------
+    ValueError
+    """
+    if ids.dtype.kind == "f":
+        missing = np.isnan(ids)
+    elif ids.dtype.kind in "mM":
+        missing = np.isnat(ids)
+    elif ids.dtype == object:
+        missing = np.fromiter(map(is_missing, ids.tolist()), bool, ids.size)
+    else:
+        return
+    if missing.any():
+        raise ValueError(
+            f"{name} must have an id for every row; got {int(missing.sum())} missing, the first at row "
+            f"{int(np.argmax(missing))}. Leave those rows out, or give them a query."
+        )
 
 
 def split_column(X: Any, qid_column: str | int) -> tuple[Any, NDArray[Any]]:  # noqa: N803

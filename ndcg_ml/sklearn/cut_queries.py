@@ -95,7 +95,7 @@ class TrainedQueries(NamedTuple):
         """The queries of these rows."""
         assert layout.ids is not None
         mixed = _mixed(labels)
-        mixed = mixed if layout.order is None else mixed[layout.order]
+        mixed = layout.listed(mixed)
         return cls(layout.ids, np.add.reduceat(mixed, layout.starts))
 
     def other_rows(self, layout: Groups, labels: NDArray[Any]) -> str | None:

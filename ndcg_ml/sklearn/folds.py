@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold
 from ndcg_ml._data.frames import refuse_lazy
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import ids_as_array
-from ndcg_ml.sklearn.columns import check_column, column_of
+from ndcg_ml.sklearn.columns import check_column, column_of, refuse_missing
 
 __all__ = ["QueryKFold"]
 
@@ -102,7 +102,9 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
                 "QueryKFold has no query ids. Pass them when you create it, QueryKFold(5, qid=qid) or "
                 "QueryKFold(5, qid_column='qid'), or as groups to split or fit."
             )
-        ids = ids_as_array(groups if own is None else own)
+        what = "groups" if own is None else "qid" if self.qid_column is None else f"qid_column={self.qid_column!r}"
+        ids = ids_as_array(groups if own is None else own, what)
+        refuse_missing(ids, what)
         if ids.size != n_rows:
             raise ValueError(
                 f"query ids must be one per row of X, shape ({n_rows},); got {ids.shape}. A splitter created with "

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml._data.queries import by_ids
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.differences import holm
+from ndcg_ml._stats.honest import HonestValue, honest_value
 from ndcg_ml._stats.means import SAME, Interval, Means, Seed, Spread, as_confidence, generator, minus, spread_of
 from ndcg_ml._stats.paired import exchange_tests
 from ndcg_ml.sklearn.query_store import KeptQueries
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["Candidate", "PairedSearch", "SimplestWithinNoise", "paired_search"]
 
 Simplicity: TypeAlias = str | Sequence[str] | Callable[[Mapping[str, Any]], Any]
+
+
+_FEWEST = 20
 
 
 class Candidate(NamedTuple):
@@ -78,6 +84,86 @@ class PairedSearch:
     candidates: tuple[Candidate, ...]
     n_queries: int
     failed: tuple[int, ...]
+    _table: _Table = field(repr=False)
+    _params: Sequence[Mapping[str, Any]] = field(repr=False)
+
+    def honest(
+        self,
+        rule: SimplestWithinNoise | Callable[..., int] | None = None,
+        *,
+        confidence: float = 0.95,
+        n_resamples: int = 999,
+        seed: Seed = None,
+    ) -> HonestValue:
+        """What the search is worth on other queries: its best value is too high, because it won on these.
+
+        Queries are drawn with replacement; a candidate is chosen on those that were drawn and scored on the others,
+        from the table that the search has left. Nothing is trained again.
+
+        Parameters
+        ----------
+        rule : SimplestWithinNoise or callable, optional
+            How the search chooses. A callable takes the NDCG of some queries, an array of shape (n_queries,
+            n_candidates), and the parameters of the candidates, and returns the column that it chooses. Default: the
+            highest mean.
+        confidence : float, default 0.95
+            Confidence of the interval.
+        n_resamples : int, default 999
+            How often queries are drawn.
+        seed : int, Generator or None, default None
+            Decides what is drawn; None draws anew each time.
+
+        Returns
+        -------
+        HonestValue
+            ``.value``, ``.interval``, ``.optimism`` (the value of the chosen candidate on the queries that chose it,
+            less ``.value``), and ``.chosen``, how often each row of ``cv_results_`` is chosen.
+
+        Raises
+        ------
+        TypeError, ValueError
+            A halving search, whose candidates were scored after different amounts of training; fewer than 20 queries; a
+            rule that chooses no candidate.
+
+        Notes
+        -----
+        Bootstrap-bias-corrected cross-validation: I. Tsamardinos, E. Greasidou and G. Borboudakis, Machine Learning
+        107, 2018. It corrects for the choice among these candidates, and not for searches that were tried before on the
+        same queries.
+        """
+        if self._table.is_halving:
+            raise ValueError(
+                "honest needs a search that scores all its candidates on the same training; a halving search drops "
+                "most of them early. Use GridSearchCV or RandomizedSearchCV."
+            )
+        if self.n_queries < _FEWEST:
+            raise ValueError(
+                f"honest needs at least {_FEWEST} queries, because a resample leaves out a third of them; got "
+                f"{self.n_queries}. Search on more queries, or score the winner on a test set of its own."
+            )
+        if rule is not None and not callable(rule):
+            raise TypeError(f"rule must be a SimplestWithinNoise, a callable or None; got {shown(rule)}.")
+        table = self._table
+        params = [self._params[row] for row in table.rows]
+
+        def choose(ndcg: NDArray[np.float64]) -> int:
+            assert rule is not None
+            of = rule.choose if isinstance(rule, SimplestWithinNoise) else rule
+            column = of(ndcg, params)
+            if not isinstance(column, int | np.integer) or not 0 <= column < len(params):
+                raise ValueError(f"rule must return a column from 0 to {len(params) - 1}; got {shown(column)}.")
+            return int(column)
+
+        found = honest_value(
+            table.ndcg,
+            None if rule is None else choose,
+            as_confidence(confidence),
+            whole_number(n_resamples, "n_resamples"),
+            generator(seed),
+        )
+        chosen = np.zeros(len(self._params))
+        chosen[table.rows] = found.chosen
+        return replace(found, chosen=tuple(chosen.tolist()))
 
     @property
     def best(self) -> Candidate:
@@ -98,14 +184,49 @@ class PairedSearch:
     def __str__(self) -> str:
         near = sum(each.within_noise for each in self.candidates)
         failed = f"; {len(self.failed)} failed and are left out" if self.failed else ""
-        rows = (
-            f"{each.value:.4f}  {each.difference:+.4f} +- {each.standard_error:.4f}  {each.p_value:.4f}  "
-            f"{each.p_adjusted:.4f}  {'=' if each.within_noise else ' '}  {each.params}"
+        rows = [
+            (
+                f"{each.value:.4f}",
+                f"{each.difference:+.4f} +- {each.standard_error:.4f}",
+                f"{each.p_value:.4f}",
+                f"{each.p_adjusted:.4f}",
+                "=" if each.within_noise else "",
+                str(each.params),
+            )
             for each in self.candidates
-        )
+        ]
         head = f"{len(self.candidates)} candidates on {self.n_queries} queries, {near} within noise of the best (=)"
-        titles = f"{'NDCG':<6}  {'difference':<17}  {'p':<6}  p (Holm)"
-        return "\n".join([f"{head}{failed}", titles, *rows])
+        table = Table(("NDCG", "difference", "p", "p (Holm)", "", ""), rows, "llllll")
+        return f"{head}{failed}\n{table.text()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON; a parameter that JSON does not know is its ``repr``.
+
+        Returns
+        -------
+        dict
+        """
+
+        def plain(value: object) -> object:
+            known = (
+                value is None
+                or isinstance(value, (bool, int, str))
+                or (isinstance(value, float) and math.isfinite(value))
+            )
+            return value if known else repr(value)
+
+        return {
+            "n_queries": self.n_queries,
+            "failed": [int(row) for row in self.failed],
+            "candidates": [
+                {
+                    **each._asdict(),
+                    "params": {name: plain(value) for name, value in each.params.items()},
+                    "interval": each.interval.to_dict(),
+                }
+                for each in self.candidates
+            ],
+        }
 
 
 def paired_search(
@@ -131,7 +252,7 @@ def paired_search(
     confidence : float, default 0.95
         Of the intervals.
     n_resamples : int, default 9999
-        Of the randomisation tests.
+        Draws of the randomisation tests, at least; more where Holm's correction could not reach 1 - confidence.
     seed : int, Generator or None, default None
         Of the randomisation tests.
 
@@ -175,6 +296,9 @@ def paired_search(
     >>> result = paired_search(search, seed=0)
     >>> result.n_queries, len(result.candidates), result.best.difference
     (60, 3, 0.0)
+    >>> honest = result.honest(seed=0)
+    >>> honest.value < honest.best_value, round(honest.best_value - result.best.value, 9)
+    (True, 0.0)
     """
     results = getattr(search, "cv_results_", None)
     if not isinstance(results, Mapping):
@@ -192,6 +316,8 @@ def paired_search(
     spreads = spread_of(means)
     order = np.argsort(-means.mean(), kind="stable").tolist()
     best = order[0]
+    # No p-value is below 1/(draws + 1): with many candidates, Holm's first step needs more draws than were asked for.
+    n_resamples = max(n_resamples, math.ceil(2 * (len(order) - 1) / (1 - confidence)))
     p_values = [
         1.0,
         *(test.p_value for test in exchange_tests(means, [(best, i) for i in order[1:]], n_resamples, rng)),
@@ -213,7 +339,13 @@ def paired_search(
                 within_noise=_within_noise(gap),
             )
         )
-    return PairedSearch(candidates=tuple(candidates), n_queries=means.n_queries, failed=table.failed)
+    return PairedSearch(
+        candidates=tuple(candidates),
+        n_queries=means.n_queries,
+        failed=table.failed,
+        _table=table,
+        _params=list(results["params"]),
+    )
 
 
 class SimplestWithinNoise:
@@ -297,16 +429,30 @@ class SimplestWithinNoise:
                 f"metric must be one of the search's scores, {', '.join(map(repr, found))}; got {self.metric!r}."
             )
         table = _Table.of(self.scorer, cv_results, name, names.index(name) if names and name in names else 0)
-        spreads = spread_of(Means.of(table.ndcg, None))
+        return table.rows[self.choose(table.ndcg, [cv_results["params"][row] for row in table.rows])]
+
+    def choose(self, ndcg: NDArray[np.float64], params: Sequence[Mapping[str, Any]]) -> int:
+        """The column of a table of queries and candidates: the simplest candidate within noise of the best.
+
+        Parameters
+        ----------
+        ndcg : ndarray of float64, shape (n_queries, n_candidates)
+        params : sequence of mappings
+            Parameters of the candidates.
+
+        Returns
+        -------
+        int
+        """
+        spreads = spread_of(Means.of(ndcg, None))
         best = max(spreads, key=lambda spread: spread.value)
         near = [i for i, spread in enumerate(spreads) if _within_noise(minus(spread, best))]
-        keys = {i: self._key(cv_results["params"][table.rows[i]]) for i in near}
+        keys = {i: self._key(params[i]) for i in near}
         try:
             # Of equally simple ones the best.
-            chosen = min(near, key=lambda i: (keys[i], -spreads[i].value))
+            return min(near, key=lambda i: (keys[i], -spreads[i].value))
         except TypeError as error:
             raise TypeError(f"simplicity must give values that can be put in order: {error}.") from None
-        return table.rows[chosen]
 
     def _key(self, params: Mapping[str, Any]) -> Any:
         if callable(self.simplicity):
@@ -368,11 +514,14 @@ class _Table(NamedTuple):
         Where the candidates are in ``cv_results_``.
     failed : tuple of int
         The rows of candidates that have no score in a split.
+    is_halving : bool
+        Whether these are the candidates of the last iteration of a halving search.
     """
 
     ndcg: NDArray[np.float64]
     rows: list[int]
     failed: tuple[int, ...]
+    is_halving: bool = False
 
     @classmethod
     def of(cls, scorer: NDCGScorer, results: Mapping[str, Any], name: str, column: int) -> _Table:
@@ -383,19 +532,18 @@ class _Table(NamedTuple):
         n_splits = sum(key.startswith("split") and key.endswith(f"_test_{name}") for key in results)
         ids: NDArray[Any] | None = None
         columns, rows, failed = [], [], []
+        others: dict[float, tuple[int, int]] = {}
+        """Scores of the search that the scorer has not given for that candidate and split, though it gave another."""
         for row in range(first, n_rows):
-            found = [kept.get(row - first, split) for split in range(n_splits)]
+            scores = [float(results[f"split{split}_test_{name}"][row]) for split in range(n_splits)]
+            found = [kept.get(row - first, split, column, score) for split, score in enumerate(scores)]
             fits = [fit for fit in found if fit is not None]
             if len(fits) < n_splits:
                 failed.append(row)
+                for split, score in enumerate(scores):
+                    if found[split] is None and kept.knows(row - first, split) and not np.isnan(score):
+                        others.setdefault(score, (row, split))
                 continue
-            for split, fit in enumerate(fits):
-                if fit.values[column] != results[f"split{split}_test_{name}"][row]:
-                    raise ValueError(
-                        f"the scorer holds the queries of another search: its score of candidate {row} in split "
-                        f"{split} is not the search's. Give each search a scorer of its own, and compare before "
-                        "fitting again."
-                    )
             those, values = _by_query(np.concatenate([fit.ids for fit in fits]), [fit.ndcg[:, column] for fit in fits])
             if ids is not None and not np.array_equal(ids, those):
                 raise ValueError(
@@ -405,6 +553,14 @@ class _Table(NamedTuple):
             ids = those
             columns.append(values)
             rows.append(row)
+        # What a search puts in place of the score of a fit that failed (error_score) is one number, here beside what an
+        # earlier search kept of that fit. Several, or nothing that fits, are the scores of another search.
+        if len(others) > 1 or (others and not rows):
+            row, split = next(iter(others.values()))
+            raise ValueError(
+                f"the scorer holds the queries of another search: its score of candidate {row} in split {split} is not "
+                "the search's. Give each search a scorer of its own, and compare before fitting again."
+            )
         if not rows:
             raise ValueError(
                 "no queries of this search are kept in this process. They are not saved with a search: call "
@@ -420,7 +576,7 @@ class _Table(NamedTuple):
         table = table[~missing.any(axis=1)]
         if len(table) < 2:
             raise ValueError(f"a comparison needs at least two queries that are not empty; got {len(table)}.")
-        return cls(table, rows, tuple(failed))
+        return cls(table, rows, tuple(failed), "iter" in results)
 
 
 def _by_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tuple[NDArray[Any], NDArray[np.float64]]:
@@ -428,5 +584,5 @@ def _by_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tuple[NDA
     layout = by_ids(ids, ids.size)
     assert layout.ids is not None
     every = np.concatenate(values)
-    every = every if layout.order is None else every[layout.order]
+    every = layout.listed(every)
     return layout.ids, np.add.reduceat(every, layout.starts) / layout.sizes

@@ -7,6 +7,7 @@ back to the process of the search, puts them where the scorer of that process fi
 
 from __future__ import annotations
 
+import threading
 import uuid
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -15,6 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["Carrier", "KeptQueries", "Scored"]
+
+
+# More searches at the same time than a machine runs: of those before, only the memory is left.
+_MOST_THREADS = 64
 
 
 class Scored(NamedTuple):
@@ -38,13 +43,16 @@ class Scored(NamedTuple):
 class KeptQueries:
     """What a scorer has kept, by candidate and split. All copies of a scorer in one process share it.
 
-    Neither pickled nor copied along. A search that runs again overwrites it.
+    Neither pickled nor copied along. A search that runs again overwrites it. Searches that run at the same time in
+    threads, as nested ones do under joblib's threads, each have what their thread put here.
     """
 
     def __init__(self, token: str | None = None) -> None:
         self.token = uuid.uuid4().hex if token is None else token
-        self._scored: dict[tuple[int, int], Scored] = {}
+        self._scored: dict[tuple[int, int], dict[int, Scored]] = {}
+        """By candidate and split: by thread, the latest last."""
         self._ids: dict[int, NDArray[Any]] = {}
+        self._lock = threading.Lock()
         _HERE[self.token] = self
 
     def __len__(self) -> int:
@@ -58,11 +66,29 @@ class KeptQueries:
         ids = self._ids.get(split)
         if ids is None or ids.dtype != scored.ids.dtype or not np.array_equal(ids, scored.ids):
             ids = self._ids[split] = scored.ids
-        self._scored[candidate, split] = scored._replace(ids=ids)
+        with self._lock:
+            by_thread = dict(self._scored.get((candidate, split), {}))
+            by_thread.pop(threading.get_ident(), None)
+            by_thread[threading.get_ident()] = scored._replace(ids=ids)
+            while len(by_thread) > _MOST_THREADS:
+                by_thread.pop(next(iter(by_thread)))
+            self._scored[candidate, split] = by_thread
 
-    def get(self, candidate: int, split: int) -> Scored | None:
-        """The queries of one fit; None if it was not scored."""
-        return self._scored.get((candidate, split))
+    def get(self, candidate: int, split: int, column: int, value: float) -> Scored | None:
+        """The queries of the fit that scored this value at this cut-off; None if there is none.
+
+        One that this thread has put here comes first, then the latest of any other.
+        """
+        by_thread = self._scored.get((candidate, split), {})
+        mine = by_thread.get(threading.get_ident())
+        for scored in (mine, *reversed(by_thread.values())):
+            if scored is not None and scored.values[column] == value:
+                return scored
+        return None
+
+    def knows(self, candidate: int, split: int) -> bool:
+        """Whether some search scored this fit."""
+        return (candidate, split) in self._scored
 
 
 class Carrier(float):

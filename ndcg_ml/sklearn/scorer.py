@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from ndcg_ml._checks import KSpec, cutoffs, refuse_docid
+from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
 from ndcg_ml._data.pandas_index import Axes, same_rows
 from ndcg_ml._data.queries import by_ids, plain_array
 from ndcg_ml._kernel.cache import Cache
@@ -148,8 +148,7 @@ class NDCGScorer:
         self.qid_column = check_column(qid_column)
         self._known = None if qid is None else WholeQueries(qid)
         self._request: bool | str | None = None
-        if not isinstance(keep_queries, bool):
-            raise TypeError(f"keep_queries must be True or False; got {keep_queries!r}.")
+        true_or_false(keep_queries, "keep_queries")
         if keep_queries and flavor.aggregate == "micro":
             raise ValueError(
                 "keep_queries needs a flavor with aggregate='macro' because it compares means over queries; got "

@@ -14,8 +14,6 @@ from torch import Tensor
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._transforms import any_of, whole_numbers
 
-__all__ = ["FAULTS", "counted_faults", "refusal", "refuse"]
-
 FAULTS = (
     "unjudged",
     "infinite",

@@ -23,19 +23,6 @@ from ndcg_ml.torch._layout import Layout, Padded
 if TYPE_CHECKING:
     from ndcg_ml._kernel.totals import Totals
 
-__all__ = [
-    "Cutoffs",
-    "Rows",
-    "Sums",
-    "host_looks",
-    "ids_of_lists",
-    "joined",
-    "no_sums",
-    "rows_of",
-    "sums_of_batch",
-    "sums_of_rows",
-]
-
 Cutoffs = tuple[int | None, ...]
 
 

@@ -11,8 +11,6 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-__all__ = ["any_of", "never_compiled", "nobody_watches", "not_mapped", "recomputed", "whole_numbers"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

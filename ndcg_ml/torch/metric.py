@@ -25,7 +25,7 @@ except ImportError as error:
         "Install it with: pip install 'ndcg_ml[torch]'"
     ) from error
 
-from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid
+from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.torch._faults import refusal
 from ndcg_ml.torch._gains import working_dtype
@@ -228,6 +228,7 @@ compute_with_cache
         sync_on_compute: bool = True,
         compute_with_cache: bool = True,
     ) -> None:
+        # Whatever cannot be meant is refused before torchmetrics sets anything up.
         flavor = as_flavor(flavor)
         ks, several = cutoffs(k, flavor)
         refuse_docid(flavor, "NDCG", "update receives no document ids (ndcg_ml.torch.ndcg does, as doc_id=)")
@@ -247,6 +248,7 @@ compute_with_cache
         self.split_queries = split_queries
         self._several = several
         self._batch_alone = False
+        # The state: sums and the ids seen, or the rows themselves where queries arrive in pieces.
         lists: tuple[str, ...] = ("ids", "row_ids") if query_ids == "global" else ()
         if split_queries:
             lists = Rows._fields
@@ -290,6 +292,7 @@ compute_with_cache
         if not self._batch_alone:
             self._open()
         refuse_columns(preds, target, mask, ("preds", "target"), "indexes= (one query id per row)")
+        # Ids of padded input name whole lists, and serve another purpose than those of rows.
         list_ids = None
         if isinstance(preds, Tensor) and preds.ndim > 1:
             if self.split_queries and indexes is None:
@@ -304,12 +307,14 @@ compute_with_cache
                 )
             if indexes is not None:
                 list_ids, indexes = ids_of_lists(preds, indexes), None
+        # Pieces of queries have no value yet: they are kept until all are there.
         if self.split_queries:
             self._keep(preds, target, indexes, mask, list_ids)
             return
         found = sums_of_batch(self.flavor, self.ks, preds, target, indexes, mask)
         if found is None:
             return
+        # Whole queries leave their sums, and their ids, by which one that comes again is found.
         sums, row_ids = found
         self._add(sums)
         if self.query_ids == "global":
@@ -625,8 +630,7 @@ def _shape(value: object) -> tuple[int, ...]:
 
 def _check_meaning_of_ids(query_ids: object, split_queries: object) -> None:
     one_of(query_ids, "query_ids", get_args(QueryIds))
-    if not isinstance(split_queries, bool):
-        raise TypeError(f"split_queries must be True or False; got {split_queries!r}.")
+    true_or_false(split_queries, "split_queries")
     if split_queries and query_ids == "batch":
         raise ValueError(
             "split_queries=True puts the rows of a query together by their id, which must mean the same in every "

@@ -183,54 +183,6 @@ def test_a_number_is_xgboosts_own_min_delta():
         NDCGCallback(FLAVOR, X=Xv, y=yv, group=gv, rounds=4, min_delta="nois")
 
 
-@pytest.mark.parametrize("flavor", ["catboost[ties=average]", "catboost[ties=average,empty=skip]"])
-def test_catboost_stops_where_the_rule_says(flavor):
-    catboost = pytest.importorskip("catboost")
-    from ndcg_ml.catboost import NDCGEval, StopAtNoise
-
-    (X, y, group), (Xv, yv, gv) = make(8), make(9)
-    learn, valid = (
-        catboost.Pool(a, b, group_id=np.repeat(np.arange(len(g)), g)) for a, b, g in ((X, y, group), (Xv, yv, gv))
-    )
-    ndcg = NDCGEval(flavor, k=5, learn=learn, pools=[valid])
-    quiet = {"iterations": 60, "learning_rate": 0.1, "depth": 3, "thread_count": 1, "verbose": False}
-    quiet |= {"allow_writing_files": False, "random_seed": 0}
-    whole = catboost.CatBoostRanker(**quiet).fit(learn)
-    tables = [evaluate(yv, s, group=gv, flavor=flavor, k=5).per_query for s in whole.staged_predict(Xv)]
-    kept = np.isfinite(tables[0].ndcg)
-    expected = simulated([table.ndcg[kept] for table in tables], np.ones(kept.sum()), 6, 60)
-    stop = StopAtNoise(ndcg, rounds=6)
-    other = catboost.CatBoostRanker(eval_metric=ndcg, **(quiet | {"learning_rate": 0.4}))
-    other.fit(learn, eval_set=valid, callbacks=[stop], use_best_model=False)
-    for _ in range(2):  # a callback begins anew with every training
-        model = catboost.CatBoostRanker(eval_metric=ndcg, **quiet)
-        model.fit(learn, eval_set=valid, callbacks=[stop], use_best_model=False)
-        assert (stop.best_iteration + 1, model.tree_count_) == expected
-    assert 1 < expected[1] < 60
-    with_period = catboost.CatBoostRanker(eval_metric=ndcg, metric_period=3, **quiet)
-    with_period.fit(learn, eval_set=valid, callbacks=[stop], use_best_model=False)
-    assert with_period.tree_count_ < 60
-
-
-def test_what_stop_at_noise_refuses():
-    catboost = pytest.importorskip("catboost")
-    from ndcg_ml.catboost import NDCGEval, StopAtNoise
-
-    (X, y, group), (_, yv, gv) = make(8), make(9)
-    sets = [(y, np.repeat(np.arange(60), group)), (yv, np.repeat(np.arange(60), gv))]
-    ndcg = NDCGEval("catboost@5", learn=sets[0], pools=sets[1:])
-    with pytest.raises(TypeError, match=r"ndcg must be the ndcg_ml\.catboost\.NDCGEval .*got str"):
-        StopAtNoise("NDCG")
-    with pytest.raises(ValueError, match="bound to one evaluation set, which decides; got 2"):
-        StopAtNoise(NDCGEval("catboost@5", pools=sets))
-    with pytest.raises(ValueError, match="rounds must be an integer >= 1; got 0"):
-        StopAtNoise(ndcg, rounds=0)
-    learn = catboost.Pool(X, y, group_id=sets[0][1])
-    model = catboost.CatBoostRanker(iterations=3, verbose=False, allow_writing_files=False, thread_count=1)
-    with pytest.raises((ValueError, catboost.CatBoostError), match="needs its NDCGEval to be evaluated; it was not"):
-        model.fit(learn, callbacks=[StopAtNoise(ndcg)])
-
-
 # -- the rule itself ------------------------------------------------------------------------------------------------
 
 

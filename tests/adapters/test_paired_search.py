@@ -6,11 +6,14 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+import json
 import math
 import pickle
+import threading
 
 import numpy as np
 import sklearn
+from joblib import parallel_backend
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import Ridge
@@ -28,6 +31,7 @@ from sklearn.tree import DecisionTreeRegressor
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml._stats.paired import paired
 from ndcg_ml.sklearn import SimplestWithinNoise, ndcg_scorer, paired_search
+from ndcg_ml.sklearn.query_store import KeptQueries, Scored
 
 DEPTHS = [1, 2, 3, 4, 6]
 FLAVOR = Flavor.preset("lightgbm", k=5)
@@ -214,8 +218,8 @@ def test_several_parameters_decide_in_turn(problem):
     assert search.best_params_ == min(near, key=lambda params: (params["max_depth"], params["min_samples_leaf"]))
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
-def test_in_nested_cross_validation_each_search_sees_its_own_queries(problem, n_jobs):
+@pytest.mark.parametrize(("n_jobs", "backend"), [(None, "loky"), (2, "loky"), (2, "threading")])
+def test_in_nested_cross_validation_each_search_sees_its_own_queries(problem, n_jobs, backend):
     X, y, qid = problem
     scorer = ndcg_scorer(FLAVOR, keep_queries=True)
     inner = GridSearchCV(
@@ -225,10 +229,11 @@ def test_in_nested_cross_validation_each_search_sees_its_own_queries(problem, n_
         cv=GroupKFold(3),
         refit=SimplestWithinNoise(scorer, "max_depth"),
     )
-    outer = cross_validate(
-        inner, X, y, scoring=ndcg_scorer(FLAVOR), cv=GroupKFold(3), params={"groups": qid}, n_jobs=n_jobs,
-        return_estimator=True,
-    )  # fmt: skip
+    with parallel_backend(backend):
+        outer = cross_validate(
+            inner, X, y, scoring=ndcg_scorer(FLAVOR), cv=GroupKFold(3), params={"groups": qid}, n_jobs=n_jobs,
+            return_estimator=True, error_score="raise",
+        )  # fmt: skip
     for search, (train, _) in zip(outer["estimator"], GroupKFold(3).split(X, y, qid), strict=True):
         alone = clone(inner).fit(X[train], y[train], groups=qid[train])
         assert search.best_params_ == alone.best_params_
@@ -263,6 +268,69 @@ def test_a_candidate_that_failed_is_left_out(problem):
     assert "; 1 failed and are left out" in str(result)
 
 
+class FailsAt3(RegressorMixin, BaseEstimator):
+    def __init__(self, max_depth=1):
+        self.max_depth = max_depth
+
+    def fit(self, X, y):
+        if self.max_depth == 3:
+            raise RuntimeError("no")
+        self.tree_ = tree(max_depth=self.max_depth).fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.tree_.predict(X)
+
+
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite:UserWarning")
+@pytest.mark.parametrize("error_score", [np.nan, 0.0, -1.0])
+def test_a_second_search_of_one_scorer_in_which_a_candidate_fails(problem, error_score):
+    """The first search kept queries of a candidate at that place, which are not those of the one that failed."""
+    X, y, qid = problem
+    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    fitted(problem, scorer, grid={"max_depth": [1, 2, 4]})
+    search = GridSearchCV(
+        FailsAt3(), {"max_depth": [1, 3, 4]}, scoring=scorer, cv=GroupKFold(4), error_score=error_score
+    )
+    with pytest.warns(sklearn.exceptions.FitFailedWarning):
+        search.fit(X, y, groups=qid)
+    result = paired_search(search, seed=0)
+    assert result.failed == (1,)
+    assert sorted(each.row for each in result.candidates) == [0, 2]
+    assert [each.params for each in result.candidates if each.row == 2] == [{"max_depth": 4}]
+
+
+def test_threads_that_search_at_the_same_time_find_what_they_put():
+    kept, both = KeptQueries(), threading.Barrier(2)
+    found = {}
+
+    def search(which):
+        kept.put(0, 0, Scored(np.array([which]), np.array([[0.5]]), (0.5,)))
+        both.wait()
+        found[which] = kept.get(0, 0, 0, 0.5).ids.tolist()  # of equal values, the one of this thread
+
+    threads = [threading.Thread(target=search, args=(which,)) for which in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {1: [1], 2: [2]}
+    assert kept.get(0, 0, 0, 0.5).ids.tolist() in ([1], [2])  # any other thread finds one of them
+    assert kept.get(0, 0, 0, 0.25) is None
+    assert kept.get(0, 1, 0, 0.5) is None
+    assert (kept.knows(0, 0), kept.knows(0, 1)) == (True, False)
+
+
+def test_what_threads_of_the_past_put_is_bounded(monkeypatch):
+    kept = KeptQueries()
+    for which in range(70):
+        monkeypatch.setattr(threading, "get_ident", lambda which=which: which)
+        kept.put(0, 0, Scored(np.array([0]), np.zeros((1, 1)), (float(which),)))
+    assert len(kept._scored[0, 0]) == 64
+    assert kept.get(0, 0, 0, 69.0) is not None
+    assert kept.get(0, 0, 0, 5.0) is None  # the oldest went first
+
+
 def test_a_scorer_is_as_before_unless_it_is_asked_to_keep(problem):
     X, y, qid = problem
     model = tree(max_depth=3).fit(X, y)
@@ -282,7 +350,7 @@ def test_a_scorer_is_as_before_unless_it_is_asked_to_keep(problem):
 def test_memory_is_as_the_page_says(problem):
     scorer = ndcg_scorer(FLAVOR, keep_queries=True)
     fitted(problem, scorer, n_jobs=2)
-    fits = list(scorer.kept._scored.values())
+    fits = [fit for by_thread in scorer.kept._scored.values() for fit in by_thread.values()]
     assert sum(fit.ndcg.nbytes for fit in fits) == 8 * len(DEPTHS) * 50
     assert len({id(fit.ids) for fit in fits}) == 4
 
@@ -349,6 +417,10 @@ def test_what_a_scorer_and_a_choice_must_be(problem):
 
 def test_the_result_prints_and_becomes_a_frame(problem):
     result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
+    document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert [each["value"] for each in document["candidates"]] == [each.value for each in result.candidates]
+    assert document["candidates"][-1]["interval"]["low"] == result.candidates[-1].interval.low
+    assert document["candidates"][0]["params"] == result.best.params
     lines = str(result).splitlines()
     assert lines[0].startswith("5 candidates on 50 queries, ")
     assert len(lines) == 7

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pytest
 
+pytest.importorskip("pandas")
 pytest.importorskip("sklearn")
 pytest.importorskip("lightgbm")
 pytest.importorskip("xgboost")
@@ -24,6 +25,7 @@ from typing import Any, NamedTuple
 
 import lightgbm as lgb
 import numpy as np
+import pandas as pd
 import sklearn
 import torch
 import xgboost as xgb
@@ -161,7 +163,89 @@ def parts(case: Case) -> float:
     return sum(found[1:], found[0]).value
 
 
+# -- the same with pandas objects, whose index must be one -----------------------------------------------------------
+
+
+def indexed(case: Case, *, of_qid: bool = True) -> dict[str, pd.Series]:
+    """Labels, scores and ids of the rows, mixed, under labels that are in no order; or the ids in another order."""
+    order = case.interleaved
+    index = pd.Index([f"row {(at * 7919) % 104729}" for at in range(order.size)])
+    qid = pd.Series(case.qid[order], index=index)
+    if not of_qid:
+        qid = qid[::-1]
+    return {
+        "y_true": pd.Series(case.labels[order], index=index),
+        "y_score": pd.Series(case.scores[order], index=index),
+        "qid": qid,
+    }
+
+
+def refused_in_another_order(call: Callable[[dict[str, pd.Series]], Any], case: Case) -> None:
+    if case.labels.size > 1:
+        with pytest.raises(ValueError, match="must have the same index"):
+            call(indexed(case, of_qid=False))
+
+
+def qid_indexed(case: Case) -> float:
+    def call(rows: dict[str, pd.Series]) -> float:
+        return ndcg_score(**rows, query_weight=case.problem.weights, flavor=case.flavor, k=case.k)
+
+    refused_in_another_order(call, case)
+    return call(indexed(case))
+
+
+def prepared_indexed(case: Case) -> float:
+    def call(rows: dict[str, pd.Series]) -> float:
+        ndcg = ndcg_ml.prepare(
+            rows["y_true"], qid=rows["qid"], query_weight=case.problem.weights, flavor=case.flavor, k=case.k
+        )
+        if case.labels.size > 1:
+            with pytest.raises(ValueError, match="must have the same index"):
+                ndcg(rows["y_score"][::-1])
+        return ndcg(rows["y_score"])
+
+    refused_in_another_order(call, case)
+    return call(indexed(case))
+
+
+def frame(case: Case) -> float:
+    rows = pd.DataFrame(indexed(case))
+    names = {"qid": "qid", "label": "y_true", "score": "y_score"}
+    weight = case.problem.weights
+    return ndcg_ml.evaluate(rows, columns=names, query_weight=weight, flavor=case.flavor, k=case.k).value
+
+
+def scorer_indexed(case: Case) -> float:
+    of_query = ndcg_scorer(case.flavor, case.k)
+
+    def call(rows: dict[str, pd.Series]) -> float:
+        return of_query(Scored(), rows["y_score"].to_frame(), rows["y_true"], qid=rows["qid"])
+
+    refused_in_another_order(call, case)
+    return call(indexed(case))
+
+
+def query_ranker_indexed(case: Case) -> float:
+    ranker = QueryRanker(Scored(), flavor=case.flavor.replace(k=case.cut))
+
+    def call(rows: dict[str, pd.Series]) -> float:
+        X = rows["y_score"].to_frame()
+        return ranker.fit(X, rows["y_true"], rows["qid"]).score(X, rows["y_true"], rows["qid"])
+
+    refused_in_another_order(call, case)
+    return call(indexed(case))
+
+
 # -- torch -------------------------------------------------------------------------------------------------------------
+
+
+def columns_are_refused(call: Callable[..., Any], found: dict[str, torch.Tensor]) -> None:
+    """A ``squeeze(-1)`` that was forgotten, of all tensors or of the scores alone."""
+    scores, labels = found["preds"], found["target"]
+    for case in (scores[..., None], labels[..., None]), (scores[..., None], labels):
+        if scores.numel() > 1:
+            with pytest.raises(ValueError, match=r"squeeze\(-1\)"):
+                call(*case)
 
 
 def tensors(case: Case, padded: bool) -> dict[str, torch.Tensor]:
@@ -172,6 +256,7 @@ def tensors(case: Case, padded: bool) -> dict[str, torch.Tensor]:
 
 def torch_padded(case: Case) -> float:
     metric = ndcg_ml.torch.NDCG(case.flavor, k=case.k)
+    columns_are_refused(metric.update, tensors(case, padded=True))
     metric.update(**tensors(case, padded=True))
     return metric.compute().item()
 
@@ -196,12 +281,14 @@ def rows_of(case: Case) -> dict[str, torch.Tensor]:
 
 def torch_function_padded(case: Case) -> float:
     found = tensors(case, padded=True)
+    columns_are_refused(lambda *both: ndcg_ml.torch.ndcg(*both, mask=found["mask"]), found)
     of_queries = ndcg_ml.torch.ndcg(found["preds"], found["target"], mask=found["mask"], flavor=case.flavor, k=case.k)
     return mean_of_queries(of_queries, case)
 
 
 def torch_function_flat(case: Case) -> float:
     found = rows_of(case)
+    columns_are_refused(lambda *both: ndcg_ml.torch.ndcg(*both, indexes=found["indexes"]), found)
     of_queries = ndcg_ml.torch.ndcg(
         found["preds"], found["target"], indexes=found["indexes"], flavor=case.flavor, k=case.k
     )
@@ -328,10 +415,12 @@ def query_ranker(case: Case) -> float:
 
 WEIGHED = {
     dense, group, mask, qid, prepared, table, parts, lightgbm_feval, lightgbm_stopping, lightgbm_eval_metric,
-    xgboost_eval, xgboost_callback, catboost_eval,
+    xgboost_eval, xgboost_callback, catboost_eval, qid_indexed, prepared_indexed, frame,
 }  # fmt: skip
-OF_JUDGED = {lightgbm_feval, lightgbm_stopping, xgboost_eval, catboost_eval, query_ranker}
-OF_FINITE_SCORES = {xgboost_callback, scorer, scorer_routed, scorer_of_column, query_ranker}
+OF_JUDGED = {lightgbm_feval, lightgbm_stopping, xgboost_eval, catboost_eval, query_ranker, query_ranker_indexed}
+OF_FINITE_SCORES = {
+    xgboost_callback, scorer, scorer_routed, scorer_of_column, query_ranker, scorer_indexed, query_ranker_indexed,
+}  # fmt: skip
 OF_MACRO = {torch_function_padded, torch_function_flat, torch_kernel_padded, torch_kernel_flat}
 OF_ORDINARY_SUMS = {torch_padded, torch_flat, torch_split}
 ROUTES: list[Callable[[Case], float]] = [
@@ -340,6 +429,7 @@ ROUTES: list[Callable[[Case], float]] = [
     torch_function_padded, torch_function_flat, torch_kernel_padded, torch_kernel_flat,
     lightgbm_feval, lightgbm_stopping, lightgbm_eval_metric, xgboost_eval, xgboost_callback, catboost_eval,
     scorer, scorer_routed, scorer_of_column, query_ranker,
+    qid_indexed, prepared_indexed, frame, scorer_indexed, query_ranker_indexed,
 ]  # fmt: skip
 
 

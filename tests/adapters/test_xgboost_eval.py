@@ -718,3 +718,21 @@ def check_dask(dxgb):
         if name == "all":
             assert log["held_out"]["ndcg_sklearn@5"] == pytest.approx(expected, abs=1e-12)
             assert np.abs(np.array(theirs["history"]["all"]["ndcg_plain@5"]) - expected).min() > 0.01
+
+
+@pytest.mark.parametrize("weights", [[0.0], [0.0, 0.0]])
+@pytest.mark.parametrize("labels", [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
+@pytest.mark.parametrize("flavor", ["sklearn@5[empty=skip]", "sklearn@5", "sklearn@5[aggregate=micro]"])
+def test_a_worker_whose_queries_weigh_nothing_adds_nothing(weights, labels, flavor):
+    """Whether its queries are empty or not: 0 of 0 is no number, and must not reach the sums of the others."""
+    n_lists = len(weights)
+    matrix = xgb.DMatrix(np.zeros((2 * n_lists, 1)), np.array(labels * n_lists), group=[2] * n_lists)
+    matrix.set_weight(np.array(weights))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sums, weight = NDCGEval(flavor)._share(np.array([0.1, 0.2] * n_lists), matrix)
+    assert weight == 0.0
+    assert np.isfinite(sums.numerator).all()
+    assert np.isfinite(sums.denominator).all()
+    assert not np.any(sums.numerator)
+    assert not np.any(sums.denominator)

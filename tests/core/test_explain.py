@@ -118,7 +118,7 @@ def check_sums(a, b, arguments):
         return None
     if not all(math.isfinite(value) for value in values):
         return None
-    result = explain_difference(a, b, queries=1000, **arguments)
+    result = explain_difference(a, b, top=1000, **arguments)
     # Gains below 0 make NDCGs of any size: rounding is then relative to the largest number that is summed.
     size = max(1.0, *(abs(e.contribution) for e in (*result.parts, *result.queries)), *map(abs, values))
     assert result.value_a == pytest.approx(values[0], rel=1e-13, abs=1e-13 * size)
@@ -356,14 +356,14 @@ def test_in_order_an_undefined_mixture_waits_for_the_next_switch():
 
 def test_the_queries_that_move_most_are_listed_first():
     arguments = data(4)
-    result = explain_difference("sklearn", "lightgbm", queries=3, **arguments)
-    everything = explain_difference("sklearn", "lightgbm", queries=99, **arguments)
+    result = explain_difference("sklearn", "lightgbm", top=3, **arguments)
+    everything = explain_difference("sklearn", "lightgbm", top=99, **arguments)
     assert result.queries == everything.queries[:3]
     assert result.n_queries == 40
     sizes = [abs(q.contribution) for q in everything.queries]
     assert sizes == sorted(sizes, reverse=True)
     assert all(size > 0 for size in sizes)
-    assert explain_difference("sklearn", "lightgbm", queries=0, **arguments).queries == ()
+    assert explain_difference("sklearn", "lightgbm", top=0, **arguments).queries == ()
 
 
 def test_ids_are_the_callers_and_json_takes_them():
@@ -400,9 +400,9 @@ def test_two_dimensions_with_a_mask():
         ({"flavor_a": 3}, TypeError, "flavor must be"),
         ({"k": (1, 2)}, TypeError, "k must be an integer"),
         ({"k": 0}, ValueError, "k must be an integer"),
-        ({"queries": -1}, ValueError, "queries must be an integer >= 0"),
-        ({"queries": True}, TypeError, "queries must be an integer >= 0"),
-        ({"queries": 1.5}, TypeError, "queries must be an integer >= 0"),
+        ({"top": -1}, ValueError, "top must be an integer >= 0"),
+        ({"top": True}, TypeError, "top must be an integer >= 0"),
+        ({"top": 1.5}, TypeError, "top must be an integer >= 0"),
         ({"group": None}, ValueError, "qid or group must be given"),
     ],
 )

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from strategies import Problem, flavors, problems, square_root
 
 from ndcg_ml import (
+    PRESETS,
     Flavor,
     PartialEvaluation,
     evaluate,
@@ -837,3 +838,37 @@ def test_a_stream_has_no_document_ids() -> None:
 
 def test_an_empty_stream_is_a_part_without_rows() -> None:
     assert evaluate_batches([]).n_queries == evaluate_batches([([], [], [])]).n_queries == 0
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_reads_its_own_part_of_repeated_documents(name: str) -> None:
+    """A document that is listed twice, and credited twice under some of them: NDCG above 1 is no damage there."""
+    flavor = PRESETS[name].replace(k=3)
+    repeats = flavor.duplicates != "raise"
+    ids = ["a", "a", "b"] if repeats else ["a", "b", "c"]
+    scores = [[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]
+    part = evaluate_part([[1, 1, 0], [1, 0, 0]], scores, query_id=["x", "y"], doc_id=[ids, ids[::-1]], flavor=flavor)
+    again = PartialEvaluation.from_json(part.to_json())
+    assert (again.value, again.flavor) == (part.value, part.flavor)
+
+
+@pytest.mark.parametrize("ideal", ["global", "recall", "local", "max", "given"])
+@pytest.mark.parametrize("depth", ["k", "all", "retrieved"])
+def test_only_an_ideal_that_can_be_beaten_is_read_above_1(ideal: Any, depth: Any) -> None:
+    """For each ideal: copies that are credited twice are read back, and a text that says 2 of 1 is refused."""
+    rng = np.random.default_rng(5)
+    top = {"max_grade": 2.0} if ideal == "max" else {}
+    flavor = Flavor(ideal=ideal, ideal_depth=depth, duplicates="count", k=3, **top)
+    best = 0.0
+    for _ in range(60):
+        labels = dict(zip("abcd", rng.integers(0, 3, 4).tolist(), strict=True))
+        ids = rng.choice(list("abcd"), 5).tolist()
+        part = evaluate_part([labels[d] for d in ids], rng.normal(size=5), qid=["q"] * 5, doc_id=ids, flavor=flavor)
+        assert PartialEvaluation.from_json(part.to_json()).value == part.value
+        best = max(best, part.value)
+    assert (best > 1 + 1e-9) == (ideal in ("global", "given"))
+    if best <= 1 + 1e-9:
+        stored = json.loads(evaluate_part([2, 1], [2.0, 1.0], qid=["q", "q"], flavor=flavor).to_json())
+        stored["numerator"] = [["0x2", 0]]
+        with pytest.raises(ValueError, match="an NDCG is above 1"):
+            PartialEvaluation.from_json(json.dumps(stored))

@@ -142,3 +142,39 @@ def test_gdeval_leaves_a_topic_without_a_relevant_document_out() -> None:
     assert ndcg_score(**arguments, flavor="gdeval") == 1.0
     assert ndcg_score(**arguments, flavor="ir_measures_exp") == 0.5
     assert evaluate(**arguments, flavor="gdeval").n_empty == 1
+
+
+# -- the discount
+
+
+def test_mlnet_discounts_by_a_natural_logarithm() -> None:
+    """Its DCG@1 of one document of grade 1 is 3 / ln 2; a logarithm of another base changes no NDCG."""
+    assert dcg_score([[1, 0]], [[2, 1]], flavor="mlnet", k=1) == pytest.approx(4.3280851226668897, rel=1e-15)
+    table = evaluate([[1, 0, 2]], [[2, 1, 0]], flavor="mlnet", k=(1, 3)).per_query
+    assert table.dcg[0] == pytest.approx([3 / math.log(2), 3 / math.log(2) + 7 / math.log(4)])
+    assert table.idcg[0] == pytest.approx([7 / math.log(2), 7 / math.log(2) + 3 / math.log(3)])
+    log2 = Flavor.preset("mlnet").replace(discount="log2")
+    assert evaluate([[1, 0, 2]], [[2, 1, 0]], flavor=log2, k=(1, 3)).per_query.ndcg == pytest.approx(table.ndcg)
+
+
+# -- the weights
+
+
+@pytest.mark.parametrize(
+    ("weights", "theirs"),
+    [
+        ([1, 0.5, 2, 1], 0.5079638957977295),
+        ([1, 1, 1, 1], 0.5421534180641174),
+        ([2, 0.5, 0.25, 1], 0.4980306029319763),
+        ([1, 3, 0, 2], 0.7761831879615784),
+        ([1, 2, 4, 3], 0.5366475582122803),
+    ],
+)
+def test_keras_rs_weighs_an_empty_query_as_the_mean_of_the_others(weights: list[float], theirs: float) -> None:
+    """Recorded from KerasRS 0.4.0 on JAX. The weight of the third query is not used, unless it is 0: a declared one."""
+    y_true = [[0, 0, 1, 0], [1, 0, 3, 2], [0, 0, 0, 0], [2, 1, 0, 0]]
+    y_score = [[0.1, 0.2, 0.3, 0.9], [0.1, 0.8, 0.9, 0.7], [0.4, 0.3, 0.2, 0.1], [0.2, 0.7, 0.1, 0.9]]
+    used = [*weights[:2], weights[2] and (weights[0] + weights[1] + weights[3]) / 3, weights[3]]
+    assert ndcg_score(y_true, y_score, flavor="keras_rs", query_weight=used) == pytest.approx(theirs, abs=1e-6)
+    ours = ndcg_score(y_true, y_score, flavor="keras_rs", query_weight=weights)
+    assert (ours == pytest.approx(theirs, abs=1e-6)) == (used == weights)

@@ -132,13 +132,13 @@ def test_the_queries_with_the_largest_loss():
         assert row[1:5] == [f"{x[i]:.4f}" for x in (lost, table.dcg[:, 0], table.idcg[:, 0], table.ndcg[:, 0])]
         assert row[5:] == [str(table[name][i]) for name in ("n_docs", "n_relevant", "tied")]
     assert "3 of 5 queries lose DCG@3 against the ideal." in page.text
-    some = Page(result.to_html(queries=1))
+    some = Page(result.to_html(top=1))
     assert [row[0] for row in some.table("query", "lost")] == ["0"]
     share = lost[0] / lost.sum()
     assert (
         f"3 of 5 queries lose DCG@3 against the ideal. The largest is listed: {share:.0%} of all that is lost."
     ) in some.text
-    assert "query" not in {table[0][0] for table in Page(result.to_html(queries=0)).tables}
+    assert "query" not in {table[0][0] for table in Page(result.to_html(top=0)).tables}
     assert "No query loses DCG against its ideal." in Page(evaluate(Y, Y).to_html()).text
 
 
@@ -178,7 +178,7 @@ def test_a_run_says_what_is_judged():
 @pytest.mark.usefixtures("undrawn")
 def test_a_comparison_lists_wins_and_losses():
     both = compared(k=3)
-    page = Page(both.to_html(queries=1, digits=3))
+    page = Page(both.to_html(top=1, digits=3))
     assert page.table("system", "NDCG@3") == [
         [name, f"{value:.3f}"] for name, value in zip(both.names, both.values, strict=True)
     ]
@@ -200,7 +200,7 @@ def test_a_comparison_lists_wins_and_losses():
 @pytest.mark.usefixtures("undrawn")
 def test_many_systems_and_queries_that_were_not_compared():
     systems = [evaluate(Y * 10, A * i + B * (10 - i), flavor="sklearn[ideal=recall]") for i in range(5)]
-    page = Page(compare(*systems, seed=0).to_html(queries=2))
+    page = Page(compare(*systems, seed=0).to_html(top=2))
     assert len(page.table("a", "b")) == 10
     assert "These are the first 6 of 10 pairs." in page.text
     assert "Comparison of 5 systems" in page.text
@@ -239,7 +239,7 @@ def test_what_the_caller_adds():
     assert page.words.count("A & B") == 2  # the title and the heading
     assert "evaluate(y, s) < 1" in page.words
     assert "2026-05-01" in page.text
-    assert "half of a pair ?" in Page(evaluate(Y, A).to_html(title="half of a pair \udcff")).words
+    assert r"half of a pair \udcff" in Page(evaluate(Y, A).to_html(title="half of a pair \udcff")).words
     assert "May" in Page(evaluate(Y, A).to_html(date="in May")).text
 
 
@@ -293,7 +293,7 @@ def test_gains_beyond_float64_are_said():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"queries": -1}, ValueError, "queries must be an integer >= 0"),
+        ({"top": -1}, ValueError, "top must be an integer >= 0"),
         ({"digits": 1.5}, TypeError, "digits must be an integer >= 0"),
         ({"title": 3}, TypeError, "title must be text or None; got 3 of type int"),
         ({"command": ["ls"]}, TypeError, "command must be text or None"),
@@ -383,8 +383,11 @@ def test_nothing_is_loaded_and_no_id_is_used_twice(hostile, at):
 def test_the_file_is_the_page(tmp_path):
     result = evaluate(Y, A)
     file = tmp_path / "report.html"
-    assert result.to_html(file) == result.to_html() == file.read_text(encoding="utf-8")
-    assert compared().to_html(str(file)) == file.read_text(encoding="utf-8")
+    page = result.to_html()
+    assert result.to_html(file) == file
+    assert file.read_text(encoding="utf-8") == page
+    assert compared().to_html(str(file)) == file
+    assert file.read_text(encoding="utf-8") == compared().to_html()
     assert os.listdir(tmp_path) == ["report.html"]
 
 
@@ -394,8 +397,8 @@ def test_an_older_file_is_replaced_with_its_mode_and_through_a_link(tmp_path):
     (tmp_path / "real.html").write_text("older")
     (tmp_path / "real.html").chmod(0o640)
     (tmp_path / "report.html").symlink_to("real.html")
-    text = evaluate(Y, A).to_html(tmp_path / "report.html")
-    assert (tmp_path / "real.html").read_text(encoding="utf-8") == text
+    evaluate(Y, A).to_html(tmp_path / "report.html")
+    assert (tmp_path / "real.html").read_text(encoding="utf-8") == evaluate(Y, A).to_html()
     assert (tmp_path / "report.html").is_symlink()
     assert (tmp_path / "real.html").stat().st_mode & 0o777 == 0o640
     assert sorted(os.listdir(tmp_path)) == ["real.html", "report.html"]
@@ -428,3 +431,15 @@ def test_a_device_is_written_to_and_not_replaced():
     evaluate(Y, A).to_html("/dev/null")
     assert not Path("/dev/null").is_file()
     assert not Path("/dev/full").is_file()
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(
+    "make", [lambda **said: evaluate(Y, A).to_html(**said), lambda **said: compared().to_html(**said)]
+)
+def test_no_control_or_turning_character_reaches_the_page(make):
+    """A title, a date and a command may come from file names of strangers; a command may have lines."""
+    page = make(title="a\x1b[2Jb\u202ec", date="May\x00", command="one\n two\u2066\x07")
+    assert not {each for each in page if not each.isprintable()} - {"\n"}
+    for told in (r"a\x1b[2Jb\u202ec", r"May\x00", "one\n two" + r"\u2066\x07"):
+        assert told in page

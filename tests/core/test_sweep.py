@@ -14,24 +14,24 @@ from strategies import Problem, examples, flavors, problems
 
 from ndcg_ml import PRESETS, Flavor
 from ndcg_ml._data.queries import Queries
-from ndcg_ml._identify import identify as module
+from ndcg_ml._identify import grid as module
 from ndcg_ml._identify import sweep as sweeping
 from ndcg_ml._identify.identify import identify
 from ndcg_ml.prepared import Prepared
 
 
-def table(monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> module._Grid:
+def table(monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> module.Grid:
     """The grid of values that ``identify`` compares with a number."""
     held = []
-    fill = module._Grid.fill
+    fill = module.Grid.fill
 
-    def keep(self: module._Grid, *others: Any) -> None:
+    def keep(self: module.Grid, *others: Any) -> None:
         held.append(self)
         fill(self, *others)
 
     few = {name: PRESETS[name] for name in ("lightgbm", "letor3")}  # one of them has a table of gains
     with monkeypatch.context() as patch:
-        patch.setattr(module._Grid, "fill", keep)
+        patch.setattr(module.Grid, "fill", keep)
         patch.setattr(module, "PRESETS", MappingProxyType(few))
         identify(0.5, **arguments)
     return held[0]
@@ -46,7 +46,7 @@ def one_at_a_time(flavor: Flavor, queries: Queries, scores: Any) -> float:
     return math.nan if value is None else value
 
 
-def some_cells(grid: module._Grid, draw: Any, n: int) -> list[tuple[int, ...]]:
+def some_cells(grid: module.Grid, draw: Any, n: int) -> list[tuple[int, ...]]:
     """Cells of the grid, drawn, and with them the two ends."""
     cell = st.tuples(*(st.integers(0, len(axis) - 1) for axis in grid.choices))
     last = tuple(len(axis) - 1 for axis in grid.choices)

@@ -245,3 +245,110 @@ def test_a_pool_of_spawned_processes(data):
         named = {"group": sizes, "flavor": FLAVORS[1]}
         there = pool.apply_async(ndcg_score, (labels, scores[0]), named).get(120)
     assert there == ndcg_score(labels, scores[0], **named)
+
+
+class _Ended:
+    """A pool that starts so many more threads, and then is told that the interpreter ends."""
+
+    def __init__(self, left):
+        self._left, self._pool = left, ThreadPoolExecutor(4)
+
+    def submit(self, *arguments):
+        if self._left == 0:
+            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+        self._left -= 1
+        return self._pool.submit(*arguments)
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_at_the_end_of_the_interpreter_the_calling_thread_does_the_work(monkeypatch, left):
+    monkeypatch.setattr(threads_module, "_pool", lambda: _Ended(left))
+    done = []
+    threads_module.in_threads(done.extend, range(1000), 4)
+    assert sorted(done) == list(range(1000))
+
+
+def test_no_pool_can_be_made_at_the_end_of_the_interpreter(monkeypatch):
+    def late():
+        raise RuntimeError("can't register atexit after shutdown")
+
+    monkeypatch.setattr(threads_module, "_pool", late)
+    done = []
+    threads_module.in_threads(done.extend, range(10), 2)
+    assert done == list(range(10))
+
+
+AT_EXIT = """
+import atexit
+from ndcg_ml._kernel.threads import in_threads
+done = []
+def late():
+    in_threads(done.extend, range(100), 3)
+    print(len(done))
+atexit.register(late)
+if {before}:
+    in_threads(list, range(10), 3)
+"""
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_ranking_in_an_exit_handler(before):
+    """As a logger does that is flushed when the interpreter ends."""
+    run = subprocess.run(
+        [sys.executable, "-c", AT_EXIT.format(before=before)], capture_output=True, text=True, timeout=60
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "100\n", "")
+
+
+FORK = """
+import os, signal, threading, warnings
+os.environ.pop("NDCG_ML_KERNEL", None)
+from ndcg_ml._kernel import choice
+begun, go_on = threading.Event(), threading.Event()
+def compiling():
+    begun.set()
+    go_on.wait(30)
+    return None, "it is a test"
+choice._loaded, choice._numba_is_installed = compiling, lambda: True
+choice._WORTH_COMPILING = 0
+other = threading.Thread(target=choice.compiled_rank, args=("auto", 1))
+other.start()
+begun.wait(30)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert choice.compiled_rank("auto", 1) is None and not seen
+        assert choice.compiled_rank("compiled", 1) is None
+        assert [each.category for each in seen] == [RuntimeWarning], seen
+        assert "forked while another thread compiled" in choice.kernel_in_use()
+    os._exit(0)
+status = os.waitpid(child, 0)[1]
+go_on.set()
+other.join()
+assert choice._State.failure == "it is a test" and not choice._State.cut_off
+child = os.fork()  # after it, a child has what the parent has
+if child == 0:
+    os._exit(choice._State.cut_off)
+print(status, os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_while_another_thread_compiles():
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=90)
+    assert run.stdout == "0 0\n", (run.stdout, run.stderr)
+
+
+def test_a_number_of_threads_that_is_no_decimal_number(monkeypatch):
+    monkeypatch.delenv("NDCG_ML_THREADS", raising=False)
+    monkeypatch.setattr(threads_module, "_processors", lambda: 3)
+    for odd in ("²", "", "x", "0", "-1", "1.5"):
+        monkeypatch.setenv("OMP_NUM_THREADS", odd)
+        assert threads_module.thread_count(None, 1 << 30) == 3
+    monkeypatch.setenv("OMP_NUM_THREADS", "2,1")
+    assert threads_module.thread_count(None, 1 << 30) == 2
+    monkeypatch.setenv("NDCG_ML_THREADS", "²")
+    with pytest.raises(ValueError, match=r"NDCG_ML_THREADS must be an integer >= 1.*got '²'"):
+        threads_module.thread_count(None, 1 << 30)

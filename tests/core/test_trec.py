@@ -138,3 +138,28 @@ def test_numbers_with_more_digits_than_float64_holds_exactly():
 def test_a_control_character_is_part_of_a_word(tmp_path):
     (tmp_path / "run").write_bytes(b"301 Q0 d 1\x1c2.5 tag\n")
     assert "line 1: a line of a run must have 6 or more columns" in read(tmp_path / "run", RUN)
+
+
+LEGITIMATE = ["q1 Q0 d1 1 2.0 my tag", "q1 Q0 d7 1 2.0 a tag of five words"]
+WRONG = [
+    ("q1 Q0 d 2 2 1.5 tag", "'2', a number|'d 2|where the rank should be|where the tag should begin"),
+    ("q1 Q0 a doc 2 1.5 tag", "where the rank should be"),
+    ("q1 Q0 d2 2", "got 4"),
+    ("q1 Q0 d2 2 one tag", "score"),
+]
+
+
+@pytest.mark.parametrize("before", [0, 1, 3])
+@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize(("wrong", "told"), WRONG)
+@pytest.mark.parametrize("legitimate", LEGITIMATE)
+def test_every_line_is_checked_after_a_long_one_that_is_right(tmp_path, before, after, wrong, told, legitimate):
+    """A tag of several words is right; the lines that follow it are looked at as closely as those before."""
+    fine = [f"q1 Q0 x{i} 1 {9 - i}.5 tag" for i in range(before)]
+    last = [f"q1 Q0 y{i} 1 0.5 tag" for i in range(after)]
+    (tmp_path / "run").write_text("\n".join([legitimate, *fine, wrong, *last]) + "\n", encoding="utf-8")
+    with pytest.raises(DataFileError, match=rf"run, line {before + 2}: .*({told})"):
+        list(trec_lines(tmp_path / "run", RUN))
+    (tmp_path / "run").write_text("\n".join([legitimate, *fine, *last]) + "\n", encoding="utf-8")
+    [block] = trec_lines(tmp_path / "run", RUN)
+    assert len(block.documents) == 1 + before + after

@@ -48,3 +48,11 @@ def test_labels_of_topics_are_matched_by_their_index():
     assert len(evaluate_run(QRELS, SCORED, by=table["land"]).slices) == 2
     with pytest.raises(ValueError, match="'a'"):
         evaluate_run(QRELS, SCORED, by=table["land"].rename({"a": "c"}))
+
+
+def test_integer_topics_are_matched_by_their_index_too():
+    """There are no rows that the labels could be of, so that integers in an index are ids."""
+    qrels, run = {3: {1: 1}, 1: {1: 1}, 2: {1: 0, 2: 1}}, {1: [1], 2: [1], 3: [2]}
+    slices = evaluate_run(qrels, run, by=pd.Series(list("xxy"), index=[1, 2, 3], name="land")).slices
+    assert slices["land", "x"].evaluation.per_query.qid.tolist() == [1, 2]
+    assert slices["land", "y"].evaluation.per_query.qid.tolist() == [3]

@@ -111,3 +111,53 @@ def test_scores_in_columns_are_named_after_them():
     with pytest.raises(ValueError, match="must have the same index"):
         compare(scores["base"], scores["new"][::-1], y_true=FRAME["y"], qid=FRAME["q"])
     assert compare(SCORES, Y + SCORES, y_true=Y, qid=FRAME["q"].to_numpy()).names == ("a", "b")
+
+
+@pytest.mark.parametrize("kinds", [("series", "series"), ("array", "series"), ("series", "array"), ("array", "array")])
+def test_two_systems_never_have_one_name(kinds):
+    y, qid = np.array([1, 0, 0, 1, 1, 0]), [0, 0, 1, 1, 2, 2]
+    scores = np.array([2.0, 1, 2, 1, 2, 1]), np.array([2.0, 1, 1, 2, 2, 1])
+    pair = [pd.Series(s, name="score") if kind == "series" else s for s, kind in zip(scores, kinds, strict=True)]
+    both = compare(*pair, y_true=y, qid=qid, seed=0)
+    assert both.names == ("a", "b")
+    frame = both.to_frame()
+    assert frame.value_a[0] != frame.value_b[0]
+    named = compare(pd.Series(scores[0], name="old"), pd.Series(scores[1], name="new"), y_true=y, qid=qid, seed=0)
+    assert named.names == ("old", "new")
+    some = compare(pd.Series(scores[0], name="old"), scores[1], y_true=y, qid=qid, seed=0)
+    assert some.names == ("a", "b")
+
+
+# Labels of eight known queries, as many as there are rows; four of them are asked for.
+TABLE = pd.Series(list("aabbaabb"), index=["q0", "q1", "q2", "q3", "x", "y", "z", "w"])
+
+
+def slices_of(by, qid, y=Y):
+    slices = evaluate(y, SCORES, qid=qid, by=by).slices
+    return [(each.label, each.evaluation.per_query.qid.tolist()) for each in slices]
+
+
+def test_a_table_of_queries_with_as_many_entries_as_rows():
+    qid = np.repeat(["q0", "q1", "q2", "q3"], 2)
+    by_id = sorted([("a", ["q0", "q1"]), ("b", ["q2", "q3"])])
+    for by in (TABLE, TABLE[::-1], {"by": TABLE}, TABLE.to_frame("by"), TABLE.to_dict() and {"by": TABLE.to_dict()}):
+        assert sorted(slices_of(by, qid)) == by_id
+    labelled = pd.Series(Y, index=list("ABCDEFGH"))
+    assert sorted(slices_of(TABLE, qid, labelled)) == by_id
+    # An index that lacks an id, or repeats one, is no table of queries.
+    assert sorted(slices_of(TABLE.rename({"q0": "v"}), qid)) == [("a", ["q0", "q2"]), ("b", ["q1", "q3"])]
+    assert sorted(slices_of(TABLE.rename({"x": "q0"}), qid)) == [("a", ["q0", "q2"]), ("b", ["q1", "q3"])]
+
+
+def test_integers_may_be_row_numbers_too_so_nothing_is_guessed():
+    qid, table = np.repeat([0, 1, 2, 3], 2), TABLE.set_axis([0, 1, 2, 3, 10, 11, 12, 13])
+    for by in (table, {"by": table}, table.to_frame()):
+        with pytest.raises(ValueError, match=r"cannot be told which of the two it labels.*to_dict\(\).*to_numpy\(\)"):
+            slices_of(by, qid)
+    assert sorted(slices_of({"by": table.to_dict()}, qid)) == [("a", [0, 1]), ("b", [2, 3])]
+    assert sorted(slices_of(table.to_numpy(), qid)) == [("a", [0, 2]), ("b", [1, 3])]
+    # Rows that carry labels of their own say which it is.
+    assert sorted(slices_of(table, qid, pd.Series(Y, index=table.index))) == [("a", [0, 2]), ("b", [1, 3])]
+    assert sorted(slices_of(table, qid, pd.Series(Y, index=list("ABCDEFGH")))) == [("a", [0, 1]), ("b", [2, 3])]
+    # The labels 0, 1, ..., which pandas gives to what has none, are those of rows.
+    assert sorted(slices_of(table.reset_index(drop=True), qid)) == [("a", [0, 2]), ("b", [1, 3])]

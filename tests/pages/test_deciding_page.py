@@ -21,7 +21,7 @@ def test_the_code_runs(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     page = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 10
     scope: dict[str, object] = {}
     printed = []
     for block in blocks:
@@ -33,9 +33,12 @@ def test_the_code_runs(capsys, monkeypatch, tmp_path):
     plt.close("all")
     assert printed[1] == "904 queries to see a difference of 0.01"
     assert printed[3] == "0.5"
-    assert printed[4].count("BCa bootstrap") == 6
-    assert printed[6].startswith("slice ")
-    assert "t interval; 14 queries" in printed[6]
+    assert printed[4].startswith("50 better ")
+    assert "length=short" in printed[5]
+    assert printed[6].count("BCa bootstrap") == 5
+    assert printed[6].splitlines()[0].endswith("95 %, interval between bounds; 149 queries)")
+    assert printed[8].startswith("slice ")
+    assert "t interval; 14 queries" in printed[8]
     for name, title in (("evaluation", "NDCG@10 of 149 queries"), ("comparison", "Three models of the demo")):
         assert f"<h1>{title}</h1>" in (tmp_path / f"{name}.html").read_text(encoding="utf-8")
 

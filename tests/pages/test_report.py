@@ -59,13 +59,8 @@ def test_reports_fit_the_screen_and_load_nothing(files, chromium, width, scheme)
         assert said == []
         assert view.title() != "taken"
         assert view.evaluate("document.documentElement.scrollWidth") <= width, file.name
-        # Of each drawing one is seen, and its letters are of a size that can be read.
-        drawn = view.locator("figure:visible")
-        assert drawn.count() == view.locator("figure.wide, figure.single").count() > 0
-        assert set(drawn.evaluate_all("all => all.map(each => each.className)")) <= {
-            "narrow" if width == 390 else "wide",
-            "single",
-        }
+        # On a phone, too, letters are of a size that can be read.
+        assert view.locator("figure:visible").count() == view.locator("figure").count() > 0
         letters = "all => Math.min(...all.map(each => each.getBoundingClientRect().height))"
         assert view.locator("figure:visible text").evaluate_all(letters) >= 9
         ink = "all => all.map(each => getComputedStyle(each).fill)"

@@ -391,6 +391,17 @@ DIVERGENCES = (
         shown_by="source",
     ),
     Divergence(
+        libraries=("keras-rs on jax", "keras-rs on torch"),
+        cases="queries are weighted and one has no relevant document",
+        covers=weighted_with_an_empty_query,
+        theirs="weighs such a query with the mean weight of the others, unless its weight is 0",
+        ours="the weight of the query counts",
+        reason="the weight that was given is not used",
+        example="weights 1, 0.5, 2, 1, the third query empty: 0.7426; the weighted mean is 0.5501",
+        always=False,
+        shown_by="source",
+    ),
+    Divergence(
         libraries=("allRank",),
         cases="a label below 0 is not -1",
         covers=negative_but_not_padding,

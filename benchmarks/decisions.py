@@ -1,0 +1,435 @@
+"""Whether verdicts, intervals and honest values keep their promises: ``python -m benchmarks.decisions``.
+
+Queries are drawn from populations whose truth is known, and it is counted how often a statement about them is right.
+Each cell is saved when it is done, so that the run can be stopped and taken up again; ``--samples N`` and names of
+cells choose less. ``--page`` writes the table of docs/deciding.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml import Comparison, compare
+from ndcg_ml._stats.bounded import bounded_limits
+from ndcg_ml._stats.clusters import by_cluster, robust_error
+from ndcg_ml._stats.differences import Correction
+from ndcg_ml._stats.honest import honest_value
+from ndcg_ml._stats.means import Means, generator, spread_of
+from ndcg_ml._stats.quantiles import t_quantile
+
+SAMPLES, RESAMPLES = 2000, 999
+RESULT = Path(__file__).parent / "results" / "decisions.json"
+PAGE = Path(__file__).parents[1] / "docs" / "deciding.md"
+BEGIN, END = "<!-- table: written by python -m benchmarks.decisions --page -->", "<!-- end of decisions -->"
+
+FloatArray = NDArray[np.float64]
+Rng = np.random.Generator
+
+
+class Cell(NamedTuple):
+    """One promise: what is counted, the target, and how to draw one sample of it."""
+
+    name: str
+    target: tuple[float, float]
+    sample: Callable[[Rng], float]
+    per_cent: bool = True
+    most: int = 10**9
+    """Samples, of a cell that takes long."""
+
+
+# -- populations ----------------------------------------------------------------------------------------------------
+
+
+def population(n_systems: int, differences: FloatArray | float = 0.0, n: int = 20_000) -> FloatArray:
+    """NDCG of systems on many queries: hard and easy ones, ties at 0 and 1, and systems that vary by unequal amounts.
+
+    The means differ by exactly `differences`.
+    """
+    rng = np.random.default_rng(1)
+    base = rng.beta(0.7, 0.7, (n, 1))
+    size = np.linspace(0.1, 0.3, n_systems) * rng.choice([0.0, 1.0, 2.0], (n, n_systems), p=[0.4, 0.4, 0.2])
+    values: FloatArray = np.clip(base + rng.normal(0, 1, (n, n_systems)) * size, 0, 1)
+    values += 0.5 - values.mean(axis=0) + differences
+    return values
+
+
+def drawn(values: FloatArray, n: int, rng: Rng) -> FloatArray:
+    """Queries of a population."""
+    sample: FloatArray = values[rng.integers(0, len(values), n)]
+    return sample
+
+
+def compared(values: FloatArray, rng: Rng, **settings: Any) -> Comparison:
+    """The systems in the columns."""
+    n = len(values)
+    settings = {"n_resamples": RESAMPLES, "seed": rng, **settings}
+    return compare(*values.T, qid=np.arange(n), measure="ndcg", **settings)
+
+
+# -- promises -------------------------------------------------------------------------------------------------------
+
+
+def all_cover(n_systems: int, n: int) -> Callable[[Rng], float]:
+    """Whether the intervals of all pairs hold the true differences, none of which is 0."""
+    truth = np.linspace(0, 0.05, n_systems)
+    values = population(n_systems, truth)
+    true = {f"s{i}": float(each) for i, each in enumerate(truth)}
+
+    def sample(rng: Rng) -> float:
+        found = compared(drawn(values, n, rng), rng, names=list(true))
+        return all(p.interval.low <= true[p.b] - true[p.a] <= p.interval.high for p in found.pairs)
+
+    return sample
+
+
+def false_alarm(n_systems: int, n_equal: int, n: int, baseline: bool = False) -> Callable[[Rng], float]:
+    """Whether any two systems of equal means are told apart; the others differ."""
+    values = population(n_systems, np.where(np.arange(n_systems) < n_equal, 0.0, 0.06))
+
+    def sample(rng: Rng) -> float:
+        names = [f"s{i}" for i in range(n_systems)]
+        found = compared(drawn(values, n, rng), rng, names=names, baseline="s0" if baseline else None)
+        equal = set(names[:n_equal])
+        return any(p.verdict != "undecided" for p in found.pairs if p.a in equal and p.b in equal)
+
+    return sample
+
+
+def power(correction: Correction, n_systems: int, n: int) -> Callable[[Rng], float]:
+    """The share of true differences that are found."""
+    truth = np.where(np.arange(n_systems) < n_systems // 2, 0.0, 0.06)
+    values = population(n_systems, truth)
+
+    def sample(rng: Rng) -> float:
+        found = compared(drawn(values, n, rng), rng, correction=correction)
+        apart = [p.verdict != "undecided" for p in found.pairs if (p.a < "c") != (p.b < "c")]
+        return float(np.mean(apart))
+
+    return sample
+
+
+def found_among_many(rng: Rng) -> float:
+    """Whether a system with a t of 25 is told from all 99 others."""
+    n = 200
+    base = rng.beta(0.7, 0.7, (n, 1))
+    values = base + rng.normal(0, 0.1, (n, 100))
+    values[:, 0] += 25 * 0.1 * math.sqrt(2 / n)
+    found = compared(values, rng)
+    return all(p.verdict != "undecided" for p in found.pairs if p.a == "a")
+
+
+def contradiction(n_systems: int, n: int) -> Callable[[Rng], float]:
+    """Whether a verdict, an interval and an adjusted p-value contradict each other anywhere."""
+    values = population(n_systems, np.linspace(0, 0.06, n_systems))
+
+    def sample(rng: Rng) -> float:
+        for correction in ("max-t", "holm", "none"):
+            found = compared(drawn(values, n, rng), rng, correction=correction, n_resamples=199)
+            for p in found.pairs:
+                apart = p.interval.low > 0 or p.interval.high < 0
+                if apart != p.significant or apart != (p.verdict in ("better", "worse")):
+                    return True
+        return False
+
+    return sample
+
+
+def not_worse_at_the_margin(n: int) -> Callable[[Rng], float]:
+    """Whether a system that is worse by the margin is called not worse."""
+    values = population(2, np.array([0.0, -0.02]))
+
+    def sample(rng: Rng) -> float:
+        return compared(drawn(values, n, rng), rng, margin=0.02).verdict in ("not worse", "equivalent", "better")
+
+    return sample
+
+
+def covers(method: str, n: int) -> Callable[[Rng], float]:
+    """Whether the interval of the difference of two systems holds it."""
+    values = population(2, np.array([0.0, 0.03]))
+
+    def sample(rng: Rng) -> float:
+        interval = compared(drawn(values, n, rng), rng, method=method).interval
+        return interval.low <= 0.03 <= interval.high
+
+    return sample
+
+
+def planned(n_pilot: int) -> Callable[[Rng], float]:
+    """Whether as many queries as a pilot asks for show the difference that was stated."""
+    values = population(2, np.array([0.0, 0.05]))
+
+    def sample(rng: Rng) -> float:
+        n = compared(drawn(values, n_pilot, rng), rng).queries_needed(0.05)
+        return compared(drawn(values, n, rng), rng).verdict == "better"
+
+    return sample
+
+
+def detectable(n: int) -> Callable[[Rng], float]:
+    """Whether the smallest detectable difference, as a true one, is found."""
+    equal = population(2)
+    size = compared(equal[:5000], generator(0)).smallest_detectable() * math.sqrt(5000 / n)
+    values = equal + np.array([0.0, size])
+
+    def sample(rng: Rng) -> float:
+        return compared(drawn(values, n, rng), rng).verdict == "better"
+
+    return sample
+
+
+def users(n_users: int, rng: Rng, equal: bool = False) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Two systems of equal means on queries of users, with an intraclass correlation of .3, and the user of each."""
+    sizes = np.full(n_users, 5) if equal else 1 + rng.geometric(0.2, n_users)
+    of_query = np.repeat(np.arange(n_users), sizes)
+    difference = rng.normal(0, math.sqrt(0.3), n_users)[of_query] + rng.normal(0, math.sqrt(0.7), of_query.size)
+    a = rng.beta(0.7, 0.7, of_query.size)
+    return np.stack([a, a + 0.1 * difference], axis=1), of_query
+
+
+def clustered(n_users: int, use: bool) -> Callable[[Rng], float]:
+    """Whether two systems of equal means are told apart by the queries of users."""
+
+    def sample(rng: Rng) -> float:
+        values, of_query = users(n_users, rng)
+        return compared(values, rng, cluster=of_query if use else None).verdict != "undecided"
+
+    return sample
+
+
+def clustered_interval(n_users: int) -> Callable[[Rng], float]:
+    """Whether the robust t interval of a value over users misses it."""
+
+    def sample(rng: Rng) -> float:
+        values, of_query = users(n_users, rng)
+        means = by_cluster(Means.of(values[:, 1:] - values[:, :1], None), of_query)
+        error, dof = robust_error(means)
+        return abs(means.mean()[0]) > t_quantile(0.95, float(dof[0])) * error[0]
+
+    return sample
+
+
+def seeds(n_runs: int, n: int, over_runs: float) -> Callable[[Rng], float]:
+    """Whether two systems of equal means, whose runs differ, are told apart."""
+
+    def sample(rng: Rng) -> float:
+        base = rng.beta(0.7, 0.7, n)
+        query = [rng.normal(0, 0.1, n) for _ in range(2)]
+        runs = [
+            [base + query[i] + rng.normal(0, over_runs) + rng.normal(0, 0.1, n) for _ in range(n_runs)]
+            for i in range(2)
+        ]
+        return verdict_of_runs(runs) != "undecided"
+
+    return sample
+
+
+def verdict_of_runs(runs: list[list[FloatArray]]) -> str:
+    """The verdict on two systems with several runs each."""
+    from ndcg_ml._stats.differences import Settings, differences
+
+    values = np.stack([np.mean(of_one, axis=0) for of_one in runs], axis=1)
+    settings = Settings(confidence=0.95, method="test", correction="max-t", margin=None, n_resamples=RESAMPLES)
+    of_runs = [np.array([run.mean() for run in of_one]) for of_one in runs]
+    [found] = differences(("a", "b"), Means.of(values, None), [(0, 1)], settings, generator(0), runs=of_runs)
+    return found.verdict
+
+
+def piled(share: float, rest: str, n: int, rng: Rng) -> tuple[FloatArray, float]:
+    """NDCG that is 1 in this share of queries, and its true mean."""
+    values = np.ones(n)
+    other = rng.random(n) >= share
+    size = int(other.sum())
+    values[other] = 0.0 if rest == "0" else rng.random(size)
+    return values, share + (1 - share) * (0.0 if rest == "0" else 0.5)
+
+
+def bounded(share: float, rest: str, n: int) -> Callable[[Rng], float]:
+    """Whether the bounded interval holds the mean."""
+
+    def sample(rng: Rng) -> float:
+        values, truth = piled(share, rest, n, rng)
+        low, high = bounded_limits(values, np.full(n, 1 / n), 0.95)
+        assert high > low
+        return low <= truth <= high
+
+    return sample
+
+
+def bounded_width(share: float, rest: str, n: int) -> Callable[[Rng], float]:
+    """The width of the bounded interval over the mean width of BCa's, where BCa has one."""
+
+    def sample(rng: Rng) -> float:
+        values, _ = piled(share, rest, n, rng)
+        if np.ptp(values) == 0:
+            return math.nan
+        low, high = bounded_limits(values, np.full(n, 1 / n), 0.95)
+        [spread] = spread_of(Means.of(values[:, None], None), RESAMPLES, rng)
+        bca = spread.interval(0.95, "bca")
+        return (high - low) / (bca.high - bca.low)
+
+    return sample
+
+
+def searched(what: str, n_candidates: int, n: int) -> Callable[[Rng], float]:
+    """How a search is valued: the bias of its honest value, of its best score, or whether the interval covers."""
+    rng = np.random.default_rng(2)
+    values = population(n_candidates, 0.02 * rng.normal(size=n_candidates))
+    truth = values.mean(axis=0)
+
+    def sample(rng: Rng) -> float:
+        ndcg = drawn(values, n, rng)
+        worth = float(truth[ndcg.mean(axis=0).argmax()])
+        if what == "best score":
+            return float(ndcg.mean(axis=0).max()) - worth
+        honest = honest_value(ndcg, None, 0.95, 299, rng)
+        return honest.value - worth if what == "bias" else honest.interval.low <= worth <= honest.interval.high
+
+    return sample
+
+
+ANY = (-math.inf, math.inf)
+
+
+def cells() -> list[Cell]:
+    """All promises."""
+    found = [
+        Cell(f"all intervals of {k} systems cover, {n} queries", (94, 96.5), all_cover(k, n))
+        for k in (3, 5, 10)
+        for n in (50, 200)
+    ]
+    found += [
+        Cell("equal systems told apart: 3 of 3, 50 queries", (0, 6), false_alarm(3, 3, 50)),
+        Cell("equal systems told apart: 3 of 5, 50 queries", (0, 6), false_alarm(5, 3, 50)),
+        Cell("equal systems told apart: 5 of 10, 50 queries", (0, 6), false_alarm(10, 5, 50)),
+        Cell("equal systems told apart: 5 of 5 with the baseline, 50 queries", (0, 6), false_alarm(5, 5, 50, True)),
+        Cell("power with max-T, 4 systems, 100 queries", ANY, power("max-t", 4, 100)),
+        Cell("power with Holm, 4 systems, 100 queries", ANY, power("holm", 4, 100)),
+        Cell("t = 25 found among 100 systems", (100, 100), found_among_many, most=40),
+        Cell("verdict, interval and p contradict each other, 4 systems, 12 queries", (0, 0), contradiction(4, 12)),
+        Cell("verdict, interval and p contradict each other, 2 systems, 9 queries", (0, 0), contradiction(2, 9)),
+        Cell("false 'not worse' at the margin, 50 queries", (0, 5.5), not_worse_at_the_margin(50)),
+        Cell("false 'not worse' at the margin, 200 queries", (0, 5.5), not_worse_at_the_margin(200)),
+    ]
+    found += [
+        Cell(
+            f"interval of a difference ({m}) covers, {n} queries",
+            (94, 96.5) if m in ("test", "t") else ANY,
+            covers(m, n),
+        )
+        for n in (20, 50)
+        for m in ("test", "t", "bca", "percentile")
+    ]
+    found += [
+        Cell("power of as many queries as a pilot of 50 asks for", (76, 84), planned(50)),
+        Cell("power at the smallest detectable difference, 50 queries", (76, 84), detectable(50)),
+        Cell("equal systems told apart, 20 users", (4, 7), clustered(20, True)),
+        Cell("equal systems told apart, 50 users", (4, 7), clustered(50, True)),
+        Cell("equal systems told apart, 50 users, without cluster=", ANY, clustered(50, False)),
+        Cell("robust t interval of a value misses, 20 users", (4, 7), clustered_interval(20)),
+        Cell("robust t interval of a value misses, 50 users", (4, 7), clustered_interval(50)),
+        Cell("equal systems told apart, 5 seeds that differ by .05, 50 queries", (0, 7), seeds(5, 50, 0.05)),
+        Cell("equal systems told apart, 5 seeds that do not differ, 50 queries", (0, 7), seeds(5, 50, 0.0)),
+    ]
+    found += [
+        Cell(f"bounded interval covers, {100 * s:.0f} % ones, else {rest}, {n} queries", (94, 100), bounded(s, rest, n))
+        for s in (0.8, 0.93, 0.98)
+        for rest in ("0", "anything")
+        for n in (10, 20, 50, 200)
+    ]
+    found += [
+        Cell(
+            f"bounded width over BCa's, {100 * s:.0f} % ones, else {rest}, 50 queries",
+            (0, 1.3),
+            bounded_width(s, rest, 50),
+            False,
+        )
+        for s in (0.8, 0.93)
+        for rest in ("0", "anything")
+    ]
+    for k, n in ((20, 20), (20, 50), (100, 20), (100, 50), (20, 200)):
+        near = 0.008 if n == 20 else 0.005
+        found += [
+            Cell(f"bias of the best score, {k} candidates, {n} queries", ANY, searched("best score", k, n), False),
+            Cell(
+                f"bias of the honest value, {k} candidates, {n} queries", (-near, near), searched("bias", k, n), False
+            ),
+            Cell(f"honest interval covers, {k} candidates, {n} queries", (94, 100), searched("covers", k, n)),
+        ]
+    return found
+
+
+def measured(cell: Cell, samples: int) -> dict[str, Any]:
+    """The mean over samples, with its standard error."""
+    rng, samples = np.random.default_rng(3), min(samples, cell.most)
+    values = np.array([cell.sample(rng) for _ in range(samples)], dtype=np.float64)
+    values = values[~np.isnan(values)] * (100 if cell.per_cent else 1)
+    error = float(values.std() / math.sqrt(values.size))
+    mean = float(values.mean())
+    return {
+        "cell": cell.name,
+        "target": [None if math.isinf(limit) else limit for limit in cell.target],
+        "result": mean,
+        "standard_error": error,
+        "samples": samples,
+        "met": cell.target[0] <= mean <= cell.target[1],
+        "per_cent": cell.per_cent,
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Targets beside results."""
+    lines = ["| what | target | result | samples |", "|---|--:|--:|--:|"]
+    for row in rows:
+        digits, unit = (1, " %") if row["per_cent"] else (3, "")
+        low, high = row["target"]
+        if low is None:
+            target = "-"
+        elif low == high:
+            target = f"{low:g}{unit}"
+        elif low == 0:
+            target = f"at most {high:g}{unit}"
+        elif high == 100:
+            target = f"at least {low:g}{unit}"
+        else:
+            target = f"{low:g} to {high:g}{unit}"
+        missed = "" if row["met"] else " (missed)"
+        error = f" ± {row['standard_error']:.{digits}f}"
+        lines.append(f"| {row['cell']} | {target} | {row['result']:.{digits}f}{error}{missed} | {row['samples']} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure what is not recorded yet, and write each cell when it is done."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="measure the cells whose names hold one of these again")
+    parser.add_argument("--samples", type=int, default=SAMPLES)
+    parser.add_argument("--page", action="store_true")
+    options = parser.parse_args()
+    known = {row["cell"]: row for row in json.loads(RESULT.read_text())} if RESULT.exists() else {}
+    if options.page:
+        head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+        rows = [known[cell.name] for cell in cells() if cell.name in known]
+        PAGE.write_text(f"{head}{BEGIN}\n{table(rows)}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        return
+    order = [cell.name for cell in cells()]
+    for cell in cells():
+        chosen = any(name in cell.name for name in options.names) if options.names else cell.name not in known
+        if not chosen:
+            continue
+        known[cell.name] = measured(cell, options.samples)
+        print(known[cell.name], flush=True)
+        rows = [known[name] for name in order if name in known]
+        RESULT.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

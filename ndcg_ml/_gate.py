@@ -1,0 +1,378 @@
+"""Whether a new evaluation is worse than a saved one by more than a margin: what changed, the comparisons, the outcome.
+
+The statistics are those of ``compare``. This file asks it once per cut-off, at a level that all of them share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._checks import one_of
+from ndcg_ml._flavor_text import at_cutoff
+from ndcg_ml._show.table import Table
+from ndcg_ml._shown import shown
+from ndcg_ml._stats.comparison import Comparison, compare
+from ndcg_ml._stats.differences import Difference
+from ndcg_ml._stats.means import as_confidence
+from ndcg_ml._stats.verdict import FEWEST_QUERIES
+from ndcg_ml.result import Evaluation, of_totals
+from ndcg_ml.runs import RunEvaluation
+
+Outcome: TypeAlias = Literal["pass", "worse", "undecided"]
+PASSES = ("better", "not worse", "equivalent")
+"""The verdicts that say that the new one is not worse than the margin."""
+
+OnChange: TypeAlias = Literal["refuse", "drop"]
+BASE, NEW = "baseline", "new"
+
+
+class GateError(ValueError):
+    """The two cannot be compared; the message names what changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The difference at one cut-off, of all queries or of a segment of them.
+
+    Attributes
+    ----------
+    k : int or None
+    segment : str
+        ``column=label``; "" for all queries.
+    n_queries : int
+    values : tuple of float, or None
+        The values of the baseline and the new evaluation; None in a segment.
+    pair : Difference or None
+        None in a segment of too few queries, which decides nothing.
+    """
+
+    k: int | None
+    segment: str
+    n_queries: int
+    values: tuple[float, float] | None
+    pair: Difference | None
+
+    @property
+    def verdict(self) -> str:
+        """The word of ``compare``, or "too few"."""
+        return "too few" if self.pair is None else self.pair.verdict
+
+    @property
+    def passes(self) -> bool:
+        """Whether the new one is not worse than the margin here, or whether nothing is asked of so few queries."""
+        return self.pair is None or self.pair.verdict in PASSES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What was found.
+
+    Attributes
+    ----------
+    margin, confidence : float
+        The confidence is that of all checks together.
+    comparisons : dict of Comparison by cut-off
+    changes : tuple of str
+        What differs between the two evaluations and was left out.
+    unanswered : ndarray
+        Ids of queries for which the new run retrieves nothing.
+    """
+
+    margin: float
+    confidence: float
+    comparisons: dict[int | None, Comparison]
+    changes: tuple[str, ...]
+    unanswered: NDArray[Any]
+
+    @property
+    def checks(self) -> list[Check]:
+        """Every difference that is asked about: first of all queries, then of segments."""
+        whole, parts = [], []
+        for k, each in self.comparisons.items():
+            whole.append(Check(k, "", each.n_queries, (each.values[0], each.values[1]), each.pairs[0]))
+            for part in each.slices or ():
+                pair = part.pairs[0] if part.pairs and part.n_queries >= FEWEST_QUERIES else None
+                parts.append(Check(k, f"{part.column}={part.label}", part.n_queries, None, pair))
+        return whole + parts
+
+    @property
+    def outcome(self) -> Outcome:
+        """Worse if any check is, pass if all do, and else undecided."""
+        if any(check.verdict == "worse" for check in self.checks):
+            return "worse"
+        return "pass" if all(check.passes for check in self.checks) else "undecided"
+
+    @property
+    def queries_needed(self) -> int | None:
+        """How many queries would show with power 0.8 that equal systems are not worse; None where it is decided."""
+        needed = [
+            check.pair.queries_needed(self.margin)
+            for check in self.checks
+            if check.pair is not None and check.verdict == "undecided" and check.pair.standard_error > 0
+        ]
+        return max(needed, default=None) if self.outcome == "undecided" else None
+
+    def sentence(self) -> str:
+        """The outcome in words."""
+        checks = self.checks
+        if self.outcome == "pass":
+            return f"not worse than the margin of {self.margin:g}"
+        if self.outcome == "worse":
+            where = ", ".join(_name(check) for check in checks if check.verdict == "worse")
+            return f"worse: {where}"
+        where = ", ".join(_name(check) for check in checks if not check.passes)
+        n = max(check.n_queries for check in checks)
+        needed = self.queries_needed
+        more = f", about {needed} needed" if needed is not None and needed > n else ""
+        return f"cannot tell whether it is worse than the margin of {self.margin:g} ({n} queries{more}): {where}"
+
+    def table(self, digits: int = 4) -> Table:
+        """A row per check."""
+
+        def number(value: float, sign: str = "") -> str:
+            return f"{value:{sign}.{digits}f}"
+
+        rows = []
+        for check in self.checks:
+            pair = check.pair
+            rows.append(
+                [
+                    f"ndcg{at_cutoff(check.k)}",
+                    check.segment or "all",
+                    str(check.n_queries),
+                    *(["-", "-"] if check.values is None else map(number, check.values)),
+                    "-" if pair is None else number(pair.difference, "+"),
+                    "-" if pair is None else f"{number(pair.interval.low, '+')} to {number(pair.interval.high, '+')}",
+                    check.verdict,
+                ]
+            )
+        head = ["metric", "queries of", "queries", BASE, NEW, "difference", "interval", "verdict"]
+        return Table(head, rows, "llrrrrrl", caption=self.caption())
+
+    def caption(self) -> str:
+        """How it was decided."""
+        first = next(iter(self.comparisons.values()))
+        n = len([check for check in self.checks if check.pair is not None])
+        together = f" of all {n} checks together" if n > 1 else ""
+        assert first.flavor is not None
+        flavor = first.flavor if len(self.comparisons) == 1 else first.flavor.replace(k=None)
+        tested = "; ".join(first._how_tested())
+        return f"{flavor}; margin {self.margin:g}; confidence {self.confidence:g}{together}; {tested}"
+
+    def notes(self) -> list[str]:
+        """What a reader must know beside the table: what changed, what was not answered, uneven judgements."""
+        notes = list(self.changes)
+        if self.unanswered.size:
+            ids = self.unanswered.tolist()
+            notes.append(f"queries for which the new run retrieves nothing: {_some(ids)}")
+        return [*notes, *dict.fromkeys(note for each in self.comparisons.values() for note in each.notes)]
+
+    def markdown(self, digits: int = 4) -> str:
+        """The outcome, the table and the notes in Markdown."""
+        notes = "".join(f"- {note}\n" for note in self.notes())
+        return f"**{self.sentence()}**\n\n{self.table(digits).markdown()}\n{notes}".rstrip() + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values that JSON can hold."""
+        first = next(iter(self.comparisons.values()))
+        return {
+            "outcome": self.outcome,
+            "flavor": str(first.flavor),
+            "margin": self.margin,
+            "confidence": self.confidence,
+            "queries_needed": self.queries_needed,
+            "checks": [
+                {
+                    "k": check.k,
+                    "segment": check.segment or None,
+                    "n_queries": check.n_queries,
+                    "baseline": None if check.values is None else check.values[0],
+                    "new": None if check.values is None else check.values[1],
+                    "difference": None if check.pair is None else check.pair.difference,
+                    "interval": None if check.pair is None else [check.pair.interval.low, check.pair.interval.high],
+                    "p_value": None if check.pair is None else check.pair.p_value,
+                    "verdict": check.verdict,
+                }
+                for check in self.checks
+            ],
+            "changes": list(self.changes),
+            "unanswered": self.unanswered.tolist(),
+            "notes": self.notes(),
+        }
+
+
+def gate(
+    base: Evaluation[Any],
+    new: Evaluation[Any],
+    *,
+    margin: float,
+    confidence: float = 0.95,
+    by: Mapping[str, Mapping[Any, Any]] | None = None,
+    on_change: OnChange = "refuse",
+    seed: int = 0,
+) -> Gate:
+    """Compare a new evaluation with a baseline at each of their cut-offs.
+
+    Parameters
+    ----------
+    base, new : Evaluation
+    margin : float
+        The largest loss that does not matter.
+    confidence : float, default 0.95
+        The confidence of all checks together, at all cut-offs and in all segments (Bonferroni).
+    by : mapping by column of labels by query id, optional
+        Segments of queries, each of which is checked too.
+    on_change : {"refuse", "drop"}, default "refuse"
+        What happens if queries or judgements changed: an error, or the other queries are compared.
+    seed : int, default 0
+        Decides what the tests draw.
+
+    Raises
+    ------
+    GateError
+        The two differ in flavor, cut-offs or kind; or in queries or judgements, under "refuse".
+    TypeError, ValueError
+        As from ``compare``.
+    """
+    one_of(on_change, "on_change", ("refuse", "drop"))
+    _refuse_other_definition(base, new)
+
+    # Only the same queries with the same judgements can be compared.
+    same, changes = _what_changed(base, new)
+    if changes and on_change == "refuse":
+        raise GateError(
+            f"{'; '.join(changes)}. A difference would mix these changes with that of the system. Save a new baseline "
+            "of the old system, or compare the other queries with --on-change drop."
+        )
+    if not same:
+        raise GateError(f"no query is left to compare: {'; '.join(changes)}.")
+    base, new = _only(base, same), _only(new, same)
+
+    # The level is shared by the cut-offs, and by all queries and the family of segments.
+    ks = base._totals.ks
+    families = len(ks) * (1 if by is None else 2)
+    level = 1 - (1 - as_confidence(confidence)) / families
+    ids = base.per_query.qid.tolist()
+    labels = None if by is None else {name: [of_query[qid] for qid in ids] for name, of_query in by.items()}
+    comparisons = {
+        k: replace(
+            compare(
+                base,
+                new,
+                names=[BASE, NEW],
+                margin=margin,
+                by=labels,
+                unjudged="accept",  # the notes say where judgements are uneven, and not a warning
+                confidence=level,
+                seed=seed,
+                k=k,
+            ),
+            accepts_unjudged=False,
+        )
+        for k in ks
+    }
+    left_out = tuple(f"{change}; these are left out" for change in changes)
+    return Gate(
+        margin=margin, confidence=confidence, comparisons=comparisons, changes=left_out, unanswered=_unanswered(new)
+    )
+
+
+def _refuse_other_definition(base: Evaluation[Any], new: Evaluation[Any]) -> None:
+    """Refuse what no query could be compared under."""
+    differ = []
+    for what, one, other in (
+        ("flavor", str(base.flavor.replace(k=None)), str(new.flavor.replace(k=None))),
+        ("cut-offs", _ks(base), _ks(new)),
+        ("data", _kind(base), _kind(new)),
+        ("queries=", *(getattr(each, "queries", None) for each in (base, new))),
+        ("exclude=", *("given" if getattr(each, "n_excluded", None) is not None else "none" for each in (base, new))),
+    ):
+        if one != other:
+            differ.append(f"{what} {one} in the baseline and {other} now")
+    if differ:
+        raise GateError(f"baseline and new evaluation must have one definition; got {'; '.join(differ)}.")
+
+
+def _ks(evaluation: Evaluation[Any]) -> str:
+    return ", ".join(map(str, evaluation._totals.ks))
+
+
+def _kind(evaluation: Evaluation[Any]) -> str:
+    return "judgements and a run" if isinstance(evaluation, RunEvaluation) else "labels and scores"
+
+
+def _what_changed(base: Evaluation[Any], new: Evaluation[Any]) -> tuple[list[Any], list[str]]:
+    """The ids of queries that both have with the same judgements, in the order of the baseline; and all others."""
+    one, other = ({qid: row for row, qid in enumerate(each.per_query.qid.tolist())} for each in (base, new))
+    shared = [qid for qid in one if qid in other]
+    mine, theirs = ([rows[qid] for qid in shared] for rows in (one, other))
+    changed = _judged_otherwise(base, new, np.array(mine, dtype=np.int64), np.array(theirs, dtype=np.int64))
+    changes = []
+    for words, ids in (
+        ("queries of the baseline that are missing now", [qid for qid in one if qid not in other]),
+        ("queries that the baseline lacks", [qid for qid in other if qid not in one]),
+        (
+            "queries with other judgements than in the baseline",
+            [qid for qid, flag in zip(shared, changed, strict=True) if flag],
+        ),
+    ):
+        if ids:
+            changes.append(f"{words}: {_some(ids)}")
+    return [qid for qid, flag in zip(shared, changed, strict=True) if not flag], changes
+
+
+def _judged_otherwise(
+    base: Evaluation[Any], new: Evaluation[Any], mine: NDArray[np.int64], theirs: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Which of these pairs of rows have other judgements, by their digests or else by what follows from them."""
+    if isinstance(base, RunEvaluation) and isinstance(new, RunEvaluation):
+        one, other = base._judgements, new._judgements
+        if one is not None and other is not None:
+            unlike: NDArray[np.bool_] = one[mine] != other[theirs]
+            return unlike
+    a, b = base.per_query, new.per_query
+    differ: NDArray[np.bool_] = np.zeros(mine.size, dtype=bool)
+    for name in ("n_judged", "n_relevant", *["n_docs"] * (not isinstance(base, RunEvaluation))):
+        differ |= a[name][mine] != b[name][theirs]
+    if base.flavor.ideal in ("global", "max") and base.flavor.ideal_depth != "retrieved":
+        ideals = (each.idcg.reshape(len(each), -1) for each in (a, b))
+        one_ideal, other_ideal = (ideal[rows] for ideal, rows in zip(ideals, (mine, theirs), strict=True))
+        differ |= ~np.isclose(one_ideal, other_ideal, rtol=1e-9, atol=0).all(axis=1)
+    return differ
+
+
+def _only(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
+    """The evaluation of these queries alone, in this order."""
+    table = evaluation.per_query
+    place = {qid: row for row, qid in enumerate(table.qid.tolist())}
+    rows = np.array([place[qid] for qid in ids], dtype=np.int64)
+    counts = {name: table[name][rows] for name in ("n_docs", "n_judged", "n_relevant", "tied")}
+    totals = evaluation._totals.at(rows)
+    part = of_totals(totals, evaluation.flavor, isinstance(evaluation.k, tuple), **counts)
+    changed: dict[str, Any] = {name: getattr(part, name) for name in ("value", "n_queries", "n_empty", "_totals")}
+    changed["per_query"] = replace(table, **{each.name: table[each.name][rows] for each in fields(table)})
+    if isinstance(evaluation, RunEvaluation):
+        digests = evaluation._judgements
+        changed["_judgements"] = None if digests is None else digests[rows]
+        changed["n_unanswered"] = int((changed["per_query"].n_retrieved == 0).sum())
+    return replace(evaluation, **changed, slices=None, _scored=None)
+
+
+def _unanswered(new: Evaluation[Any]) -> NDArray[Any]:
+    if not isinstance(new, RunEvaluation):
+        return new.per_query.qid[:0]
+    ids: NDArray[Any] = new.per_query.qid[new.per_query.n_retrieved == 0]
+    return ids
+
+
+def _name(check: Check) -> str:
+    return f"ndcg{at_cutoff(check.k)}{f' of {check.segment}' * bool(check.segment)}"
+
+
+def _some(ids: Sequence[Any]) -> str:
+    return ", ".join(shown(qid) for qid in ids[:5]) + ", ..." * (len(ids) > 5) + f" ({len(ids)})"

@@ -1,0 +1,66 @@
+"""An interval for values between 0 and 1 that pile up at a bound: it never has the width 0."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._stats.means import SAME
+from ndcg_ml._stats.quantiles import t_quantile
+
+FloatArray = NDArray[np.float64]
+
+# What the bound far from the mean, and the one next to it, count as, in queries. docs/deciding.md has the coverage.
+_FAR, _NEAR = 0.75, 0.5
+_FEW = 20
+
+
+def piles_up(values: FloatArray) -> bool:
+    """Whether a bootstrap of these values would be far too narrow.
+
+    It is, where all are the same, or most are 0, or most are 1, and fewer than 20 are something else.
+    """
+    if values.min() < -SAME or values.max() > 1 + SAME:
+        return False
+    if np.ptp(values) <= SAME:
+        return True
+    most = max(int((np.abs(values - bound) <= SAME).sum()) for bound in (0.0, 1.0))
+    return 2 * most > values.size and values.size - most < _FEW
+
+
+def bounded_limits(values: FloatArray, share: FloatArray, confidence: float) -> tuple[float, float]:
+    """The limits of the mean of values between 0 and 1.
+
+    Parameters
+    ----------
+    values, share : ndarray of float64, shape (n_queries,)
+        Shares sum to 1.
+    confidence : float
+
+    Raises
+    ------
+    ValueError
+        A value is below 0 or above 1.
+
+    Notes
+    -----
+    Student's t interval of the queries and of two more pseudo-queries: one at the bound that is further from the mean,
+    which counts 3/4, and one at the nearer bound, which counts 1/2. However many queries score 1, one that scores 0 may
+    come next. A. Agresti and B. Coull, Approximate is better than exact for interval estimation of binomial
+    proportions, The American Statistician 52(2), 1998, add two successes and two failures to proportions.
+    """
+    if values.min() < -SAME or values.max() > 1 + SAME:
+        outside = float(values.min() if values.min() < -SAME else values.max())
+        raise ValueError(
+            f"method='bounded' needs values between 0 and 1; a query has {outside:g}. Choose method='bca' or 't'."
+        )
+    n = 1 / float(share @ share)  # under unequal weights, so many equal ones vary as much
+    mean = float(share @ values)
+    near, far = (1.0, 0.0) if mean >= 0.5 else (0.0, 1.0)
+    total = n + _FAR + _NEAR
+    centre = (n * mean + _FAR * far + _NEAR * near) / total
+    square = (n * float(share @ values**2) + _FAR * far + _NEAR * near) / total
+    reach = t_quantile(confidence, total - 1) * math.sqrt(max(0.0, square - centre * centre) / (total - 1))
+    return max(0.0, min(centre - reach, mean)), min(1.0, max(centre + reach, mean))

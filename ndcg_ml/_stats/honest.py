@@ -1,0 +1,119 @@
+"""What a choice among many is worth on other queries: the value of the winner is too high, because it won on these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.underflow import underflow_is_zero
+from ndcg_ml._stats.means import Interval
+from ndcg_ml._stats.quantiles import t_quantile
+
+FloatArray = NDArray[np.float64]
+Choice: TypeAlias = Callable[[FloatArray], int]
+"""From the NDCG of some queries, shape (n_queries, n_candidates), the column that is chosen."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HonestValue:
+    """The value of a search, corrected for having chosen the winner on the queries that score it.
+
+    Attributes
+    ----------
+    value : float
+        What the chosen candidate is worth on queries that had no part in choosing it.
+    interval : Interval
+        Interval of that value over queries.
+    best_value : float
+        The mean of the chosen candidate on the queries that chose it.
+    chosen : tuple of float
+        How often each candidate was chosen, in the order of the rows of ``cv_results_``; they sum to 1. Failed
+        candidates have 0.
+    n_resamples : int
+    """
+
+    value: float
+    interval: Interval
+    best_value: float
+    chosen: tuple[float, ...]
+    n_resamples: int
+
+    @property
+    def optimism(self) -> float:
+        """How much too high the value of the winner is on its own queries."""
+        return self.best_value - self.value
+
+    def __str__(self) -> str:
+        most = max(range(len(self.chosen)), key=self.chosen.__getitem__)
+        return (
+            f"{self.interval}; {self.best_value:.6f} on the queries that chose it, {self.optimism:+.6f} of optimism; "
+            f"candidate {most} is chosen in {100 * self.chosen[most]:.0f} % of {self.n_resamples} resamples"
+        )
+
+
+@underflow_is_zero
+def honest_value(
+    ndcg: FloatArray,
+    choose: Choice | None,
+    confidence: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> HonestValue:
+    """Bootstrap-bias-corrected cross-validation, from the table of queries and candidates.
+
+    Parameters
+    ----------
+    ndcg : ndarray of float64, shape (n_queries, n_candidates)
+    choose : callable, optional
+        Default: the column with the highest mean.
+    confidence : float
+    n_resamples : int
+    rng : Generator
+
+    Notes
+    -----
+    Each resample draws as many queries with replacement, chooses on them, and scores the chosen candidate on those that
+    were not drawn. The value of a query is its mean over the resamples that left it out, and the value of the
+    search the mean of the queries. I. Tsamardinos, E. Greasidou and G. Borboudakis, Bootstrapping the out-of-sample
+    predictions for efficient and accurate cross-validation, Machine Learning 107, 2018.
+    """
+    n, n_candidates = ndcg.shape
+    left_out, total, squares = np.zeros(n), np.zeros(n), np.zeros(n)
+    chosen = np.zeros(n_candidates)
+    for _ in range(n_resamples):
+        drawn = rng.integers(0, n, n)
+        counts = np.bincount(drawn, minlength=n)
+        winner = int((counts @ ndcg).argmax()) if choose is None else choose(ndcg[drawn])
+        outside = counts == 0
+        left_out += outside
+        total[outside] += ndcg[outside, winner]
+        squares[outside] += ndcg[outside, winner] ** 2
+        chosen[winner] += 1
+    # A query that every resample drew says nothing; of hundreds of resamples none is.
+    known = left_out > 0
+    value = float((total[known] / left_out[known]).mean())
+    # Over queries and resamples: as far as a single candidate varies, not the mean of several.
+    variance = float((squares[known] / left_out[known]).mean()) - value * value
+    m = int(known.sum())
+    reach = t_quantile(confidence, m - 1) * math.sqrt(max(0.0, variance) / (m - 1))
+    winner = int(ndcg.mean(axis=0).argmax()) if choose is None else choose(ndcg)
+    return HonestValue(
+        value=value,
+        interval=Interval(
+            value=value,
+            low=value - reach,
+            high=value + reach,
+            confidence=confidence,
+            method="t",
+            n_queries=m,
+            n_resamples=None,
+        ),
+        best_value=float(ndcg[:, winner].mean()),
+        chosen=tuple((chosen / n_resamples).tolist()),
+        n_resamples=n_resamples,
+    )

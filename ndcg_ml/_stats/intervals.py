@@ -1,0 +1,104 @@
+"""Intervals of the value of an evaluation, at each of its cut-offs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._kernel.totals import Totals
+from ndcg_ml._stats.bounded import bounded_limits, piles_up
+from ndcg_ml._stats.clusters import by_cluster, effective_queries, robust_error
+from ndcg_ml._stats.means import (
+    Interval,
+    Means,
+    Method,
+    Seed,
+    as_confidence,
+    generator,
+    how_many,
+    means_of,
+    spread_of,
+)
+from ndcg_ml._stats.quantiles import t_quantile
+
+if TYPE_CHECKING:
+    from ndcg_ml.flavor import Flavor
+
+IntArray = NDArray[np.int64]
+
+
+def intervals(
+    totals: Totals,
+    flavor: Flavor,
+    values: Mapping[int | None, float],
+    confidence: float,
+    method: Method | None,
+    n_resamples: int,
+    seed: Seed,
+    clusters: IntArray | None,
+) -> dict[int | None, Interval]:
+    """The interval at each cut-off; see ``Evaluation.interval``.
+
+    Parameters
+    ----------
+    totals : Totals
+    flavor : Flavor
+    values : mapping of float by cut-off
+        As they were reported.
+    confidence, method, n_resamples, seed
+        As for ``Evaluation.interval``.
+    clusters : ndarray of int, shape (n_queries,), or None
+        The cluster of each query.
+    """
+    number, rng = as_confidence(confidence), generator(seed)
+    chosen: Method = "bca" if method is None else method
+    resamples = how_many(chosen, n_resamples)
+    found: dict[int | None, Interval] = {}
+    for ks, queries in means_of(totals, flavor):
+        means = queries if clusters is None else by_cluster(queries, clusters[_counted(totals, flavor, ks[0])])
+        share = means.share()
+        # The draws are made for all cut-offs together, whichever of them need them.
+        spreads = spread_of(means, resamples, rng)
+        for at, (k, spread) in enumerate(zip(ks, spreads, strict=True)):
+            of_k: Method = "bounded" if method is None and piles_up(queries.values[:, at]) else chosen
+            if of_k == "bounded":
+                low, high = bounded_limits(means.values[:, at], share[:, at], number)
+                interval = replace(spread.interval(number, "t", value=values[k]), low=low, high=high, method="bounded")
+                interval = replace(interval, low=min(low, values[k]), high=max(high, values[k]), n_resamples=None)
+            else:
+                interval = spread.interval(number, of_k, value=values[k])
+            if clusters is not None:
+                interval = _of_clusters(interval, queries, means, at, spread.value)
+            found[k] = interval
+    return found
+
+
+def standard_errors(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> dict[int | None, float]:
+    """The standard error at each cut-off, over queries or over clusters of them."""
+    found: dict[int | None, float] = {}
+    for ks, means in means_of(totals, flavor):
+        if clusters is None:
+            errors = [spread.standard_error for spread in spread_of(means)]
+        else:
+            errors = robust_error(by_cluster(means, clusters[_counted(totals, flavor, ks[0])]))[0].tolist()
+        found |= dict(zip(ks, errors, strict=True))
+    return found
+
+
+def _counted(totals: Totals, flavor: Flavor, k: int | None) -> NDArray[np.bool_]:
+    counts: NDArray[np.bool_] = totals.shares(flavor, k)[1] > 0
+    return counts
+
+
+def _of_clusters(interval: Interval, queries: Means, clusters: Means, at: int, value: float) -> Interval:
+    """The interval over clusters, with the number of queries, and of independent ones that would be as good."""
+    if interval.method == "t":
+        error, dof = robust_error(clusters)
+        reach = t_quantile(interval.confidence, float(dof[at])) * float(error[at])
+        interval = replace(interval, low=value - reach, high=value + reach)
+    effective = float(effective_queries(queries, clusters)[at])
+    return replace(interval, n_queries=queries.n_queries, effective_queries=effective)

@@ -1,0 +1,144 @@
+"""What missing labels leave open in a comparison: the range of each difference, and the documents to label next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._stats.matching import Matched, Source
+from ndcg_ml._unjudged.documents import RangeError
+from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
+from ndcg_ml._unjudged.range import Pair, Range, documents_at_hand, pair_of
+
+# Of more pairs than this the range is not worked out unasked.
+_MOST_PAIRS = 45
+
+
+class MissingLabels:
+    """The systems of a comparison with their documents, which are asked about when needed.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        One for each system, in their order.
+    table : Matched
+        The queries that are compared.
+    """
+
+    def __init__(self, sources: Sequence[Source], table: Matched) -> None:
+        self._sources = sources
+        places = [{qid: at for at, qid in enumerate(_keys(source.qid))} for source in sources]
+        # An empty query that the flavor skips, or in a micro average, does not count now, but some labels bring it in.
+        skipped = [
+            qid
+            for qid in _keys(table.left_out)
+            if all(
+                qid in place and source.share[place[qid]] == 0 and source.weight[place[qid]] > 0
+                for place, source in zip(places, sources, strict=True)
+            )
+        ]
+        self._qid = [*_keys(table.qid), *skipped]
+        self._rows = np.array([[place[qid] for place in places] for qid in self._qid], dtype=np.int64)
+        self._pairs: dict[tuple[int, int], Pair] = {}
+        self._ranges: dict[tuple[int, int, float | None], Range] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _left_out, ()  # the documents are left out, as of a pickled evaluation
+
+    def range(self, a: int, b: int, difference: float, max_grade: float | None = None) -> Range:
+        """The least and the largest difference of system b less a, by number, over all ways to grade what is unjudged.
+
+        Raises
+        ------
+        RangeError
+        """
+        asked = (a, b, max_grade)
+        if asked not in self._ranges:
+            self._ranges[asked] = self._pair(a, b).range(difference, max_grade)
+        return self._ranges[asked]
+
+    def judge_next(self, a: int, b: int, difference: float, n: int, max_grade: float | None = None) -> ToJudge:
+        """The documents whose labels can change the difference most.
+
+        Raises
+        ------
+        RangeError
+        """
+        source = self._sources[b]
+        assert source.evaluation is not None
+        ids = np.empty(len(self._qid), dtype=object)
+        ids[:] = self._qid
+        return next_to_judge(self._pair(a, b), difference, ids, n, max_grade, library=source.evaluation.frame_library)
+
+    def may_turn(self, a: int, b: int, difference: float) -> bool:
+        """Whether some labels are known to turn the sign of the difference."""
+        try:
+            return not self.range(a, b, difference).settled
+        except RangeError:
+            return False
+
+    def notes(self, pairs: Sequence[tuple[int, int, float]]) -> list[str]:
+        """What is open, in words; nothing where nothing is unjudged, or the range is not known."""
+        kept = [None if source.evaluation is None else source.evaluation._scored for source in self._sources]
+        unjudged = any(scored is not None and np.isnan(scored.labels).any() for scored in kept)
+        if len(pairs) > _MOST_PAIRS or not unjudged:
+            return []
+        known = []
+        for a, b, difference in pairs:
+            try:
+                limits = self.range(a, b, difference)
+            except RangeError:
+                return []
+            if limits.n_unjudged:
+                known.append(limits)
+        if not known:
+            return []
+        if len(pairs) > 1:
+            n_open = sum(not limits.settled for limits in known)
+            if not n_open:
+                return ["settled: no labels of unjudged documents turn the sign of any difference"]
+            words = f"labels of unjudged documents could turn the sign of {n_open} of {len(pairs)} differences"
+            return [f"{words}: judge_next names the documents"]
+        [limits] = known
+        words = (
+            f"over all grades of {limits.n_unjudged} unjudged documents the difference is between {limits.low:+.4f} "
+        )
+        words += f"and {limits.high:+.4f}"
+        return [f"settled: {words}" if limits.settled else f"labels could turn it: {words}; judge_next names them"]
+
+    def _pair(self, a: int, b: int) -> Pair:
+        if (a, b) not in self._pairs:
+            columns = [a, b]
+            two = [self._sources[column] for column in columns]
+            evaluations = [source.evaluation for source in two]
+            scored, values, dcg = [], [], []
+            for source, evaluation in zip(two, evaluations, strict=True):
+                assert evaluation is not None
+                scored.append(documents_at_hand(evaluation._scored))
+                values.append(source.values)
+                dcg.append(evaluation._totals.dcg[:, evaluation._totals.ks.index(source.k)])
+            rows = self._rows[:, columns]
+            ndcg = np.stack([values[side][rows[:, side]] for side in (0, 1)], axis=1)
+            assert evaluations[0] is not None
+            self._pairs[a, b] = pair_of(
+                scored[0], scored[1], evaluations[0].flavor, two[0].k, rows, ndcg, (dcg[0], dcg[1])
+            )
+        return self._pairs[a, b]
+
+
+def _keys(ids: NDArray[Any]) -> list[Any]:
+    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # which would make numbers of nanoseconds
+
+
+def _left_out() -> None:
+    """What an unpickled comparison has in place of the documents."""
+
+
+def missing_labels(n_systems: int, sources: Sequence[Source], table: Matched) -> MissingLabels | None:
+    """What to ask about the labels of a comparison; None where its systems are numbers, or several runs each."""
+    if len(sources) > n_systems or any(source.evaluation is None for source in sources):
+        return None
+    return MissingLabels(sources, table)

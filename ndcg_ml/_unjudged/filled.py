@@ -1,0 +1,114 @@
+"""Labels that were filled in: the file that ``judge_next`` writes, read back and joined with the judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ndcg_ml._data.frames import column_names
+from ndcg_ml._files.jsonl import objects
+from ndcg_ml._files.lines import AnyPath, DataFileError
+from ndcg_ml._files.run_rows import Ids, RunLike, read_rows
+from ndcg_ml._shown import shown
+
+Judgements = dict[Any, dict[Any, float]]
+
+
+def read_filled(path: AnyPath) -> Judgements:
+    """The labels of a file of ``ToJudge.to_jsonl`` that were filled in, as ``{qid: {docno: label}}``.
+
+    Lines whose label is still null are left out.
+
+    Raises
+    ------
+    DataFileError
+        A line is no JSON object with ``qid``, ``docno`` and ``label``, or its label is no finite number; a document is
+        labelled twice.
+    """
+    labels: Judgements = {}
+    for number, line in objects(path):
+        missing = [key for key in ("qid", "docno", "label") if key not in line]
+        if missing:
+            raise DataFileError(
+                f"{path}, line {number}: must have the keys qid, docno and label; {missing[0]} is missing."
+            )
+        qid, document, label = line["qid"], line["docno"], line["label"]
+        for key, value in (("qid", qid), ("docno", document)):
+            if isinstance(value, bool) or not isinstance(value, (str, int)):
+                raise DataFileError(f"{path}, line {number}: {key} must be text or an integer; got {shown(value)}.")
+        if label is None:
+            continue
+        if isinstance(label, bool) or not isinstance(label, (int, float)) or not np.isfinite(label):
+            raise DataFileError(
+                f"{path}, line {number}: label must be a number, or null where there is none yet; got {shown(label)}."
+            )
+        of_query = labels.setdefault(qid, {})
+        if document in of_query:
+            raise DataFileError(f"{path}, line {number}: {shown(document)} is labelled twice in {shown(qid)}.")
+        of_query[document] = float(label)
+    return labels
+
+
+def with_labels(qrels: RunLike, filled: Iterable[AnyPath | Mapping[Any, Mapping[Any, float]]]) -> Judgements:
+    """Judgements as a dict, with labels that were filled in; ids of files are text.
+
+    Parameters
+    ----------
+    qrels : mapping, path or data frame
+        As for ``evaluate_run``.
+    filled : iterable of paths or mappings
+        Files of ``ToJudge.to_jsonl``, or labels by query and document.
+
+    Raises
+    ------
+    DataFileError
+        A file has a line of another form.
+    ValueError
+        A document that is judged, or was filled in before, has another label.
+    """
+    ids = Ids()
+    rows = read_rows("qrels", qrels, ids, column_names({}))
+    topics = ids.topics.names(np.arange(len(ids.topics))).tolist()
+    judgements: Judgements = {topics[topic]: {} for topic in rows.topics.tolist()}
+    for at, (topic, value) in enumerate(zip(rows.topic.tolist(), rows.value.tolist(), strict=True)):
+        judgements[topics[topic]][ids.kind.decoded(ids.documents[rows.first + at])] = value
+    for each in filled:
+        labels = each if isinstance(each, Mapping) else read_filled(each)
+        for written_qid, documents in labels.items():
+            qid = _as_in(judgements, written_qid)
+            known = judgements.setdefault(qid, {})
+            for written, label in documents.items():
+                document = _as_in(known, written)
+                if known.setdefault(document, label) != label:
+                    raise ValueError(
+                        f"a document must have one label; {shown(document)} of {shown(qid)} has {known[document]:g} "
+                        f"and {label:g}. Correct one of them."
+                    )
+    return judgements
+
+
+def _as_in(known: Mapping[Any, Any], written: Any) -> Any:
+    """An id in the type of those that are known: JSON may have a number where the ids are text."""
+    return str(written) if any(isinstance(each, str) for each in known) else written
+
+
+def qrels_text(judgements: Mapping[Any, Mapping[Any, float]]) -> str:
+    """Judgements as the lines of a TREC qrels file.
+
+    Raises
+    ------
+    ValueError
+        An id is empty or has blanks, which such a file cannot hold.
+    """
+    lines = []
+    for qid, documents in judgements.items():
+        for document, label in documents.items():
+            if not all(str(each) and len(str(each).split()) == 1 for each in (qid, document)):
+                raise ValueError(
+                    f"a TREC qrels file cannot hold ids with blanks; got {shown(qid)} and {shown(document)}. Keep the "
+                    "labels as JSONL."
+                )
+            lines.append(f"{qid} 0 {document} {label:g}\n")
+    return "".join(lines)

@@ -1,0 +1,259 @@
+"""Which unjudged documents to label next, so that it is settled which of two systems is better."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._checks import whole_number
+from ndcg_ml._data.frames import made
+from ndcg_ml._data.underflow import underflow_is_zero
+from ndcg_ml._unjudged.completions import added
+from ndcg_ml._unjudged.documents import gains_of_scale
+from ndcg_ml._unjudged.range import Pair, Range
+
+FloatArray = NDArray[np.float64]
+
+
+class Task(NamedTuple):
+    """A document to label.
+
+    Attributes
+    ----------
+    qid, document
+        The ids as the caller wrote them; where documents have none, `document` is the row.
+    change : float
+        How far this label alone can move the difference: between the grades that move it least and most, while the
+        other unjudged documents have the lowest grade.
+    """
+
+    qid: Any
+    document: Any
+    change: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToJudge:
+    """The documents to label next, those first that can change most; none where the winner is settled.
+
+    Attributes
+    ----------
+    tasks : tuple of Task
+    range : Range
+        The range of the difference now.
+    n_open : int
+        How many documents could still change the difference, these among them.
+    frame_library : str
+    """
+
+    tasks: tuple[Task, ...]
+    range: Range
+    n_open: int
+    frame_library: str = "pandas"
+
+    @property
+    def settled(self) -> bool:
+        """Whether no label can change which system is better."""
+        return self.range.settled
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+    def to_frame(self) -> Any:
+        """The documents as a data frame with the columns ``qid``, ``docno``, ``label`` (NaN, to fill in), ``change``.
+
+        Raises
+        ------
+        ImportError
+            The library of the frame is not installed.
+        """
+        columns = {
+            "qid": _ids([task.qid for task in self.tasks]),
+            "docno": _ids([task.document for task in self.tasks]),
+            "label": np.full(len(self.tasks), np.nan),
+            "change": np.array([task.change for task in self.tasks], dtype=np.float64),
+        }
+        return made(self.frame_library, columns)
+
+    def to_jsonl(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The documents as JSONL, one per line, with ``"label": null`` to fill in.
+
+        ``ndcg-ml judge-next --filled FILE`` reads it back, and in Python ``ndcg_ml.with_labels(qrels, [path])``.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to write.
+
+        Returns
+        -------
+        str
+        """
+        lines = [
+            json.dumps(
+                {"qid": _plain(task.qid), "docno": _plain(task.document), "label": None, "change": task.change},
+                ensure_ascii=False,
+            )
+            for task in self.tasks
+        ]
+        text = "".join(f"{line}\n" for line in lines)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def closing_line(self) -> str:
+        """What the list means, as one line."""
+        limits = f"the difference is between {self.range.low:+.6f} and {self.range.high:+.6f} over all grades"
+        if self.settled:
+            return f"settled: {limits}, so that no label can change which system is better"
+        return f"{len(self)} of {self.n_open} documents that can move the difference; {limits}"
+
+    def __str__(self) -> str:
+        from ndcg_ml._show.table import Table
+
+        if not self.tasks:
+            return self.closing_line()
+        rows = [[str(task.qid), str(task.document), f"{task.change:.6f}"] for task in self.tasks]
+        return Table(["qid", "docno", "can change"], rows, "llr", caption=self.closing_line()).text()
+
+    def _repr_html_(self) -> str:
+        from ndcg_ml._show.html import block, paragraph
+        from ndcg_ml._show.table import Table
+
+        rows = [[str(task.qid), str(task.document), f"{task.change:.6f}"] for task in self.tasks]
+        return block(Table(["qid", "docno", "can change"], rows, "llr").html(), paragraph(self.closing_line()))
+
+
+def _ids(ids: list[Any]) -> NDArray[Any]:
+    array = np.array(ids) if ids and len({type(each) for each in ids}) == 1 else np.empty(len(ids), dtype=object)
+    if array.dtype == object or array.ndim != 1 or array.tolist() != ids:
+        array = np.empty(len(ids), dtype=object)
+        array[:] = ids
+    return array
+
+
+def _plain(value: Any) -> Any:
+    """An id as JSON has it."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, (str, int)) and not isinstance(value, bool) else str(value)
+
+
+@underflow_is_zero
+def next_to_judge(
+    pair: Pair, difference: float, qid: NDArray[Any], n: int, max_grade: float | None = None, library: str = "pandas"
+) -> ToJudge:
+    """The `n` documents whose labels can still change the difference most; `qid` has the ids of the pair's queries.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `n` is no whole number of 1 or more.
+    RangeError
+        The range is not known.
+    """
+    n = whole_number(n, "n")
+    limits = pair.range(difference, max_grade)
+    if limits.settled:
+        return ToJudge((), limits, 0, library)
+    documents = np.flatnonzero(pair.unjudged & (pair.weight_of_query[pair.query] > 0))
+    change = _changes(pair, documents, gains_of_scale(pair.flavor, np.array(limits.grades)))
+    # A label may change nothing by itself and still do so beside another one: such documents come last.
+    size = np.abs(pair.weight[documents])
+    can = (change > 0) | (size > 0)
+    if can.any():
+        documents, change, size = documents[can], change[can], size[can]
+    first = np.lexsort((-size, -change))[:n]
+    chosen = documents[first]
+    names = _names(pair, chosen)
+    ids = [qid[query] for query in pair.query[chosen].tolist()]
+    tasks = (
+        Task(one.item() if isinstance(one, np.generic) and one.dtype.kind not in "mM" else one, name, float(moves))
+        for one, name, moves in zip(ids, names, change[first].tolist(), strict=True)
+    )
+    return ToJudge(tuple(tasks), limits, documents.size, library)
+
+
+def _names(pair: Pair, documents: NDArray[np.int64]) -> list[Any]:
+    """The ids of these documents, from the system that lists each; their rows where there are no ids."""
+    rows = pair.row[documents]
+    in_a = rows[:, 0] >= 0
+    names: list[Any] = np.where(in_a, rows[:, 0], rows[:, 1]).tolist()
+    for side, system in enumerate((pair.a, pair.b)):
+        here = np.flatnonzero(in_a if side == 0 else ~in_a)
+        if system.queries.names is not None:
+            for at, name in zip(here.tolist(), system.queries.names.of(rows[here, side]), strict=True):
+                names[at] = name
+    return names
+
+
+def _changes(pair: Pair, documents: NDArray[np.int64], gains: FloatArray) -> FloatArray:
+    """How far the label of each document alone can move the difference, the others being at the lowest grade."""
+    flavor, of = pair.flavor, pair.open()
+    n_queries, lowest = of.n_queries, float(gains[0])
+    query = pair.query[documents]
+    weight = pair.weight_of_query
+    numerator = of.constant + lowest * added(of.query, of.weight, n_queries)
+    ideal, lifts = _ideals(pair, gains)
+    # The difference with this document at each gain and all others at the lowest.
+    coefficient = pair.weight[documents]
+    upper = numerator[query] + (gains[:, None] - lowest) * coefficient
+    if flavor.ideal == "given":
+        lower = ideal[query] + (gains[:, None] - lowest) * pair.place[documents]
+    else:
+        lower = ideal[query] + np.where(pair.pooled[documents], lifts[:, query], 0.0)
+    if flavor.aggregate == "micro":
+        upper = weight[query] * (upper - numerator[query]) + float((weight * numerator).sum())
+        lower = weight[query] * (lower - ideal[query]) + float((weight * ideal).sum())
+        differences = np.divide(upper, lower, out=np.zeros(lower.shape), where=lower > 0)
+        change: FloatArray = differences.max(axis=0) - differences.min(axis=0)
+        return change
+    now = np.divide(numerator, ideal, out=np.zeros(n_queries), where=ideal > 0)
+    then = np.divide(upper, lower, out=np.zeros(lower.shape), where=lower > 0)
+    counts = ideal > 0 if flavor.empty == "skip" else np.ones(n_queries, dtype=bool)
+    total, size = float((weight * now)[counts].sum()), float(weight[counts].sum())
+    # A query that a relevant document brings into the mean makes the mean one of more queries.
+    joins = (lower > 0) & ~counts[query]
+    sums = total + weight[query] * (then - np.where(counts, now, 0.0)[query])
+    sizes = size + np.where(joins, weight[query], 0.0)
+    means = np.divide(sums, sizes, out=np.zeros(sums.shape), where=sizes > 0)
+    return np.asarray(means.max(axis=0) - means.min(axis=0))
+
+
+def _ideals(pair: Pair, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The ideal of each query with all unjudged documents at the lowest gain, and what one of them at each gain adds.
+
+    Returns arrays of shape (n_queries,) and (n_gains, n_queries).
+    """
+    of = pair.open()
+    lifts = np.zeros((gains.size, of.n_queries))
+    if of.base is not None and of.place is not None:
+        base = of.base + gains[0] * added(of.query, of.place, of.n_queries)
+        return base if of.fixed is None else np.where(np.isnan(of.fixed), base, of.fixed), lifts
+    pooled = np.bincount(of.query[of.pooled], minlength=of.n_queries)
+    levels = np.union1d(of.judged_gain, gains)
+    levels = levels[levels > 0]
+    ideal, below = np.zeros(of.n_queries), 0.0
+    for level in levels.tolist():
+        size, below = level - below, level
+        reaching = np.bincount(of.judged_query[of.judged_gain >= level], minlength=of.n_queries)
+        if level <= gains[0]:
+            reaching = reaching + pooled
+        start = of.to_rank[np.minimum(reaching, of.cut)]
+        ideal += size * start
+        if level > gains[0]:
+            one_more = of.to_rank[np.minimum(np.minimum(reaching + 1, of.to_rank.size - 1), of.cut)]
+            lifts[gains >= level] += size * (one_more - start)
+    if of.fixed is not None:
+        known = ~np.isnan(of.fixed)
+        ideal[known], lifts[:, known] = of.fixed[known], 0.0
+    return ideal, lifts

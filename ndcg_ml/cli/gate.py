@@ -1,0 +1,205 @@
+"""``ndcg-ml gate``: whether a new run is worse than a saved evaluation by more than a margin, as an exit code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ndcg_ml._baseline import read
+from ndcg_ml._gate import Gate, GateError, OnChange
+from ndcg_ml._gate import gate as compared
+from ndcg_ml._shown import shown
+from ndcg_ml.cli.compare import labels_by_query
+from ndcg_ml.cli.inputs import BadInput, Inputs, cut_off, data_options, digits_option, flavor_option, json_option
+from ndcg_ml.cli.output import Screen, command_line, html_option, print_json, refuse_input
+from ndcg_ml.demo.run import check_folder
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.result import Evaluation
+
+__all__ = ["gate"]
+
+_CODES = {"pass": 0, "worse": 3, "undecided": 4}
+
+_EPILOG = """\
+\b
+Examples:
+  ndcg-ml eval --qrels qrels.jsonl --run main.jsonl -k 10 --save baseline.json
+  ndcg-ml gate baseline.json --run new.jsonl --margin 0.01 --markdown summary.md
+
+\b
+Exit codes: 0 not worse than the margin, 3 worse, 4 cannot tell with so few queries, 2 wrong arguments, 1 data that
+cannot be used, or that cannot be compared with the baseline.
+
+\b
+--json prints
+  outcome      pass, worse or undecided; exit_code is its number
+  flavor, margin, confidence
+  queries_needed   how many queries would show that an equal run is not worse, with power 0.8; null if decided
+  checks       [{k, segment, n_queries, baseline, new, difference, interval, p_value, verdict}], one per
+               cut-off, then one per segment; all intervals hold together
+  changes      what differs from the baseline and was left out
+  unanswered   ids of queries for which the new run retrieves nothing
+  notes        the same in words, and what else to know
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("baseline", type=click.Path(exists=True, dir_okay=False, readable=True))
+@data_options
+@flavor_option("that of the baseline; another is refused")
+@click.option(
+    "-k",
+    "ks",
+    metavar="K",
+    type=cut_off,
+    multiple=True,
+    help="Those of the baseline, which is the default, or refused.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, min_open=True),
+    required=True,
+    help="The largest loss that does not matter, such as 0.01.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of all intervals together.",
+)
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="FILE",
+    help="A file with the id of a query and its segment on each line; each segment is checked too. May be repeated.",
+)
+@click.option(
+    "--on-change",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    show_default=True,
+    help="What happens where queries or judgements are not those of the baseline: an error, or the others are "
+    "compared.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what the test draws.")
+@click.option(
+    "--markdown", type=click.Path(dir_okay=False, writable=True), help="Write the result to this file as well."
+)
+@html_option
+@digits_option
+@json_option
+@click.pass_context
+def gate(
+    context: click.Context,
+    /,
+    baseline: str,
+    flavor: Flavor | None,
+    ks: Sequence[tuple[int | None]],
+    margin: float,
+    confidence: float,
+    by: Sequence[str],
+    on_change: OnChange,
+    seed: int,
+    markdown: str | None,
+    html: str | None,
+    digits: int,
+    as_json: bool,
+    **files: Any,
+) -> None:
+    """Check that a new run is not worse than BASELINE, by more than a margin.
+
+    BASELINE is a file that 'ndcg-ml eval --save' wrote. The new run is given as for eval and evaluated under the flavor
+    and the cut-offs of the baseline; --qrels may be left out where the file of judgements is where it was. The run
+    passes if the interval of the difference is above minus the margin, at every cut-off and in every segment.
+    """
+    if markdown is not None:
+        check_folder(Path(markdown), "--markdown")
+    with _errors_are_one(baseline):
+        base, place = read(baseline)
+        if files["run"] is not None and files["qrels"] is None and files["labels"] is None and files["table"] is None:
+            files["qrels"] = _judgements(baseline, place)
+        data = Inputs(**{field.name: files[field.name] for field in fields(Inputs)})
+        for name, written in (("--html", html), ("--markdown", markdown)):
+            refuse_input(written, [*data.files, baseline], name)
+        _refuse_other(base, flavor, tuple(k for (k,) in ks))
+        queries = getattr(base, "queries", None)
+        if data.queries is None and data.qrels is not None and queries is not None:
+            data = Inputs(**{**files, "queries": queries})
+        new = data.evaluate(base.flavor, base._totals.ks)
+        ids = base.per_query.qid
+        labels = {
+            os.path.basename(file): dict(zip(ids.tolist(), labels_by_query(file, ids), strict=True)) for file in by
+        }
+        found = compared(
+            base,
+            new,
+            margin=margin,
+            confidence=confidence,
+            by=labels or None,
+            on_change=on_change,
+            seed=seed,
+        )
+        code = _CODES[found.outcome]
+        if markdown is not None:
+            Path(markdown).write_text(found.markdown(digits), encoding="utf-8")
+        if html is not None:
+            next(iter(found.comparisons.values())).to_html(html, command=command_line(), digits=digits)
+    if as_json:
+        print_json({**found.to_dict(), "exit_code": code})
+    else:
+        _show(Screen(digits), found, digits)
+    context.exit(code)
+
+
+def _judgements(baseline: str, place: str | None) -> str:
+    """The file of the judgements of a baseline."""
+    if place is None:
+        raise click.UsageError(
+            "--run needs --qrels as well, because the baseline does not say where its judgements are."
+        )
+    path = os.path.normpath(os.path.join(os.path.dirname(baseline), place))
+    if not os.path.isfile(path):
+        raise click.UsageError(
+            f"--run needs --qrels as well, because the judgements of the baseline, {path}, are gone."
+        )
+    return path
+
+
+def _refuse_other(base: Evaluation[Any], flavor: Flavor | None, ks: tuple[int | None, ...]) -> None:
+    """Refuse a flavor or cut-offs that are not those of the baseline."""
+    if flavor is not None and flavor.replace(k=None) != base.flavor.replace(k=None):
+        raise GateError(f"the flavor of the baseline is {base.flavor.replace(k=None)}; got {flavor.replace(k=None)}.")
+    if ks and set(ks) != set(base._totals.ks):
+        raise GateError(
+            f"the cut-offs of the baseline are {', '.join(map(str, base._totals.ks))}; got {', '.join(map(str, ks))}."
+        )
+
+
+@contextmanager
+def _errors_are_one(baseline: str) -> Iterator[None]:
+    """Whatever cannot be read or compared ends with the exit code 1, because 2 is that of wrong arguments."""
+    try:
+        yield
+    except BadInput as error:
+        raise click.ClickException(error.message) from error
+    except OSError as error:
+        raise click.ClickException(f"{error.filename or baseline}: {error.strerror or error}") from error
+    except (ValueError, TypeError, ImportError) as error:
+        message = " ".join(str(error).split())
+        raise click.ClickException(message if baseline in message else f"{shown(baseline)}: {message}") from error
+
+
+def _show(screen: Screen, found: Gate, digits: int) -> None:
+    """The outcome, the table, how it was decided, and what else to know."""
+    screen.print(found.sentence())
+    screen.print()
+    screen.table(found.table(digits))
+    for note in found.notes():
+        screen.fact("note", screen.text(note))

@@ -1,0 +1,118 @@
+"""``ndcg-ml judge-next``: which documents to label next, and the labels that were filled in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ndcg_ml._files.lines import DataFileError
+from ndcg_ml._show.table import Table
+from ndcg_ml._shown import shown
+from ndcg_ml._stats.comparison import compare
+from ndcg_ml._unjudged.filled import qrels_text, with_labels
+from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, cut_off, digits_option, flavor_option
+from ndcg_ml.cli.output import Screen
+from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.runs import Which, evaluate_run
+
+_EPILOG = """\
+\b
+Examples:
+  ndcg-ml judge-next a.run b.run --qrels qrels.txt -k 10 -n 20
+  ndcg-ml judge-next a.run b.run --qrels qrels.txt -k 10 --output todo.jsonl
+  ndcg-ml judge-next a.run b.run --qrels qrels.txt -k 10 --filled todo.jsonl --write-qrels more.txt
+
+\b
+Each line of the file is {"qid": ..., "docno": ..., "label": null, "change": ...}. Put a grade in the place of null;
+lines that keep null are left out.
+"""
+
+
+@click.command("judge-next", epilog=_EPILOG)
+@click.argument("run_a", type=FILE)
+@click.argument("run_b", type=FILE)
+@click.option("--qrels", type=FILE, required=True, help="Judgements, as for eval.")
+@click.option("-n", "n", type=click.IntRange(1), default=20, show_default=True, help="How many documents.")
+@click.option("--queries", type=QUERIES, default="qrels", show_default=True, help="Which topics count, as for eval.")
+@flavor_option("trec_eval")
+@click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
+@click.option("--max-grade", type=click.IntRange(1), help="The top of the grade scale.  [default: the grades seen]")
+@click.option("--filled", type=FILE, multiple=True, help="A file of --output with labels filled in; may be repeated.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, writable=True, allow_dash=True),
+    help="Write the documents as JSONL, to be filled in; '-' is standard output.",
+)
+@click.option(
+    "--write-qrels",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Write the judgements with the labels of --filled as a TREC qrels file.",
+)
+@digits_option
+def judge_next(
+    run_a: str,
+    run_b: str,
+    qrels: str,
+    n: int,
+    queries: Which,
+    flavor: Flavor | None,
+    at: tuple[int | None] | None,
+    max_grade: int | None,
+    filled: tuple[str, ...],
+    output: str | None,
+    write_qrels: str | None,
+    digits: int,
+) -> None:
+    """Name the unjudged documents whose labels could still change which of two runs is better.
+
+    Those come first whose label alone can move the difference most. None is named once the sign of the difference is
+    settled, whatever labels the others get.
+    """
+    chosen = as_flavor("trec_eval") if flavor is None else flavor
+    k = chosen.k if at is None else at[0]
+    files = [run_a, run_b, qrels, *filled]
+    if "-" in files:
+        raise click.UsageError("judge-next reads its files more than once; standard input (-) cannot be one of them.")
+    written = [each for each in (output, write_qrels) if each not in (None, "-")]
+    for each in written:
+        if each is not None and any(Path(each).resolve() == Path(file).resolve() for file in files):
+            raise click.UsageError(f"{shown(each)} is read and cannot be written as well. Name another file.")
+    try:
+        judgements = with_labels(qrels, filled)
+        a, b = (evaluate_run(judgements, run, flavor=chosen, k=k, queries=queries) for run in (run_a, run_b))
+        comparison = compare(a, b, n_resamples=100, seed=0, missing="drop", unjudged="accept")
+        tasks = comparison.judge_next(n, max_grade)
+        text = qrels_text(judgements) if write_qrels is not None else ""
+    except DataFileError as error:
+        raise BadInput(str(error)) from error
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"{run_a}, {run_b}: {' '.join(str(error).split())}") from error
+    if write_qrels is not None:
+        Path(write_qrels).write_text(text, encoding="utf-8")
+    if output == "-":
+        click.echo(tasks.to_jsonl(), nl=False)
+        return
+    if output is not None:
+        tasks.to_jsonl(output)
+    screen = Screen(digits)
+    values = zip("ab", comparison.values, (run_a, run_b), strict=True)
+    rows = [(name, screen.number(value), screen.text(run)) for name, value, run in values]
+    rows.append(("b - a", screen.number(comparison.difference, sign=True), ""))
+    screen.table(Table(("", f"ndcg{'' if k is None else f'@{k}'}", "run"), rows, "lrl"))
+    screen.print()
+    limits = tasks.range
+    screen.fact(
+        "range",
+        f"{screen.number(limits.low, sign=True)} to {screen.number(limits.high, sign=True)}, over all grades of "
+        f"{limits.n_unjudged} unjudged documents",
+    )
+    if tasks.settled:
+        screen.fact("settled", "no label can change which run is better")
+        return
+    screen.fact("open", f"{tasks.n_open} documents can move the difference; these can move it most")
+    screen.print()
+    rows = [(screen.text(task.qid), screen.text(task.document), screen.number(task.change)) for task in tasks]
+    screen.table(Table(("qid", "docno", "can change"), rows, "ll"))
+    if output is not None:
+        screen.fact("file", screen.text(output))

@@ -1,0 +1,401 @@
+"""Full-catalogue evaluation: the items that a recommender retrieved, as numbers, against held-out interactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ndcg_ml._checks import KSpec, cutoffs
+from ndcg_ml._data.arrays import IntArray
+from ndcg_ml._data.groups import Groups, starts_of
+from ndcg_ml._data.queries import Queries, ids_as_array, plain_array, real_array, repeats_of
+from ndcg_ml._kernel.totals import joined
+from ndcg_ml._shown import shown
+from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.prepared import Prepared
+from ndcg_ml.result import of_totals
+from ndcg_ml.runs import RunEvaluation, RunPerQuery, check_missing, warn_of_empty_answers
+
+__all__ = ["HeldOut", "evaluate_topk"]
+
+FloatArray = NDArray[np.float64]
+
+HeldOut: TypeAlias = Any
+"""A SciPy CSR matrix of grades, users by items; or three arrays of one length: users, items and grades."""
+
+# Rows that are evaluated together: their arrays stay in the processor's cache, and the memory of a call is bounded.
+_PART_ROWS = 1 << 18
+# With smaller numbers, a user of a part and an item make one number of 64 bits.
+_MOST_ITEMS = 1 << 40
+
+
+def evaluate_topk(
+    retrieved_ids: ArrayLike | Sequence[Sequence[int]],
+    held_out: HeldOut,
+    *,
+    flavor: Flavor | str = "trec_eval",
+    k: KSpec = ...,
+    qid: ArrayLike | None = None,
+) -> RunEvaluation:
+    """NDCG of the items that a recommender retrieved for each user, against held-out interactions.
+
+    What ``evaluate_run`` computes from dicts, for users and items that are numbered 0, 1, 2, ... as in the matrices of
+    recommenders: no dict is made, and the scores of a whole catalogue never need to be in memory at once.
+
+    Parameters
+    ----------
+    retrieved_ids : array-like of int, shape (n_users, depth), or list of lists of int
+        For each user the numbers of the retrieved items, the best first. -1 is no item (padding, or an item that was
+        masked): what stands behind it moves up.
+    held_out : SciPy CSR matrix or array, shape (n_users, n_items), or tuple of three arrays (users, items, grades)
+        The interactions that were held out, with their grades. A matrix must have sorted indices without duplicates;
+        the three arrays may stand in any order. An entry of grade 0 is a judgement too. A user without an entry is an
+        empty query.
+    flavor : Flavor or str, default "trec_eval"
+        As for ``evaluate_run``; most recommenders have a preset: ``"implicit"``, ``"recbole"``, ``"cornac"``,
+        ``"lenskit"``, ``"replay"``, ... No two items are tied, so that no tie rule applies. ``duplicates`` decides what
+        it means that a user is shown an item twice.
+    k : int, None or sequence of them, optional
+        As for ``ndcg_score``. Default: the flavor's own. No cut-off reaches beyond `depth`.
+    qid : array-like, shape (n_users,), optional
+        The ids of the users, one per row, for the table and for ``compare``. Default: their numbers.
+
+    Returns
+    -------
+    RunEvaluation
+        As of ``evaluate_run``, which gives the same numbers for the same data.
+
+    Raises
+    ------
+    TypeError
+        Ids or users that are no integers; a sparse matrix that is not in CSR format; a tensor.
+    ValueError
+        Shapes that do not agree; an item beyond the columns of the matrix or below -1; unsorted indices, or an entry
+        that is there twice; grades that are not finite; an item twice for a user under ``duplicates="raise"``; items
+        without a grade under ``unjudged="raise"``; or as for ``ndcg_score``.
+
+    Warns
+    -----
+    UserWarning
+        A user with relevant items is shown none, and counts as retrieving nothing.
+
+    See Also
+    --------
+    evaluate_run : the same from dicts, files and data frames.
+
+    Notes
+    -----
+    NDCG@k is DCG@k / IDCG@k. A retrieved item gains gain(grade) if it is held out, and 0 if it is not (under
+    ``unjudged="zero"``, which all presets of recommenders have); a ``global`` ideal is made of all held-out items.
+
+    Examples
+    --------
+    >>> retrieved = [[2, 0, 1], [1, -1, -1]]
+    >>> held_out = ([0, 0, 1], [2, 3, 0], [1, 1, 1])  # user 0 has items 2 and 3 held out, user 1 item 0
+    >>> result = evaluate_topk(retrieved, held_out, flavor="recbole", k=2)
+    >>> round(result.value, 6), result.per_query.ndcg.round(6)
+    (0.306574, array([0.613147, 0.      ]))
+    """
+    flavor = as_flavor(flavor)
+    ks, several = cutoffs(k, flavor)
+    retrieved = _retrieved(retrieved_ids)
+    n_users = len(retrieved)
+    users = None if qid is None else ids_as_array(qid, "qid", "user")
+    if users is not None and users.size != n_users:
+        raise ValueError(f"qid must have one id per row of retrieved_ids, {n_users}; got {users.size}.")
+    held = _held_out(held_out, n_users)
+    _check_items(retrieved, held)
+    _check_grades(held, flavor)
+
+    # Items are ranked as they stand, so that no tie rule has anything to do.
+    ranked = flavor.replace(ties="first")
+    totals, counts, judged, sizes = [], [], [], []
+    for part in _parts(retrieved, held):
+        queries, n_retrieved, hits = _queries(part, held.n_items, flavor)
+        prepared = Prepared(ranked, k, queries)
+        scores = _falling(queries.groups)
+        totals.append(prepared.totals(scores))
+        counts.append(prepared.counts(scores))
+        judged.append(np.stack([_fraction(hits, n_retrieved, cut) for cut in ks], axis=1))
+        sizes.append(n_retrieved)
+
+    whole = joined(totals, np.arange(n_users) if users is None else users.copy())
+    columns = {name: np.concatenate([part[name] for part in counts]) for name in counts[0]}
+    evaluation = of_totals(whole, flavor, several, **columns)
+    check_missing(evaluation, flavor)
+    fractions, n_shown = np.concatenate(judged), np.concatenate(sizes)
+    some = n_shown > 0
+    means = fractions[some].mean(axis=0).tolist() if some.any() else [float("nan")] * len(ks)
+    table = RunPerQuery(
+        **{field.name: getattr(evaluation.per_query, field.name) for field in fields(evaluation.per_query)},
+        n_retrieved=n_shown,
+        judged=fractions if several else fractions[:, 0],
+    )
+    evaluation = replace(evaluation, per_query=table)
+    result = RunEvaluation(
+        **{field.name: getattr(evaluation, field.name) for field in fields(evaluation)},
+        judged=dict(zip(ks, means, strict=True)) if several else means[0],
+        queries="qrels",
+        qrels_only=whole.ids[:0],
+        run_only=whole.ids[:0],
+        n_unanswered=int((~some).sum()),
+    )
+    warn_of_empty_answers(result, stacklevel=3)
+    return result
+
+
+# -- what was passed ---------------------------------------------------------------------------------------------------
+
+
+class _Held(NamedTuple):
+    """Held-out entries by user, and by item within a user."""
+
+    starts: IntArray  # of each user, and the end
+    items: NDArray[np.signedinteger[Any]]
+    grades: FloatArray
+    n_items: int
+    has_columns: bool  # whether a matrix says how many items there are
+
+
+def _retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
+    """The items as a matrix, -1 where there is none."""
+    if isinstance(value, (list, tuple)) and len({np.size(row) for row in value}) > 1:
+        for at, row in enumerate(value):
+            if np.ndim(row) != 1:
+                raise ValueError(f"retrieved_ids must have one list of items per user; row {at} is {shown(row)}.")
+        sizes = np.fromiter(map(len, value), np.int64, len(value))
+        flat = plain_array(list(chain.from_iterable(value)), "retrieved_ids")
+        ids = np.full((sizes.size, int(sizes.max())), -1, dtype=np.int64)
+        _refuse_other_than_integers(flat, "retrieved_ids")
+        ids[np.arange(ids.shape[1]) < sizes[:, None]] = flat
+        return ids
+    ids = plain_array(value, "retrieved_ids")
+    if ids.ndim != 2:
+        raise ValueError(
+            f"retrieved_ids must have one row of item numbers per user, shape (n_users, depth); got shape {ids.shape}. "
+            "For one user, pass [ids]."
+        )
+    if not len(ids):
+        raise ValueError(f"retrieved_ids must hold at least one user; got shape {ids.shape}. There is nothing to do.")
+    if not ids.size:  # nobody is shown anything
+        return np.full((len(ids), 1), -1, dtype=np.int64)
+    _refuse_other_than_integers(ids, "retrieved_ids")
+    return ids.astype(np.int64) if ids.dtype.kind == "u" else ids
+
+
+def _refuse_other_than_integers(ids: NDArray[Any], name: str) -> None:
+    if ids.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name} must hold integers, the numbers of items from 0 on; got dtype {ids.dtype}. Other ids go to "
+            "evaluate_run, or number them with numpy.unique(ids, return_inverse=True)."
+        )
+    if ids.dtype == np.uint64 and ids.size and ids.max() >= _MOST_ITEMS:
+        raise ValueError(f"{name} must be below 2^40; got {ids.max()}. Number the items 0, 1, 2, ...")
+
+
+def _held_out(value: Any, n_users: int) -> _Held:
+    if all(hasattr(value, name) for name in ("indptr", "indices", "data", "shape")):
+        return _of_matrix(value, n_users)
+    if isinstance(value, (tuple, list)) and len(value) == 3:
+        return _of_arrays(value[0], value[1], value[2], n_users)
+    hint = "Call its .tocsr()." if hasattr(value, "tocsr") else "From a dense array: scipy.sparse.csr_array(array)."
+    raise TypeError(
+        "held_out must be a SciPy CSR matrix of users by items, or a tuple of three arrays (users, items, grades); "
+        f"got {type(value).__name__}. {hint}"
+    )
+
+
+def _of_matrix(matrix: Any, n_users: int) -> _Held:
+    if getattr(matrix, "format", "csr") != "csr":
+        raise TypeError(f"held_out must be in CSR format; got {matrix.format}. Call its .tocsr().")
+    if len(matrix.shape) != 2 or matrix.shape[0] != n_users:
+        raise ValueError(
+            f"held_out must have one row per row of retrieved_ids, {n_users}; got shape {tuple(matrix.shape)}. "
+            "If only some users were scored, pass held_out[those_users]."
+        )
+    starts, items = np.asarray(matrix.indptr).astype(np.int64), np.asarray(matrix.indices)
+    # Rising within each user; the step from one user to the next may fall.
+    rises = items[1:] > items[:-1]
+    inner = starts[1:-1]
+    rises[inner[(inner > 0) & (inner < items.size)] - 1] = True
+    if not rises.all():
+        at = int(np.flatnonzero(~rises)[0])
+        user = int(np.searchsorted(starts, at, side="right")) - 1
+        if items[at] == items[at + 1]:
+            raise ValueError(
+                f"held_out must have each item once per user; user {user} has item {items[at]} twice. "
+                "Call its .sum_duplicates(), which adds the grades, or leave one of the entries out."
+            )
+        raise ValueError(f"held_out must have sorted indices; those of user {user} are not. Call its .sort_indices().")
+    return _Held(starts, items, _finite(matrix.data, "the grades of held_out"), int(matrix.shape[1]), True)
+
+
+def _of_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
+    each = {"users": plain_array(users, "held_out users"), "items": plain_array(items, "held_out items")}
+    for name, numbers in each.items():
+        if numbers.size:
+            _refuse_other_than_integers(numbers, f"held_out {name}")
+    values = _finite(grades, "the grades of held_out")
+    shapes = (*(numbers.shape for numbers in each.values()), values.shape)
+    if len(set(shapes)) > 1 or values.ndim != 1:
+        raise ValueError(
+            "held_out must be three arrays of one length (users, items, grades); got shapes "
+            f"{', '.join(map(str, shapes))}."
+        )
+    row, item = (numbers.astype(np.int64) for numbers in each.values())
+    if row.size and (row.min() < 0 or row.max() >= n_users):
+        odd = row.min() if row.min() < 0 else row.max()
+        raise ValueError(
+            f"held_out users must be row numbers of retrieved_ids, from 0 to {n_users - 1}; got {odd}. "
+            "Leave out users that were not scored, and number the others by their rows."
+        )
+    if item.size and item.min() < 0:
+        raise ValueError(f"held_out items must be numbers from 0 on; got {item.min()}.")
+    rising = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (item[1:] >= item[:-1]))
+    if not rising.all():  # most callers have them in order
+        order = np.lexsort((item, row))
+        row, item, values = row[order], item[order], values[order]
+    twice = np.flatnonzero((row[1:] == row[:-1]) & (item[1:] == item[:-1]))
+    if twice.size:
+        raise ValueError(
+            f"held_out must have each item once per user; user {row[twice[0]]} has item {item[twice[0]]} twice. "
+            "Leave one of the entries out, or add their grades."
+        )
+    starts = np.append(0, np.cumsum(np.bincount(row, minlength=n_users)))
+    return _Held(starts, item, values, int(item.max(initial=-1)) + 1, False)
+
+
+def _finite(grades: Any, name: str) -> FloatArray:
+    values = real_array(grades, name).astype(np.float64, copy=False)
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite; got {values[~np.isfinite(values)][0]}. Leave the entry out.")
+    return values
+
+
+def _check_items(retrieved: NDArray[Any], held: _Held) -> None:
+    lowest, highest = int(retrieved.min()), int(retrieved.max())
+    if lowest < -1:
+        raise ValueError(f"retrieved_ids must be item numbers, or -1 for none; got {lowest}.")
+    if held.has_columns and highest >= held.n_items:
+        raise ValueError(
+            f"retrieved_ids must be columns of held_out, from 0 to {held.n_items - 1}; got {highest}. Both must number "
+            "the items alike."
+        )
+    if max(highest, held.n_items) >= _MOST_ITEMS:
+        raise ValueError(f"item numbers must be below 2^40; got {highest}. Number the items 0, 1, 2, ...")
+
+
+def _check_grades(held: _Held, flavor: Flavor) -> None:
+    if flavor.negative == "raise" and held.grades.size and held.grades.min() < 0:
+        raise ValueError(
+            f"the grades of held_out must be >= 0 under negative='raise'; got {held.grades.min()}. "
+            "Choose a flavor with negative='zero', 'drop' or 'allow'."
+        )
+
+
+# -- a part of the users -----------------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """Some users: what was retrieved for them, and what was held out."""
+
+    first: int
+    retrieved: NDArray[np.signedinteger[Any]]
+    sizes: IntArray  # of held-out entries
+    items: NDArray[np.signedinteger[Any]]
+    grades: FloatArray
+
+
+def _parts(retrieved: NDArray[Any], held: _Held) -> Iterator[_Part]:
+    n_users, depth = retrieved.shape
+    rows = np.arange(1, n_users + 1) * depth + held.starts[1:]
+    marks = np.arange(_PART_ROWS, int(rows[-1]), _PART_ROWS)
+    cuts = np.unique([0, *np.searchsorted(rows, marks).tolist(), n_users])
+    for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        starts = held.starts[begin : end + 1]
+        entries = slice(int(starts[0]), int(starts[-1]))
+        yield _Part(begin, retrieved[begin:end], np.diff(starts), held.items[entries], held.grades[entries])
+
+
+def _queries(part: _Part, n_items: int, flavor: Flavor) -> tuple[Queries, IntArray, NDArray[np.bool_]]:
+    """One row per retrieved item, in order, and then one per held-out item that was not; how many; and the hits."""
+    retrieved, n_users = part.retrieved, len(part.retrieved)
+    # Items move up over gaps, so that an item's column is its rank.
+    real = retrieved >= 0
+    n_retrieved = np.count_nonzero(real, axis=1)
+    if (real[:, 1:] > real[:, :-1]).any():
+        order = np.argsort(~real, axis=1, kind="stable")
+        retrieved, real = np.take_along_axis(retrieved, order, axis=1), np.take_along_axis(real, order, axis=1)
+
+    # A user and an item make one number; those of the held-out entries are sorted already.
+    user = np.repeat(np.arange(n_users), n_retrieved)
+    item = retrieved[real].astype(np.int64)
+    width = max(n_items, int(item.max(initial=0)) + 1)
+    held_user = np.repeat(np.arange(n_users), part.sizes)
+    held_keys = held_user * width + part.items
+    at = np.searchsorted(held_keys, user * width + item)
+    hit = np.zeros(item.size, dtype=bool)
+    inside = at < held_keys.size
+    hit[inside] = held_keys[at[inside]] == (user * width + item)[inside]
+    if flavor.unjudged == "raise" and not hit.all():
+        first = int(np.flatnonzero(~hit)[0])
+        raise ValueError(
+            f"a retrieved item that is not held out is refused under unjudged='raise'; the first is item {item[first]} "
+            f"of user {part.first + user[first]}. Choose a flavor with unjudged='zero' or 'condense'."
+        )
+    unretrieved = np.ones(held_keys.size, dtype=bool)
+    unretrieved[at[hit]] = False
+
+    # The rows of a user: what was retrieved, then the rest of what was held out.
+    n_rest = np.bincount(held_user[unretrieved], minlength=n_users)
+    sizes = n_retrieved + n_rest
+    starts = starts_of(sizes)
+    is_retrieved = np.arange(int(sizes.sum())) < np.repeat(starts + n_retrieved, sizes)
+    labels = np.empty(is_retrieved.size)
+    grades = np.full(item.size, np.nan)
+    grades[hit] = part.grades[at[hit]]
+    labels[is_retrieved], labels[~is_retrieved] = grades, part.grades[unretrieved]
+    groups = Groups(sizes=sizes, starts=starts, order=None, n_rows=labels.size)
+
+    repeats = order_of_entries = None
+    in_order = np.sort(retrieved, axis=1)
+    again = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
+    if again.any():
+        row = int(np.flatnonzero(again.any(axis=1))[0])
+        if flavor.duplicates == "raise":
+            raise ValueError(
+                f"retrieved_ids must have each item once per user; user {part.first + row} has item "
+                f"{in_order[row, 1:][again[row]][0]} twice. Remove the duplicates, or choose a flavor with "
+                "duplicates='first' or 'count'."
+            )
+        names = np.empty(labels.size, dtype=np.int64)
+        names[is_retrieved], names[~is_retrieved] = item, part.items[unretrieved]
+        repeats = repeats_of(names, groups, names)
+    if flavor.ideal == "given":
+        order_of_entries = np.full(labels.size, held_keys.size)
+        entry = np.flatnonzero(unretrieved)
+        order_of_entries[is_retrieved], order_of_entries[~is_retrieved] = np.where(hit, at, held_keys.size), entry
+    hits = np.zeros(retrieved.shape, dtype=bool)
+    hits[real] = hit
+    queries = Queries(labels, groups, is_retrieved, repeats=repeats, given_order=order_of_entries)
+    return queries, n_retrieved, hits
+
+
+def _falling(groups: Groups) -> FloatArray:
+    """Scores that fall with every row of a query."""
+    rank = np.arange(groups.n_rows) - np.repeat(groups.starts, groups.sizes)
+    return -rank.astype(np.float64)
+
+
+def _fraction(hits: NDArray[np.bool_], n_retrieved: IntArray, k: int | None) -> FloatArray:
+    """The fraction of the first k retrieved items that are held out, for each user; nan where there are none."""
+    depth = hits.shape[1] if k is None else min(k, hits.shape[1])
+    n_hits = np.count_nonzero(hits[:, :depth], axis=1)
+    n_first = np.minimum(n_retrieved, depth)
+    fractions: FloatArray = np.divide(n_hits, n_first, out=np.full(len(hits), np.nan), where=n_first > 0)
+    return fractions

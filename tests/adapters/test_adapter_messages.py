@@ -1,0 +1,99 @@
+"""Errors of the adapters name what the caller of that adapter can change."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+pd = pytest.importorskip("pandas")
+
+from sklearn.linear_model import Ridge
+
+from ndcg_ml import evaluate, evaluate_run
+from ndcg_ml.sklearn import QueryKFold, QueryRanker, ndcg_scorer
+
+X = pd.DataFrame({"user": [1.0, 2, np.nan, 3], "a": [1.0, 2, 3, 4]})
+Y = [1, 0, 2, 1]
+MISSING = {
+    "float": X,
+    "object": X.astype({"user": object}),
+    "None": X.assign(user=["a", "b", None, "c"]),
+    "time": X.assign(user=pd.to_datetime(["2020-01-01", "2020-01-02", None, "2020-01-03"])),
+}
+
+
+@pytest.mark.parametrize("frame", MISSING.values(), ids=MISSING)
+def test_missing_ids_name_the_column(frame):
+    message = r"the column qid_column='user' of X must have an id for every row; got 1 missing, the first at row 2"
+    for call in (
+        lambda: next(QueryKFold(2, qid_column="user").split(frame)),
+        lambda: QueryRanker(Ridge(), qid_column="user").fit(frame, Y),
+        lambda: ndcg_scorer("sklearn", qid_column="user")(Ridge(), frame, Y),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+@pytest.mark.parametrize("ids", [["a", "b", None, "c"], [1.0, 2.0, np.nan, 3.0]])
+def test_missing_ids_of_a_splitter_name_where_they_came_from(ids):
+    with pytest.raises(ValueError, match=r"^groups must have an id for every row"):
+        next(QueryKFold(2).split(X, Y, np.array(ids)))
+    with pytest.raises(ValueError, match=r"^qid must have an id for every row"):
+        next(QueryKFold(2, qid=np.array(ids)).split(X))
+
+
+@pytest.mark.parametrize("group", [[7, 7, 7, 8], ["a", "a", "b", "b"], [1, 1, 1]])
+def test_a_validation_set_has_no_argument_qid(group):
+    pytest.importorskip("lightgbm")
+    from ndcg_ml.lightgbm import StopEarly
+
+    with pytest.raises(
+        (TypeError, ValueError), match=r"In validation set 0, group must .*pass the size of each"
+    ) as refused:
+        StopEarly("sklearn").fit((X, Y, group))
+    assert "qid=" not in str(refused.value)
+    with pytest.raises((TypeError, ValueError), match="In validation set 1") as refused:
+        StopEarly("sklearn").fit((X, Y, [4]), (X, Y, pd.Series([2, 2], index=["b", "a"])))
+    assert "qid=" not in str(refused.value)
+    with pytest.raises(TypeError, match=r"several sets as fit\(first, second\)"):
+        StopEarly("sklearn").fit([X, Y, [4]])
+
+
+def test_the_callback_of_xgboost_shows_its_parameters():
+    pytest.importorskip("xgboost")
+    import copy
+    import pickle
+
+    from xgboost.callback import TrainingCallback
+
+    from ndcg_ml.xgboost import NDCGCallback
+
+    names = list(inspect.signature(NDCGCallback).parameters)
+    assert names[:5] == ["flavor", "k", "X", "y", "group"]
+    assert inspect.signature(NDCGCallback).parameters["name"].default == "validation"
+    callback = NDCGCallback("sklearn", X=X, y=Y, group=[4])
+    for each in (callback, copy.copy(callback), copy.deepcopy(callback), pickle.loads(pickle.dumps(callback))):
+        assert isinstance(each, TrainingCallback)
+
+
+def test_ids_of_two_kinds_in_frames_are_named_without_stray_punctuation():
+    qrels = pd.DataFrame({"qid": [1], "docno": [1], "label": [1]})
+    with pytest.raises(
+        TypeError, match=r"got int in qrels, column qid and str in run, column qid\. 7 and '7' are never"
+    ):
+        evaluate_run(qrels, pd.DataFrame({"qid": ["1"], "docno": ["1"], "score": [1]}))
+    with pytest.raises(
+        TypeError, match=r"document ids .* got int in qrels, column docno and str in run, column docno\. 7"
+    ):
+        evaluate_run(qrels, pd.DataFrame({"qid": [1], "docno": ["1"], "score": [1]}))
+
+
+def test_a_confidence_just_below_one_is_not_a_hundred_per_cent():
+    rng = np.random.default_rng(0)
+    found = evaluate(rng.integers(0, 3, (20, 5)), rng.normal(size=(20, 5)))
+    assert "99.99999 %" in str(found.interval(0.9999999, method="t"))
+    assert "95 %" in str(found.interval(method="t"))
+    assert "99.9 %" in str(found.interval(0.999, method="t"))

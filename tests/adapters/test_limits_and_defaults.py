@@ -1,0 +1,326 @@
+"""The adapters at their limits: defaults, caps, exact numbers of rounds, and inputs of the smallest size."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("sklearn")
+pytest.importorskip("lightgbm")
+
+import inspect
+import warnings
+
+import lightgbm as lgb
+import numpy as np
+from lightgbm import LGBMRanker
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from ndcg_ml import Flavor, evaluate_run, ndcg_score
+from ndcg_ml._boosting import Progress, Queries
+from ndcg_ml.lightgbm import NDCGEval, NDCGObjective, StopEarly, query_folds
+from ndcg_ml.sklearn import QueryKFold, QueryRanker, SimplestWithinNoise, ndcg_scorer, paired_search
+
+
+def problem(n_queries=30, length=10):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(n_queries * length, 3)), np.repeat(np.arange(n_queries), length)
+    return X, np.clip(np.round(X[:, 0] + rng.normal(size=len(X))), 0, 3).astype(int), qid
+
+
+def defaults(function):
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name: each.default for each in parameters if each.default is not each.empty}
+
+
+# -- defaults --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (ndcg_scorer, {"k": ..., "qid_column": None, "qid": None, "keep_queries": False}),
+        (
+            QueryRanker,
+            {
+                "flavor": "sklearn",
+                "qid_column": None,
+                "early_stopping_rounds": None,
+                "validation_fraction": 0.1,
+                "random_state": None,
+            },
+        ),
+        (QueryKFold, {"n_splits": 5, "qid": None, "qid_column": None, "shuffle": False, "random_state": None}),
+        (SimplestWithinNoise, {"metric": None}),
+        (NDCGEval, {"k": ..., "threads": None}),
+        (query_folds, {"n_splits": 5, "shuffle": False, "random_state": None}),
+        (StopEarly, {"k": ..., "rounds": 50, "min_delta": 0.0, "watch": None, "threads": None}),
+        (NDCGObjective, {"sigmoid": 1.0, "truncation": ..., "norm": True, "threads": None}),
+    ],
+)
+def test_defaults(function, expected):
+    assert defaults(function) == expected
+
+
+def test_defaults_of_a_paired_search():
+    found = defaults(paired_search)
+    assert (found["confidence"], found["n_resamples"]) == (0.95, 9999)
+
+
+def test_defaults_of_xgboost_and_catboost():
+    pytest.importorskip("xgboost")
+    pytest.importorskip("catboost")
+    import ndcg_ml.catboost
+    import ndcg_ml.xgboost
+
+    assert defaults(ndcg_ml.xgboost.NDCGEval) == {"k": ..., "threads": None}
+    of_callback = defaults(ndcg_ml.xgboost.NDCGCallback)
+    assert of_callback == {
+        "k": ..., "group": None, "qid": None, "query_weight": None, "base_margin": None, "name": "validation",
+        "rounds": None, "min_delta": 0.0, "threads": None,
+    }  # fmt: skip
+    assert defaults(ndcg_ml.catboost.NDCGEval)["k"] is ...
+
+
+def test_five_folds_and_no_fewer_than_two():
+    assert QueryKFold(qid=np.arange(10)).get_n_splits() == len(query_folds([1] * 10)) == 5
+    for few in (1, 0):
+        with pytest.raises(ValueError, match="n_splits must be an integer >= 2"):
+            query_folds([1] * 10, few)
+        with pytest.raises(ValueError, match="at least one train/test split"):
+            QueryKFold(few)
+    assert len(query_folds([2, 2], 2)) == len(list(QueryKFold(2).split(np.zeros((4, 1)), None, [0, 0, 1, 1]))) == 2
+    with pytest.raises(ValueError, match="at most the number of queries with rows, 2; got 3"):
+        query_folds([2, 0, 2], 3)
+
+
+# -- how many queries are held out -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_queries", "fraction", "held_out"),
+    [(2, 0.01, 1), (2, 0.99, 1), (4, 0.9, 3), (4, 0.999, 3), (10, 0.1, 1), (10, 0.25, 2), (10, 0.26, 3), (10, 0.94, 9)],
+)
+def test_at_least_one_query_is_held_out_and_at_least_one_is_not(n_queries, fraction, held_out):
+    X, y, qid = problem(n_queries)
+    ranker = LGBMRanker(n_estimators=3, min_child_samples=2, verbosity=-1)
+    model = QueryRanker(ranker, early_stopping_rounds=2, validation_fraction=fraction, random_state=0).fit(X, y, qid)
+    assert model.validation_queries_.size == len(set(model.validation_queries_.tolist())) == held_out
+    assert set(model.validation_queries_.tolist()) <= set(range(n_queries))
+
+
+@pytest.mark.parametrize("fraction", [0, 1, 0.0, 1.0, -0.1, 1.1, True, "0.5", None, float("nan")])
+def test_what_is_no_fraction(fraction):
+    X, y, qid = problem(4)
+    model = QueryRanker(LGBMRanker(), early_stopping_rounds=2, validation_fraction=fraction)
+    with pytest.raises(ValueError, match="validation_fraction must be a number between 0 and 1"):
+        model.fit(X, y, qid)
+
+
+def test_one_query_cannot_be_split():
+    X, y, qid = problem(1)
+    with pytest.raises(ValueError, match="needs at least two queries, one to hold out; got 1"):
+        QueryRanker(LGBMRanker(), early_stopping_rounds=2).fit(X, y, qid)
+
+
+@pytest.mark.parametrize(
+    "steps", [(), (StandardScaler(),), (StandardScaler(), MinMaxScaler()), (StandardScaler(),) * 3]
+)
+def test_pipelines_of_any_length_are_refused(steps):
+    X, y, qid = problem(6)
+    with pytest.raises(ValueError, match="ranker must be the ranker itself"):
+        QueryRanker(make_pipeline(*steps, LGBMRanker(n_estimators=2, verbosity=-1))).fit(X, y, qid)
+    QueryRanker(make_pipeline(*steps, Ridge())).fit(X, y, qid)  # takes no queries
+
+
+# -- early stopping: exactly so many rounds after the best one --------------------------------------------------------
+
+
+def history_lightgbm(X, y, qid, rounds):
+    model = QueryRanker(
+        LGBMRanker(n_estimators=300, max_depth=2, verbosity=-1, n_jobs=1),
+        flavor="sklearn@5", early_stopping_rounds=rounds, random_state=0,
+    ).fit(X, y, qid)  # fmt: skip
+    return model, model.ranker_.evals_result_["valid_0"]["ndcg_sklearn@5"]
+
+
+def history_xgboost(X, y, qid, rounds):
+    xgb = pytest.importorskip("xgboost")
+    model = QueryRanker(
+        xgb.XGBRanker(n_estimators=300, max_depth=2, n_jobs=1),
+        flavor="sklearn@5", early_stopping_rounds=rounds, random_state=0,
+    ).fit(X, y, qid)  # fmt: skip
+    return model, model.ranker_.evals_result()["validation"]["ndcg_sklearn@5"]
+
+
+def history_catboost(X, y, qid, rounds):
+    catboost = pytest.importorskip("catboost")
+    quiet = {"verbose": 0, "allow_writing_files": False, "thread_count": 1}
+    model = QueryRanker(
+        catboost.CatBoostRanker(iterations=300, depth=2, **quiet),
+        flavor="sklearn@5", early_stopping_rounds=rounds, random_state=0,
+    ).fit(X, y, qid)  # fmt: skip
+    return model, model.ranker_.get_evals_result()["validation"]["ndcg_sklearn@5"]
+
+
+@pytest.mark.parametrize("train", [history_lightgbm, history_xgboost, history_catboost])
+@pytest.mark.parametrize("rounds", [1, 3, 7])
+def test_training_ends_exactly_so_many_rounds_after_the_best(train, rounds):
+    X, y, qid = problem()
+    model, values = train(X, y, qid, rounds)
+    assert len(values) == model.best_iteration_ + rounds < 300
+    assert int(np.argmax(values)) == model.best_iteration_ - 1  # the first of the highest
+    assert model.best_score_ == pytest.approx(max(values), abs=1e-6)
+    held_out = np.isin(qid, model.validation_queries_)
+    again = ndcg_score(y[held_out], model.predict(X[held_out]), qid=qid[held_out], flavor="sklearn@5")
+    assert model.best_score_ == pytest.approx(again, abs=1e-12)
+
+
+# -- noise stopping ----------------------------------------------------------------------------------------------------
+
+
+def test_a_query_that_does_not_count_in_one_of_two_rounds_is_left_out_of_their_difference():
+    for best_share, now_share in (([1, 1, 0, 1], [1, 1, 1, 1]), ([1, 1, 1, 1], [1, 1, 0, 1])):
+        progress = Progress()
+        # The third query would decide the other way, or spoil the mean as nan.
+        best = Queries(
+            np.array([0.2, 0.3, 1.0 if best_share[2] else np.nan, 0.4]), np.array(best_share) / sum(best_share)
+        )
+        now = Queries(np.array([0.5, 0.5, 0.0 if now_share[2] else np.nan, 0.7]), np.array(now_share) / sum(now_share))
+        assert (progress(best), progress(now)) == (1, 2)
+
+
+def test_two_queries_that_count_are_needed():
+    for share in ([1.0, 0, 0], [0, 0, 0]):
+        with pytest.raises(ValueError, match=rf"at least two validation queries that count; got {int(sum(share))}"):
+            Progress()(Queries(np.array([0.5, 0.5, 0.5]), np.array(share)))
+    assert Progress()(Queries(np.array([0.5, 0.5, 0.5]), np.array([0.5, 0.5, 0]))) == 1
+
+
+def test_a_rise_of_one_standard_error_is_none():
+    """Differences of .0 and .2: their mean .1 is their standard error."""
+    for rise, expected in ((0.2, 1), (0.21, 2)):
+        progress = Progress()
+        progress(Queries(np.array([0.5, 0.5]), np.array([0.5, 0.5])))
+        second = 0.0 if expected == 1 else 0.01
+        assert progress(Queries(np.array([0.5 + second, 0.5 + rise]), np.array([0.5, 0.5]))) == expected
+
+
+# -- queries cut by lgb.cv -------------------------------------------------------------------------------------------
+
+CV = {"objective": "regression", "metric": "None", "verbosity": -1, "min_data_in_leaf": 1, "num_threads": 1}
+
+
+@pytest.mark.parametrize("sizes", [[2] * 5, [1, 8, 1], [9, 1], [3, 3, 4]])
+@pytest.mark.parametrize("cut_at", range(1, 10))
+def test_a_query_cut_anywhere_is_refused_by_lgb_cv(sizes, cut_at):
+    """Also so that each side has one row of it, and where whole queries surround it."""
+    X, y, _ = problem(1)
+    data = lgb.Dataset(X, y, group=sizes, free_raw_data=False)
+    folds = [(np.arange(cut_at), np.arange(cut_at, 10))]
+    evaluated = lambda: lgb.cv(CV, data, 1, folds=folds, feval=NDCGEval("lightgbm@5"), eval_train_metric=True)  # noqa: E731
+    if cut_at in np.cumsum(sizes):
+        evaluated()
+        return
+    with pytest.raises(ValueError, match=f"needs whole queries, and the folds cut 1 of the {len(sizes)} queries"):
+        evaluated()
+    with pytest.raises(ValueError, match="needs whole queries"):
+        lgb.cv(CV, lgb.Dataset(X, y, group=sizes), 1, folds=folds, **StopEarly("lightgbm@5").train())
+    with pytest.raises(ValueError, match="NDCGObjective needs whole queries"):
+        lgb.cv({**CV, "objective": NDCGObjective("lightgbm@5")}, lgb.Dataset(X, y, group=sizes), 1, folds=folds)
+
+
+# -- others ----------------------------------------------------------------------------------------------------------
+
+
+def test_known_queries_give_no_warning():
+    X, y, qid = problem(6)
+    model = QueryRanker(LGBMRanker(n_estimators=2, min_child_samples=2, verbosity=-1)).fit(X, y, qid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ndcg_scorer("lightgbm@5", qid=qid)(model, X[::-1] + 1, np.roll(y, 3), qid=qid)
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_a_column_counted_from_the_end(as_frame):
+    pd = pytest.importorskip("pandas")
+    X, y, qid = problem(6)
+    for at in range(4):
+        table = np.insert(X, at, qid, axis=1)
+        table = pd.DataFrame(table, columns=list("abcd")) if as_frame else table
+        values = {
+            ndcg_scorer("lightgbm@5", qid_column=column)(Ridge().fit(table, y), table, y) for column in (at, at - 4)
+        }
+        assert len(values) == 1
+        for beyond in (4, -5):
+            with pytest.raises(ValueError, match="must be a column of X"):
+                ndcg_scorer("lightgbm@5", qid_column=beyond)(Ridge().fit(table, y), table, y)
+
+
+def test_one_grade_in_lightgbms_parameters():
+    assert Flavor.preset("lightgbm", k=5).replace(max_grade=0).lightgbm_params()["label_gain"] == [0.0]
+    assert Flavor.preset("lightgbm", k=5).replace(max_grade=1).lightgbm_params()["label_gain"] == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("weights", [[0.0, 0.0], [0.0, 1.0]])
+def test_a_worker_whose_queries_weigh_nothing_or_are_empty_adds_finite_sums(weights):
+    pytest.importorskip("xgboost")
+    from ndcg_ml.xgboost import NDCGEval as OfXGBoost
+
+    class Held:
+        def num_row(self):
+            return 4
+
+        def get_label(self):
+            return np.array([1, 0, 0, 0], np.float32)
+
+        def get_weight(self):
+            return np.array(weights, np.float32)
+
+        def get_uint_info(self, name):
+            return np.array([0, 2, 4], np.uint32)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sums, weight = OfXGBoost("sklearn@5[empty=skip]")._share(np.array([0.1, 0.2, 0.3, 0.4]), Held())
+    assert weight == sum(weights)
+    assert np.isfinite(sums.numerator).all()
+    assert np.isfinite(sums.denominator).all()
+    assert (sums.numerator == 0).all()  # the query that counts is empty, or none counts
+
+
+def test_integer_ids_in_dicts_are_no_text_in_files(tmp_path):
+    run, qrels = tmp_path / "run.txt", tmp_path / "qrels.txt"
+    run.write_text("1 Q0 1 1 2.0 tag\n1 Q0 2 2 1.5 tag\n")
+    qrels.write_text("1 0 1 1\n1 0 2 0\n")
+    for topic, document, what in ((1, "1", "topic"), ("1", 1, "document"), (1, 1, "topic")):
+        with pytest.raises(TypeError, match=f"{what} ids must have one type.*7 and '7' are never taken for each other"):
+            evaluate_run({topic: {document: 1}}, run)
+        with pytest.raises(TypeError, match=f"{what} ids must have one type"):
+            evaluate_run(qrels, {topic: {document: 1.0}})
+        with pytest.raises(TypeError, match=f"{what} ids must have one type"):
+            evaluate_run(qrels, {topic: [document]})
+    assert evaluate_run({"1": {"1": 1}}, run).value == 1.0
+
+
+def test_lists_of_three_dimensions_with_ids_and_pieces():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torchmetrics")
+    from ndcg_ml.torch import NDCG
+
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 3, (2, 3, 4)), rng.normal(size=(2, 3, 4))
+    expected = ndcg_score(y.reshape(6, 4), s.reshape(6, 4), flavor="sklearn@5")
+    for split in (False, True):
+        metric = NDCG("sklearn@5", split_queries=split)
+        metric.update(torch.tensor(s), torch.tensor(y), indexes=torch.arange(6).reshape(2, 3))
+        assert metric.compute().item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_discount_of_zero_at_the_top_leaves_a_loss_of_zero():
+    torch = pytest.importorskip("torch")
+    from ndcg_ml.torch import SoftmaxLoss
+
+    late = Flavor(discount=lambda rank: np.where(np.asarray(rank) < 5, 0.0, 1.0))
+    assert float(SoftmaxLoss(late)(torch.tensor([[0.1, 0.5, 0.3]]), torch.tensor([[1.0, 0, 2]]))) == 0.0

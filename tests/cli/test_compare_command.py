@@ -1,0 +1,242 @@
+"""``ndcg-ml compare``: differences, intervals, tests and verdicts, of two systems and of more."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("click")
+pytest.importorskip("pyarrow")
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from command_line import Q1, Q3, TABLE, document, invoke, text
+
+from ndcg_ml import PRESETS, compare
+from ndcg_ml.runs import evaluate_run
+
+pytestmark = pytest.mark.usefixtures("files")
+
+
+def test_compare_of_three_queries_by_hand():
+    result = document("compare run better --qrels qrels")
+    differences = [1 - Q1, 1.0, 0.0]
+    assert result["difference"] == pytest.approx(sum(differences) / 3, abs=1e-12)
+    assert result["a"]["ndcg"] == result["a"]["ndcg_of_pairs"] == pytest.approx((Q1 + Q3) / 3, abs=1e-12)
+    assert result["b"]["ndcg"] == pytest.approx((2 + Q3) / 3, abs=1e-12)
+    assert (result["wins"], result["ties"], result["losses"]) == (2, 1, 0)
+    # Two differences that are not 0: of the four assignments of signs, two have a sum as far from 0.
+    assert (result["exact"], result["p_value"]) == (True, 0.5)
+    assert [each["qid"] for each in result["moved"]] == ["q2", "q1"]
+    assert result["moved"][0] == {"qid": "q2", "a": 0.0, "b": 1.0, "difference": 1.0}
+    # 1 of the 27 resamples is q3 alone, more than 2.5 %, and 1 is q2 alone.
+    assert document("compare run better --qrels qrels --method percentile")["interval"] == [0.0, 1.0]
+    assert (result["n_pairs"], result["not_compared"], result["confidence"]) == (3, [], 0.95)
+    mirrored = document("compare better run --qrels qrels")
+    assert (mirrored["difference"], mirrored["p_value"]) == (-result["difference"], 0.5)
+    assert (mirrored["wins"], mirrored["losses"]) == (0, 2)
+    assert [each["qid"] for each in mirrored["moved"]] == ["q2", "q1"]
+    shown = text("compare run better --qrels qrels --top 1")
+    for words in (
+        "b - a",
+        f"{result['difference']:+.4f}",
+        " (95 %, interval of the randomisation test)",
+        "0.5000",
+        "every exchange",
+        "of 3 queries",
+    ):
+        assert words in shown
+    assert re.search(r"^queries +3: b is better in 2, equal in 1, worse in 0$", shown, re.MULTILINE)
+    assert "not compared" not in shown
+
+
+def test_compare_of_scores():
+    Path("other").write_text("3\n2\n1\n1\n2\n6\n5\n")
+    result = document("compare scores other --labels labels --flavor lightgbm -k 2")
+    values = [document(f"eval --labels labels --scores {name} --flavor lightgbm -k 2") for name in ("scores", "other")]
+    assert [result[side]["ndcg"] for side in "ab"] == [each["values"][0]["ndcg"] for each in values]
+    assert result["flavor"] == str(PRESETS["lightgbm"].replace(k=2))
+
+
+def test_compare_says_which_queries_are_no_pair():
+    # Topics of the run: q9 is in the one alone, q2 in the other.
+    result = document("compare run better --qrels qrels --queries run")
+    assert result["not_compared"] == ["q9", "q2"]
+    assert (result["n_pairs"], result["a"]["n_queries"], result["b"]["n_queries"]) == (2, 3, 3)
+    assert result["a"]["ndcg"] != result["a"]["ndcg_of_pairs"] == pytest.approx((Q1 + Q3) / 2, abs=1e-12)
+    assert result["difference"] == pytest.approx((1 - Q1) / 2, abs=1e-12)
+    shown = text("compare run better --qrels qrels --queries run")
+    assert "2 without a value in one of the runs: q9, q2" in shown
+    assert f"a {(Q1 + Q3) / 3:.4f} of 3, b {(2 + Q3) / 3:.4f} of 3" in shown
+
+
+@pytest.mark.parametrize("empty", ["skip", "nan"])
+def test_empty_queries_are_no_pairs(empty):
+    result = document(f"compare scores scores --labels labels --flavor sklearn[empty={empty}]")
+    assert (result["not_compared"], result["n_pairs"], result["p_value"]) == (["8"], 2, 1.0)
+    assert (result["interval"], result["moved"], result["ties"]) == ([None, None], [], 2)
+    assert (result["a"]["ndcg"] is None) == (empty == "nan")
+
+
+def test_nothing_to_compare_is_refused():
+    Path("zeros").write_text("0 qid:1\n")
+    Path("one").write_text("1\n")
+    result = invoke("compare one one --labels zeros --flavor sklearn[empty=nan]")
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.startswith("Error: one, one: at least two queries must have a value in every system")
+
+
+def test_compare_prints_what_the_function_finds():
+    for more in ({}, {"method": "bca", "confidence": 0.8}, {"method": "percentile", "n_resamples": 200, "seed": 5}):
+        expected = compare(
+            *(evaluate_run("qrels", each) for each in ("run", "better")),
+            **{"unjudged": "accept", "n_resamples": 10_000, "seed": 0, **more},
+        )
+        options = [f"--{name.removeprefix('n_')}={value}" for name, value in more.items()]
+        result = document("compare run better --qrels qrels", *options)
+        limits = [expected.interval.low, expected.interval.high]
+        assert result["interval"] == [limit if math.isfinite(limit) else None for limit in limits]
+        assert (result["confidence"], result["method"]) == (expected.interval.confidence, expected.interval.method)
+        for name in ("difference", "p_value", "standard_error", "effect_size", "wins", "ties", "losses"):
+            assert result[name] == getattr(expected, name)
+        assert result["smallest_detectable"] == expected.smallest_detectable()
+
+
+def test_columns_of_a_table_are_compared():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 200)
+    scores = {name: labels + rng.normal(0, noise, 200) for name, noise in (("old", 2.0), ("new", 0.5), ("score", 1.0))}
+    lines = zip(np.repeat(np.arange(20), 10), labels, *scores.values(), strict=True)
+    text_of_table = "qid,label,old,new,score\n" + "".join(
+        ",".join(map(repr, map(float, line))) + "\n" for line in lines
+    )
+    Path("scores.csv").write_text(text_of_table)
+    pq.write_table(pa.table({"qid": np.repeat(np.arange(20), 10), "label": labels, **scores}), "scores.parquet")
+    qid = np.repeat(np.arange(20), 10)
+    expected = compare(scores["old"], scores["new"], y_true=labels, qid=qid, k=5, n_resamples=10_000, seed=0)
+    for table in ("scores.csv", "scores.parquet"):
+        result = document(f"compare old new --table {table} -k 5")
+        assert result["difference"] == pytest.approx(expected.difference, abs=1e-12)
+        assert result["p_value"] == expected.p_value
+        assert result["a"]["file"] == "old"
+    assert document("compare old new --table - -k 5", input=text_of_table)["p_value"] == expected.p_value
+    three = document("compare old new score --table scores.csv -k 5")
+    assert [(each["name"], each["file"]) for each in three["systems"]] == [("a", "old"), ("b", "new"), ("c", "score")]
+    assert [(each["a"], each["b"]) for each in three["pairs"]] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert three["pairs"][0]["difference"] == pytest.approx(expected.difference, abs=1e-12)
+    assert all(each["p_value"] <= each["p_adjusted"] for each in three["pairs"])
+    shown = text("compare old new score --table scores.csv -k 5")
+    assert "adjusted for 3 pairs by max-t" in shown
+    assert re.search(r"^b - a +\+0\.", shown, re.MULTILINE)
+    for command, message in (
+        ("compare old none --table scores.csv", "scores.csv: must have the columns qid, label, none"),
+        ("compare old label --table scores.csv", "label and score must be columns of their own; got 'label' for both."),
+    ):
+        result = invoke(command)
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+        assert message in result.stderr
+
+
+NAMES = {"qid": "user", "label": "rating", "score": "s", "docno": "item"}
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "parquet", "stdin"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "eval {} --flavor trec_eval --per-query",
+        "explain --a trec_eval --b ranx_burges {}",
+        "identify 0.5 --decimals 1 -k 2 {}",
+    ],
+)
+def test_columns_of_other_names(command, form):
+    rows = [line.split(",") for line in TABLE.splitlines()[1:]]
+    # The usual names are there too, and hold something else.
+    header = [*NAMES.values(), *NAMES]
+    lines = [header, *([*row, "0", "1", "0", "x"] for row in rows)]
+    separator, name = ("\t", "named.tsv") if form == "tsv" else (",", "named.csv")
+    Path(name).write_text("".join(separator.join(line) + "\n" for line in lines))
+    if form == "parquet":
+        name = "named.parquet"
+        numbers = [("user", str), ("rating", float), ("s", float), ("item", str)]
+        columns = {column: [kind(row[i]) for row in rows] for i, (column, kind) in enumerate(numbers)}
+        pq.write_table(pa.table({**columns, **dict.fromkeys(NAMES, [0] * len(rows))}), name)
+    stdin = Path(name).read_text() if form == "stdin" else None
+    options = f"--table {'-' if form == 'stdin' else name} --query user --label rating --score s --document item"
+    assert document(command.format(options), input=stdin) == document(command.format("--table table.csv"))
+
+
+def test_columns_of_other_names_are_compared():
+    Path("usual.csv").write_text("qid,label,a,b,docno\n1,2,1,2,x\n1,0,1,1,y\n2,1,3,3,x\n2,0,4,1,y\n")
+    Path("named.csv").write_text(Path("usual.csv").read_text().replace("qid,label,a,b,docno", "user,rating,a,b,item"))
+    found, expected = (
+        document(f"compare a b --table {options} --flavor trec_eval")
+        for options in ("named.csv --query user --label rating --document item", "usual.csv")
+    )
+    assert found == expected
+    assert found["difference"] != 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("", "user', 'Rating', 's_old', 's_new'. Name your own with --query, --label, --score."),
+        ("--query user --score s_new", "'s_new'. Name your own with --label."),
+        ("--query user --label RATING --score s_new", "RATING is missing, .*'s_new'. Did you mean 'Rating'?"),
+        ("--query usr --label Rating --score s_nwe", "usr, s_nwe are missing, .* Did you mean 'user' or 's_new'?"),
+        ("--query user --label Rating --score s_new --document item", "item is missing, .*'s_new'."),
+        ("--query user --label s_new --score s_new", "label and score must be columns of their own; got 's_new'"),
+        ("--query user --score s_new --label ", "user, , s_new (and may have docno"),
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_missing_columns_suggest_those_of_similar_names(options, words, form):
+    columns = {"user": [1, 1], "Rating": [1, 0], "s_old": [1, 2], "s_new": [2, 1]}
+    if form == "parquet":
+        pq.write_table(pa.table(columns), "named")
+    else:
+        lines = [columns, *zip(*columns.values(), strict=True)]
+        Path("named").write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
+    more = [""] if options.endswith("--label ") else []
+    result = invoke(f"eval --table named {options}", *more)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith("Error: named: ")
+    pattern = re.escape(words).replace(r"\.\*", ".*")
+    assert re.search(pattern, result.stderr)
+
+
+def test_micro_averages_are_compared():
+    flavor = "--flavor trec_eval[aggregate=micro]"
+    result = document(f"compare run better --qrels qrels {flavor}")
+    values = [document(f"eval --qrels qrels --run {name} {flavor}")["values"][0]["ndcg"] for name in ("run", "better")]
+    assert result["difference"] == pytest.approx(values[1] - values[0], abs=1e-12)
+
+
+def test_a_p_value_is_never_shown_as_zero():
+    rows = [(qid, doc, label) for qid in range(12) for doc, label in (("a", 1), ("b", 0))]
+    Path("labels").write_text("".join(f"{label} qid:{qid}\n" for qid, _, label in rows))
+    Path("bad").write_text("".join(f"{1 - label}\n" for *_, label in rows))
+    Path("good").write_text("".join(f"{label}\n" for *_, label in rows))
+    result = document("compare bad good --labels labels")
+    assert result["p_value"] == pytest.approx(2 / 2**12)
+    assert "below 0.001 " in text("compare bad good --labels labels --digits 3")
+    assert "0.0005 " in text("compare bad good --labels labels")
+
+
+def test_real_runs_are_compared(data_dir):
+    folder = data_dir / "trec_dl19"
+    files = [folder / f"run.{name}.txt" for name in ("BM25", "SPLADE_P_P_ENSEMBLE_DISTIL", "BM25_RM3")]
+    qrels = ("--qrels", folder / "qrels.dl19-passage.txt", "-k", 10)
+    better = document("compare", *files[:2], *qrels)
+    assert f"{better['a']['ndcg']:.4f} {better['b']['ndcg']:.4f}" == "0.5058 0.7308"
+    assert better["p_value"] < 0.001
+    assert better["interval"][0] > 0.1
+    assert (better["n_pairs"], len(better["moved"]), better["exact"]) == (43, 10, False)
+    unclear = document("compare", files[0], files[2], *qrels)
+    assert 0.2 < unclear["p_value"] < 0.6
+    assert unclear["interval"][0] < 0 < unclear["difference"] < unclear["interval"][1]
+    assert unclear["wins"] + unclear["ties"] + unclear["losses"] == 43

@@ -1,0 +1,175 @@
+"""``ndcg-ml eval``: numbers of runs, labels and tables, queries one by one, JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("click")
+pytest.importorskip("pyarrow")
+
+import gzip
+import math
+import re
+from pathlib import Path
+
+from command_line import BETTER, LETOR, Q1, Q3, QRELS, RUN, SCORES, TABLE, TREC, document, invoke, text
+
+from ndcg_ml import PRESETS, Flavor, evaluate
+from ndcg_ml.readers import read_columns, read_letor
+from ndcg_ml.runs import evaluate_run
+
+pytestmark = pytest.mark.usefixtures("files")
+
+
+@pytest.mark.parametrize(
+    ("run", "published"), [("BM25", "0.5058"), ("BM25_RM3", "0.5216"), ("SPLADE_P_P_ENSEMBLE_DISTIL", "0.7308")]
+)
+def test_published_values_of_the_deep_learning_track(data_dir, run, published):
+    folder = data_dir / "trec_dl19"
+    shown = text("eval -k 10", "--qrels", folder / "qrels.dl19-passage.txt", "--run", folder / f"run.{run}.txt")
+    [line] = [line.split() for line in shown.splitlines() if line.startswith("ndcg@10 ")]
+    assert line[:2] == ["ndcg@10", published]
+    assert re.search(r"^queries +43;", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("queries", "value"), [("qrels", (Q1 + Q3) / 3), ("both", (Q1 + Q3) / 2), ("run", (Q1 + Q3) / 3)]
+)
+def test_eval_of_a_run(queries, value):
+    result = document(f"eval {TREC} --queries {queries}")
+    assert result["values"][0]["ndcg"] == pytest.approx(value, abs=1e-12)
+    assert result["queries"] == queries
+    assert result["n_queries"] == {"qrels": 3, "both": 2, "run": 3}[queries]
+    assert (result["qrels_only"], result["run_only"]) == (["q2"], ["q9"])
+    assert result["values"][0]["judged"] == evaluate_run("qrels", "run", queries=queries).judged
+    shown = text(f"eval {TREC} --queries {queries} --digits 7")
+    assert f"{value:.7f}" in shown
+    lacks = "counted as retrieving nothing" if queries == "qrels" else "left out"
+    assert re.search(rf"^not in run +1 topic \(q2\), {lacks}$", shown, re.MULTILINE)
+    assert re.search(
+        rf"^not in qrels +1 topic \(q9\), {'counted' if queries == 'run' else 'left out'}", shown, re.MULTILINE
+    )
+
+
+def test_documents_are_taken_out_of_a_run(files):
+    (files / "own").write_text("q1 0 d1 1\nd1 0 d2 1\n", encoding="utf-8")
+    (files / "asked").write_text("d1 Q0 d1 1 9 t\nd1 Q0 d2 2 8 t\nq1 Q0 d1 1 1 t\n", encoding="utf-8")
+    trec = "eval --qrels own --run asked -k 1"
+    assert document(trec)["values"][0]["ndcg"] == 0.5
+    result = document(f"{trec} --exclude identical")
+    assert (result["values"][0]["ndcg"], result["n_excluded"], result["n_unanswered"]) == (1.0, 1, 0)
+    (files / "seen").write_text("d1 d1\n\nq1\td7\nq9 d1\n", encoding="utf-8")
+    assert document(f"{trec} --exclude seen")["values"] == result["values"]
+    assert re.search("excluded +1 retrieved documents", text(f"{trec} --exclude identical"))
+    for command in ("explain --a trec_eval --b sklearn[unjudged=zero]", "identify 1.0000"):
+        rows = document(f"{command} --qrels own --run asked -k 1 --exclude identical", ok=(0, 1))
+        assert rows.get("value_a", rows.get("value")) == 1.0
+    both = document("compare asked asked --qrels own -k 1 --exclude identical")
+    assert (both["a"]["ndcg"], both["a"]["n_unanswered"]) == (1.0, 0)
+
+
+def test_what_is_no_exclusion_is_refused(files):
+    (files / "seen").write_text("d1 d1\nd1 d2 d3\n", encoding="utf-8")
+    result = invoke(f"eval {TREC} --exclude seen")
+    assert result.exit_code == 2
+    assert "seen, line 2: must be a topic and a document; got 'd1 d2 d3'" in result.stderr
+    assert "nowhere" in invoke(f"eval {TREC} --exclude nowhere").stderr
+    told = "--exclude is for --qrels and --run; leave it out."
+    assert told in invoke(f"eval {LETOR} --exclude identical").stderr
+
+
+def test_topics_without_an_answer_are_shown(files):
+    (files / "short").write_text("q1 Q0 d1 1 1 t\nq2 Q0 q2 1 1 t\n", encoding="utf-8")
+    result = invoke("eval --qrels qrels --run short --exclude identical")
+    assert re.search("unanswered +2 topics, in which nothing is retrieved", result.stdout)
+    told = re.search("unanswered +a 2, b 1", text("compare short run --qrels qrels --exclude identical"))
+    assert told
+    assert "Warning: the run answers 1 of 3 topics with an empty list, the first 'q2'" in result.stderr
+
+
+def test_eval_at_several_cut_offs_and_per_query():
+    result = document(f"eval {TREC} -k 1 -k none --per-query")
+    expected = evaluate_run("qrels", "run", k=(1, None))
+    assert [(each["k"], each["ndcg"]) for each in result["values"]] == list(expected.value.items())
+    assert [Flavor.parse(each["flavor"]).k for each in result["values"]] == [1, None]
+    assert [each["qid"] for each in result["per_query"]] == ["q1", "q2", "q3"]
+    table = expected.per_query
+    for i, each in enumerate(result["per_query"]):
+        assert [each[key] for key in ("n_docs", "n_judged", "n_relevant", "tied")] == [
+            table[key][i] for key in ("n_docs", "n_judged", "n_relevant", "tied")
+        ]
+        for at, value in enumerate(each["values"]):
+            for key in ("ndcg", "dcg", "idcg", "empty"):
+                assert value[key] == table[key][i, at]
+            assert value["judged"] == (None if math.isnan(table.judged[i, at]) else table.judged[i, at])
+    shown = text(f"eval {TREC} -k 1 -k none --per-query").splitlines()
+    assert shown[0].split() == ["qid", "ndcg@1", "ndcg", "documents", "judged", "relevant", "tied"]
+    assert shown[1].split() == ["q1", "1.0000", f"{Q1:.4f}", "3", "3", "2", "2"]
+    assert text(f"eval {TREC} -k 2 --per-query").splitlines()[2].split()[-2:] == ["0", "-"]  # q2 retrieves nothing
+
+
+def test_queries_that_the_mean_leaves_out_are_null():
+    result = document(f"eval {LETOR} --flavor sklearn[empty=skip] --per-query")
+    assert [each["values"][0]["ndcg"] is None for each in result["per_query"]] == [False, True, False]
+    assert result["values"][0]["n_empty"] == 1
+    undefined = document(f"eval {LETOR} --flavor sklearn[empty=nan]")
+    assert undefined["values"][0]["ndcg"] is None
+    assert re.search(r"^ndcg +- +1$", text(f"eval {LETOR} --flavor sklearn[empty=nan]"), re.MULTILINE)
+
+
+def test_the_three_forms_are_those_of_the_library(files):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    rows = read_columns("table.csv")
+    columns = {"qid": rows.qid.tolist(), "label": rows.y_true, "score": rows.y_score, "docno": rows.doc_id.tolist()}
+    pyarrow.parquet.write_table(pa.table(columns), "table.parquet")
+    expected = evaluate(**read_letor("labels", "scores").arguments(), k=(2,)).value[2]
+    for inputs in (LETOR, "--table table.csv", "--table table.parquet"):
+        result = document(f"eval {inputs} -k 2")
+        assert result["values"][0]["ndcg"] == expected
+        assert result["values"][0]["flavor"] == str(PRESETS["sklearn"].replace(k=2))
+        assert (result["queries"], result["values"][0]["judged"], result["per_query"]) == (None, None, None)
+    with_ids = document("eval --table table.csv --flavor trec_eval")["values"][0]["ndcg"]
+    assert with_ids == evaluate(**rows.arguments(), flavor="trec_eval").value != expected
+
+
+def test_the_default_flavor_is_that_of_the_library():
+    assert document(f"eval {TREC}")["values"][0]["flavor"] == str(PRESETS["trec_eval"])
+    assert document(f"eval {LETOR}")["values"][0]["flavor"] == str(PRESETS["sklearn"])
+    shown = text(f"eval {LETOR} --flavor xgboost")  # its own cut-off
+    assert shown.splitlines()[1].startswith("ndcg@32 ")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_standard_input(packed):
+    def given(content: str) -> bytes:
+        return gzip.compress(content.encode()) if packed else content.encode()
+
+    run = document("eval --qrels qrels --run -", input=given(RUN))
+    assert run == document(f"eval {TREC}")
+    assert document("eval --qrels - --run run", input=given(QRELS)) == run
+    explained = document("explain --a trec_eval --b ranx --qrels - --run run --queries both", input=given(QRELS))
+    assert explained["n_queries"] == 2
+    assert document("eval --table -", input=given(TABLE)) == document("eval --table table.csv")
+    assert document("eval --labels labels --scores -", input=given(SCORES)) == document(f"eval {LETOR}")
+    moved = document("compare run - --qrels qrels", input=given(BETTER))
+    assert (moved.pop("b")["file"], moved.pop("moved")) == ("-", document("compare run better --qrels qrels")["moved"])
+
+
+def test_parquet_from_standard_input(files):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pa.table({"qid": [1, 1], "label": [0, 1], "score": [0.5, 0.2]}), "t")
+    result = document("eval --per-query --table -", input=Path("t").read_bytes())
+    assert result["per_query"][0]["qid"] == 1
+    assert result["values"][0]["ndcg"] == pytest.approx(1 / math.log2(3))
+
+
+def test_ids_are_shown_as_they_are():
+    Path("odd.csv").write_bytes(b'qid,label,score\n[red]a,1,1\n:smile:,1,1\n"two\nlines",1,1\nb\xff,1,1\n\x1b[2J,1,1\n')
+    shown = text("eval --table odd.csv --per-query").splitlines()[1:6]
+    assert [line.split("  ")[0] for line in shown] == ["[red]a", ":smile:", r"two\x0alines", r"b\udcff", r"\x1b[2J"]
+    ids = [each["qid"] for each in document("eval --table odd.csv --per-query")["per_query"]]
+    assert ids == ["[red]a", ":smile:", "two\nlines", "b\udcff", "\x1b[2J"]

@@ -1,0 +1,79 @@
+"""``ndcg-ml flavors``: every preset, and one flavor in words and as JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("click")
+pytest.importorskip("pyarrow")
+
+
+from command_line import document, text
+
+from ndcg_ml import PRESETS, Flavor
+from ndcg_ml.presets import MIRRORS
+
+pytestmark = pytest.mark.usefixtures("files")
+
+
+def test_flavors_has_one_line_a_preset_in_a_pipe():
+    heading, *lines = text("flavors").splitlines()
+    assert heading.split() == ["flavor", "gain", "discount", "ideal", "ties", "empty", "k", "library", "unusual"]
+    assert [line.split()[0] for line in lines] == list(PRESETS)
+    for line, mirror in zip(lines, MIRRORS.values(), strict=True):
+        assert mirror.library in line
+        assert mirror.unusual in line
+    [xgboost] = [line for line in lines if line.startswith("xgboost ")]
+    assert xgboost.split()[1:7] == ["2^y-1", "log2(r+1)", "recall", "first", "1", "32"]
+
+
+def test_flavors_as_json_are_the_presets():
+    listed = document("flavors")["flavors"]
+    assert {each["name"]: Flavor.parse(each["text"]) for each in listed} == dict(PRESETS)
+    for each in listed:
+        gain = each["switches"].pop("gain")
+        assert Flavor(gain=tuple(gain) if isinstance(gain, list) else gain, **each["switches"]) == PRESETS[each["name"]]
+        mirror = MIRRORS[each["name"]]
+        assert [each[key] for key in ("library", "verified", "unusual")] == [
+            mirror.library,
+            mirror.verified,
+            mirror.unusual,
+        ]
+
+
+@pytest.mark.parametrize(
+    ("name", "mirror", "same"),
+    [
+        ("ir_measures", "ir_measures", {"trec_eval", "pytrec_eval"}),  # not the first of the presets that are equal
+        ("ir_measures@10", "ir_measures", {"trec_eval", "pytrec_eval"}),
+        ("lightgbm", "lightgbm", set()),
+        ("lightgbm@10[gain=linear]", "lightgbm_linear", set()),
+        ("lightgbm@10[ties=average,empty=nan]", None, set()),
+    ],
+)
+def test_one_flavor(name, mirror, same):
+    result = document("flavors", name)
+    assert result["name"] == mirror
+    assert result["library"] == (mirror and MIRRORS[mirror].library)
+    assert set(result["same_as"]) >= same
+    assert mirror not in result["same_as"]
+    assert Flavor.parse(result["text"]) == Flavor.parse(name)
+    assert result["words"] == Flavor.parse(name).describe()
+    shown = text("flavors", name)
+    assert str(Flavor.parse(name)) in shown
+    if mirror is None:
+        assert "no library or paper" in shown
+        assert result["switches"]["empty"] == "nan"
+    else:
+        for words in (MIRRORS[mirror].library, MIRRORS[mirror].verified, MIRRORS[mirror].unusual):
+            assert words in shown
+    for other in same:
+        assert other in shown
+        assert MIRRORS[other].library not in shown
+
+
+def test_an_alias_says_whose_it_is():
+    assert document("flavors", "mteb")["alias_of"] == "pytrec_eval"
+    assert document("flavors", "pytrec_eval")["alias_of"] is None
+    assert "mteb, an alias of pytrec_eval" in text("flavors", "mteb")
+    assert "alias" not in text("flavors", "pytrec_eval")

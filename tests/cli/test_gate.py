@@ -1,0 +1,266 @@
+"""``ndcg-ml eval --save`` and ``ndcg-ml gate``: outcomes, exit codes, and everything that is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("click")
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from command_line import ANSI, document, invoke, program
+
+from ndcg_ml import Evaluation, compare, evaluate, evaluate_run
+from ndcg_ml._gate import GateError
+from ndcg_ml._gate import gate as gated
+
+N = 40
+K = 10
+
+
+def drawn(seed=0, n=N):
+    """Judgements, and a run as good as another from the same noise."""
+    rng = np.random.default_rng(seed)
+    qrels = {f"q{i}": {f"d{j}": int(rng.integers(0, 3)) for j in range(12)} for i in range(n)}
+    return qrels, rng
+
+
+def noisy(qrels, rng, noise):
+    return {q: {d: g + rng.normal() * noise for d, g in v.items()} for q, v in qrels.items()}
+
+
+QRELS, RNG = drawn()
+OLD = noisy(QRELS, RNG, 0.5)
+ALIKE = {q: {d: s + RNG.normal() * 0.02 for d, s in v.items()} for q, v in OLD.items()}
+WORSE = noisy(QRELS, RNG, 3.0)
+NOISY = {q: {d: s + RNG.normal() * 0.5 for d, s in v.items()} for q, v in OLD.items()}
+BETTER = QRELS
+
+
+def write(name, data):
+    Path(name).write_text("".join(json.dumps({"qid": q, "docs": docs}) + "\n" for q, docs in data.items()))
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, data in (("qrels", QRELS), ("old", OLD), ("alike", ALIKE), ("worse", WORSE), ("noisy", NOISY)):
+        write(f"{name}.jsonl", data)
+    write("better.jsonl", BETTER)
+    assert invoke("eval --qrels qrels.jsonl --run old.jsonl -k 10 --save base.json").exit_code == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("run", "margin", "code", "words"),
+    [
+        ("old", 0.001, 0, "not worse than the margin of 0.001"),
+        ("alike", 0.02, 0, "not worse than the margin of 0.02"),
+        ("better", 0.01, 0, "not worse than the margin"),
+        ("worse", 0.01, 3, "worse: ndcg@10"),
+        ("noisy", 0.0001, None, None),
+    ],
+)
+def test_the_outcome_is_that_of_compare(run, margin, code, words):
+    result = invoke(f"gate base.json --run {run}.jsonl --margin {margin}")
+    both = compare(
+        Evaluation.load("base.json"), evaluate_run("qrels.jsonl", f"{run}.jsonl", k=10), margin=margin, seed=0
+    )
+    expected = {"worse": 3, "undecided": 4}.get(both.verdict, 0)
+    assert result.exit_code == expected, result.output
+    assert code is None or code == expected
+    assert words is None or result.stdout.startswith(words)
+    assert f"{both.interval.low:+.4f} to {both.interval.high:+.4f}" in result.stdout
+    assert both.verdict in result.stdout
+
+
+def test_what_cannot_be_told_says_how_many_queries_it_takes():
+    few = dict(list(QRELS.items())[:10])
+    write("few.jsonl", few)
+    write("few_old.jsonl", {q: OLD[q] for q in few})
+    assert invoke("eval --qrels few.jsonl --run few_old.jsonl -k 10 --save few.json").exit_code == 0
+    write("few_new.jsonl", {q: NOISY[q] for q in few})
+    result = invoke("gate few.json --run few_new.jsonl --margin 0.005")
+    assert result.exit_code == 4, result.output
+    both = compare(Evaluation.load("few.json"), evaluate_run(few, "few_new.jsonl", k=10), margin=0.005, seed=0)
+    needed = both.queries_needed(0.005)
+    assert result.stdout.startswith(
+        f"cannot tell whether it is worse than the margin of 0.005 (10 queries, about {needed} needed): ndcg@10"
+    )
+    found = document("gate few.json --run few_new.jsonl --margin 0.005", ok=(4,))
+    assert (found["outcome"], found["exit_code"], found["queries_needed"]) == ("undecided", 4, needed)
+
+
+def test_json_markdown_and_html(files):
+    found = document("gate base.json --run worse.jsonl --margin 0.01 --markdown summary.md", ok=(3,))
+    [check] = found["checks"]
+    assert found["outcome"] == check["verdict"] == "worse"
+    assert check["k"] == 10
+    assert check["segment"] is None
+    assert check["n_queries"] == N
+    assert check["new"] - check["baseline"] == pytest.approx(check["difference"])
+    assert check["interval"][1] < 0
+    assert found["changes"] == found["unanswered"] == []
+    markdown = Path("summary.md").read_text()
+    assert markdown.startswith("**worse: ndcg@10**\n\n| metric | queries of |")
+    assert "margin 0.01" in markdown
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
+    assert invoke("gate base.json --run old.jsonl --margin 0.01 --html report.html").exit_code == 0
+    assert "<html" in Path("report.html").read_text()
+
+
+def test_cut_offs_and_segments_share_the_level():
+    assert invoke("eval --qrels qrels.jsonl --run old.jsonl -k 5 -k 10 --save several.json").exit_code == 0
+    Path("segments").write_text("".join(f"q{i} {'rare' if i < 3 else 'ab'[i % 2]}\n" for i in range(N)))
+    found = document("gate several.json --run noisy.jsonl --margin 0.05 --by segments", ok=(0, 3, 4))
+    labels = sorted(f"segments={label}" for label in ("rare", "a", "b"))
+    asked = [(check["k"], check["segment"]) for check in found["checks"]]
+    assert asked[:2] == [(5, None), (10, None)]
+    assert sorted(asked[2:]) == [(k, label) for k in (5, 10) for label in labels]
+    both = compare(
+        Evaluation.load("several.json"),
+        evaluate_run("qrels.jsonl", "noisy.jsonl", k=(5, 10)),
+        k=5,
+        margin=0.05,
+        confidence=1 - 0.05 / 4,
+        seed=0,
+    )
+    assert found["checks"][0]["interval"] == [both.interval.low, both.interval.high]
+    rare = [check for check in found["checks"] if check["segment"] == "segments=rare"]
+    assert [check["verdict"] for check in rare] == ["too few", "too few"]
+
+
+def test_a_segment_that_is_worse_fails_the_whole():
+    half = {q: (WORSE if i % 2 else BETTER)[q] for i, q in enumerate(QRELS)}
+    write("half.jsonl", half)
+    Path("segments").write_text("".join(f"q{i} {'ab'[i % 2]}\n" for i in range(N)))
+    result = invoke("gate base.json --run half.jsonl --margin 0.14 --by segments")
+    assert result.exit_code == 3, result.output
+    assert result.stdout.startswith("worse: ndcg@10 of segments=b")
+
+
+def test_queries_without_an_answer_are_named():
+    write("new.jsonl", {**ALIKE, "q3": {}, "q7": {}} | {"q5": ALIKE["q5"]})
+    result = invoke("gate base.json --run new.jsonl --margin 0.01")
+    assert "queries for which the new run retrieves nothing: 'q3', 'q7' (2)" in result.stdout
+    assert document("gate base.json --run new.jsonl --margin 0.01", ok=(0, 3, 4))["unanswered"] == ["q3", "q7"]
+
+
+# -- what changed -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "left"),
+    [
+        (lambda q: q["q1"].update(d1=9), "queries with other judgements than in the baseline: 'q1' (1)", N - 1),
+        (lambda q: q["q1"].update(d77=0), "queries with other judgements than in the baseline: 'q1' (1)", N - 1),
+        (lambda q: q["q2"].pop("d3"), "queries with other judgements than in the baseline: 'q2' (1)", N - 1),
+        (lambda q: q.pop("q2"), "queries of the baseline that are missing now: 'q2' (1)", N - 1),
+        (lambda q: q.update(new={"d1": 1}), "queries that the baseline lacks: 'new' (1)", N),
+    ],
+)
+def test_changes_are_refused_or_left_out(change, words, left):
+    qrels = {q: dict(v) for q, v in QRELS.items()}
+    change(qrels)
+    write("qrels.jsonl", qrels)
+    result = invoke("gate base.json --run alike.jsonl --margin 0.02")
+    assert result.exit_code == 1
+    assert words in result.stderr
+    assert "--on-change drop" in result.stderr
+    assert result.stdout == ""
+    found = document("gate base.json --run alike.jsonl --margin 0.02 --on-change drop")
+    assert found["checks"][0]["n_queries"] == left
+    assert found["changes"] == [f"{words}; these are left out"]
+
+
+def test_changes_of_labels_are_refused_without_digests():
+    rng = np.random.default_rng(0)
+    y, s = rng.integers(0, 3, (20, 6)), rng.normal(size=(20, 6))
+    base = evaluate(y, s, k=5)
+    other = y.copy()
+    other[4] = [2, 2, 2, 2, 2, 2] if y[4].sum() < 12 else 0
+    with pytest.raises(GateError, match=r"queries with other judgements than in the baseline: 4 \(1\)"):
+        gated(base, evaluate(other, s, k=5), margin=0.01)
+    assert gated(base, evaluate(other, s, k=5), margin=0.01, on_change="drop").checks[0].n_queries == 19
+    assert gated(base, evaluate(y, s, k=5), margin=0.01).outcome == "pass"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ("--run alike.jsonl --margin .01 --flavor lightgbm", 1, "the flavor of the baseline is ndcg["),
+        ("--run alike.jsonl --margin .01 -k 5", 1, "the cut-offs of the baseline are 10; got 5"),
+        ("--run alike.jsonl --margin .01 --queries both", 1, "queries= qrels in the baseline and both now"),
+        ("--run alike.jsonl --margin .01 --exclude identical", 1, "exclude= none in the baseline and given now"),
+        ("--table table.csv --margin .01", 1, "must have one definition"),
+        ("--run alike.jsonl", 2, "--margin"),
+        ("--run alike.jsonl --margin 0", 2, "margin"),
+        ("--margin .01", 2, "the data must be given as"),
+        ("--run nowhere.jsonl --margin .01", 2, "nowhere.jsonl"),
+        ("--run bad.jsonl --margin .01", 1, "bad.jsonl, line 1: 'q1' must be {document: score}"),
+        ("--run alike.jsonl --margin .01 --by one", 1, "one: must have a label for each query"),
+        ("--run alike.jsonl --margin .01 --markdown nowhere/s.md", 2, "nowhere"),
+        ("--run alike.jsonl --margin .01 --markdown base.json", 2, "--markdown would replace"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(arguments, code, words):
+    Path("table.csv").write_text("qid,label,score,docno\n" + "".join(f"q{i},1,1,a\nq{i},0,2,b\n" for i in range(N)))
+    Path("bad.jsonl").write_text('{"q1": 1,\n')
+    Path("one").write_text("q1 a\n")
+    result = invoke(f"gate base.json {arguments}")
+    assert result.exit_code == code, result.output
+    assert words in ANSI.sub("", result.stderr)
+    assert result.stdout == ""
+
+
+def test_the_baseline_must_be_one():
+    Path("other.json").write_text('{"q1": {"d1": 1}}')
+    result = invoke("gate other.json --run old.jsonl --margin .01")
+    assert result.exit_code == 1
+    assert "other.json: must be what Evaluation.save wrote" in result.stderr
+    assert invoke("gate nowhere.json --run old.jsonl --margin .01").exit_code == 2
+    assert invoke("eval --qrels qrels.jsonl --run old.jsonl --save qrels.jsonl").exit_code == 2
+
+
+def test_judgements_are_found_beside_the_baseline(files):
+    (files / "data").mkdir()
+    assert invoke("eval --qrels qrels.jsonl --run old.jsonl -k 10 --save data/base.json").exit_code == 0
+    assert json.loads(Path("data/base.json").read_text())["qrels"] == "../qrels.jsonl"
+    assert invoke("gate data/base.json --run old.jsonl --margin .01").exit_code == 0
+    Path("qrels.jsonl").rename("moved.jsonl")
+    result = invoke("gate data/base.json --run old.jsonl --margin .01")
+    assert result.exit_code == 2
+    assert "the judgements of the baseline, qrels.jsonl, are gone" in result.stderr
+    assert invoke("gate data/base.json --run old.jsonl --qrels moved.jsonl --margin .01").exit_code == 0
+
+
+def test_tables_and_labels_have_gates_too():
+    Path("old.csv").write_text("qid,label,score\n" + "".join(f"q{i},1,2\nq{i},0,1\n" for i in range(20)))
+    Path("new.csv").write_text("qid,label,score\n" + "".join(f"q{i},1,1\nq{i},0,2\n" for i in range(20)))
+    assert invoke("eval --table old.csv -k 5 --save table.json").exit_code == 0
+    assert invoke("gate table.json --table old.csv --margin .01").exit_code == 0
+    assert invoke("gate table.json --table new.csv --margin .01").exit_code == 3
+
+
+def test_the_process_ends_with_the_code(files):
+    for run, code in (("old", 0), ("worse", 3)):
+        done = program(["gate", "base.json", "--run", f"{run}.jsonl", "--margin", "0.01"])
+        assert done.returncode == code, done.stderr
+
+
+def test_nothing_heavy_is_loaded(files):
+    script = (
+        "import sys\nfrom ndcg_ml.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 0, end.code\n"
+        "heavy = {'pandas', 'torch', 'matplotlib', 'scipy', 'sklearn', 'jinja2', 'pyarrow', 'numba', 'lightgbm'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+    arguments = ["gate", "base.json", "--run", "old.jsonl", "--margin", "0.01"]
+    subprocess.run([sys.executable, "-c", script, *arguments], check=True, capture_output=True)

@@ -1,0 +1,90 @@
+"""``ndcg-ml judge-next``: the table, the file that is filled in, the judgements that come of it, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("click")
+pytest.importorskip("rich")
+from click.testing import CliRunner, Result
+
+from ndcg_ml.cli.commands import ndcg_ml
+
+QRELS = "q1 0 d1 2\nq1 0 d2 0\nq2 0 d5 1\n"
+RUNS = {
+    "a.run": "q1 Q0 d1 1 2 x\nq1 Q0 d9 2 1 x\nq2 Q0 d6 1 2 x\nq2 Q0 d5 2 1 x\n",
+    "b.run": "q1 Q0 d3 1 2 x\nq1 Q0 d1 2 1 x\nq2 Q0 d5 1 2 x\nq2 Q0 d7 2 1 x\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("q.txt").write_text(QRELS)
+    for name, text in RUNS.items():
+        Path(name).write_text(text)
+    return tmp_path
+
+
+def called(*arguments: str) -> Result:
+    return CliRunner().invoke(ndcg_ml, ["judge-next", "a.run", "b.run", "--qrels", "q.txt", "-k", "2", *arguments])
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_command_names_documents_and_the_range() -> None:
+    result = called("-n", "2")
+    assert result.exit_code == 0, result.output
+    assert "over all grades of 4 unjudged documents" in result.output
+    assert "4 documents can move the difference" in result.output
+    assert sum(line.startswith(("q1 ", "q2 ")) for line in result.output.splitlines()) == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_file_goes_round_until_the_sign_is_settled() -> None:
+    rounds = 0
+    filled: list[str] = []
+    while True:
+        todo = f"todo{rounds}.jsonl"
+        result = called("-n", "1", "--output", todo, *filled, "--write-qrels", "more.txt")
+        assert result.exit_code == 0, result.output
+        if "settled" in result.output:
+            break
+        line = json.loads(Path(todo).read_text())
+        line["label"] = 2 if line["docno"] == "d3" else 0
+        Path(todo).write_text(json.dumps(line))
+        filled += ["--filled", todo]
+        rounds += 1
+    assert 1 <= rounds <= 4
+    assert not Path(todo).read_text()
+    judged = Path("more.txt").read_text().splitlines()
+    assert len(judged) == len(QRELS.splitlines()) + rounds
+    assert set(QRELS.splitlines()) <= set(judged)
+
+
+@pytest.mark.usefixtures("folder")
+def test_jsonl_on_standard_output_is_nothing_else() -> None:
+    lines = [json.loads(line) for line in called("--output", "-").output.splitlines()]
+    assert [sorted(line) for line in lines] == [["change", "docno", "label", "qid"]] * 4
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--filled", "bad.jsonl"], "bad.jsonl, line 1: label must be a number"),
+        (["--filled", "other.jsonl"], "a document must have one label"),
+        (["--output", "a.run"], "is read and cannot be written"),
+        (["--max-grade", "1"], "max_grade must not be below"),
+        (["--flavor", "trec_eval[unjudged=raise]"], "refused under unjudged='raise'"),
+        (["-n", "0"], "-n"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_a_line(arguments: list[str], message: str) -> None:
+    Path("bad.jsonl").write_text('{"qid": "q1", "docno": "d3", "label": "good"}\n')
+    Path("other.jsonl").write_text('{"qid": "q1", "docno": "d1", "label": 0}\n')
+    result = called(*arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())

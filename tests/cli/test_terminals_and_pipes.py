@@ -1,0 +1,279 @@
+"""What the command line prints on terminals, in pipes and as JSON, and how it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("click")
+pytest.importorskip("pyarrow")
+
+import datetime
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from command_line import ANSI, BETTER, LABELS, QRELS, RUN, SCORES, TABLE, TREC, document, invoke, program, text
+
+from ndcg_ml import PRESETS, Flavor
+from ndcg_ml.cli.commands import ndcg_ml
+
+pytestmark = pytest.mark.usefixtures("files")
+
+
+ALL = (
+    "flavors",
+    "flavors letor3",
+    f"eval {TREC} -k 10 -k 100 --per-query",
+    "compare run better --qrels qrels",
+    f"explain --a trec_eval --b ranx_burges {TREC}",
+    f"identify 0.5 -k 3 {TREC}",
+)
+
+
+@pytest.mark.parametrize("command", ALL)
+def test_a_terminal_of_100_columns_and_a_pipe(command):
+    terminal = invoke(command, env={"FORCE_COLOR": "1", "COLUMNS": "100", "TERM": "xterm-256color"}).stdout
+    lines = ANSI.sub("", terminal).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert ANSI.search(terminal)
+    pipe = invoke(command).stdout
+    assert pipe.isascii()
+    assert not ANSI.search(pipe)
+    assert [line for line in pipe.splitlines() if line != line.rstrip()] == []
+    if command != "flavors":  # which has another layout
+        words = set("".join(lines).replace(" ", "").replace("─", ""))
+        assert words == set(pipe.replace(" ", "").replace("\n", ""))
+
+
+def test_a_flavor_is_broken_after_commas_on_a_terminal():
+    shown = ANSI.sub("", text(f"eval {TREC}", env={"FORCE_COLOR": "1", "COLUMNS": "60", "TERM": "xterm-256color"}))
+    [flavor] = re.findall(r"^flavor +(ndcg\[(?:.|\n)*?\])", shown, re.MULTILINE)
+    lines = [line.strip() for line in flavor.split("\n")]
+    assert len(lines) > 2
+    assert all(line.endswith(",") for line in lines[:-1])
+    assert "".join(lines) == str(PRESETS["trec_eval"])
+
+
+@pytest.mark.parametrize("command", ["", *(command.split()[0] for command in ALL)])
+def test_help_fits(command):
+    shown = text(f"{command} --help")
+    assert max(map(len, shown.splitlines())) <= 110
+    assert "\b" not in shown
+    if command:
+        assert "  --json" in shown
+
+
+JSON = {
+    "flavors letor3": "name library verified unusual alias_of text switches same_as words",
+    f"eval {TREC}": "values n_queries n_documents queries qrels_only run_only n_unanswered n_excluded per_query",
+    "compare run better --qrels qrels": "flavor a b n_pairs not_compared difference interval standard_error confidence "
+    "method p_value exact resamples seed wins ties losses effect_size smallest_detectable moved p_adjusted verdict "
+    "correction baseline margin n_clusters notes",
+    "compare run better run --qrels qrels": "flavor n_pairs not_compared confidence method resamples seed systems "
+    "pairs correction baseline margin n_clusters notes",
+    f"explain --a trec_eval --b ranx_burges {TREC}": "flavor_a flavor_b value_a value_b difference method parts "
+    "n_queries queries",
+    f"identify 0.4 -k 3 --decimals 1 {TREC}": "value decimals truncated matches nearest n_tried not_tried reasons "
+    "by_chance presets_by_chance",
+}
+
+
+@pytest.mark.parametrize("command", JSON)
+def test_json_has_the_keys_that_help_names(command):
+    keys = document(command)
+    assert set(keys) == set(JSON[command].split())
+    explained = text(f"{command.split()[0]} --help")
+    explained = explained[explained.index("  --json prints" if "flavors" not in command else "  --json without") :]
+    for key in keys:
+        assert re.search(rf"\b{key}\b", explained), key
+
+
+DAY, HOUR = datetime.date(2026, 5, 1), datetime.time(1, 2, 3)
+PARQUET_IDS = {
+    "numbers": (pa.array([3, 3, 2**60]), [3, 2**60]),
+    "truths": (pa.array([True, True, False]), [True, False]),
+    "fractions": (pa.array([0.5, 0.5, math.inf]), [0.5, "inf"]),
+    "text": (pa.array(["a", "a", "a\0"]), ["a", "a\0"]),
+    "bytes": (pa.array([b"a\0", b"a\0", b"\xff"]), ["6100", "ff"]),
+    "uuids": (pa.array([b"\1" * 15 + b"\0"] * 2 + [b"\1" * 16], pa.binary(16)), ["01" * 15 + "00", "01" * 16]),
+    "dates": (pa.array([DAY, DAY, datetime.date(2026, 5, 2)]), ["2026-05-01", "2026-05-02"]),
+    "seconds": (pa.array([0, 0, 1], pa.timestamp("s")), ["1970-01-01T00:00:00.000", "1970-01-01T00:00:01.000"]),
+    "nanoseconds": (
+        pa.array([0, 0, 1], pa.timestamp("ns")),
+        ["1970-01-01T00:00:00.000000000", "1970-01-01T00:00:00.000000001"],
+    ),
+    "zoned": (
+        pa.array([0, 0, 1], pa.timestamp("us", "Europe/Berlin")),
+        ["1970-01-01T00:00:00.000000", "1970-01-01T00:00:00.000001"],
+    ),
+    "times": (pa.array([HOUR, HOUR, datetime.time(4, 5)]), ["01:02:03", "04:05:00"]),
+    "durations": (pa.array([0, 0, 90], pa.duration("s")), ["0:00:00", "0:01:30"]),
+    "decimals": (pa.array([Decimal("1.50")] * 2 + [Decimal("2.00")]), ["1.50", "2.00"]),
+}
+
+
+@pytest.mark.parametrize("kind", PARQUET_IDS)
+def test_ids_of_any_type_are_in_json(kind):
+    column, expected = PARQUET_IDS[kind]
+    pq.write_table(pa.table({"qid": column, "label": [1, 0, 0], "score": [0.1, 0.2, 0.3]}), "rows")
+    assert [row["qid"] for row in document("eval --table rows --per-query")["per_query"]] == expected
+    explained = document("explain --a sklearn --b lightgbm[discount=reciprocal] --table rows")["queries"]
+    assert sorted((row["qid"] for row in explained), key=expected.index) == expected
+    assert document("identify 0.8 --table rows", ok=(0, 1))["n_tried"] > 0
+    table = text("eval --table rows --per-query").splitlines()[1:3]
+    assert [line.split()[0] for line in table] == [str(each).replace("\0", r"\x00") for each in expected]
+
+
+def test_the_help_says_how_ids_are_printed():
+    for command in ("eval", "explain"):
+        assert "bytes in hexadecimal" in " ".join(text(f"{command} --help").split())
+
+
+def test_a_long_argument_is_shown_in_part():
+    for command in (f"eval {TREC} -k {'x' * 10**5}", f"identify {'9' * 10**5}x {TREC}"):
+        result = invoke(command)
+        assert result.exit_code == 2
+        assert len(result.output) < 700
+
+
+def test_processes_and_exit_codes():
+    fine = program(["eval", *TREC.split(), "-k", 2])
+    assert (fine.returncode, fine.stderr) == (0, "")
+    assert fine.stdout == text(f"eval {TREC} -k 2")
+    piped = program(["eval", "--qrels", "qrels", "--run", "-", "-k", 2], input=RUN)
+    assert piped.stdout == fine.stdout
+    nothing = program(["identify", "0.12345", "-k", 3, *TREC.split()])
+    assert (nothing.returncode, nothing.stderr) == (1, "")
+    wrong = program(["eval", "--table", "labels"])
+    assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)
+
+
+NEEDS_LINUX = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+
+
+@NEEDS_LINUX
+@pytest.mark.parametrize("arguments", ["flavors", f"eval {TREC} --json", "--help"])
+def test_a_full_disk_ends_with_one_line(arguments):
+    with open("/dev/full", "w") as full:
+        run = [sys.executable, "-c", "from ndcg_ml.cli import main; main()", *arguments.split()]
+        done = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "Error: the output cannot be written: No space left on device.\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as on POSIX")
+def test_an_interrupt_ends_without_a_traceback():
+    os.mkfifo("pipe")
+    # CatBoost may have left the signal ignored in this process, which a new one inherits.
+    heard = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from ndcg_ml.cli import main; main()"
+    )
+    run = [sys.executable, "-c", heard, "eval", "--qrels", "pipe", "--run", "run"]
+    process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with process, open("pipe", "w"):  # opened here when the command opens it there, and waits for its lines
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.strip()) == (130, "", "Error: interrupted.")
+
+
+def test_an_unjudged_run_is_warned_of_on_standard_error():
+    Path("foreign").write_text("q1 Q0 D1 1 1 t\nq1 Q0 D2 1 .5 t\n")
+    result = invoke("eval --qrels qrels --run foreign --json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["values"][0]["ndcg"] == 0.0
+    told = "Warning: the run retrieves no judged document in any of the 3 topics.* like 'd1', .* like 'D1'"
+    assert re.match(told, result.stderr)
+    assert result.stderr.count("\n") == 1
+    piped = invoke("eval --qrels qrels --run - --json", input=Path("foreign").read_text())
+    assert piped.stderr == result.stderr.replace("foreign", "standard input")
+
+
+COMMANDS = {name: ndcg_ml.get_command(None, name) for name in ndcg_ml.list_commands(None)}
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_names_only_what_exists(command):
+    shown = " ".join(text(f"{command} --help").split())
+    options = {name for each in COMMANDS.values() for param in each.params for name in param.opts}
+    for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", shown):
+        assert option in options | {"--help", "--version"}
+    for named in re.findall(r"ndcg-ml ([a-z]+(?:-[a-z]+)*)", shown):
+        assert named in COMMANDS
+    for flavor in re.findall(r"'((?:\w+@|ndcg\b)[^' ]*)'", shown):
+        Flavor.parse(flavor)
+
+
+def test_the_examples_of_the_help_run():
+    for name, content in (("qrels.txt", QRELS), ("run.txt", RUN), ("test.txt", LABELS), ("scores.txt", SCORES)):
+        Path(name).write_text(content)
+    three = [f"{line},{i % 2},{i}" for i, line in enumerate(TABLE.splitlines()[1:])]
+    Path("scores.csv").write_text("\n".join(["qid,label,linear,docno,trees,network", *three]))
+    user = TABLE.replace("qid,label,score,docno", "user,rating,s,old").replace("a\n", "1\n").replace("b\n", "2\n")
+    user = re.sub("c\n", "3\n", user)
+    Path("ratings.csv").write_text(user)
+    Path("clicks.csv").write_text(user.replace(",s,", ",new,"))
+    files = {
+        "bm25.run": RUN,
+        "dense.run": BETTER,
+        "qrels.jsonl": QRELS,
+        "main.jsonl": RUN,
+        "new.jsonl": RUN,
+        "a.run": RUN,
+        "b.run": BETTER,
+    }
+    for name, content in files.items():  # the format is seen from the content
+        Path(name).write_text(content)
+    examples = [
+        line.strip()
+        for name in COMMANDS
+        for line in invoke(f"{name} --help").stdout.splitlines()
+        if re.match(r"\s+(zcat .* \| )?ndcg-ml ", line)
+    ]
+    assert len(examples) == 14
+    for example in examples:
+        before, _, arguments = example.partition("ndcg-ml ")
+        result = invoke(arguments, input=RUN if before else None)
+        expected = {"identify": 1, "gate": 4}.get(arguments.split()[0], 0)  # 3 queries can tell nothing
+        assert result.exit_code == expected, (example, result.output)
+
+
+@pytest.mark.parametrize("json_too", [[], ["--json"]])
+def test_a_reader_that_leaves_early_is_no_error(json_too):
+    rows = "".join(f"query-{i // 2},1,0.5\n" for i in range(10_000))
+    Path("many.csv").write_text(f"qid,label,score\n{rows}")
+    run = "from ndcg_ml.cli import main; main()"
+    arguments = [sys.executable, "-c", run, "eval", "--table", "many.csv", "--per-query", *json_too]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.read(1)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.wait(timeout=60)
+
+
+def test_an_encoding_that_lacks_a_letter():
+    Path("table.csv").write_text("qid,label,score\nWürzburg,1,0.5\n", encoding="utf-8")
+    shown = program(["eval", "--table", "table.csv", "--per-query"], env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.splitlines()[1].startswith(r"W\xfcrzburg ")
+
+
+def test_nothing_heavy_is_loaded_or_needed():
+    heavy = (
+        "[name for name in ('scipy', 'sklearn', 'torch', 'pandas', 'lightgbm', 'matplotlib') if name in sys.modules]"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys, ndcg_ml.cli.commands; print({heavy})"], capture_output=True, text=True
+    )
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+    without = "import sys; sys.modules['scipy'] = None; from ndcg_ml.cli import main; main()"
+    arguments = ["compare", "run", "better", "--qrels", "qrels"]
+    done = subprocess.run([sys.executable, "-c", without, *arguments], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "p-value" in done.stdout

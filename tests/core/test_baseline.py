@@ -1,0 +1,255 @@
+"""Saved evaluations: what was saved comes back, and a file that was not saved is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ndcg_ml import Evaluation, Flavor, RunEvaluation, compare, evaluate, evaluate_run
+from ndcg_ml.readers import DataFileError
+
+RNG = np.random.default_rng(0)
+QRELS = {f"q{i}": {f"d{j}": int(RNG.integers(0, 4)) for j in range(8)} for i in range(12)}
+RUN = {q: {d: g + RNG.normal() for d, g in v.items()} | {"other": 0.5} for q, v in QRELS.items() if q != "q3"} | {
+    "x": {"d": 1}
+}
+
+
+def same(one, other):
+    assert type(one) is type(other)
+    for name in ("value", "k", "flavor", "n_queries", "n_empty"):
+        assert repr(getattr(one, name)) == repr(getattr(other, name))
+    assert one.per_query.keys() == other.per_query.keys()
+    for name in one.per_query:
+        a, b = one.per_query[name], other.per_query[name]
+        assert a.dtype.kind == b.dtype.kind, name
+        assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f"), name
+    assert str(one) == str(other)
+    if isinstance(one, RunEvaluation):
+        assert one.judged == other.judged
+        assert one.qrels_only.tolist() == other.qrels_only.tolist()
+        assert one.run_only.tolist() == other.run_only.tolist()
+        assert np.array_equal(one._judgements, other._judgements)
+
+
+def again(evaluation, folder):
+    evaluation.save(folder / "base.json")
+    return Evaluation.load(folder / "base.json")
+
+
+@pytest.mark.parametrize("k", [5, None, (1, 5, None)])
+@pytest.mark.parametrize("flavor", ["trec_eval", "lightgbm[unjudged=zero,ideal=global]", "trec_eval[aggregate=micro]"])
+@pytest.mark.parametrize("queries", ["qrels", "both"])
+def test_a_run_comes_back(tmp_path, k, flavor, queries):
+    result = evaluate_run(QRELS, RUN, flavor=flavor, k=k, queries=queries)
+    same(again(result, tmp_path), result)
+
+
+@pytest.mark.parametrize("qid", [np.repeat([7, 3, 2**70], 4), np.repeat(["a", "b\0", "é"], 4).astype(object)])
+@pytest.mark.parametrize("flavor", ["sklearn[empty=nan]", "lightgbm", Flavor(gain=(0, 1, 5), empty="skip")])
+@pytest.mark.parametrize("weight", [None, {True: 0.5}])
+def test_scores_come_back(tmp_path, qid, flavor, weight):
+    y, s = np.array([2, 0, 1, 0, 0, 0, 0, 0, 1, 2, 0, 1]), RNG.normal(size=12).round(1)
+    ids = list(dict.fromkeys(qid.tolist()))
+    weights = None if weight is None else dict(zip(ids, [0.5, 0.0, 3.0], strict=True))
+    result = evaluate(y, s, qid=qid.tolist(), flavor=flavor, k=(1, 3), query_weight=weights)
+    same(again(result, tmp_path), result)
+
+
+def test_gains_beyond_float64_come_back(tmp_path):
+    result = evaluate([[1100, 3, 0], [900, 1000, 2]], [[1, 2, 3], [1, 2, 3]], flavor="lightgbm[gain=exponential]", k=2)
+    assert np.isinf(result.per_query.dcg).any() or (result.per_query.dcg > 1e200).any()
+    same(again(result, tmp_path), result)
+
+
+def test_a_baseline_is_compared_like_what_was_saved(tmp_path):
+    result, other = (evaluate_run(QRELS, run, k=5) for run in (RUN, {q: list(v)[::-1] for q, v in QRELS.items()}))
+    base = again(result, tmp_path)
+    one, two = compare(base, other, seed=0), compare(result, other, seed=0)
+    assert (one.p_value, one.interval, one.values) == (two.p_value, two.interval, two.values)
+    assert base.interval(seed=0) == result.interval(seed=0)
+
+
+@pytest.mark.parametrize("flavor", ["trec_eval", "trec_eval[ideal=local]"])
+def test_compare_refuses_changed_judgements(tmp_path, flavor):
+    base = again(evaluate_run(QRELS, RUN, k=5, flavor=flavor), tmp_path)
+    changed = {**QRELS, "q1": {**QRELS["q1"], "d99": 0}}  # which changes no ideal
+    words = r"another set of judged documents and grades in 1 of 12 queries, such as 'q1'"
+    with pytest.raises(ValueError, match=words):
+        compare(base, evaluate_run(changed, RUN, k=5, flavor=flavor))
+
+
+def test_the_digest_is_that_of_the_judgements(tmp_path):
+    result = evaluate_run(QRELS, RUN, k=5)
+    shuffled = {q: dict(reversed(v.items())) for q, v in reversed(QRELS.items())}
+    assert dict(zip(result.per_query.qid, result._judgements, strict=True)) == dict(
+        zip(*(lambda e: (e.per_query.qid, e._judgements))(evaluate_run(shuffled, {"q1": ["d1"]}, k=1)), strict=True)
+    )
+    long = "x" * 100
+    for change in ({"d1": 9}, {"d9": 0}, {"d1": -1}, {long + "a": 1}):
+        other = evaluate_run({**QRELS, "q1": {**QRELS["q1"], **change}}, RUN, k=5)
+        differ = other._judgements != result._judgements
+        assert result.per_query.qid[differ].tolist() == ["q1"]
+    one, two = (evaluate_run({"q1": {long + end: 1}}, {"q1": [long + end]}) for end in "ab")
+    assert one._judgements != two._judgements
+    # The file's format: a change of these numbers would make every baseline look changed.
+    known = evaluate_run({"q1": {"d1": 1, "d2": 0}, "q2": {long: 0.5}, "q3": {"d1": -0.0}}, {"q1": ["d1"]})
+    assert [f"{each:016x}" for each in known._judgements.tolist()] == RECORDED
+
+
+RECORDED = ["51d4d0de919e795e", "1ebabd1a10b8fc4e", "e9dda06fa04a450c"]
+
+
+def test_the_place_of_the_judgements_is_relative(tmp_path):
+    from ndcg_ml._baseline import read
+
+    (tmp_path / "data").mkdir()
+    result = evaluate_run(QRELS, RUN)
+    for saved, qrels, place in (
+        ("base.json", tmp_path / "data" / "qrels", "data/qrels"),
+        ("data/base.json", tmp_path / "qrels", "../qrels"),
+    ):
+        result.save(tmp_path / saved, qrels=qrels)
+        assert read(tmp_path / saved)[1] == place
+    result.save(tmp_path / "base.json")
+    assert read(tmp_path / "base.json")[1] is None
+
+
+def test_what_cannot_be_saved(tmp_path):
+    with pytest.raises(TypeError, match=r"query ids must be text or integers to be saved; got 1.5"):
+        evaluate([1, 0, 1, 0], [1, 2, 1, 2], qid=[1.5, 1.5, 2.5, 2.5]).save(tmp_path / "base.json")
+    with pytest.raises(ValueError, match="a function of one's own has no text"):
+        evaluate([[1, 0], [1, 2]], [[1, 2], [1, 2]], flavor=Flavor(gain=np.sqrt)).save(tmp_path / "base.json")
+    assert not (tmp_path / "base.json").exists()
+    with pytest.raises(OSError, match="nowhere"):
+        evaluate_run(QRELS, RUN).save(tmp_path / "nowhere" / "base.json")
+
+
+# -- hostile files ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "base.json"
+    evaluate_run(QRELS, RUN, k=(3, 5), queries="qrels").save(path)
+    return json.loads(path.read_text())
+
+
+def put(document, path, value):
+    changed = copy.deepcopy(document)
+    *before, last = path
+    inside = changed
+    for each in before:
+        inside = inside[each]
+    inside[last] = value
+    return changed
+
+
+ROW = ("per_query", 0)
+NOT_ONE = {"d": 1}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("ndcg_ml_evaluation",), 2, "its format is 2, and this version reads format 1"),
+        (("ndcg_ml_evaluation",), True, "its format is True"),
+        (("more",), 1, "the keys of the file must be"),
+        (("flavor",), "nonsense", "nonsense"),
+        (("flavor",), 7, "flavor must be text"),
+        (("k",), [3, 3], "must not repeat a cut-off"),
+        (("k",), [3], "one number for each cut-off"),
+        (("k",), 0, "k must"),
+        (("value", 0), 0.5, "value is not what follows"),
+        (("value", 0), None, "value is not what follows"),
+        (("qrels",), 7, "qrels must be the name of a file"),
+        (("per_query",), [], "must be a list of queries"),
+        (("per_query",), {}, "must be a list of queries"),
+        ((*ROW, "ndcg", 0), 0.123, "ndcg is not what follows"),
+        ((*ROW, "ndcg"), [0.1], "one number for each cut-off"),
+        ((*ROW, "ndcg", 0), "1", "ndcg must hold numbers"),
+        ((*ROW, "dcg", 0), -0.5, "a dcg is below 0"),
+        ((*ROW, "dcg", 0), 1e9, "a dcg is above its idcg"),
+        ((*ROW, "idcg", 0), None, "dcg and idcg must be numbers"),
+        ((*ROW, "idcg", 0), True, "idcg must hold numbers"),
+        ((*ROW, "exponent"), 2.5, "exponent must be an integer"),
+        ((*ROW, "exponent"), 2**64, "exponent must be an integer"),
+        ((*ROW, "weight"), 1.0, "weight must be given for all queries or none"),
+        ((*ROW, "n_docs"), -1, "n_docs must be an integer of 0 or more"),
+        ((*ROW, "n_docs"), 1.0, "n_docs must be an integer"),
+        ((*ROW, "n_relevant"), 99, "n_relevant is above n_judged"),
+        ((*ROW, "tied"), 99, "tied is above n_docs"),
+        ((*ROW, "qid"), "q1", "qid must be different ids"),
+        ((*ROW, "qid"), 5, "all of one kind"),
+        ((*ROW, "qid"), None, "must be text or integers"),
+        ((*ROW, "judged", 0), 1.5, "judged must be from 0 to 1"),
+        ((*ROW, "judged", 0), None, "judged must be null where nothing"),
+        ((*ROW, "n_retrieved"), 0, "judged must be null where nothing"),
+        ((*ROW, "judgements"), None, "of all queries or of none"),
+        ((*ROW, "judgements"), "0" * 15, "16 hexadecimal digits"),
+        ((*ROW, "judgements"), "G" * 16, "16 hexadecimal digits"),
+        ((*ROW, "judgements"), 7, "16 hexadecimal digits"),
+        ((*ROW, "more"), 7, "the keys of a query must be"),
+        (ROW, 7, "a query must be an object"),
+        (("run",), None, "the keys of a query must be"),
+        (("run",), 7, "run must be an object"),
+        (("run", "queries"), "all", "queries must be qrels, run or both"),
+        (("run", "qrels_only"), "q", "qrels_only must be a list"),
+        (("run", "n_excluded"), -1, "n_excluded must be a count"),
+    ],
+)  # fmt: skip
+def test_a_changed_file_is_refused(tmp_path, stored, path, value, words):
+    (tmp_path / "base.json").write_text(json.dumps(put(stored, path, value)))
+    with pytest.raises(DataFileError, match=rf"base.json: must be what Evaluation.save wrote; .*({words})") as caught:
+        Evaluation.load(tmp_path / "base.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_the_cut_off_of_the_flavor_is_checked(tmp_path):
+    evaluate_run(QRELS, RUN, k=5).save(tmp_path / "base.json")
+    for name, value in (("flavor", "trec_eval@7"), ("k", 7), ("k", None)):
+        document = put(json.loads((tmp_path / "base.json").read_text()), (name,), value)
+        (tmp_path / "other.json").write_text(json.dumps(document))
+        with pytest.raises(DataFileError, match="its flavor has another cut-off"):
+            Evaluation.load(tmp_path / "other.json")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "7",
+        "[]",
+        "{}",
+        "null",
+        '{"ndcg_ml_evaluation": 1}',
+        "[" * 100_000,
+        '{"a": NaN}',
+        '{"a": 1, "a": 2}',
+        "1" * 9999,
+    ],
+)
+def test_other_files_are_refused(tmp_path, content):
+    (tmp_path / "base.json").write_text(content)
+    with pytest.raises(DataFileError, match=r"must be what Evaluation\.save wrote"):
+        Evaluation.load(tmp_path / "base.json")
+
+
+@given(st.data())
+def test_no_damage_gives_another_number(tmp_path_factory, stored, data):
+    content = json.dumps(stored)
+    at = data.draw(st.integers(0, len(content) - 1))
+    damaged = content[:at] + data.draw(st.sampled_from([*'0123456789.-e"[]{},: n', ""])) + content[at + 1 :]
+    path = tmp_path_factory.getbasetemp() / "damaged.json"
+    path.write_text(damaged)
+    try:
+        found = Evaluation.load(path)
+    except DataFileError:
+        return
+    for value, expected in zip(found.value.values(), stored["value"], strict=True):
+        assert value == pytest.approx(expected, abs=1e-8)

@@ -1,0 +1,587 @@
+"""What one may say of systems: verdicts, intervals that hold together, clusters, seeds, segments, uneven judgements."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+
+from ndcg_ml import Flavor, compare, evaluate, evaluate_run
+from ndcg_ml._stats.bounded import bounded_limits, piles_up
+from ndcg_ml._stats.clusters import by_cluster, effective_queries, robust_error
+from ndcg_ml._stats.differences import holm, levels_of_holm
+from ndcg_ml._stats.honest import honest_value
+from ndcg_ml._stats.means import Means, generator
+from ndcg_ml._stats.paired import exchange_tests, smallest_detectable
+from ndcg_ml._stats.seeds import crossed_error
+from ndcg_ml._stats.simultaneous import max_t
+from ndcg_ml._stats.verdict import verdict
+
+RNG = np.random.default_rng(4)
+N = 40
+IDS = [f"q{i}" for i in range(N)]
+BASE = RNG.random((N, 1))
+TABLE = np.clip(BASE + RNG.normal(0, 0.15, (N, 4)) + [0.0, 0.01, 0.05, 0.2], 0, 1)
+
+
+def values(*columns, **settings):
+    settings = {"seed": 0, "n_resamples": 999, **settings}
+    return compare(*(TABLE[:, i] for i in columns), qid=IDS, measure="recall@10", **settings)
+
+
+# -- verdicts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "margin", "expected"),
+    [
+        (0.01, 0.05, None, "better"),
+        (-0.05, -0.01, None, "worse"),
+        (-0.05, 0.05, None, "undecided"),
+        (0.0, 0.05, None, "undecided"),
+        (-0.05, 0.0, None, "undecided"),
+        (0.01, 0.05, 0.02, "better"),
+        (0.01, 0.019, 0.02, "equivalent"),
+        (-0.019, -0.01, 0.02, "equivalent"),
+        (-0.019, 0.019, 0.02, "equivalent"),
+        (-0.019, 0.05, 0.02, "not worse"),
+        (-0.02, 0.05, 0.02, "undecided"),
+        (-0.05, 0.019, 0.02, "undecided"),
+        (-0.05, -0.01, 0.02, "worse"),
+        (-0.02, 0.02, 0.02, "undecided"),
+    ],
+)
+def test_the_verdict_follows_the_interval(low, high, margin, expected):
+    assert verdict(low, high, 6, margin) == expected
+    mirrored = {"better": "worse", "worse": "better"}
+    if expected in (*mirrored, "equivalent"):
+        assert verdict(-high, -low, 6, margin) == mirrored.get(expected, expected)
+
+
+def test_fewer_than_six_queries_are_never_equivalent():
+    assert verdict(-0.001, 0.001, 5, 0.02) == "undecided"
+    assert verdict(-0.001, 0.001, 6, 0.02) == "equivalent"
+    for n, expected in ((5, "undecided"), (6, "equivalent")):
+        same = compare(TABLE[:n, 0], TABLE[:n, 0], qid=IDS[:n], measure="m", margin=0.01)
+        assert same.verdict == expected
+
+
+@pytest.mark.parametrize("correction", ["max-t", "holm", "none"])
+def test_verdict_interval_and_p_agree(correction):
+    rng = np.random.default_rng(8)
+    seen = set()
+    for _ in range(40):
+        n = int(rng.integers(3, 14))
+        table = rng.normal(size=(n, 3)).round(int(rng.integers(0, 3)))
+        table[:, 2] += rng.choice([0, 1.2])
+        found = compare(*table.T, qid=range(n), measure="m", correction=correction, n_resamples=199, seed=rng)
+        for pair in found.pairs:
+            apart = pair.interval.low > 0 or pair.interval.high < 0
+            assert apart == pair.significant == (pair.verdict in ("better", "worse"))
+            assert pair.p_adjusted >= pair.p_value
+            assert pair.interval.low <= pair.difference <= pair.interval.high
+            seen.add(apart)
+    assert seen == {True, False}
+
+
+def test_the_interval_inverts_the_test():
+    difference = np.array([0.3, 0.1, -0.05, 0.2, 0.15, 0.02, 0.08, -0.01])
+    means = Means.of(np.stack([np.zeros(8), difference], axis=1), np.array([1, 2, 1, 1, 1, 3, 1, 1.0]))
+    [found] = exchange_tests(means, [(0, 1)], 256, generator(0), [0.05])
+    weight = means.share()[:, 0]
+
+    def p_of(delta):
+        shifted = weight * (difference - delta)
+        sums = [abs(np.dot(signs, shifted)) for signs in itertools.product((1, -1), repeat=8)]
+        return np.mean(np.array(sums) >= abs(shifted.sum()) - 1e-12)
+
+    assert found.p_value == p_of(0.0)
+    for limit, inward in ((found.low, 1e-6), (found.high, -1e-6)):
+        assert p_of(limit + inward) > 0.05 >= p_of(limit - inward)
+
+
+def test_five_queries_limit_nothing():
+    found = compare(np.zeros(5), np.ones(5), qid=range(5), measure="m")
+    assert (found.interval.low, found.interval.high, found.verdict) == (-math.inf, math.inf, "undecided")
+    assert json.dumps(found.to_dict(), allow_nan=False).count("null") >= 2
+
+
+# -- several systems ------------------------------------------------------------------------------------------------
+
+
+def test_the_largest_t_by_hand():
+    means = Means.of(TABLE[:, :3], np.arange(1.0, N + 1))
+    pairs = [(0, 1), (0, 2), (1, 2)]
+
+    class Permuted:
+        """Gives back what it is asked to permute, with the systems of the first query in another order."""
+
+        @staticmethod
+        def permuted(values, axis):
+            values = values.copy()
+            values[:, 0] = values[:, 0, ::-1]
+            return values
+
+    found = max_t(means, pairs, 1, Permuted()).largest
+    centred = TABLE[:, :3] - np.average(TABLE[:, :3], axis=0, weights=np.arange(1, N + 1))
+    centred[0] = centred[0, ::-1]
+    share = np.arange(1, N + 1) / np.arange(1, N + 1).sum()
+    largest = 0.0
+    for a, b in pairs:
+        d = centred[:, b] - centred[:, a]
+        mean = share @ d
+        largest = max(largest, abs(mean) / math.sqrt((share**2 @ (d - mean) ** 2) * N / (N - 1)))
+    assert found == pytest.approx([largest], rel=1e-10)
+
+
+@pytest.mark.parametrize(("n_systems", "expected"), [(3, 2.343701), (5, 2.727774), (10, 3.163684)])
+def test_of_many_queries_the_critical_value_is_that_of_tukey(n_systems, expected):
+    # The 95 % quantile of the studentized range of normal means, over the root of 2.
+    rng = np.random.default_rng(1)
+    means = Means.of(rng.random((100_000, n_systems)), None)
+    chance = max_t(means, list(itertools.combinations(range(n_systems), 2)), 40_000, rng)
+    assert chance.critical(0.05) == pytest.approx(expected, rel=0.01)
+    few = Means.of(rng.random((400, n_systems)), None)
+    drawn = max_t(few, list(itertools.combinations(range(n_systems), 2)), 1999, rng)
+    assert drawn.critical(0.05) == pytest.approx(expected, rel=0.05)
+
+
+def test_p_and_the_critical_value_are_the_same_rule():
+    chance = max_t(Means.of(TABLE, None), [(0, 1), (2, 3)], 199, generator(0))
+    critical = chance.critical(0.05)
+    assert chance.p_value(critical) > 0.05 >= chance.p_value(critical * 1.0001)
+    assert chance.p_value(1e9) == 1 / 200
+    assert chance.critical(0.001) == math.inf  # 199 draws have no p-value as small
+
+
+def test_a_baseline_has_fewer_pairs_and_narrower_intervals():
+    everyone, against = values(0, 1, 2, 3), values(0, 1, 2, 3, baseline="b")
+    assert [(pair.a, pair.b) for pair in against.pairs] == [("b", "a"), ("b", "c"), ("b", "d")]
+    width = {(p.a, p.b): p.interval.high - p.interval.low for p in everyone.pairs}
+    assert all(p.interval.high - p.interval.low < width[p.a, p.b] for p in against.pairs if (p.a, p.b) in width)
+    with pytest.raises(ValueError, match=r"baseline must be the name of a system, 'a', 'b'; got 'old'"):
+        values(0, 1, baseline="old")
+
+
+def test_holm_is_at_most_one_and_its_levels_decide_as_it_does():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.9, 0.8, 0.7]) == [1.0, 1.0, 1.0]
+    for p_values in ([0.01, 0.04, 0.03], [0.02, 0.04, 0.03], [0.001, 0.02, 0.06], [0.5], [0.05]):
+        decided = [p <= 0.05 for p in holm(p_values)]
+        assert [p <= level for p, level in zip(p_values, levels_of_holm(p_values, 0.05), strict=True)] == decided
+
+
+def test_many_systems_leave_room_for_a_clear_one():
+    # 34 systems are 561 pairs: 9 999 draws of each pair by itself have no p-value below .05 / 561.
+    rng = np.random.default_rng(2)
+    table = rng.random((60, 1)) + rng.normal(0, 0.1, (60, 34))
+    table[:, 0] += 1
+    found = compare(*table.T, qid=range(60), measure="m", seed=0, n_resamples=499)
+    assert all(pair.verdict == "worse" for pair in found.pairs if pair.a == "a")
+    by_holm = compare(*table[:, :12].T, qid=range(60), measure="m", seed=0, n_resamples=99, correction="holm")
+    assert by_holm.n_resamples == math.ceil(2 * 66 / 0.05)
+    assert all(pair.verdict == "worse" for pair in by_holm.pairs if pair.a == "a")
+
+
+def test_planning():
+    pair = values(0, 2).pairs[0]
+    assert pair.level == pytest.approx(0.05)
+    # t(39, .975) = 2.02269, z(.8) = .84162
+    by_hand = (2.022691 * (1 - 1 / 156) + 0.841621 * math.sqrt(1 + 2.022691**2 / 78)) * pair.standard_error
+    assert pair.smallest_detectable() == pytest.approx(by_hand, rel=1e-5)
+    assert pair.smallest_detectable(0.9) > pair.smallest_detectable(power=0.8)
+    assert smallest_detectable(1.0, 10.0, 1e-9, 0.5) == 0.0
+    corrected = values(0, 1, 2, 3)
+    assert corrected.smallest_detectable() > values(0, 1, 2, 3, correction="none").smallest_detectable()
+    assert corrected.pairs[1].level < 0.05
+    assert corrected.pairs[1].queries_needed(0.05) > pair.queries_needed(0.05)
+    with pytest.raises(TypeError, match="difference"):
+        pair.queries_needed()
+
+
+# -- clusters -------------------------------------------------------------------------------------------------------
+
+
+def test_clusters_are_means_of_their_queries():
+    codes = np.arange(N) % 8
+    found = by_cluster(Means.of(TABLE[:, :2], np.arange(1.0, N + 1)), codes)
+    weight = np.bincount(codes, np.arange(1.0, N + 1))
+    assert found.values[:, 1] == pytest.approx(np.bincount(codes, np.arange(1, N + 1) * TABLE[:, 1]) / weight)
+    assert found.share()[:, 0] == pytest.approx(weight / weight.sum())
+    error, dof = robust_error(by_cluster(Means.of(TABLE[:, :1], None), codes))
+    of_cluster = TABLE[:, 0].reshape(5, 8).mean(axis=0)
+    assert error[0] == pytest.approx(of_cluster.std(ddof=1) / math.sqrt(8))  # of equal clusters, the plain formula
+    assert dof[0] == pytest.approx(7)
+    unequal, fewer = robust_error(by_cluster(Means.of(TABLE[:, :1], None), np.minimum(np.arange(N) // 3, 8)))
+    assert unequal[0] > 0
+    assert fewer[0] < 8
+
+
+def test_the_robust_error_by_matrices():
+    # Bell and McCaffrey's CR2 of a regression on a constant, with matrices of queries by queries.
+    sizes = np.array([1, 2, 3, 4, 5, 9])
+    codes = np.repeat(np.arange(6), sizes)
+    y = np.random.default_rng(0).normal(size=codes.size)
+    n = codes.size
+    residual = y - y.mean()
+    rows, variance = [], 0.0
+    for g in range(6):
+        inside = codes == g
+        m = int(inside.sum())
+        value, vector = np.linalg.eigh(np.eye(m) - np.ones((m, m)) / n)
+        adjust = vector @ np.diag(value**-0.5) @ vector.T
+        variance += float((np.ones(m) @ adjust @ residual[inside] / n) ** 2)
+        rows.append((np.eye(n) - np.ones((n, n)) / n)[inside].T @ adjust @ np.ones(m) / n)
+    gram = np.array(rows) @ np.array(rows).T
+    error, dof = robust_error(by_cluster(Means.of(y[:, None], None), codes))
+    assert error[0] == pytest.approx(math.sqrt(variance), rel=1e-10)
+    assert dof[0] == pytest.approx(np.trace(gram) ** 2 / (gram**2).sum(), rel=1e-10)
+
+
+def test_copies_of_queries_are_no_more_queries():
+    twice = np.repeat(TABLE, 3, axis=0)
+    ids, user = [f"{q}-{i}" for q in IDS for i in range(3)], np.repeat(IDS, 3)
+    once = values(0, 2)
+    found = compare(twice[:, 0], twice[:, 2], qid=ids, measure="m", cluster=user, seed=0, n_resamples=999)
+    assert (found.p_value, found.interval.low, found.interval.high) == pytest.approx(
+        (once.p_value, once.interval.low, once.interval.high)
+    )
+    assert found.pairs[0].effective_queries == pytest.approx(N, rel=0.03)
+    assert (found.n_clusters, found.n_queries) == (N, 3 * N)
+    assert "120 queries in 40 clusters (as good as 39 independent ones)" in found.caption()
+    alone = compare(twice[:, 0], twice[:, 2], qid=ids, measure="m", seed=0)
+    assert alone.standard_error < 0.6 * found.standard_error
+    by_id = dict(zip(ids, user.tolist(), strict=True))
+    again = compare(twice[:, 0], twice[:, 2], qid=ids, measure="m", cluster=by_id, seed=0, n_resamples=999)
+    assert again.pairs == found.pairs
+    means = Means.of(TABLE[:, :1], None)
+    assert effective_queries(means, means)[0] == N
+
+
+def test_clusters_of_an_evaluation():
+    labels = np.random.default_rng(0).integers(0, 3, (30, 6))
+    scores = labels + np.random.default_rng(1).normal(0, 2, labels.shape)
+    user = np.arange(30) // 3
+    plain, clustered = evaluate(labels, scores, k=3), evaluate(labels, scores, k=3, cluster=user)
+    interval = clustered.interval(method="t")
+    of_user = plain.per_query.ndcg.reshape(10, 3).mean(axis=1)
+    assert clustered.standard_error == pytest.approx(of_user.std(ddof=1) / math.sqrt(10))
+    assert interval.high - interval.value == pytest.approx(2.262157 * clustered.standard_error, rel=1e-6)
+    assert interval.n_queries == 30
+    assert 0 < interval.effective_queries <= 30
+    assert "worth" in str(interval)
+    assert clustered.interval(seed=0).low == pytest.approx(
+        compare(np.zeros(10), of_user, qid=range(10), measure="m", method="bca", seed=0).interval.low
+    )
+    other = evaluate(labels, scores + 0.1, k=3, cluster=user)
+    assert compare(clustered, other, seed=0).n_clusters == 10
+    with pytest.raises(ValueError, match="must have the same clusters of queries; those of a and b differ"):
+        compare(clustered, plain)
+    with pytest.raises(ValueError, match="must have the same clusters"):
+        compare(clustered, evaluate(labels, scores, k=3, cluster=user[::-1]))
+    with pytest.raises(ValueError, match="cluster must be left out with by="):
+        evaluate(labels, scores, cluster=user, by=user)
+
+
+def test_clusters_that_cannot_say_anything():
+    with pytest.raises(ValueError, match=r"at least 6 clusters, .* got 5 among 40 queries"):
+        values(0, 1, cluster=np.arange(N) % 5)
+    with pytest.raises(ValueError, match=r"cluster number 0 has 80 % of it"):
+        values(0, 1, cluster=np.maximum(np.arange(N) - 31, 0))
+    with pytest.raises(ValueError, match=r"cluster must have one label per query of the first system, 40"):
+        values(0, 1, cluster=np.arange(N - 1))
+    with pytest.raises(ValueError, match=r"cluster must have a label for each query; got None for query 'q3'"):
+        values(0, 1, cluster=[None if i == 3 else i for i in range(N)])
+
+
+# -- several runs ---------------------------------------------------------------------------------------------------
+
+
+def test_the_crossed_error_by_hand():
+    found = crossed_error(0.03, 50, np.array([0.5, 0.54]), np.array([0.6, 0.62, 0.58]))
+    parts = [(0.0009, 49), (0.0008 / 2, 1), (0.0004 / 3, 2)]
+    variance = sum(part for part, _ in parts)
+    assert found.standard_error == pytest.approx(math.sqrt(variance))
+    assert found.dof == pytest.approx(variance**2 / sum(part**2 / dof for part, dof in parts))
+    assert found.p_value(0.0) == 1.0
+    assert crossed_error(0.0, 50, np.array([0.5, 0.5]), np.array([0.5, 0.5])).p_value(0.1) == 0.0
+
+
+def test_several_runs_of_each_system():
+    labels = np.random.default_rng(0).integers(0, 3, (40, 6))
+
+    def runs(noise, seeds):
+        return [evaluate(labels, labels + np.random.default_rng(s).normal(0, noise, labels.shape), k=3) for s in seeds]
+
+    old, new = runs(4, range(3)), runs(1, range(5, 9))
+    found = compare({"old": old, "new": new}, seed=0)
+    assert found.names == ("old", "new")
+    assert found.n_runs == (3, 4)
+    assert found.values == pytest.approx([np.mean([e.value for e in each]) for each in (old, new)])
+    assert found.verdict == "better"
+    table = [np.mean([e.per_query.ndcg for e in each], axis=0) for each in (old, new)]
+    over_queries = (table[1] - table[0]).std(ddof=1) / math.sqrt(40)
+    expected = crossed_error(over_queries, 40, *(np.array([e.value for e in each]) for each in (old, new)))
+    assert found.standard_error == pytest.approx(expected.standard_error)
+    assert found.p_value == pytest.approx(expected.p_value(found.difference))
+    assert "runs of each system: 3, 4" in found.caption()
+    assert "two-sided t test over queries and runs" in found.caption()
+    assert (found.interval.low > 0) == found.pairs[0].significant
+    three = compare({"old": old, "new": new, "third": runs(1, range(9, 11))}, seed=0)
+    assert three.pairs[0].p_adjusted == pytest.approx(min(1, 3 * three.pairs[0].p_value))
+    with pytest.raises(ValueError, match=r"'new' has 1. Train it again with another seed"):
+        compare({"old": old, "new": new[:1]})
+    one_each = compare({"old": old[0], "new": new[0]}, seed=0)
+    assert one_each.pairs == compare(old[0], new[0], names=["old", "new"], seed=0).pairs
+    for systems, more, kind, message in (
+        (({"old": old[0]},), {}, ValueError, "at least two systems; got 1"),
+        (({1: old[0], 2: new[0]},), {}, TypeError, "names of systems must be text; got 1"),
+        (({"a": old[0], "b": new[0]},), {"names": ["a", "b"]}, TypeError, "names must be left out"),
+    ):
+        with pytest.raises(kind, match=message):
+            compare(*systems, **more)
+
+
+# -- segments -------------------------------------------------------------------------------------------------------
+
+
+def test_segments_can_differ_where_the_whole_does_not():
+    rng = np.random.default_rng(1)
+    up = np.arange(80) < 40
+    a = rng.random(80)
+    b = a + rng.normal(0, 0.1, 80) + np.where(up, 0.09, -0.09)
+    found = compare(a, b, qid=range(80), measure="m", by={"half": np.where(up, "up", "down")}, seed=0)
+    assert found.verdict == "undecided"
+    assert [(each.label, each.pairs[0].verdict) for each in found.slices] == [("down", "worse"), ("up", "better")]
+    upper = found.slices["half", "up"]
+    assert upper.n_queries == 40
+    assert upper.pairs[0].difference == pytest.approx((b - a)[up].mean())
+    alone = compare(a[up], b[up], qid=range(40), measure="m", seed=0, confidence=0.975)
+    assert upper.pairs[0].p_adjusted == pytest.approx(2 * upper.pairs[0].p_value)
+    width = upper.pairs[0].interval.high - upper.pairs[0].interval.low
+    assert width == pytest.approx(alone.interval.high - alone.interval.low, rel=0.05)
+    assert upper.pairs[0].interval.confidence == 0.95
+    assert "2 segments (Bonferroni)" in str(found.slices)
+    assert "half=up" in str(found)
+    assert [row["verdict"] for row in found.to_dict()["slices"]] == ["worse", "better"]
+    with pytest.raises(KeyError, match="is no segment; name a column and a label"):
+        found.slices["half", "left"]
+
+
+def test_a_segment_of_one_query_is_listed_without_a_test():
+    found = values(0, 1, by=["lone" if i == 0 else "rest" for i in range(N)])
+    lone, rest = found.slices["by", "lone"], found.slices["by", "rest"]
+    assert (lone.n_queries, lone.pairs) == (1, ())
+    assert rest.pairs[0].p_adjusted == rest.pairs[0].p_value  # the only segment that is tested
+    assert found.slices.to_dicts()[0] == {"column": "by", "label": "lone", "n_queries": 1, "verdict": "undecided"}
+
+
+def test_segments_of_scores_evaluations_and_numbers_are_the_same():
+    labels = np.random.default_rng(0).integers(0, 3, (30, 6))
+    one, two = (labels + np.random.default_rng(s).normal(0, 2, labels.shape) for s in (1, 2))
+    country = np.array(["de", "fr", "it"])[np.arange(30) % 3]
+    rows = compare(one, two, y_true=labels, k=3, by={"country": country}, seed=0)
+    a, b = (evaluate(labels, each, k=3) for each in (one, two))
+    by_id = dict(enumerate(country.tolist()))
+    for found in (
+        compare(a, b, by={"country": country}, seed=0),
+        compare(a, b, by={"country": by_id}, seed=0),
+        compare(a.per_query.ndcg, b.per_query.ndcg, qid=range(30), measure="NDCG@3", by={"country": country}, seed=0),
+    ):
+        assert [each.pairs for each in found.slices] == [each.pairs for each in rows.slices]
+
+
+# -- judgements -----------------------------------------------------------------------------------------------------
+
+QRELS = {f"q{i}": {f"d{i}{j}": (i + j) % 3 for j in range(4)} | {f"best{i}": 2} for i in range(8)}
+GOOD = {q: sorted(docs, key=lambda d, docs=docs: -docs[d]) for q, docs in QRELS.items()}
+ODD = {q: [*docs[:2], "new", *docs[2:]] for q, docs in GOOD.items()}
+
+
+def test_uneven_judgements_are_named():
+    full, odd = evaluate_run(QRELS, GOOD, k=4), evaluate_run(QRELS, ODD, k=4)
+    with pytest.warns(UserWarning, match=r"100 % of what a ranks .* 75 % of what b does.* favours a by about 0\.\d"):
+        warned = compare(full, odd, seed=0)
+    assert warned.judged == pytest.approx((1.0, 0.75))
+    assert "judged@4" in str(warned)
+    assert "favours a" in str(warned)
+    assert warned.to_dict()["systems"][1]["judged"] == 0.75
+    accepted = compare(full, odd, unjudged="accept", seed=0)
+    assert not any("uneven" in note for note in accepted.notes)
+    assert accepted.judged == warned.judged
+    with pytest.raises(ValueError, match=r"unjudged='refuse' needs shares .* at most 0.05, but judgements are uneven"):
+        compare(full, odd, unjudged="refuse")
+    assert not any("uneven" in note for note in compare(full, full, unjudged="refuse", seed=0).notes)
+    assert evaluate(np.eye(3), np.eye(3)).per_query.keys()  # numbers and arrays have no judged documents
+    assert values(0, 1).judged is None
+
+
+def test_unjudged_words_are_checked():
+    with pytest.raises(ValueError, match="unjudged must be one of 'warn', 'refuse', 'accept'"):
+        values(0, 1, unjudged="ignore")
+    with pytest.raises(ValueError, match="correction must be one of 'max-t', 'holm', 'none'"):
+        values(0, 1, correction="tukey")
+
+
+def test_other_judgements_are_refused():
+    binary = {q: {d: min(g, 1) for d, g in docs.items()} for q, docs in QRELS.items()}
+    with pytest.raises(ValueError, match=r"same judgements; a and b have another set of judged documents"):
+        compare(evaluate_run(QRELS, GOOD, k=4), evaluate_run(binary, GOOD, k=4))
+    labels = np.random.default_rng(0).integers(0, 3, (40, 10))
+    scores = np.random.default_rng(1).random(labels.shape)
+    flavor = Flavor.preset("lightgbm", k=10)
+    e = evaluate(labels, scores, flavor=flavor)
+    with pytest.raises(ValueError, match="another ideal DCG"):
+        compare(e, evaluate(np.minimum(labels, 1), scores, flavor=flavor))
+    halves = [evaluate(labels[part], scores[part], flavor=flavor) for part in (slice(20), slice(20, None))]
+    with pytest.raises(ValueError, match=r"Their ids are positions \(0, 1, ...\): pass qid="):
+        compare(*halves)
+    # A run cannot be blamed for an ideal that depends on it.
+    local = Flavor(ideal="local", unjudged="zero", k=4)
+    compare(evaluate_run(QRELS, GOOD, flavor=local), evaluate_run(QRELS, ODD, flavor=local), unjudged="accept")
+    compare(evaluate_run(QRELS, GOOD, k=4), evaluate_run(QRELS, {"q0": GOOD["q0"]}, k=4), unjudged="accept")
+
+
+# -- measures, names, defaults --------------------------------------------------------------------------------------
+
+
+def test_numbers_of_any_measure():
+    found = values(0, 3)
+    assert (found.flavor, found.measure) == (None, "recall@10")
+    assert found.caption().startswith("recall@10; 40 queries; ")
+    assert "b - a, recall@10" in str(found)
+    assert (
+        found.pairs
+        == compare({"a": TABLE[:, 0], "b": TABLE[:, 3]}, qid=IDS, measure="recall@10", seed=0, n_resamples=999).pairs
+    )
+    holed = TABLE[:, 3].copy()
+    holed[5] = math.nan
+    with pytest.raises(ValueError, match=r"'q5' has no value in b"):
+        compare(TABLE[:, 0], holed, qid=IDS, measure="m")
+    assert compare(TABLE[:, 0], holed, qid=IDS, measure="m", missing="drop").n_queries == 39
+    weighted = compare(TABLE[:, 0], TABLE[:, 3], qid=IDS, measure="m", query_weight=np.arange(1.0, 41.0))
+    assert weighted.values[0] == pytest.approx(np.average(TABLE[:, 0], weights=np.arange(1.0, 41.0)))
+    two, of = (TABLE[:, 0], TABLE[:, 1]), {"measure": "m", "qid": IDS}
+    for systems, arguments, kind, message in (
+        (two, {"measure": "m"}, TypeError, "qid must be given with measure"),
+        (two, {"measure": " ", "qid": IDS}, TypeError, "measure must be the name"),
+        ((TABLE[:, 0], TABLE[:9, 1]), of, ValueError, "b must have one number per query, 40"),
+        ((TABLE[:2, 0], TABLE[:2, 1]), {"measure": "m", "qid": ["x", "x"]}, ValueError, "each query once"),
+        ((TABLE[:2, 0], [0.1, math.inf]), {"measure": "m", "qid": ["x", "y"]}, ValueError, "b must be finite"),
+        (two, {**of, "k": 3, "y_true": 1}, TypeError, "^y_true must be left"),
+        (two, {**of, "query_weight": [1.0] * 39}, ValueError, "query_weight must have one number"),
+    ):
+        with pytest.raises(kind, match=message):
+            compare(*systems, **arguments)
+
+
+@pytest.mark.parametrize("margin", [0, -0.01, math.nan, math.inf])
+def test_a_margin_is_above_0(margin):
+    with pytest.raises(ValueError, match="margin must be above 0"):
+        values(0, 1, margin=margin)
+    with pytest.raises(TypeError, match="margin must be a number above 0, or None; got '1 %'"):
+        values(0, 1, margin="1 %")
+
+
+def test_the_28th_system_has_a_name():
+    table = np.random.default_rng(0).random((12, 28))
+    found = compare(*table.T, qid=range(12), measure="m", baseline="a", n_resamples=99)
+    assert found.names[25:] == ("z", "s27", "s28")
+
+
+def test_skewed_differences_of_few_queries_are_named():
+    b = np.zeros(30)
+    b[:3] = [0.9, 0.1, 0.05]
+    found = compare(np.zeros(30), b, qid=range(30), measure="m")
+    assert found.pairs[0].skewness == pytest.approx(((b - b.mean()) ** 3).mean() / b.std() ** 3)
+    assert "are skewed (skewness +5.1 between a and b) and 30 queries are few" in found.notes[0]
+    assert found.notes[0] in str(found)
+    many = np.tile(b, 4)
+    assert compare(np.zeros(120), many, qid=range(120), measure="m").notes == ()
+
+
+def test_defaults():
+    signature = {name: p.default for name, p in inspect.signature(compare).parameters.items() if name != "systems"}
+    assert {name: value for name, value in signature.items() if value is not None} == {
+        "correction": "max-t",
+        "unjudged": "warn",
+        "confidence": 0.95,
+        "method": "test",
+        "n_resamples": 9999,
+        "missing": "raise",
+        "k": ...,
+    }
+    interval = inspect.signature(evaluate([[1, 0]], [[1, 0]]).interval).parameters
+    assert {name: p.default for name, p in interval.items()} == {
+        "confidence": 0.95,
+        "method": None,
+        "n_resamples": 9999,
+        "seed": None,
+    }
+
+
+# -- values at a bound ----------------------------------------------------------------------------------------------
+
+
+def test_perfect_queries_have_an_interval():
+    labels, scores = np.tile([1, 0, 0, 0], (20, 1)), np.tile([4.0, 3, 2, 1], (20, 1))
+    perfect = evaluate(labels, scores, k=3)
+    interval = perfect.interval(seed=0)
+    assert (interval.method, interval.value, interval.high, interval.n_resamples) == ("bounded", 1.0, 1.0, None)
+    assert interval.low == pytest.approx(0.8792, abs=1e-4)
+    assert "interval between bounds" in str(interval)
+    assert perfect.interval(method="bca", seed=0).low == 1.0
+    assert evaluate(labels, -scores, k=3).interval(seed=0).low == 0.0
+    assert evaluate(labels, -scores, k=3).interval(seed=0).high == pytest.approx(1 - 0.8792, abs=1e-4)
+
+
+def test_when_values_pile_up():
+    ones = np.ones(100)
+    for n_other, expected in ((19, True), (20, False)):
+        values = ones.copy()
+        values[:n_other] = np.linspace(0.1, 0.9, n_other)
+        assert piles_up(values) == piles_up(1 - values) == expected
+    assert not piles_up(np.array([1.0, 1.0, 0.5, 0.4]))  # half is not most
+    assert piles_up(np.array([1.0, 1.0, 0.5]))
+    assert piles_up(np.full(50, 0.4))
+    assert not piles_up(np.full(50, 1.4))
+
+
+def test_the_bounded_interval_by_hand():
+    values = np.array([1.0] * 9 + [0.4])
+    low, high = bounded_limits(values, np.full(10, 0.1), 0.95)
+    # 10 queries, 3/4 of one at 0 and 1/2 of one at 1: 11.25 in all.
+    mean = (9.4 + 0.5) / 11.25
+    variance = (9.16 + 0.5) / 11.25 - mean**2
+    assert low == pytest.approx(mean - 2.2222 * math.sqrt(variance / 10.25), abs=2e-3)
+    assert high == 1.0
+    assert bounded_limits(1 - values, np.full(10, 0.1), 0.95) == pytest.approx((0.0, 1 - low))
+    with pytest.raises(ValueError, match=r"method='bounded' needs values between 0 and 1; a query has 1\.5"):
+        bounded_limits(np.array([1.5, 1.0]), np.full(2, 0.5), 0.95)
+    with pytest.raises(ValueError, match="method must be one of 'bca', 'percentile', 't', 'bounded'"):
+        evaluate(np.eye(3), np.eye(3)).interval(method="exact")
+
+
+# -- the value of a choice ------------------------------------------------------------------------------------------
+
+
+def test_a_choice_among_equal_candidates_is_worth_their_mean():
+    ndcg = np.random.default_rng(0).normal(0.5, 0.1, (60, 30))
+    honest = honest_value(ndcg, None, 0.95, 400, generator(0))
+    assert honest.best_value == pytest.approx(ndcg.mean(axis=0).max())
+    assert honest.optimism > 0.01
+    assert honest.value == pytest.approx(0.5, abs=0.02)
+    assert honest.interval.low < 0.5 < honest.interval.high
+    assert sum(honest.chosen) == pytest.approx(1)
+    assert honest.chosen[int(ndcg.mean(axis=0).argmax())] == max(honest.chosen)
+    fixed = honest_value(ndcg, lambda _: 3, 0.95, 400, generator(0))
+    assert fixed.value == pytest.approx(ndcg[:, 3].mean())
+    assert fixed.optimism == pytest.approx(0.0, abs=1e-12)
+    assert fixed.chosen[3] == 1
+    width = 2 * 2.000995 * ndcg[:, 3].std(ddof=1) / math.sqrt(60)
+    assert fixed.interval.high - fixed.interval.low == pytest.approx(width, rel=1e-5)
+    assert "of optimism; candidate 3 is chosen in 100 % of 400 resamples" in str(fixed)

@@ -1,0 +1,115 @@
+"""``identify``: what chance would match, decimals as they are written, short lists, and rows without their queries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ndcg_ml import identify, ndcg_score
+from ndcg_ml._identify.grid import COMMON_KS
+from ndcg_ml._identify.identify import _number_and_decimals
+from ndcg_ml._identify.matches import _by_chance
+
+
+def problem(n_queries=12, longest=9, seed=11):
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(n_queries), rng.integers(2, longest, n_queries))
+    x = rng.normal(size=qid.size)
+    y = np.clip(np.round(x + rng.normal(size=qid.size)), 0, 4).astype(int)
+    return {"y_true": y, "y_score": np.round(x + rng.normal(size=qid.size), 1), "qid": qid}
+
+
+DATA = problem()
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals"),
+    [
+        *[("0.784", 3), ("0.7840", 4), ("0.78400", 5), ("1", 0), ("1.", 0), (".5", 1), (" -0.25 ", 2)],
+        *[("0.123456789", 9), ("0.1234567891", None)],
+        *[(0.784, 3), (0.5, 1), (0.78, 2), (0.7841, 4), (0.78412, 4), (0.7841234567, 4), (1.0, 4), (0, 4)],
+    ],
+)
+def test_decimals_are_those_that_are_written_or_needed(value, decimals):
+    assert _number_and_decimals(value, ...) == (float(value), decimals)
+    assert _number_and_decimals(value, None) == (float(value), None)
+    assert _number_and_decimals(value, 6) == (float(value), 6)
+
+
+def test_a_number_of_three_decimals_finds_its_flavor():
+    value = ndcg_score(**DATA, flavor="sklearn")
+    assert f"{value:.4f}"[-1] not in "0"  # four decimals would miss it
+    for reported in (f"{value:.3f}", float(f"{value:.3f}")):
+        result = identify(reported, **DATA)
+        assert result.decimals == 3
+        assert any("sklearn" in match.presets for match in result.matches)
+    assert not any("sklearn" in match.presets for match in identify(f"{value:.3f}0", **DATA).matches)
+
+
+@pytest.mark.parametrize("number", [0.3, 0.02, 0.99, -0.2])
+def test_the_matches_that_chance_gives_are_counted(number):
+    """Simulated: numbers drawn close to this one, and how many different values each of them has within reach."""
+    rng = np.random.default_rng(5)
+    values = np.repeat(rng.uniform(-0.3, 1.0, 400), 2)
+    values[::7] = np.nan
+    low, high = max(number - 0.05, min(number, 0.0)), min(number + 0.05, max(number, 1.0))
+    drawn = rng.uniform(low, high, 20_000)
+    distinct = np.unique(values[~np.isnan(values)])
+    counts = np.searchsorted(distinct, drawn + 1e-3) - np.searchsorted(distinct, drawn - 1e-3)
+    assert _by_chance(number, 1e-3, values) == pytest.approx(counts.mean(), rel=0.1)
+    assert _by_chance(number, 1e-3, np.array([np.nan])) == 0
+
+
+@pytest.mark.long
+def test_so_many_matches_as_a_made_up_number_has():
+    """The mean over numbers that nobody computed."""
+    rng = np.random.default_rng(5)
+    found = [identify(f"{value:.4f}", **DATA, k=(3, 5)) for value in rng.uniform(0.66, 0.74, 80)]
+    counts = np.array([0 if each.truncated else len(each.matches) for each in found])
+    expected = np.mean([each.by_chance for each in found])
+    assert 0.1 < expected < 1
+    assert abs(counts.mean() - expected) < 3 * np.sqrt(expected / counts.size)
+
+
+def test_a_match_that_chance_would_give_is_called_no_evidence():
+    coarse = identify("0.7", **DATA)
+    assert coarse.matches
+    assert coarse.presets_by_chance > 0.5
+    assert "a match is no evidence here; pass more decimals, k, or more data" in str(coarse)
+    assert coarse.chance_text() in coarse._repr_html_()
+    value = ndcg_score(**DATA, flavor="lightgbm", k=3)
+    sure = identify(f"{value:.9f}", **DATA, k=3)
+    assert sure.by_chance < 0.05
+    assert "evidence" not in str(sure)
+    assert "by chance a number close to this one has" in str(sure)
+    assert sure.to_dict()["by_chance"] == sure.by_chance
+    weak = identify(f"{value:.4f}", **DATA, k=3)
+    assert ("weak evidence" in str(weak)) == (0.05 <= weak.presets_by_chance < 0.5)
+
+
+def test_every_cut_off_is_tried_where_lists_are_short():
+    y, s = [10, 0, 0, 1, 5], [0.05, 1.1, 1.0, 0.5, 0.0]
+    assert 4 not in COMMON_KS
+    assert identify("0.35202", y, s, group=[5]).matches[0].name == "sklearn@4"
+    rng = np.random.default_rng(2)
+    for longest in (20, 21):
+        data = {"y_true": rng.integers(0, 4, longest), "y_score": rng.normal(size=longest), "group": [longest]}
+        value = ndcg_score(**data, flavor="sklearn", k=7)
+        is_tried = any("sklearn@7" in match.presets for match in identify(f"{value:.12f}", **data).matches)
+        assert is_tried == (longest == 20)
+
+
+def test_all_rows_as_one_query_are_recognised():
+    value = ndcg_score(DATA["y_true"], DATA["y_score"], group=[len(DATA["qid"])], flavor="sklearn", k=10)
+    match = identify(f"{value:.8f}", **DATA).matches[0]
+    assert match.name == "sklearn@10 (all rows as one query)"
+    assert match.value == value
+    assert match.free == {}
+    one = identify(f"{value:.8f}", DATA["y_true"], DATA["y_score"], group=[len(DATA["qid"])])
+    assert not any("one query" in each for match in one.matches for each in match.presets)
+
+
+def test_a_match_by_query_comes_before_one_of_all_rows():
+    data = {"y_true": [[1, 0], [1, 0]], "y_score": [[2.0, 1.0], [2.0, 1.0]]}
+    result = identify("1.0000", **data)
+    assert "one query" not in result.matches[0].name

@@ -1,0 +1,55 @@
+"""Verdicts, intervals and honest values keep the promises of docs/deciding.md: a few samples of each, seeds fixed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+promises = pytest.importorskip("benchmarks.decisions", reason="benchmarks are not part of the installed package")
+CELLS = {cell.name: cell for cell in promises.cells()}
+RECORDED = {row["cell"]: row for row in json.loads(promises.RESULT.read_text(encoding="utf-8"))}
+
+
+# Beside each the result of what was there before: plain intervals of pairs, tests of queries as if they were
+# independent, runs stacked as queries, BCa of values at a bound, and the best score of a search.
+@pytest.mark.parametrize(
+    ("name", "samples", "low", "high"),
+    [
+        ("all intervals of 5 systems cover, 50 queries", 40, 85, 100),  # 73
+        ("verdict, interval and p contradict each other, 4 systems, 12 queries", 25, 0, 0),  # 29
+        ("false 'not worse' at the margin, 50 queries", 60, 0, 9),
+        ("equal systems told apart, 50 users", 60, 0, 14),  # 31
+        ("robust t interval of a value misses, 20 users", 400, 2, 9),
+        ("equal systems told apart, 5 seeds that differ by .05, 50 queries", 100, 0, 14),  # 34
+        ("power at the smallest detectable difference, 50 queries", 60, 65, 95),
+        ("bounded interval covers, 93 % ones, else anything, 20 queries", 300, 93, 100),  # 72
+        ("bounded interval covers, 98 % ones, else 0, 50 queries", 300, 93, 100),  # 65
+        ("bias of the honest value, 20 candidates, 50 queries", 30, -0.03, 0.02),  # .045
+    ],
+)
+def test_promises_are_kept(name, samples, low, high):
+    found = promises.measured(CELLS[name], samples)
+    assert low <= found["result"] <= high
+    assert found["samples"] == samples
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CELLS)
+def test_the_record_is_what_comes_out(name):
+    cell, row = CELLS[name], RECORDED[name]
+    found = promises.measured(cell, min(200, row["samples"]))
+    error = 4 * (found["standard_error"] ** 2 + row["standard_error"] ** 2) ** 0.5
+    assert found["result"] == pytest.approx(row["result"], abs=max(error, 2.0 if cell.per_cent else 0.01))
+
+
+def test_the_page_shows_the_record():
+    page = promises.PAGE.read_text(encoding="utf-8")
+    shown = page[page.index(promises.BEGIN) : page.index(promises.END)]
+    assert shown == f"{promises.BEGIN}\n{promises.table([RECORDED[name] for name in CELLS if name in RECORDED])}\n"
+
+
+def test_what_is_missed_is_said():
+    for name, row in RECORDED.items():
+        assert row["met"] == (CELLS[name].target[0] <= row["result"] <= CELLS[name].target[1])
+        assert row["met"] or f"{name} |" in promises.PAGE.read_text(encoding="utf-8")

@@ -1,0 +1,144 @@
+"""The smallest inputs of files, runs, parts and means; limits at both of their sides; defaults as they are told."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import ndcg_ml
+from ndcg_ml import (
+    Flavor,
+    PartialEvaluation,
+    align,
+    evaluate,
+    evaluate_batches,
+    evaluate_part,
+    evaluate_run,
+    ndcg_score,
+)
+from ndcg_ml._files.byte_ids import Names, earlier
+from ndcg_ml._parts import text
+
+DEFAULTS = {
+    "evaluate_run": {
+        "flavor": "trec_eval", "k": ..., "queries": "qrels", "by": None, "exclude": None, "columns": None,
+    },
+    "align": {"queries": "qrels", "exclude": None, "columns": None, "duplicates": "raise"},
+    "evaluate_ranked": {"judged": None, "flavor": "sklearn", "k": ...},
+    "evaluate_batches": {"flavor": "sklearn", "k": ...},
+    "evaluate_parquet": {"flavor": "sklearn", "k": ..., "batch_rows": 1 << 18, "progress": False},
+    "evaluate_part": dict.fromkeys(
+        ("qid", "group", "query_id", "mask", "retrieved", "doc_id", "query_weight")
+    ) | {"flavor": "sklearn", "k": ...},
+    "identify": dict.fromkeys(("qid", "group", "mask", "retrieved", "doc_id", "query_weight", "progress"))
+    | {"k": ..., "decimals": ...},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_the_defaults_are_these(name):
+    parameters = inspect.signature(getattr(ndcg_ml, name)).parameters.values()
+    assert {each.name: each.default for each in parameters if each.default is not each.empty} == DEFAULTS[name]
+
+
+# -- one of each
+
+
+def test_one_topic_with_one_document(tmp_path):
+    (tmp_path / "q").write_text("t 0 d 1", encoding="utf-8")
+    (tmp_path / "r").write_text("t Q0 d 1 1 x", encoding="utf-8")
+    for qrels, run in (({"t": {"d": 1}}, {"t": ["d"]}), (tmp_path / "q", tmp_path / "r")):
+        result = evaluate_run(qrels, run)
+        assert (result.value, result.n_queries, result.n_unanswered, result.judged) == (1.0, 1, 0, 1.0)
+        assert align(qrels, run).y_true.tolist() == [1.0]
+
+
+def test_one_row_is_a_part_and_a_stream():
+    part = evaluate_part([1], [0.5], qid=["q"])
+    assert (part.value, part.n_queries) == (1.0, 1)
+    assert PartialEvaluation.from_json(part.to_json()).value == 1.0
+    assert evaluate_batches([([1], [0.5], ["q"])]).value == 1.0
+    assert evaluate_batches([([1], [0.5], ["q"]), ([0], [0.7], ["q"])]).value == pytest.approx(1 / math.log2(3))
+
+
+@pytest.mark.parametrize("aggregate", ["macro", "micro"])
+@pytest.mark.parametrize("empty", [0.0, 1.0, "skip", math.nan])
+@pytest.mark.parametrize("weights", [None, [1.0, 0.0, 0.0], [1.0, 2.0, 0.5]])
+@pytest.mark.parametrize("n_empty", [1, 2])
+def test_a_slice_in_which_every_query_is_empty(aggregate, empty, weights, n_empty):
+    """It has the value of its own rows, or none; under every mean and every rule."""
+    y = [[1, 0], [0, 0], [0, 0]] if n_empty == 2 else [[1, 0], [0, 0], [0, 1]]
+    labels = ["a", "b", "b"] if n_empty == 2 else ["a", "b", "a"]
+    s = [[2.0, 1.0]] * 3
+    flavor = Flavor(aggregate=aggregate, empty=empty)
+    found = evaluate(y, s, flavor=flavor, by=labels, query_weight=weights).slices["by", "b"]
+    rows = [at for at, label in enumerate(labels) if label == "b"]
+    assert (found.n_queries, found.n_empty) == (n_empty, n_empty)
+    own = None if weights is None else [weights[at] for at in rows]
+    counts = own is None or any(own)
+    try:
+        expected = evaluate([y[at] for at in rows], [s[at] for at in rows], flavor=flavor, query_weight=own).value
+    except ValueError:  # nothing to average, which a slice cannot refuse
+        expected = math.nan
+    assert counts or math.isnan(expected)
+    assert found.value == pytest.approx(expected, nan_ok=True)
+    assert found.interval is None or not math.isnan(found.interval.low)
+
+
+# -- limits, at both of their sides
+
+
+@pytest.mark.parametrize("size", [7, 8, 9, 63, 64, 65, 128])
+def test_ids_that_differ_in_their_last_byte_alone(size):
+    """Ids of up to 64 bytes stand in columns of 8, longer ones beside them."""
+    stem = "x" * (size - 1)
+    qrels = {"t": {stem + "a": 1, stem + "b": 0, stem: 2}}
+    result = evaluate_run(qrels, {"t": {stem + "b": 1.0, stem + "a": 1.0, stem + "c": 1.0, stem: 0.5}})
+    assert result.per_query.n_judged[0] == 3
+    assert result.judged == pytest.approx(0.75)
+    ranked = evaluate_run(qrels, {"t": {stem + "b": 1.0, stem + "a": 1.0}}, k=1)
+    assert ranked.value == 0.0  # equal scores: the later id is first
+    names = Names()
+    names.extend([(stem + "a").encode(), (stem + "b").encode(), (stem + "a").encode()])
+    assert earlier(np.zeros(3, dtype=np.int64), names).tolist() == [-1, -1, 0]
+    assert earlier(np.array([0, 0, 1]), names).tolist() == [-1, -1, -1]
+
+
+def test_how_far_above_1_a_part_may_be_by_rounding():
+    """Sums of rounded quotients may exceed the number of queries by a billionth, and no more."""
+    flavor = Flavor()
+    text._check_sums(flavor, 1, Fraction(1 + 1e-9), Fraction(1), 0)
+    with pytest.raises(ValueError, match="above 1"):
+        text._check_sums(flavor, 1, Fraction(1 + 2e-9), Fraction(1), 0)
+    text._check_sums(flavor, 1, Fraction(0), Fraction(1), 0)
+    with pytest.raises(ValueError, match="below 0"):
+        text._check_sums(flavor, 1, Fraction(-1, 10**30), Fraction(1), 0)
+    text._check_size(1, 1025, 501)
+    for sizes in ((1026, 501), (1025, 502)):
+        with pytest.raises(ValueError, match="too large"):
+            text._check_size(1, *sizes)
+
+
+@pytest.mark.parametrize("which", ["topic", "document", "both"])
+@pytest.mark.parametrize("side", ["qrels", "run"])
+def test_integers_never_meet_the_text_of_a_file(tmp_path, which, side):
+    """On either side of a file: topics, documents, or both."""
+    path = tmp_path / "file"
+    line = "1 Q0 2 1 2.0 tag\n" if side == "qrels" else "1 0 2 1\n"
+    path.write_text(line, encoding="utf-8")
+    topic, document = (1 if which != "document" else "1"), (2 if which != "topic" else "2")
+    data = {topic: {document: 1}}
+    arguments = (data, path) if side == "qrels" else (path, data)
+    with pytest.raises(TypeError, match="7 and '7' are never taken for each other"):
+        evaluate_run(*arguments)
+    text_ids = ({"1": {"2": 1}}, path) if side == "qrels" else (path, {"1": {"2": 1}})
+    assert evaluate_run(*text_ids).value == 1.0
+
+
+def test_an_array_of_one_query_of_one_document():
+    assert ndcg_score([1], [0.5], group=[1]) == 1.0
+    assert ndcg_score([0], [0.5], qid=[7]) == 0.0

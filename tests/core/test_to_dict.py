@@ -1,0 +1,62 @@
+"""``to_dict`` of results: what JSON can hold, and the numbers that the result has."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ndcg_ml import Flavor, evaluate, evaluate_run
+
+LABELS, SCORES = [[3, 0, 1], [0, 0, 0], [1, 0, 2]], [[3, 2, 1], [3, 1, 2], [1, 3, 2]]
+
+
+def plain(result: Any, *arguments: Any) -> dict[str, Any]:
+    return json.loads(json.dumps(result.to_dict(*arguments), allow_nan=False))
+
+
+@pytest.mark.parametrize("ks", [2, (1, None)])
+def test_an_evaluation(ks):
+    flavor = Flavor(empty=math.nan)
+    result = evaluate(LABELS, SCORES, flavor=flavor, k=ks, by={"kind": ["a", math.inf, "a"]})
+    document = plain(result, True)
+    every = ks if isinstance(ks, tuple) else (ks,)
+    assert [value["k"] for value in document["values"]] == list(every)
+    assert [Flavor.parse(value["flavor"]).k for value in document["values"]] == list(every)
+    assert all(value["ndcg"] is None and value["n_empty"] == 1 for value in document["values"])
+    assert (document["n_queries"], document["n_documents"]) == (3, 9)
+    table = result.per_query
+    for i, query in enumerate(document["per_query"]):
+        assert (query["qid"], query["n_relevant"]) == (i, table.n_relevant[i])
+        for at, value in enumerate(query["values"]):
+            ndcg = table.ndcg.reshape(3, -1)[i, at]
+            assert value["ndcg"] == (None if i == 1 else ndcg)
+            assert value["empty"] == (i == 1)
+    slices = {(row["label"], row["k"]): row for row in document["slices"]}
+    assert len(slices) == 2 * len(every)
+    assert slices["inf", every[0]]["ndcg"] is None
+    by_k = result.slices["kind", "a"].value
+    assert slices["a", every[-1]]["ndcg"] == (by_k[every[-1]] if isinstance(by_k, dict) else by_k)
+    assert plain(result)["per_query"] is None
+    assert "slices" not in plain(evaluate(LABELS, SCORES))
+
+
+def test_a_run_and_ids_that_json_lacks():
+    result = evaluate_run({"q1": {"d1": 1}, "q2": {"d2": 1}}, {"q1": ["x", "d1"], "q3": ["x"]}, k=1)
+    document = plain(result, True)
+    assert document["values"][0]["judged"] == 0.0
+    assert (document["queries"], document["qrels_only"], document["run_only"]) == ("qrels", ["q2"], ["q3"])
+    assert [query["values"][0]["judged"] for query in document["per_query"]] == [0.0, None]
+    days = np.array(["2026-01-01", "2026-01-02", "2026-01-03"], "M8[ns]").repeat(3)
+    dated = plain(evaluate(np.ravel(LABELS), np.ravel(SCORES), qid=days), True)
+    assert dated["per_query"][0]["qid"].startswith("2026-01-01")
+
+
+def test_an_interval():
+    interval = evaluate(LABELS, SCORES).interval(method="t")
+    document = plain(interval)
+    assert (document["low"], document["value"], document["high"]) == (interval.low, interval.value, interval.high)
+    assert (document["method"], document["n_resamples"]) == ("t", None)

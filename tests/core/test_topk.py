@@ -1,0 +1,211 @@
+"""Full-catalogue evaluation from item numbers: the numbers of ``evaluate_run``, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import warnings
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import examples, flavors
+
+from ndcg_ml import Flavor, compare, evaluate_run, evaluate_topk, topk
+
+RECOMMENDERS = (
+    *("implicit", "recbole", "cornac", "elliot", "lenskit", "rectools", "rectools_achievable", "replay"),
+    *("transformers4rec", "librecommender", "torchrec", "pyg", "trec_eval", "ranx"),
+)
+COLUMNS = ("qid", "ndcg", "dcg", "idcg", "empty", "n_docs", "n_judged", "n_relevant", "tied", "n_retrieved", "judged")
+
+
+def csr(users: Any, items: Any, grades: Any, shape: tuple[int, int]) -> SimpleNamespace:
+    """What SciPy's matrix is to the function, so that these tests need no SciPy."""
+    order = np.lexsort((items, users))
+    counts = np.bincount(users, minlength=shape[0])
+    return SimpleNamespace(
+        format="csr",
+        shape=shape,
+        indptr=np.append(0, np.cumsum(counts)).astype(np.int32),
+        indices=np.asarray(items)[order].astype(np.int32),
+        data=np.asarray(grades)[order],
+    )
+
+
+def drawn(seed: int, repeats: bool) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], int]:
+    rng = np.random.default_rng(seed)
+    n_users, n_items, depth = (int(rng.integers(*bounds)) for bounds in ((1, 9), (6, 30), (1, 7)))
+    retrieved = np.argsort(rng.random((n_users, n_items)), axis=1)[:, :depth]
+    if repeats:
+        retrieved = rng.integers(0, 4, retrieved.shape)
+    retrieved[rng.random(retrieved.shape) < rng.choice([0, 0.2, 0.9])] = -1  # also before items that are there
+    users, items = np.nonzero(rng.random((n_users, n_items)) < rng.choice([0.1, 0.4]))
+    return retrieved, (users, items, rng.integers(0, 4, users.size).astype(float)), n_items
+
+
+def by_ids(retrieved: np.ndarray, held: Any, flavor: Any, k: Any) -> Any:
+    """The same as dicts. Items have as many digits each, because ids of evaluate_run are compared as text."""
+    qrels: dict[int, dict[int, float]] = {user: {} for user in range(len(retrieved))}
+    for user, item, grade in zip(*(column.tolist() for column in held), strict=True):
+        qrels[user][1000 + item] = grade
+    run = {user: [1000 + item for item in row if item >= 0] for user, row in enumerate(retrieved.tolist())}
+    return evaluate_run(qrels, run, flavor=flavor, k=k)
+
+
+def outcome(function: Any, *arguments: Any, **settings: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return function(*arguments, **settings)
+        except ValueError:
+            return None
+
+
+def check(seed: int, flavor: Any, k: Any, repeats: bool = False) -> None:
+    retrieved, held, n_items = drawn(seed, repeats)
+    if not (retrieved >= 0).any() and not held[0].size:
+        return
+    expected = outcome(by_ids, retrieved, held, flavor, k)
+    forms = {
+        "arrays": (retrieved, held),
+        "matrix": (retrieved.astype(np.int32), csr(*held, (len(retrieved), n_items))),
+        "lists": ([[item for item in row if item >= 0] for row in retrieved.tolist()], held),
+    }
+    for name, form in forms.items():
+        for part_rows in (1 << 18, 9):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(topk, "_PART_ROWS", part_rows)
+                got = outcome(evaluate_topk, *form, flavor=flavor, k=k)
+            if expected is None:
+                # A topic of the run that the qrels lack is no query there, so that this side may refuse more.
+                assert got is None, name
+                continue
+            assert got is not None, name
+            assert repr(got.value) == repr(expected.value), name
+            assert (got.flavor, got.n_unanswered) == (expected.flavor, expected.n_unanswered)
+            assert repr(got.judged) == repr(expected.judged)
+            for column in COLUMNS:
+                np.testing.assert_array_equal(got.per_query[column], expected.per_query[column], err_msg=column)
+
+
+@pytest.mark.parametrize("preset", RECOMMENDERS)
+def test_presets_of_recommenders_give_the_numbers_of_evaluate_run(preset: str) -> None:
+    for seed in range(12):
+        check(seed, preset, (1, 3, None), repeats=seed % 3 == 0)
+
+
+def test_a_given_ideal_has_the_order_of_the_items() -> None:
+    for seed in range(12):
+        check(seed, Flavor(ideal="given", negative="zero", unjudged="zero"), (1, 2, None))
+
+
+@examples(60)
+@given(st.data())
+def test_every_flavor_gives_the_numbers_of_evaluate_run(data: st.DataObject) -> None:
+    flavor = data.draw(flavors(callables=False, gains=("linear", "exponential", "binary", "judged")))
+    if flavor.max_grade is not None and flavor.max_grade < 4:
+        flavor = flavor.replace(max_grade=4.0)
+    check(
+        data.draw(st.integers(0, 10**6)),
+        flavor,
+        data.draw(st.sampled_from([..., 2, (1, None)])),
+        data.draw(st.booleans()),
+    )
+
+
+def test_a_scipy_matrix() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    dense = np.array([[0, 2, 0, 1], [1, 0, 0, 0], [0, 0, 0, 0]])
+    retrieved = np.array([[1, 0], [0, 2], [3, 1]])
+    for made in (sparse.csr_array, sparse.csr_matrix):
+        result = evaluate_topk(retrieved, made(dense), flavor="recbole", k=2)
+        assert result.per_query.ndcg.tolist() == pytest.approx([1 / (1 + 1 / math.log2(3)), 1.0, 0.0])
+    with pytest.raises(TypeError, match=r"CSR format; got csc. Call its .tocsr\(\)"):
+        evaluate_topk(retrieved, sparse.csc_array(dense), flavor="recbole")
+
+
+def test_an_explicit_zero_is_a_judgement() -> None:
+    result = evaluate_topk([[5, 6]], ([0, 0], [5, 7], [0, 1]), flavor="recbole", k=2)
+    assert result.per_query.n_judged.tolist() == [2]
+    assert result.judged == 0.5
+
+
+def test_the_result_is_a_whole_one() -> None:
+    rng = np.random.default_rng(0)
+    retrieved = np.argsort(rng.random((40, 30)), axis=1)[:, :10]
+    users, items = np.nonzero(rng.random((40, 30)) < 0.2)
+    held = users, items, np.ones(users.size)
+    a, b = (
+        evaluate_topk(ids, held, flavor="recbole", k=5, qid=np.arange(100, 140))
+        for ids in (retrieved, retrieved[:, ::-1])
+    )
+    assert a.per_query.qid.tolist() == list(range(100, 140))
+    assert a.interval(method="t").low < a.value < a.interval(method="t").high
+    assert compare(a, b).difference == pytest.approx(b.value - a.value)
+    assert pickle.loads(pickle.dumps(a)).value == a.value
+    assert "judged@5" in str(a)
+
+
+def test_a_user_who_is_shown_nothing_is_counted_and_said() -> None:
+    with pytest.warns(UserWarning, match=r"answers 1 of 2 topics with an empty list, the first 1"):
+        result = evaluate_topk([[3], [-1]], ([0, 1], [3, 3], [1, 1]), flavor="recbole", k=1)
+    assert (result.value, result.n_unanswered) == (0.5, 1)
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "held", "error", "words"),
+    [
+        ([1, 2], ([0], [1], [1]), ValueError, r"one row of item numbers per user.*got shape \(2,\).*\[ids\]"),
+        ([[0.5, 1.0]], ([0], [1], [1]), TypeError, r"retrieved_ids must hold integers.*got dtype float64"),
+        ([["a", "b"]], ([0], [1], [1]), TypeError, r"retrieved_ids must hold integers.*evaluate_run"),
+        ([[1, -2]], ([0], [1], [1]), ValueError, r"item numbers, or -1 for none; got -2"),
+        ([[1], [2, "a"]], ([0], [1], [1]), TypeError, r"retrieved_ids must hold integers"),
+        (np.zeros((0, 3), int), ([0], [1], [1]), ValueError, r"at least one user; got shape \(0, 3\)"),
+        ([[1, 2**41]], ([0], [1], [1]), ValueError, r"below 2\^40"),
+        ([[1, 1]], ([0], [1], [1]), ValueError, r"user 0 has item 1 twice.*duplicates='first' or 'count'"),
+        ([[1, 2]], ([1], [1], [1]), ValueError, r"held_out users must be row numbers.*from 0 to 0; got 1"),
+        ([[1, 2]], ([-1], [1], [1]), ValueError, r"held_out users must be row numbers.*got -1"),
+        ([[1, 2]], ([0], [-1], [1]), ValueError, r"held_out items must be numbers from 0 on; got -1"),
+        ([[1, 2]], ([0.0], [1], [1]), TypeError, r"held_out users must hold integers"),
+        ([[1, 2]], ([0], [1, 2], [1]), ValueError, r"three arrays of one length.*\(1,\), \(2,\), \(1,\)"),
+        ([[1, 2]], ([0, 0], [1, 1], [1, 2]), ValueError, r"user 0 has item 1 twice"),
+        ([[1, 2]], ([0], [1], [np.nan]), ValueError, r"grades of held_out must be finite; got nan"),
+        ([[1, 2]], {0: {1: 1}}, TypeError, r"SciPy CSR matrix.*got dict"),
+        ([[1, 2]], np.eye(3), TypeError, r"got ndarray.*csr_array"),
+    ],
+)
+def test_refusals_say_what_to_do(retrieved: Any, held: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        evaluate_topk(retrieved, held, flavor="recbole")
+
+
+def test_a_matrix_is_refused_for_what_is_wrong_with_it() -> None:
+    def call(**other: Any) -> None:
+        matrix = csr(np.array([0, 0, 1]), np.array([1, 3, 0]), np.ones(3), (2, 4))
+        evaluate_topk([[1, 2], [0, 3]], SimpleNamespace(**{**vars(matrix), **other}), flavor="recbole")
+
+    call()
+    with pytest.raises(ValueError, match=r"one row per row of retrieved_ids, 2; got shape \(3, 4\)"):
+        call(shape=(3, 4))
+    with pytest.raises(ValueError, match=r"columns of held_out, from 0 to 2; got 3"):
+        call(shape=(2, 3))
+    with pytest.raises(ValueError, match=r"sorted indices; those of user 0 are not. Call its .sort_indices\(\)"):
+        call(indices=np.array([3, 1, 0]))
+    with pytest.raises(ValueError, match=r"user 0 has item 1 twice. Call its .sum_duplicates\(\)"):
+        call(indices=np.array([1, 1, 0]))
+    call(indices=np.array([1, 3, 3]))  # of two users
+
+
+def test_flavors_that_refuse_what_is_there() -> None:
+    with pytest.raises(
+        ValueError, match=r"not held out is refused under unjudged='raise'; the first is item 2 of user 1"
+    ):
+        evaluate_topk([[1], [2]], ([0], [1], [1]), flavor=Flavor())
+    with pytest.raises(ValueError, match=r"grades of held_out must be >= 0 under negative='raise'; got -1"):
+        evaluate_topk([[1]], ([0], [1], [-1]), flavor=Flavor(unjudged="zero"))
+    with pytest.raises(ValueError, match=r"qid must have one id per row of retrieved_ids, 1; got 2"):
+        evaluate_topk([[1]], ([0], [1], [1]), qid=["a", "b"])

@@ -1,0 +1,167 @@
+"""docs/gate.md: its tables are what was simulated, its files run as they stand in a clone, its code runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
+RESULT = json.loads((ROOT / "benchmarks" / "results" / "gating.json").read_text(encoding="utf-8"))
+FILES = ROOT / "docs" / "gate"
+
+SEARCH = """\
+import json, os, random
+quality = float(os.environ.get("QUALITY", "1"))
+for line in open("qrels.jsonl"):
+    query = json.loads(line)
+    drawn = random.Random(query["qid"])
+    docs = {doc: quality * grade + drawn.gauss(0, 0.5) for doc, grade in query["docs"].items()}
+    print(json.dumps({"qid": query["qid"], "docs": docs}))
+"""
+
+
+def run(step, folder, **variables):
+    """A step as a runner runs it."""
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step],
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A clone of a repository with a search, judgements and a baseline; the command is that of this checkout."""
+    for tool in ("git", "bash"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"needs {tool}")
+    pytest.importorskip("click")
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    for name, call in (
+        ("ndcg-ml", "-c 'from ndcg_ml.cli import main; main()'"),
+        ("python", ""),
+        ("pytest", "-m pytest -p no:cacheprovider"),
+        ("pip", '-c \'import sys; assert sys.argv[1:] == ["install", "ndcg_ml[cli]"], sys.argv\''),
+    ):
+        (commands / name).write_text(f'#!/bin/sh\nexec {sys.executable} {call} "$@"\n')
+        (commands / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(commands), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    (repository / "search.py").write_text(SEARCH)
+    (repository / "qrels.jsonl").write_text(
+        "".join(
+            json.dumps({"qid": f"q{i}", "docs": {f"d{j}": (i * j) % 3 for j in range(1, 9)}}) + "\n"
+            for i in range(1, 41)
+        )
+    )
+    shutil.copy(FILES / "test_ranking.py", repository)
+    [save] = re.findall(r"```sh\n(python search.py.*?)```", PAGE, flags=re.DOTALL)
+    git = "git -c user.name=x -c user.email=x@example.com -c init.defaultBranch=main"
+    for step in (save, f"rm main.jsonl && {git} init -q && git add -A && {git} commit -qm Start"):
+        done = run(step, repository)
+        assert done.returncode == 0, done.stderr
+    assert run("git clone -q repository clone", tmp_path).returncode == 0
+    return tmp_path / "clone"
+
+
+def steps(name):
+    yaml = pytest.importorskip("yaml")
+    document = yaml.safe_load((FILES / name).read_text(encoding="utf-8"))
+    if name == "gitlab.yml":
+        assert document["ranking"]["allow_failure"] == {"exit_codes": 4}
+        return document["ranking"]["script"]
+    return [step["run"] for step in document["jobs"]["gate"]["steps"] if "run" in step]
+
+
+@pytest.mark.parametrize("name", ["github.yml", "gitlab.yml"])
+@pytest.mark.parametrize(("quality", "code"), [("1", 0), ("0.2", 3)])
+def test_the_workflow_runs_in_a_clone(clone, tmp_path, name, quality, code):
+    summary = tmp_path / "summary.md"
+    *before, gate = steps(name)
+    for step in before:
+        done = run(step, clone, QUALITY=quality)
+        assert done.returncode == 0, done.stderr
+    done = run(gate, clone, GITHUB_STEP_SUMMARY=str(summary))
+    assert done.returncode == code, done.stderr + done.stdout
+    if name == "github.yml":
+        assert summary.read_text().startswith("**not worse" if code == 0 else "**worse: ndcg@10")
+
+
+@pytest.mark.parametrize(("quality", "code"), [("1", 0), ("0.2", 1)])
+def test_the_test_runs_in_a_clone(clone, quality, code):
+    assert run("python search.py > new.jsonl", clone, QUALITY=quality).returncode == 0
+    done = run("pytest -q test_ranking.py", clone)
+    assert done.returncode == code, done.stdout
+    assert ("AssertionError" in done.stdout) == bool(code)
+
+
+def test_the_page_has_the_files():
+    for name in ("github.yml", "test_ranking.py"):
+        assert f"```{'yaml' if name.endswith('yml') else 'python'}\n{(FILES / name).read_text()}```" in PAGE
+    assert "(gate/gitlab.yml)" in PAGE
+
+
+def rows_below(heading):
+    table = PAGE.split(heading)[1].split("\n\n")[1].split("\n")[2:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
+
+
+def test_the_tables_are_what_was_simulated():
+    found = rows_below("<!-- rates -->")
+    expected = [
+        [
+            str(case["n"]),
+            f"{case['deviation']:g}",
+            f"{case['true']:g}",
+            *(f"{100 * case[name]:.1f} %" for name in ("pass", "worse", "undecided")),
+        ]
+        for case in RESULT["cases"]
+    ]
+    assert found == expected
+    frozen, follows = (
+        [f"{100 * RESULT['drift'][name]['caught_by'][str(by)]:.0f} %" for by in (10, 20, 30, 40, 50)]
+        for name in ("frozen", "follows")
+    )
+    drift = rows_below("<!-- drift -->")
+    assert [row[1:] for row in drift] == [frozen, follows]
+
+
+def test_the_promises_hold():
+    for case in RESULT["cases"]:
+        if case["true"] == 0:
+            assert case["worse"] <= 0.05  # false alarms of equal systems
+        if case["true"] <= -RESULT["margin"]:
+            assert case["pass"] <= 0.055  # a loss of the margin is let through
+    drift = RESULT["drift"]
+    assert drift["frozen"]["caught_by"]["50"] >= 0.99
+    assert f"by night {drift['frozen']['median_night']}," in PAGE
+    each_night = 1 - (1 - drift["follows"]["caught_by"]["50"]) ** (1 / RESULT["nights"])
+    assert f"in about {100 * each_night:.0f} of 100 cases" in PAGE
+    for said, name, true in (("fail as worse", "worse", 0.0), ("passes in", "pass", -RESULT["margin"])):
+        rates = [100 * case[name] for case in RESULT["cases"] if case["true"] == true]
+        low, high = min(rates), max(rates)
+        assert re.search(rf"{low:.1f} to {high:.1f} %|{low:g} to {high:.1f} %", PAGE), said
+
+
+def test_the_margins_are_those_of_the_formula():
+    """A margin that an equal system passes in four of five cases: (z(.975) + z(.8)) sd / sqrt(n)."""
+    from ndcg_ml._stats.quantiles import normal_quantile
+
+    reach = normal_quantile(0.975) + normal_quantile(0.8)
+    for row in rows_below("<!-- margins -->"):
+        deviation, *margins = row
+        for n, margin in zip((20, 50, 200, 1000), margins, strict=True):
+            assert float(margin) == pytest.approx(reach * float(deviation) / n**0.5, abs=0.0006)

@@ -1,0 +1,304 @@
+"""The torchmetrics metric inside modules, collections, copies and casts."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
+import copy
+import math
+import operator
+import pickle
+import subprocess
+import sys
+from functools import partial
+
+import torch
+from torch import nn
+from torch_batches import LISTS, batches, tensors_of
+from torchmetrics import MetricCollection
+
+from ndcg_ml import Flavor, evaluate
+from ndcg_ml.torch import NDCG, ndcg
+
+pytestmark = pytest.mark.usefixtures("kernel")
+running = pytest.mark.filterwarnings("ignore::ndcg_ml.torch.EpochWarning")  # computes while the epoch goes on
+
+
+def square(grade):
+    return grade**2
+
+
+def named_square(grade):
+    return grade**3
+
+
+named_square.__qualname__ = square.__qualname__
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (NDCG(k=2), NDCG(k=3)),
+        (NDCG(), NDCG("ndcg[gain=exponential]")),
+        (NDCG(k=[2]), NDCG(k=[3])),
+        (NDCG(Flavor(gain=square)), NDCG(Flavor(gain=named_square))),
+    ],
+    ids=["k", "gain", "ks", "callables of one name"],
+)
+def test_a_collection_does_not_merge_metrics_that_agree_on_its_first_batch(pair):
+    for metric in pair:
+        metric.reset()
+    collection = MetricCollection({"a": copy.deepcopy(pair[0]), "b": copy.deepcopy(pair[1])})
+    first = torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]])
+    second = torch.tensor([[0.4, 0.3, 0.2, 0.1]]), torch.tensor([[0, 1, 2, 3]])
+    for batch in (first, second):
+        collection.update(*batch)
+        for metric in pair:
+            metric.update(*batch)
+    assert len(collection.compute_groups) == 2
+    values = [
+        v for value in collection.compute().values() for v in (value.values() if isinstance(value, dict) else [value])
+    ]
+    want = [v for m in pair for v in (m.compute().values() if isinstance(m.compute(), dict) else [m.compute()])]
+    assert values == want
+    assert values[0] != values[1]
+
+
+def meaning(flavor, **options):
+    """The state by whose name a collection tells metrics apart."""
+    (name,) = (name for name in NDCG(flavor, **options)._defaults if name.startswith("meaning_"))
+    return name
+
+
+PROGRAM = """
+import math, operator
+from ndcg_ml import Flavor
+from ndcg_ml.torch import NDCG
+
+several = Flavor(gain=math.exp2, discount=operator.neg)
+for flavor in ("lightgbm@5", Flavor(gain=math.sqrt), several, Flavor(gain=lambda y: y)):
+    print(*(name for name in NDCG(flavor)._defaults if name.startswith("meaning_")))
+"""
+
+
+@pytest.mark.parametrize("kernel", ["host"], indirect=True)  # neither computes anything
+def test_the_meaning_of_a_callable_is_that_of_every_process():
+    """A checkpoint is loaded in another process, where every object has another id."""
+    mine = [
+        meaning("lightgbm@5"),
+        meaning(Flavor(gain=math.sqrt)),
+        meaning(Flavor(gain=math.exp2, discount=operator.neg)),
+        meaning(Flavor(gain=lambda y: y)),
+    ]
+    ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    theirs = ran.stdout.split()
+    assert theirs[:3] == mine[:3]
+    assert theirs[3] != mine[3]  # another lambda may well compute something else
+    assert len({*mine, theirs[3]}) == 5
+
+
+def test_a_callable_without_an_address_is_only_equal_to_itself():
+    class Power:
+        def __init__(self, exponent):
+            self.exponent = exponent
+
+        def __call__(self, grade):
+            return grade**self.exponent
+
+    class Unhashable(Power):
+        __hash__ = None
+
+    def local(grade):
+        return grade
+
+    two, three = Power(2), Power(3)
+    for one, other in ((two, three), (local, lambda grade: grade), (partial(pow, 2), partial(pow, 3))):
+        assert meaning(Flavor(gain=one)) == meaning(Flavor(gain=one))
+        assert meaning(Flavor(gain=one)) != meaning(Flavor(gain=other))
+    assert meaning(Flavor(gain=Unhashable(2))) != meaning(Flavor(gain=Unhashable(2)))
+    metric, more = NDCG(Flavor(gain=local)), NDCG(Flavor(gain=local))
+    for each in (metric, more):
+        each.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]))
+    metric.merge_state(more)
+    assert metric.compute() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "text"),
+    [
+        (NDCG(), "NDCG('sklearn')"),
+        (NDCG("lightgbm", k=5), "NDCG('lightgbm', k=5)"),
+        (NDCG("lightgbm@5"), "NDCG('lightgbm', k=5)"),
+        (NDCG("lightgbm", k=[1, None], query_ids="batch"), "NDCG('lightgbm', k=(1, None), query_ids='batch')"),
+        (NDCG(Flavor(gain="binary"), split_queries=True), "NDCG('ndcg[gain=binary]', split_queries=True)"),
+    ],
+)
+def test_repr_says_the_definition(metric, text):
+    assert repr(metric) == text
+    again = eval(text)
+    assert (again.flavor, again.ks) == (metric.flavor, metric.ks)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_input_with_holes_is_refused():
+    """Its values hold more documents than its lists."""
+    values, lengths = torch.rand(3, 4), torch.tensor([2, 4, 1])
+    holes = torch.nested.narrow(values, 1, torch.zeros(3, dtype=torch.int64), lengths, layout=torch.jagged)
+    for call in (ndcg, NDCG().update):
+        with pytest.raises(ValueError, match=r"must be a contiguous nested tensor; got one with holes.*contiguous\(\)"):
+            call(holes, holes)
+    if holes.contiguous().values().numel() != lengths.sum():
+        pytest.skip(f"torch {torch.__version__} keeps what is between the lists of a nested tensor made contiguous")
+    whole = ndcg(holes.contiguous(), holes.contiguous())
+    assert whole.tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_equal_metrics_share_a_compute_group(split):
+    collection = MetricCollection({"a": NDCG(k=2, split_queries=split), "b": NDCG(k=2, split_queries=split)})
+    for _ in range(2):
+        for number in range(3):
+            collection.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[number > 0, 1]]), torch.tensor([number]))
+        assert len(collection.compute_groups) == 1
+        values = [value.item() for value in collection.compute().values()]
+        assert values == pytest.approx([(2 + 1 / math.log2(3)) / 3] * 2)
+        collection.reset()
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_compute_group_may_be_updated_and_called(split):
+    """The metrics of a group share their lists."""
+    collection = MetricCollection({"a": NDCG(split_queries=split), "b": NDCG(split_queries=split)})
+    for number in range(6):
+        call = collection.update if number in (0, 1, 4) else collection
+        call(torch.tensor([[1.0, 0.0]]), torch.tensor([[number > 1, 1]]), torch.tensor([number]))
+    assert len(collection.compute_groups) == 1
+    values = [value.item() for value in collection.compute().values()]
+    assert values == pytest.approx([(4 + 2 / math.log2(3)) / 6] * 2)
+
+
+def test_metrics_whose_ids_mean_different_things_share_nothing():
+    collection = MetricCollection(
+        {"global": NDCG(), "batch": NDCG(query_ids="batch"), "split": NDCG(split_queries=True)}
+    )
+    for labels in ([0, 1], [1, 0]):
+        collection.update(torch.tensor([1.0, 0.0]), torch.tensor(labels), torch.tensor([0, 0]))
+    assert len(collection.compute_groups) == 3
+    assert collection["batch"].compute().item() == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    assert collection["split"].compute().item() == pytest.approx(evaluate([[0, 1, 1, 0]], [[1.0, 0, 1, 0]]).value)
+    with pytest.raises(ValueError, match="appeared more than once"):
+        collection["global"].compute()
+
+
+def test_a_dict_of_cutoffs_in_a_collection():
+    collection = MetricCollection([NDCG(k=[1, None])], prefix="val/")
+    collection.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]))
+    assert {name: value.item() for name, value in collection.compute().items()} == {
+        "val/ndcg_at_1": 1.0,
+        "val/ndcg": 1.0,
+    }
+
+
+CASTS = {
+    "to bfloat16": lambda module: module.to(torch.bfloat16),
+    "bfloat16": lambda module: module.bfloat16(),
+    "half": lambda module: module.half(),
+    "float": lambda module: module.float(),
+    "set_dtype": lambda module: module.metric.set_dtype(torch.float16),
+    "type": lambda module: module.type(torch.float16),
+}
+
+
+@pytest.mark.parametrize("when", ["before", "within"])
+@pytest.mark.parametrize("cast", CASTS.values(), ids=CASTS)
+def test_casting_the_model_costs_no_digits(cast, when):
+    module = nn.Module()
+    module.metric, exact = NDCG(k=[3, None]), NDCG(k=[3, None])
+    if when == "before":
+        cast(module)
+    for number, (scores, labels, mask) in enumerate(batches(40)):
+        module.metric.update(scores, labels, mask=mask)
+        exact.update(scores, labels, mask=mask)
+        if number == 20 and when == "within":
+            cast(module)
+    assert module.metric.n_queries == 160
+    assert module.metric.compute() == exact.compute()
+    module.metric.reset()
+    assert module.metric.ndcg_sum.dtype == torch.float64
+    assert module.metric.n_queries.dtype == torch.int64
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.deepcopy, lambda m: m.clone(), lambda m: pickle.loads(pickle.dumps(m))],
+    ids=["deep", "clone", "pickle"],
+)
+def test_copies_go_on_from_where_they_were(copied):
+    metric = NDCG(Flavor(gain=square, empty=math.nan), k=[1, None])
+    labels = torch.tensor([[1, 0]])
+    metric.update(torch.tensor([[1.0, 0.0]]), labels)
+    copy_ = copied(metric)
+    copy_.update(torch.tensor([[0.0, 1.0]]), labels)
+    assert copy_.flavor == metric.flavor
+    assert metric.compute()[1] == 1.0
+    assert copy_.compute()[1] == 0.5
+
+
+@pytest.mark.parametrize("settings_", [{}, {"query_ids": "batch"}, {"split_queries": True}], ids=str)
+def test_copies_of_the_state_go_their_own_way(settings_):
+    metric = NDCG(**settings_)
+    ids = {"indexes": torch.tensor([0, 0])}
+    metric.update(torch.tensor([1.0, 0.0]), torch.tensor([1, 0]), **ids)
+    for copied in (metric.clone(), pickle.loads(pickle.dumps(metric))):
+        copied.reset()
+        copied.update(torch.tensor([0.0, 1.0]), torch.tensor([1, 0]), **ids)
+        assert copied.compute().item() == pytest.approx(1 / math.log2(3))
+    assert metric.compute() == 1.0
+    assert not metric.state_dict()
+
+
+def gathering(processes):
+    """What ``torch.distributed`` does for the first of these metrics, without processes."""
+    sent = []
+    for other in processes[1:]:
+        sent.append([])
+        copy.deepcopy(other)._sync_dist(lambda state, group, sent=sent[-1]: [sent.append(state), state][1:])
+    others = iter(zip(*sent, strict=True))
+
+    def gather(state, group=None):
+        theirs = next(others)
+        assert all((part.dtype, part.shape[1:]) == (state.dtype, state.shape[1:]) for part in theirs)
+        return [state, *theirs]
+
+    processes[0].dist_sync_fn = gather
+    processes[0].distributed_available_fn = lambda: True
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_processes_add_up_even_one_without_data(split):
+    processes = [NDCG(k=[1, 3], split_queries=split) for _ in range(3)]
+    whole = NDCG(k=[1, 3])
+    for number, (batch, owner) in enumerate(zip(batches(5), [0, 0, 0, 2, 2], strict=True)):
+        for metric in (processes[owner], whole):
+            metric.update(batch[0], batch[1], torch.arange(4) + 4 * number, mask=batch[2])
+    gathering(processes)
+    mine = [part.clone() for part in tensors_of(processes[0])]
+    got, want = processes[0].compute(), whole.compute()
+    assert {name: v.item() for name, v in got.items()} == pytest.approx({name: v.item() for name, v in want.items()})
+    assert len(mine) == len(tensors_of(processes[0]))
+    assert all(map(torch.equal, mine, tensors_of(processes[0])))
+
+
+def test_a_process_goes_on_with_its_own_queries_after_a_refusal():
+    processes = [NDCG(), NDCG()]
+    for metric in processes:
+        metric.update(*LISTS, torch.tensor([1, 2]))
+    gathering(processes)
+    with pytest.raises(ValueError, match="2 of the queries appeared more than once"):
+        processes[0].compute()
+    assert processes[0].n_queries == 2
+    processes[0].distributed_available_fn = lambda: False
+    processes[0].compute()

@@ -1,0 +1,228 @@
+"""What the torchmetrics metric refuses, and what it says."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
+import math
+
+import numpy as np
+import torch
+from torch_batches import LISTS
+
+from ndcg_ml import Flavor, evaluate
+from ndcg_ml.torch import NDCG
+
+pytestmark = pytest.mark.usefixtures("kernel")
+running = pytest.mark.filterwarnings("ignore::ndcg_ml.torch.EpochWarning")  # computes while the epoch goes on
+
+
+BAD = [
+    (Flavor(), [[math.nan, 0.1]], [[1.0, 0.0]], "preds must not hold NaN.*got 1"),
+    (Flavor(), [[0.2, 0.1]], [[-1.0, 0.0]], "target must be >= 0.*got 1"),
+    (Flavor(), [[0.2, 0.1]], [[math.nan, 0.0]], "target must not hold NaN.*got 1"),
+    (Flavor(gain=(0, 1)), [[0.2, 0.1]], [[2.0, 0.0]], "target must hold integer grades from 0 to 1"),
+    (Flavor(empty="raise"), [[0.2, 0.1]], [[0.0, 0.0]], "got 1 with an ideal DCG of 0"),
+]
+
+
+@pytest.mark.parametrize(("flavor", "scores", "labels", "words"), BAD)
+def test_bad_data_on_the_cpu_is_refused_at_once_and_leaves_no_trace(flavor, scores, labels, words):
+    metric = NDCG(flavor)
+    with pytest.raises(ValueError, match=words):
+        metric.update(torch.tensor(scores), torch.tensor(labels))
+    metric.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]))
+    assert metric.compute() == 1.0
+
+
+@pytest.mark.parametrize(("flavor", "scores", "labels", "words"), BAD)
+def test_bad_data_elsewhere_is_refused_by_compute(monkeypatch, flavor, scores, labels, words):
+    metric = NDCG(flavor)
+    # Compiled code cannot look at data either, and there is no accelerator here.
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    metric.update(torch.tensor(scores), torch.tensor(labels))
+    metric.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]))
+    with pytest.raises(ValueError, match=words + r".*Found in the batches"):
+        metric.compute()
+    metric.reset()
+    metric.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]))
+    assert metric.compute() == 1.0
+
+
+@pytest.mark.parametrize("bad", [0.0, math.nan])
+def test_split_queries_refuse_bad_rows_at_once_and_empty_queries_in_the_end(bad):
+    metric = NDCG(Flavor(empty="raise"), split_queries=True)
+    metric.update(torch.tensor([0.9]), torch.tensor([0.0]), torch.tensor([3]))
+    if math.isnan(bad):
+        for scores, labels in ((bad, 1.0), (0.5, bad), (0.5, -1.0)):
+            with pytest.raises(ValueError, match=r"(preds|target) must .*got 1"):
+                metric.update(torch.tensor([scores]), torch.tensor([labels]), torch.tensor([3]))
+    else:
+        with pytest.raises(ValueError, match=r"got 1 with an ideal DCG of 0.*Found in the batches"):
+            metric.compute()
+    metric.update(torch.tensor([0.5]), torch.tensor([1.0]), torch.tensor([3]))
+    assert metric.compute().item() == pytest.approx(1 / math.log2(3))
+
+
+@running
+def test_split_queries_elsewhere_refuse_bad_rows_in_compute(monkeypatch):
+    metric = NDCG(split_queries=True)
+    with monkeypatch.context() as patch:  # as in the test above
+        patch.setattr(torch.compiler, "is_compiling", lambda: True)
+        mask = torch.tensor([[True, False]])
+        metric.update(torch.tensor([[0.5, math.nan]]), torch.tensor([[1.0, -9.0]]), torch.tensor([3]), mask)
+        metric.update(torch.zeros(1, 0), torch.zeros(1, 0), torch.tensor([4]))
+    assert metric.compute() == 0.5
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.compiler, "is_compiling", lambda: True)
+        metric.update(torch.tensor([math.nan]), torch.tensor([1.0]), torch.tensor([3]))
+    with pytest.raises(ValueError, match=r"preds must not hold NaN.*got 1.*Found in the batches"):
+        metric.compute()
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method of metric NDCG was called before")
+def test_nothing_to_average():
+    with pytest.raises(ValueError, match=r"has seen no query.*Call update first"):
+        NDCG().compute()
+    metric = NDCG("ndcg[empty=skip]", k=[1, None])
+    metric.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 0]]))
+    with pytest.raises(ValueError, match=r"all 1 queries are empty.*empty='skip' leaves nothing"):
+        metric.compute()
+    with pytest.raises(ValueError, match="has seen no query"):
+        NDCG(split_queries=True).compute()
+
+
+@pytest.mark.parametrize("aggregate", ["macro", "micro"])
+@pytest.mark.parametrize("split", [False, True])
+def test_a_batch_that_has_nothing_to_average_is_nan_and_changes_nothing(split, aggregate):
+    metric = NDCG(Flavor(empty="skip", aggregate=aggregate), split_queries=split)
+    assert metric(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]), torch.tensor([0])) == 1.0
+    assert metric(torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 0]]), torch.tensor([1])).isnan()
+    assert metric(torch.zeros(0), torch.zeros(0), torch.zeros(0, dtype=torch.int64)).isnan()
+    assert metric.compute() == 1.0
+
+
+@pytest.mark.parametrize("aggregate", ["macro", "micro"])
+def test_a_batch_without_queries_is_nan_whatever_an_empty_query_is(aggregate):
+    metric = NDCG(Flavor(empty=0.0, aggregate=aggregate))
+    assert metric(torch.zeros(0, 2), torch.zeros(0, 2)).isnan()
+    assert metric(torch.rand(1, 2), torch.zeros(1, 2)) == 0.0
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_refused_batch_costs_forward_nothing(split):
+    metric = NDCG(split_queries=split)
+    metric(torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 1]]), torch.tensor([0]))
+    for bad in ([[math.nan, 1.0]], [[1.0]]):
+        with pytest.raises(ValueError, match="preds"):
+            metric(torch.tensor(bad), torch.tensor([[1, 0]]), torch.tensor([1]))
+        assert (metric.update_count, metric._to_sync, metric._should_unsync) == (1, True, True)
+    assert metric.compute().item() == pytest.approx(1 / math.log2(3))
+
+
+def test_micro_sums_must_fit_a_float64():
+    scores, labels = torch.tensor([[0.2, 0.1]]), torch.tensor([[1.0, 2000.0]])
+    flavor = Flavor(gain="exponential")
+    macro, micro = NDCG(flavor), NDCG(flavor.replace(aggregate="micro"))
+    for metric in (macro, micro):
+        metric.update(scores, labels)
+    assert macro.compute().item() == pytest.approx(1 / math.log2(3))
+    with pytest.raises(ValueError, match=r"too large for float64.*aggregate='macro'"):
+        micro.compute()
+
+
+def test_a_query_with_a_negative_ideal_has_no_part_in_micro():
+    metric = NDCG(Flavor(negative="allow", aggregate="micro"))
+    metric.update(torch.tensor([[0.2, 0.1], [0.2, 0.1]]), torch.tensor([[0.0, 1.0], [-2.0, -1.0]]))
+    assert metric.compute().item() == pytest.approx(1 / math.log2(3))
+
+
+def test_a_metric_has_no_document_ids():
+    with pytest.raises(ValueError, match=r"ties='docid'.*replace\(ties='average'\)"):
+        NDCG(Flavor(ties="docid"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ((torch.rand(3), torch.ones(3)), ValueError, "indexes must be given with 1-D input"),
+        ((np.ones((1, 2)), torch.ones(1, 2)), TypeError, "preds must be a torch.Tensor.*ndcg_ml.ndcg_score"),
+        ((torch.rand(1, 2), torch.ones(2, 1), torch.tensor([0])), ValueError, "target must have the shape of preds"),
+        ((*LISTS, torch.zeros(2, 2).long()), ValueError, r"one query id per list, shape \(2,\).*got \(2, 2\)"),
+        (
+            (*LISTS, torch.zeros(2)),
+            TypeError,
+            r"indexes must hold integers, one query id per list; got dtype torch.float",
+        ),
+        ((*LISTS, [0, 1]), TypeError, r"indexes must be a torch.Tensor; got builtins.list"),
+        ((*LISTS, torch.zeros(2, device="meta").long()), ValueError, r"indexes must be on the device of preds, cpu"),
+    ],
+)
+def test_refusals_name_the_parameters_of_update(arguments, error, words):
+    for metric in (NDCG(), NDCG(split_queries=True)):
+        with pytest.raises(error, match=words):
+            metric.update(*arguments)
+
+
+def test_ids_that_have_no_use_and_ids_that_are_missing():
+    with pytest.raises(ValueError, match=r"which query_ids='batch' rules out; got shape \(2,\)"):
+        NDCG(query_ids="batch").update(*LISTS, torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match="indexes must be given under split_queries=True"):
+        NDCG(split_queries=True).update(*LISTS)
+    with pytest.raises(ValueError, match="indexes must be given with 1-D input"):
+        NDCG(split_queries=True).update(torch.rand(3), torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"query_ids": "local"}, ValueError, "query_ids must be one of 'global', 'batch'; got 'local'"),
+        ({"split_queries": 1}, TypeError, "split_queries must be True or False; got 1"),
+        ({"split_queries": True, "query_ids": "batch"}, ValueError, "split_queries=True.*got query_ids='batch'"),
+    ],
+)
+def test_refusals_of_the_constructor(arguments, error, words):
+    with pytest.raises(error, match=words):
+        NDCG(**arguments)
+
+
+def test_cpu_tensors_of_any_kind_take_the_short_way_or_the_right_one(kernel):
+    labels = torch.tensor([[3, 0, 1], [0, 2, 1]])
+    mask = torch.tensor([[True, True, False], [True, True, True]])
+    scores = torch.tensor([[0.5, 0.25, 9.0], [0.75, 0.5, 0.25]])
+    ids = torch.arange(2).repeat_interleave(3)[mask.flatten()]
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        for grades in (labels, labels.to(torch.uint8), labels.float(), labels.bfloat16()):
+            padded, flat = NDCG("lightgbm", k=2), NDCG("lightgbm", k=2)
+            padded.update(scores.to(dtype).clone().requires_grad_(), grades, mask=mask)
+            flat.update(scores[mask].to(dtype), grades[mask], indexes=ids.int())
+            assert (
+                padded.compute()
+                == flat.compute()
+                == 0.5 + 0.5 * evaluate([[0, 2, 1]], [[3, 2, 1]], flavor="lightgbm", k=2).value
+            )
+    deep = NDCG("lightgbm", k=2)
+    deep.update(scores[None, :, :2].transpose(1, 2), labels[None, :, :2].transpose(1, 2))
+    expected = evaluate(labels[:, :2].T.numpy(), scores[:, :2].T.numpy(), flavor="lightgbm", k=2).value
+    assert deep.compute().item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_short_way_is_taken_for_plain_tensors_on_the_cpu(kernel, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("the torch kernel was called")
+
+    monkeypatch.setattr("ndcg_ml.torch._state.evaluate", refuse)
+    update = NDCG("sklearn").update
+    for arguments in (
+        {"preds": torch.rand(2, 3), "target": torch.ones(2, 3)},
+        {"preds": torch.rand(2, 3), "target": torch.ones(2, 3), "mask": torch.ones(2, 3, dtype=torch.bool)},
+        {"preds": torch.rand(3), "target": torch.ones(3), "indexes": torch.tensor([4, 4, 1])},
+    ):
+        if kernel == "host":
+            update(**arguments)
+        else:
+            with pytest.raises(AssertionError, match="the torch kernel was called"):
+                update(**arguments)

@@ -1,0 +1,55 @@
+"""The command line as a user types it, and the small files that its tests read."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+
+from click.testing import CliRunner, Result
+
+from ndcg_ml.cli.commands import ndcg_ml
+
+QRELS = "q1 0 d1 2\nq1 0 d2 0\nq1 0 d3 1\nq2 0 d4 1\nq3 0 d5 3\nq3 0 d1 1\n"
+RUN = "q3 Q0 d9 1 7.0 t\nq3 Q0 d5 2 3.5 t\nq1 Q0 d1 1 .9 t\nq1 Q0 d3 3 .5 t\nq1 Q0 d7 2 .5 t\nq9 Q0 d1 1 1 t\n"
+BETTER = "q1 Q0 d1 1 3 t\nq1 Q0 d3 2 2 t\nq2 Q0 d4 1 1 t\nq3 Q0 d9 1 7.0 t\nq3 Q0 d5 2 3.5 t\n"
+# q1 ranks d1, then d7 before d3 (descending id); q3 ranks an unjudged document first; q2 is not in the run.
+Q1 = (2 + 1 / math.log2(4)) / (2 + 1 / math.log2(3))
+Q3 = (3 / math.log2(3)) / (3 + 1 / math.log2(3))
+
+LABELS = "2 qid:7 1:0.5 # first\n0 qid:7 1:0.1\n1 qid:7\n0 qid:8 1:1\n0 qid:8 1:2\n3 qid:9\n1 qid:9\n"
+SCORES = "0.3\n0.9\n0.3\n1\n2\n5\n6\n"
+TABLE = "qid,label,score,docno\n7,2,0.3,a\n7,0,0.9,b\n7,1,0.3,c\n8,0,1,a\n8,0,2,b\n9,3,5,a\n9,1,6,b\n"
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def invoke(command: str, *more: object, **settings: object) -> Result:
+    """The command line as it would be typed; further arguments may hold blanks."""
+    return CliRunner().invoke(ndcg_ml, [*command.split(), *map(str, more)], **settings)
+
+
+def text(command: str, *more: object, **settings: object) -> str:
+    result = invoke(command, *more, **settings)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def document(command: str, *more: object, ok: tuple[int, ...] = (0,), **settings: object) -> dict:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    result = invoke(command, "--json", *more, **settings)
+    assert result.exit_code in ok, result.output
+    return json.loads(result.stdout, parse_constant=refuse)
+
+
+def program(arguments: list[object], **settings: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    run = "from ndcg_ml.cli import main; main()"
+    return subprocess.run([sys.executable, "-c", run, *map(str, arguments)], capture_output=True, text=True, **settings)
+
+
+TREC = "--qrels qrels --run run"
+LETOR = "--labels labels --scores scores"
