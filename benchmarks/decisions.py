@@ -265,16 +265,23 @@ def bounded(share: float, rest: str, n: int) -> Callable[[Rng], float]:
 
 
 def bounded_width(share: float, rest: str, n: int) -> Callable[[Rng], float]:
-    """The width of the bounded interval over the mean width of BCa's, where BCa has one."""
+    """The width of the bounded interval over the mean width of BCa's."""
+    widths: list[float] = []
 
-    def sample(rng: Rng) -> float:
+    def of_bca(rng: Rng) -> float:
         values, _ = piled(share, rest, n, rng)
         if np.ptp(values) == 0:
-            return math.nan
-        low, high = bounded_limits(values, np.full(n, 1 / n), 0.95)
+            return 0.0
         [spread] = spread_of(Means.of(values[:, None], None), RESAMPLES, rng)
-        bca = spread.interval(0.95, "bca")
-        return (high - low) / (bca.high - bca.low)
+        interval = spread.interval(0.95, "bca")
+        return interval.high - interval.low
+
+    def sample(rng: Rng) -> float:
+        if not widths:
+            widths.append(float(np.mean([of_bca(generator(seed)) for seed in range(SAMPLES)])))
+        values, _ = piled(share, rest, n, rng)
+        low, high = bounded_limits(values, np.full(n, 1 / n), 0.95)
+        return (high - low) / widths[0]
 
     return sample
 
@@ -371,7 +378,7 @@ def measured(cell: Cell, samples: int) -> dict[str, Any]:
     """The mean over samples, with its standard error."""
     rng, samples = np.random.default_rng(3), min(samples, cell.most)
     values = np.array([cell.sample(rng) for _ in range(samples)], dtype=np.float64)
-    values = values[~np.isnan(values)] * (100 if cell.per_cent else 1)
+    values *= 100 if cell.per_cent else 1
     error = float(values.std() / math.sqrt(values.size))
     mean = float(values.mean())
     return {
