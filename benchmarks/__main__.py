@@ -21,7 +21,7 @@ from benchmarks.report import markdown
 
 LIBRARIES = (
     *("numpy", "numba", "scikit-learn", "lightgbm", "xgboost", "catboost", "torch", "torchmetrics"),
-    *("ranx", "pytrec_eval-terrier", "ir_measures", "rax", "jax"),
+    *("ranx", "implicit", "scipy", "pytrec_eval-terrier", "ir_measures", "rax", "jax"),
 )
 
 

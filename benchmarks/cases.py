@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import peers, workloads
+from benchmarks.catalogue import catalogue
 from benchmarks.from_files import compare_files
 from benchmarks.measure import Contender, Result, compare
 from benchmarks.rounds import rounds
@@ -301,7 +302,21 @@ def imports(scale: float) -> Iterator[Result]:
 CASES = {
     case.__name__: case
     for case in (
-        *(lightgbm, kernels, dense, ragged, limits, ids, torch_cpu, validation_epoch, shapes, runs, boosting, rounds),
+        *(
+            lightgbm,
+            kernels,
+            dense,
+            ragged,
+            catalogue,
+            limits,
+            ids,
+            torch_cpu,
+            validation_epoch,
+            shapes,
+            runs,
+            boosting,
+            rounds,
+        ),
         imports,
     )
 }

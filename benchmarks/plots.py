@@ -1,4 +1,4 @@
-"""The pictures of docs/performance.md and deciding.md, from the benchmarks' JSON: ``python -m benchmarks.plots``."""
+"""Pictures of the docs (performance, deciding, unjudged) from the benchmarks' JSON: ``python -m benchmarks.plots``."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def main() -> None:
     _against_peers(report, ROOT / "docs" / "performance_peers.png")
     _growth(report, ROOT / "docs" / "performance_shapes.png")
     draw_queries_needed(ROOT / "docs" / "deciding.png")
+    draw_labels_needed(ROOT / "docs" / "unjudged.png")
     draw_results(ROOT / "docs")
 
 
@@ -104,6 +105,31 @@ def draw_queries_needed(path: Path) -> None:
     axes.set_ylabel("queries needed, power 0.8, level 0.05")
     axes.legend(frameon=False, fontsize=8)
     axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=110)
+
+
+def draw_labels_needed(path: Path) -> None:
+    """The share of comparisons whose winner is right for good, by the number of labels, for each order of labelling."""
+    import numpy as np
+    from matplotlib import pyplot as plt
+
+    rows = json.loads((ROOT / "benchmarks" / "results" / "unjudged.json").read_text())["labels"]
+    sets = list(dict.fromkeys(row["data"] for row in rows))
+    figure, every = plt.subplots(1, len(sets), figsize=(9, 3.8), sharey=True, layout="constrained")
+    for axes, data in zip(every, sets, strict=True):
+        for order, colour, dashes in (("judge_next", BLUE, "-"), ("pooling", RED, "--"), ("random", GREY, ":")):
+            labels = np.sort([row["right"] for row in rows if (row["data"], row["order"]) == (data, order)])
+            share = np.arange(1, labels.size + 1) / labels.size
+            axes.step(labels, share, where="post", color=colour, linestyle=dashes, label=order)
+        pool = np.median([row["pool"] for row in rows if row["data"] == data])
+        axes.set_title(f"{data}: {labels.size} comparisons, pools of about {pool:.0f}", fontsize=10)
+        axes.set_xscale("log")
+        axes.set_xticks([1, 3, 10, 30, 100, 300], ["1", "3", "10", "30", "100", "300"])
+        axes.minorticks_off()
+        axes.set_xlabel("labels")
+        axes.grid(alpha=0.3)
+    every[0].set_ylabel("share whose winner is right for good")
+    every[0].legend(frameon=False, fontsize=9)
     figure.savefig(path, dpi=110)
 
 

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from ndcg_ml._stats.comparison import Comparison, Difference, compare
     from ndcg_ml._stats.means import Interval
     from ndcg_ml._stats.slices import Slice, Slices
+    from ndcg_ml._unjudged.documents import RangeError
+    from ndcg_ml._unjudged.filled import with_labels
+    from ndcg_ml._unjudged.judge_next import ToJudge
+    from ndcg_ml._unjudged.range import Range
     from ndcg_ml.explain import Explanation, explain_difference
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
     from ndcg_ml.runs import RunEvaluation, RunPerQuery, align, evaluate_run
@@ -49,10 +53,13 @@ __all__ = [
     "PartialEvaluation",
     "PerQuery",
     "Prepared",
+    "Range",
+    "RangeError",
     "RunEvaluation",
     "RunPerQuery",
     "Slice",
     "Slices",
+    "ToJudge",
     "align",
     "compare",
     "dcg_score",
@@ -68,6 +75,7 @@ __all__ = [
     "ndcg_score",
     "prepare",
     "show_versions",
+    "with_labels",
 ]
 
 _MODULES = (
@@ -79,6 +87,10 @@ _LATER = {
     "_stats.comparison": ("Comparison", "Difference", "compare"),
     "_stats.means": ("Interval",),
     "_stats.slices": ("Slice", "Slices"),
+    "_unjudged.documents": ("RangeError",),
+    "_unjudged.filled": ("with_labels",),
+    "_unjudged.judge_next": ("ToJudge",),
+    "_unjudged.range": ("Range",),
     "explain": ("Explanation", "explain_difference"),
     "_identify.identify": ("identify",),
     "_identify.result": ("Identification",),

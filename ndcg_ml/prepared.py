@@ -118,6 +118,9 @@ class Prepared:
         longest = int(graded.documents.sizes.max())
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
+        cuts = [*self.ks, *numpy_kernel.ideal_cutoffs(flavor, self.ks)]
+        if None not in cuts:  # no rank beyond these is ever looked at, and a catalogue has a hundred thousand
+            longest = min(longest, max(cut for cut in (*cuts, flavor.recall_depth or 1) if cut is not None))
         self._discounts = discounts(flavor, longest)
         self._layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.row_gains, queries.doc_id)
         self._once: CreditedOnce | None = None

@@ -6,6 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -56,6 +57,8 @@ class _Kind:
                 ) from error
         if all(issubclass(kind, (int, np.integer)) and not issubclass(kind, bool) for kind in kinds):
             self.agree(int, source)
+            if kinds == {int}:  # one text for all is made in a third of the time
+                return " ".join(map(str, ids)).encode().split(b" ")
             return [b"%d" % each for each in ids]
         listed = ", ".join(sorted(kind.__name__ for kind in kinds))
         missing = [each for each in ids if is_missing(each)]
@@ -282,6 +285,10 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
     if not data:
         raise ValueError(f"{name} must hold at least one topic; got an empty {type(data).__name__}.")
     first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.coded(list(data), name))
+    if (usual := _usual_entries(name, data, ids)) is not None:
+        ids.documents.extend(usual[0])
+        topic = np.repeat(topics, usual[1])
+        return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=usual[2])
     sizes: list[int] = []
     documents: list[bytes] = []
     values: list[NDArray[Any]] = []
@@ -304,6 +311,36 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
     ids.documents.extend(documents)
     topic, value = np.repeat(topics, sizes), joined_scores(values, name)
     return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=value)
+
+
+def _usual_entries(
+    name: str, data: Mapping[Any, Any], ids: Ids
+) -> tuple[list[bytes], NDArray[np.int64], NDArray[np.float64]] | None:
+    """Documents, sizes and values of all topics read at once, where all are dicts of floats or small integers.
+
+    Or, in a run, all lists. None where anything else is there, or has to be refused: topic by topic it is known where.
+    """
+    entries = list(data.values())
+    kinds = set(map(type, entries))
+    if kinds != {dict} and not (name == "run" and kinds == {list}):
+        return None
+    documents = list(chain.from_iterable(entries))
+    sizes = np.fromiter(map(len, entries), np.int64, len(entries))
+    if kinds == {list}:
+        value = -(np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)).astype(np.float64)
+    else:
+        values = list(chain.from_iterable(map(dict.values, entries)))
+        of_values = set(map(type, values))
+        if not of_values <= {float, int}:
+            return None
+        if int in of_values and max(map(abs, values)) > 2**53:  # float64 would make some of them one
+            return None
+        value = np.array(values, dtype=np.float64)
+    source = next((f"{name}[{shown(topic)}]" for topic, listed in data.items() if listed), name)
+    try:
+        return ids.kind.coded(documents, source), sizes, value
+    except (TypeError, ValueError):
+        return None
 
 
 def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[Any]:

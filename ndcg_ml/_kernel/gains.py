@@ -252,6 +252,8 @@ def _none_tiny(gains: FloatArray) -> bool:
 
 def all_whole(values: FloatArray) -> bool:
     """Whether these are whole numbers. A part at a time, which stays in the processor's cache."""
+    if values.size <= _PART:
+        return bool((values == np.rint(values)).all())
     parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
     return all((part == np.rint(part)).all() for part in parts)
 

@@ -146,7 +146,7 @@ class Totals:
                 if self.weight is not None:  # as above; an ideal that leaves out all but a tiny gain makes it infinite
                     each = np.where(weighted[averaged] | np.isnan(each), each, 0.0)
                 upper = weight[averaged] * each
-                lower = np.broadcast_to(weight[averaged], upper.shape)
+                lower = weight[averaged][None] if len(upper) == 1 else np.broadcast_to(weight[averaged], upper.shape)
             # Only if it is contiguous, a row is summed as if it were alone, to the last bit.
             parts.append(_Part(columns, np.ascontiguousarray(upper), np.ascontiguousarray(lower), scale))
         return parts, empty.sum(axis=0)

@@ -37,7 +37,7 @@ from ndcg_ml._stats.slice_labels import query_labels
 from ndcg_ml._stats.unjudged import Unjudged, check_unjudged, favoured, judged_fractions
 from ndcg_ml._stats.verdict import as_margin
 from ndcg_ml._unjudged.documents import RangeError
-from ndcg_ml._unjudged.judge_next import Tasks
+from ndcg_ml._unjudged.judge_next import ToJudge
 from ndcg_ml._unjudged.range import Range
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import prepare
@@ -304,7 +304,7 @@ class Comparison:
 
     def judge_next(
         self, n: int = 20, max_grade: float | None = None, *, a: str | None = None, b: str | None = None
-    ) -> Tasks:
+    ) -> ToJudge:
         """The unjudged documents whose labels can change the difference most; none where the winner is settled.
 
         Parameters
@@ -316,7 +316,7 @@ class Comparison:
 
         Returns
         -------
-        Tasks
+        ToJudge
             Pairs of query and document, with ``.change``: how far that label alone can move the difference, while the
             other unjudged documents have the lowest grade. ``.to_frame()``; ``.to_jsonl(path)`` writes a file to fill
             in, which ``ndcg-ml judge-next --filled`` reads back; ``.settled``.

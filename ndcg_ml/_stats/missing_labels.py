@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._stats.matching import Matched, Source
 from ndcg_ml._unjudged.documents import RangeError
-from ndcg_ml._unjudged.judge_next import Tasks, next_to_judge
+from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
 from ndcg_ml._unjudged.range import Pair, Range, documents_at_hand, pair_of
 
 # Of more pairs than this the range is not worked out unasked.
@@ -60,7 +60,7 @@ class MissingLabels:
             self._ranges[asked] = self._pair(a, b).range(difference, max_grade)
         return self._ranges[asked]
 
-    def judge_next(self, a: int, b: int, difference: float, n: int, max_grade: float | None = None) -> Tasks:
+    def judge_next(self, a: int, b: int, difference: float, n: int, max_grade: float | None = None) -> ToJudge:
         """The documents whose labels can change the difference most.
 
         Raises

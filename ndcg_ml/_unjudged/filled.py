@@ -17,7 +17,7 @@ Judgements = dict[Any, dict[Any, float]]
 
 
 def read_filled(path: AnyPath) -> Judgements:
-    """The labels of a file of ``Tasks.to_jsonl`` that were filled in, as ``{qid: {docno: label}}``.
+    """The labels of a file of ``ToJudge.to_jsonl`` that were filled in, as ``{qid: {docno: label}}``.
 
     Lines whose label is still null are left out.
 
@@ -59,7 +59,7 @@ def with_labels(qrels: RunLike, filled: Iterable[AnyPath | Mapping[Any, Mapping[
     qrels : mapping, path or data frame
         As for ``evaluate_run``.
     filled : iterable of paths or mappings
-        Files of ``Tasks.to_jsonl``, or labels by query and document.
+        Files of ``ToJudge.to_jsonl``, or labels by query and document.
 
     Raises
     ------

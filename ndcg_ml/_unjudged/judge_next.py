@@ -40,7 +40,7 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tasks:
+class ToJudge:
     """The documents to label next, those first that can change most; none where the winner is settled.
 
     Attributes
@@ -88,7 +88,7 @@ class Tasks:
     def to_jsonl(self, path: str | os.PathLike[str] | None = None) -> str:
         """The documents as JSONL, one per line, with ``"label": null`` to fill in.
 
-        ``ndcg-ml judge-next --filled FILE`` reads it back, and so does ``read_filled``.
+        ``ndcg-ml judge-next --filled FILE`` reads it back, and in Python ``ndcg_ml.with_labels(qrels, [path])``.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ def _plain(value: Any) -> Any:
 @underflow_is_zero
 def next_to_judge(
     pair: Pair, difference: float, qid: NDArray[Any], n: int, max_grade: float | None = None, library: str = "pandas"
-) -> Tasks:
+) -> ToJudge:
     """The `n` documents whose labels can still change the difference most; `qid` has the ids of the pair's queries.
 
     Raises
@@ -164,7 +164,7 @@ def next_to_judge(
     n = whole_number(n, "n")
     limits = pair.range(difference, max_grade)
     if limits.settled:
-        return Tasks((), limits, 0, library)
+        return ToJudge((), limits, 0, library)
     documents = np.flatnonzero(pair.unjudged & (pair.weight_of_query[pair.query] > 0))
     change = _changes(pair, documents, gains_of_scale(pair.flavor, np.array(limits.grades)))
     # A label may change nothing by itself and still do so beside another one: such documents come last.
@@ -180,7 +180,7 @@ def next_to_judge(
         Task(one.item() if isinstance(one, np.generic) and one.dtype.kind not in "mM" else one, name, float(moves))
         for one, name, moves in zip(ids, names, change[first].tolist(), strict=True)
     )
-    return Tasks(tuple(tasks), limits, documents.size, library)
+    return ToJudge(tuple(tasks), limits, documents.size, library)
 
 
 def _names(pair: Pair, documents: NDArray[np.int64]) -> list[Any]:

@@ -561,27 +561,20 @@ def _matched(
     chosen = [np.flatnonzero(number[side][documents.query] >= 0) for side, documents in enumerate(two)]
     of_query = [number[side][documents.query[chosen[side]]] for side, documents in enumerate(two)]
     keys = _keys(a, b, [documents.row[chosen[side]] for side, documents in enumerate(two)])
-    place: dict[tuple[int, Any], int] = {}
-    both: list[list[int]] = [[], []]
-    query: list[int] = []
-    for side in (0, 1):
-        for one_query, key, here in zip(of_query[side].tolist(), keys[side], chosen[side].tolist(), strict=True):
-            document = place.setdefault((one_query, key), len(query))
-            if document == len(query):
-                query.append(one_query)
-                both[0].append(-1)
-                both[1].append(-1)
-            both[side][document] = here
-    order = np.argsort(np.array(query, dtype=np.int64), kind="stable")
-    at = np.array(both, dtype=np.int64).T.reshape(-1, 2)[order]
-    rows = np.full(at.shape, -1)
-    for side, documents in enumerate(two):
-        rows[at[:, side] >= 0, side] = documents.row[at[at[:, side] >= 0, side]]
-    return np.array(query, dtype=np.int64)[order], rows, at
+    # Documents are one where query and key agree: numbered together, in the order of the queries.
+    together = np.concatenate([one * (int(max(key.max(initial=0) for key in keys)) + 1) for one in of_query])
+    documents_of_both, document = np.unique(together + np.concatenate(keys), return_inverse=True)
+    document = document.reshape(-1)
+    query = np.zeros(documents_of_both.size, dtype=np.int64)
+    query[document] = np.concatenate(of_query)
+    at, rows = np.full((query.size, 2), -1), np.full((query.size, 2), -1)
+    for side, (mine, here) in enumerate(zip(np.split(document, [chosen[0].size]), chosen, strict=True)):
+        at[mine, side], rows[mine, side] = here, two[side].row[here]
+    return query, rows, at
 
 
-def _keys(a: Scored, b: Scored, rows: Sequence[NDArray[np.int64]]) -> list[list[Any]]:
-    """What tells the documents of a query apart, the same in both systems: their ids, or else their rows."""
+def _keys(a: Scored, b: Scored, rows: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """Numbers that tell the documents of a query apart, the same in both systems: of their ids, or else their rows."""
     ours, theirs = a.queries, b.queries
     if ours.names is not None and theirs.names is not None:
         keys = [ours.names.of(rows[0]), theirs.names.of(rows[1])]
@@ -591,9 +584,10 @@ def _keys(a: Scored, b: Scored, rows: Sequence[NDArray[np.int64]]) -> list[list[
                 "the documents of both systems must have ids of one type; got text on one side alone. Convert them, "
                 "for example with str()."
             )
-        return keys
+        seen: dict[Any, int] = {}
+        return [np.fromiter((seen.setdefault(key, len(seen)) for key in some), np.int64, len(some)) for some in keys]
     if a.rows_are_documents and b.rows_are_documents and (ours is theirs or _same_rows(ours, theirs)):
-        return [rows[0].tolist(), rows[1].tolist()]
+        return [rows[0], rows[1]]
     raise RangeError(
         "the documents of both systems must have ids, so that one that both retrieve gets one grade; got none. Pass "
         "doc_id= to evaluate, or evaluate both on the same rows."

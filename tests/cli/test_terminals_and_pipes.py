@@ -201,7 +201,7 @@ def test_help_names_only_what_exists(command):
     options = {name for each in ndcg_ml.commands.values() for param in each.params for name in param.opts}
     for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", shown):
         assert option in options | {"--help", "--version"}
-    for named in re.findall(r"ndcg-ml ([a-z]+)", shown):
+    for named in re.findall(r"ndcg-ml ([a-z]+(?:-[a-z]+)*)", shown):
         assert named in ndcg_ml.commands
     for flavor in re.findall(r"'((?:\w+@|ndcg\b)[^' ]*)'", shown):
         Flavor.parse(flavor)

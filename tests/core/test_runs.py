@@ -6,11 +6,14 @@ import gzip
 import math
 import pickle
 import re
+import warnings
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, ndcg_score
+from ndcg_ml._files import run_rows
 from ndcg_ml._shown import shown
 from ndcg_ml.runs import align, evaluate_run
 
@@ -452,3 +455,52 @@ def test_settings_are_refused_before_files_are_read(tmp_path, arguments, error, 
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match="no such run"):
         evaluate_run(QRELS, tmp_path / "no such run")
+
+
+# -- dicts are read all at once where they hold what they usually hold -------------------------------------------------
+
+USUAL: list[tuple[Any, Any]] = [
+    ({"a": {"x": 1, "y": 0}, "b": {"x": 2}}, {"a": {"y": 0.5, "z": 0.25}, "b": {}}),
+    ({"a": {"x": 1.5}, "b": {}}, {"a": ["y", "x"], "b": []}),
+    ({1: {10: 1, 9: 2}, 2: {9: 1}}, {2: {9: 1, 10: 0.5}, 1: {9: 2**53, 10: -(2**53)}}),
+    ({"é\0": {"\0": 1, "": 2}}, {"é\0": {"": 1.0, "\0\0": 0.5}}),
+]
+UNUSUAL: list[tuple[Any, Any]] = [
+    ({"a": {"x": 1}}, {"a": {"x": True}}),
+    ({"a": {"x": 1}}, {"a": {"x": 2**53 + 1, "y": 2**53}}),
+    ({"a": {"x": 1}}, {"a": {"x": np.float32(0.1)}}),
+    ({"a": {"x": 1}, "b": {"x": "1"}}, {"a": {"x": 1.0}}),
+    ({"a": {"x": 1}, "b": {"x": [1]}}, {"a": {"x": 1.0}}),
+    ({"a": {"x": 1}, "b": ["x"]}, {"a": {"x": 1.0}}),
+    ({"a": {"x": 1}, "b": {1: 1}}, {"a": {"x": 1.0}}),
+    ({"a": {"x": 1}, "b": {"\ud800": 1}}, {"a": {"x": 1.0}}),
+    ({"a": {"x": 1}}, {"a": {}, "b": {7: 1.0}}),
+    ({"a": {"x": 1}}, {"a": ["x"], "b": ("y",)}),
+    ({"a": {"x": 1}}, {"a": {"x": math.nan}}),
+    ({"a": {"x": 1}}, {"a": ["x", None]}),
+    ({"a": {"x": 1}}, {"a": ["x", "x"]}),
+    ({"a": {"x": 10**400}}, {"a": ["x"]}),
+]
+READ = [*USUAL, *UNUSUAL[:3], UNUSUAL[9]]
+
+
+@pytest.mark.parametrize(("qrels", "run"), USUAL + UNUSUAL)
+def test_dicts_read_at_once_are_those_read_topic_by_topic(qrels: Any, run: Any, monkeypatch: Any) -> None:
+    def outcome() -> str:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                data = align(qrels, run)
+            except (TypeError, ValueError) as error:
+                return f"{type(error).__name__}: {error}"
+        return repr([getattr(data, name) for name in ("qid", "group", "y_true", "y_score", "retrieved", "doc_id")])
+
+    at_once = outcome()
+    assert ("Error" in at_once) == ((qrels, run) not in READ)
+    monkeypatch.setattr(run_rows, "_usual_entries", lambda *given: None)
+    assert outcome() == at_once
+
+
+@pytest.mark.parametrize("data", [data for pair in USUAL for data in pair])
+def test_usual_dicts_are_read_at_once(data: Any) -> None:
+    assert run_rows._usual_entries("run", data, run_rows.Ids()) is not None
