@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._files.cells import NUMBERS
 from ndcg_ml._files.csv_rows import read_csv
-from ndcg_ml._files.jsonl import read_jsonl
+from ndcg_ml._files.jsonl import is_json, read_jsonl
 from ndcg_ml._files.lines import GLUED, AnyPath, DataFileError, as_number, as_text, begun, numbered, wrong_line
 from ndcg_ml._files.parquet import is_parquet, parquet_columns
 from ndcg_ml._shown import shown
@@ -238,10 +238,10 @@ def read_columns(
     Parameters
     ----------
     path : path
-        A parquet file (known by its first bytes), which needs pyarrow or polars; JSONL, known by the brace that it
-        begins with, one object on each line; else CSV with a header line, separated by tabs if the header line holds a
-        tab, by semicolons if it holds these and no comma, and else by commas. Text may be compressed by gzip. Other
-        columns are ignored.
+        A parquet file (known by its first bytes), which needs pyarrow or polars; JSONL, known by the brace and the
+        quote that it begins with, one object on each line; else CSV with a header line, separated by tabs if the header
+        line holds a tab, by semicolons if it holds these and no comma, and else by commas. Text may be
+        compressed by gzip. Other columns are ignored.
     score, qid, label : str, default "score", "qid", "label"
         The names of the columns that hold the scores, the ids of the queries and the labels.
     docno : str, optional
@@ -286,7 +286,7 @@ def read_columns(
         columns, lines = parquet_columns(path, names, optional), None
     else:
         with begun(path) as (head, file):
-            read = read_jsonl if head.lstrip().startswith(b"{") else read_csv
+            read = read_jsonl if is_json(head) else read_csv
             cells, numbers = read(path, names, optional, file)
         lines = np.array(numbers, dtype=np.int64)
         columns = {

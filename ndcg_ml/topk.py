@@ -256,8 +256,10 @@ def _of_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
         )
     if item.size and item.min() < 0:
         raise ValueError(f"held_out items must be numbers from 0 on; got {item.min()}.")
-    order = np.lexsort((item, row))
-    row, item = row[order], item[order]
+    rising = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (item[1:] >= item[:-1]))
+    if not rising.all():  # most callers have them in order
+        order = np.lexsort((item, row))
+        row, item, values = row[order], item[order], values[order]
     twice = np.flatnonzero((row[1:] == row[:-1]) & (item[1:] == item[:-1]))
     if twice.size:
         raise ValueError(
@@ -265,7 +267,7 @@ def _of_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
             "Leave one of the entries out, or add their grades."
         )
     starts = np.append(0, np.cumsum(np.bincount(row, minlength=n_users)))
-    return _Held(starts, item, values[order], int(item.max(initial=-1)) + 1, False)
+    return _Held(starts, item, values, int(item.max(initial=-1)) + 1, False)
 
 
 def _finite(grades: Any, name: str) -> FloatArray:

@@ -7,6 +7,7 @@ list of objects, or in a run a list of ids, the best first. Ids are text; an int
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
@@ -21,6 +22,13 @@ from ndcg_ml._shown import shown, shown_text
 _ROWS = 1 << 14  # rows that become columns at once
 
 Object = dict[str, Any]
+
+_JSON = re.compile(rb"\s*(\{\s*[\"}]|\[\s*[\[{\"])")
+
+
+def is_json(head: bytes) -> bool:
+    """Whether a file begins as JSON does. An id of a TREC file may begin with a brace, but no quote follows it."""
+    return _JSON.match(head) is not None
 
 
 def objects(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[tuple[int, Object]]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml._data.queries import by_ids
+from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.differences import holm
 from ndcg_ml._stats.honest import HonestValue, honest_value
@@ -183,14 +184,49 @@ class PairedSearch:
     def __str__(self) -> str:
         near = sum(each.within_noise for each in self.candidates)
         failed = f"; {len(self.failed)} failed and are left out" if self.failed else ""
-        rows = (
-            f"{each.value:.4f}  {each.difference:+.4f} +- {each.standard_error:.4f}  {each.p_value:.4f}  "
-            f"{each.p_adjusted:.4f}  {'=' if each.within_noise else ' '}  {each.params}"
+        rows = [
+            (
+                f"{each.value:.4f}",
+                f"{each.difference:+.4f} +- {each.standard_error:.4f}",
+                f"{each.p_value:.4f}",
+                f"{each.p_adjusted:.4f}",
+                "=" if each.within_noise else "",
+                str(each.params),
+            )
             for each in self.candidates
-        )
+        ]
         head = f"{len(self.candidates)} candidates on {self.n_queries} queries, {near} within noise of the best (=)"
-        titles = f"{'NDCG':<6}  {'difference':<17}  {'p':<6}  p (Holm)"
-        return "\n".join([f"{head}{failed}", titles, *rows])
+        table = Table(("NDCG", "difference", "p", "p (Holm)", "", ""), rows, "llllll")
+        return f"{head}{failed}\n{table.text()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON; a parameter that JSON does not know is its ``repr``.
+
+        Returns
+        -------
+        dict
+        """
+
+        def plain(value: object) -> object:
+            known = (
+                value is None
+                or isinstance(value, (bool, int, str))
+                or (isinstance(value, float) and math.isfinite(value))
+            )
+            return value if known else repr(value)
+
+        return {
+            "n_queries": self.n_queries,
+            "failed": [int(row) for row in self.failed],
+            "candidates": [
+                {
+                    **each._asdict(),
+                    "params": {name: plain(value) for name, value in each.params.items()},
+                    "interval": each.interval.to_dict(),
+                }
+                for each in self.candidates
+            ],
+        }
 
 
 def paired_search(

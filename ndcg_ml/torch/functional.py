@@ -106,6 +106,7 @@ def ndcg(
     """
     flavor = read_flavor(flavor)
     ks, several = cutoffs(k, flavor)
+    # The kernel of the host where it takes the tensors, and otherwise torch's own, which refuses what must be.
     found = on_host(flavor, ks, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
     if found is None:
         batch = read_batch(flavor, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)

@@ -228,6 +228,7 @@ compute_with_cache
         sync_on_compute: bool = True,
         compute_with_cache: bool = True,
     ) -> None:
+        # Whatever cannot be meant is refused before torchmetrics sets anything up.
         flavor = as_flavor(flavor)
         ks, several = cutoffs(k, flavor)
         refuse_docid(flavor, "NDCG", "update receives no document ids (ndcg_ml.torch.ndcg does, as doc_id=)")
@@ -247,6 +248,7 @@ compute_with_cache
         self.split_queries = split_queries
         self._several = several
         self._batch_alone = False
+        # The state: sums and the ids seen, or the rows themselves where queries arrive in pieces.
         lists: tuple[str, ...] = ("ids", "row_ids") if query_ids == "global" else ()
         if split_queries:
             lists = Rows._fields
@@ -290,6 +292,7 @@ compute_with_cache
         if not self._batch_alone:
             self._open()
         refuse_columns(preds, target, mask, ("preds", "target"), "indexes= (one query id per row)")
+        # Ids of padded input name whole lists, and serve another purpose than those of rows.
         list_ids = None
         if isinstance(preds, Tensor) and preds.ndim > 1:
             if self.split_queries and indexes is None:
@@ -304,12 +307,14 @@ compute_with_cache
                 )
             if indexes is not None:
                 list_ids, indexes = ids_of_lists(preds, indexes), None
+        # Pieces of queries have no value yet: they are kept until all are there.
         if self.split_queries:
             self._keep(preds, target, indexes, mask, list_ids)
             return
         found = sums_of_batch(self.flavor, self.ks, preds, target, indexes, mask)
         if found is None:
             return
+        # Whole queries leave their sums, and their ids, by which one that comes again is found.
         sums, row_ids = found
         self._add(sums)
         if self.query_ids == "global":

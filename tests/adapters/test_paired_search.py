@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("sklearn")
 
 import inspect
+import json
 import math
 import pickle
 import threading
@@ -420,6 +421,10 @@ def test_what_a_scorer_and_a_choice_must_be(problem):
 
 def test_the_result_prints_and_becomes_a_frame(problem):
     result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
+    document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert [each["value"] for each in document["candidates"]] == [each.value for each in result.candidates]
+    assert document["candidates"][-1]["interval"]["low"] == result.candidates[-1].interval.low
+    assert document["candidates"][0]["params"] == result.best.params
     lines = str(result).splitlines()
     assert lines[0].startswith("5 candidates on 50 queries, ")
     assert len(lines) == 7

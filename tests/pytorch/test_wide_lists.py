@@ -89,7 +89,8 @@ def problem_of(seed: int, flavor: Flavor) -> dict[str, Any]:
         if rng.random() < 0.3:
             arguments[name] = rng.random(shape) < 0.8
     if flavor.ties.startswith("docid"):
-        arguments["doc_id"] = np.argsort(rng.random(shape), axis=1)
+        # As many digits each, because integers are compared as text.
+        arguments["doc_id"] = 1000 + np.argsort(rng.random(shape), axis=1)
     return arguments
 
 
