@@ -280,10 +280,11 @@ def test_compare_has_the_options_of_the_function():
     shown = text(f"{command} --by halves --cluster users")
     assert "by=one half" in shown
     assert "10; the queries are " in shown
+    Path("bare").write_text("0 a\n1\n")
     for wrong, message in (
         ("--baseline nobody", "--baseline must be one of the runs, old, new, same; got nobody"),
         ("--margin 0", "Invalid value for '--margin'"),
-        ("--by users --cluster many.parquet", "many.parquet, line 1: must be the id of a query and its label"),
+        ("--by users --cluster bare", "bare, line 2: must be the id of a query and its label; got"),
     ):
         result = invoke(f"{command} {wrong}")
         assert result.exit_code == 2
