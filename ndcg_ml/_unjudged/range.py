@@ -86,7 +86,7 @@ def range_of_value(
     n_unjudged = int(documents.unjudged.sum())
     high = _extreme(of, gains, flavor, scored.weight, 1.0)
     low = -_extreme(of.negated(), gains, flavor, scored.weight, -1.0)
-    low, high = (1.0 if 1 < limit < 1 + _ROUNDING else limit for limit in (low, high))
+    low, high = (1.0 if 1 < limit < 1 + _ROUNDING else limit + 0.0 for limit in (low, high))
     return Range(low=low, high=high, value=value, n_unjudged=n_unjudged, grades=tuple(grades.tolist()))
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -22,10 +23,7 @@ from ndcg_ml._identify.identify import identify as find
 from ndcg_ml._identify.result import Identification, Match
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
-from ndcg_ml.cli.compare import compare
-from ndcg_ml.cli.gate import gate
 from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
-from ndcg_ml.cli.judge_next import judge_next
 from ndcg_ml.cli.output import (
     IDS_IN_JSON,
     Screen,
@@ -34,19 +32,39 @@ from ndcg_ml.cli.output import (
     print_json,
     refuse_input,
 )
-from ndcg_ml.demo.run import demo
-from ndcg_ml.explain import METHODS, Explanation, by_effect, explain_difference
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.presets import MIRRORS, Mirror
 from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import RunEvaluation
 from ndcg_ml.score import ByK
 
+if TYPE_CHECKING:
+    from ndcg_ml.explain import Explanation
+
 __all__ = ["ndcg_ml"]
 
 
+_LATER = {
+    "compare": ("ndcg_ml.cli.compare", "compare"),
+    "demo": ("ndcg_ml.demo.run", "demo"),
+    "gate": ("ndcg_ml.cli.gate", "gate"),
+    "judge-next": ("ndcg_ml.cli.judge_next", "judge_next"),
+}
+"""Commands that are imported when they are asked for, so that none waits for what another needs."""
+
+
 class _Group(click.Group):
-    """Keeps the arguments as they were typed, which a report shows."""
+    """Keeps the arguments as they were typed, which a report shows, and imports commands when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_LATER])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _LATER:
+            return super().get_command(ctx, cmd_name)
+        module, name = _LATER[cmd_name]
+        command: click.Command = getattr(import_module(module), name)
+        return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.obj = ["ndcg-ml", *args]
@@ -63,12 +81,6 @@ class _Group(click.Group):
 @click.version_option(__version__, prog_name="ndcg-ml")
 def ndcg_ml() -> None:
     """NDCG defined once, and the same number from it everywhere."""
-
-
-ndcg_ml.add_command(compare)
-ndcg_ml.add_command(gate)
-ndcg_ml.add_command(demo)
-ndcg_ml.add_command(judge_next)
 
 
 # -- flavors ----------------------------------------------------------------------------------------------------------
@@ -369,6 +381,8 @@ def explain(
     """
     arguments = data.arguments(a, b)
     with data.refusals():
+        from ndcg_ml.explain import explain_difference
+
         result = explain_difference(a, b, **arguments, k=... if at is None else at[0], top=top)
     if as_json:
         print_json(result.to_dict())
@@ -382,6 +396,8 @@ def _show_explanation(screen: Screen, result: Explanation) -> None:
     screen.print()
     screen.table(result._switch_table(screen.digits))
     screen.print()
+    from ndcg_ml.explain import METHODS, by_effect
+
     idle = by_effect(result.parts)[1]
     if idle:
         screen.fact("no effect", ", ".join(idle))
