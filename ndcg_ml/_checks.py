@@ -78,7 +78,7 @@ def unknown_preset(must: str, got: str, name: str, names: Iterable[str]) -> Valu
     """The error for a name that no preset has: first what may have been meant, then how to list them all."""
     return ValueError(
         f"{must}; got {got}.{did_you_mean(name, names)} List the presets with list(ndcg_ml.PRESETS), or with the "
-        "command ndcg-ml flavors; docs/flavors.md has a page for each."
+        "command ndcg-ml flavors; Flavor.preset(name).describe() explains one."
     )
 
 

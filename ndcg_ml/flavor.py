@@ -21,6 +21,7 @@ from ndcg_ml._checks import (
     optional_whole_number,
     unknown_preset,
 )
+from ndcg_ml._divergences import declared
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._show.html import block, paragraph
 from ndcg_ml._show.table import Table
@@ -408,7 +409,7 @@ class Flavor:
         return found
 
     def describe(self) -> str:
-        """The formula and every switch, in words.
+        """The formula and every switch, in words; of a preset also how it was verified and where it differs.
 
         Returns
         -------
@@ -424,7 +425,8 @@ class Flavor:
         also: list[tuple[str, str]] = []
         mirror = MIRRORS.get(self.preset_name or "")
         if mirror is not None:
-            also += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual), ("page", mirror.page)]
+            also += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual)]
+            also += [("verified", mirror.verified), *(("differs", str(entry)) for entry in declared(mirror.name))]
             mine = self.replace(k=None)
             same = [name for name, preset in PRESETS.items() if preset.replace(k=None) == mine]
             also += [("also", _other(MIRRORS[name])) for name in same if name != mirror.name]

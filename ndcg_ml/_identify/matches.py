@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._divergences import declared
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._identify.facts import Facts
 from ndcg_ml._identify.grid import AXES, PAIRED, SAME, Grid
@@ -74,7 +75,7 @@ def identification(
     starts = _starts(grid)
     ranked_matches = []
     for group in groups:
-        match, changes = _match(group, grid, starts)
+        match, changes = _match(group, grid, starts, data.cases)
         distance = 0.0 if plain else abs(group.value - number)
         leader = group.presets[0] if group.presets else None
         key: tuple[Any, ...]
@@ -93,7 +94,7 @@ def identification(
         # Numbers that differ by rounding alone are one: a few gaps more than are shown.
         reach = float(gaps[min(gaps.size - 1, 20 * _NEAREST)]) if gaps.size else 0.0
         close = sorted(_groups(number - reach, number + reach, presets, grid), key=lambda g: abs(g.value - number))
-        nearest = tuple(_match(group, grid, starts)[0] for group in close[:_NEAREST])
+        nearest = tuple(_match(group, grid, starts, data.cases)[0] for group in close[:_NEAREST])
     # Among many candidates some match any number: the expected count says what a match is worth.
     return Identification(
         value=number,
@@ -146,7 +147,9 @@ def _starts(grid: Grid) -> list[tuple[str, tuple[int, ...]]]:
     return [(name, cell) for name, cell in cells if cell is not None]
 
 
-def _match(group: _Group, grid: Grid, starts: list[tuple[str, tuple[int, ...]]]) -> tuple[Match, int]:
+def _match(
+    group: _Group, grid: Grid, starts: list[tuple[str, tuple[int, ...]]], cases: frozenset[str]
+) -> tuple[Match, int]:
     """The match of a group, and how many switches it is from a preset."""
     changes = 0
     if group.presets:
@@ -163,7 +166,18 @@ def _match(group: _Group, grid: Grid, starts: list[tuple[str, tuple[int, ...]]])
         presets=tuple(dict.fromkeys(candidate.text for candidate in group.presets)),
         n_others=others,
         free={} if cell is None else _free(cell, group.value, grid),
+        unreliable=_unreliable(group.presets, cases),
     ), changes
+
+
+def _unreliable(presets: list[Candidate], cases: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    """Which presets are declared to differ from their library on such data, and how."""
+    found = {}
+    for candidate in presets:
+        why = tuple(f"{entry.cases}: there {entry.theirs}" for entry in declared(candidate.name) if entry.when in cases)
+        if why:
+            found[candidate.text] = why
+    return found
 
 
 def _nearest_preset(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, compare, evaluate, evaluate_run
+from ndcg_ml._stats import simultaneous
 from ndcg_ml._stats.bounded import bounded_limits, piles_up
 from ndcg_ml._stats.clusters import by_cluster, effective_queries, robust_error
 from ndcg_ml._stats.differences import holm, levels_of_holm
@@ -19,6 +20,7 @@ from ndcg_ml._stats.means import Means, generator
 from ndcg_ml._stats.paired import exchange_tests, smallest_detectable
 from ndcg_ml._stats.seeds import crossed_error
 from ndcg_ml._stats.simultaneous import max_t
+from ndcg_ml._stats.unjudged import favoured
 from ndcg_ml._stats.verdict import verdict
 
 RNG = np.random.default_rng(4)
@@ -104,6 +106,18 @@ def test_the_interval_inverts_the_test():
         assert p_of(limit + inward) > 0.05 >= p_of(limit - inward)
 
 
+@pytest.mark.parametrize("n_resamples", [64, 63])  # every exchange, and drawn ones
+def test_the_limits_exclude_0_exactly_where_p_is_at_most_the_level(n_resamples):
+    # Multiples of a tenth: many parts of the queries have a mean of 0, but for rounding.
+    for d in ([0.1, 0.2, -0.3, 0.4, 0.1, 0.2], [0.1, 0.2, 0.3, -0.6, 0.3, 0.3], [0.7, 0.1, -0.1, 0.2, 0.3, -0.4]):
+        means = Means.of(np.stack([np.zeros(6), d], axis=1), None)
+        for at in range(65):
+            level = at / 64
+            [found] = exchange_tests(means, [(0, 1)], n_resamples, generator(0), [level])
+            assert found.exact == (n_resamples == 64)
+            assert (found.low > 0 or found.high < 0) == (found.p_value <= level)
+
+
 def test_five_queries_limit_nothing():
     found = compare(np.zeros(5), np.ones(5), qid=range(5), measure="m")
     assert (found.interval.low, found.interval.high, found.verdict) == (-math.inf, math.inf, "undecided")
@@ -148,6 +162,13 @@ def test_of_many_queries_the_critical_value_is_that_of_tukey(n_systems, expected
     few = Means.of(rng.random((400, n_systems)), None)
     drawn = max_t(few, list(itertools.combinations(range(n_systems), 2)), 1999, rng)
     assert drawn.critical(0.05) == pytest.approx(expected, rel=0.05)
+
+
+def test_normal_means_are_given_the_tails_of_t(monkeypatch):
+    monkeypatch.setattr(simultaneous, "MANY_QUERIES", 9)
+    means = Means.of(RNG.random((10, 2)), None)
+    # z + (z^3 + z)/(4 dof) of z = 1.95996 and 9 degrees of freedom; Student's own quantile is 2.2622.
+    assert max_t(means, [(0, 1)], 40_000, generator(0)).critical(0.05) == pytest.approx(2.2235, rel=0.02)
 
 
 def test_p_and_the_critical_value_are_the_same_rule():
@@ -420,6 +441,14 @@ def test_uneven_judgements_are_named():
     assert values(0, 1).judged is None
 
 
+def test_what_is_uneven():
+    assert favoured(("a", "b"), (0.9, 0.951), (0.5, 0.5)) is not None
+    assert favoured(("a", "b"), (0.9, 0.949), (0.5, 0.5)) is None
+    # 0.4 / 0.8 - 0.4 = 0.1, and 0.6 / 1 - 0.6 = 0
+    assert "favours a by about 0.100" in favoured(("a", "b"), (1.0, 0.8), (0.6, 0.4))
+    assert favoured(("a", "b"), (math.nan, 0.8), (0.0, 0.4)) is None  # nothing was retrieved
+
+
 def test_unjudged_words_are_checked():
     with pytest.raises(ValueError, match="unjudged must be one of 'warn', 'refuse', 'accept'"):
         values(0, 1, unjudged="ignore")
@@ -500,6 +529,11 @@ def test_skewed_differences_of_few_queries_are_named():
     assert found.pairs[0].skewness == pytest.approx(((b - b.mean()) ** 3).mean() / b.std() ** 3)
     assert "are skewed (skewness +5.1 between a and b) and 30 queries are few" in found.notes[0]
     assert found.notes[0] in str(found)
+    less = np.where(np.arange(30) < 4, 0.5, 0.0)
+    assert compare(np.zeros(30), less, qid=range(30), measure="m").pairs[0].skewness == pytest.approx(2.16, abs=0.01)
+    assert len(compare(np.zeros(30), less, qid=range(30), measure="m").notes) == 1
+    even = np.where(np.arange(30) < 5, 0.5, 0.0)  # skewness 1.79
+    assert compare(np.zeros(30), even, qid=range(30), measure="m").notes == ()
     many = np.tile(b, 4)
     assert compare(np.zeros(120), many, qid=range(120), measure="m").notes == ()
 
