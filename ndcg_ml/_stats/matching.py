@@ -29,7 +29,7 @@ class Source:
     values : ndarray of float64, shape (n_queries,)
         Nan where there is none.
     share : ndarray of float64, shape (n_queries,)
-        Of the mean; 0 where the query does not count.
+        Share of the mean; 0 where the query does not count.
     weight : ndarray of float64, shape (n_queries,)
         What the caller said that a query weighs.
     evaluation : Evaluation or None
@@ -311,7 +311,7 @@ def _rows_of(sources: Sequence[Source]) -> tuple[NDArray[Any], NDArray[np.int64]
 
 
 def _keys(ids: NDArray[Any]) -> list[Any]:
-    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # which would make numbers of nanoseconds
+    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # tolist() would make numbers of nanoseconds
 
 
 def _missing(ids: NDArray[Any], absent: BoolArray, unknown: BoolArray, names: Sequence[str]) -> str:

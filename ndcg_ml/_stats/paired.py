@@ -76,7 +76,7 @@ class Paired:
 
     @property
     def difference(self) -> float:
-        """The mean of b less the mean of a."""
+        """The mean of b minus the mean of a."""
         a, b = self.means.mean().tolist()
         return float(b - a)
 

@@ -42,15 +42,15 @@ class Slice:
         What the queries were sliced by.
     label : object
     evaluation : Evaluation
-        Of these queries alone, with the value, the counts and the table of queries. The value is nan where no query of
-        the slice counts: all are empty and skipped, or weigh nothing.
+        Evaluation of these queries alone, with the value, the counts and the table of queries. The value is nan where
+        no query of the slice counts: all are empty and skipped, or weigh nothing.
     share : float
-        Of the whole mean. Over the slices of a column shares sum to 1, and share times value to the whole value; a
-        slice in which no query counts has the share 0.
+        Share of the whole mean. Over the slices of a column shares sum to 1, and share times value to the whole value;
+        a slice in which no query counts has the share 0.
     interval : Interval or None
         The 95 % t interval of the value; None where fewer than two queries count, or the value is nan.
     difference : float or None
-        The value less that of all other queries; None where one of them is not defined.
+        The value minus that of all other queries; None where one of them is not defined.
     """
 
     column: str

@@ -311,7 +311,7 @@ def paired_search(
     confidence = as_confidence(confidence)
     n_resamples = whole_number(n_resamples, "n_resamples")
     rng = generator(seed)
-    # Which score decides is the search's own choice, unless the caller names another.
+    # The search's own choice of a score decides, unless the caller names another.
     refit = getattr(search, "refit", None)
     scorer, name, column = _metric(search.scorer_, refit if metric is None and isinstance(refit, str) else metric)
     table = _Table.of(scorer, results, name, column)
