@@ -15,9 +15,10 @@ from torch.nn.functional import pad
 
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._faults import FAULTS, refuse
+from ndcg_ml.torch._gains import working_dtype
 from ndcg_ml.torch._host import on_host
 from ndcg_ml.torch._inputs import a_tensor, read_batch, refuse_other_device, refuse_unless_whole
-from ndcg_ml.torch._kernel import Result, evaluate, working_dtype
+from ndcg_ml.torch._kernel import Result, evaluate
 from ndcg_ml.torch._layout import Layout, Padded
 
 if TYPE_CHECKING:
