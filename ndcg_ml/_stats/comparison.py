@@ -19,7 +19,9 @@ from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import percent, shown
 from ndcg_ml._stats.clusters import numbered
+from ndcg_ml._stats.comparison_slices import Segments, compared_by
 from ndcg_ml._stats.differences import Correction, Difference, DifferenceMethod, Settings, differences
+from ndcg_ml._stats.judged_shares import Unjudged, check_unjudged, favoured, judged_fractions
 from ndcg_ml._stats.matching import (
     Matched,
     Source,
@@ -32,9 +34,7 @@ from ndcg_ml._stats.matching import (
 )
 from ndcg_ml._stats.means import Means, Seed, as_confidence, generator
 from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
-from ndcg_ml._stats.segments import Segments, compared_by
 from ndcg_ml._stats.slice_labels import query_labels
-from ndcg_ml._stats.unjudged import Unjudged, check_unjudged, favoured, judged_fractions
 from ndcg_ml._stats.verdict import as_margin
 from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge

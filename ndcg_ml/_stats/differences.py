@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.clusters import by_cluster, effective_queries
 from ndcg_ml._stats.means import SAME, Interval, Means, Method, Spread, minus, spread_of
-from ndcg_ml._stats.paired import exchange_tests, queries_needed, smallest_detectable
 from ndcg_ml._stats.quantiles import t_quantile, t_tail
+from ndcg_ml._stats.randomisation import exchange_tests, queries_needed, smallest_detectable
 from ndcg_ml._stats.seeds import CrossedError, crossed_error
 from ndcg_ml._stats.simultaneous import max_t
 from ndcg_ml._stats.verdict import Verdict, verdict

@@ -17,7 +17,7 @@ from ndcg_ml._shown import shown
 from ndcg_ml._stats.differences import holm
 from ndcg_ml._stats.honest import HonestValue, honest_value
 from ndcg_ml._stats.means import SAME, Interval, Means, Seed, Spread, as_confidence, generator, minus, spread_of
-from ndcg_ml._stats.paired import exchange_tests
+from ndcg_ml._stats.randomisation import exchange_tests
 from ndcg_ml.sklearn.query_store import KeptQueries
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
