@@ -79,7 +79,8 @@ class EngineRows:
         if chosen.ties.startswith("docid"):
             raise ValueError(
                 "flavor must not rank tied documents by their ids here, where rows carry none; got "
-                f'ties={chosen.ties!r}. Choose ties="average", or evaluate_part(..., doc_id=) per group of whole queries.'
+                f"ties={chosen.ties!r}. "
+                'Choose ties="average", or evaluate_part(..., doc_id=) per group of whole queries.'
             )
         return cls(label, score, qid, position, chosen, k)
 
