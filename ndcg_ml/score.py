@@ -349,8 +349,8 @@ def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:
     """Labels, scores, queries and documents (None, if there are none) of a frame."""
     if not is_frame(frame):
         raise TypeError(f"y_true must be a data frame with columns=; got {type(frame).__name__}.")
-    found = columns_of("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
-    return found["label"], found["score"], found["qid"], found.get("docno")
+    columns = columns_of("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
+    return columns["label"], columns["score"], columns["qid"], columns.get("docno")
 
 
 def evaluate_ranked(
