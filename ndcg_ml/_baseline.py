@@ -62,7 +62,7 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
             f"a flavor with a function of one's own has no text, so the evaluation cannot be saved; got {flavor}. Use "
             "a gain and a discount that have names."
         )
-    ids = [_stored_id(each) for each in table.qid.tolist()]
+    ids = [_stored(each, "query ids") for each in table.qid.tolist()]
     ndcg = table.ndcg.reshape(len(ids), -1)
     rows: list[dict[str, Any]] = [
         {
@@ -76,6 +76,9 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
         }
         for at, qid in enumerate(ids)
     ]
+    if evaluation.cluster is not None:
+        for row, cluster in zip(rows, evaluation.cluster.tolist(), strict=True):
+            row["cluster"] = _stored(cluster, "clusters")
     run = None
     if isinstance(evaluation, RunEvaluation):
         judged = evaluation.per_query.judged.reshape(len(ids), -1)
@@ -86,8 +89,8 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
             row["judgements"] = None if digests is None else f"{int(digests[at]):016x}"
         run = {
             "queries": evaluation.queries,
-            "qrels_only": [_stored_id(each) for each in evaluation.qrels_only.tolist()],
-            "run_only": [_stored_id(each) for each in evaluation.run_only.tolist()],
+            "qrels_only": [_stored(each, "query ids") for each in evaluation.qrels_only.tolist()],
+            "run_only": [_stored(each, "query ids") for each in evaluation.run_only.tolist()],
             "n_excluded": evaluation.n_excluded,
         }
     values = evaluation.value if isinstance(evaluation.value, dict) else {evaluation.k: evaluation.value}
@@ -105,12 +108,12 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
     return "\n".join(["{", *lines, '  "per_query": [', *[body] * bool(rows), "  ]", "}", ""])
 
 
-def _stored_id(value: object) -> str | int:
+def _stored(value: object, what: str) -> str | int:
     if type(value) is int or isinstance(value, str):
         return value
     raise TypeError(
-        f"query ids must be text or integers to be saved; got {shown(value)} of type {type(value).__name__}. Evaluate "
-        "with qid as text, for example with str()."
+        f"{what} must be text or integers to be saved; got {shown(value)} of type {type(value).__name__}. Evaluate "
+        "with text, for example made with str()."
     )
 
 
@@ -187,8 +190,9 @@ def _evaluation(stored: Any) -> tuple[Evaluation[Any], str | None]:
     # The table of queries, from which everything else follows.
     rows, run = stored["per_query"], stored["run"]
     _must(isinstance(rows, list) and rows, "per_query must be a list of queries")
+    in_clusters = isinstance(rows[0], dict) and "cluster" in rows[0]
     for row in rows:
-        _keys(row, _QUERY if run is None else _QUERY_OF_RUN, "a query")
+        _keys(row, (_QUERY if run is None else _QUERY_OF_RUN) + ("cluster",) * in_clusters, "a query")
     totals = _totals(flavor, ks, rows)
     counts = {name: _counts(rows, name) for name in _COUNTS}
     for least, most in (("n_relevant", "n_judged"), ("tied", "n_docs")):
@@ -199,7 +203,7 @@ def _evaluation(stored: Any) -> tuple[Evaluation[Any], str | None]:
     _same(np.array([[*values.values()]]), _table([stored], "value", len(ks)), "value")
     if run is not None:
         result = _of_run(result, run, rows, len(ks))
-    return result, qrels
+    return replace(result, cluster=_clusters(rows) if in_clusters else None), qrels
 
 
 def _totals(flavor: Flavor, ks: tuple[int | None, ...], rows: list[dict[str, Any]]) -> Totals:
@@ -228,6 +232,14 @@ def _ids(stored: Any, name: str) -> NDArray[Any]:
     # NumPy's own strings would lose a NUL at the end, and integers beyond 64 bits may become floats.
     lossy = any(each.endswith("\0") if isinstance(each, str) else abs(each) >= 2**63 for each in stored)
     return np.array(stored, dtype=object if lossy else None if stored else str)
+
+
+def _clusters(rows: list[dict[str, Any]]) -> NDArray[Any]:
+    clusters = np.empty(len(rows), dtype=object)
+    for at, row in enumerate(rows):
+        _must(type(row["cluster"]) in (str, int), "cluster must be text or an integer")
+        clusters[at] = row["cluster"]
+    return clusters
 
 
 def _table(rows: list[dict[str, Any]], name: str, width: int) -> NDArray[np.float64]:
