@@ -62,14 +62,14 @@ class Segments(Sequence[Segment]):
         return iter(self.entries)
 
     def __repr__(self) -> str:
-        return f"<Segments: {len(self)} by {', '.join(dict.fromkeys(each.column for each in self))}>"
+        return f"<Segments: {len(self)} by {', '.join(dict.fromkeys(entry.column for entry in self))}>"
 
     def __getitem__(self, which: Any) -> Any:
         if not isinstance(which, tuple):
             return self.entries[which]
-        for each in self.entries:
-            if (each.column, each.label) == which:
-                return each
+        for entry in self.entries:
+            if (entry.column, entry.label) == which:
+                return entry
         some = (self.entries[0].column, self.entries[0].label)
         raise KeyError(f"{shown(which)} is no segment; name a column and a label, such as {shown(some)}.")
 

@@ -252,7 +252,7 @@ def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...
     return [
         (
             tuple(k for k, *_ in group),
-            Means.of(np.stack([each for _, each, _ in group], axis=1), np.stack([each for *_, each in group], axis=1)),
+            Means.of(np.stack([values for _, values, _ in group], axis=1), np.stack([w for *_, w in group], axis=1)),
         )
         for group in groups.values()
     ]
