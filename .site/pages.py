@@ -97,7 +97,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 # a policy of its own, so that the page itself needs no other host at all.
 _POLICY = (
     "default-src 'none'; script-src 'self' {hashes}; worker-src 'self'; connect-src 'self'; "
-    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; base-uri 'self'; form-action 'none'; object-src 'none'"
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; "
+    "base-uri 'self'; form-action 'none'; object-src 'none'"
 )
 _INLINE = re.compile(r"<script(?P<attributes>(?![^>]*\bsrc=)[^>]*)>(?P<code>.*?)</script>", re.DOTALL)
 

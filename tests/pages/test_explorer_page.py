@@ -274,7 +274,8 @@ class Page:
 def open_page(chromium: Any, address: str) -> Any:
     contexts = []
 
-    def opened(worker: str | None = STUB, width: int = 1280, **options: Any) -> Page:
+    def opened(worker: str | None = STUB, width: int = 1280, policy: bool = False, **options: Any) -> Page:
+        options["bypass_csp"] = not policy  # the driver waits by an eval, which the policy refuses
         contexts.append(chromium.new_context(viewport={"width": width, "height": 900}, **options))
         return Page(contexts[-1], address, worker)
 
@@ -306,7 +307,7 @@ document.addEventListener("securitypolicyviolation", (event) => (window.refused 
 
 @pytest.mark.long
 def test_the_page_keeps_its_policy_and_the_policy_keeps_others_out(open_page: Any) -> None:
-    page = open_page(STUB + WATCH)
+    page = open_page(STUB + WATCH, policy=True)
     assert page.view.evaluate("window.refused ?? []") == []
     added = "const it = document.createElement('script'); it.text = 'window.ran = 1'; document.head.append(it);"
     page.view.evaluate(f"() => {{ {added} }}")
