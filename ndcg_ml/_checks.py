@@ -68,7 +68,7 @@ def did_you_mean(got: object, names: Iterable[str]) -> str:
     """A sentence that suggests the nearest of the names, or nothing."""
     if not isinstance(got, str):
         return ""
-    from difflib import get_close_matches  # here, because few need it and every import would wait for it
+    from difflib import get_close_matches  # few calls need it, and every import of ndcg_ml would wait
 
     near = _ELSEWHERE.get(got.lower()) or next(iter(get_close_matches(got.lower(), list(names), n=1, cutoff=0.5)), None)
     return f" Did you mean {near!r}?" if near else ""

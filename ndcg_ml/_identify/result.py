@@ -156,7 +156,7 @@ class Identification:
         lines = [
             self.chance_text(),
             f"{self.n_tried} flavors tried",
-            *(f"not tried: {each}" for each in self.not_tried_text()),
+            *(f"not tried: {reason}" for reason in self.not_tried_text()),
         ]
         written = decimals_of(self.value)
         if not self.matches and self.decimals is not None and written < self.decimals:
@@ -189,7 +189,7 @@ class Identification:
         """A line that says what these data cannot tell from a match, where there is anything."""
         start = match.name.partition("@")[0]
         also = list({preset.partition("@")[0]: preset for preset in reversed(match.presets)}.values())[::-1]
-        also = [preset for preset in also if preset.partition("@")[0] != start]  # at which other k is a free switch
+        also = [preset for preset in also if preset.partition("@")[0] != start]  # another k is a free switch
         if match.n_others:
             also.append(f"{match.n_others} other combination{'s' * (match.n_others > 1)} of switches")
         return [f"these data cannot tell it from {', '.join(also)}"] if also else []
