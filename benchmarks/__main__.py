@@ -60,13 +60,14 @@ def main() -> None:
         },
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in LIBRARIES},
+        "load": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown",
         "scale": arguments.scale,
         "results": {},
     }
     path = arguments.out / f"{arguments.name}.json"
     if arguments.keep:
         before = json.loads(path.read_text())
-        if {**before, "results": {}, "date": ""} != {**report, "date": ""}:
+        if {**before, "results": {}, "date": "", "load": ""} != {**report, "date": "", "load": ""}:
             parser.error(f"{path} is of another machine, scale or version of a library: its comparisons cannot be kept")
         report["results"] = before["results"]
     for name in arguments.only:

@@ -19,7 +19,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import date
 from pathlib import Path
 from unittest.mock import patch
@@ -200,7 +200,9 @@ def working_in_float32() -> Iterator[None]:
     def float32(_: torch.device) -> torch.dtype:
         return torch.float32
 
-    with patch("ndcg_ml.torch._kernel.working_dtype", float32), patch("ndcg_ml.torch._inputs.working_dtype", float32):
+    with ExitStack() as patches:
+        for room in ("_gains", "_kernel", "_inputs"):
+            patches.enter_context(patch(f"ndcg_ml.torch.{room}.working_dtype", float32))
         yield
 
 

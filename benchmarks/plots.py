@@ -17,33 +17,36 @@ def main() -> None:
 
     mpl.use("Agg")
     report = json.loads((ROOT / "benchmarks" / "results" / "speed.json").read_text())
-    _against_peers(report, ROOT / "docs" / "performance_peers.png")
+    catalogue = json.loads((ROOT / "benchmarks" / "results" / "catalogue.json").read_text())
+    for result, name, question in (
+        (report["results"]["lightgbm"][0], "boosting", "Evaluating a boosting round (1.2 M rows, 1 thread)"),
+        (report["results"]["ragged"][1], "arrays", "Scoring arrays with query ids once (1.2 M rows)"),
+        (catalogue["results"]["catalogue"][1], "catalogue", "200 users x 20 000 items, labels new"),
+    ):
+        _bars(result, question, ROOT / "docs" / f"performance_{name}.png")
     _growth(report, ROOT / "docs" / "performance_shapes.png")
     draw_queries_needed(ROOT / "docs" / "deciding.png")
     draw_labels_needed(ROOT / "docs" / "unjudged.png")
     draw_results(ROOT / "docs")
 
 
-def _against_peers(report: dict[str, Any], path: Path) -> None:
-    """How many times longer each peer takes, on a logarithmic axis."""
+def _bars(result: dict[str, Any], question: str, path: Path) -> None:
+    """The shortest time of each contender, ours in colour, on an axis from 0."""
     from matplotlib import pyplot as plt
 
-    bars = []
-    for group in ("lightgbm", "dense", "ragged"):
-        for result in report["results"][group]:
-            title = result["title"].split(";")
-            what = title[0] + (f" ({title[1].strip()})" if len(title) > 1 else "")
-            bars += [(f"{t['name']}\n{what}", t["ratio"]) for t in result["timings"][1:2]]
-    figure, axes = plt.subplots(figsize=(10, 0.52 * len(bars) + 1), layout="constrained")
-    names, ratios = zip(*reversed(bars), strict=True)
-    axes.barh(range(len(bars)), ratios, color=[BLUE if ratio >= 1 else RED for ratio in ratios])
-    axes.set_yticks(range(len(bars)), names, fontsize=7)
-    axes.set_xscale("log")
-    axes.axvline(1, color=GREY)
-    for y, ratio in enumerate(ratios):
-        axes.text(ratio, y, f" {ratio:.1f}", va="center", fontsize=8)
-    axes.set_xlabel("time of the peer over ours, same arrays, same run")
+    timings = sorted(result["timings"], key=lambda timing: -float(timing["min_ms"]))
+    names = [timing["name"].split(", 1 thread")[0].replace(", ", "\n", 1) for timing in timings]
+    times = [timing["min_ms"] for timing in timings]
+    figure, axes = plt.subplots(figsize=(8, 0.55 * len(times) + 1), layout="constrained")
+    axes.barh(names, times, color=[BLUE if name.startswith("ndcg_ml") else GREY for name in names])
+    for y, milliseconds in enumerate(times):
+        axes.text(milliseconds, y, f" {milliseconds:.3g} ms", va="center")
+    axes.set_title(question, loc="left")
+    axes.set_xlim(0, 1.15 * max(times))
+    axes.set_xlabel("milliseconds")
+    axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
+    plt.close(figure)
 
 
 def _growth(report: dict[str, Any], path: Path) -> None:

@@ -16,7 +16,7 @@ def markdown(report: dict[str, Any]) -> str:
         "# Speed, measured",
         "",
         f"{report['date']}; {where}; Python {report['python']}; {versions}.",
-        f"Inputs at {report['scale']:g} of full size.",
+        f"Inputs at {report['scale']:g} of full size. Load at the start: {report.get('load', 'not noted')}.",
         "",
         "Written by `python -m benchmarks`. All rows of one comparison ran in turn in one process on the same arrays,",
         "after their values were seen to agree. Ratio: time over that of the first row.",

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._files.cells import NUMBERS, scores_of
 from ndcg_ml._files.csv_rows import read_csv
-from ndcg_ml._files.jsonl import read_jsonl
+from ndcg_ml._files.jsonl import is_json, read_jsonl
 from ndcg_ml._files.lines import (
     GLUED,
     AnyPath,
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-_DIGITS = 18  # of the size of a query
+_DIGITS = 18  # digits of the size of a query
 
 
 # -- LETOR and SVMlight labels, one score per line ------------------------------------------------------------------
@@ -180,11 +180,11 @@ def letor_rows(path: AnyPath, *, features: bool = False) -> LetorRows:
     if not grades:
         raise DataFileError(f"{path}: has no rows.")
     qid = _column(map(as_text, queries)) if queries else _queries_of_sizes(path, len(grades))
-    return LetorRows(np.array(grades), qid, *(np.array(each) for each in (lengths, indices, values)))
+    return LetorRows(np.array(grades), qid, *(np.array(column) for column in (lengths, indices, values)))
 
 
 _FEATURES = "index:value, the indices 0 or more in ascending order, the values finite"
-_HIGHEST_INDEX = 2**63 - 1  # of an int64
+_HIGHEST_INDEX = 2**63 - 1  # the largest int64
 
 
 def _features(tokens: list[bytes]) -> tuple[list[int], list[float]] | None:
@@ -249,10 +249,10 @@ def read_columns(
     Parameters
     ----------
     path : path
-        A parquet file (known by its first bytes), which needs pyarrow or polars; JSONL, known by the brace that it
-        begins with, one object on each line; else CSV with a header line, separated by tabs if the header line holds a
-        tab, by semicolons if it holds these and no comma, and else by commas. Text may be compressed by gzip. Other
-        columns are ignored.
+        A parquet file (known by its first bytes), which needs pyarrow or polars; JSONL, known by the brace and the
+        quote that it begins with, one object on each line; else CSV with a header line, separated by tabs if the header
+        line holds a tab, by semicolons if it holds these and no comma, and else by commas. Text may be
+        compressed by gzip. Other columns are ignored.
     score, qid, label : str, default "score", "qid", "label"
         The names of the columns that hold the scores, the ids of the queries and the labels.
     docno : str, optional
@@ -297,7 +297,7 @@ def read_columns(
         columns, lines = parquet_columns(path, names, optional), None
     else:
         with begun(path) as (head, file):
-            read = read_jsonl if head.lstrip().startswith(b"{") else read_csv
+            read = read_jsonl if is_json(head) else read_csv
             cells, numbers = read(path, names, optional, file)
         lines = np.array(numbers, dtype=np.int64)
         columns = {
@@ -315,8 +315,8 @@ def read_columns(
 
 def _column(ids: Iterable[str]) -> NDArray[Any]:
     """Ids as an array of Python strings, equal ones kept once: a fixed width would make every row as wide as any."""
-    kept: dict[str, str] = {}
-    listed = [kept.setdefault(each, each) for each in ids]
+    once: dict[str, str] = {}
+    listed = [once.setdefault(query, query) for query in ids]
     column = np.empty(len(listed), dtype=object)
     column[:] = listed
     return column

@@ -15,7 +15,7 @@ from ndcg_ml._files.byte_ids import Names
 from ndcg_ml._files.cells import names_in, scores_of
 from ndcg_ml._files.csv_rows import delimiter_of, read_csv
 from ndcg_ml._files.json_dicts import json_lines
-from ndcg_ml._files.jsonl import coded, jsonl_lines
+from ndcg_ml._files.jsonl import coded, is_json, jsonl_lines
 from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, begun, whole_text
 from ndcg_ml._files.parquet import is_parquet, parquet_columns
 from ndcg_ml._files.trec import QRELS, RUN, Lines, trec_lines
@@ -26,9 +26,9 @@ from ndcg_ml._shown import shown
 def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines]]:
     """The documents of ``qrels`` or of a ``run`` (`of` says which), in blocks, while the file is open.
 
-    A file that begins with a brace is JSON: JSONL if its first line is an object with a query id, and else one object
-    of dicts. One whose first line names the columns ``docno`` or ``corpus-id`` is CSV or TSV. Parquet is known by its
-    first bytes, and anything else is TREC.
+    A file that begins with a brace and a quote is JSON: JSONL if its first line is an object with a query id, and else
+    one object of dicts. One whose first line names the columns ``docno`` or ``corpus-id`` is CSV or TSV. Parquet is
+    known by its first bytes, and anything else is TREC.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines]]:
         yield iter([_of_columns(path, {**columns, **ids}, np.arange(1, 1 + len(columns["qid"])))])
         return
     with begun(path) as (head, file):
-        if head.lstrip().startswith((b"{", b"[")):
+        if is_json(head):
             if _is_row(head):
                 yield jsonl_lines(path, of, file)
             else:
@@ -68,6 +68,8 @@ def _is_row(head: bytes) -> bool:
 
 def _has_header(head: bytes) -> bool:
     header = as_text(head.lstrip().splitlines()[0]) if head.strip() else ""
+    if header.startswith("#"):  # a comment of TREC
+        return False
     names = next(csv.reader([header], delimiter=delimiter_of(header)), [])
     return "docno" in names or "corpus-id" in names
 
@@ -84,7 +86,7 @@ def _of_columns(path: AnyPath, columns: dict[str, Any], numbers: NDArray[np.int6
 def _as_text(path: AnyPath, ids: NDArray[Any], meaning: str) -> list[str]:
     """Ids of files are text: an integer is the text of its digits."""
     listed = ids.tolist()
-    odd = next((each for each in listed if type(each) not in (str, int)), None)
+    odd = next((value for value in listed if type(value) not in (str, int)), None)
     if odd is not None:
         what = "documents" if meaning == "docno" else "topics"
         raise DataFileError(f"{path}: the ids of {what} must be text or integers; got {shown(odd)}.")

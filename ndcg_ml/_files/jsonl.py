@@ -7,6 +7,7 @@ list of objects, or in a run a list of ids, the best first. Ids are text; an int
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
@@ -21,6 +22,13 @@ from ndcg_ml._shown import shown, shown_text
 _ROWS = 1 << 14  # rows that become columns at once
 
 Object = dict[str, Any]
+
+_JSON = re.compile(rb"\s*(\{\s*[\"}]|\[\s*[\[{\"])")
+
+
+def is_json(head: bytes) -> bool:
+    """Whether a file begins as JSON does. An id of a TREC file may begin with a brace, but no quote follows it."""
+    return _JSON.match(head) is not None
 
 
 def objects(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[tuple[int, Object]]:
@@ -122,10 +130,10 @@ def _of_docs(
         return topic, [(_id(path, number, key), _number(path, number, key, value, meaning)) for key, value in docs]
     if not isinstance(docs, list):
         raise DataFileError(f"{path}, line {number}: docs must be {_shape(of)}; got {in_json(docs)}.")
-    if docs and all(isinstance(each, tuple) for each in docs):
-        fields = [_object(path, number, each) for each in docs]
+    if docs and all(isinstance(entry, tuple) for entry in docs):
+        fields = [_object(path, number, entry) for entry in docs]
         own = names_in(path, of, [*fields[0]])
-        return topic, [_of_row(path, number, {**each, own["qid"]: topic}, own)[1][0] for each in fields]
+        return topic, [_of_row(path, number, {**entry, own["qid"]: topic}, own)[1][0] for entry in fields]
     if of == "qrels" and docs:
         raise DataFileError(f"{path}, line {number}: docs must be {_shape(of)}; got a list without grades.")
     # Scores of a list are its places, which would begin again in a second one.
@@ -134,7 +142,7 @@ def _of_docs(
             f"{path}, line {number}: the list of a query must stand on one line; {shown(topic)} has one on line "
             f"{listed[topic]} as well."
         )
-    return topic, [(id_of_json(path, number, "docs", each), -float(at)) for at, each in enumerate(docs)]
+    return topic, [(id_of_json(path, number, "docs", document), -float(at)) for at, document in enumerate(docs)]
 
 
 def _shape(of: str) -> str:
@@ -153,7 +161,7 @@ def _number(path: AnyPath, number: int, key: str, value: Any, meaning: str) -> f
 
 def coded(ids: Sequence[str]) -> list[bytes]:
     """Ids as the bytes of the file; those of JSON are text that UTF-8 can hold."""
-    return [each.encode("utf-8", "surrogateescape") for each in ids]
+    return [text.encode("utf-8", "surrogateescape") for text in ids]
 
 
 def _lines(

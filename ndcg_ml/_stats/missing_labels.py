@@ -31,12 +31,12 @@ class MissingLabels:
     def __init__(self, sources: Sequence[Source], table: Matched) -> None:
         self._sources = sources
         places = [{qid: at for at, qid in enumerate(_keys(source.qid))} for source in sources]
-        # An empty query that the flavor skips is not compared now, but some labels would bring it in.
+        # An empty query that the flavor skips, or in a micro average, does not count now, but some labels bring it in.
         skipped = [
             qid
             for qid in _keys(table.left_out)
             if all(
-                qid in place and np.isnan(source.values[place[qid]]) and source.weight[place[qid]] > 0
+                qid in place and source.share[place[qid]] == 0 and source.weight[place[qid]] > 0
                 for place, source in zip(places, sources, strict=True)
             )
         ]

@@ -8,23 +8,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.text import Text
 
 from ndcg_ml import __version__
+from ndcg_ml._divergences import declared
 from ndcg_ml._flavor_text import empty_in_words, switch_text
 from ndcg_ml._identify.identify import MOST_DECIMALS as _MOST_DECIMALS
 from ndcg_ml._identify.identify import identify as find
 from ndcg_ml._identify.result import Identification, Match
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
-from ndcg_ml.cli.compare import compare
-from ndcg_ml.cli.gate import gate
 from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
-from ndcg_ml.cli.judge_next import judge_next
 from ndcg_ml.cli.output import (
     IDS_IN_JSON,
     Screen,
@@ -33,19 +32,39 @@ from ndcg_ml.cli.output import (
     print_json,
     refuse_input,
 )
-from ndcg_ml.demo.run import demo
-from ndcg_ml.explain import METHODS, Explanation, by_effect, explain_difference
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.presets import MIRRORS, Mirror
 from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import RunEvaluation
 from ndcg_ml.score import ByK
 
+if TYPE_CHECKING:
+    from ndcg_ml.explain import Explanation
+
 __all__ = ["ndcg_ml"]
 
 
+_LATER = {
+    "compare": ("ndcg_ml.cli.compare", "compare"),
+    "demo": ("ndcg_ml.demo.run", "demo"),
+    "gate": ("ndcg_ml.cli.gate", "gate"),
+    "judge-next": ("ndcg_ml.cli.judge_next", "judge_next"),
+}
+"""Commands that are imported when they are asked for, so that none waits for what another needs."""
+
+
 class _Group(click.Group):
-    """Keeps the arguments as they were typed, which a report shows."""
+    """Keeps the arguments as they were typed, which a report shows, and imports commands when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_LATER])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _LATER:
+            return super().get_command(ctx, cmd_name)
+        module, name = _LATER[cmd_name]
+        command: click.Command = getattr(import_module(module), name)
+        return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.obj = ["ndcg-ml", *args]
@@ -62,12 +81,6 @@ class _Group(click.Group):
 @click.version_option(__version__, prog_name="ndcg-ml")
 def ndcg_ml() -> None:
     """NDCG defined once, and the same number from it everywhere."""
-
-
-ndcg_ml.add_command(compare)
-ndcg_ml.add_command(gate)
-ndcg_ml.add_command(demo)
-ndcg_ml.add_command(judge_next)
 
 
 # -- flavors ----------------------------------------------------------------------------------------------------------
@@ -134,7 +147,7 @@ def _one_flavor(flavor: Flavor, mirror: Mirror | None, *, as_json: bool) -> None
     for line in words:
         name, _, rest = line.strip().partition(" ")
         # The mirror that the user named is printed below; the flavor may name another that is equal.
-        if name not in ("preset", "note", "also", "text"):
+        if name not in ("preset", "note", "verified", "differs", "also", "text"):
             screen.fact(name, rest.strip())
     screen.print()
     if mirror is None:
@@ -145,6 +158,8 @@ def _one_flavor(flavor: Flavor, mirror: Mirror | None, *, as_json: bool) -> None
         screen.fact("mirrors", mirror.library)
         screen.fact("verified", mirror.verified)
         screen.fact("unusual", mirror.unusual)
+        for entry in declared(mirror.name):
+            screen.fact("differs", str(entry))
     screen.flavor(flavor, "text")
 
 
@@ -180,6 +195,7 @@ def _flavor_document(flavor: Flavor, mirror: Mirror | None) -> dict[str, Any]:
         "library": mirror and mirror.library,
         "verified": mirror and mirror.verified,
         "unusual": mirror and mirror.unusual,
+        "differs": [str(entry) for entry in declared(mirror.name)] if mirror else [],
         "alias_of": mirror and mirror.alias_of,
         "text": str(flavor),
         "switches": {field.name: value(field.name) for field in fields(flavor)},
@@ -365,6 +381,8 @@ def explain(
     """
     arguments = data.arguments(a, b)
     with data.refusals():
+        from ndcg_ml.explain import explain_difference
+
         result = explain_difference(a, b, **arguments, k=... if at is None else at[0], top=top)
     if as_json:
         print_json(result.to_dict())
@@ -378,6 +396,8 @@ def _show_explanation(screen: Screen, result: Explanation) -> None:
     screen.print()
     screen.table(result._switch_table(screen.digits))
     screen.print()
+    from ndcg_ml.explain import METHODS, by_effect
+
     idle = by_effect(result.parts)[1]
     if idle:
         screen.fact("no effect", ", ".join(idle))
@@ -522,5 +542,7 @@ def _show_first(screen: Screen, result: Identification, match: Match) -> None:
     others = [name for name in match.presets if name != match.name]
     if others:
         screen.fact("same value", ", ".join(others))
+    for line in result.unreliable_text(match):
+        screen.fact("beware", line)
     for line in result.free_text(match):
         screen.fact("", line)

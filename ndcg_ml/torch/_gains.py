@@ -16,7 +16,8 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._layout import Layout
 from ndcg_ml.torch._transforms import not_mapped
 
-# Where the largest gain of a query is brought to: above is room for sums, below for small gains. float32 has none.
+# Exponent of 2 to which the largest gain of a query is scaled: above is room for sums, below for small gains.
+# float32 has no such room.
 _TOP = {torch.float64: 400}
 # Gains of float64 within these bounds can be summed and divided as they are.
 _SMALL, _LARGE = 2.0**-500, 2.0**500
@@ -43,7 +44,7 @@ class Judgements:
     gainless: Tensor | None
     """Which documents gain 0 whatever the formula says of their grade; None is none of them."""
     refused: Tensor
-    """Which slots hold a label that the flavor refuses."""
+    """Which queries hold a label that the flavor refuses."""
     dtype: torch.dtype
     """Of the labels, which says how large they can be, and whether they are whole."""
 
@@ -59,7 +60,7 @@ class Gains:
     """Per query, the gain of ``max_grade`` under ``ideal="max"``."""
 
 
-def judge(flavor: Flavor, labels: Tensor, listed: Tensor, *, full: bool = False) -> Judgements:
+def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, full: bool = False) -> Judgements:
     """Read the labels of the listed slots; what stands in the others is never looked at.
 
     `full` says that all slots are listed, which saves a look at who is.
@@ -67,13 +68,16 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, *, full: bool = False)
     grade = labels.to(working_dtype(labels.device))
     # Each operation is a launch on a device, and these are all that most flavors need.
     if _takes_no_other_label_than_a_finite_one_above_zero(flavor):
-        sound = grade >= 0
-        if labels.is_floating_point():
-            sound = sound & (grade < math.inf)
+        if not labels.is_floating_point():
+            # The least label of a query says it all, and no slot has to be looked at by itself.
+            grade = grade if full else grade.masked_fill(~listed, 0.0)
+            refused = layout.least(grade) < 0
+            return Judgements(grade.clamp(min=0.0), listed, listed, None, refused, labels.dtype)
+        sound = (grade >= 0) & (grade < math.inf)
         if not full:
             sound = sound & listed
         unsound = ~sound
-        refused = unsound if full else listed & unsound
+        refused = layout.any_of(unsound if full else listed & unsound)
         return Judgements(grade.masked_fill(unsound, 0.0), listed, listed, None, refused, labels.dtype)
     faults = label_faults(flavor, grade, listed)
     # A label that is none, or none that counts, has the grade 0, so that no formula meets it.
@@ -91,7 +95,7 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, *, full: bool = False)
     # A gain table is indexed by the grade, so that one without an entry must not reach it.
     if "off_table" in faults:
         sound = sound & ~faults["off_table"]
-    refused = torch.stack(list(faults.values())).any(0)
+    refused = layout.any_of(torch.stack(list(faults.values())).any(0))
     return Judgements(grade.masked_fill(~sound, 0.0), listed, judged & ~unjudged, gainless, refused, labels.dtype)
 
 
@@ -227,10 +231,10 @@ def _exponential_gains(flavor: Flavor, grade: Tensor, labels: torch.dtype, layou
     else:
         gain = _exponential(grade, per_slot)
     # Beside a large gain a small one may be lost, which must not make its document an irrelevant one.
-    if flavor.negative == "allow":
-        gain = _not_lost(gain, grade)
+    if whole and flavor.negative != "allow":
+        gain = torch.maximum(gain, grade.clamp(max=_least(gain.dtype)))  # 0 for grade 0, and the least for any other
     else:
-        gain = gain.clamp(min=_least(gain.dtype)).masked_fill(grade == 0, 0.0)
+        gain = _not_lost(gain, grade)
     return Gains(gain, shift, None if top is None else _exponential(top, shift))
 
 

@@ -57,6 +57,7 @@ def on_host(
     """
     if not _enabled or not nobody_watches():
         return None
+    # Nested tensors are rows with sizes, which the other kernel takes as they are.
     given = {"y_score": scores, "y_true": labels}  # by the names that prepare has for them
     optional = {"mask": mask, "qid": indexes, "retrieved": retrieved, "doc_id": doc_id}
     given.update((name, value) for name, value in optional.items() if value is not None)
@@ -69,6 +70,7 @@ def on_host(
         given = {name: tensor.values() for name, tensor in given.items()}
     if not all(map(_is_plain, given.values())) or not _fit(given, "group" in settings):
         return None
+    # The arrays share the tensors' memory; any number of leading dimensions is one of queries.
     shape = (-1,) if given["y_score"].ndim == 1 else (-1, given["y_score"].shape[-1])
     settings.update((name, _array(tensor).reshape(shape)) for name, tensor in given.items())
     y_score = settings.pop("y_score")

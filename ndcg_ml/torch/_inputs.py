@@ -46,6 +46,8 @@ def refuse_columns(scores: object, labels: object, mask: object, names: tuple[st
     if not (isinstance(scores, Tensor) and isinstance(labels, Tensor)) or scores.is_nested or labels.is_nested:
         return
     refuse_other_shape(labels, names[1], scores, names[0])
+    if scores.ndim == 0 or scores.shape[-1] != 1:
+        return
     of_all = f"torch.ones_like({names[0]}, dtype=torch.bool)"
     refuse_column(names, scores.shape, mask is not None, _DROP, ids, of_all)
 
@@ -94,6 +96,7 @@ def read_batch(
     ValueError
         The shapes do not go together, or it is not said which rows belong to one query.
     """
+    # One form for all: tensors of one shape, on one device, nested ones as padded ones with a mask.
     scores, labels = a_tensor(scores, names[0]), a_tensor(labels, names[1])
     refuse_columns(scores, labels, mask, names, _ONE_PER_ROW)
     if scores.is_nested or labels.is_nested:
@@ -105,6 +108,7 @@ def read_batch(
         if ids is None:
             raise ValueError(without_doc_ids(flavor))
         ids = _in_order_of_text(ids)
+    # The number of dimensions says which form it is, and each form has its own way to say what one query is.
     scores, labels = _score_values(scores, names[0]), _label_values(labels, names[1])
     if scores.ndim == 0:
         raise ValueError(

@@ -37,12 +37,17 @@ from ndcg_ml.torch._layout import Layout, Padded
 __all__ = ["Result", "Runs", "evaluate", "snapped", "tied_runs", "working_dtype"]
 
 _FAR_BELOW = 16
-"""From how many times the cut-off on a list is long enough that its lower ranks are worth leaving unsorted."""
+"""From how many times the cut-off on a list is long enough that its lower ranks are worth leaving unsorted.
+
+Fewer would be faster on the CPU, but the runs of the upper ranks alone take more steps, each a launch on a device.
+"""
+_FAR_BELOW_IN_IDEAL = 4
+"""The same of the ideal, which has no runs: there it takes no step more."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What the kernel found, per query and cut-off: shape (n_queries, n_cutoffs)."""
+    """The values that the kernel computes, per query and cut-off: shape (n_queries, n_cutoffs)."""
 
     ndcg: Tensor
     """nan where the query is invalid, or empty and without a value for that."""
@@ -55,7 +60,7 @@ class Result:
     wrong: Tensor
     """Per query: whether it is a reason to raise."""
     faults: Tensor | None
-    """How often each of ``FAULTS`` occurred, if that was asked for."""
+    """Number of times that each of ``FAULTS`` occurred, if that was asked for."""
 
     def in_units_of_gain(self) -> tuple[Tensor, Tensor]:
         """DCG and ideal DCG as they are."""
@@ -136,8 +141,9 @@ def evaluate(
     -------
     Result
     """
-    # What the labels say, and what they are worth.
-    judgements = judge(flavor, labels, listed)
+    # Labels become judgements, ranked documents and gains. Faults are collected as tensors: looking at one would wait
+    # for the device.
+    judgements = judge(flavor, labels, listed, layout)
     ranked = ranked_documents(flavor, judgements, retrieved)
     gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
     faults = {"nan_scores": scores.isnan() & ranked} if scores.is_floating_point() else {}
@@ -162,6 +168,7 @@ def evaluate(
                     faults["tied_repeats"] = repeats.tied
         gain = layout.take(credited.gain, ranking.order).masked_fill(~ranking.ranked, 0.0)
         dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
+    # A list that is shorter than the cut-off scores 0 under this rule, whatever it ranked.
     if flavor.short_lists == "zero":
         dcg = dcg.masked_fill(too_short(flavor, ks, layout, ranked), 0.0)
     # The ratio. A query is empty by its ideal alone.
@@ -171,11 +178,11 @@ def evaluate(
     value = flavor.empty if isinstance(flavor.empty, float) else math.nan
     ndcg = snapped(dcg / idcg.masked_fill(empty, 1.0)).masked_fill(empty, value)
     # A fault spoils its own query, and no other.
-    refused = judgements.refused
+    wrong = judgements.refused
     for fault in faults.values():
-        refused = refused | fault
-    wrong = layout.any_of(refused)
+        wrong = wrong | layout.any_of(fault)
     ndcg = ndcg.masked_fill(wrong.unsqueeze(-1), math.nan)
+    # Counting takes one reduction per fault, and only the message of an error needs the counts.
     counts = None
     if count_faults:
         faults |= label_faults(flavor, labels.to(working_dtype(labels.device)), listed)
@@ -284,7 +291,7 @@ def _sum_over(before: Tensor, upto: Tensor, discounts: Tensor) -> Tensor:
 
 def _best_in_order(key: Tensor, second: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, Tensor]:
     """The slots at ranks 1 to `depth`, by both keys; and which of these ranks there are."""
-    # Which documents score above the edge is certain; of those at the edge, any.
+    # topk is certain to return the documents above the edge, and returns any of those at the edge.
     upper, at = key.topk(depth)
     edge = upper[..., -1:]
     n_above = (upper > edge).sum(-1, keepdim=True)
@@ -350,7 +357,7 @@ def rank(
     elif flavor.ties == "docid":
         second = doc_id
     elif flavor.ties == "docid_ascending" and doc_id is not None:
-        second = ~doc_id  # which has the reverse order, and unlike -doc_id no overflow
+        second = ~doc_id  # ~doc_id has the reverse order, and unlike -doc_id it cannot overflow
     if second is None:
         order = layout.order_by(key)
     else:
@@ -405,6 +412,7 @@ def ideal_dcg(
     `ranking` is only looked at where ``needs_ranking`` says so.
     """
     depths: Sequence[int | None] = (None,) * len(ks) if flavor.ideal_depth == "all" else ks
+    # The top of the scale at every rank: a sum of discounts, and no gain is looked at.
     if flavor.ideal == "max":
         assert gains.top is not None
         total = table.cumsum(0)
@@ -414,6 +422,7 @@ def ideal_dcg(
         if flavor.ideal_depth == "retrieved":
             sums = [total[n_ranked if k is None else n_ranked.clamp(max=k)] for k in depths]
         return torch.stack([(gains.top * at).masked_fill(~some, 0.0) for at in sums], dim=-1)
+    # The pool as it is labelled: the ranking has no say in it.
     if not needs_ranking(flavor):
         pool = ranked if flavor.ideal == "recall" else judgements.judged
         limit = layout.per_query(ranked.to(torch.int64)) if flavor.ideal_depth == "retrieved" else None
@@ -421,6 +430,7 @@ def ideal_dcg(
             signed_pool = pool if may_be_negative(flavor) else None
             return _best_of_rows(layout, gains.gain, signed_pool, table, depths, limit)
         return _best_first(layout, gains.gain, pool, table, depths, as_given=flavor.ideal == "given", limit=limit)
+    # The gain that each rank may expect, because within a run nobody knows whose it is.
     assert ranking is not None
     own = layout.take(gains.gain, ranking.order).masked_fill(~ranking.ranked, 0.0)
     runs = ranking.runs
@@ -429,6 +439,7 @@ def ideal_dcg(
         length = (runs.upto - runs.before).clamp(min=1)
         mean = torch.zeros_like(own).scatter_add(-1, runs.number, own).gather(-1, runs.number) / length
         expected = torch.where(length > 1, mean, own)
+    # Sorted again among the ranks of each cut-off, or of the recall depth.
     if flavor.ideal == "local":
         columns = [
             _best_first(layout, expected, ranking.ranked & (runs.rank <= (k or layout.width)), table, (None,))
@@ -482,7 +493,7 @@ def _best_of_rows(
     depth = _deepest(ks, layout.width)
     if pool is not None:
         values = values.masked_fill(~pool, -math.inf)
-    if _is_far_below(depth, layout.width):
+    if _FAR_BELOW_IN_IDEAL * depth <= layout.width:
         best = values.topk(depth).values
     else:
         best = values.sort(dim=-1, descending=True).values[..., :depth]

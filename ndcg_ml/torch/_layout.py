@@ -50,6 +50,9 @@ class Layout(Protocol):
     def largest(self, values: Tensor) -> Tensor:
         """The largest value within each query, of values that are not below 0."""
 
+    def least(self, values: Tensor) -> Tensor:
+        """The smallest value within each query, or 0 if that is smaller."""
+
     def any_of(self, flags: Tensor) -> Tensor:
         """Whether a flag is set within each query."""
 
@@ -94,6 +97,9 @@ class Padded:
 
     def largest(self, values: Tensor) -> Tensor:
         return values.amax(-1)
+
+    def least(self, values: Tensor) -> Tensor:
+        return values.amin(-1)
 
     def any_of(self, flags: Tensor) -> Tensor:
         return flags.any(-1)
@@ -142,6 +148,9 @@ class Flat:
 
     def largest(self, values: Tensor) -> Tensor:
         return torch.zeros_like(values).scatter_reduce(0, self.query, values, "amax")
+
+    def least(self, values: Tensor) -> Tensor:
+        return torch.zeros_like(values).scatter_reduce(0, self.query, values, "amin")
 
     def any_of(self, flags: Tensor) -> Tensor:
         return torch.zeros_like(self.query).index_add(0, self.query, flags.to(self.query.dtype)) > 0

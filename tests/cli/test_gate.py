@@ -204,7 +204,7 @@ def test_changes_of_labels_are_refused_without_digests():
         ("--run alike.jsonl --margin 0", 2, "margin"),
         ("--margin .01", 2, "the data must be given as"),
         ("--run nowhere.jsonl --margin .01", 2, "nowhere.jsonl"),
-        ("--run bad.jsonl --margin .01", 1, "bad.jsonl, line 1: not JSON"),
+        ("--run bad.jsonl --margin .01", 1, "bad.jsonl, line 1: 'q1' must be {document: score}"),
         ("--run alike.jsonl --margin .01 --by one", 1, "one: must have a label for each query"),
         ("--run alike.jsonl --margin .01 --markdown nowhere/s.md", 2, "nowhere"),
         ("--run alike.jsonl --margin .01 --markdown base.json", 2, "--markdown would replace"),
@@ -212,7 +212,7 @@ def test_changes_of_labels_are_refused_without_digests():
 )  # fmt: skip
 def test_what_is_refused(arguments, code, words):
     Path("table.csv").write_text("qid,label,score,docno\n" + "".join(f"q{i},1,1,a\nq{i},0,2,b\n" for i in range(N)))
-    Path("bad.jsonl").write_text("{'q1': 1}\n")
+    Path("bad.jsonl").write_text('{"q1": 1,\n')
     Path("one").write_text("q1 a\n")
     result = invoke(f"gate base.json {arguments}")
     assert result.exit_code == code, result.output

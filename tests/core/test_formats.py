@@ -188,6 +188,26 @@ def test_a_document_that_is_there_twice_is_named_by_its_lines(tmp_path, form):
         evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "# topic\titeration\tdocno\tgrade\nq1\t0\td1\t2\nq1\t0\td3\t1\n",
+        "# docno,corpus-id\nq1 0 d1 2\nq1 0 d3 1\n",
+        "\n  # {\nq1 0 d1 2\nq1 0 d3 1\n",
+    ],
+)
+def test_comments_of_trec_say_nothing_of_the_format(tmp_path, content):
+    (tmp_path / "qrels").write_text(content)
+    expected = evaluate_run({"q1": {"d1": 2, "d3": 1}}, RUN).value
+    assert evaluate_run(tmp_path / "qrels", RUN).value == expected
+
+
+@pytest.mark.parametrize("topic", ["{3F2504E0}", "[1]", "{", "[", "{'a'}"])
+def test_topics_of_trec_may_begin_with_a_bracket(tmp_path, topic):
+    (tmp_path / "qrels").write_text(f"{topic} 0 d1 2\n{topic} 0 d3 1\n")
+    assert evaluate_run(tmp_path / "qrels", {topic: ["d1", "d3"]}).value == 1.0
+
+
 def test_grades_may_be_called_grade(tmp_path):
     (tmp_path / "qrels").write_text(lines(rows(QRELS, "grade")))
     assert evaluate_run(tmp_path / "qrels", RUN).value == evaluate_run(QRELS, RUN).value

@@ -223,3 +223,24 @@ def test_a_file_of_another_form_is_refused_with_its_line(tmp_path: Path, line: s
 def test_a_label_that_contradicts_another_is_refused() -> None:
     with pytest.raises(ValueError, match="one label"):
         with_labels(QRELS, [{"q1": {"d1": 0.0}}])
+
+
+@pytest.mark.parametrize("switch", ["empty=skip", "aggregate=micro", "ideal=max,max_grade=2", "gain=exponential"])
+def test_what_a_document_can_change_holds_under_other_means(switch: str) -> None:
+    extra = {"d1": 0.0}
+
+    def differences(qrels: dict[str, dict[str, float]]) -> Comparison:
+        runs = [{**run, "q4": names} for run, names in ((OLD, ["d1", "d8"]), (NEW, ["d8", "d1"]))]
+        results = [evaluate_run(qrels, run, flavor=f"trec_eval[{switch}]", k=2) for run in runs]
+        return compare(*results, unjudged="accept", seed=0)
+
+    names = [*OPEN, ("q4", "d8")]
+    tasks = differences({**labelled(), "q4": dict(extra)}).judge_next(10)
+    assert ("q4", "d8") in {(task.qid, task.document) for task in tasks}
+    for task in tasks:
+        values = []
+        for grade in (0.0, 1.0, 2.0):
+            qrels = {**labelled(*((*name, 0.0) for name in names if name[0] != "q4")), "q4": {**extra, "d8": 0.0}}
+            qrels[task.qid][task.document] = grade
+            values.append(differences(qrels).difference)
+        assert task.change == pytest.approx(max(values) - min(values), abs=1e-12), task

@@ -208,6 +208,7 @@ def tried(seed: int, number: int, *sides: int) -> tuple[int, int]:
     return compared, refused
 
 
+@pytest.mark.filterwarnings("ignore:each of the:UserWarning")  # drawn queries may have one document each
 @pytest.mark.parametrize("number", quick([100], [100, 10_000]))
 @pytest.mark.parametrize("sides", [(0,), (0, 1)], ids=["value", "difference"])
 def test_a_range_equals_brute_force_over_all_completions(sides: tuple[int, ...], number: int) -> None:
@@ -315,3 +316,20 @@ def test_measurements_are_no_scale() -> None:
 def test_ranked_lists_have_a_range() -> None:
     found = evaluate_ranked([[1, math.nan, 0]], judged=[[1, 0, 1]], flavor=Flavor(unjudged="zero")).range()
     assert found.low == found.value < found.high
+
+
+def test_a_completion_that_leaves_the_ideal_at_0_does_not_hide_a_better_one() -> None:
+    # The ideal has rank 1 alone, so without a relevant document there the query is empty, whatever rank 2 gains.
+    flavor = Flavor(unjudged="zero", ideal="recall", recall_depth=1, ties="first", max_grade=2)
+    found = evaluate([[math.nan, 2.0]], [[2.0, 1.0]], flavor=flavor).range()
+    second = 1 / math.log2(3)
+    assert (found.low, found.high) == pytest.approx((0.0, 1 + 2 * second), abs=1e-12)
+
+
+def test_queries_that_may_be_empty_are_in_the_mean_only_where_that_serves_it() -> None:
+    flavor = Flavor(unjudged="zero", empty="skip", max_grade=1)
+    labels = [[0.0, 1.0], [0.0, math.nan], [math.nan, 0.0]]
+    found = evaluate(labels, [[2.0, 1.0]] * 3, flavor=flavor).range()
+    second = 1 / math.log2(3)
+    assert found.high == pytest.approx((second + 1) / 2, abs=1e-12)  # the first query and the third
+    assert found.low == pytest.approx(second, abs=1e-12)  # the first alone, or with the second

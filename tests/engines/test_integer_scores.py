@@ -104,7 +104,8 @@ def test_a_file_of_several_blocks_is_one(tmp_path):
     path.write_text("".join(f"p Q0 d{at} 1 {3 * at} t\n" for at in range(70_000)) + FILES["trec"]([NOW, NEWER]))
     assert path.stat().st_size > 1 << 20
     assert evaluate_run(QRELS, path, flavor=FLAVOR).value == pytest.approx(RIGHT)
-    path.write_text("".join(f"p Q0 d{at} 1 {at}.5 t\n" for at in range(70_000)) + FILES["trec"]([NOW, NEWER]))
+    small = "".join(f"p Q0 d{at} 1 {3 * at} t\n" for at in range(70_000))
+    path.write_text(FILES["trec"]([NOW, NEWER]) + small + "r Q0 d 1 0.5 t\n")
     with pytest.raises(DataFileError, match=r"run: scores must hold scores of one kind .* beyond 2\^53"):
         evaluate_run(QRELS, path, flavor=FLAVOR)
 

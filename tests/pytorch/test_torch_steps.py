@@ -30,6 +30,7 @@ from ndcg_ml.torch import (
 )
 from ndcg_ml.torch._gains import judge, label_faults, working_dtype
 from ndcg_ml.torch._host import torch_kernel
+from ndcg_ml.torch._layout import Padded
 
 FLAVOR = Flavor(gain="exponential")
 AT_10 = FLAVOR.replace(k=10)
@@ -142,7 +143,8 @@ def test_one_look_refuses_the_labels_of_which_each_kind_of_fault_is_told(flavor,
     for given_labels in (labels, labels.float(), labels.nan_to_num(3.0, 3.0, -3.0).long()):
         wide = given_labels.to(working_dtype(labels.device))
         faults = label_faults(flavor, wide, listed)
-        want = torch.stack(list(faults.values())).any(0)
-        assert judge(flavor, given_labels, listed).refused.tolist() == want.tolist()
+        want = torch.stack(list(faults.values())).any(0).any(-1)
+        layout = Padded(1, 6, labels.device)
+        assert judge(flavor, given_labels, listed, layout).refused.tolist() == want.tolist()
         if listed.all():
-            assert judge(flavor, given_labels, listed, full=True).refused.tolist() == want.tolist()
+            assert judge(flavor, given_labels, listed, layout, full=True).refused.tolist() == want.tolist()

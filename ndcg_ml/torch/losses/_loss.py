@@ -173,6 +173,7 @@ class ListLoss(nn.Module):
         # Lists of very different lengths are several batches.
         read = [self._read(*batch) for batch in batches]
         looked = _refuse_faults(self.flavor, read, batches)
+        # The driver alone decides what an empty, a refused and a spoiled list count.
         losses = _together([_counted(self._losses_of(lists), lists, looked=looked) for lists in read])
         if places is not None and self.reduction == "none":
             return losses[places]
@@ -183,6 +184,7 @@ class ListLoss(nn.Module):
 
         Only where the weights do not depend on the scores (``needs_ranking``).
         """
+        # Weights are those of any draw, since they depend on the labels alone.
         read = [self._read(scores[0], labels, mask) for scores, labels, mask in drawn]
         looked = _refuse_faults(self.flavor, read, [(scores[0], labels, mask) for scores, labels, mask in drawn])
         losses = []
@@ -351,7 +353,7 @@ def filled_absent(values: Tensor, lists: Lists, value: float) -> Tensor:
 
 def above_zero(value: object, name: str) -> float:
     """A finite number above 0, of any type that is one."""
-    number = None if isinstance(value, Real) else as_float(value)  # of a tensor, for one
+    number = None if isinstance(value, Real) else as_float(value)  # a tensor of one number, for example
     return positive_number(value if number is None else number, name)
 
 
@@ -415,11 +417,11 @@ def _weights(flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, wei
     """The lists but for their scores: who takes part, gains, gain over ideal, and which lists have no loss."""
     dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
     layout = Padded(scores.shape[0], scores.shape[1], scores.device)
-    judgements = judge(flavor, labels, listed, full=full)
+    judgements = judge(flavor, labels, listed, layout, full=full)
     ranked = ranked_documents(flavor, judgements, None)
     absent = None if full and ranked is listed else ~ranked
     gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
-    refused = judgements.refused.any(-1)
+    refused = judgements.refused
     # The best gain stands at rank 1, within every cut-off: without weights it alone decides which lists are empty.
     best_first = flavor.ideal in ("global", "recall") and not needs_ranking(flavor)
     if not weighed and best_first and not callable(flavor.discount):

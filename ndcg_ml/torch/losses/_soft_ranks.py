@@ -57,22 +57,24 @@ def tail(step: Step, n_terms: int) -> tuple[float, ...]:
 _TAILS = {(step, dtype): tail(step, n_terms) for step in STEPS for dtype, n_terms in _TERMS.items()}
 
 
-def dense_soft_ranks(scores: Tensor, valid: Tensor, temperature: float, step: Step) -> Tensor:
+def dense_soft_ranks(scores: Tensor, valid: Tensor | None, temperature: float, step: Step) -> Tensor:
     """Smooth ranks over all pairs, differentiable any number of times; 1 where `valid` is not set.
 
     Parameters
     ----------
     scores : Tensor of float, shape (..., n_documents)
         Finite where `valid` is not set.
-    valid : Tensor of bool, like `scores`
+    valid : Tensor of bool, like `scores`, or None
+        None where all are.
     temperature : float
     step : {"logistic", "laplace"}
     """
     ahead = _step((scores.unsqueeze(-2) - scores.unsqueeze(-1)) / temperature, step)
     # A document is half ahead of itself: from 0.5, the sum over all documents gives 1 + the sum over the others.
-    absent = ~valid
-    ranks = 0.5 + ahead.masked_fill(absent.unsqueeze(-2), 0.0).sum(-1)
-    return ranks.masked_fill(absent, 1.0)
+    if valid is None:
+        return 0.5 + ahead.sum(-1)
+    ranks = 0.5 + (ahead * valid.to(ahead.dtype).unsqueeze(-2)).sum(-1)
+    return ranks.masked_fill(~valid, 1.0)
 
 
 def fast_soft_ranks(scores: Tensor, valid: Tensor, temperature: float, step: Step) -> Tensor:
@@ -212,7 +214,7 @@ def _from_above(blocks: Tensor, values: Tensor, temperature: float, coefficients
     if values.ndim > blocks.ndim:
         powers = powers.unsqueeze(1).expand_as(carried)
     carried = _scan(carried, powers)
-    # What stands at the end of the block before, from which it decays to each slot.
+    # The sum at the end of the block before, which decays from there to each slot.
     carried = torch.cat([torch.zeros_like(carried[..., :1]), carried[..., :-1]], -1)
     start = torch.cat([blocks[..., :1, 0], last[..., :-1]], -1)
     down = torch.exp((blocks - start.unsqueeze(-1)) / temperature)

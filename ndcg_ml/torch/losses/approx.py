@@ -106,8 +106,14 @@ class ApproxNDCGLoss(DirectLoss):
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """Smooth NDCG of each list, from the discounts of smooth ranks."""
-        soft_ranks = dense_soft_ranks if self._takes_pairs(scores) else fast_soft_ranks
-        soft_rank = soft_ranks(scores, ranked, self.temperature, self.step)
+        return self._smooth(scores, weight, ranked, full=False)
+
+    def _smooth(self, scores: Tensor, weight: Tensor, ranked: Tensor, *, full: bool) -> Tensor:
+        """The same; `full` says that all documents are ranked, so that no pair of them has to be left out."""
+        if self._takes_pairs(scores):
+            soft_rank = dense_soft_ranks(scores, None if full else ranked, self.temperature, self.step)
+        else:
+            soft_rank = fast_soft_ranks(scores, ranked, self.temperature, self.step)
         terms = weight * discount_at(self.flavor, soft_rank)
         k = self.flavor.k
         if k is not None and k < soft_rank.shape[-1]:
@@ -116,7 +122,7 @@ class ApproxNDCGLoss(DirectLoss):
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list; a score that is not finite makes its list's loss and gradient nan by itself."""
-        return 1.0 - self.ndcg(lists.scores, lists.weight, lists.ranked)
+        return 1.0 - self._smooth(lists.scores, lists.weight, lists.ranked, full=lists.absent is None)
 
     def _takes_pairs(self, scores: Tensor) -> bool:
         if self.method == "auto":
