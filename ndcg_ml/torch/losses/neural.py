@@ -93,9 +93,9 @@ class NeuralNDCGLoss(DirectLoss):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(flavor, reduction=reduction)
-        self.temperature = above_zero(temperature, "temperature")
-        self.sinkhorn = whole_number(sinkhorn, "sinkhorn", least=0)
-        self.straight_through = true_or_false(straight_through, "straight_through")
+        self.temperature: float = above_zero(temperature, "temperature")
+        self.sinkhorn: int = whole_number(sinkhorn, "sinkhorn", least=0)
+        self.straight_through: bool = true_or_false(straight_through, "straight_through")
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """Smooth NDCG of each list, from the gain at each rank; the discounts of the documents are never formed."""
