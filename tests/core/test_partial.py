@@ -33,7 +33,7 @@ from ndcg_ml import (
     ndcg_score,
 )
 from ndcg_ml._parts.exact import ExactSums, exact_sum
-from ndcg_ml._parts.ids import KINDS
+from ndcg_ml._parts.query_ids import KINDS
 
 KS: Any = (1, 3, None)
 

@@ -83,7 +83,7 @@ def compared(**more):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Without the drawings, which take most of the time."""
-    monkeypatch.setattr("ndcg_ml._show.page._svg", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr("ndcg_ml._show.report._svg", lambda *_, **__: "<svg></svg>")
 
 
 # -- what it says -----------------------------------------------------------------------------------------------------
