@@ -56,18 +56,20 @@ def _beside(path: AnyPath, qrels: AnyPath) -> str | None:
 
 
 def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
+    # The file names the flavor by its text, and a function has none that another process could read.
     totals, table, flavor = evaluation._totals, evaluation.per_query, evaluation.flavor
     if not isinstance(flavor.gain, (str, tuple)) or not isinstance(flavor.discount, str):
         raise ValueError(
             f"a flavor with a function of one's own has no text, so the evaluation cannot be saved; got {flavor}. Use "
             "a gain and a discount that have names."
         )
-    ids = [_stored_id(each) for each in table.qid.tolist()]
+    # A row per query holds its totals as they are, with their exponent, so that a loaded evaluation has the same bits.
+    ids = [_stored_id(query) for query in table.qid.tolist()]
     ndcg = table.ndcg.reshape(len(ids), -1)
     rows: list[dict[str, Any]] = [
         {
             "qid": qid,
-            "ndcg": [_finite(each) for each in ndcg[at].tolist()],
+            "ndcg": [_finite(value) for value in ndcg[at].tolist()],
             "dcg": totals.dcg[at].tolist(),
             "idcg": totals.ideal[at].tolist(),
             "exponent": 0 if totals.exponent is None else int(totals.exponent[at]),
@@ -76,30 +78,33 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
         }
         for at, qid in enumerate(ids)
     ]
+    # A run has more per query: the share judged, and a digest by which changed judgements are noticed.
     run = None
     if isinstance(evaluation, RunEvaluation):
         judged = evaluation.per_query.judged.reshape(len(ids), -1)
         for at, row in enumerate(rows):
             row["n_retrieved"] = int(evaluation.per_query.n_retrieved[at])
-            row["judged"] = [_finite(each) for each in judged[at].tolist()]
+            row["judged"] = [_finite(fraction) for fraction in judged[at].tolist()]
             digests = evaluation._judgements
             row["judgements"] = None if digests is None else f"{int(digests[at]):016x}"
         run = {
             "queries": evaluation.queries,
-            "qrels_only": [_stored_id(each) for each in evaluation.qrels_only.tolist()],
-            "run_only": [_stored_id(each) for each in evaluation.run_only.tolist()],
+            "qrels_only": [_stored_id(topic) for topic in evaluation.qrels_only.tolist()],
+            "run_only": [_stored_id(topic) for topic in evaluation.run_only.tolist()],
             "n_excluded": evaluation.n_excluded,
         }
+    # The value could be computed again, but it stands at the top for a person who opens the file.
     values = evaluation.value if isinstance(evaluation.value, dict) else {evaluation.k: evaluation.value}
     head = {
         "ndcg_ml_evaluation": _FORMAT,
         "flavor": str(flavor),
         "k": list(evaluation.k) if isinstance(evaluation.k, tuple) else evaluation.k,
-        "value": [_finite(each) for each in values.values()],
+        "value": [_finite(value) for value in values.values()],
         "versions": _versions(),
         "qrels": qrels,
         "run": run,
     }
+    # One line per query, so that a version control system shows which queries changed.
     lines = [f"  {json.dumps(name)}: {json.dumps(value, allow_nan=False)}," for name, value in head.items()]
     body = ",\n".join(f"    {json.dumps(row, allow_nan=False)}" for row in rows)
     return "\n".join(["{", *lines, '  "per_query": [', *[body] * bool(rows), "  ]", "}", ""])

@@ -59,7 +59,7 @@ class Mirror:
         return f"docs/flavors/{self.name}.md"
 
 
-# What the variants of one library have in common.
+# The switches that the variants of one library share.
 _XGBOOST = {
     "gain": "exponential",
     "ideal": "recall",

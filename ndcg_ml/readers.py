@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-_DIGITS = 18  # of the size of a query
+_DIGITS = 18  # digits of the size of a query
 
 
 # -- LETOR and SVMlight labels, one score per line ------------------------------------------------------------------
@@ -173,7 +173,7 @@ def letor_rows(path: AnyPath, *, features: bool = False) -> LetorRows:
 
 
 _FEATURES = "index:value, the indices 0 or more in ascending order, the values finite"
-_HIGHEST_INDEX = 2**63 - 1  # of an int64
+_HIGHEST_INDEX = 2**63 - 1  # the largest int64
 
 
 def _features(tokens: list[bytes]) -> tuple[list[int], list[float]] | None:

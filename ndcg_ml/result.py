@@ -173,7 +173,7 @@ class Evaluation(Generic[V]):
             the result says so, where all queries score the same, or most score 0, or most score 1, and fewer than 20
             something else. There a bootstrap covers the truth in half of the cases.
         n_resamples : int, default 9999
-            Of the bootstrap. Each draws as many queries as there are, with replacement.
+            Number of resamples of the bootstrap. Each draws as many queries as there are, with replacement.
         seed : int, numpy.random.Generator or None, default None
             Decides what is drawn; None draws anew each time.
 
@@ -394,7 +394,7 @@ class Evaluation(Generic[V]):
         return what if isinstance(self.k, tuple) else {self.k: what}
 
     def _shaped(self, by_k: dict[int | None, Any]) -> Any:
-        """As the value is: one, or a dict in the order of the cut-offs."""
+        """In the form of the value: one entry, or a dict in the order of the cut-offs."""
         return {k: by_k[k] for k in self.k} if isinstance(self.k, tuple) else by_k[self.k]
 
     def to_frame(self) -> Any:
@@ -403,7 +403,7 @@ class Evaluation(Generic[V]):
         Returns
         -------
         pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            Of ``frame_library``. With several cut-offs the columns of each are named like ``ndcg@10``.
+            A frame of ``frame_library``. With several cut-offs, the columns of each are named like ``ndcg@10``.
 
         Raises
         ------

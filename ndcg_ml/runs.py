@@ -391,8 +391,8 @@ class AlignedRun:
         2^53, which float64 would make one, stay integers of 64 bits.
     retrieved : ndarray of bool
     doc_id : ndarray of int
-        Of a retrieved document, where its id stands among those of its topic in byte order, counted from 10^9 so that
-        all have as many digits (integer ids are compared as text); of others a number below 0.
+        For a retrieved document, the place of its id among those of its topic in byte order, counted from 10^9 so that
+        all have the same number of digits (integer ids are compared as text). For the others, a number below 0.
     qrels_only, run_only : ndarray
         The topics that only the qrels, and only the run, have.
     in_run_order : ndarray
@@ -518,7 +518,7 @@ def _aligned(
     judgements: Literal["rows", "beside", "ignored"],
     stacklevel: int,
 ) -> AlignedRun:
-    """As ``align``; without `every_place`, ``doc_id`` orders those documents alone that share a float32 score.
+    """The arrays of ``align``. Without `every_place`, ``doc_id`` orders only documents that share a float32 score.
 
     `judgements` says what becomes of the order of the qrels: the rows follow it, or it is kept beside them, or lost.
     """
@@ -540,6 +540,7 @@ def _aligned(
             f"qrels and run must share a topic; {judged.source} has {_some(topics, in_qrels)} and {ranked.source} has "
             f"{_some(topics, in_run)}. Ids are compared exactly: check prefixes and leading zeros."
         )
+    # Which row of the qrels judges each row of the run, which rows are left out, and what the caller should know of it.
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
     match, place, repeated = _matched(ids, judged, ranked, keep, every_place)
     takes_part = chosen[ranked.topic]
@@ -551,6 +552,7 @@ def _aligned(
         _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
     _warn_of_no_match(judged, ranked, match, takes_part, int(chosen.sum()), stacklevel + 1)
     _warn_of_ranks(ranked, stacklevel + 1)
+    # The names of documents take most of the memory, so only those of small runs are kept for later questions.
     rows_judged = slice(judged.first, judged.first + judged.topic.size)
     digests = judgement_digests(ids.documents, rows_judged, judged.topic, judged.value, len(topics))
     documents = ids.documents if len(ids.documents) <= _NAMED_ROWS else None
@@ -575,7 +577,7 @@ def _aligned(
     order = _compact(order)
     grades = np.full(ranked.topic.size, np.nan)
     grades[match >= 0] = judged.value[match[match >= 0]]
-    del topic, match, unretrieved  # of many rows, memory
+    del topic, match, unretrieved  # large arrays: their memory is needed below
 
     def arranged(of_run: NDArray[Any], of_qrels: NDArray[Any]) -> NDArray[Any]:
         rows: NDArray[Any] = np.concatenate([of_run, of_qrels])[order]
@@ -633,7 +635,7 @@ def _in_both_orders(
     """
     n_run, beyond = score.size, int(judgement.max(initial=0)) + 1
     with np.errstate(over="ignore", under="ignore"):
-        coarse = score.astype(np.float32)  # what is tied in float64 is tied in float32 too
+        coarse = score.astype(np.float32)  # scores tied in float64 are tied in float32 too
     # Documents of one score, in the order of the run. An unjudged one goes before the next judged one of its score.
     by_score = np.lexsort((coarse, topic[:n_run]))
     anchor = np.where(judgement[:n_run] < 0, beyond, judgement[:n_run])[by_score]
@@ -760,7 +762,7 @@ def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool
     in_order = names.in_byte_order(ranked.topic[some], n_judged + some) - n_judged
     begins = starts_of(np.bincount(ranked.topic[in_order]))
     place[in_order] += np.arange(in_order.size) - begins[ranked.topic[in_order]]
-    for row in again.tolist():  # in the order of the run, so that what it repeats is settled
+    for row in again.tolist():  # the order of the run settles the earlier row of a document first
         first = int(match[row]) - n_judged
         match[row], place[row] = match[first], place[first]
     return match, place, bool(again.size)

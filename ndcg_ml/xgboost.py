@@ -549,7 +549,7 @@ def xgboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
 
 
 def _check_linear_metric() -> None:
-    from importlib.metadata import PackageNotFoundError, version  # here, because it is slow and few need it
+    from importlib.metadata import PackageNotFoundError, version  # a slow import that few calls need
 
     try:
         installed = version("xgboost")

@@ -73,7 +73,7 @@ def columns_of(
     ValueError
         A column is missing, appears twice or is named for two things.
     """
-    has = list(getattr(frame, "column_names", frame.columns))  # of a pyarrow table, columns are arrays
+    has = list(getattr(frame, "column_names", frame.columns))  # pyarrow keeps arrays in .columns
     missing = [names[meaning] for meaning in needed if names[meaning] not in has]
     if missing:
         raise ValueError(
@@ -107,6 +107,6 @@ def made(library: str, columns: Mapping[str, NDArray[Any]]) -> Any:
         raise ImportError(f"Evaluation.to_frame needs {library}. Install it with: pip install {library}") from error
     if library == "pandas":
         return module.DataFrame(dict(columns))
-    # Of an array of Python objects, neither of the others finds the type.
+    # polars and pyarrow cannot tell the type of an array of Python objects, but that of a list.
     plain = {name: array.tolist() if array.dtype == np.dtype(object) else array for name, array in columns.items()}
     return module.DataFrame(plain) if library == "polars" else module.table(plain)

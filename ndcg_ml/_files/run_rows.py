@@ -205,7 +205,7 @@ class Rows:
     topic: NDArray[Any]
     value: NDArray[Any]  # float64; integers, where float64 would make scores one
     path: str | os.PathLike[str] = ""
-    lines: _LineNumbers | None = None  # of a file
+    lines: _LineNumbers | None = None  # line numbers, where the rows come from a file
 
     def name(self, row: int) -> str:
         """The id of a row's document."""
@@ -304,7 +304,7 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
                 raise TypeError(
                     f"{source} must hold one number per document; got {shown(next(iter(listed.values())))}."
                 )
-            with np.errstate(invalid="ignore"):  # of a NaN that signals, which is refused in time
+            with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused later
                 read = numbers.astype(np.float64)
             values.append(kept_apart(list(listed.values()), read, source) if name == "run" else read)
         else:
@@ -363,7 +363,7 @@ def _of_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> Rows
     topic = ids.topics.numbers(ids.topics.kind.coded(ids_of["qid"], f"{name}, {called['qid']},"))
     first = len(ids.documents)
     ids.documents.extend(ids.kind.coded(ids_of["docno"], f"{name}, {called['docno']},"))
-    with np.errstate(invalid="ignore"):  # as above
+    with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused later
         values: NDArray[Any] = real_array(columns[value], f"{called[value]} of {name}").astype(np.float64)
     if name == "run":
         values = kept_apart(columns[value], values, f"{called[value]} of {name}")

@@ -172,7 +172,7 @@ def _bounds(text: Bytes, width: int, n_lines: int) -> IntArray | None:
     The text ends with a line end.
     """
     blank = text <= _BLANK
-    odd = blank & (text != _BLANK) & (text != _LINE_END) & (text != _TAB)  # of which some separate words
+    odd = blank & (text != _BLANK) & (text != _LINE_END) & (text != _TAB)  # other blanks, some of which separate words
     if blank[0] or odd.any():
         return None
     edges = np.flatnonzero(blank[1:] != blank[:-1])

@@ -129,7 +129,7 @@ def identify(
     queries = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
-    # A flavor that refuses nothing: what fails here is wrong with the data, and must be fixed by the caller.
+    # A flavor that refuses nothing: an error here is one of the data, and the caller must fix them.
     Prepared(Flavor(negative="allow", unjudged="zero", duplicates="count"), None, queries).evaluate(y_score)
     with np.errstate(over="ignore"):
         coarse = queries.scores(y_score, exact=False).astype(np.float32)
@@ -223,4 +223,4 @@ def preset_candidates(
             if value is not None:
                 unlikely = (False, *data.unlikely(flavor), ks is None and k != flavor.k)
                 found.append(Candidate(name, flavor.replace(k=k), unlikely, value))
-    return sorted(found, key=lambda candidate: candidate.unlikely)  # else in the order of PRESETS
+    return sorted(found, key=lambda candidate: candidate.unlikely)  # equals stay in the order of PRESETS

@@ -19,7 +19,7 @@ from ndcg_ml.flavor import Flavor
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 
-# What is kept, in arrays of the data's rows times those rows: about half a gigabyte.
+# Rows in all kept arrays together: about half a gigabyte.
 _MOST_ROWS = 1 << 24
 
 
@@ -108,7 +108,7 @@ class Sweep:
         average = flavor.ties == "average"
         found, space = [], numpy_kernel.Workspace(average and numpy_kernel.add_exactly(graded.row_gains))
         for filled in numpy_kernel.fill(layout, graded.row_gains):
-            own = numpy_kernel.Workspace()  # because the scores are kept
+            own = numpy_kernel.Workspace()  # its memory is kept with the scores
             for block, gains, scores in numpy_kernel.gathered([filled], all_scores, own):
                 depth = numpy_kernel.depth(self._ks, block.shape[1])
                 found.append((filled, scores, numpy_kernel.expected_gains(scores, gains, depth, average, space)))

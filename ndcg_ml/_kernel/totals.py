@@ -163,7 +163,7 @@ class Totals:
         """
         try:
             return [value if math.isfinite(value) else None for value in self.values(flavor)]
-        except EmptyQueryError:  # at one of the cut-offs; the others may be defined
+        except EmptyQueryError:  # one of the cut-offs has no value; the others may have
             if len(self.ks) == 1:
                 return [None]
             return [value for k in self.ks for value in self.at_cutoff(k).finite_values(flavor)]
@@ -227,7 +227,7 @@ class _Part(NamedTuple):
     ----------
     columns : list of int
     upper, lower : ndarray of float, shape (n_columns, n_counted)
-        Of numerator and denominator.
+        Addends of the numerator and of the denominator.
     scale : int or None
         Both are divided by two to this power; None where there is nothing to divide.
     """

@@ -98,7 +98,7 @@ def joined_digests(parts: Sequence[tuple[str, Digests]]) -> tuple[str, Digests]:
 def typed_ids(ids: NDArray[Any]) -> NDArray[Any]:
     """Numbers and times out of an array of Python objects in an array of their own type; anything else as it is."""
     values: list[Any] = ids.tolist() if ids.dtype == object else []
-    if not values or isinstance(values[0], (str, bytes)):  # of which NumPy would drop NULs at the end
+    if not values or isinstance(values[0], (str, bytes)):  # NumPy's fixed-width text would drop trailing NULs
         return ids
     if all(map(_is_integer, values)):
         for dtype in (np.int64, np.uint64):
@@ -115,7 +115,7 @@ def typed_ids(ids: NDArray[Any]) -> NDArray[Any]:
 def joined_ids(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Ids of one kind in one array, of whatever dtypes the pieces are."""
     if len({ids.dtype.kind for ids in pieces}) == 1:
-        return np.concatenate(pieces)  # in the widest of the dtypes
+        return np.concatenate(pieces)  # the widest dtype holds them all
     return np.concatenate([ids.astype(object) for ids in pieces])  # int64 and uint64 would meet in float64
 
 

@@ -203,7 +203,7 @@ class Slices(Sequence[Slice]):
                 limits = "-" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
                 less = "-" if difference is None else f"{difference:+.4f}"
                 rows.append([name, str(each.n_queries), str(n_empty), f"{share:.4f}", f"{value:.4f}", limits, less])
-        return Table(["slice", "queries", "empty", "share", "NDCG", "95 % interval", "less the others"], rows)
+        return Table(["slice", "queries", "empty", "share", "NDCG", "95 % interval", "minus the others"], rows)
 
 
 def _rows(each: Slice) -> list[tuple[Any, ...]]:

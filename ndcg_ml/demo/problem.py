@@ -14,9 +14,9 @@ from ndcg_ml.readers import DataFileError, LetorRows, letor_rows
 
 __all__ = ["Problem", "Split", "letor_problem"]
 
-_FEWEST_QUERIES = 8  # of which some can be held out and the others cut into four folds
+_FEWEST_QUERIES = 8  # enough to hold some out and cut the others into four folds
 _HELD_OUT = 0.2
-_HIGHEST_GRADE = 30  # of LightGBM's lambdarank, whose default table of gains ends there
+_HIGHEST_GRADE = 30  # the default table of gains of LightGBM's lambdarank ends there
 _MOST_CELLS = 2**29  # 4 GiB of float64
 
 

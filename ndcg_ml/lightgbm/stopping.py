@@ -245,8 +245,8 @@ class _Watch:
                 f"{env.params['early_stopping_round']}. LightGBM would stop on every metric of every set as well. "
                 "Leave it out and pass StopEarly(..., rounds=)."
             )
-        found = [_set_and_metric(entry) for entry in env.evaluation_result_list or ()]
-        names = dict.fromkeys(name for name, _ in found)
+        evaluated = [_set_and_metric(entry) for entry in env.evaluation_result_list or ()]
+        names = dict.fromkeys(name for name, _ in evaluated)
         sets = [name for name in names if name not in _training_sets(env)]
         listed = ", ".join(map(repr, sets))
         if not sets:
@@ -259,7 +259,7 @@ class _Watch:
             )
         if self._watch is not None and self._watch not in sets:
             raise ValueError(f"watch must be the name of a validation set, one of {listed}; got {self._watch!r}.")
-        if (self._watch or sets[0], self._metric) not in found:
+        if (self._watch or sets[0], self._metric) not in evaluated:
             raise ValueError(
                 f"StopEarly needs {self._metric!r} to be evaluated; it was not. Pass feval= (eval_metric= of "
                 "LGBMRanker.fit) as StopEarly gives it, or a list that holds StopEarly.eval."
@@ -274,7 +274,7 @@ def _set_and_metric(entry: Any) -> tuple[str, str]:
 
 
 def _training_sets(env: Any) -> tuple[str, ...]:
-    # As LightGBM's own callback does: the training data of a Booster may have any name.
+    # LightGBM's own callback asks the same, because the training data of a Booster may have any name.
     from lightgbm import Booster
 
     return (env.model._train_data_name,) if isinstance(env.model, Booster) else ("train",)
