@@ -246,11 +246,11 @@ class Prepared:
             self._refuse_nan(scores)
             scores = self._once.exchanged(scores)
         rank = compiled_rank(self._kernel, scores.size)
-        found = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
-        if found is None:
+        sums = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
+        if sums is None:
             self._refuse_nan(scores)
-            found = self._by_numpy(scores)
-        dcg, ideal = found
+            sums = self._by_numpy(scores)
+        dcg, ideal = sums
         if ideal is None:
             ideal = self._ideal
         assert ideal is not None

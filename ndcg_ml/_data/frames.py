@@ -77,20 +77,20 @@ def columns_of(
     missing = [names[meaning] for meaning in needed if names[meaning] not in has]
     if missing:
         raise ValueError(
-            f"{name} as a data frame must have columns {', '.join(str(names[each]) for each in needed[:-1])} and "
+            f"{name} as a data frame must have columns {', '.join(str(names[meaning]) for meaning in needed[:-1])} and "
             f"{names[needed[-1]]}; got {shown_text(', '.join(map(str, has)))}. Say in columns= what {missing[0]} is "
             "called."
         )
-    wanted = [*needed, *(each for each in optional if names[each] in has)]
+    wanted = [*needed, *(meaning for meaning in optional if names[meaning] in has)]
     for one, other in combinations(wanted, 2):
         if names[one] == names[other]:
             raise ValueError(
                 f"columns must name a column of {name} for one thing; got {shown(names[one])} for {one} and {other}."
             )
-    twice = [names[each] for each in wanted if has.count(names[each]) > 1]
+    twice = [names[meaning] for meaning in wanted if has.count(names[meaning]) > 1]
     if twice:
         raise ValueError(f"{name} as a data frame must have each column once; got {shown(twice[0])} more than once.")
-    return {each: frame[names[each]] for each in wanted}
+    return {meaning: frame[names[meaning]] for meaning in wanted}
 
 
 def made(library: str, columns: Mapping[str, NDArray[Any]]) -> Any:

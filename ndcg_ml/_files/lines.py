@@ -198,5 +198,7 @@ def _near(missing: Sequence[str], names: Sequence[str]) -> str:
     from difflib import get_close_matches  # few calls need it, and every import would wait for it
 
     spelled = {name.casefold(): name for name in names}
-    near = [spelled[each] for name in missing for each in get_close_matches(name.casefold(), spelled, n=2, cutoff=0.6)]
+    near = [
+        spelled[other] for name in missing for other in get_close_matches(name.casefold(), spelled, n=2, cutoff=0.6)
+    ]
     return f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""

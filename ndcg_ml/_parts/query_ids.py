@@ -56,10 +56,10 @@ def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
                 "example."
             )
         return "int", np.array([value & _64_BITS for value in values], dtype=np.uint64)
-    found = sorted({type(value).__name__ for value in values}) or [str(ids.dtype)]
+    kinds = sorted({type(value).__name__ for value in values}) or [str(ids.dtype)]
     raise TypeError(
         "query ids must be integers, strings, bytes, floats or times, all of one type, so that parts can compare them; "
-        f"got {', '.join(found)}. Convert them, to strings for example."
+        f"got {', '.join(kinds)}. Convert them, to strings for example."
     )
 
 
@@ -122,7 +122,7 @@ def joined_ids(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
 def which_are(ids: NDArray[Any], one: Any) -> NDArray[np.bool_]:
     """Which of the ids are this one of them."""
     if ids.dtype == object:  # NumPy would make a string of its own of `one`, and drop NULs at the end
-        return np.fromiter((each == one for each in ids.tolist()), bool, ids.size)
+        return np.fromiter((query == one for query in ids.tolist()), bool, ids.size)
     same: NDArray[np.bool_] = ids == one
     return same
 

@@ -29,7 +29,7 @@ def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[An
         ids = rows[2]
         if not ids.size:
             continue
-        before, first = (digests(of[:1]) for of in (held[0][2] if held else ids, ids))
+        before, first = (digests(column[:1]) for column in (held[0][2] if held else ids, ids))
         if before[0] != first[0]:  # ids of two kinds: the merge refuses them, joining would make all text
             yield _joined(held)
             held = []
