@@ -1,8 +1,8 @@
 """Evaluations and comparisons as one HTML file: values, drawings, the queries that decide, the definition, versions.
 
 The file asks nobody for anything: styles and drawings are in it, there is no script, and a policy in its head tells
-the browser to load nothing. Text is escaped by Jinja2 in the template, and by ``_show.escaping`` in tables. The same result
-gives the same text.
+the browser to load nothing. Text is escaped by Jinja2 in the template, and by ``_show.escaping`` in tables. The same
+result gives the same text.
 """
 
 from __future__ import annotations
