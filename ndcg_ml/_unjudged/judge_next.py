@@ -127,7 +127,7 @@ class ToJudge:
         return Table(["qid", "docno", "can change"], rows, "llr", caption=self.closing_line()).text()
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show.html import block, paragraph
+        from ndcg_ml._show.escaping import block, paragraph
         from ndcg_ml._show.table import Table
 
         rows = [[str(task.qid), str(task.document), f"{task.change:.6f}"] for task in self.tasks]
