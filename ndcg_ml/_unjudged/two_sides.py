@@ -166,7 +166,7 @@ class TwoSides:
         sizes = [len(some) for some in classes.values()]
         number = math.prod(math.comb(size + scale.size - 1, size) for size in sizes)
         _refuse_many(
-            number, _MOST_COMPLETIONS, f"tied runs that hold {sum(sizes)} unjudged documents", "'best', 'worst'"
+            number, _MOST_COMPLETIONS, f"tied runs that hold {sum(sizes)} unjudged documents", "ties='best' or 'worst'"
         )
         rows = np.tile(gain, (number, 1))
         before = 1
@@ -244,7 +244,7 @@ class TwoSides:
 def _refuse_many(number: int, most: int, what: str, rule: str) -> None:
     if number > most:
         raise RangeError(
-            f"the exact range of a difference tries all grades of {what} (under {rule}), and in one query there are "
+            f"the exact range of a difference tries all grades of {what} under {rule}, and in one query there are "
             f"{number} completions, more than {most}. Label more documents of such queries, pass a lower max_grade, "
             "or choose ties='average' and ideal='global', which need no such search."
         )
@@ -308,6 +308,7 @@ class _Shapes:
             idle = np.flatnonzero((kind == one) & (weight == 0).all(axis=1))
             wanted[idle[int(cut.max()) if one == 3 else (int(cut[one - 1]) if one else 0) :]] = False
         weight, kind = weight[wanted], kind[wanted]
+        # A document in one ideal, without a discount in the other system, matters in its own system alone.
         alone = [(kind == side + 1) & (weight[:, 1 - side] == 0) for side in (0, 1)]
         shared = (kind > 0) & ~alone[0] & ~alone[1]
         rows = [np.flatnonzero(shared & (kind == one)) for one in (3, 1, 2)]
@@ -315,8 +316,9 @@ class _Shapes:
         n_shared = math.prod(math.comb(size + scale.size - 1, size) for size in sizes)
         n_own = [math.comb(int(own.sum()) + scale.size - 1, int(own.sum())) for own in alone]
         number = n_shared * sum(n_own) * n_orders
-        what = f"the {len(kind)} unjudged documents that two different ideals share"
+        what = f"the {len(kind)} unjudged documents that count in two different ideals"
         _refuse_many(number, _MOST_PAIRS, what, "ideal='recall', 'local' or ideal_depth='retrieved'")
+        # Every way to grade the shared documents is one of each part, in all combinations.
         ways = [_Counts.of(size, scale).gains for size in sizes]
         index = np.indices([len(way) for way in ways]).reshape(3, -1)
         gains = np.concatenate([way[at] for way, at in zip(ways, index, strict=True)], axis=1)
@@ -349,6 +351,7 @@ class _Shapes:
         `constants` and `judged` are the numerators and the gains in the ideals of plus and minus that are known.
         """
         # Both ideals under all ways: as lines slope * s + level in what the shared documents add to the numerator.
+        # An ideal of 0 scores what the flavor says; where the flavor leaves such a query out, no line reaches that way.
         slopes, levels, zeros = [], [], []
         for side in (0, 1):
             ideal = self._ideals(side, judged[side], to_rank)
@@ -374,12 +377,14 @@ class _Shapes:
             bound = plus[1].max(axis=1) - minus[0].min(axis=1)
         order = np.argsort(-bound, kind="stable")
         best = least
+        # Ways in the order of their bounds: once a bound is no better than a difference reached, none after it is.
         for way in order.tolist():
             if not bound[way] > best:
                 break
-            ours = _on_top(plus[0][way], plus[1][way])
-            theirs = _on_top(-minus[1][way], -minus[0][way])
+            ours = on_top(plus[0][way], plus[1][way])
+            theirs = on_top(-minus[1][way], -minus[0][way])
             one, other = (each.reshape(-1) for each in np.meshgrid(ours, theirs))
+            # For two lines the difference is linear in the gains: the largest gains stand at the largest coefficients.
             for begin in range(0, one.size, _AT_ONCE):
                 i, j = one[begin : begin + _AT_ONCE], other[begin : begin + _AT_ONCE]
                 a, b = slopes[0][way, i], slopes[1][way, j]
@@ -420,7 +425,7 @@ class _Shapes:
         return low, high
 
 
-def _on_top(at_low: FloatArray, at_high: FloatArray) -> IntArray:
+def on_top(at_low: FloatArray, at_high: FloatArray) -> IntArray:
     """Lines that no other line exceeds over a whole interval, by their values at its two ends."""
     order = np.lexsort((-at_high, -at_low))
     high = at_high[order]

@@ -17,6 +17,7 @@ from oracle import Document, oracle
 from ndcg_ml import Flavor, evaluate, evaluate_ranked, evaluate_run
 from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.range import pair_of
+from ndcg_ml._unjudged.two_sides import on_top
 
 CLOSE = 1e-9
 
@@ -254,6 +255,17 @@ def test_two_ideals_and_tied_runs_that_grades_order_equal_brute_force(number: in
             compared += 1
     assert refused < 0.25 * number
     assert min(counts) > 0.2 * number  # so that both kinds are tried
+
+
+def test_the_lines_on_top_are_as_high_as_all_lines_everywhere() -> None:
+    rng = np.random.default_rng(0)
+    along = np.linspace(0, 1, 50)[:, None]
+    for _ in range(20):
+        low, high = rng.integers(0, 6, (2, 30)).astype(float)
+        top = on_top(low, high)
+        lines = low + along * (high - low)
+        assert (lines[:, top].max(axis=1) == lines.max(axis=1)).all()
+        assert top.size < 12
 
 
 def test_a_range_of_one_query_equals_the_oracle_over_all_completions() -> None:
