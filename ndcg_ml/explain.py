@@ -408,7 +408,7 @@ class _Mixtures:
         """None, where the mixture contradicts itself, the data refuse it, or it has no finite value."""
         try:
             return self._value(self.a.replace(**{name: getattr(self.b, name) for name in from_b}))
-        except (TypeError, ValueError):  # both ends were admitted, so it is the mixture that is refused
+        except (TypeError, ValueError):  # both flavors passed, so the mixture is what is refused
             return None
 
     def _value(self, flavor: Flavor) -> float | None:

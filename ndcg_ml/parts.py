@@ -155,7 +155,7 @@ class PartialEvaluation:
         return self.merge([self, other])
 
     def __radd__(self, other: object) -> PartialEvaluation:
-        if isinstance(other, int) and other == 0:  # what sum() starts with
+        if isinstance(other, int) and other == 0:  # sum() starts with 0
             return self
         return NotImplemented
 
@@ -336,6 +336,7 @@ def _part(
     whole: bool = True,
 ) -> PartialEvaluation:
     """The part; `whole` as for ``Queries.read``."""
+    # Parts are merged by the ids of their queries, so positions will not do as ids.
     flavor = as_flavor(flavor)
     if (qid is None) == (query_id is None):
         raise ValueError(
@@ -343,13 +344,15 @@ def _part(
             f"and not both, so that a query in two parts is recognised; got {'neither' if qid is None else 'both'}."
         )
     for name, value in (("y_true", y_true), ("query_weight", query_weight)):
-        refuse_lazy(value, name)  # before anything asks for a shape, which would compute it
+        refuse_lazy(value, name)  # asking for a shape, as below, would compute the frame
+    # A worker may have no rows at all. Its part is nothing, but the other arguments must be as empty.
     if np.shape(y_true)[:1] == (0,) and np.size(() if group is None else group) == 0:
         others: dict[str, Any] = {"y_score": y_score, "qid": qid, "query_id": query_id, "query_weight": query_weight}
         for name, rows in (others | {"mask": mask, "retrieved": retrieved, "doc_id": doc_id}).items():
             if rows is not None and np.shape(rows)[:1] != (0,):
                 raise ValueError(f"{name} must be as long as y_true, which has no rows; got shape {np.shape(rows)}.")
         return _nothing(flavor, k)
+    # Weights that are all 0 are an error for whole data; here the queries that count may be in other parts.
     none_counts = query_weight is not None and _all_zero(query_weight)
     queries = Queries.read(
         y_true,
@@ -368,20 +371,22 @@ def _part(
         )
     if query_id is not None:
         queries = replace(queries, groups=replace(queries.groups, ids=_ids_of(query_id, queries.n_queries)))
+    # The sums are exact, so that every split of the data has the same value to the last bit. An empty query whose value
+    # is nan is left out of them and counted, because exact sums cannot hold a nan.
     prepared = Prepared(flavor, k, queries)
-    each = prepared.totals(y_score).addends(flavor)
+    addends = prepared.totals(y_score).addends(flavor)
     nothing = _nothing(flavor, k)
     sums = nothing.sums
     if not none_counts:
         sums = ExactSums.of(
-            *([(exact_sum(column[~np.isnan(column)]), each.exponent) for column in part] for part in each[:2])
+            *([(exact_sum(column[~np.isnan(column)]), addends.exponent) for column in side] for side in addends[:2])
         )
     kind, numbers = digests(queries.ids)
     return replace(
         nothing,
-        n_queries=each.n_queries,
+        n_queries=addends.n_queries,
         n_docs=prepared.n_docs,
-        empties=tuple(each.n_empty.tolist()),
+        empties=tuple(addends.n_empty.tolist()),
         sums=sums,
         id_kind=kind,
         ids=np.sort(numbers),

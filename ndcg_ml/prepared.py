@@ -209,7 +209,7 @@ class Prepared:
     @cached_property
     def _ranking(self) -> Ranking:
         flavor = self.flavor
-        backwards = flavor.ties == "last"  # which takes no order of its own
+        backwards = flavor.ties == "last"  # the kernel reads the rows backwards
         return Ranking(
             self._graded.ranked if backwards else self._layout,
             self._graded.row_gains,
@@ -225,7 +225,7 @@ class Prepared:
         # Under float32 scores are one wherever float32 makes them so.
         scores = self.queries.scores(y_score, exact=self.flavor.score_dtype == "float64")
         if self.flavor.score_dtype == "float32" and scores.dtype != np.float32:
-            with np.errstate(over="ignore", invalid="ignore"):  # of a NaN that signals
+            with np.errstate(over="ignore", invalid="ignore"):  # large scores; signalling NaNs
                 scores = scores.astype(np.float32)
         return scores
 
@@ -246,11 +246,11 @@ class Prepared:
             self._refuse_nan(scores)
             scores = self._once.exchanged(scores)
         rank = compiled_rank(self._kernel, scores.size)
-        found = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
-        if found is None:
+        sums = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
+        if sums is None:
             self._refuse_nan(scores)
-            found = self._by_numpy(scores)
-        dcg, ideal = found
+            sums = self._by_numpy(scores)
+        dcg, ideal = sums
         if ideal is None:
             ideal = self._ideal
         assert ideal is not None

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-_DIGITS = 18  # of the size of a query
+_DIGITS = 18  # digits of the size of a query
 
 
 # -- LETOR and SVMlight labels, one score per line ------------------------------------------------------------------
@@ -169,11 +169,11 @@ def letor_rows(path: AnyPath, *, features: bool = False) -> LetorRows:
     if not grades:
         raise DataFileError(f"{path}: has no rows.")
     qid = _column(map(as_text, queries)) if queries else _queries_of_sizes(path, len(grades))
-    return LetorRows(np.array(grades), qid, *(np.array(each) for each in (lengths, indices, values)))
+    return LetorRows(np.array(grades), qid, *(np.array(column) for column in (lengths, indices, values)))
 
 
 _FEATURES = "index:value, the indices 0 or more in ascending order, the values finite"
-_HIGHEST_INDEX = 2**63 - 1  # of an int64
+_HIGHEST_INDEX = 2**63 - 1  # the largest int64
 
 
 def _features(tokens: list[bytes]) -> tuple[list[int], list[float]] | None:
@@ -304,8 +304,8 @@ def read_columns(
 
 def _column(ids: Iterable[str]) -> NDArray[Any]:
     """Ids as an array of Python strings, equal ones kept once: a fixed width would make every row as wide as any."""
-    kept: dict[str, str] = {}
-    listed = [kept.setdefault(each, each) for each in ids]
+    once: dict[str, str] = {}
+    listed = [once.setdefault(query, query) for query in ids]
     column = np.empty(len(listed), dtype=object)
     column[:] = listed
     return column

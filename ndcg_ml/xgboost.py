@@ -19,7 +19,7 @@ from ndcg_ml._boosting import (
     Metric,
     MinDelta,
     Progress,
-    Queries,
+    RoundScores,
     Rule,
     as_min_delta,
     check_expressible,
@@ -442,7 +442,7 @@ class NDCGCallback:
         # XGBoost's own early stopping follows the number of improvements beyond noise, and records it as the score.
         ndcg, share, _ = totals.shares(self.flavor, self.ks[0])
         before = progress.n_improvements
-        count = progress(Queries(ndcg, share))
+        count = progress(RoundScores(ndcg, share))
         stops = bool(stopping.after_iteration(model, epoch, {self.name: {self.names[0]: [count]}}))
         if count > before:
             self._run.best_score = values[0]
@@ -549,7 +549,7 @@ def xgboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
 
 
 def _check_linear_metric() -> None:
-    from importlib.metadata import PackageNotFoundError, version  # here, because it is slow and few need it
+    from importlib.metadata import PackageNotFoundError, version  # a slow import that few calls need
 
     try:
         installed = version("xgboost")

@@ -129,24 +129,24 @@ def columns_of(
     ValueError
         A column is missing, appears twice or is named for two things.
     """
-    has = list(getattr(frame, "column_names", frame.columns))  # of a pyarrow table, columns are arrays
+    has = list(getattr(frame, "column_names", frame.columns))  # pyarrow keeps arrays in .columns
     missing = [names[meaning] for meaning in needed if names[meaning] not in has]
     if missing:
         raise ValueError(
-            f"{name} as a data frame must have columns {', '.join(str(names[each]) for each in needed[:-1])} and "
+            f"{name} as a data frame must have columns {', '.join(str(names[meaning]) for meaning in needed[:-1])} and "
             f"{names[needed[-1]]}; got {shown_text(', '.join(map(str, has)))}. Say in columns= what {missing[0]} is "
             "called."
         )
-    wanted = [*needed, *(each for each in optional if names[each] in has)]
+    wanted = [*needed, *(meaning for meaning in optional if names[meaning] in has)]
     for one, other in combinations(wanted, 2):
         if names[one] == names[other]:
             raise ValueError(
                 f"columns must name a column of {name} for one thing; got {shown(names[one])} for {one} and {other}."
             )
-    twice = [names[each] for each in wanted if has.count(names[each]) > 1]
+    twice = [names[meaning] for meaning in wanted if has.count(names[meaning]) > 1]
     if twice:
         raise ValueError(f"{name} as a data frame must have each column once; got {shown(twice[0])} more than once.")
-    return {each: frame[names[each]] for each in wanted}
+    return {meaning: frame[names[meaning]] for meaning in wanted}
 
 
 def made(library: str, columns: Mapping[str, NDArray[Any]]) -> Any:
@@ -163,6 +163,6 @@ def made(library: str, columns: Mapping[str, NDArray[Any]]) -> Any:
         raise ImportError(f"Evaluation.to_frame needs {library}. Install it with: pip install {library}") from error
     if library == "pandas":
         return module.DataFrame(dict(columns))
-    # Of an array of Python objects, neither of the others finds the type.
+    # polars and pyarrow cannot tell the type of an array of Python objects, but that of a list.
     plain = {name: array.tolist() if array.dtype == np.dtype(object) else array for name, array in columns.items()}
     return module.DataFrame(plain) if library == "polars" else module.table(plain)

@@ -33,7 +33,7 @@ class Scored:
         """The label of every listed row; NaN where it is unjudged."""
         order = self.queries.groups.order
         flat = self.queries.labels.reshape(-1)
-        with np.errstate(invalid="ignore"):  # of a NaN that signals
+        with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
             labels: NDArray[np.float64] = (flat if order is None else flat[order]).astype(np.float64, copy=False)
         return labels
 

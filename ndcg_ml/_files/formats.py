@@ -85,7 +85,7 @@ def _of_columns(columns: dict[str, Any], numbers: NDArray[np.int64]) -> Lines:
 def _as_text(path: AnyPath, ids: NDArray[Any], meaning: str) -> list[str]:
     """Ids of files are text: an integer is the text of its digits."""
     listed = ids.tolist()
-    odd = next((each for each in listed if type(each) not in (str, int)), None)
+    odd = next((value for value in listed if type(value) not in (str, int)), None)
     if odd is not None:
         what = "documents" if meaning == "docno" else "topics"
         raise DataFileError(f"{path}: the ids of {what} must be text or integers; got {shown(odd)}.")

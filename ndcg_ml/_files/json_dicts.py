@@ -116,16 +116,16 @@ class _Reader:
 
     def each(self, segment: tuple[int, int], opening: str) -> list[int]:
         """The line of each entry of an object or list, found by reading it again piece by piece."""
-        found, (at, stop) = [], segment
+        lines, (at, stop) = [], segment
         at = self._expect(at, opening)
         while at < stop - 1:
-            found.append(self.line(at))
+            lines.append(self.line(at))
             _, at = self._value(at)
             if opening == "{":
                 _, at = self._value(self._expect(self._skip(at), ":"))
             at = self._skip(at)
             at = self._expect(at, ",") if self._text[at] == "," else stop
-        return found
+        return lines
 
     def text(self, segment: tuple[int, int]) -> str:
         """What stands there."""

@@ -130,10 +130,10 @@ def _of_docs(
         return topic, [(_id(path, number, key), _number(path, number, key, value, meaning)) for key, value in docs]
     if not isinstance(docs, list):
         raise DataFileError(f"{path}, line {number}: docs must be {_shape(of)}; got {in_json(docs)}.")
-    if docs and all(isinstance(each, tuple) for each in docs):
-        fields = [_object(path, number, each) for each in docs]
+    if docs and all(isinstance(entry, tuple) for entry in docs):
+        fields = [_object(path, number, entry) for entry in docs]
         own = names_in(path, of, [*fields[0]])
-        return topic, [_of_row(path, number, {**each, own["qid"]: topic}, own)[1][0] for each in fields]
+        return topic, [_of_row(path, number, {**entry, own["qid"]: topic}, own)[1][0] for entry in fields]
     if of == "qrels" and docs:
         raise DataFileError(f"{path}, line {number}: docs must be {_shape(of)}; got a list without grades.")
     # Scores of a list are its places, which would begin again in a second one.
@@ -142,7 +142,7 @@ def _of_docs(
             f"{path}, line {number}: the list of a query must stand on one line; {shown(topic)} has one on line "
             f"{listed[topic]} as well."
         )
-    return topic, [(id_of_json(path, number, "docs", each), -float(at)) for at, each in enumerate(docs)]
+    return topic, [(id_of_json(path, number, "docs", document), -float(at)) for at, document in enumerate(docs)]
 
 
 def _shape(of: str) -> str:
@@ -161,7 +161,7 @@ def _number(path: AnyPath, number: int, key: str, value: Any, meaning: str) -> f
 
 def coded(ids: Sequence[str]) -> list[bytes]:
     """Ids as the bytes of the file; those of JSON are text that UTF-8 can hold."""
-    return [each.encode("utf-8", "surrogateescape") for each in ids]
+    return [text.encode("utf-8", "surrogateescape") for text in ids]
 
 
 def _lines(topics: list[str], lengths: list[int], rows: list[tuple[str, float]], numbers: list[int]) -> Lines:

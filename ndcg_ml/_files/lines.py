@@ -34,7 +34,7 @@ class MissingColumnError(DataFileError):
     Attributes
     ----------
     names : tuple of str
-        Of the columns that are missing.
+        The columns that are missing.
     """
 
     def __init__(self, message: str, names: Sequence[str]) -> None:
@@ -195,8 +195,10 @@ def chosen_columns(
 
 def _near(missing: Sequence[str], names: Sequence[str]) -> str:
     """A sentence that suggests columns of similar names, whatever their case, or nothing."""
-    from difflib import get_close_matches  # here, because few need it and every import would wait for it
+    from difflib import get_close_matches  # few calls need it, and every import would wait for it
 
     spelled = {name.casefold(): name for name in names}
-    near = [spelled[each] for name in missing for each in get_close_matches(name.casefold(), spelled, n=2, cutoff=0.6)]
+    near = [
+        spelled[other] for name in missing for other in get_close_matches(name.casefold(), spelled, n=2, cutoff=0.6)
+    ]
     return f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""

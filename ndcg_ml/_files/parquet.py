@@ -146,6 +146,6 @@ def _as_data_file_error(path: AnyPath) -> Iterator[None]:
     except (DataFileError, ImportError, MemoryError):
         raise
     except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:  # from the system, not about what is in the file
+        if isinstance(error, OSError) and error.errno is not None:  # an error of the system, not of the content
             raise
         raise DataFileError(f"{path}: cannot be read as Parquet: {shown_text(str(error))}") from error

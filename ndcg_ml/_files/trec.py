@@ -127,12 +127,12 @@ def _without_comments(block: bytes, numbers: IntArray) -> tuple[bytes, IntArray]
     ends = np.flatnonzero(text == _LINE_END)
     starts = np.append(0, ends[:-1] + 1)
     # Most lines begin with a word. Of the others, which may be indented, Python finds the first word.
-    kept = text[starts] > _BLANK
-    kept &= text[starts] != _COMMENT
+    is_line = text[starts] > _BLANK
+    is_line &= text[starts] != _COMMENT
     for at in np.flatnonzero(np.isin(text[starts], _INDENTS)).tolist():
         word = block[starts[at] : ends[at]].lstrip()[:1]
-        kept[at] = bool(word) and word != b"#"
-    return text[np.repeat(kept, ends - starts + 1)].tobytes(), numbers[kept]
+        is_line[at] = bool(word) and word != b"#"
+    return text[np.repeat(is_line, ends - starts + 1)].tobytes(), numbers[is_line]
 
 
 # -- all lines at once ------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def _bounds(text: Bytes, width: int, n_lines: int) -> IntArray | None:
     The text ends with a line end.
     """
     blank = text <= _BLANK
-    odd = blank & (text != _BLANK) & (text != _LINE_END) & (text != _TAB)  # of which some separate words
+    odd = blank & (text != _BLANK) & (text != _LINE_END) & (text != _TAB)  # other blanks, some of which separate words
     if blank[0] or odd.any():
         return None
     edges = np.flatnonzero(blank[1:] != blank[:-1])
@@ -223,10 +223,10 @@ def _numbers_at(text: Bytes, starts: IntArray, sizes: IntArray, *, infinite: boo
     rest = np.flatnonzero(~simple)
     if rest.size:
         tokens = _tokens(text, starts[rest], sizes[rest])
-        found = _floats(tokens, infinite=infinite)
-        if found is None:
+        numbers = _floats(tokens, infinite=infinite)
+        if numbers is None:
             return None
-        values[rest] = found
+        values[rest] = numbers
     return values
 
 
@@ -242,8 +242,8 @@ def _one_by_one(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> L
     """The lines of a block, whatever they look like; an error for the first that cannot be read."""
     usual = len(form.columns)
     fields = [line.split() for line in block.split(b"\n")]
-    kept = [i for i, columns in enumerate(fields) if columns and not columns[0].startswith(b"#")]
-    fields, numbers = [fields[i] for i in kept], numbers[kept]
+    rows = [i for i, columns in enumerate(fields) if columns and not columns[0].startswith(b"#")]
+    fields, numbers = [fields[i] for i in rows], numbers[rows]
     _check_columns(path, form, fields, numbers)
     tokens = [column for columns in fields for column in columns[:usual]]
     values = _numbers(path, form, tokens[form.value :: usual], numbers)

@@ -113,10 +113,12 @@ def _sort(
     best_gains: FloatArray,
 ) -> None:
     """Into `best`, largest first, equal scores in their order."""
+    # A few scores: insertion needs no preparation.
     if n <= _INSERT:
         for i in range(n):
             _insert(scores[i], gains[i], i, best, best_gains)
         return
+    # Some more: the place of each is how many stand before it, which counts without a branch.
     if n <= _COUNT:
         for i in range(n):
             x = scores[i]
@@ -125,6 +127,7 @@ def _sort(
                 before += (scores[j] > x) | ((scores[j] == x) & (j < i))
             best[before], best_gains[before] = x, gains[i]
         return
+    # Many: with two buckets per document, evenly spaced scores have a bucket nearly to themselves.
     low, high = scores[0], scores[0]
     for i in range(n):
         x = scores[i]
@@ -139,12 +142,15 @@ def _sort(
             # Subtraction, product and rounding keep the order, so a larger score is never in a later bucket.
             bucket[i] = min(int((high - scores[i]) * scale), n_buckets)
             ends[bucket[i] + 1] += 1
+        # The sizes of the buckets, added up, are where each of them begins; documents go there in their order.
         for i in range(n_buckets):
             ends[i + 1] += ends[i]
         for i in range(n):
             to = ends[bucket[i]]
             ends[bucket[i]] = to + 1
             best[to], best_gains[to] = scores[i], gains[i]
+        # Only neighbours of one bucket are still out of order. Uneven scores crowd in a few buckets, where insertion
+        # takes time with the square of their number, so the moves are limited.
         moves = _MOVES * n
         for i in range(1, n):
             x = best[i]
@@ -162,6 +168,7 @@ def _sort(
         moves = -1
         for i in range(n):
             best[i], best_gains[i] = scores[i], gains[i]
+    # Merging is stable too, and its time does not depend on the scores.
     if moves < 0:
         _merge_sort(best, best_gains, n, scores, gains)
 
@@ -233,7 +240,7 @@ def _candidates(
         for i in range(above // 2):
             other = above - 1 - i
             kept_rows[i], kept_rows[other] = kept_rows[other], kept_rows[i]
-    # Gains are read of the documents alone that were kept.
+    # Gains are read for these documents only.
     for i in range(above):
         kept[i] = scores[at + kept_rows[i]]
         kept_gains[i] = _gain(codes, gains, gains_at + kept_rows[i])
@@ -335,7 +342,7 @@ def rank(
     dcg, ideal : ndarray of float, shape (n_queries * n_cutoffs,)
         Zeros, which are written to.
     """
-    # How many ranks are needed of any query, and room for the longest one.
+    # The number of ranks that any query needs, and memory for the longest query, which all queries share.
     longest = 0
     for size in sizes:
         longest = max(longest, size)

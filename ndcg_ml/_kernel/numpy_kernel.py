@@ -54,7 +54,7 @@ _LANES_PER_RANK = 12
 # Lists are searched by lanes if they have this many slots per lane, and if at most one slot in this many passes.
 _SLOTS_PER_LANE, _PASSES_ONE_IN = 4, 4
 
-# What -inf counts as, to make room below it for padding: as far down as float32 reaches, with room to spare.
+# The number in place of -inf, so that padding ranks below it: as far down as float32 reaches, with room to spare.
 _FLOOR = -(2.0**127)
 
 # Fewer rows are added up one by one: of very few, NumPy may add the terms in another order.
@@ -137,7 +137,7 @@ def _room_for_padding(scores: Scores, padding: NDArray[np.int64] | None) -> Scor
 def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) -> FloatArray:
     """DCG at each cut-off, shape (n_rows, n_cutoffs), from the gains at ranks 1, 2, ...
 
-    Of several tables of discounts, shape (n_tables, n_ranks), it is that of each: (n_rows, n_tables, n_cutoffs). The
+    With several tables of discounts, shape (n_tables, n_ranks), the result is (n_rows, n_tables, n_cutoffs). The
     terms are added from the first rank on, as in the compiled kernel, so that the two give the same bits.
     """
     width = at_rank.shape[1]
@@ -462,8 +462,8 @@ def ideal(
     n_ranked = graded.ranked.sizes
     out = np.zeros((source.n_queries, *table.shape[:-1], len(ks)))
 
-    for each in pool:
-        block, own = each if isinstance(each, tuple) else (each, _pool_gains(each, gains))
+    for entry in pool:
+        block, own = entry if isinstance(entry, tuple) else (entry, _pool_gains(entry, gains))
         deepest = depth(depths, block.shape[1])
         if isinstance(own, Coded):
             best = own.full()[:, :deepest] if flavor.ideal == "given" else own.largest(deepest)
@@ -539,7 +539,7 @@ def _best_first(gains: FloatArray, depth: int) -> FloatArray:
     top: Scores = gains
     with np.errstate(over="ignore"):
         coarse = gains.astype(np.float32)
-    if (coarse == gains).all():  # as of graded labels: float32 is sorted in half the time, and loses nothing
+    if (coarse == gains).all():  # graded labels are exact in float32, which sorts twice as fast
         top = coarse
     if depth < top.shape[1]:
         top = np.partition(top, top.shape[1] - depth, axis=1)[:, top.shape[1] - depth :]

@@ -68,7 +68,7 @@ def in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_thread
     if n_threads == 1:
         work(items)
         return
-    from concurrent.futures import Future, wait  # which loads logging
+    from concurrent.futures import Future, wait  # it loads logging
 
     shared, others = iter(items), list[Future[None]]()
     # At the end of the interpreter (atexit) no thread starts any more, and this one does all the work.

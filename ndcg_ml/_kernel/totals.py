@@ -163,7 +163,7 @@ class Totals:
         """
         try:
             return [value if math.isfinite(value) else None for value in self.values(flavor)]
-        except EmptyQueryError:  # at one of the cut-offs; the others may be defined
+        except EmptyQueryError:  # one of the cut-offs has no value; the others may have
             if len(self.ks) == 1:
                 return [None]
             return [value for k in self.ks for value in self.at_cutoff(k).finite_values(flavor)]
@@ -214,8 +214,10 @@ def joined(parts: Sequence[Totals], ids: NDArray[Any]) -> Totals:
     """The queries of all parts, one part after another, under these ids. The parts have no weights."""
     exponent = None
     if any(part.exponent is not None for part in parts):  # a part in which nothing was divided has the exponent 0
-        each = [np.zeros(len(part.dcg), dtype=np.int64) if part.exponent is None else part.exponent for part in parts]
-        exponent = np.concatenate(each)
+        exponents = [
+            np.zeros(len(part.dcg), dtype=np.int64) if part.exponent is None else part.exponent for part in parts
+        ]
+        exponent = np.concatenate(exponents)
     dcg, ideal = (np.concatenate([getattr(part, name) for part in parts]) for name in ("dcg", "ideal"))
     return Totals(parts[0].ks, ids, dcg, ideal, exponent, None)
 
@@ -227,7 +229,7 @@ class _Part(NamedTuple):
     ----------
     columns : list of int
     upper, lower : ndarray of float, shape (n_columns, n_counted)
-        Of numerator and denominator.
+        Addends of the numerator and of the denominator.
     scale : int or None
         Both are divided by two to this power; None where there is nothing to divide.
     """

@@ -56,17 +56,17 @@ def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
                 "example."
             )
         return "int", np.array([value & _64_BITS for value in values], dtype=np.uint64)
-    found = sorted({type(value).__name__ for value in values}) or [str(ids.dtype)]
+    kinds = sorted({type(value).__name__ for value in values}) or [str(ids.dtype)]
     raise TypeError(
         "query ids must be integers, strings, bytes, floats or times, all of one type, so that parts can compare them; "
-        f"got {', '.join(found)}. Convert them, to strings for example."
+        f"got {', '.join(kinds)}. Convert them, to strings for example."
     )
 
 
 def typed_ids(ids: NDArray[Any]) -> NDArray[Any]:
     """Numbers and times out of an array of Python objects in an array of their own type; anything else as it is."""
     values: list[Any] = ids.tolist() if ids.dtype == object else []
-    if not values or isinstance(values[0], (str, bytes)):  # of which NumPy would drop NULs at the end
+    if not values or isinstance(values[0], (str, bytes)):  # NumPy's fixed-width text would drop trailing NULs
         return ids
     if all(map(_is_integer, values)):
         for dtype in (np.int64, np.uint64):
@@ -83,14 +83,14 @@ def typed_ids(ids: NDArray[Any]) -> NDArray[Any]:
 def joined_ids(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Ids of one kind in one array, of whatever dtypes the pieces are."""
     if len({ids.dtype.kind for ids in pieces}) == 1:
-        return np.concatenate(pieces)  # in the widest of the dtypes
+        return np.concatenate(pieces)  # the widest dtype holds them all
     return np.concatenate([ids.astype(object) for ids in pieces])  # int64 and uint64 would meet in float64
 
 
 def which_are(ids: NDArray[Any], one: Any) -> NDArray[np.bool_]:
     """Which of the ids are this one of them."""
     if ids.dtype == object:  # NumPy would make a string of its own of `one`, and drop NULs at the end
-        return np.fromiter((each == one for each in ids.tolist()), bool, ids.size)
+        return np.fromiter((query == one for query in ids.tolist()), bool, ids.size)
     same: NDArray[np.bool_] = ids == one
     return same
 

@@ -50,8 +50,8 @@ _MOST_IDS = 20
 _NO_ROOM = "constrained_layout not applied"
 # Inches. A narrow screen shows the drawing as wide as its letters need, and scrolls it (page.html).
 _WIDTH = 7.6
-_LETTERS = 9.5  # of a label, per inch
-# Stand for colours of the page, which are not known when the drawing is made: of its text, and of its background.
+_LETTERS = 9.5  # letters of a label per inch
+# Placeholders for the page's two colours, text and background, which are not known when the drawing is made.
 _INK, _PAPER = "#010203", "#fdfcfb"
 _STYLE = {
     "font.size": 10,
@@ -309,10 +309,10 @@ def _largest_moves(section: _Section, comparison: Comparison, about: About) -> N
         wins = np.flatnonzero(apart > SAME)
         losses = np.flatnonzero(apart < -SAME)
         names = [shown_text(name) for name in (pair.a, pair.b)]
-        for found, order, word in ((losses, apart, "below"), (wins, -apart, "above")):
-            listed = found[np.argsort(order[found], kind="stable")[: about.top]]
-            of = f"{listed.size} of {found.size}" if listed.size < found.size else str(found.size)
-            caption = f"{names[1]} {word} {names[0]}: {of} {'query' if of == '1' else 'queries'}"
+        for queries, order, word in ((losses, apart, "below"), (wins, -apart, "above")):
+            listed = queries[np.argsort(order[queries], kind="stable")[: about.top]]
+            count = f"{listed.size} of {queries.size}" if listed.size < queries.size else str(queries.size)
+            caption = f"{names[1]} {word} {names[0]}: {count} {'query' if count == '1' else 'queries'}"
             if not listed.size:
                 section.say(f"{caption}.")
                 continue
@@ -392,14 +392,14 @@ def _page(
         title=visible(title if about.title is None else about.title),
         date=None if about.date is None else visible(str(about.date)),
         flavor=measure if flavor is None else (flavor if len(ks) == 1 else flavor.replace(k=None)).short_text,
-        sections=[(each.title, Markup("\n".join(each.parts))) for each in sections],
+        sections=[(section.title, Markup("\n".join(section.parts))) for section in sections],
         formula=formula,
         switches=[(name, rest.strip()) for name, _, rest in (line.strip().partition(" ") for line in words)],
         first_k=None if len(ks) == 1 else _named(ks[0]),
         command=None if about.command is None else "\n".join(map(visible, about.command.split("\n"))),
         versions={name: value for name, value in versions().items() if value != "not installed"},
     )
-    # What is no character: half of a pair, which an id from a file that is not UTF-8 may hold.
+    # An id from a file that is not UTF-8 may hold half of a surrogate pair, which cannot be encoded.
     text = text.encode("utf-8", "replace").decode("utf-8")
     if path is None:
         return text

@@ -132,38 +132,38 @@ def refuse_changed(scored: Scored, documents: Documents, flavor: Flavor, k: int 
 # -- one system --------------------------------------------------------------------------------------------------------
 
 
-def _open(of: Documents, flavor: Flavor, dcg: FloatArray, ideal: FloatArray) -> Open:
+def _open(documents: Documents, flavor: Flavor, dcg: FloatArray, ideal: FloatArray) -> Open:
     """The documents of one system as a problem: what is judged adds constants.
 
     `dcg` and `ideal` are those of the queries now, which no label changes where none is missing.
     """
-    # What is neither ranked nor in the ideal changes nothing.
-    unjudged = of.unjudged & ((of.run >= 0) | of.pooled)
-    closed = np.bincount(of.query[unjudged], minlength=of.n_queries) == 0
-    judged = ~of.unjudged & ~closed[of.query]
-    known = np.where(judged, of.gain, 0.0)
+    # A document that is neither ranked nor in the ideal changes nothing.
+    unjudged = documents.unjudged & ((documents.run >= 0) | documents.pooled)
+    closed = np.bincount(documents.query[unjudged], minlength=documents.n_queries) == 0
+    judged = ~documents.unjudged & ~closed[documents.query]
+    known = np.where(judged, documents.gain, 0.0)
     counts = judged
     runs = None
     if flavor.ties in ("best", "worst"):
-        runs, inside = _runs(of, flavor, np.flatnonzero(unjudged))
+        runs, inside = _runs(documents, flavor, np.flatnonzero(unjudged))
         counts = judged & ~inside
-    constant = added(of.query[counts], (known * of.weight)[counts], of.n_queries)
+    constant = added(documents.query[counts], (known * documents.weight)[counts], documents.n_queries)
     constant = np.where(closed, dcg, constant)
-    fixed = np.where(closed, ideal, np.nan if of.fixed is None else of.fixed)
-    pooled = judged & of.pooled
+    fixed = np.where(closed, ideal, np.nan if documents.fixed is None else documents.fixed)
+    pooled = judged & documents.pooled
     place = base = None
     if flavor.ideal == "given":
-        place = of.place[unjudged]
-        base = added(of.query[judged], (known * of.place)[judged], of.n_queries)
+        place = documents.place[unjudged]
+        base = added(documents.query[judged], (known * documents.place)[judged], documents.n_queries)
     return Open(
         constant=constant,
-        query=of.query[unjudged],
-        weight=of.weight[unjudged],
-        pooled=of.pooled[unjudged],
-        judged_query=np.repeat(of.query[pooled], of.times[pooled]),
-        judged_gain=np.repeat(known[pooled], of.times[pooled]),
-        to_rank=_to_rank(flavor, added(of.query, of.times, of.n_queries)),
-        cut=of.cut,
+        query=documents.query[unjudged],
+        weight=documents.weight[unjudged],
+        pooled=documents.pooled[unjudged],
+        judged_query=np.repeat(documents.query[pooled], documents.times[pooled]),
+        judged_gain=np.repeat(known[pooled], documents.times[pooled]),
+        to_rank=_to_rank(flavor, added(documents.query, documents.times, documents.n_queries)),
+        cut=documents.cut,
         fixed=fixed,
         place=place,
         base=base,
@@ -176,47 +176,49 @@ def _to_rank(flavor: Flavor, pool: FloatArray) -> FloatArray:
     return np.append(0.0, np.cumsum(discounts(flavor, max(int(pool.max(initial=0)), 1))))
 
 
-def _runs(of: Documents, flavor: Flavor, unjudged: NDArray[np.int64]) -> tuple[Runs, NDArray[np.bool_]]:
+def _runs(documents: Documents, flavor: Flavor, unjudged: NDArray[np.int64]) -> tuple[Runs, NDArray[np.bool_]]:
     """The tied runs that hold one of these documents, and which judged documents stand in one."""
-    retrieved = of.run[unjudged] >= 0
-    if flavor.ideal == "given" or (retrieved & ~of.pooled[unjudged] & (of.fixed is None)).any():
+    retrieved = documents.run[unjudged] >= 0
+    if flavor.ideal == "given" or (retrieved & ~documents.pooled[unjudged] & (documents.fixed is None)).any():
         raise RangeError(
             f"the range is not known for ties={flavor.ties!r} under ideal={flavor.ideal!r} where unjudged documents "
             "are ranked that do not enter the ideal, or enter it unsorted. Choose ties='first', or ideal='global'."
         )
-    number = np.where(retrieved, of.run[unjudged], int(of.run.max(initial=0)) + 1 + np.arange(unjudged.size))
+    number = np.where(
+        retrieved, documents.run[unjudged], int(documents.run.max(initial=0)) + 1 + np.arange(unjudged.size)
+    )
     own, first, of_unjudged = np.unique(number, return_index=True, return_inverse=True)
     one = unjudged[first]
     beyond = np.iinfo(np.int64).max // 4
-    inside = ~of.unjudged & (of.run >= 0) & np.isin(of.run, own)
+    inside = ~documents.unjudged & (documents.run >= 0) & np.isin(documents.run, own)
     return Runs(
         best_first=flavor.ties == "best",
         sign=1.0,
-        start=np.where(of.run[one] >= 0, of.run_start[one], beyond),
-        size=np.where(of.run[one] >= 0, of.run_size[one], 1),
-        query=of.query[one],
+        start=np.where(documents.run[one] >= 0, documents.run_start[one], beyond),
+        size=np.where(documents.run[one] >= 0, documents.run_size[one], 1),
+        query=documents.query[one],
         of_unjudged=of_unjudged.reshape(-1),
-        of_judged=np.searchsorted(own, of.run[inside]),
-        gain=of.gain[inside],
-        to_rank=np.append(0.0, np.cumsum(of.table)),
-        depth=of.depth,
+        of_judged=np.searchsorted(own, documents.run[inside]),
+        gain=documents.gain[inside],
+        to_rank=np.append(0.0, np.cumsum(documents.table)),
+        depth=documents.depth,
     ), inside
 
 
 # -- from queries to the mean ------------------------------------------------------------------------------------------
 
 
-def _extreme(of: Open, gains: FloatArray, flavor: Flavor, weight: FloatArray | None, sign: float) -> float:
+def _extreme(problem: Open, gains: FloatArray, flavor: Flavor, weight: FloatArray | None, sign: float) -> float:
     """The largest of sign times the value; an empty query counts `sign` times what the flavor says, 0 for sign 0."""
-    weight = np.ones(of.n_queries) if weight is None else weight
+    weight = np.ones(problem.n_queries) if weight is None else weight
     if flavor.aggregate == "micro":
-        ratio, may_be_empty = largest_of_sums(of, gains, weight)
+        ratio, may_be_empty = largest_of_sums(problem, gains, weight)
         if may_be_empty or ratio == -math.inf:
             _refuse_nan(flavor, 1)
             if not isinstance(flavor.empty, str):
                 ratio = max(ratio, sign * flavor.empty)
         return _some_value(ratio)
-    best = largest(of, gains)
+    best = largest(problem, gains)
     return largest_mean(best, flavor, weight, sign)
 
 
@@ -355,11 +357,11 @@ class Pair:
         RangeError
         """
         grades = scale_of(self.flavor, self.labels, max_grade)
-        gains, of = gains_of_scale(self.flavor, grades), self.open()
+        gains, problem = gains_of_scale(self.flavor, grades), self.open()
         # A query is empty for both, or for neither, so that its difference is 0 whatever it scores.
         flavor = self.flavor if isinstance(self.flavor.empty, str) else self.flavor.replace(empty=0.0)
-        high = self._extreme(of, gains, flavor, 1)
-        low = -self._extreme(of.negated(), gains, flavor, 0)
+        high = self._extreme(problem, gains, flavor, 1)
+        low = -self._extreme(problem.negated(), gains, flavor, 0)
         n_unjudged = int(self.unjudged.sum())
         return Range(
             low=low + 0.0, high=high + 0.0, value=difference, n_unjudged=n_unjudged, grades=tuple(grades.tolist())
@@ -403,7 +405,8 @@ def pair_of(
         Documents cannot be matched or are judged differently; or labels are missing and the two ideals of a ratio of
         sums, or in the order of the input, differ.
     """
-    two = [documents_of(each.queries, each.scores, flavor, k) for each in (a, b)]
+    # The caller's arrays may have changed since they were evaluated; then the range would be one of other data.
+    two = [documents_of(scored.queries, scored.scores, flavor, k) for scored in (a, b)]
     for side, scored in enumerate((a, b)):
         refuse_changed(scored, two[side], flavor, k, dcg[side])
     _refuse_nan_of_pair(flavor, two, queries)
@@ -413,7 +416,8 @@ def pair_of(
         open_query |= (np.bincount(documents.query[documents.unjudged], minlength=documents.n_queries) > 0)[
             queries[:, side]
         ]
-    # Of a sum of ratios, a query without unjudged documents is one number; a ratio of sums needs both its sums.
+    # In a mean of ratios, a query without unjudged documents is one number, and its documents need no matching. A
+    # ratio of sums needs the numerator and the ideal of every query.
     closed = np.zeros(n_queries, dtype=bool) if flavor.aggregate == "micro" else ~open_query
     query, rows, at = _matched(a, b, two, queries, ~closed)
     n = query.size
@@ -428,6 +432,8 @@ def pair_of(
             both.append(out)
         return both[0], both[1]
 
+    # One unknown label stands for a document in both systems, so that both must have the same labels. Under the
+    # global ideal a relevant document that one system lacks is a different ideal.
     listed = at >= 0
     gain_a, gain_b = of_both("gain", np.nan)
     gain = np.where(listed[:, 0], gain_a, gain_b)
@@ -446,6 +452,8 @@ def pair_of(
         run[:, side] = _moving(documents, at[:, side], unjudged)
         weights[side] = np.where(run[:, side] >= 0, 0.0, weights[side])
     moving = np.bincount(query[(run >= 0).any(axis=1)], minlength=n_queries) > 0
+
+    # An ideal that no label changes divides each system's weights here, and the difference has no ideal any more.
     constant = np.zeros(n_queries)
     weight_of_query = np.ones(n_queries) if a.weight is None else a.weight[queries[:, 0]]
     fixed, over = None, np.ones((n_queries, 2))
@@ -457,6 +465,7 @@ def pair_of(
     elif flavor.ideal == "global":
         # A document that one system alone lists enters both ideals once it is judged.
         pooled_a = pooled_b = np.ones(n, dtype=bool)
+    # Otherwise both systems must share one ideal. Documents that gain 0 under every completion cannot change it.
     matters = unjudged | (gain > 0)
     places = of_both("place", 0.0)
     pool = np.bincount(query[pooled_a], minlength=n_queries)
@@ -507,6 +516,7 @@ def pair_of(
             best_first=flavor.ties == "best",
             empty=flavor.empty,
         )
+    # A query that was left out of the matching is its own difference: numerator `constant`, ideal 1 (0 if skipped).
     if closed.any():
         fixed = np.full(n_queries, np.nan) if fixed is None else fixed
         nothing = np.isnan(ndcg[closed])

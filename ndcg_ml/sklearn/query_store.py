@@ -108,12 +108,12 @@ _HERE: WeakValueDictionary[str, KeptQueries] = WeakValueDictionary()
 
 
 def _of_this_process(token: str) -> KeptQueries:
-    found = _HERE.get(token)
-    return KeptQueries(token) if found is None else found
+    stored = _HERE.get(token)
+    return KeptQueries(token) if stored is None else stored
 
 
 def _unloaded(value: float, token: str, candidate: int, split: int, scored: Scored) -> float:
-    kept = _HERE.get(token)
-    if kept is not None:
-        kept.put(candidate, split, scored)
+    stored = _HERE.get(token)
+    if stored is not None:
+        stored.put(candidate, split, scored)
     return value

@@ -45,7 +45,7 @@ class Sums(NamedTuple):
 
 
 def no_sums(ks: Cutoffs, device: torch.device | None = None) -> Sums:
-    """Of no query at all."""
+    """The sums of no query at all."""
 
     def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> Tensor:
         return torch.zeros(shape, dtype=dtype, device=device)
@@ -73,9 +73,9 @@ def sums_of_batch(
     TypeError, ValueError
         As for ``ndcg_ml.torch.ndcg``; faults in data at which the host does not look are counted in `problems`.
     """
-    found = on_host(flavor, ks, preds, target, mask=mask, indexes=indexes, whole=whole)
-    if found is not None:
-        return _of_totals(flavor, found), None if indexes is None else torch.from_numpy(found.ids.astype(np.int64))
+    totals = on_host(flavor, ks, preds, target, mask=mask, indexes=indexes, whole=whole)
+    if totals is not None:
+        return _of_totals(flavor, totals), None if indexes is None else torch.from_numpy(totals.ids.astype(np.int64))
     batch = read_batch(flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
     if batch is None:
         return None
@@ -93,9 +93,9 @@ def sums_of_rows(flavor: Flavor, ks: Cutoffs, rows: Rows) -> Sums:
     if rows.ids.numel() == 0:
         return no_sums(ks, rows.ids.device)
     if host_looks(rows.preds) and bool(rows.listed.all()):
-        found = on_host(flavor, ks, rows.preds, rows.target, indexes=rows.ids)
-        if found is not None:
-            return _of_totals(flavor, found)
+        totals = on_host(flavor, ks, rows.preds, rows.target, indexes=rows.ids)
+        if totals is not None:
+            return _of_totals(flavor, totals)
     batch = read_batch(flavor, rows.preds, rows.target, indexes=rows.ids)
     assert batch is not None
     return _on_device(flavor, ks, batch.layout, batch.scores, batch.labels, rows.listed[batch.rows])

@@ -311,11 +311,11 @@ compute_with_cache
         if self.split_queries:
             self._keep(preds, target, indexes, mask, list_ids)
             return
-        found = sums_of_batch(self.flavor, self.ks, preds, target, indexes, mask)
-        if found is None:
+        sums_and_ids = sums_of_batch(self.flavor, self.ks, preds, target, indexes, mask)
+        if sums_and_ids is None:
             return
-        # Whole queries leave their sums, and their ids, by which one that comes again is found.
-        sums, row_ids = found
+        # Whole queries leave their sums, and their ids, by which a query that comes again is recognised.
+        sums, row_ids = sums_and_ids
         self._add(sums)
         if self.query_ids == "global":
             if list_ids is not None:
@@ -521,7 +521,7 @@ compute_with_cache
 
     def _dtypes_of_lists(self) -> dict[str, torch.dtype]:
         """In which all processes can exchange them; a process without data has no other way to know."""
-        values = working_dtype(self.device)  # which holds the values of every narrower one
+        values = working_dtype(self.device)  # this dtype holds the values of every narrower one
         dtypes = {"preds": values, "target": values, "ids": torch.int64, "listed": torch.bool}
         return {name: dtype for name, dtype in dtypes.items() if name in self._defaults}
 
@@ -543,7 +543,7 @@ compute_with_cache
         Parameters
         ----------
         incoming_state : NDCG, or its ``metric_state``
-            Of the same flavor, cut-offs, `query_ids` and `split_queries`.
+            Metrics of the same flavor, cut-offs, `query_ids` and `split_queries`.
 
         Raises
         ------
@@ -650,10 +650,10 @@ def _digest(flavor: Flavor, ks: Cutoffs) -> str:
 def _identity(function: Callable[..., Any]) -> str:
     """Where a callable is imported from; for a lambda, or any other that is not, a token drawn by this process."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
-    found: object = sys.modules.get(module or "")
+    imported: object = sys.modules.get(module or "")
     for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is function:
+        imported = getattr(imported, part, None)
+    if imported is function:
         return f"{module}.{name}"
     token = uuid.uuid4().hex
     with suppress(TypeError):  # it has no weak reference, or no hash

@@ -353,7 +353,7 @@ def filled_absent(values: Tensor, lists: Lists, value: float) -> Tensor:
 
 def above_zero(value: object, name: str) -> float:
     """A finite number above 0, of any type that is one."""
-    number = None if isinstance(value, Real) else as_float(value)  # of a tensor, for one
+    number = None if isinstance(value, Real) else as_float(value)  # a tensor of one number, for example
     return positive_number(value if number is None else number, name)
 
 

@@ -214,7 +214,7 @@ def _from_above(blocks: Tensor, values: Tensor, temperature: float, coefficients
     if values.ndim > blocks.ndim:
         powers = powers.unsqueeze(1).expand_as(carried)
     carried = _scan(carried, powers)
-    # What stands at the end of the block before, from which it decays to each slot.
+    # The sum at the end of the block before, which decays from there to each slot.
     carried = torch.cat([torch.zeros_like(carried[..., :1]), carried[..., :-1]], -1)
     start = torch.cat([blocks[..., :1, 0], last[..., :-1]], -1)
     down = torch.exp((blocks - start.unsqueeze(-1)) / temperature)

@@ -101,7 +101,7 @@ class SoftmaxLoss(ListLoss):
             no_target = targets == 0
         lowest = torch.finfo(lists.scores.dtype).min
         logs = filled_absent(finite_scores(lists), lists, lowest).log_softmax(-1)
-        # Where the target is 0 the log may be -infinity.
+        # The log may be -infinity at a target of 0, and 0 * infinity is nan.
         return (targets * logs.masked_fill(no_target, 0.0)).sum(-1)
 
     def _targets(self, lists: Lists) -> Tensor:
@@ -109,7 +109,7 @@ class SoftmaxLoss(ListLoss):
         gains = lists.gains
         shares = gains.gain
         if self.target == "listnet":
-            best = shares.amax(-1, keepdim=True)  # of ranked documents, since the others gain 0
+            best = shares.amax(-1, keepdim=True)  # the best ranked document, since the others gain 0
             shares = filled_absent(torch.exp(_shifted(shares - best, gains.shift, -1)), lists, 0.0)
         elif self.target == "xendcg":
             drawn = uniform(lists.scores, self.generator).to(shares.dtype)

@@ -187,7 +187,7 @@ def _block(
 def _rows_of_matrix(ranked: Tensor, present: Tensor, runs: Runs, start: int, stop: int, temperature: float) -> Tensor:
     """Rows start + 1, ..., stop of P; columns in the order of the ranking."""
     exponents: Tensor = _Exponents.apply(ranked, *runs, start, stop, temperature)  # type: ignore[no-untyped-call]
-    # Finite, not -inf: of a list without documents every column is masked.
+    # Finite, not -inf, because every column of a list without documents is masked.
     return exponents.masked_fill(~present.unsqueeze(-2), torch.finfo(ranked.dtype).min).softmax(-1)
 
 
@@ -256,7 +256,7 @@ class _Exponents(torch.autograd.Function):
         row = torch.arange(ctx.start, ctx.stop, device=grad.device, dtype=grad.dtype) + 1
         total = grad.sum(-2)
         by_row = _times(grad.mT, row)
-        middle = (before + upto + 1).to(grad.dtype) / 2  # of the document's run of tied ones
+        middle = (before + upto + 1).to(grad.dtype) / 2  # the middle rank of the document's run of tied ones
         ahead = pad(total.cumsum(-1), (1, 0))
         below = ahead[..., -1:] - ahead.gather(-1, upto)
         scores = 2 * (middle * total - by_row) - below + ahead.gather(-1, before)
