@@ -13,7 +13,7 @@ from ndcg_ml._checks import one_of
 from ndcg_ml._data.frames import made
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import at_cutoff
-from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.plain import finite, plain_ids
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
@@ -118,7 +118,8 @@ class Evaluation(Generic[V]):
     slices : Slices or None
         What ``evaluate(..., by=)`` found by label; None without `by`.
     cluster : ndarray or None
-        The cluster of each query, of ``evaluate(..., cluster=)``; None where queries are independent.
+        The cluster of each query, of ``evaluate`` or ``evaluate_run`` with ``cluster=``; None where queries are
+        independent.
 
     Examples
     --------
@@ -266,7 +267,7 @@ class Evaluation(Generic[V]):
 
         The file is JSON that people can read, with one line per query: flavor, cut-offs, ids, values, counts, judged
         fractions, and for runs a digest of each query's judgements, so that changed judgements are seen; and the
-        versions that computed it. Slices are not saved.
+        versions that computed it. Clusters are saved, slices are not.
 
         Parameters
         ----------
@@ -279,7 +280,7 @@ class Evaluation(Generic[V]):
         Raises
         ------
         TypeError
-            Query ids are neither text nor integers.
+            Query ids or clusters are neither text nor integers.
         ValueError
             The flavor has a gain or discount that is a function of one's own.
         OSError
@@ -478,10 +479,10 @@ class Evaluation(Generic[V]):
         >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
         >>> written = result.to_html("report.html")  # doctest: +SKIP
         """
-        from ndcg_ml._show import page
+        from ndcg_ml._show import report
 
-        about = page.About(title=title, command=command, date=date, top=top, digits=digits)
-        return page.of_evaluation(
+        about = report.About(title=title, command=command, date=date, top=top, digits=digits)
+        return report.of_evaluation(
             self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
         )
 

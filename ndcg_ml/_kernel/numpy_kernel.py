@@ -474,8 +474,8 @@ def ideal(
     out = np.zeros((source.n_queries, *table.shape[:-1], len(ks)))
 
     # A whole block at a time: its best gains, as many as the cut-offs reach, in the places of the first ranks.
-    for each in pool:
-        block, own = each if isinstance(each, tuple) else (each, _pool_gains(each, gains))
+    for entry in pool:
+        block, own = entry if isinstance(entry, tuple) else (entry, _pool_gains(entry, gains))
         deepest = depth(depths, block.shape[1])
         if isinstance(own, Coded):
             best = own.full()[:, :deepest] if flavor.ideal == "given" else own.largest(deepest)
