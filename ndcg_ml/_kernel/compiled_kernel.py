@@ -218,11 +218,24 @@ def _candidates(
             x = scores[at + n - rest + lane]
             top[lane] = x if x > top[lane] else top[lane]
         bound = _nth_largest(top, lanes, depth)
-    # In long lists hardly any stretch has a document above the bound, and counting those runs in vector registers.
     above = 0
-    done = 0
-    if n >= _LONG:
-        done = n - n % _STRETCH
+    if n < _LONG and codes.size == 0:
+        # Short lists keep one document in nine or so, so that hardly a cache line of gains is without one: reading all
+        # gains in order is faster than fetching the few. Every document is written, and the next one over it unless
+        # it stays: no branch, which the processor could not foresee.
+        for i in range(n):
+            x = scores[at + i]
+            kept[above], kept_gains[above] = x, gains[gains_at + i]
+            above += not (x <= bound)
+        # Tied documents rank in the order in which they stand here.
+        if backwards:
+            for i in range(above // 2):
+                other = above - 1 - i
+                kept[i], kept[other] = kept[other], kept[i]
+                kept_gains[i], kept_gains[other] = kept_gains[other], kept_gains[i]
+    else:
+        # In long lists hardly any stretch has a document above the bound, and counting those runs in vector registers.
+        done = n - n % _STRETCH if n >= _LONG else 0
         for first in range(0, done, _STRETCH):
             some = 0
             for i in range(first, first + _STRETCH):
@@ -231,19 +244,14 @@ def _candidates(
                 for i in range(first, first + _STRETCH):
                     kept_rows[above] = i
                     above += not (scores[at + i] <= bound)
-    # Every row is written, and the next one over it unless it stays: no branch, which the processor could not foresee.
-    for i in range(done, n):
-        kept_rows[above] = i
-        above += not (scores[at + i] <= bound)
-    # Tied documents rank in the order in which they stand here.
-    if backwards:
-        for i in range(above // 2):
-            other = above - 1 - i
-            kept_rows[i], kept_rows[other] = kept_rows[other], kept_rows[i]
-    # Gains are read for these documents only.
-    for i in range(above):
-        kept[i] = scores[at + kept_rows[i]]
-        kept_gains[i] = _gain(codes, gains, gains_at + kept_rows[i])
+        for i in range(done, n):
+            kept_rows[above] = i
+            above += not (scores[at + i] <= bound)
+        # Gains are read for the documents that were kept, and for no others.
+        for i in range(above):
+            row = kept_rows[above - 1 - i if backwards else i]
+            kept[i] = scores[at + row]
+            kept_gains[i] = _gain(codes, gains, gains_at + row)
     # The ranks that are left belong to the run at the bound, which needs no sorting: its first documents, or its mean.
     tied, mean = 0, 0.0
     if above < depth:

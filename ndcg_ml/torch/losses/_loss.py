@@ -19,6 +19,7 @@ from ndcg_ml.torch._gains import Gains, discount_at, gains_of, judge, label_faul
 from ndcg_ml.torch._inputs import PaddedLists, in_batches, read_flavor, read_lists
 from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
 from ndcg_ml.torch._layout import Padded
+from ndcg_ml.torch._transforms import host_may_look
 
 Reduction = Literal["mean", "sum", "none"]
 _REDUCTIONS = get_args(Reduction)
@@ -333,6 +334,9 @@ class DirectLoss(ListLoss):
 
 def finite_scores(lists: Lists) -> Tensor:
     """The scores, 0 in the lists that have one that is not finite."""
+    # A fill and its backward pass cost more than a look.
+    if host_may_look(lists.spoiled) and not lists.spoiled.any():
+        return lists.scores
     return lists.scores.masked_fill(lists.spoiled != 0, 0.0)
 
 
