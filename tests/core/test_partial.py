@@ -478,7 +478,7 @@ if __name__ == "__main__":
 def test_a_callable_gain_travels_between_processes_where_they_import_it(tmp_path: Path) -> None:
     pytest.importorskip("joblib")
     (tmp_path / "script.py").write_text(SCRIPT)
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parent)])
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), str(Path(__file__).parents[1] / "support")])
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, tmp_path / "script.py"], capture_output=True, text=True, env=environment, timeout=300
