@@ -64,7 +64,7 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
             "a gain and a discount that have names."
         )
     # A row per query holds its totals as they are, with their exponent, so that a loaded evaluation has the same bits.
-    ids = [_stored_id(query) for query in table.qid.tolist()]
+    ids = [_stored(query, "query ids") for query in table.qid.tolist()]
     ndcg = table.ndcg.reshape(len(ids), -1)
     rows: list[dict[str, Any]] = [
         {
@@ -78,6 +78,9 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
         }
         for at, qid in enumerate(ids)
     ]
+    if evaluation.cluster is not None:
+        for row, cluster in zip(rows, evaluation.cluster.tolist(), strict=True):
+            row["cluster"] = _stored(cluster, "clusters")
     # A run has more per query: the share judged, and a digest by which changed judgements are noticed.
     run = None
     if isinstance(evaluation, RunEvaluation):
@@ -89,8 +92,8 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
             row["judgements"] = None if digests is None else f"{int(digests[at]):016x}"
         run = {
             "queries": evaluation.queries,
-            "qrels_only": [_stored_id(topic) for topic in evaluation.qrels_only.tolist()],
-            "run_only": [_stored_id(topic) for topic in evaluation.run_only.tolist()],
+            "qrels_only": [_stored(topic, "query ids") for topic in evaluation.qrels_only.tolist()],
+            "run_only": [_stored(topic, "query ids") for topic in evaluation.run_only.tolist()],
             "n_excluded": evaluation.n_excluded,
         }
     # The value could be computed again, but it stands at the top for a person who opens the file.
@@ -110,12 +113,12 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
     return "\n".join(["{", *lines, '  "per_query": [', *[body] * bool(rows), "  ]", "}", ""])
 
 
-def _stored_id(value: object) -> str | int:
+def _stored(value: object, what: str) -> str | int:
     if type(value) is int or isinstance(value, str):
         return value
     raise TypeError(
-        f"query ids must be text or integers to be saved; got {shown(value)} of type {type(value).__name__}. Evaluate "
-        "with qid as text, for example with str()."
+        f"{what} must be text or integers to be saved; got {shown(value)} of type {type(value).__name__}. Evaluate "
+        "with text, for example made with str()."
     )
 
 
@@ -192,8 +195,9 @@ def _evaluation(stored: Any) -> tuple[Evaluation[Any], str | None]:
     # The table of queries, from which everything else follows.
     rows, run = stored["per_query"], stored["run"]
     _must(isinstance(rows, list) and rows, "per_query must be a list of queries")
+    in_clusters = isinstance(rows[0], dict) and "cluster" in rows[0]
     for row in rows:
-        _keys(row, _QUERY if run is None else _QUERY_OF_RUN, "a query")
+        _keys(row, (_QUERY if run is None else _QUERY_OF_RUN) + ("cluster",) * in_clusters, "a query")
     totals = _totals(flavor, ks, rows)
     counts = {name: _counts(rows, name) for name in _COUNTS}
     for least, most in (("n_relevant", "n_judged"), ("tied", "n_docs")):
@@ -204,7 +208,7 @@ def _evaluation(stored: Any) -> tuple[Evaluation[Any], str | None]:
     _same(np.array([[*values.values()]]), _table([stored], "value", len(ks)), "value")
     if run is not None:
         result = _of_run(result, run, rows, len(ks))
-    return result, qrels
+    return replace(result, cluster=_clusters(rows) if in_clusters else None), qrels
 
 
 def _totals(flavor: Flavor, ks: tuple[int | None, ...], rows: list[dict[str, Any]]) -> Totals:
@@ -237,6 +241,14 @@ def _ids(stored: Any, name: str) -> NDArray[Any]:
     # NumPy's own strings would lose a NUL at the end, and integers beyond 64 bits may become floats.
     lossy = any(query.endswith("\0") if isinstance(query, str) else abs(query) >= 2**63 for query in stored)
     return np.array(stored, dtype=object if lossy else None if stored else str)
+
+
+def _clusters(rows: list[dict[str, Any]]) -> NDArray[Any]:
+    clusters = np.empty(len(rows), dtype=object)
+    for at, row in enumerate(rows):
+        _must(type(row["cluster"]) in (str, int), "cluster must be text or an integer")
+        clusters[at] = row["cluster"]
+    return clusters
 
 
 def _table(rows: list[dict[str, Any]], name: str, width: int) -> NDArray[np.float64]:

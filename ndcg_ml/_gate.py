@@ -254,6 +254,8 @@ def gate(
     if not same:
         raise GateError(f"no query is left to compare: {'; '.join(changes)}.")
     base, new = _only(base, same), _only(new, same)
+    if new.cluster is None:  # a command cannot say what belongs together, and the baseline knows
+        new = replace(new, cluster=base.cluster)
 
     # The level is shared by the cut-offs, and by all queries and the family of segments.
     ks = base._totals.ks
@@ -365,6 +367,7 @@ def _only(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
         digests = evaluation._judgements
         changed["_judgements"] = None if digests is None else digests[rows]
         changed["n_unanswered"] = int((changed["per_query"].n_retrieved == 0).sum())
+    changed["cluster"] = None if evaluation.cluster is None else evaluation.cluster[rows]
     return replace(evaluation, **changed, slices=None, _scored=None)
 
 

@@ -118,7 +118,8 @@ class Evaluation(Generic[V]):
     slices : Slices or None
         What ``evaluate(..., by=)`` found by label; None without `by`.
     cluster : ndarray or None
-        The cluster of each query, of ``evaluate(..., cluster=)``; None where queries are independent.
+        The cluster of each query, of ``evaluate`` or ``evaluate_run`` with ``cluster=``; None where queries are
+        independent.
 
     Examples
     --------
@@ -266,7 +267,7 @@ class Evaluation(Generic[V]):
 
         The file is JSON that people can read, with one line per query: flavor, cut-offs, ids, values, counts, judged
         fractions, and for runs a digest of each query's judgements, so that changed judgements are seen; and the
-        versions that computed it. Slices are not saved.
+        versions that computed it. Clusters are saved, slices are not.
 
         Parameters
         ----------
@@ -279,7 +280,7 @@ class Evaluation(Generic[V]):
         Raises
         ------
         TypeError
-            Query ids are neither text nor integers.
+            Query ids or clusters are neither text nor integers.
         ValueError
             The flavor has a gain or discount that is a function of one's own.
         OSError

@@ -178,6 +178,7 @@ def evaluate_run(
     k: KSpec = ...,
     queries: Which = "qrels",
     by: ArrayLike | Mapping[str, Any] | None = None,
+    cluster: ArrayLike | Mapping[Any, Any] | None = None,
     exclude: Exclude | None = None,
     columns: ColumnNames | None = None,
 ) -> RunEvaluation:
@@ -205,6 +206,10 @@ def evaluate_run(
     by : mapping of labels by topic id, by column; pandas object or array-like, optional
         Labels of the topics, such as ``{"language": {"q1": "de", "q2": "fr"}}``; or, by column, a Series with the topic
         ids as its index, or labels in the order of ``per_query.qid``. Every evaluated topic needs one.
+    cluster : mapping of labels by topic id, pandas object or array-like, optional
+        What topics belong together (user, session, template): a label per topic, in the forms of a column of `by`.
+        ``.interval()``, ``.standard_error``, the intervals of slices and ``compare`` then take clusters, not topics, as
+        what chance draws.
     exclude : "identical" or mapping of documents by topic id, optional
         Documents that are taken out of the run before it is ranked: those whose id is that of their topic, which is
         BEIR's ``ignore_identical_ids``; or for each topic those listed, such as what a user had seen before. The
@@ -233,7 +238,7 @@ def evaluate_run(
         A missing id or column; a document twice in a topic of the qrels, or of the run under ``duplicates="raise"``;
         NaN scores or grades; no topic in both; a retrieved document without a judgement under ``unjudged="raise"``; a
         topic in which nothing is retrieved, and which the flavor would score 1 or leave out although it has relevant
-        documents; `by` lacks the label of a topic; or as for ``ndcg_score``.
+        documents; `by` or `cluster` lacks the label of a topic; or as for ``ndcg_score``.
 
     Warns
     -----
@@ -290,7 +295,7 @@ def evaluate_run(
         stacklevel=3,
     )
     _check_labels(aligned, flavor)
-    labels = None if by is None else _topic_labels(by, aligned.qid)
+    labels, clusters = _topic_labels(by, cluster, aligned.qid)
     evaluation = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
     check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
@@ -300,7 +305,7 @@ def evaluate_run(
         judged=judged if several else judged[:, 0],
     )
     whole = replace(evaluation, per_query=per_query, frame_library=library_of(run) or library_of(qrels) or "pandas")
-    result = replace(_of_topics(whole, aligned, queries), _judgements=aligned.digests)
+    result = replace(_of_topics(whole, aligned, queries), cluster=clusters, _judgements=aligned.digests)
     warn_of_empty_answers(result, stacklevel=3)
     return result if labels is None else _sliced(result, aligned, labels)
 
@@ -322,12 +327,21 @@ def _of_topics(evaluation: Evaluation[Any], aligned: AlignedRun, queries: Which)
     )
 
 
-def _topic_labels(by: Any, topics: NDArray[Any]) -> dict[str, list[Any]]:
-    """The label of every topic, by column. Rows are no concern of the caller's here, so there are none."""
-    from ndcg_ml._stats.slice_labels import query_labels  # few need it, and every import would wait for it
+def _topic_labels(
+    by: Any, cluster: Any, topics: NDArray[Any]
+) -> tuple[dict[str, list[Any]] | None, NDArray[Any] | None]:
+    """The label of every topic, by column, and its cluster; None for what was not asked."""
+    if by is None and cluster is None:
+        return None, None
+    from ndcg_ml._stats.slice_labels import query_clusters, query_labels  # few need it, and every import would wait
 
+    # Rows are no concern of the caller's here, so there are none.
     none = np.zeros(topics.size, dtype=np.intp)
-    return query_labels(by, Queries(np.zeros(0), Groups(sizes=none, starts=none, order=None, n_rows=0, ids=topics)))
+    queries = Queries(np.zeros(0), Groups(sizes=none, starts=none, order=None, n_rows=0, ids=topics))
+    return (
+        None if by is None else query_labels(by, queries),
+        None if cluster is None else query_clusters(cluster, queries),
+    )
 
 
 def _sliced(result: RunEvaluation, aligned: AlignedRun, labels: dict[str, list[Any]]) -> RunEvaluation:

@@ -269,7 +269,8 @@ def evaluate(
         is refused.
     cluster : array-like, mapping or pandas object, optional
         What queries belong together (user, topic, session): a label per query or per row, as for `by`. ``.interval()``,
-        ``.standard_error`` and ``compare`` then take clusters, not queries, as what chance draws.
+        ``.standard_error``, the intervals of slices and ``compare`` then take clusters, not queries, as what chance
+        draws.
     columns : mapping, optional
         What the columns of the data frame (pandas, polars or pyarrow) are called, such as
         ``{"qid": "user_id", "label": "rating", "score": "prediction"}``. The keys are ``qid``, ``label``, ``score`` and
@@ -287,7 +288,7 @@ def evaluate(
     ------
     TypeError, ValueError
         As for ``ndcg_score``; the frame lacks a column, or is a LazyFrame, which must be collected first; `by` fits
-        neither the rows nor the queries, lacks a label, or has two in one query; `cluster` likewise, or beside `by`.
+        neither the rows nor the queries, lacks a label, or has two in one query; `cluster` likewise.
 
     Examples
     --------
@@ -327,22 +328,16 @@ def evaluate(
     )
     if by is None and cluster is None:
         return replace(prepared.evaluate(y_score), frame_library=library)
-    if by is not None and cluster is not None:
-        raise ValueError(
-            "cluster must be left out with by=, because the intervals of slices take queries as independent. Evaluate "
-            "twice, or compare systems with both: compare(a, b, by=..., cluster=...)."
-        )
-    from ndcg_ml._stats.slice_labels import query_labels  # few need it, and every import would wait for it
+    from ndcg_ml._stats.slice_labels import (
+        query_clusters,
+        query_labels,
+    )  # few need it, and every import would wait for it
     from ndcg_ml._stats.slices import sliced
 
     whole = replace(prepared.evaluate(y_score), frame_library=library)
     if cluster is not None:
-        labels = query_labels({"cluster": cluster}, prepared.queries)["cluster"]
-        of_queries = np.empty(len(labels), dtype=object)
-        of_queries[:] = labels
-        return replace(whole, cluster=of_queries)
-    labels_of_queries = query_labels(by, prepared.queries)
-    return replace(whole, slices=sliced(whole, labels_of_queries))
+        whole = replace(whole, cluster=query_clusters(cluster, prepared.queries))
+    return whole if by is None else replace(whole, slices=sliced(whole, query_labels(by, prepared.queries)))
 
 
 def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:

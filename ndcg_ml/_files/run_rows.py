@@ -17,6 +17,7 @@ from ndcg_ml._data.frames import Frame, columns_of, is_frame, refuse_lazy
 from ndcg_ml._data.queries import is_missing, joined_scores, kept_apart, plain_array, real_array
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.formats import lines_of
+from ndcg_ml._files.lines import DataFileError
 from ndcg_ml._files.parquet import is_parquet
 from ndcg_ml._shown import shown, shown_text
 
@@ -260,22 +261,27 @@ def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> RunRows:
     ids.topics.kind.agree(str, source)
     ids.kind.agree(str, source)
     first = len(ids.documents)
-    topic, value, lines, topics = Growing(np.int32), Growing(np.float64), _LineNumbers(), Growing(np.int64)
+    topic, lines, topics = Growing(np.int32), _LineNumbers(), Growing(np.int64)
+    values: list[NDArray[Any]] = []
     with lines_of(path, name) as blocks:
         for block in blocks:
             numbers = ids.topics.numbers(block.topics)
             topics.extend(numbers)  # a topic may have an empty list of documents, so no row
             topic.extend(np.repeat(numbers, block.lengths))
             ids.documents.add(block.documents)
-            value.extend(block.values)
+            values.append(block.values)
             lines.extend(block.numbers)
+    try:
+        value = joined_scores(values or [np.empty(0)], "scores")
+    except TypeError as error:
+        raise DataFileError(f"{os.fspath(path)}: {error}") from error
     return RunRows(
         source=source,
         ids=ids,
         first=first,
         topics=np.flatnonzero(np.bincount(topics.array)),
         topic=topic.array,
-        value=value.array,
+        value=value,
         path=path,
         lines=lines,
     )

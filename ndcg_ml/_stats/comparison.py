@@ -33,7 +33,7 @@ from ndcg_ml._stats.matching import (
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
 from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
 from ndcg_ml._stats.segments import Segments, compared_by
-from ndcg_ml._stats.slice_labels import query_labels
+from ndcg_ml._stats.slice_labels import query_clusters, query_labels
 from ndcg_ml._stats.unjudged import Unjudged, check_unjudged, favoured, judged_fractions
 from ndcg_ml._stats.verdict import as_margin
 from ndcg_ml._unjudged.documents import RangeError
@@ -918,7 +918,7 @@ def _sources(
         prepared = prepare(**of_scores, k=k)
         evaluations = [prepared.evaluate(each) for each in systems]
         columns = None if by is None else query_labels(by, prepared.queries)
-        clusters = None if cluster is None else query_labels({"cluster": cluster}, prepared.queries)["cluster"]
+        clusters = None if cluster is None else query_clusters(cluster, prepared.queries).tolist()
         k = ...
     cut_off = one_cutoff(evaluations, k)
     refuse_other_flavors(evaluations, names)

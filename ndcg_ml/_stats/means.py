@@ -302,7 +302,8 @@ class Spread:
     def standard_error(self) -> float:
         """The standard error; of a plain mean, the standard deviation (with n - 1) over the root of n."""
         n = self.influence.size
-        return float(np.sqrt((self.influence @ self.influence) * n / (n - 1)))
+        # No product of vectors: BLAS may leave floating-point flags behind, which NumPy then reports as a warning.
+        return float(np.sqrt(np.square(self.influence).sum() * n / (n - 1)))
 
     @property
     def is_constant(self) -> bool:

@@ -1,4 +1,4 @@
-"""What ``by=`` says: the label of every query, in one column or several."""
+"""What ``by=`` and ``cluster=`` say: the label of every query, in one column or several."""
 
 from __future__ import annotations
 
@@ -41,6 +41,20 @@ def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
     if not columns:
         raise ValueError("by must have at least one column; got none. Leave it out to evaluate all queries together.")
     return {str(name): _of_column(values, f"by[{str(name)!r}]", queries) for name, values in columns.items()}
+
+
+def query_clusters(cluster: Any, queries: Queries) -> NDArray[Any]:
+    """The cluster of every query, as objects, from what ``cluster=`` says: one column, in the forms of ``by``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for a column of ``query_labels``.
+    """
+    labels = _of_column(cluster, "cluster", queries)
+    clusters = np.empty(len(labels), dtype=object)
+    clusters[:] = labels
+    return clusters
 
 
 def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
@@ -88,9 +102,8 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
     if per_row and queries.labels.ndim == 1:
         return _constant(labels, name, queries)
     if labels.size != n_queries:
-        raise ValueError(
-            f"{name} must have one label per row, {n_rows}, or one per query, {n_queries}; got {labels.size}."
-        )
+        per = f"per row, {n_rows}, or one per query" if n_rows else "per query"
+        raise ValueError(f"{name} must have one label {per}, {n_queries}; got {labels.size}.")
     return _known(labels, name, queries)
 
 

@@ -71,7 +71,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
             raise ValueError("qid and qid_column are two ways to say the same thing: pass one of them; got both.")
         super().__init__(n_splits, shuffle=shuffle, random_state=random_state)
         self.qid = qid
-        self.qid_column = check_column(qid_column)
+        self.qid_column: str | int | None = check_column(qid_column)
 
     def split(
         self,

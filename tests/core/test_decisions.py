@@ -10,7 +10,8 @@ import math
 import numpy as np
 import pytest
 
-from ndcg_ml import Flavor, compare, evaluate, evaluate_run
+from ndcg_ml import Evaluation, Flavor, compare, evaluate, evaluate_run
+from ndcg_ml._gate import gate
 from ndcg_ml._stats import simultaneous
 from ndcg_ml._stats.bounded import bounded_limits, piles_up
 from ndcg_ml._stats.clusters import by_cluster, effective_queries, robust_error
@@ -304,8 +305,87 @@ def test_clusters_of_an_evaluation():
         compare(clustered, plain)
     with pytest.raises(ValueError, match="must have the same clusters"):
         compare(clustered, evaluate(labels, scores, k=3, cluster=user[::-1]))
-    with pytest.raises(ValueError, match="cluster must be left out with by="):
-        evaluate(labels, scores, cluster=user, by=user)
+    with pytest.raises(ValueError, match=r"cluster must have a label for each query; got None for query 2"):
+        evaluate(labels, scores, cluster=[None if i == 2 else i for i in range(30)])
+
+
+def clustered_run(noise):
+    """30 topics of 10 users, and the user of each."""
+    rng = np.random.default_rng(7)
+    grades = rng.integers(0, 3, (30, 6))
+    scores = grades + noise * rng.normal(size=grades.shape)
+    qrels = {f"q{q}": {f"d{d}": int(grade) for d, grade in enumerate(row)} for q, row in enumerate(grades)}
+    run = {f"q{q}": {f"d{d}": float(score) for d, score in enumerate(row)} for q, row in enumerate(scores)}
+    return qrels, run, {f"q{q}": f"u{q // 3}" for q in range(30)}
+
+
+def test_clusters_of_a_run():
+    qrels, run, user = clustered_run(2.0)
+    run.pop("q4")  # counts as unanswered, and belongs to a user all the same
+    plain, clustered = evaluate_run(qrels, run, k=3), evaluate_run(qrels, run, k=3, cluster=user)
+    of_user = plain.per_query.ndcg.reshape(10, 3).mean(axis=1)
+    assert clustered.value == plain.value
+    assert clustered.standard_error == pytest.approx(of_user.std(ddof=1) / math.sqrt(10))
+    assert clustered.interval(seed=0).effective_queries is not None
+    other = evaluate_run(qrels, clustered_run(3.0)[1], k=3, cluster=user)
+    told = compare(plain, evaluate_run(qrels, clustered_run(3.0)[1], k=3), seed=0, cluster=user)
+    assert compare(clustered, other, seed=0).n_clusters == 10
+    assert compare(clustered, other, seed=0).pairs == told.pairs
+    in_order = [user[topic] for topic in plain.per_query.qid.tolist()]
+    assert evaluate_run(qrels, run, k=3, cluster=in_order).cluster.tolist() == clustered.cluster.tolist()
+    with pytest.raises(ValueError, match=r"cluster must .*q29"):
+        evaluate_run(qrels, run, cluster={topic: u for topic, u in user.items() if topic != "q29"})
+    with pytest.raises(ValueError, match="cluster must have one label per query, 30; got 3"):
+        evaluate_run(qrels, run, cluster=["u"] * 3)
+
+
+@pytest.mark.parametrize("k", [3, (1, 3)])
+def test_slices_keep_their_clusters(k):
+    qrels, run, user = clustered_run(2.0)
+    # 8 users in one slice; 2, too few for an interval, in the other.
+    by = {"users": {topic: "few" if int(u[1:]) < 2 else "many" for topic, u in user.items()}}
+    whole = evaluate_run(qrels, run, k=k, by=by, cluster=user)
+    many, few = whole.slices["users", "many"], whole.slices["users", "few"]
+    among = [topic for topic in qrels if by["users"][topic] == "many"]
+    alone = evaluate_run({topic: qrels[topic] for topic in among}, run, k=k, cluster=user)
+    assert many.evaluation.cluster.tolist() == [user[topic] for topic in among]
+    for cut_off, mine in many.interval.items() if isinstance(k, tuple) else [(k, many.interval)]:
+        theirs = alone.interval(method="t")
+        theirs = theirs[cut_off] if isinstance(k, tuple) else theirs
+        assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), rel=1e-12)
+        assert mine.effective_queries == pytest.approx(theirs.effective_queries, rel=1e-12)
+    assert few.interval in (None, {1: None, 3: None})
+    plain = evaluate_run(qrels, run, k=k, by=by).slices["users", "few"]
+    assert (few.value, few.share) == (plain.value, plain.share)
+    assert plain.interval not in (None, {1: None, 3: None})
+
+
+def test_slices_of_scores_keep_their_clusters():
+    labels = np.random.default_rng(0).integers(0, 3, (30, 6))
+    scores = labels + np.random.default_rng(1).normal(0, 2, labels.shape)
+    found = evaluate(labels, scores, k=3, cluster=np.arange(30) // 3, by={"half": np.arange(30) < 18})
+    part = evaluate(labels[:18], scores[:18], k=3, cluster=np.arange(18) // 3)
+    mine, theirs = found.slices["half", True].interval, part.interval(method="t")
+    assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), rel=1e-12)
+    assert found.interval(method="t").effective_queries is not None
+
+
+def test_a_saved_evaluation_keeps_its_clusters(tmp_path):
+    qrels, run, user = clustered_run(2.0)
+    whole = evaluate_run(qrels, run, k=3, cluster=user)
+    whole.save(tmp_path / "base.json")
+    again = Evaluation.load(tmp_path / "base.json")
+    assert again.cluster.tolist() == whole.cluster.tolist()
+    assert again.interval(seed=0) == whole.interval(seed=0)
+    assert compare(again, whole).n_clusters == 10
+    new = evaluate_run(qrels, clustered_run(3.0)[1], k=3)
+    assert gate(again, new, margin=0.1).comparisons[3].n_clusters == 10
+    with pytest.raises(TypeError, match=r"clusters must be text or integers to be saved; got 1\.5"):
+        evaluate_run(qrels, run, cluster=[1.5] * 30).save(tmp_path / "other.json")
+    text = (tmp_path / "base.json").read_text().replace('"u9"', "null")
+    (tmp_path / "base.json").write_text(text)
+    with pytest.raises(ValueError, match="cluster must be text or an integer"):
+        Evaluation.load(tmp_path / "base.json")
 
 
 def test_clusters_that_cannot_say_anything():
