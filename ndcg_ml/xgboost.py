@@ -28,7 +28,7 @@ from ndcg_ml._boosting import (
     one_score_per_row,
 )
 from ndcg_ml._checks import KSpec, optional_whole_number
-from ndcg_ml._data.frames import refuse_lazy
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import Weights, real_array
 from ndcg_ml._kernel.cache import Cache

@@ -382,7 +382,7 @@ compute_with_cache
         finally:
             self._batch_alone = False
 
-    def compute(self) -> Tensor | dict[str, Tensor]:
+    def compute(self) -> Any:  # a union would refuse both .item() and ["ndcg_at_10"]
         """The value over all queries seen.
 
         Returns
