@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._data.queries import Queries, Weights
-from ndcg_ml._data.scored import Scored
+from ndcg_ml._data.scored_documents import Scored
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
-from ndcg_ml._kernel.coded import Coded
 from ndcg_ml._kernel.compiled_call import Ranking
 from ndcg_ml._kernel.gains import discounts, grade
+from ndcg_ml._kernel.grade_codes import Coded
 from ndcg_ml._kernel.repeats import CreditedOnce, credited, refuse_repeats
 from ndcg_ml._kernel.threads import thread_count
 from ndcg_ml._kernel.totals import Totals

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ndcg_ml._data.scored import Scored
+    from ndcg_ml._data.scored_documents import Scored
     from ndcg_ml._kernel.totals import Totals
     from ndcg_ml._stats.means import Interval, Method, Seed
     from ndcg_ml._stats.slices import Slices

@@ -36,7 +36,7 @@ class Facts(NamedTuple):
     @classmethod
     def of(cls, queries: Queries, exact: NDArray[Any], coarse: NDArray[np.float32]) -> Facts:
         groups = queries.groups
-        rows = np.arange(groups.n_rows) if groups.order is None else groups.order
+        rows = groups.rows()
         flat = queries.labels.reshape(-1).astype(np.float64)
         labels = flat[rows]
         judged = labels[~np.isnan(labels)]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Groups
 from ndcg_ml._kernel.choice import Rank
-from ndcg_ml._kernel.coded import Coded, Gains
+from ndcg_ml._kernel.grade_codes import Coded, Gains
 from ndcg_ml._kernel.numpy_kernel import Cutoffs, FloatArray, Scores
 from ndcg_ml._kernel.threads import in_threads
 

@@ -18,8 +18,6 @@ import numpy as np
 from numba import boolean, float64, int64, njit, types, uint8
 from numpy.typing import NDArray
 
-__all__ = ["rank"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Codes = NDArray[np.uint8]

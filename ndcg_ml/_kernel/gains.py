@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.groups import Groups
-from ndcg_ml._kernel.coded import Coded, Gains, codes_of, full
+from ndcg_ml._kernel.grade_codes import Coded, Gains, codes_of, full
 from ndcg_ml.flavor import Flavor
 
 # Gains within these bounds can be summed and multiplied in float64 as they are.

@@ -19,25 +19,9 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Block, Groups, starts_of
-from ndcg_ml._kernel.coded import Coded, Gains, full, taken
 from ndcg_ml._kernel.gains import Graded, all_whole, top_gain
+from ndcg_ml._kernel.grade_codes import Coded, Gains, full, taken
 from ndcg_ml.flavor import Flavor
-
-__all__ = [
-    "Filled",
-    "Workspace",
-    "add_exactly",
-    "dcg",
-    "depth",
-    "expected_gains",
-    "fill",
-    "gathered",
-    "ideal",
-    "ideal_cutoffs",
-    "ideal_of_ranking",
-    "in_tie_order",
-    "tied_documents",
-]
 
 FloatArray = NDArray[np.float64]
 Scores = NDArray[np.floating[Any]]

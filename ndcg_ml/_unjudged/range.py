@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._data.scored import Scored
+from ndcg_ml._data.scored_documents import Scored
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.gains import discounts
 from ndcg_ml._unjudged.completions import Best, Open, Runs, added, largest, largest_of_sums

@@ -41,8 +41,6 @@ from ndcg_ml.score import ByK
 if TYPE_CHECKING:
     from ndcg_ml.explain import Explanation
 
-__all__ = ["ndcg_ml"]
-
 
 _LATER = {
     "compare": ("ndcg_ml.cli.compare", "compare"),

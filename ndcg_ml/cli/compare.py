@@ -36,8 +36,6 @@ from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import Which
 from ndcg_ml.score import ByK
 
-__all__ = ["compare", "labels_by_query"]
-
 _EPILOG = """\
 \b
 Examples:

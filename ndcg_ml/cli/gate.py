@@ -22,8 +22,6 @@ from ndcg_ml.demo.run import check_folder
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation
 
-__all__ = ["gate"]
-
 _CODES = {"pass": 0, "worse": 3, "undecided": 4}
 
 _EPILOG = """\

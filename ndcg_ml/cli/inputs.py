@@ -27,21 +27,6 @@ from ndcg_ml.result import Evaluation
 from ndcg_ml.runs import Exclude, Which, align, evaluate_run
 from ndcg_ml.score import ByK, evaluate
 
-__all__ = [
-    "FILE",
-    "QUERIES",
-    "BadInput",
-    "Inputs",
-    "column_options",
-    "cut_off",
-    "data_options",
-    "digits_option",
-    "flavor_option",
-    "flavor_text",
-    "json_option",
-    "takes_data",
-]
-
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 FILE = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)

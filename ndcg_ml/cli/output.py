@@ -22,15 +22,6 @@ from ndcg_ml._shown import shown, visible
 from ndcg_ml.demo.run import check_folder
 from ndcg_ml.flavor import PRESETS, Flavor
 
-__all__ = [
-    "IDS_IN_JSON",
-    "Screen",
-    "command_line",
-    "html_option",
-    "print_json",
-    "refuse_input",
-]
-
 IDS_IN_JSON = """
 \b
 Ids of a parquet file are printed as numbers and text where JSON has them; dates and times in ISO 8601

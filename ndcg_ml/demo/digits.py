@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml.demo.problem import Problem, Split
 
-__all__ = ["MOST_QUERIES", "digits_problem"]
-
 MOST_QUERIES = 300
 """Most training queries that leave enough images to retrieve."""
 

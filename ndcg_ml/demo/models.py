@@ -28,8 +28,6 @@ from ndcg_ml.lightgbm import NDCGEval
 from ndcg_ml.sklearn import ndcg_scorer
 from ndcg_ml.torch import NDCG, ApproxNDCGLoss
 
-__all__ = ["FOLDS", "GRID", "Adapters", "Step", "Trained", "boost_trees", "one_thread", "search_grid", "train_network"]
-
 Step = Callable[[int, float], None]
 """Called after each epoch or round with its number (1, 2, ...) and the validation NDCG."""
 

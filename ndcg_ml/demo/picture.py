@@ -12,8 +12,6 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from ndcg_ml.demo.models import Trained
 
-__all__ = ["draw", "endings"]
-
 _CURVE, _BEST = "#2b6ca3", "#c8452d"
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml.readers import DataFileError, LetorRows, letor_rows
 
-__all__ = ["Problem", "Split", "letor_problem"]
-
 _FEWEST_QUERIES = 8  # enough to hold some out and cut the others into four folds
 _HELD_OUT = 0.2
 _HIGHEST_GRADE = 30  # the default table of gains of LightGBM's lambdarank ends there

@@ -23,8 +23,6 @@ from ndcg_ml.readers import DataFileError
 if TYPE_CHECKING:
     from ndcg_ml.demo.models import Adapters, Step, Trained
 
-__all__ = ["demo"]
-
 _FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 _PICTURE = click.Path(dir_okay=False, writable=True, path_type=Path)
 _UNTRAINED = "no model"
@@ -162,6 +160,7 @@ def _check_picture(picture: Path, endings: list[str]) -> None:
 
 
 def check_folder(file: Path, option: str) -> None:
+    """Refuse a file to write whose folder does not exist."""
     if not file.parent.is_dir():
         raise click.BadParameter(f"the folder {file.parent} does not exist.", param_hint=option)
     if not os.access(file.parent, os.W_OK):

@@ -16,8 +16,8 @@ from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.groups import Block
 from ndcg_ml._data.queries import Queries, real_array
 from ndcg_ml._kernel.cache import Cache
-from ndcg_ml._kernel.coded import full
 from ndcg_ml._kernel.gains import discounts, grade, unscaled
+from ndcg_ml._kernel.grade_codes import full
 from ndcg_ml._kernel.numpy_kernel import fill, ideal, in_tie_order
 from ndcg_ml._kernel.threads import in_threads, thread_count
 from ndcg_ml._kernel.totals import empty_queries

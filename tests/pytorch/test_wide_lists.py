@@ -24,8 +24,8 @@ from strategies import examples, flavors
 
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml._data.queries import by_sizes
-from ndcg_ml._kernel.coded import Coded, codes_of
 from ndcg_ml._kernel.gains import grade
+from ndcg_ml._kernel.grade_codes import Coded, codes_of
 from ndcg_ml.torch import ndcg
 from ndcg_ml.torch._host import torch_kernel
 
