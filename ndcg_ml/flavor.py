@@ -23,7 +23,7 @@ from ndcg_ml._checks import (
 )
 from ndcg_ml._divergences import declared
 from ndcg_ml._flavor_text import switch_text
-from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.presets import MIRRORS, Mirror

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ndcg_ml._checks import KSpec
-from ndcg_ml._data.frames import ColumnNames, Frame, column_names, columns_of, is_frame, library_of, refuse_lazy
+from ndcg_ml._data.frames import ColumnNames, Frame, column_names, columns_of, is_frame, library_of
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Weights, real_array
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor

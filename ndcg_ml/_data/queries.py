@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one
 from ndcg_ml._data.arrays import FloatArray, IntArray
-from ndcg_ml._data.frames import refuse_lazy
 from ndcg_ml._data.groups import Groups, ranges, starts_of
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._shown import shown, shown_text

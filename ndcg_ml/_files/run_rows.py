@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import IntArray
-from ndcg_ml._data.frames import Frame, columns_of, is_frame, refuse_lazy
+from ndcg_ml._data.frames import Frame, columns_of, is_frame
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import is_missing, joined_scores, kept_apart, plain_array, real_array
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.formats import lines_of

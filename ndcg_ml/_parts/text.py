@@ -12,7 +12,7 @@ import numpy as np
 
 from ndcg_ml._checks import cutoffs
 from ndcg_ml._parts.exact import ExactSums, magnitude
-from ndcg_ml._parts.ids import KINDS, Digests
+from ndcg_ml._parts.query_ids import KINDS, Digests
 from ndcg_ml._shown import shown, shown_text
 from ndcg_ml.flavor import Flavor
 

@@ -50,7 +50,7 @@ class KeptQueries:
     """
 
     def __init__(self, token: str | None = None) -> None:
-        self.token = uuid.uuid4().hex if token is None else token
+        self.token: str = uuid.uuid4().hex if token is None else token
         self._scored: dict[tuple[int, int], dict[int, Scored]] = {}
         """By candidate and split: by thread, the latest last."""
         self._ids: dict[int, NDArray[Any]] = {}
