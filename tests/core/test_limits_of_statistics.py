@@ -1,4 +1,4 @@
-"""Limits and sizes of the statistics that no ordinary result shows: where a rule changes, and what is summed in steps."""
+"""Limits and sizes of the statistics that no ordinary result shows: where a rule changes, what is summed in steps."""
 
 from __future__ import annotations
 
