@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import compare, evaluate
-from ndcg_ml._stats import paired, simultaneous
+from ndcg_ml._stats import randomisation, simultaneous
 from ndcg_ml._stats.means import Means
 
 RNG = np.random.default_rng(3)
@@ -27,22 +27,22 @@ def test_a_notebook_shows_four_decimals_of_a_difference():
     assert f"{comparison.difference:+.5f}" not in shown
 
 
-@pytest.mark.parametrize("n", [2 * paired._BUNDLES, 2 * paired._BUNDLES + 1, 3 * paired._BUNDLES])
+@pytest.mark.parametrize("n", [2 * randomisation._BUNDLES, 2 * randomisation._BUNDLES + 1, 3 * randomisation._BUNDLES])
 def test_very_many_rows_are_summed_in_bundles(n):
     rows = np.arange(1.0, n + 1)[:, None]
-    bundled = paired._bundled(rows)
-    if n == 2 * paired._BUNDLES:
+    bundled = randomisation._bundled(rows)
+    if n == 2 * randomisation._BUNDLES:
         assert bundled is rows
     else:
-        assert bundled.shape == (paired._BUNDLES, 1)
+        assert bundled.shape == (randomisation._BUNDLES, 1)
         assert bundled.sum() == rows.sum()
-        assert bundled[0, 0] == rows[:: paired._BUNDLES].sum()
+        assert bundled[0, 0] == rows[:: randomisation._BUNDLES].sum()
 
 
 @pytest.mark.parametrize("size", [1, 7, 1 << 16])
 def test_signs_are_drawn_in_blocks_of_any_size(monkeypatch, size):
-    monkeypatch.setattr(paired, "_BLOCK", size)
-    drawn = list(paired.drawn_signs(20, 11, np.random.default_rng(0)))
+    monkeypatch.setattr(randomisation, "_BLOCK", size)
+    drawn = list(randomisation.drawn_signs(20, 11, np.random.default_rng(0)))
     assert sum(map(len, drawn)) == 11
     assert {block.shape[1] for block in drawn} == {3}
     assert len(drawn) == {1: 11, 7: 6, 1 << 16: 1}[size]
