@@ -216,9 +216,13 @@ def _totals(flavor: Flavor, ks: tuple[int | None, ...], rows: list[dict[str, Any
     dcg, ideal = (_table(rows, name, len(ks)) for name in ("dcg", "idcg"))
     _must(np.isfinite(dcg).all() and np.isfinite(ideal).all(), "dcg and idcg must be numbers")
     exponents = [row["exponent"] for row in rows]
-    _must(all(type(each) is int and abs(each) <= _MOST for each in exponents), "exponent must be an integer")
+    _must(
+        all(type(exponent) is int and abs(exponent) <= _MOST for exponent in exponents), "exponent must be an integer"
+    )
     weights = [row["weight"] for row in rows]
-    _must(all(each is None for each in weights) or None not in weights, "weight must be given for all queries or none")
+    _must(
+        all(weight is None for weight in weights) or None not in weights, "weight must be given for all queries or none"
+    )
     weight = None if weights[0] is None else _table([{"weight": weights}], "weight", len(rows))[0]
     _must(weight is None or (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()), "a weight is below 0")
     if gains_are_positive(flavor):
@@ -235,7 +239,7 @@ def _ids(stored: Any, name: str) -> NDArray[Any]:
     _must(kinds in ({str}, {int}, set()), f"{name} must be text or integers, all of one kind")
     _must(len(set(stored)) == len(stored), f"{name} must be different ids")
     # NumPy's own strings would lose a NUL at the end, and integers beyond 64 bits may become floats.
-    lossy = any(each.endswith("\0") if isinstance(each, str) else abs(each) >= 2**63 for each in stored)
+    lossy = any(query.endswith("\0") if isinstance(query, str) else abs(query) >= 2**63 for query in stored)
     return np.array(stored, dtype=object if lossy else None if stored else str)
 
 
@@ -252,15 +256,17 @@ def _table(rows: list[dict[str, Any]], name: str, width: int) -> NDArray[np.floa
     for row in rows:
         numbers = row[name]
         _must(isinstance(numbers, list) and len(numbers) == width, f"{name} must have one number for each cut-off")
-        for each in numbers:
-            _must(each is None or type(each) in (int, float), f"{name} must hold numbers; it has {shown(each)}")
-    return np.array([[math.nan if each is None else float(each) for each in row[name]] for row in rows])
+        for number in numbers:
+            _must(number is None or type(number) in (int, float), f"{name} must hold numbers; it has {shown(number)}")
+    return np.array([[math.nan if number is None else float(number) for number in row[name]] for row in rows])
 
 
 def _counts(rows: list[dict[str, Any]], name: str) -> NDArray[np.int64]:
     counts = [row[name] for row in rows]
-    for each in counts:
-        _must(type(each) is int and 0 <= each <= _MOST, f"{name} must be an integer of 0 or more; it is {shown(each)}")
+    for count in counts:
+        _must(
+            type(count) is int and 0 <= count <= _MOST, f"{name} must be an integer of 0 or more; it is {shown(count)}"
+        )
     return np.array(counts, dtype=np.int64)
 
 
@@ -282,10 +288,11 @@ def _of_run(evaluation: Evaluation[Any], run: Any, rows: list[dict[str, Any]], w
     _must(n_excluded is None or (type(n_excluded) is int and n_excluded >= 0), "n_excluded must be a count")
     digests = [row["judgements"] for row in rows]
     known = digests[0] is not None
-    for each in digests:
-        _must((each is not None) == known, "judgements must be known of all queries or of none")
+    for digest in digests:
+        _must((digest is not None) == known, "judgements must be known of all queries or of none")
         _must(
-            each is None or (isinstance(each, str) and len(each) == 16 and set(each) <= set("0123456789abcdef")),
+            digest is None
+            or (isinstance(digest, str) and len(digest) == 16 and set(digest) <= set("0123456789abcdef")),
             "judgements must be 16 hexadecimal digits",
         )
     table = PerQuery.__dataclass_fields__
@@ -307,5 +314,5 @@ def _of_run(evaluation: Evaluation[Any], run: Any, rows: list[dict[str, Any]], w
             n_unanswered=int((~some).sum()),
             n_excluded=n_excluded,
         ),
-        _judgements=np.array([int(each, 16) for each in digests], dtype=np.uint64) if known else None,
+        _judgements=np.array([int(digest, 16) for digest in digests], dtype=np.uint64) if known else None,
     )

@@ -23,7 +23,7 @@ from ndcg_ml._checks import (
 )
 from ndcg_ml._divergences import declared
 from ndcg_ml._flavor_text import switch_text
-from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.presets import MIRRORS, Mirror
@@ -399,14 +399,14 @@ class Flavor:
 
     def _nearest(self) -> tuple[str, Flavor, dict[str, object]]:
         """The preset from which the fewest switches differ, the first of several, and those switches."""
-        mine, found = self._fields(), None
+        mine, nearest = self._fields(), None
         for name, preset in (("ndcg", _DEFAULT), *PRESETS.items()):
             theirs = preset._fields()
             changed = {s: v for s, v in mine.items() if s != "k" and not _same(v, theirs[s])}
-            if found is None or len(changed) < len(found[2]):
-                found = name, preset, changed
-        assert found is not None
-        return found
+            if nearest is None or len(changed) < len(nearest[2]):
+                nearest = name, preset, changed
+        assert nearest is not None
+        return nearest
 
     def describe(self) -> str:
         """The formula and every switch, in words; of a preset also how it was verified and where it differs.

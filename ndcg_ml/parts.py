@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one, whole_number
-from ndcg_ml._data.frames import refuse_lazy
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Queries, Weights, by_ids, ids_as_array, real_array
 from ndcg_ml._files.parquet import ParquetStream
 from ndcg_ml._kernel.totals import Sums
 from ndcg_ml._parts.exact import ExactSums, exact_sum
-from ndcg_ml._parts.ids import Digests, digests
+from ndcg_ml._parts.query_ids import Digests, digests, joined_digests
 from ndcg_ml._parts.stream import whole_queries
 from ndcg_ml._parts.text import fields_of, text_of
 from ndcg_ml._shown import shown, shown_text
@@ -189,22 +189,7 @@ class PartialEvaluation:
         for part in merged:
             if (part.flavor, part.ks, part.several) != (first.flavor, first.ks, first.several):
                 raise ValueError(_unlike(first, part))
-        kinds = sorted({part.id_kind for part in merged if part.n_queries})
-        if len(kinds) > 1:
-            raise TypeError(
-                f"query ids must have one type in all parts, so that the same query is recognised; got "
-                f"{' and '.join(kinds)}. Convert them before evaluating."
-            )
-        ids = np.sort(np.concatenate([part.ids for part in merged]), kind="stable")  # runs that are sorted already
-        again = ids[1:][ids[1:] == ids[:-1]]
-        if again.size:
-            named = f" (such as query {again.view(np.int64)[0]})" if kinds == ["int"] else ""
-            raise ValueError(
-                f"every query must be entirely in one part; {again.size} of the queries "
-                f"{'is' if again.size == 1 else 'are'} in two of the parts{named}. Either a query was cut in two "
-                "(partition them by query id, or let evaluate_batches carry the last query over), or a part was "
-                "evaluated twice, or samples of a query were repeated."
-            )
+        kind, ids = joined_digests([(part.id_kind, part.ids) for part in merged if part.n_queries])
         return cls(
             flavor=first.flavor,
             ks=first.ks,
@@ -213,7 +198,7 @@ class PartialEvaluation:
             n_docs=sum(part.n_docs for part in merged),
             empties=tuple(map(sum, zip(*(part.empties for part in merged), strict=True))),
             sums=ExactSums.total([part.sums for part in merged]),
-            id_kind=kinds[0] if kinds else "",
+            id_kind=kind,
             ids=ids,
         )
 

@@ -105,8 +105,10 @@ class Prepared:
     def __init__(
         self, flavor: Flavor | str, k: KSpec, queries: Queries, threads: int | None = None, kernel: str = "auto"
     ) -> None:
-        self.flavor = flavor = as_flavor(flavor)
-        self.ks, self._several = cutoffs(k, flavor)
+        flavor = as_flavor(flavor)
+        ks, self._several = cutoffs(k, flavor)
+        self.flavor: Flavor = flavor
+        self.ks: tuple[int | None, ...] = ks
         self.queries = queries
         self._threads = optional_whole_number(threads, "threads", "for the default")
         self._kernel = chosen_kernel(kernel)
@@ -114,7 +116,7 @@ class Prepared:
         graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
         if queries.given_order is not None:
             graded = replace(graded, judged=graded.judged.arranged(queries.given_order))
-        self.n_docs = int(graded.ranked.sizes.sum())
+        self.n_docs: int = int(graded.ranked.sizes.sum())
         longest = int(graded.documents.sizes.max())
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
@@ -246,11 +248,11 @@ class Prepared:
             self._refuse_nan(scores)
             scores = self._once.exchanged(scores)
         rank = compiled_rank(self._kernel, scores.size)
-        found = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
-        if found is None:
+        sums = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
+        if sums is None:
             self._refuse_nan(scores)
-            found = self._by_numpy(scores)
-        dcg, ideal = found
+            sums = self._by_numpy(scores)
+        dcg, ideal = sums
         if ideal is None:
             ideal = self._ideal
         assert ideal is not None

@@ -13,7 +13,7 @@ from ndcg_ml._checks import one_of
 from ndcg_ml._data.frames import made
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import at_cutoff
-from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.plain import finite, plain_ids
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
@@ -479,10 +479,10 @@ class Evaluation(Generic[V]):
         >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
         >>> written = result.to_html("report.html")  # doctest: +SKIP
         """
-        from ndcg_ml._show import page
+        from ndcg_ml._show import report
 
-        about = page.About(title=title, command=command, date=date, top=top, digits=digits)
-        return page.of_evaluation(
+        about = report.About(title=title, command=command, date=date, top=top, digits=digits)
+        return report.of_evaluation(
             self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
         )
 

@@ -18,7 +18,7 @@ from ndcg_ml._data.groups import Groups, starts_of
 from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
-from ndcg_ml._files.run_rows import Ids, Rows, RunLike, Topics, read_rows
+from ndcg_ml._files.run_rows import Ids, RunLike, RunRows, Topics, read_rows
 from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -683,7 +683,9 @@ def _check_exclude(exclude: Any) -> None:
     )
 
 
-def _excluded(exclude: Exclude, ids: Ids, judged: Rows, ranked: Rows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _excluded(
+    exclude: Exclude, ids: Ids, judged: RunRows, ranked: RunRows
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which rows of the run, and which of the qrels, hold a document that is excluded."""
     n_judged, n_ranked = judged.topic.size, ranked.topic.size
     topic, documents = ids.listed(exclude)
@@ -698,7 +700,7 @@ def _excluded(exclude: Exclude, ids: Ids, judged: Rows, ranked: Rows) -> tuple[N
     return flags[n_judged:], flags[:n_judged]
 
 
-def _warn_of_excluded(judged: Rows, relevant: NDArray[np.bool_], stacklevel: int) -> None:
+def _warn_of_excluded(judged: RunRows, relevant: NDArray[np.bool_], stacklevel: int) -> None:
     rows = np.flatnonzero(relevant)
     if rows.size:
         warnings.warn(
@@ -710,7 +712,7 @@ def _warn_of_excluded(judged: Rows, relevant: NDArray[np.bool_], stacklevel: int
         )
 
 
-def _warn_of_ranks(ranked: Rows, stacklevel: int) -> None:
+def _warn_of_ranks(ranked: RunRows, stacklevel: int) -> None:
     """Say so where scores count up from the first document of every topic: ranks do, and the best would be the last."""
     if not ranked.value.size or ranked.value[0] not in (0.0, 1.0):  # any other run ends here
         return
@@ -731,7 +733,7 @@ def _warn_of_ranks(ranked: Rows, stacklevel: int) -> None:
 
 
 def _warn_of_no_match(
-    judged: Rows, ranked: Rows, match: IntArray, takes_part: NDArray[np.bool_], n_topics: int, stacklevel: int
+    judged: RunRows, ranked: RunRows, match: IntArray, takes_part: NDArray[np.bool_], n_topics: int, stacklevel: int
 ) -> None:
     """Say so where no topic can gain anything, and show ids of both sides, if there are any."""
     if ((match >= 0) & takes_part).any() or not takes_part.any():  # empty answers have a warning of their own
@@ -759,7 +761,9 @@ def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
 _FIRST_PLACE = 10**9
 
 
-def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool) -> tuple[IntArray, IntArray, bool]:
+def _matched(
+    ids: Ids, judged: RunRows, ranked: RunRows, keep: bool, every_place: bool
+) -> tuple[IntArray, IntArray, bool]:
     """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic.
 
     And whether the run lists a document twice in a topic, which is an error unless these are to be kept.
@@ -782,7 +786,7 @@ def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool
     return match, place, bool(again.size)
 
 
-def _perhaps_tied(ranked: Rows) -> IntArray:
+def _perhaps_tied(ranked: RunRows) -> IntArray:
     """Rows of the run whose score another one of the topic may have, in float32: all rows, if they are not in order."""
     with np.errstate(over="ignore", under="ignore"):
         score = ranked.value.astype(np.float32)
@@ -793,7 +797,7 @@ def _perhaps_tied(ranked: Rows) -> IntArray:
     return np.flatnonzero(np.append(ties, False) | np.append(False, ties))
 
 
-def _twice(rows: Rows, first: int, again: int, way_out: str) -> ValueError:
+def _twice(rows: RunRows, first: int, again: int, way_out: str) -> ValueError:
     places = dict.fromkeys((rows.where(first), rows.where(again)))
     return ValueError(
         f"a document must not appear twice in a topic; {rows.name(again)} does in {' and '.join(places)}. Remove the "
@@ -857,10 +861,10 @@ def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> 
     queries = aligned.queries()
     flags = (~np.isnan(aligned.y_true)).astype(np.float64)
     totals = Prepared(counting, ks, replace(queries, labels=flags)).totals(aligned.y_score)
-    found, _ = totals.in_units_of_gain()
+    n_judged, _ = totals.in_units_of_gain()
     n_retrieved = queries.groups.per_query(np.add, aligned.retrieved.astype(np.float64), 0.0)
     depths = np.stack([n_retrieved if k is None else np.minimum(n_retrieved, k) for k in ks], axis=1)
-    fractions: FloatArray = np.divide(found, depths, out=np.full(found.shape, np.nan), where=depths > 0)
+    fractions: FloatArray = np.divide(n_judged, depths, out=np.full(n_judged.shape, np.nan), where=depths > 0)
     return fractions
 
 

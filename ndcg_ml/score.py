@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ndcg_ml._checks import KSpec
-from ndcg_ml._data.frames import ColumnNames, Frame, column_names, columns_of, is_frame, library_of, refuse_lazy
+from ndcg_ml._data.frames import ColumnNames, Frame, column_names, columns_of, is_frame, library_of
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Weights, real_array
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -344,8 +345,8 @@ def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:
     """Labels, scores, queries and documents (None, if there are none) of a frame."""
     if not is_frame(frame):
         raise TypeError(f"y_true must be a data frame with columns=; got {type(frame).__name__}.")
-    found = columns_of("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
-    return found["label"], found["score"], found["qid"], found.get("docno")
+    columns = columns_of("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
+    return columns["label"], columns["score"], columns["qid"], columns.get("docno")
 
 
 def evaluate_ranked(

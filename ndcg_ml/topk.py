@@ -239,18 +239,18 @@ def _of_matrix(matrix: Any, n_users: int) -> _Held:
 
 
 def _of_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
-    each = {"users": plain_array(users, "held_out users"), "items": plain_array(items, "held_out items")}
-    for name, numbers in each.items():
+    ids = {"users": plain_array(users, "held_out users"), "items": plain_array(items, "held_out items")}
+    for name, numbers in ids.items():
         if numbers.size:
             _refuse_other_than_integers(numbers, f"held_out {name}")
     values = _finite(grades, "the grades of held_out")
-    shapes = (*(numbers.shape for numbers in each.values()), values.shape)
+    shapes = (*(numbers.shape for numbers in ids.values()), values.shape)
     if len(set(shapes)) > 1 or values.ndim != 1:
         raise ValueError(
             "held_out must be three arrays of one length (users, items, grades); got shapes "
             f"{', '.join(map(str, shapes))}."
         )
-    row, item = (numbers.astype(np.int64) for numbers in each.values())
+    row, item = (numbers.astype(np.int64) for numbers in ids.values())
     if row.size and (row.min() < 0 or row.max() >= n_users):
         odd = row.min() if row.min() < 0 else row.max()
         raise ValueError(

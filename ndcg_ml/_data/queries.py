@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one
 from ndcg_ml._data.arrays import FloatArray, IntArray
-from ndcg_ml._data.frames import refuse_lazy
 from ndcg_ml._data.groups import Groups, ranges, starts_of
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._shown import shown, shown_text
@@ -296,19 +296,19 @@ def ids_as_array(ids: Any, name: str = "qid", per: str = "row") -> NDArray[Any]:
     """Query ids as an array in which ids that differ stay apart."""
     if type(ids).__module__.split(".")[0] == "torch":
         raise TypeError(f"{name} is a torch tensor; pass {name}.cpu().numpy(), or use ndcg_ml.torch for tensors.")
-    found = _id_array(ids, name)
-    if found.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, one id per {per}; got shape {found.shape}.")
-    if found.dtype.kind in "TV":  # variable-width strings have no unique() before NumPy 2.3, records no order
-        found = found.astype(object)
+    array = _id_array(ids, name)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, one id per {per}; got shape {array.shape}.")
+    if array.dtype.kind in "TV":  # variable-width strings have no unique() before NumPy 2.3, records no order
+        array = array.astype(object)
     missing = False
-    if found.dtype.kind == "f":
-        missing = bool(np.isnan(found).any())
-    elif found.dtype.kind in "mM":
-        missing = bool(np.isnat(found).any())
+    if array.dtype.kind == "f":
+        missing = bool(np.isnan(array).any())
+    elif array.dtype.kind in "mM":
+        missing = bool(np.isnat(array).any())
     if missing:
         raise ValueError(f"{name} must have an id for every {per}; got a missing value (NaN or NaT).")
-    return found
+    return array
 
 
 def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
@@ -495,7 +495,7 @@ def _label_array(value: Any) -> NDArray[Any]:
 
 def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
     if array.dtype == object:
-        odd = next((each for each in array.flat if isinstance(each, _NOT_REAL)), None)
+        odd = next((number for number in array.flat if isinstance(number, _NOT_REAL)), None)
         if odd is not None:  # NumPy would read numbers in strings, and drop imaginary parts
             raise TypeError(
                 f"{name} must hold real numbers; got an array of Python objects, such as {shown(odd)} of type "
@@ -551,21 +551,21 @@ def kept_apart(value: Any, numbers: FloatArray, name: str) -> NDArray[Any]:
     """
     if not numbers.size or np.fmax.reduce(abs(numbers)) < _WHOLE:  # 2^53 + 1 is 2^53 by now
         return numbers
-    each = value if isinstance(value, list) else plain_array(value, name).tolist()
-    whole = [isinstance(score, (int, np.integer)) for score in each]
-    if not any(many and abs(int(score)) > _WHOLE for many, score in zip(whole, each, strict=True)):
+    listed = value if isinstance(value, list) else plain_array(value, name).tolist()
+    whole = [isinstance(score, (int, np.integer)) for score in listed]
+    if not any(many and abs(int(score)) > _WHOLE for many, score in zip(whole, listed, strict=True)):
         return numbers
     if not all(whole):
         raise TypeError(
             f"{name} must hold numbers of one kind where it has integers beyond 2^53, which float64 cannot tell apart; "
             "got integers and floats. Make all of them integers, or floats."
         )
-    dtype = np.uint64 if min(each) >= 0 and max(each) > np.iinfo(np.int64).max else np.int64
+    dtype = np.uint64 if min(listed) >= 0 and max(listed) > np.iinfo(np.int64).max else np.int64
     try:
-        return np.array(each, dtype=dtype)
+        return np.array(listed, dtype=dtype)
     except OverflowError as error:
         raise ValueError(
-            f"{name} must hold integers of 64 bits; got {shown(max(each, key=abs))}. Subtract the smallest score, or "
+            f"{name} must hold integers of 64 bits; got {shown(max(listed, key=abs))}. Subtract the smallest score, or "
             "pass floats."
         ) from error
 
@@ -645,13 +645,13 @@ def _id_array(value: Any, name: str, ndim: int = 1) -> NDArray[Any]:
         value = value.to_list()
     if not isinstance(value, (list, tuple)):
         return plain_array(value, name)
-    if ndim == 1 and any(isinstance(each, tuple) for each in value):
+    if ndim == 1 and any(isinstance(item, tuple) for item in value):
         return _objects(value)
     ids = plain_array(value, name)
     if ids.dtype.kind not in "USfmM" or not ids.size:
         return ids
-    each = list(value) if ids.ndim == 1 else [each for row in value for each in row]
-    return _objects(each).reshape(ids.shape) if _changed(each, ids.dtype.kind) else ids
+    listed = list(value) if ids.ndim == 1 else [item for row in value for item in row]
+    return _objects(listed).reshape(ids.shape) if _changed(listed, ids.dtype.kind) else ids
 
 
 def _objects(values: Sequence[Any]) -> NDArray[Any]:
@@ -666,9 +666,9 @@ def _changed(ids: Sequence[Any], kind: str) -> bool:
     1 and "1" become text; 2**63 and -1 become floats, which have too few digits; text loses its trailing NULs.
     """
     if kind == "f":
-        return any(isinstance(each, (int, np.integer)) and abs(int(each)) > _WHOLE for each in ids)
+        return any(isinstance(value, (int, np.integer)) and abs(int(value)) > _WHOLE for value in ids)
     if kind in "mM":
-        return any(isinstance(each, (int, str)) for each in ids)
+        return any(isinstance(value, (int, str)) for value in ids)
     if kind == "S":
-        return any(not isinstance(each, bytes) or each.endswith(b"\0") for each in ids)
-    return any(not isinstance(each, str) or each.endswith("\0") for each in ids)
+        return any(not isinstance(value, bytes) or value.endswith(b"\0") for value in ids)
+    return any(not isinstance(value, str) or value.endswith("\0") for value in ids)

@@ -233,5 +233,5 @@ def _words(
 
 def cells(text: NDArray[np.uint8], starts: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
     """The bytes that begin at these places, that many from each; of such items NumPy copies each at one go."""
-    each = np.ndarray((text.size - width + 1,), dtype=f"S{width}", buffer=text.data, strides=(1,))
-    return each[starts].view(np.uint8).reshape(starts.size, width)
+    windows = np.ndarray((text.size - width + 1,), dtype=f"S{width}", buffer=text.data, strides=(1,))
+    return windows[starts].view(np.uint8).reshape(starts.size, width)

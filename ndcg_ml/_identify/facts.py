@@ -91,21 +91,21 @@ class Facts(NamedTuple):
 
     def reasons(self) -> dict[str, str]:
         """Why a switch may have no effect, by switch."""
-        found = {}
+        reasons = {}
         if not self.tied:
-            found["ties"] = "no two documents of a query have the same score"
+            reasons["ties"] = "no two documents of a query have the same score"
         if not self.tied_by_float32:
-            found["score_dtype"] = "float32 makes no further scores equal"
+            reasons["score_dtype"] = "float32 makes no further scores equal"
         if set(self.grades) <= {0.0, 1.0}:
-            found["gain"] = "all labels are 0 or 1"
+            reasons["gain"] = "all labels are 0 or 1"
         if self.everything_retrieved and not self.repeats:
-            found["ideal"] = "every document was retrieved"
+            reasons["ideal"] = "every document was retrieved"
         if self.all_relevant:
-            found["empty"] = "every query has a relevant document"
+            reasons["empty"] = "every query has a relevant document"
         if self.n_queries == 1:
-            found["aggregate"] = "there is one query"
-        found["k"] = f"the longest query has {self.longest} document{'s' if self.longest > 1 else ''}"
-        return found
+            reasons["aggregate"] = "there is one query"
+        reasons["k"] = f"the longest query has {self.longest} document{'s' if self.longest > 1 else ''}"
+        return reasons
 
 
 def _cases(queries: Queries, judged: NDArray[Any], best: NDArray[Any], tied: bool, n_distinct32: int) -> frozenset[str]:

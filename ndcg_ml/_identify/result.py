@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ndcg_ml._flavor_text import switch_text
-from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.table import Table
 from ndcg_ml.flavor import Flavor
 
@@ -156,7 +156,7 @@ class Identification:
         lines = [
             self.chance_text(),
             f"{self.n_tried} flavors tried",
-            *(f"not tried: {each}" for each in self.not_tried_text()),
+            *(f"not tried: {reason}" for reason in self.not_tried_text()),
         ]
         written = decimals_of(self.value)
         if not self.matches and self.decimals is not None and written < self.decimals:

@@ -284,8 +284,8 @@ def gain(flavor: Flavor, grades: FloatArray) -> FloatArray:
         table = np.append(flavor.gain, 0.0)
         return table[np.minimum(grades, len(flavor.gain)).astype(np.intp)]
     if callable(flavor.gain):
-        each, at = np.unique(grades, return_inverse=True)
-        return np.array([_number(flavor.gain, one, "gain") for one in each.tolist()])[at.reshape(-1)]
+        different, at = np.unique(grades, return_inverse=True)
+        return np.array([_number(flavor.gain, one, "gain") for one in different.tolist()])[at.reshape(-1)]
     if flavor.gain == "exponential":
         # exp2 is exact for integers; expm1 keeps the digits of a small fraction.
         return np.where(np.abs(grades) < 1, np.expm1(grades * math.log(2)), np.exp2(grades) - 1)

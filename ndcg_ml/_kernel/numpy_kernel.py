@@ -462,8 +462,8 @@ def ideal(
     n_ranked = graded.ranked.sizes
     out = np.zeros((source.n_queries, *table.shape[:-1], len(ks)))
 
-    for each in pool:
-        block, own = each if isinstance(each, tuple) else (each, _pool_gains(each, gains))
+    for entry in pool:
+        block, own = entry if isinstance(entry, tuple) else (entry, _pool_gains(entry, gains))
         deepest = depth(depths, block.shape[1])
         if isinstance(own, Coded):
             best = own.full()[:, :deepest] if flavor.ideal == "given" else own.largest(deepest)

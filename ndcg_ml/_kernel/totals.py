@@ -214,8 +214,10 @@ def joined(parts: Sequence[Totals], ids: NDArray[Any]) -> Totals:
     """The queries of all parts, one part after another, under these ids. The parts have no weights."""
     exponent = None
     if any(part.exponent is not None for part in parts):  # a part in which nothing was divided has the exponent 0
-        each = [np.zeros(len(part.dcg), dtype=np.int64) if part.exponent is None else part.exponent for part in parts]
-        exponent = np.concatenate(each)
+        exponents = [
+            np.zeros(len(part.dcg), dtype=np.int64) if part.exponent is None else part.exponent for part in parts
+        ]
+        exponent = np.concatenate(exponents)
     dcg, ideal = (np.concatenate([getattr(part, name) for part in parts]) for name in ("dcg", "ideal"))
     return Totals(parts[0].ks, ids, dcg, ideal, exponent, None)
 

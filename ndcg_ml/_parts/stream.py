@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.frames import is_frame, refuse_lazy
+from ndcg_ml._data.frames import is_frame
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import by_ids, ids_as_array, plain_array, real_array
-from ndcg_ml._parts.ids import digests, joined_ids, typed_ids, which_are
+from ndcg_ml._parts.query_ids import digests, joined_ids, typed_ids, which_are
 
 
 def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[Any], ...]]:
@@ -28,7 +29,7 @@ def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[An
         ids = rows[2]
         if not ids.size:
             continue
-        before, first = (digests(of[:1]) for of in (held[0][2] if held else ids, ids))
+        before, first = (digests(column[:1]) for column in (held[0][2] if held else ids, ids))
         if before[0] != first[0]:  # ids of two kinds: the merge refuses them, joining would make all text
             yield _joined(held)
             held = []

@@ -16,9 +16,10 @@ from ndcg_ml._checks import one_of, whole_number
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._data.underflow import underflow_is_zero
-from ndcg_ml._show.table import Table
-from ndcg_ml._shown import percent, shown
+from ndcg_ml._shown import shown
 from ndcg_ml._stats.clusters import numbered
+from ndcg_ml._stats.comparison_slices import Segments, compared_by
+from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table
 from ndcg_ml._stats.differences import Correction, Difference, DifferenceMethod, Settings, differences
 from ndcg_ml._stats.matching import (
     Matched,
@@ -32,7 +33,6 @@ from ndcg_ml._stats.matching import (
 )
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
 from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
-from ndcg_ml._stats.segments import Segments, compared_by
 from ndcg_ml._stats.slice_labels import query_clusters, query_labels
 from ndcg_ml._stats.unjudged import Unjudged, check_unjudged, favoured, judged_fractions
 from ndcg_ml._stats.verdict import as_margin
@@ -279,8 +279,9 @@ class Comparison:
         ------
         RangeError
             A ValueError that says why the range is not known: as for ``Evaluation.range``; documents without ids that
-            are not the same rows; an ideal that depends on what each system retrieved; several runs of a system;
-            numbers of a measure.
+            are not the same rows; two ideals, or grades that order tied runs, under ``aggregate="micro"`` or
+            ``ideal="given"``, or with more completions in a query than can be enumerated; several runs of a
+            system; numbers of a measure.
         TypeError, ValueError
             `a` and `b` are not the names of two systems.
 
@@ -433,7 +434,7 @@ class Comparison:
         -------
         str
         """
-        return self._table(digits).markdown()
+        return pairs_table(self, digits).markdown()
 
     def to_latex(self, digits: int = 4) -> str:
         """The differences as a table in LaTeX, with the caption, which states the flavor. It needs no package.
@@ -447,7 +448,7 @@ class Comparison:
         -------
         str
         """
-        return self._table(digits).latex()
+        return pairs_table(self, digits).latex()
 
     @underflow_is_zero
     def to_html(
@@ -501,10 +502,10 @@ class Comparison:
         >>> both = compare(*scores, y_true=[[3, 0, 1], [0, 1, 0]], names=["old", "new"])
         >>> written = both.to_html("report.html")  # doctest: +SKIP
         """
-        from ndcg_ml._show import page
+        from ndcg_ml._show import report
 
-        about = page.About(title=title, command=command, date=date, top=top, digits=digits)
-        return page.of_comparison(self, path, about)
+        about = report.About(title=title, command=command, date=date, top=top, digits=digits)
+        return report.of_comparison(self, path, about)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the differences with matplotlib: of two systems query by query, of more the interval of each pair.
@@ -547,68 +548,23 @@ class Comparison:
         return plot.compared(self, ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import html
+        from ndcg_ml._show import escaping
 
-        table = replace(self._table(4), caption="")
+        table = replace(pairs_table(self, 4), caption="")
         words = ["Marked: pairs with a verdict."] if table.marked else []
         segments = [] if self.slices is None else [self.slices.table(4).html()]
-        return html.block(
-            self._system_table(6).html(),
+        return escaping.block(
+            systems_table(self, 6).html(),
             table.html(),
-            *map(html.paragraph, [*words, *self._closing_lines()]),
+            *map(escaping.paragraph, [*words, *closing_lines(self)]),
             *segments,
         )
 
     def __str__(self) -> str:
-        systems = self._system_table(6).text()
+        systems = systems_table(self, 6).text()
         segments = [] if self.slices is None else ["", str(self.slices)]
-        table = replace(self._table(6), caption="").text()
-        return "\n".join([systems, "", table, "", *self._closing_lines(), *segments])
-
-    def _closing_lines(self) -> list[str]:
-        """The caption, and what a reader must know, each as a sentence."""
-        return [self.caption(), *(f"Note: {note}." for note in self.notes)]
-
-    def _system_table(self, digits: int) -> Table:
-        """The value of each system, and what is known of its documents."""
-        head, rows = ["system", self.measure], [[name] for name in self.names]
-        columns: list[tuple[str, list[str]]] = []
-        if self.judged is not None:
-            at = "" if self.flavor is None else at_cutoff(self.flavor.k)
-            columns.append((f"judged{at}", [f"{share:.4f}" for share in self.judged]))
-        if any(self.n_unanswered):
-            columns.append(("unanswered", list(map(str, self.n_unanswered))))
-        if max(self.n_runs, default=1) > 1:
-            columns.append(("runs", list(map(str, self.n_runs))))
-        for row, value in zip(rows, self.values, strict=True):
-            row.append(f"{value:.{digits}f}")
-        for name, cells in columns:
-            head.append(name)
-            for row, cell in zip(rows, cells, strict=True):
-                row.append(cell)
-        return Table(head, rows)
-
-    def _table(self, digits: int) -> Table:
-        """The differences, with the caption."""
-        digits = whole_number(digits, "digits", 0)
-        first = self.pairs[0]
-        several = len(self.pairs) > 1 and self.correction != "none"
-        head = ["a", "b", f"b - a, {self.measure}", f"{percent(first.interval.confidence)} interval", "p"]
-        head += ["p adjusted"] * several + ["better/equal/worse", "d_z", "detectable", "verdict on b"]
-        rows = []
-        for pair in self.pairs:
-            low, high = (f"{limit:+.{digits}f}" for limit in (pair.interval.low, pair.interval.high))
-            size = f"{pair.effect_size:+.2f}" if math.isfinite(pair.effect_size) else "-"
-            rows.append(
-                [
-                    *(pair.a, pair.b, f"{pair.difference:+.{digits}f}", f"{low} to {high}"),
-                    *(_probability(p, digits) for p in (pair.p_value, pair.p_adjusted)[: 1 + several]),
-                    *(f"{pair.wins}/{pair.ties}/{pair.losses}", size),
-                    *(f"{pair.smallest_detectable():.{digits}f}", pair.verdict),
-                ]
-            )
-        marked = [at for at, pair in enumerate(self.pairs) if pair.verdict != "undecided"]
-        return Table(head, rows, "ll" + "r" * (len(head) - 3) + "l", marked, " ".join(self._closing_lines()))
+        table = replace(pairs_table(self, 6), caption="").text()
+        return "\n".join([systems, "", table, "", *closing_lines(self), *segments])
 
 
 _MEASURES = (
@@ -619,12 +575,6 @@ _MEASURES = (
 
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _probability(value: float, digits: int) -> str:
-    """A probability, which is never 0."""
-    text = f"{value:.{digits}f}"
-    return text if float(text) else f"<{10.0**-digits:g}"
 
 
 # -- the public function --------------------------------------------------------------------------------------------

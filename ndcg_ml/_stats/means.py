@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import as_float, one_of, whole_number
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._show.html import block
+from ndcg_ml._show.escaping import block
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import percent, shown
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
@@ -302,7 +302,8 @@ class Spread:
     def standard_error(self) -> float:
         """The standard error; of a plain mean, the standard deviation (with n - 1) over the root of n."""
         n = self.influence.size
-        return float(np.sqrt((self.influence @ self.influence) * n / (n - 1)))
+        # No product of vectors: BLAS may leave floating-point flags behind, which NumPy then reports as a warning.
+        return float(np.sqrt(np.square(self.influence).sum() * n / (n - 1)))
 
     @property
     def is_constant(self) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._show.html import block
+from ndcg_ml._show.escaping import block
 from ndcg_ml._show.plain import finite, plain_id
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown

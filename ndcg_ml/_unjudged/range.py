@@ -16,6 +16,7 @@ from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.gains import discounts
 from ndcg_ml._unjudged.completions import Best, Open, Runs, added, largest, largest_of_sums
 from ndcg_ml._unjudged.documents import Documents, RangeError, documents_of, gains_of_scale, scale_of
+from ndcg_ml._unjudged.two_sides import TwoSides
 from ndcg_ml.flavor import Flavor
 
 # A perfect ranking may come out as 1 + a few rounding errors; that is 1.
@@ -288,6 +289,8 @@ class Pair:
     weight_of_query : ndarray of float, shape (n_queries,)
     labels : ndarray of float
         All labels of either, for the scale.
+    sides : TwoSides or None
+        The queries with two ideals, or with tied runs that grades order; they are no part of the problem of one ratio.
     """
 
     a: Scored
@@ -307,6 +310,7 @@ class Pair:
     constant: FloatArray
     weight_of_query: FloatArray
     labels: FloatArray
+    sides: TwoSides | None = None
 
     @property
     def unjudged(self) -> NDArray[np.bool_]:
@@ -314,13 +318,19 @@ class Pair:
         return np.isnan(self.gain)
 
     def open(self) -> Open:
-        """The difference as a problem."""
+        """The difference as a problem; a query that needs more than one ratio counts 0 in it."""
         unjudged = self.unjudged
         judged = ~unjudged
         known = np.where(unjudged, 0.0, self.gain)
         n_queries = len(self.queries)
+        constant, fixed = self.constant, self.fixed
+        if self.sides is not None:
+            other = self.sides.queries
+            unjudged, judged = unjudged & ~other[self.query], judged & ~other[self.query]
+            constant = np.where(other, 0.0, constant)
+            fixed = np.where(other, 1.0, np.nan if fixed is None else fixed)
         pooled = judged & self.pooled
-        constant = self.constant + added(self.query[judged], (known * self.weight)[judged], n_queries)
+        constant = constant + added(self.query[judged], (known * self.weight)[judged], n_queries)
         place = base = None
         if self.flavor.ideal == "given":
             place = self.place[unjudged]
@@ -334,7 +344,7 @@ class Pair:
             judged_gain=np.repeat(known[pooled], self.times[pooled]),
             to_rank=_to_rank(self.flavor, added(self.query, self.times, n_queries)),
             cut=self.cut,
-            fixed=self.fixed,
+            fixed=fixed,
             place=place,
             base=base,
         )
@@ -350,12 +360,20 @@ class Pair:
         gains, problem = gains_of_scale(self.flavor, grades), self.open()
         # A query is empty for both, or for neither, so that its difference is 0 whatever it scores.
         flavor = self.flavor if isinstance(self.flavor.empty, str) else self.flavor.replace(empty=0.0)
-        high = _extreme(problem, gains, flavor, self.weight_of_query, 0.0)
-        low = -_extreme(problem.negated(), gains, flavor, self.weight_of_query, 0.0)
+        high = self._extreme(problem, gains, flavor, 1)
+        low = -self._extreme(problem.negated(), gains, flavor, 0)
         n_unjudged = int(self.unjudged.sum())
         return Range(
             low=low + 0.0, high=high + 0.0, value=difference, n_unjudged=n_unjudged, grades=tuple(grades.tolist())
         )
+
+    def _extreme(self, of: Open, gains: FloatArray, flavor: Flavor, plus: int) -> float:
+        """The largest difference, of side `plus` less the other one."""
+        if self.sides is None:
+            return _extreme(of, gains, flavor, self.weight_of_query, 0.0)
+        best, others = largest(of, gains), self.sides.largest(gains, plus)
+        best.ratio[self.sides.queries], best.may_be_empty[self.sides.queries] = others
+        return largest_mean(best, flavor, self.weight_of_query, 0.0)
 
 
 def pair_of(
@@ -384,7 +402,8 @@ def pair_of(
     Raises
     ------
     RangeError
-        Documents cannot be matched, are judged differently, or the two ideals differ while labels are missing.
+        Documents cannot be matched or are judged differently; or labels are missing and the two ideals of a ratio of
+        sums, or in the order of the input, differ.
     """
     # The caller's arrays may have changed since they were evaluated; then the range would be one of other data.
     two = [documents_of(scored.queries, scored.scores, flavor, k) for scored in (a, b)]
@@ -427,18 +446,22 @@ def pair_of(
             "Evaluate both with one set of labels."
         )
     unjudged = np.isnan(gain)
-    _refuse_moving_ties(flavor, two, at, unjudged)
+    # A run with an unjudged document has no order yet where the grades decide it.
+    weights, run = list(of_both("weight", 0.0)), np.full((n, 2), -1)
+    for side, documents in enumerate(two if flavor.ties in ("best", "worst") else ()):
+        run[:, side] = _moving(documents, at[:, side], unjudged)
+        weights[side] = np.where(run[:, side] >= 0, 0.0, weights[side])
+    moving = np.bincount(query[(run >= 0).any(axis=1)], minlength=n_queries) > 0
 
     # An ideal that no label changes divides each system's weights here, and the difference has no ideal any more.
-    weights = list(of_both("weight", 0.0))
     constant = np.zeros(n_queries)
     weight_of_query = np.ones(n_queries) if a.weight is None else a.weight[queries[:, 0]]
-    fixed = None
+    fixed, over = None, np.ones((n_queries, 2))
     pooled_a, pooled_b = of_both("pooled", False)
     times_a, times_b = of_both("times", 0)
     cuts = [documents.cut[queries[:, side]] for side, documents in enumerate(two)]
     if two[0].fixed is not None:
-        fixed = _fixed_ideals(flavor, two, queries, query, weights, constant, weight_of_query)
+        fixed = _fixed_ideals(flavor, two, queries, query, weights, constant, weight_of_query, over)
     elif flavor.ideal == "global":
         # A document that one system alone lists enters both ideals once it is judged.
         pooled_a = pooled_b = np.ones(n, dtype=bool)
@@ -451,12 +474,47 @@ def pair_of(
         (places[0] != places[1]) & matters,
         (np.minimum(cuts[0], pool) != np.minimum(cuts[1], pool))[query] & matters & (fixed is None),
     ]
-    if any(mask.any() for mask in differ):
+    apart = np.zeros(n_queries, dtype=bool)
+    for unlike in differ:
+        apart[query[unlike]] = True
+    if apart.any() and (flavor.aggregate == "micro" or flavor.ideal == "given"):
         raise RangeError(
-            f"the range of a difference is known where both systems have one ideal; under ideal={flavor.ideal!r}, "
-            f"ideal_depth={flavor.ideal_depth!r} it depends on what each of them retrieved, and that differs in "
-            f"{np.unique(query[differ[0] | differ[1] | differ[2]]).size} queries with unjudged documents. Evaluate "
-            "both with ideal='global', or give both the same candidates."
+            "the range of a difference of ratios of sums, or over ideals in the order of the input, is known where "
+            f"both systems have one ideal; under ideal={flavor.ideal!r}, ideal_depth={flavor.ideal_depth!r}, "
+            f"aggregate={flavor.aggregate!r} it depends on what each of them retrieved, and that differs in "
+            f"{int(apart.sum())} queries with unjudged documents. Evaluate both with ideal='global', with "
+            "aggregate='macro', or give both the same candidates."
+        )
+    if moving.any() and (flavor.aggregate == "micro" or flavor.ideal == "given"):
+        raise RangeError(
+            f"the range of a difference is not known for ties={flavor.ties!r} under ideal={flavor.ideal!r}, "
+            f"aggregate={flavor.aggregate!r} where unjudged documents share their score with others; that is so in "
+            f"{int(moving.sum())} queries. Choose a tie rule that does not depend on the labels, such as "
+            "ties='average' or 'first', or ideal='global' and aggregate='macro'."
+        )
+    times = np.maximum(np.maximum(times_a, times_b), 1)
+    sides = None
+    if (apart | moving).any():
+        # A document that one system alone lists is in both ideals, where these hold all judged documents.
+        shared_times = flavor.ideal == "global" or fixed is not None
+        sides = TwoSides(
+            apart=apart,
+            moving=moving,
+            query=query,
+            gain=gain,
+            weight=np.stack(weights, axis=1),
+            pooled=np.stack([pooled_a, pooled_b], axis=1),
+            times=np.stack([times, times] if shared_times else [times_a, times_b], axis=1),
+            run=run,
+            start=np.stack(of_both("run_start", -1), axis=1),
+            depth=np.stack([two[side].depth[queries[query, side]] for side in (0, 1)], axis=1),
+            over=over,
+            cut=np.stack(cuts, axis=1),
+            constant=constant,
+            fixed=fixed,
+            to_rank=_to_rank(flavor, np.append(added(query, times, n_queries), max(each.table.size for each in two))),
+            best_first=flavor.ties == "best",
+            empty=flavor.empty,
         )
     # A query that was left out of the matching is its own difference: numerator `constant`, ideal 1 (0 if skipped).
     if closed.any():
@@ -477,13 +535,14 @@ def pair_of(
         gain=gain,
         weight=weights[1] - weights[0],
         pooled=pooled_a,
-        times=np.maximum(np.maximum(times_a, times_b), 1),
+        times=times,
         place=places[0],
         cut=cuts[0],
         fixed=fixed,
         constant=constant,
         weight_of_query=weight_of_query,
         labels=np.concatenate([a.labels, b.labels]),
+        sides=sides,
     )
 
 
@@ -501,10 +560,12 @@ def _fixed_ideals(
     weights: list[NDArray[Any]],
     constant: FloatArray,
     weight_of_query: FloatArray,
+    over: FloatArray,
 ) -> FloatArray:
     """Divide the weights of each system by its own ideal, which no label changes; return the ideal that is left.
 
-    An empty query scores the same under all grades; `constant` takes what it adds.
+    `over` takes 1 over that ideal, shape (n_queries, 2); 0 where the query is empty. An empty query scores the
+    same under all grades; `constant` takes what it adds.
     """
     empties = []
     for side, documents in enumerate(two):
@@ -521,6 +582,7 @@ def _fixed_ideals(
         else:
             constant += np.where(empty, sign * scores, 0.0)
         weights[side] = np.where(empty[query], 0.0, weights[side] / np.where(empty, 1.0, own)[query])
+        over[:, side] = np.where(empty, 0.0, 1.0 / np.where(empty, 1.0, own))
     if flavor.aggregate == "micro":
         return np.full(constant.size, 1.0 / weight_of_query.sum())
     if flavor.empty != "skip":
@@ -537,24 +599,16 @@ def _refuse_nan_of_pair(flavor: Flavor, two: Sequence[Documents], queries: NDArr
             _refuse_nan(flavor, 1)
 
 
-def _refuse_moving_ties(
-    flavor: Flavor, two: Sequence[Documents], at: NDArray[np.int64], unjudged: NDArray[np.bool_]
-) -> None:
-    """Refuse tie rules by gain where an unjudged document is tied, because two orders then move with its grade."""
-    if flavor.ties not in ("best", "worst"):
-        return
-    moving = np.zeros(unjudged.size, dtype=bool)
-    for side, documents in enumerate(two):
-        there = (at[:, side] >= 0) & unjudged
-        row = at[there, side]
-        depth = documents.depth[documents.query[row]]
-        moving[there] |= (documents.run_size[row] > 1) & (documents.run_start[row] < depth)
-    if moving.any():
-        raise RangeError(
-            f"the range of a difference is not known for ties={flavor.ties!r} where unjudged documents share their "
-            f"score with others, because their grades then move the ranks in both systems; {int(moving.sum())} do. "
-            "Choose a tie rule that does not depend on the labels, such as ties='average' or 'first'."
-        )
+def _moving(documents: Documents, at: NDArray[np.int64], unjudged: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The number of each document's tied run, where the grade of an unjudged document decides its order; else -1."""
+    there = np.flatnonzero(at >= 0)
+    row = at[there]
+    tied = (documents.run_size[row] > 1) & (documents.run_start[row] < documents.depth[documents.query[row]])
+    number = documents.run[row]
+    moves = tied & np.isin(number, number[tied & unjudged[there]])
+    out = np.full(at.size, -1)
+    out[there[moves]] = number[moves]
+    return out
 
 
 def _matched(

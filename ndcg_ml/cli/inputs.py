@@ -169,7 +169,7 @@ class Inputs:
     @property
     def files(self) -> list[str]:
         """The files, as they were named."""
-        return [each for each in (self.qrels, self.run, self.labels, self.scores, self.table) if each is not None]
+        return [file for file in (self.qrels, self.run, self.labels, self.scores, self.table) if file is not None]
 
     @property
     def flavor(self) -> Flavor:
@@ -258,7 +258,7 @@ class Inputs:
 
     @property
     def _shown(self) -> list[str]:
-        return [_STDIN if each == "-" else each for each in self.files]
+        return [_STDIN if file == "-" else file for file in self.files]
 
     @contextmanager
     def _on_disk(self) -> Iterator[Inputs]:

@@ -161,7 +161,7 @@ def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str
     if file == "-":
         raise click.BadParameter("must be the name of a file; got -.")
     check_folder(Path(file), "--html")
-    from ndcg_ml._show.page import require  # only reports need it and its many imports
+    from ndcg_ml._show.report import require  # only reports need it and its many imports
 
     try:
         require()

@@ -80,14 +80,16 @@ class Adapters:
 
     def __init__(self, flavor: Flavor) -> None:
         self.flavor = flavor
-        self.scorer = ndcg_scorer(flavor)
-        self.feval = NDCGEval(flavor, k=flavor.k)
-        self.metric = NDCG(flavor)
+        self.scorer: Any = ndcg_scorer(flavor)
+        self.feval: NDCGEval = NDCGEval(flavor, k=flavor.k)
+        self.metric: NDCG = NDCG(flavor)
         # The loss sees the whole list: with a cut-off, documents far below it would have no gradient. It is a mean over
         # the lists of a batch, whatever the flavor's own mean. And it has no rule for negative labels, which the data
         # of this command cannot have.
         negative = "raise" if flavor.negative == "allow" else flavor.negative
-        self.loss = ApproxNDCGLoss(flavor.replace(k=None, aggregate="macro", negative=negative), temperature=0.5)
+        self.loss: ApproxNDCGLoss = ApproxNDCGLoss(
+            flavor.replace(k=None, aggregate="macro", negative=negative), temperature=0.5
+        )
 
     def check(self, problem: Problem) -> None:
         """Raise a ValueError, before anything is trained, if a part or a fold cannot be scored under the flavor.

@@ -158,7 +158,7 @@ def _read(path: Path) -> LetorRows:
 def _dense(rows: LetorRows, first: int, width: int) -> Split:
     """The rows of each query together, queries in the order in which they first appear."""
     numbers: dict[str, int] = {}
-    queries = np.array([numbers.setdefault(each, len(numbers)) for each in rows.qid.tolist()])
+    queries = np.array([numbers.setdefault(query, len(numbers)) for query in rows.qid.tolist()])
     order = np.argsort(queries, kind="stable")
     features = np.zeros((rows.labels.size, width))
     features[np.repeat(np.arange(rows.labels.size), rows.lengths), rows.indices] = rows.values

@@ -75,11 +75,13 @@ class NDCGEval:
     """
 
     def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, threads: int | None = None) -> None:
-        self.threads = optional_whole_number(threads, "threads", "for the default")
+        self.threads: int | None = optional_whole_number(threads, "threads", "for the default")
         self._metric = metric(
             flavor, k, "NDCGEval", "LightGBM", "a nan in the first round freezes LightGBM's early stopping"
         )
-        self.flavor, self.ks, _, self.names = self._metric
+        self.flavor: Flavor = self._metric.flavor
+        self.ks: tuple[int | None, ...] = self._metric.ks
+        self.names: tuple[str, ...] = self._metric.names
         self._cache: Cache[Prepared] = Cache(_SLOTS)
         self._whole = WholeQueries("NDCGEval")
 

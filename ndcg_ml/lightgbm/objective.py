@@ -141,14 +141,14 @@ class NDCGObjective:
         norm: bool = True,
         threads: int | None = None,
     ) -> None:
-        self.flavor = as_flavor(flavor)
-        self.sigmoid = positive_number(sigmoid, "sigmoid")
+        self.flavor: Flavor = as_flavor(flavor)
+        self.sigmoid: float = positive_number(sigmoid, "sigmoid")
         if isinstance(truncation, EllipsisType):
             self.truncation = None if self.flavor.k is None else self.flavor.k + BELOW_THE_CUT
         else:
             self.truncation = optional_whole_number(truncation, "truncation", "for every pair")
-        self.norm = true_or_false(norm, "norm")
-        self.threads = optional_whole_number(threads, "threads", "for the default")
+        self.norm: bool = true_or_false(norm, "norm")
+        self.threads: int | None = optional_whole_number(threads, "threads", "for the default")
         _check_flavor(self.flavor)
         self._cache: Cache[_Pairs] = Cache(_SLOTS)
         self._whole = WholeQueries("NDCGObjective")

@@ -15,6 +15,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._kernel.threads import ForkableLock
+
 __all__ = ["Carrier", "KeptQueries", "Scored"]
 
 
@@ -48,11 +50,11 @@ class KeptQueries:
     """
 
     def __init__(self, token: str | None = None) -> None:
-        self.token = uuid.uuid4().hex if token is None else token
+        self.token: str = uuid.uuid4().hex if token is None else token
         self._scored: dict[tuple[int, int], dict[int, Scored]] = {}
         """By candidate and split: by thread, the latest last."""
         self._ids: dict[int, NDArray[Any]] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkableLock()
         _HERE[self.token] = self
 
     def __len__(self) -> int:

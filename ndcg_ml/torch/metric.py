@@ -242,7 +242,7 @@ compute_with_cache
             sync_on_compute=sync_on_compute,
             compute_with_cache=compute_with_cache,
         )
-        self.flavor = flavor if several else flavor.replace(k=ks[0])
+        self.flavor: Flavor = flavor if several else flavor.replace(k=ks[0])
         self.ks = ks
         self.query_ids = query_ids
         self.split_queries = split_queries
@@ -382,7 +382,7 @@ compute_with_cache
         finally:
             self._batch_alone = False
 
-    def compute(self) -> Tensor | dict[str, Tensor]:
+    def compute(self) -> Any:  # a union would refuse both .item() and ["ndcg_at_10"]
         """The value over all queries seen.
 
         Returns

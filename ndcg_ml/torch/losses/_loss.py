@@ -110,7 +110,7 @@ class ListLoss(nn.Module):
 
     def __init__(self, flavor: Flavor | str = "sklearn", *, reduction: Reduction = "mean") -> None:
         super().__init__()
-        self.flavor = _with_a_loss(read_flavor(flavor))
+        self.flavor: Flavor = _with_a_loss(read_flavor(flavor))
         one_of(reduction, "reduction", _REDUCTIONS)
         self.reduction = reduction
 

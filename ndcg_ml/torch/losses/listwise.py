@@ -92,7 +92,7 @@ class SoftmaxLoss(ListLoss):
             )
         one_of(target, "target", _TARGETS)
         self.target = target
-        self.generator = check_generator(generator)
+        self.generator: torch.Generator | None = check_generator(generator)
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""
@@ -208,7 +208,7 @@ class ListMLELoss(ListLoss):
         super().__init__(flavor, reduction=reduction)
         one_of(tie_order, "tie_order", _TIE_ORDERS)
         self.tie_order = tie_order
-        self.generator = check_generator(generator)
+        self.generator: torch.Generator | None = check_generator(generator)
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""

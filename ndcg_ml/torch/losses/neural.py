@@ -95,8 +95,8 @@ class NeuralNDCGLoss(DirectLoss):
         super().__init__(flavor, reduction=reduction)
         if not isinstance(straight_through, bool):
             raise TypeError(f"straight_through must be True or False; got {straight_through!r}.")
-        self.temperature = above_zero(temperature, "temperature")
-        self.sinkhorn = whole_number(sinkhorn, "sinkhorn", least=0)
+        self.temperature: float = above_zero(temperature, "temperature")
+        self.sinkhorn: int = whole_number(sinkhorn, "sinkhorn", least=0)
         self.straight_through = straight_through
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:

@@ -88,8 +88,8 @@ class PlackettLuceNDCGLoss(DirectLoss):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(flavor, reduction=reduction)
-        self.samples = whole_number(samples, "samples")
-        self.generator = check_generator(generator)
+        self.samples: int = whole_number(samples, "samples")
+        self.generator: torch.Generator | None = check_generator(generator)
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """Mean NDCG of the rankings that are drawn, with the gradient of its expectation."""

@@ -102,9 +102,9 @@ class Segments(Sequence[Segment]):
         return self.table().text()
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import html
+        from ndcg_ml._show import escaping
 
-        return html.block(self.table().html())
+        return escaping.block(self.table().html())
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per segment and pair; of a segment about which nothing can be said, one without a test."""
