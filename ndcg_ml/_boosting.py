@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.means import SAME
-from ndcg_ml._stats.paired import paired
+from ndcg_ml._stats.randomisation import paired
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.result import at_cutoff
 

@@ -252,7 +252,7 @@ def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...
     return [
         (
             tuple(k for k, *_ in group),
-            Means.of(np.stack([each for _, each, _ in group], axis=1), np.stack([each for *_, each in group], axis=1)),
+            Means.of(np.stack([values for _, values, _ in group], axis=1), np.stack([w for *_, w in group], axis=1)),
         )
         for group in groups.values()
     ]
@@ -359,7 +359,8 @@ class Spread:
     def _at(tail: float, bias: float, acceleration: float) -> float:
         z = bias + normal_quantile(tail)
         room = 1 - acceleration * z
-        if room <= 0:  # of one query that decides all, at a confidence close to 1: the limit is the end of the draws
+        # At a confidence close to 1, one query that decides all puts the limit at the end of the draws.
+        if room <= 0:
             return 1.0 if z > 0 else 0.0
         return normal_cdf(bias + z / room)
 

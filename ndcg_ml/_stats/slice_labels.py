@@ -33,7 +33,7 @@ def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
     if isinstance(by, Mapping):
         columns = dict(by)
     elif hasattr(by, "columns") and len(by.shape) == 2:
-        names = by.column_names if hasattr(by, "column_names") else by.columns  # of pyarrow; of pandas and polars
+        names = by.column_names if hasattr(by, "column_names") else by.columns  # pyarrow; pandas and polars
         columns = {name: by[name] for name in names}
     else:
         name = getattr(by, "name", None)
@@ -58,6 +58,7 @@ def query_clusters(cluster: Any, queries: Queries) -> NDArray[Any]:
 
 
 def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
+    # A mapping names the queries itself, so nothing has to be aligned.
     groups = queries.groups
     refuse_lazy(values, name)
     if isinstance(values, Mapping):
@@ -65,11 +66,13 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
             raise TypeError(
                 f"{name} is a mapping from query ids, and the queries have none. Pass qid= instead of group."
             )
-        labels = np.empty(groups.n_queries, dtype=object)  # of which a tuple may be one
+        labels = np.empty(groups.n_queries, dtype=object)  # not np.array(), which would take tuples apart
         labels[:] = by_id(values, name, groups.ids)
         return _known(labels, name, queries)
     if not hasattr(values, "__len__"):
         raise TypeError(f"{name} must hold a label per row or per query; got {shown(values)}.")
+    # The number of entries says whether rows or queries are labelled. With as many of both it cannot be told, unless
+    # every query is one row or an index says it.
     n_entries, n_rows, n_queries = len(values), queries.labels.shape[0], groups.n_queries
     is_indexed = hasattr(getattr(values, "index", None), "get_indexer")
     per_row = n_entries == n_rows
@@ -84,6 +87,7 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
             per_row = index.equals(axes.index) if axes is not None else not _is_named(index)
     elif per_row and is_indexed and groups.ids is not None and queries.labels.ndim == 1:
         per_row = not _is_by_id(values, name, queries)
+    # An index is used to align the labels or refused: labels in another order would make wrong slices in silence.
     if is_indexed:
         if per_row and queries.labels.ndim == 2 and queries.axes is None:
             no_labels(values, name, "Pass y_true as a frame with this index")
@@ -93,6 +97,7 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
             values = by_id(values, name, groups.ids)
         else:
             no_labels(values, name, "Pass qid= instead of group, by which labels are aligned")
+    # Labels per row must agree within their query, which is a row of a two-dimensional y_true.
     if queries.labels.ndim == 2 and len(getattr(values, "shape", ())) == 2:
         labels = np.asarray(values)
         if labels.shape != queries.labels.shape:

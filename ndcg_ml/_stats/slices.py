@@ -44,16 +44,16 @@ class Slice:
         What the queries were sliced by.
     label : object
     evaluation : Evaluation
-        Of these queries alone, with the value, the counts and the table of queries. The value is nan where no query of
-        the slice counts: all are empty and skipped, or weigh nothing.
+        Evaluation of these queries alone, with the value, the counts and the table of queries. The value is nan where
+        no query of the slice counts: all are empty and skipped, or weigh nothing.
     share : float
-        Of the whole mean. Over the slices of a column shares sum to 1, and share times value to the whole value; a
-        slice in which no query counts has the share 0.
+        Share of the whole mean. Over the slices of a column shares sum to 1, and share times value to the whole value;
+        a slice in which no query counts has the share 0.
     interval : Interval or None
         The 95 % t interval of the value, over the clusters of the evaluation if it has any; None where fewer than two
         queries count, or the value is nan; or where fewer than six clusters do, or one has most of the weight.
     difference : float or None
-        The value less that of all other queries; None where one of them is not defined.
+        The value minus that of all other queries; None where one of them is not defined.
     """
 
     column: str
@@ -98,7 +98,7 @@ class Slices(Sequence[Slice]):
         return len(self.entries)
 
     def __repr__(self) -> str:
-        return f"<Slices: {len(self)} by {', '.join(dict.fromkeys(sorted(each.column for each in self)))}>"
+        return f"<Slices: {len(self)} by {', '.join(dict.fromkeys(sorted(entry.column for entry in self)))}>"
 
     def __iter__(self) -> Iterator[Slice]:
         return iter(self.entries)
@@ -106,9 +106,9 @@ class Slices(Sequence[Slice]):
     def __getitem__(self, which: Any) -> Any:
         if not isinstance(which, tuple):
             return self.entries[which]
-        for each in self.entries:
-            if (each.column, each.label) == which:
-                return each
+        for entry in self.entries:
+            if (entry.column, entry.label) == which:
+                return entry
         raise KeyError(f"{shown(which)} is no slice; name a column and a label, such as {shown(self._key(0))}.")
 
     def _key(self, at: int) -> tuple[str, Any]:
@@ -151,10 +151,10 @@ class Slices(Sequence[Slice]):
     def _records(self) -> list[dict[str, Any]]:
         return [
             {
-                "column": each.column,
-                "label": each.label,
+                "column": entry.column,
+                "label": entry.label,
                 "k": k,
-                "n_queries": each.n_queries,
+                "n_queries": entry.n_queries,
                 "n_empty": n_empty,
                 "share": share,
                 "ndcg": value,
@@ -162,8 +162,8 @@ class Slices(Sequence[Slice]):
                 "high": None if interval is None else interval.high,
                 "difference": difference,
             }
-            for each in self
-            for k, n_empty, share, value, interval, difference in _rows(each)
+            for entry in self
+            for k, n_empty, share, value, interval, difference in _rows(entry)
         ]
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
@@ -198,20 +198,20 @@ class Slices(Sequence[Slice]):
 
     def _table(self) -> Table:
         """What ``print`` shows."""
-        several = any(isinstance(each.share, dict) for each in self)
+        several = any(isinstance(entry.share, dict) for entry in self)
         rows = []
-        for each in self:
-            for k, n_empty, share, value, interval, difference in _rows(each):
-                name = f"{each.column}={each.label}{at_cutoff(k) if several else ''}"
+        for entry in self:
+            for k, n_empty, share, value, interval, difference in _rows(entry):
+                name = f"{entry.column}={entry.label}{at_cutoff(k) if several else ''}"
                 limits = "-" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
                 less = "-" if difference is None else f"{difference:+.4f}"
-                rows.append([name, str(each.n_queries), str(n_empty), f"{share:.4f}", f"{value:.4f}", limits, less])
+                rows.append([name, str(entry.n_queries), str(n_empty), f"{share:.4f}", f"{value:.4f}", limits, less])
         return Table(["slice", "queries", "empty", "share", "NDCG", "95 % interval", "minus the others"], rows)
 
 
-def _rows(each: Slice) -> list[tuple[Any, ...]]:
-    evaluation = each.evaluation
-    parts: tuple[Any, ...] = (evaluation.n_empty, each.share, each.value, each.interval, each.difference)
+def _rows(entry: Slice) -> list[tuple[Any, ...]]:
+    evaluation = entry.evaluation
+    parts: tuple[Any, ...] = (evaluation.n_empty, entry.share, entry.value, entry.interval, entry.difference)
     if not isinstance(evaluation.k, tuple):
         return [(evaluation.k, *parts)]
     return [(k, *(part[k] for part in parts)) for k in evaluation.k]
@@ -249,7 +249,7 @@ def _slice(
         _means(evaluation._totals.at(some), flavor, None if clusters is None else clusters[some])
         for some in (rows, np.flatnonzero(~inside))
     )
-    differences = {k: each.value - others[k].value for k, each in values.items()}
+    differences = {k: entry.value - others[k].value for k, entry in values.items()}
     totals = evaluation._totals.at(rows)
 
     def shaped(by_k: dict[int | None, Any]) -> Any:
@@ -261,7 +261,7 @@ def _slice(
         column=column,
         label=label,
         evaluation=Evaluation(
-            value=shaped({k: each.value for k, each in values.items()}),
+            value=shaped({k: entry.value for k, entry in values.items()}),
             flavor=flavor,
             k=evaluation.k,
             n_queries=rows.size,
@@ -272,7 +272,7 @@ def _slice(
             _totals=totals,
         ),
         share=shaped({k: float(share[rows].sum()) for k, share in shares.items()}),
-        interval=shaped({k: each.interval for k, each in values.items()}),
+        interval=shaped({k: entry.interval for k, entry in values.items()}),
         difference=shaped({k: None if math.isnan(less) else less for k, less in differences.items()}),
     )
 

@@ -18,7 +18,7 @@ from ndcg_ml._shown import shown
 from ndcg_ml._stats.comparison import Comparison, Difference
 from ndcg_ml._stats.comparison import compare as compared
 from ndcg_ml._stats.differences import Correction, DifferenceMethod
-from ndcg_ml._stats.unjudged import Unjudged
+from ndcg_ml._stats.judged_shares import Unjudged
 from ndcg_ml.cli.inputs import (
     FILE,
     QUERIES,

@@ -13,7 +13,7 @@ from ndcg_ml._data.queries import mean_row_weight
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.lightgbm.folds import WholeQueries
+from ndcg_ml.lightgbm.folds import FoldGuard
 from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGEval"]
@@ -83,7 +83,7 @@ class NDCGEval:
         self.ks: tuple[int | None, ...] = self._metric.ks
         self.names: tuple[str, ...] = self._metric.names
         self._cache: Cache[Prepared] = Cache(_SLOTS)
-        self._whole = WholeQueries("NDCGEval")
+        self._whole = FoldGuard("NDCGEval")
 
     def __repr__(self) -> str:
         return f"NDCGEval({self._metric})"

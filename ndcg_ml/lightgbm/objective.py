@@ -22,7 +22,7 @@ from ndcg_ml._kernel.numpy_kernel import fill, ideal, in_tie_order
 from ndcg_ml._kernel.threads import in_threads, thread_count
 from ndcg_ml._kernel.totals import empty_queries
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.lightgbm.folds import WholeQueries
+from ndcg_ml.lightgbm.folds import FoldGuard
 from ndcg_ml.lightgbm.params import BELOW_THE_CUT
 
 __all__ = ["NDCGObjective"]
@@ -151,7 +151,7 @@ class NDCGObjective:
         self.threads: int | None = optional_whole_number(threads, "threads", "for the default")
         _check_flavor(self.flavor)
         self._cache: Cache[_Pairs] = Cache(_SLOTS)
-        self._whole = WholeQueries("NDCGObjective")
+        self._whole = FoldGuard("NDCGObjective")
 
     def __repr__(self) -> str:
         return (

@@ -17,7 +17,7 @@ from ndcg_ml._shown import shown
 from ndcg_ml._stats.differences import holm
 from ndcg_ml._stats.honest import HonestValue, honest_value
 from ndcg_ml._stats.means import SAME, Interval, Means, Seed, Spread, as_confidence, generator, minus, spread_of
-from ndcg_ml._stats.paired import exchange_tests
+from ndcg_ml._stats.randomisation import exchange_tests
 from ndcg_ml.sklearn.query_store import KeptQueries
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
@@ -311,7 +311,7 @@ def paired_search(
     confidence = as_confidence(confidence)
     n_resamples = whole_number(n_resamples, "n_resamples")
     rng = generator(seed)
-    # Which score decides is the search's own choice, unless the caller names another.
+    # The search's own choice of a score decides, unless the caller names another.
     refit = getattr(search, "refit", None)
     scorer, name, column = _metric(search.scorer_, refit if metric is None and isinstance(refit, str) else metric)
     table = _Table.of(scorer, results, name, column)

@@ -64,7 +64,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     best_score_ : float or None
         NDCG of the held-out queries after that round.
     n_features_in_, feature_names_in_
-        Of X as given to ``fit``, including the column of ids.
+        Number and names of the columns of X as given to ``fit``, including the column of ids.
 
     Raises
     ------

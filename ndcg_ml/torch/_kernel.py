@@ -34,8 +34,6 @@ from ndcg_ml.torch._gains import (
 )
 from ndcg_ml.torch._layout import Layout, Padded
 
-__all__ = ["Result", "Runs", "evaluate", "snapped", "tied_runs", "working_dtype"]
-
 _FAR_BELOW = 16
 """From how many times the cut-off on a list is long enough that its lower ranks are worth leaving unsorted.
 

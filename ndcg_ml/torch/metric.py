@@ -33,8 +33,8 @@ from ndcg_ml.torch._inputs import read_batch, refuse_columns
 from ndcg_ml.torch._kernel import snapped
 from ndcg_ml.torch._state import (
     Cutoffs,
-    Rows,
-    Sums,
+    MetricRows,
+    MetricSums,
     host_looks,
     ids_of_lists,
     joined,
@@ -251,7 +251,7 @@ compute_with_cache
         # The state: sums and the ids seen, or the rows themselves where queries arrive in pieces.
         lists: tuple[str, ...] = ("ids", "row_ids") if query_ids == "global" else ()
         if split_queries:
-            lists = Rows._fields
+            lists = MetricRows._fields
         else:
             for name, zeros in no_sums(ks)._asdict().items():
                 self.add_state(name, zeros, dist_reduce_fx="sum", persistent=False)
@@ -323,9 +323,9 @@ compute_with_cache
             elif row_ids is not None:
                 (self.ids if host_looks(preds) else self.row_ids).append(row_ids.to(self.device))
 
-    def _add(self, sums: Sums) -> None:
+    def _add(self, sums: MetricSums) -> None:
         added = {}
-        for name, more in zip(Sums._fields, sums, strict=True):
+        for name, more in zip(MetricSums._fields, sums, strict=True):
             state = getattr(self, name)
             if state.dtype != more.dtype or state.device != more.device:
                 # Restored to their dtype: a cast of the module around must not narrow the sums.
@@ -430,15 +430,15 @@ compute_with_cache
         n = n_counted if self.flavor.empty == "skip" else [n_queries] * len(self.ks)
         return sums.ndcg_sum / torch.tensor(n, dtype=sums.ndcg_sum.dtype, device=sums.ndcg_sum.device)
 
-    def _sums(self) -> Sums:
+    def _sums(self) -> MetricSums:
         if not self.split_queries:
-            return Sums(*(getattr(self, name) for name in Sums._fields))
+            return MetricSums(*(getattr(self, name) for name in MetricSums._fields))
         dtypes = self._dtypes_of_lists()
         # Values in one dtype need no wider one, which would cost time and memory.
         for name in ("preds", "target"):
             held = {part.dtype for part in getattr(self, name)}
             dtypes[name] = held.pop() if len(held) == 1 else dtypes[name]
-        rows = Rows(*(joined(getattr(self, name), dtypes[name], self.device) for name in Rows._fields))
+        rows = MetricRows(*(joined(getattr(self, name), dtypes[name], self.device) for name in MetricRows._fields))
         return sums_of_rows(self.flavor, self.ks, rows)
 
     def _refuse_queries_seen_twice(self) -> None:
@@ -587,7 +587,7 @@ compute_with_cache
         """
         return self._plot(val, ax)
 
-    def _micro(self, sums: Sums, n_counted: Sequence[int]) -> Tensor:
+    def _micro(self, sums: MetricSums, n_counted: Sequence[int]) -> Tensor:
         if not bool(torch.isfinite(sums.dcg_sum + sums.idcg_sum).all()):
             raise ValueError(
                 "the sum of DCG under aggregate='micro' is too large for float64, because the gains of the grades are. "

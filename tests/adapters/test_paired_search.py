@@ -32,7 +32,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml._stats.honest import honest_value
-from ndcg_ml._stats.paired import paired
+from ndcg_ml._stats.randomisation import paired
 from ndcg_ml.sklearn import SimplestWithinNoise, ndcg_scorer, paired_search
 from ndcg_ml.sklearn.paired_search import PairedSearch
 from ndcg_ml.sklearn.query_store import KeptQueries, Scored

@@ -17,11 +17,11 @@ from ndcg_ml._stats.bounded import bounded_limits, piles_up
 from ndcg_ml._stats.clusters import by_cluster, effective_queries, robust_error
 from ndcg_ml._stats.differences import holm, levels_of_holm
 from ndcg_ml._stats.honest import honest_value
+from ndcg_ml._stats.judged_shares import favoured
 from ndcg_ml._stats.means import Means, generator
-from ndcg_ml._stats.paired import exchange_tests, smallest_detectable
+from ndcg_ml._stats.randomisation import exchange_tests, smallest_detectable
 from ndcg_ml._stats.seeds import crossed_error
 from ndcg_ml._stats.simultaneous import max_t
-from ndcg_ml._stats.unjudged import favoured
 from ndcg_ml._stats.verdict import verdict
 
 RNG = np.random.default_rng(4)

@@ -10,11 +10,10 @@ import pytest
 
 stats = pytest.importorskip("scipy.stats")
 
-from ndcg_ml._stats import means
-from ndcg_ml._stats import paired as paired_module
+from ndcg_ml._stats import means, randomisation
 from ndcg_ml._stats.means import Means, generator, spread_of
-from ndcg_ml._stats.paired import paired, queries_needed
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile, t_tail
+from ndcg_ml._stats.randomisation import paired, queries_needed
 from ndcg_ml._stats.simultaneous import max_t
 
 
@@ -136,7 +135,7 @@ def test_drawn_randomisation_on_the_same_signs(n, monkeypatch):
     assert signs.shape == (999, n)
     assert set(np.unique(signs)) == {-1.0, 1.0}
     flags = np.packbits(signs < 0, axis=1, bitorder="little")
-    monkeypatch.setattr(paired_module, "drawn_signs", lambda *_: iter([flags[:500], flags[500:]]))
+    monkeypatch.setattr(randomisation, "drawn_signs", lambda *_: iter([flags[:500], flags[500:]]))
     found = paired(np.zeros(n), differences).test(n_resamples=999)
     assert not found.exact
     assert 0.002 < p_value < 0.998

@@ -20,16 +20,6 @@ from ndcg_ml.torch._inputs import PaddedLists, in_batches, read_flavor, read_lis
 from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
 from ndcg_ml.torch._layout import Padded
 
-__all__ = [
-    "DirectLoss",
-    "ListLoss",
-    "Lists",
-    "Reduction",
-    "above_zero",
-    "finite_scores",
-    "refuse_callable_discount",
-]
-
 Reduction = Literal["mean", "sum", "none"]
 _REDUCTIONS = get_args(Reduction)
 

@@ -19,9 +19,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from ndcg_ml.torch._kernel import working_dtype
-
-__all__ = ["STEPS", "Step", "dense_soft_ranks", "fast_soft_ranks", "tail"]
+from ndcg_ml.torch._gains import working_dtype
 
 Step = Literal["logistic", "laplace"]
 STEPS: tuple[Step, ...] = get_args(Step)

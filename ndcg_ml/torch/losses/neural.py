@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._checks import whole_number
+from ndcg_ml._checks import true_or_false, whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains import discount_table
 from ndcg_ml.torch._kernel import expected_discounts, rank
@@ -93,11 +93,9 @@ class NeuralNDCGLoss(DirectLoss):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(flavor, reduction=reduction)
-        if not isinstance(straight_through, bool):
-            raise TypeError(f"straight_through must be True or False; got {straight_through!r}.")
         self.temperature: float = above_zero(temperature, "temperature")
         self.sinkhorn: int = whole_number(sinkhorn, "sinkhorn", least=0)
-        self.straight_through = straight_through
+        self.straight_through: bool = true_or_false(straight_through, "straight_through")
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """Smooth NDCG of each list, from the gain at each rank; the discounts of the documents are never formed."""
