@@ -608,7 +608,8 @@ def compare(
     correction : {"max-t", "holm", "none"}, default "max-t"
         How p-values and intervals allow for the number of pairs. "max-t": one critical value for all pairs, of the
         largest |t| when systems are permuted within queries; intervals hold together. "holm": Holm's procedure; each
-        interval is at the level at which it decides the pair. "none": each pair by itself.
+        interval is at the level at which it decides the pair. "none": each pair by itself. Systems with several runs
+        each have Bonferroni's correction in place of max-T's, as the caption says.
     cluster : array-like, mapping or pandas object, optional
         What queries belong together (user, topic, session): one label per query, as for `by`. Clusters are then
         exchanged and resampled whole. Default: the clusters of the evaluations, if they have any.
@@ -635,7 +636,8 @@ def compare(
         value nan. "drop" compares the others, and ``.not_compared`` has the ids.
     y_true, qid, group, mask, retrieved, doc_id, query_weight
         With scores: as for ``evaluate``. With numbers of a measure: `qid`, and `query_weight`, one per query. With
-        evaluations they must be left out.
+        evaluations they must be left out. Evaluations made without `qid` have positions as ids (0, 1, ...): two
+        unrelated sets of queries are then refused only where their ideals or sizes differ.
     flavor : Flavor or str, optional
         With scores: as for ``evaluate``; default "sklearn". Evaluations have one.
     k : int or None, optional
