@@ -159,7 +159,7 @@ def _all_at_once(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> 
     values = _numbers_at(text, *column(form.value), infinite=form is RUN)
     if values is None:
         return None
-    if form is RUN and not np.abs(values).max() < EXACT:
+    if form is RUN and not np.abs(values).max(initial=0.0) < EXACT:
         values = _kept_apart(path, _tokens(text, *column(form.value)), values)
     topics, documents = Names(), Names()
     starts, sizes = column(0)
@@ -256,7 +256,7 @@ def _one_by_one(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> L
     _check_columns(path, form, fields, numbers)
     tokens = [column for columns in fields for column in columns[:usual]]
     values = _numbers(path, form, tokens[form.value :: usual], numbers)
-    if form is RUN and not np.abs(values).max() < EXACT:
+    if form is RUN and not np.abs(values).max(initial=0.0) < EXACT:
         values = _kept_apart(path, tokens[form.value :: usual], values)
     documents = Names()
     documents.extend(tokens[2::usual])

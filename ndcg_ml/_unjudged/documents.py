@@ -380,14 +380,16 @@ def _check_crossing(flavor: Flavor, documents: Documents, last: IntArray) -> Non
     inside = (documents.run >= 0) & (documents.run_start < limit) & (documents.run_size > 1)
     if not (flavor.ideal == "local" and flavor.ties == "average"):
         inside &= documents.run_start + documents.run_size > limit
-    open_queries = np.zeros(documents.n_queries, dtype=bool)
+    # The ratio of a query whose documents are all judged is known. Its sums, which a micro average adds, are not kept.
+    open_queries = np.full(documents.n_queries, flavor.aggregate == "micro")
     open_queries[documents.query[documents.unjudged]] = True
     unclear = inside & open_queries[documents.query]
     if unclear.any():
         rule = "ideal='local'" if flavor.ideal == "local" else f"recall_depth={flavor.recall_depth}"
         raise RangeError(
             f"the range is not known under {rule} with ties={flavor.ties!r} where equal scores share the first ranks "
-            f"of a query that has unjudged documents, because the ideal then mixes their gains; "
-            f"{np.unique(documents.query[unclear]).size} queries have such ties. Choose a tie rule that orders them, "
+            "of a query that has unjudged documents (under a micro average: of any query), because the ideal then "
+            f"mixes their gains; {np.unique(documents.query[unclear]).size} queries have such ties. Choose a tie rule "
+            "that orders them, "
             "such as ties='first', or ideal='global'."
         )

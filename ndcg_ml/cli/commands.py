@@ -101,6 +101,7 @@ _FLAVORS_JSON = """\
   name        the preset
   library     the library with its version, or the paper
   verified    how it was verified
+  differs     what of the library is declared as not reproduced
   unusual     what its users should know
   alias_of    the preset whose NDCG this is; null where the entry stands for itself
   text        the flavor as text, which --flavor takes

@@ -14,7 +14,7 @@ import pytest
 from lanes import quick
 from oracle import Document, oracle
 
-from ndcg_ml import Flavor, evaluate, evaluate_ranked, evaluate_run
+from ndcg_ml import Flavor, compare, evaluate, evaluate_ranked, evaluate_run
 from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.range import pair_of
 from ndcg_ml._unjudged.two_sides import on_top
@@ -385,3 +385,17 @@ def test_queries_that_may_be_empty_are_in_the_mean_only_where_that_serves_it() -
     second = 1 / math.log2(3)
     assert found.high == pytest.approx((second + 1) / 2, abs=1e-12)  # the first query and the third
     assert found.low == pytest.approx(second, abs=1e-12)  # the first alone, or with the second
+
+
+def test_a_local_ideal_of_ties_has_no_range_of_sums() -> None:
+    """The sums of a query whose documents are all judged are not kept, and ties mix the gains of its ideal."""
+    flavor = Flavor(ideal="local", ideal_depth="all", aggregate="micro", max_grade=2, unjudged="zero")
+    labels, ids = [[2, 1, 1], [1, 0, 0]], [["a", "b", "c"], ["d", "e", "f"]]
+    scores = [[2, 2, 1], [3, 2, 1]], [[0, 0, 0], [3, 2, 1]]
+    both = compare(*(evaluate(labels, one, flavor=flavor, doc_id=ids) for one in scores), seed=0)
+    assert both.pairs[0].difference == 0
+    with pytest.raises(RangeError, match="under a micro average: of any query"):
+        both.range()
+    macro = flavor.replace(aggregate="macro")
+    both = compare(*(evaluate(labels, one, flavor=macro, doc_id=ids) for one in scores), seed=0)
+    assert both.range().low == both.range().high == both.pairs[0].difference
