@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lanes import quick
 from oracle import Document, oracle
 
 from ndcg_ml import Flavor, compare, evaluate, evaluate_ranked, evaluate_run
 from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.range import pair_of
 from ndcg_ml._unjudged.two_sides import on_top
+
+TEN_THOUSAND = pytest.param(10_000, marks=pytest.mark.exhaustive)
 
 CLOSE = 1e-9
 
@@ -231,7 +232,7 @@ def tried(seed: int, number: int, *sides: int) -> tuple[int, int]:
 
 
 @pytest.mark.filterwarnings("ignore:each of the:UserWarning")  # drawn queries may have one document each
-@pytest.mark.parametrize("number", quick([100], [100, 10_000]))
+@pytest.mark.parametrize("number", [100, pytest.param(1_000, marks=pytest.mark.long), TEN_THOUSAND])
 @pytest.mark.parametrize("sides", [(0,), (0, 1)], ids=["value", "difference"])
 def test_a_range_equals_brute_force_over_all_completions(sides: tuple[int, ...], number: int) -> None:
     compared, _ = tried(number, number, *sides)
@@ -239,7 +240,7 @@ def test_a_range_equals_brute_force_over_all_completions(sides: tuple[int, ...],
 
 
 @pytest.mark.filterwarnings("ignore:each of the:UserWarning")
-@pytest.mark.parametrize("number", quick([50], [50, 10_000]))
+@pytest.mark.parametrize("number", [50, pytest.param(500, marks=pytest.mark.long), TEN_THOUSAND])
 def test_two_ideals_and_tied_runs_that_grades_order_equal_brute_force(number: int) -> None:
     rng = np.random.default_rng(number)
     compared, refused, counts = 0, 0, [0, 0]

@@ -176,7 +176,7 @@ def test_wide_lists(data: st.DataObject) -> None:
     check(*drawn(data))
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("half", ["first", "second"])  # each draws its own, and can be run by itself
 @settings(max_examples=5_000)
 @given(data=st.data())
