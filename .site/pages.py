@@ -7,6 +7,8 @@ navigation, and the wheel that the explorer runs beside it.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import posixpath
 import re
@@ -89,6 +91,26 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return f"{match[1]}{posixpath.relpath(found, posixpath.dirname(here) or '.')}{match[3]}"
 
     return _LINK.sub(site, markdown)
+
+
+# What the explorer may load. Python runs in a worker, which asks cdn.jsdelivr.net and checks what it gets; a worker has
+# a policy of its own, so that the page itself needs no other host at all.
+_POLICY = (
+    "default-src 'none'; script-src 'self' {hashes}; worker-src 'self'; connect-src 'self'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; "
+    "base-uri 'self'; form-action 'none'; object-src 'none'"
+)
+_INLINE = re.compile(r"<script(?P<attributes>(?![^>]*\bsrc=)[^>]*)>(?P<code>.*?)</script>", re.DOTALL)
+
+
+def on_post_page(html: str, page: Any, **_: Any) -> str:
+    """Give the explorer a Content-Security-Policy; the theme's own inline scripts are named by their digests."""
+    if page.file.src_uri != "explorer.md":
+        return html
+    codes = [match["code"] for match in _INLINE.finditer(html) if "json" not in match["attributes"]]
+    digests = [base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in codes]
+    policy = _POLICY.format(hashes=" ".join(f"'sha256-{digest}'" for digest in digests))
+    return html.replace("<head>", f'<head><meta http-equiv="Content-Security-Policy" content="{policy}">', 1)
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:

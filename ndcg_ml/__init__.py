@@ -106,8 +106,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"ndcg_ml.{name}")
     if name in _ROOM_OF:
-        found = globals()[name] = getattr(import_module(f"ndcg_ml.{_ROOM_OF[name]}"), name)
-        return found
+        value = globals()[name] = getattr(import_module(f"ndcg_ml.{_ROOM_OF[name]}"), name)
+        return value
     raise AttributeError(f"module 'ndcg_ml' has no attribute {name!r}")
 
 

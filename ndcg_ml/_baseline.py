@@ -56,18 +56,20 @@ def _beside(path: AnyPath, qrels: AnyPath) -> str | None:
 
 
 def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
+    # The file names the flavor by its text, and a function has none that another process could read.
     totals, table, flavor = evaluation._totals, evaluation.per_query, evaluation.flavor
     if not isinstance(flavor.gain, (str, tuple)) or not isinstance(flavor.discount, str):
         raise ValueError(
             f"a flavor with a function of one's own has no text, so the evaluation cannot be saved; got {flavor}. Use "
             "a gain and a discount that have names."
         )
-    ids = [_stored_id(each) for each in table.qid.tolist()]
+    # A row per query holds its totals as they are, with their exponent, so that a loaded evaluation has the same bits.
+    ids = [_stored(query, "query ids") for query in table.qid.tolist()]
     ndcg = table.ndcg.reshape(len(ids), -1)
     rows: list[dict[str, Any]] = [
         {
             "qid": qid,
-            "ndcg": [_finite(each) for each in ndcg[at].tolist()],
+            "ndcg": [_finite(value) for value in ndcg[at].tolist()],
             "dcg": totals.dcg[at].tolist(),
             "idcg": totals.ideal[at].tolist(),
             "exponent": 0 if totals.exponent is None else int(totals.exponent[at]),
@@ -76,41 +78,47 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
         }
         for at, qid in enumerate(ids)
     ]
+    if evaluation.cluster is not None:
+        for row, cluster in zip(rows, evaluation.cluster.tolist(), strict=True):
+            row["cluster"] = _stored(cluster, "clusters")
+    # A run has more per query: the share judged, and a digest by which changed judgements are noticed.
     run = None
     if isinstance(evaluation, RunEvaluation):
         judged = evaluation.per_query.judged.reshape(len(ids), -1)
         for at, row in enumerate(rows):
             row["n_retrieved"] = int(evaluation.per_query.n_retrieved[at])
-            row["judged"] = [_finite(each) for each in judged[at].tolist()]
+            row["judged"] = [_finite(fraction) for fraction in judged[at].tolist()]
             digests = evaluation._judgements
             row["judgements"] = None if digests is None else f"{int(digests[at]):016x}"
         run = {
             "queries": evaluation.queries,
-            "qrels_only": [_stored_id(each) for each in evaluation.qrels_only.tolist()],
-            "run_only": [_stored_id(each) for each in evaluation.run_only.tolist()],
+            "qrels_only": [_stored(topic, "query ids") for topic in evaluation.qrels_only.tolist()],
+            "run_only": [_stored(topic, "query ids") for topic in evaluation.run_only.tolist()],
             "n_excluded": evaluation.n_excluded,
         }
+    # The value could be computed again, but it stands at the top for a person who opens the file.
     values = evaluation.value if isinstance(evaluation.value, dict) else {evaluation.k: evaluation.value}
     head = {
         "ndcg_ml_evaluation": _FORMAT,
         "flavor": str(flavor),
         "k": list(evaluation.k) if isinstance(evaluation.k, tuple) else evaluation.k,
-        "value": [_finite(each) for each in values.values()],
+        "value": [_finite(value) for value in values.values()],
         "versions": _versions(),
         "qrels": qrels,
         "run": run,
     }
+    # One line per query, so that a version control system shows which queries changed.
     lines = [f"  {json.dumps(name)}: {json.dumps(value, allow_nan=False)}," for name, value in head.items()]
     body = ",\n".join(f"    {json.dumps(row, allow_nan=False)}" for row in rows)
     return "\n".join(["{", *lines, '  "per_query": [', *[body] * bool(rows), "  ]", "}", ""])
 
 
-def _stored_id(value: object) -> str | int:
+def _stored(value: object, what: str) -> str | int:
     if type(value) is int or isinstance(value, str):
         return value
     raise TypeError(
-        f"query ids must be text or integers to be saved; got {shown(value)} of type {type(value).__name__}. Evaluate "
-        "with qid as text, for example with str()."
+        f"{what} must be text or integers to be saved; got {shown(value)} of type {type(value).__name__}. Evaluate "
+        "with text, for example made with str()."
     )
 
 
@@ -187,8 +195,9 @@ def _evaluation(stored: Any) -> tuple[Evaluation[Any], str | None]:
     # The table of queries, from which everything else follows.
     rows, run = stored["per_query"], stored["run"]
     _must(isinstance(rows, list) and rows, "per_query must be a list of queries")
+    in_clusters = isinstance(rows[0], dict) and "cluster" in rows[0]
     for row in rows:
-        _keys(row, _QUERY if run is None else _QUERY_OF_RUN, "a query")
+        _keys(row, (_QUERY if run is None else _QUERY_OF_RUN) + ("cluster",) * in_clusters, "a query")
     totals = _totals(flavor, ks, rows)
     counts = {name: _counts(rows, name) for name in _COUNTS}
     for least, most in (("n_relevant", "n_judged"), ("tied", "n_docs")):
@@ -199,7 +208,7 @@ def _evaluation(stored: Any) -> tuple[Evaluation[Any], str | None]:
     _same(np.array([[*values.values()]]), _table([stored], "value", len(ks)), "value")
     if run is not None:
         result = _of_run(result, run, rows, len(ks))
-    return result, qrels
+    return replace(result, cluster=_clusters(rows) if in_clusters else None), qrels
 
 
 def _totals(flavor: Flavor, ks: tuple[int | None, ...], rows: list[dict[str, Any]]) -> Totals:
@@ -207,9 +216,13 @@ def _totals(flavor: Flavor, ks: tuple[int | None, ...], rows: list[dict[str, Any
     dcg, ideal = (_table(rows, name, len(ks)) for name in ("dcg", "idcg"))
     _must(np.isfinite(dcg).all() and np.isfinite(ideal).all(), "dcg and idcg must be numbers")
     exponents = [row["exponent"] for row in rows]
-    _must(all(type(each) is int and abs(each) <= _MOST for each in exponents), "exponent must be an integer")
+    _must(
+        all(type(exponent) is int and abs(exponent) <= _MOST for exponent in exponents), "exponent must be an integer"
+    )
     weights = [row["weight"] for row in rows]
-    _must(all(each is None for each in weights) or None not in weights, "weight must be given for all queries or none")
+    _must(
+        all(weight is None for weight in weights) or None not in weights, "weight must be given for all queries or none"
+    )
     weight = None if weights[0] is None else _table([{"weight": weights}], "weight", len(rows))[0]
     _must(weight is None or (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()), "a weight is below 0")
     if gains_are_positive(flavor):
@@ -226,8 +239,16 @@ def _ids(stored: Any, name: str) -> NDArray[Any]:
     _must(kinds in ({str}, {int}, set()), f"{name} must be text or integers, all of one kind")
     _must(len(set(stored)) == len(stored), f"{name} must be different ids")
     # NumPy's own strings would lose a NUL at the end, and integers beyond 64 bits may become floats.
-    lossy = any(each.endswith("\0") if isinstance(each, str) else abs(each) >= 2**63 for each in stored)
+    lossy = any(query.endswith("\0") if isinstance(query, str) else abs(query) >= 2**63 for query in stored)
     return np.array(stored, dtype=object if lossy else None if stored else str)
+
+
+def _clusters(rows: list[dict[str, Any]]) -> NDArray[Any]:
+    clusters = np.empty(len(rows), dtype=object)
+    for at, row in enumerate(rows):
+        _must(type(row["cluster"]) in (str, int), "cluster must be text or an integer")
+        clusters[at] = row["cluster"]
+    return clusters
 
 
 def _table(rows: list[dict[str, Any]], name: str, width: int) -> NDArray[np.float64]:
@@ -235,15 +256,17 @@ def _table(rows: list[dict[str, Any]], name: str, width: int) -> NDArray[np.floa
     for row in rows:
         numbers = row[name]
         _must(isinstance(numbers, list) and len(numbers) == width, f"{name} must have one number for each cut-off")
-        for each in numbers:
-            _must(each is None or type(each) in (int, float), f"{name} must hold numbers; it has {shown(each)}")
-    return np.array([[math.nan if each is None else float(each) for each in row[name]] for row in rows])
+        for number in numbers:
+            _must(number is None or type(number) in (int, float), f"{name} must hold numbers; it has {shown(number)}")
+    return np.array([[math.nan if number is None else float(number) for number in row[name]] for row in rows])
 
 
 def _counts(rows: list[dict[str, Any]], name: str) -> NDArray[np.int64]:
     counts = [row[name] for row in rows]
-    for each in counts:
-        _must(type(each) is int and 0 <= each <= _MOST, f"{name} must be an integer of 0 or more; it is {shown(each)}")
+    for count in counts:
+        _must(
+            type(count) is int and 0 <= count <= _MOST, f"{name} must be an integer of 0 or more; it is {shown(count)}"
+        )
     return np.array(counts, dtype=np.int64)
 
 
@@ -265,10 +288,11 @@ def _of_run(evaluation: Evaluation[Any], run: Any, rows: list[dict[str, Any]], w
     _must(n_excluded is None or (type(n_excluded) is int and n_excluded >= 0), "n_excluded must be a count")
     digests = [row["judgements"] for row in rows]
     known = digests[0] is not None
-    for each in digests:
-        _must((each is not None) == known, "judgements must be known of all queries or of none")
+    for digest in digests:
+        _must((digest is not None) == known, "judgements must be known of all queries or of none")
         _must(
-            each is None or (isinstance(each, str) and len(each) == 16 and set(each) <= set("0123456789abcdef")),
+            digest is None
+            or (isinstance(digest, str) and len(digest) == 16 and set(digest) <= set("0123456789abcdef")),
             "judgements must be 16 hexadecimal digits",
         )
     table = PerQuery.__dataclass_fields__
@@ -290,5 +314,5 @@ def _of_run(evaluation: Evaluation[Any], run: Any, rows: list[dict[str, Any]], w
             n_unanswered=int((~some).sum()),
             n_excluded=n_excluded,
         ),
-        _judgements=np.array([int(each, 16) for each in digests], dtype=np.uint64) if known else None,
+        _judgements=np.array([int(digest, 16) for digest in digests], dtype=np.uint64) if known else None,
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.means import SAME
-from ndcg_ml._stats.paired import paired
+from ndcg_ml._stats.randomisation import paired
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.result import at_cutoff
 
@@ -159,14 +159,14 @@ def as_min_delta(value: object) -> MinDelta:
     return number
 
 
-class Queries(NamedTuple):
-    """What the queries of the validation set add to the value that decides.
+class RoundScores(NamedTuple):
+    """NDCG and weight of each validation query after one boosting round.
 
     Attributes
     ----------
     ndcg : ndarray of float, shape (n_queries,)
     share : ndarray of float, shape (n_queries,)
-        What each weighs in the mean; 0 for an empty query that it skips.
+        Weight in the mean, as a fraction of 1; 0 for an empty query that the mean skips.
     """
 
     ndcg: NDArray[np.float64]
@@ -182,9 +182,9 @@ class Progress:
 
     def __init__(self) -> None:
         self.n_improvements = 0
-        self._best: Queries | None = None
+        self._best: RoundScores | None = None
 
-    def __call__(self, now: Queries) -> int:
+    def __call__(self, now: RoundScores) -> int:
         """The number of improvements, this round included."""
         n_counted = int(np.count_nonzero(now.share))
         if n_counted < 2:
@@ -198,7 +198,7 @@ class Progress:
         return self.n_improvements
 
 
-def _is_better(now: Queries, best: Queries) -> bool:
+def _is_better(now: RoundScores, best: RoundScores) -> bool:
     counted = (now.share > 0) & (best.share > 0)
     both = paired(best.ndcg[counted], now.ndcg[counted], now.share[counted])
     return both.difference > both.standard_error + SAME

@@ -68,7 +68,7 @@ def did_you_mean(got: object, names: Iterable[str]) -> str:
     """A sentence that suggests the nearest of the names, or nothing."""
     if not isinstance(got, str):
         return ""
-    from difflib import get_close_matches  # here, because few need it and every import would wait for it
+    from difflib import get_close_matches  # few calls need it, and every import of ndcg_ml would wait
 
     near = _ELSEWHERE.get(got.lower()) or next(iter(get_close_matches(got.lower(), list(names), n=1, cutoff=0.5)), None)
     return f" Did you mean {near!r}?" if near else ""
@@ -78,7 +78,7 @@ def unknown_preset(must: str, got: str, name: str, names: Iterable[str]) -> Valu
     """The error for a name that no preset has: first what may have been meant, then how to list them all."""
     return ValueError(
         f"{must}; got {got}.{did_you_mean(name, names)} List the presets with list(ndcg_ml.PRESETS), or with the "
-        "command ndcg-ml flavors; docs/flavors.md has a page for each."
+        "command ndcg-ml flavors; Flavor.preset(name).describe() explains one."
     )
 
 

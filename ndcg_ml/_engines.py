@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs
-from ndcg_ml._parts.ids import digests
+from ndcg_ml._parts.query_ids import digests
 from ndcg_ml._shown import shown, shown_text
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.parts import PartialEvaluation, evaluate_part
@@ -60,13 +60,13 @@ class EngineRows:
             raise ValueError(
                 f"label, score, qid and position must name different columns; got {shown(twice[0])} twice."
             )
-        of = as_flavor(flavor)
-        cutoffs(k, of)
+        chosen = as_flavor(flavor)
+        cutoffs(k, chosen)
         in_order = [
             text
             for text, ordered in (
-                (f"ties={of.ties!r}", of.ties in ("first", "last")),
-                ("ideal='given'", of.ideal == "given"),
+                (f"ties={chosen.ties!r}", chosen.ties in ("first", "last")),
+                ("ideal='given'", chosen.ideal == "given"),
             )
             if ordered
         ]
@@ -76,12 +76,13 @@ class EngineRows:
                 "follows that order and a shuffle by query does not keep it; got None. Number the rows before they are "
                 'distributed, or choose a flavor that does not look at the order: ties="average".'
             )
-        if of.ties.startswith("docid"):
+        if chosen.ties.startswith("docid"):
             raise ValueError(
-                f"flavor must not rank tied documents by their ids here, where rows carry none; got ties={of.ties!r}. "
+                "flavor must not rank tied documents by their ids here, where rows carry none; got "
+                f"ties={chosen.ties!r}. "
                 'Choose ties="average", or evaluate_part(..., doc_id=) per group of whole queries.'
             )
-        return cls(label, score, qid, position, of, k)
+        return cls(label, score, qid, position, chosen, k)
 
     @property
     def columns(self) -> dict[str, str]:

@@ -93,9 +93,11 @@ class Gate:
     def checks(self) -> list[Check]:
         """Every difference that is asked about: first of all queries, then of segments."""
         whole, parts = [], []
-        for k, each in self.comparisons.items():
-            whole.append(Check(k, "", each.n_queries, (each.values[0], each.values[1]), each.pairs[0]))
-            for part in each.slices or ():
+        for k, comparison in self.comparisons.items():
+            whole.append(
+                Check(k, "", comparison.n_queries, (comparison.values[0], comparison.values[1]), comparison.pairs[0])
+            )
+            for part in comparison.slices or ():
                 pair = part.pairs[0] if part.pairs and part.n_queries >= FEWEST_QUERIES else None
                 parts.append(Check(k, f"{part.column}={part.label}", part.n_queries, None, pair))
         return whole + parts
@@ -170,7 +172,7 @@ class Gate:
         if self.unanswered.size:
             ids = self.unanswered.tolist()
             notes.append(f"queries for which the new run retrieves nothing: {_some(ids)}")
-        return [*notes, *dict.fromkeys(note for each in self.comparisons.values() for note in each.notes)]
+        return [*notes, *dict.fromkeys(note for comparison in self.comparisons.values() for note in comparison.notes)]
 
     def markdown(self, digits: int = 4) -> str:
         """The outcome, the table and the notes in Markdown."""
@@ -252,6 +254,8 @@ def gate(
     if not same:
         raise GateError(f"no query is left to compare: {'; '.join(changes)}.")
     base, new = _only(base, same), _only(new, same)
+    if new.cluster is None:  # a command cannot say what belongs together, and the baseline knows
+        new = replace(new, cluster=base.cluster)
 
     # The level is shared by the cut-offs, and by all queries and the family of segments.
     ks = base._totals.ks
@@ -289,8 +293,11 @@ def _refuse_other_definition(base: Evaluation[Any], new: Evaluation[Any]) -> Non
         ("flavor", str(base.flavor.replace(k=None)), str(new.flavor.replace(k=None))),
         ("cut-offs", _ks(base), _ks(new)),
         ("data", _kind(base), _kind(new)),
-        ("queries=", *(getattr(each, "queries", None) for each in (base, new))),
-        ("exclude=", *("given" if getattr(each, "n_excluded", None) is not None else "none" for each in (base, new))),
+        ("queries=", *(getattr(evaluation, "queries", None) for evaluation in (base, new))),
+        (
+            "exclude=",
+            *("given" if getattr(evaluation, "n_excluded", None) is not None else "none" for evaluation in (base, new)),
+        ),
     ):
         if one != other:
             differ.append(f"{what} {one} in the baseline and {other} now")
@@ -308,7 +315,7 @@ def _kind(evaluation: Evaluation[Any]) -> str:
 
 def _what_changed(base: Evaluation[Any], new: Evaluation[Any]) -> tuple[list[Any], list[str]]:
     """The ids of queries that both have with the same judgements, in the order of the baseline; and all others."""
-    one, other = ({qid: row for row, qid in enumerate(each.per_query.qid.tolist())} for each in (base, new))
+    one, other = ({qid: row for row, qid in enumerate(evaluation.per_query.qid.tolist())} for evaluation in (base, new))
     shared = [qid for qid in one if qid in other]
     mine, theirs = ([rows[qid] for qid in shared] for rows in (one, other))
     changed = _judged_otherwise(base, new, np.array(mine, dtype=np.int64), np.array(theirs, dtype=np.int64))
@@ -340,7 +347,7 @@ def _judged_otherwise(
     for name in ("n_judged", "n_relevant", *["n_docs"] * (not isinstance(base, RunEvaluation))):
         differ |= a[name][mine] != b[name][theirs]
     if base.flavor.ideal in ("global", "max") and base.flavor.ideal_depth != "retrieved":
-        ideals = (each.idcg.reshape(len(each), -1) for each in (a, b))
+        ideals = (side.idcg.reshape(len(side), -1) for side in (a, b))
         one_ideal, other_ideal = (ideal[rows] for ideal, rows in zip(ideals, (mine, theirs), strict=True))
         differ |= ~np.isclose(one_ideal, other_ideal, rtol=1e-9, atol=0).all(axis=1)
     return differ
@@ -355,11 +362,12 @@ def _only(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
     totals = evaluation._totals.at(rows)
     part = of_totals(totals, evaluation.flavor, isinstance(evaluation.k, tuple), **counts)
     changed: dict[str, Any] = {name: getattr(part, name) for name in ("value", "n_queries", "n_empty", "_totals")}
-    changed["per_query"] = replace(table, **{each.name: table[each.name][rows] for each in fields(table)})
+    changed["per_query"] = replace(table, **{column.name: table[column.name][rows] for column in fields(table)})
     if isinstance(evaluation, RunEvaluation):
         digests = evaluation._judgements
         changed["_judgements"] = None if digests is None else digests[rows]
         changed["n_unanswered"] = int((changed["per_query"].n_retrieved == 0).sum())
+    changed["cluster"] = None if evaluation.cluster is None else evaluation.cluster[rows]
     return replace(evaluation, **changed, slices=None, _scored=None)
 
 

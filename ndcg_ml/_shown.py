@@ -10,7 +10,7 @@ def shown(value: object) -> str:
     """The ``repr`` of a value on one line, at most 100 characters; ``...`` stands for the middle of a longer one."""
     try:
         text = repr(value)
-    except Exception:  # of the value's own making; or an integer of more digits than Python prints
+    except Exception:  # the value's own repr may raise anything; very long integers refuse
         text = f"<{type(value).__name__}>"
     return shown_text(text)
 

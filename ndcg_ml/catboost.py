@@ -108,15 +108,15 @@ class NDCGEval:
         learn: Any = None,
         threads: int | None = None,
     ) -> None:
-        self.threads = optional_whole_number(threads, "threads", "for the default")
-        found = metric(flavor, k, "NDCGEval", "CatBoost", "CatBoost cannot write a nan")
-        if found.several:
+        self.threads: int | None = optional_whole_number(threads, "threads", "for the default")
+        chosen = metric(flavor, k, "NDCGEval", "CatBoost", "CatBoost cannot write a nan")
+        if chosen.several:
             raise TypeError(
-                f"k must be one cut-off because CatBoost takes one evaluation metric; got {found.ks}. Pass "
-                f"k={found.ks[0]}."
+                f"k must be one cut-off because CatBoost takes one evaluation metric; got {chosen.ks}. Pass "
+                f"k={chosen.ks[0]}."
             )
-        self.flavor = found.flavor.replace(k=found.ks[0])
-        (self.name,) = found.names
+        self.flavor: Flavor = chosen.flavor.replace(k=chosen.ks[0])
+        self.name: str = chosen.names[0]
         if not isinstance(pools, Sequence):
             raise TypeError(
                 f"pools must be a list of catboost.Pool or (y, qid); got {type(pools).__name__}. Write pools=[...]."

@@ -16,7 +16,7 @@ from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.plain import finite, plain_id
 from ndcg_ml._show.table import Table
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -408,7 +408,7 @@ class _Mixtures:
         """None, where the mixture contradicts itself, the data refuse it, or it has no finite value."""
         try:
             return self._value(self.a.replace(**{name: getattr(self.b, name) for name in from_b}))
-        except (TypeError, ValueError):  # both ends were admitted, so it is the mixture that is refused
+        except (TypeError, ValueError):  # both flavors passed, so the mixture is what is refused
             return None
 
     def _value(self, flavor: Flavor) -> float | None:

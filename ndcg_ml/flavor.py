@@ -21,8 +21,9 @@ from ndcg_ml._checks import (
     optional_whole_number,
     unknown_preset,
 )
+from ndcg_ml._divergences import declared
 from ndcg_ml._flavor_text import switch_text
-from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml.presets import MIRRORS, Mirror
@@ -176,6 +177,7 @@ class Flavor:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
+        # Each switch is checked by itself first, then against the others.
         put("gain", _check_gain(self.gain))
         if not callable(self.discount):
             one_of(self.discount, "Flavor.discount", _CHOICES["discount"], "or a callable of one rank")
@@ -186,6 +188,7 @@ class Flavor:
                 f"Flavor.off_table only has a meaning with a gain table; got off_table={self.off_table!r} with "
                 f"gain={switch_text(self.gain)}. Leave it out, or give the gains by grade, such as gain=(0, 1, 3)."
             )
+        # Numbers of any type become Python's own, so that equal flavors have the same hash and text.
         put("empty", _check_empty(self.empty))
         put("k", optional_whole_number(self.k, "Flavor.k", "for no cut-off"))
         depth = optional_whole_number(self.recall_depth, "Flavor.recall_depth", "for all that was retrieved")
@@ -195,6 +198,7 @@ class Flavor:
             raise ValueError(
                 f"Flavor.discount_base must be greater than 1, the base of a logarithm; got {self.discount_base!r}."
             )
+        # A switch that has no effect is refused: whoever sets it expects one.
         if self.discount_base != 2 and self.discount != "jarvelin":
             raise ValueError(
                 f"Flavor.discount_base only has a meaning with discount='jarvelin'; got discount_base="
@@ -205,6 +209,7 @@ class Flavor:
                 f"Flavor.recall_depth only has a meaning with ideal='recall'; got recall_depth={self.recall_depth} "
                 f"with ideal={self.ideal!r}. Leave it out, or use ideal='recall'."
             )
+        # The ideal "max" needs a top grade, and a gain table must say what that grade gains.
         if self.max_grade is not None:
             put("max_grade", finite_number(self.max_grade, "Flavor.max_grade"))
         elif self.ideal == "max":
@@ -388,23 +393,23 @@ class Flavor:
         words = [name, *(word for switch, value in changed.items() for word in (switch, switch_text(value)))]
         if few and all(word.replace("_", "").isalnum() for word in words):
             return "_".join(["ndcg", *words])
-        import hashlib  # here, because few need it and every import would wait for it
+        import hashlib  # few calls need it, and every import of ndcg_ml would wait for it
 
         return f"ndcg_{hashlib.sha256(str(self.replace(k=None)).encode()).hexdigest()[:8]}"
 
     def _nearest(self) -> tuple[str, Flavor, dict[str, object]]:
         """The preset from which the fewest switches differ, the first of several, and those switches."""
-        mine, found = self._fields(), None
+        mine, nearest = self._fields(), None
         for name, preset in (("ndcg", _DEFAULT), *PRESETS.items()):
             theirs = preset._fields()
             changed = {s: v for s, v in mine.items() if s != "k" and not _same(v, theirs[s])}
-            if found is None or len(changed) < len(found[2]):
-                found = name, preset, changed
-        assert found is not None
-        return found
+            if nearest is None or len(changed) < len(nearest[2]):
+                nearest = name, preset, changed
+        assert nearest is not None
+        return nearest
 
     def describe(self) -> str:
-        """The formula and every switch, in words.
+        """The formula and every switch, in words; of a preset also how it was verified and where it differs.
 
         Returns
         -------
@@ -420,7 +425,8 @@ class Flavor:
         also: list[tuple[str, str]] = []
         mirror = MIRRORS.get(self.preset_name or "")
         if mirror is not None:
-            also += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual), ("page", mirror.page)]
+            also += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual)]
+            also += [("verified", mirror.verified), *(("differs", str(entry)) for entry in declared(mirror.name))]
             mine = self.replace(k=None)
             same = [name for name, preset in PRESETS.items() if preset.replace(k=None) == mine]
             also += [("also", _other(MIRRORS[name])) for name in same if name != mirror.name]
@@ -434,7 +440,7 @@ class Flavor:
         for name, value in mine.items():
             differs = not _same(value, theirs[name])
             if name in words or name == "k" or differs:
-                if differs and name != "k":  # which scikit-learn takes as an argument
+                if differs and name != "k":  # scikit-learn takes k as an argument
                     marked.append(len(rows))
                 other = "any" if name == "k" else switch_text(theirs[name])
                 rows.append([name, switch_text(value), other, words.get(name, "")])

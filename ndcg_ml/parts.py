@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one, whole_number
-from ndcg_ml._data.frames import refuse_lazy
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Queries, Weights, by_ids, ids_as_array, real_array
 from ndcg_ml._files.parquet import ParquetStream
 from ndcg_ml._kernel.totals import Sums
 from ndcg_ml._parts.exact import ExactSums, exact_sum
-from ndcg_ml._parts.ids import Digests, digests
+from ndcg_ml._parts.query_ids import Digests, digests, joined_digests
 from ndcg_ml._parts.stream import whole_queries
 from ndcg_ml._parts.text import fields_of, text_of
 from ndcg_ml._shown import shown, shown_text
@@ -155,7 +155,7 @@ class PartialEvaluation:
         return self.merge([self, other])
 
     def __radd__(self, other: object) -> PartialEvaluation:
-        if isinstance(other, int) and other == 0:  # what sum() starts with
+        if isinstance(other, int) and other == 0:  # sum() starts with 0
             return self
         return NotImplemented
 
@@ -189,22 +189,7 @@ class PartialEvaluation:
         for part in merged:
             if (part.flavor, part.ks, part.several) != (first.flavor, first.ks, first.several):
                 raise ValueError(_unlike(first, part))
-        kinds = sorted({part.id_kind for part in merged if part.n_queries})
-        if len(kinds) > 1:
-            raise TypeError(
-                f"query ids must have one type in all parts, so that the same query is recognised; got "
-                f"{' and '.join(kinds)}. Convert them before evaluating."
-            )
-        ids = np.sort(np.concatenate([part.ids for part in merged]), kind="stable")  # runs that are sorted already
-        again = ids[1:][ids[1:] == ids[:-1]]
-        if again.size:
-            named = f" (such as query {again.view(np.int64)[0]})" if kinds == ["int"] else ""
-            raise ValueError(
-                f"every query must be entirely in one part; {again.size} of the queries "
-                f"{'is' if again.size == 1 else 'are'} in two of the parts{named}. Either a query was cut in two "
-                "(partition them by query id, or let evaluate_batches carry the last query over), or a part was "
-                "evaluated twice, or samples of a query were repeated."
-            )
+        kind, ids = joined_digests([(part.id_kind, part.ids) for part in merged if part.n_queries])
         return cls(
             flavor=first.flavor,
             ks=first.ks,
@@ -213,7 +198,7 @@ class PartialEvaluation:
             n_docs=sum(part.n_docs for part in merged),
             empties=tuple(map(sum, zip(*(part.empties for part in merged), strict=True))),
             sums=ExactSums.total([part.sums for part in merged]),
-            id_kind=kinds[0] if kinds else "",
+            id_kind=kind,
             ids=ids,
         )
 
@@ -336,6 +321,7 @@ def _part(
     whole: bool = True,
 ) -> PartialEvaluation:
     """The part; `whole` as for ``Queries.read``."""
+    # Parts are merged by the ids of their queries, so positions will not do as ids.
     flavor = as_flavor(flavor)
     if (qid is None) == (query_id is None):
         raise ValueError(
@@ -343,13 +329,15 @@ def _part(
             f"and not both, so that a query in two parts is recognised; got {'neither' if qid is None else 'both'}."
         )
     for name, value in (("y_true", y_true), ("query_weight", query_weight)):
-        refuse_lazy(value, name)  # before anything asks for a shape, which would compute it
+        refuse_lazy(value, name)  # asking for a shape, as below, would compute the frame
+    # A worker may have no rows at all. Its part is nothing, but the other arguments must be as empty.
     if np.shape(y_true)[:1] == (0,) and np.size(() if group is None else group) == 0:
         others: dict[str, Any] = {"y_score": y_score, "qid": qid, "query_id": query_id, "query_weight": query_weight}
         for name, rows in (others | {"mask": mask, "retrieved": retrieved, "doc_id": doc_id}).items():
             if rows is not None and np.shape(rows)[:1] != (0,):
                 raise ValueError(f"{name} must be as long as y_true, which has no rows; got shape {np.shape(rows)}.")
         return _nothing(flavor, k)
+    # Weights that are all 0 are an error for whole data; here the queries that count may be in other parts.
     none_counts = query_weight is not None and _all_zero(query_weight)
     queries = Queries.read(
         y_true,
@@ -368,20 +356,22 @@ def _part(
         )
     if query_id is not None:
         queries = replace(queries, groups=replace(queries.groups, ids=_ids_of(query_id, queries.n_queries)))
+    # The sums are exact, so that every split of the data has the same value to the last bit. An empty query whose value
+    # is nan is left out of them and counted, because exact sums cannot hold a nan.
     prepared = Prepared(flavor, k, queries)
-    each = prepared.totals(y_score).addends(flavor)
+    addends = prepared.totals(y_score).addends(flavor)
     nothing = _nothing(flavor, k)
     sums = nothing.sums
     if not none_counts:
         sums = ExactSums.of(
-            *([(exact_sum(column[~np.isnan(column)]), each.exponent) for column in part] for part in each[:2])
+            *([(exact_sum(column[~np.isnan(column)]), addends.exponent) for column in side] for side in addends[:2])
         )
     kind, numbers = digests(queries.ids)
     return replace(
         nothing,
-        n_queries=each.n_queries,
+        n_queries=addends.n_queries,
         n_docs=prepared.n_docs,
-        empties=tuple(each.n_empty.tolist()),
+        empties=tuple(addends.n_empty.tolist()),
         sums=sums,
         id_kind=kind,
         ids=np.sort(numbers),

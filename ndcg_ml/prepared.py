@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._data.queries import Queries, Weights
-from ndcg_ml._data.scored import Scored
+from ndcg_ml._data.scored_documents import Scored
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
-from ndcg_ml._kernel.coded import Coded
 from ndcg_ml._kernel.compiled_call import Ranking
 from ndcg_ml._kernel.gains import discounts, grade
+from ndcg_ml._kernel.grade_codes import Coded
 from ndcg_ml._kernel.repeats import CreditedOnce, credited, refuse_repeats
 from ndcg_ml._kernel.threads import thread_count
 from ndcg_ml._kernel.totals import Totals
@@ -105,8 +105,10 @@ class Prepared:
     def __init__(
         self, flavor: Flavor | str, k: KSpec, queries: Queries, threads: int | None = None, kernel: str = "auto"
     ) -> None:
-        self.flavor = flavor = as_flavor(flavor)
-        self.ks, self._several = cutoffs(k, flavor)
+        flavor = as_flavor(flavor)
+        ks, self._several = cutoffs(k, flavor)
+        self.flavor: Flavor = flavor
+        self.ks: tuple[int | None, ...] = ks
         self.queries = queries
         self._threads = optional_whole_number(threads, "threads", "for the default")
         self._kernel = chosen_kernel(kernel)
@@ -114,7 +116,7 @@ class Prepared:
         graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
         if queries.given_order is not None:
             graded = replace(graded, judged=graded.judged.arranged(queries.given_order))
-        self.n_docs = int(graded.ranked.sizes.sum())
+        self.n_docs: int = int(graded.ranked.sizes.sum())
         longest = int(graded.documents.sizes.max())
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
@@ -209,7 +211,7 @@ class Prepared:
     @cached_property
     def _ranking(self) -> Ranking:
         flavor = self.flavor
-        backwards = flavor.ties == "last"  # which takes no order of its own
+        backwards = flavor.ties == "last"  # the kernel reads the rows backwards
         return Ranking(
             self._graded.ranked if backwards else self._layout,
             self._graded.row_gains,
@@ -225,7 +227,7 @@ class Prepared:
         # Under float32 scores are one wherever float32 makes them so.
         scores = self.queries.scores(y_score, exact=self.flavor.score_dtype == "float64")
         if self.flavor.score_dtype == "float32" and scores.dtype != np.float32:
-            with np.errstate(over="ignore", invalid="ignore"):  # of a NaN that signals
+            with np.errstate(over="ignore", invalid="ignore"):  # large scores; signalling NaNs
                 scores = scores.astype(np.float32)
         return scores
 
@@ -246,11 +248,11 @@ class Prepared:
             self._refuse_nan(scores)
             scores = self._once.exchanged(scores)
         rank = compiled_rank(self._kernel, scores.size)
-        found = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
-        if found is None:
+        sums = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
+        if sums is None:
             self._refuse_nan(scores)
-            found = self._by_numpy(scores)
-        dcg, ideal = found
+            sums = self._by_numpy(scores)
+        dcg, ideal = sums
         if ideal is None:
             ideal = self._ideal
         assert ideal is not None

@@ -59,7 +59,7 @@ class Mirror:
         return f"docs/flavors/{self.name}.md"
 
 
-# What the variants of one library have in common.
+# The switches that the variants of one library share.
 _XGBOOST = {
     "gain": "exponential",
     "ideal": "recall",
@@ -1055,7 +1055,7 @@ def _of_its_target(entry: Mirror) -> Mirror:
     """An alias with the switches of the preset that it names."""
     if entry.alias_of is None:
         return entry
-    [target] = [each for each in _ENTRIES if each.name == entry.alias_of]
+    [target] = [mirror for mirror in _ENTRIES if mirror.name == entry.alias_of]
     return replace(entry, switches=target.switches)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ndcg_ml._checks import KSpec, whole_number
 from ndcg_ml._engines import MERGED_AT_ONCE, EngineRows, merged, merged_packed
-from ndcg_ml._parts.ids import digests
+from ndcg_ml._parts.query_ids import digests
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:

@@ -19,10 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._files.cells import NUMBERS
+from ndcg_ml._files.cells import NUMBERS, scores_of
 from ndcg_ml._files.csv_rows import read_csv
 from ndcg_ml._files.jsonl import is_json, read_jsonl
-from ndcg_ml._files.lines import GLUED, AnyPath, DataFileError, as_number, as_text, begun, numbered, wrong_line
+from ndcg_ml._files.lines import (
+    GLUED,
+    AnyPath,
+    DataFileError,
+    as_number,
+    as_score,
+    as_text,
+    begun,
+    numbered,
+    wrong_line,
+)
 from ndcg_ml._files.parquet import is_parquet, parquet_columns
 from ndcg_ml._shown import shown
 
@@ -36,7 +46,7 @@ __all__ = [
 ]
 
 
-_DIGITS = 18  # of the size of a query
+_DIGITS = 18  # digits of the size of a query
 
 
 # -- LETOR and SVMlight labels, one score per line ------------------------------------------------------------------
@@ -49,6 +59,7 @@ class ScoredRows:
     Attributes
     ----------
     y_true, y_score : ndarray of float64
+        Scores are integers where float64 would make some of them one: beyond 2^53.
     qid : ndarray
         The query of each row: text, or what a parquet file holds.
     doc_id : ndarray or None
@@ -57,7 +68,7 @@ class ScoredRows:
     """
 
     y_true: FloatArray
-    y_score: FloatArray
+    y_score: NDArray[Any]
     qid: NDArray[Any]
     doc_id: NDArray[Any] | None = None
     lines: NDArray[np.int64] | None = None
@@ -169,11 +180,11 @@ def letor_rows(path: AnyPath, *, features: bool = False) -> LetorRows:
     if not grades:
         raise DataFileError(f"{path}: has no rows.")
     qid = _column(map(as_text, queries)) if queries else _queries_of_sizes(path, len(grades))
-    return LetorRows(np.array(grades), qid, *(np.array(each) for each in (lengths, indices, values)))
+    return LetorRows(np.array(grades), qid, *(np.array(column) for column in (lengths, indices, values)))
 
 
 _FEATURES = "index:value, the indices 0 or more in ascending order, the values finite"
-_HIGHEST_INDEX = 2**63 - 1  # of an int64
+_HIGHEST_INDEX = 2**63 - 1  # the largest int64
 
 
 def _features(tokens: list[bytes]) -> tuple[list[int], list[float]] | None:
@@ -211,12 +222,12 @@ def _queries_of_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:
     return np.repeat(_column(str(i) for i in range(1, len(sizes) + 1)), sizes)
 
 
-def _scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
+def _scores(path: AnyPath, n_rows: int, labels: AnyPath) -> NDArray[Any]:
     scores: list[float] = []
     for number, line in numbered(path):
         token = line.strip()
         if token:
-            score = as_number(token)
+            score = as_score(token)
             if score is None or math.isnan(score):
                 raise wrong_line(path, number, "a line must be one score, a number, and not NaN", line)
             scores.append(score)
@@ -224,7 +235,7 @@ def _scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
         raise DataFileError(
             f"{path}: must have one score for each of the {n_rows} rows of {labels}; got {len(scores)}."
         )
-    return np.array(scores)
+    return scores_of(path, scores)
 
 
 # -- CSV and parquet ------------------------------------------------------------------------------------------------
@@ -290,7 +301,7 @@ def read_columns(
             cells, numbers = read(path, names, optional, file)
         lines = np.array(numbers, dtype=np.int64)
         columns = {
-            meaning: np.array(values, dtype=np.float64) if meaning in NUMBERS else _column(values)
+            meaning: scores_of(path, values) if meaning in NUMBERS else _column(values)
             for meaning, values in cells.items()
         }
     rows = ScoredRows(columns["label"], columns["score"], columns["qid"], columns.get("docno"), lines)
@@ -304,8 +315,8 @@ def read_columns(
 
 def _column(ids: Iterable[str]) -> NDArray[Any]:
     """Ids as an array of Python strings, equal ones kept once: a fixed width would make every row as wide as any."""
-    kept: dict[str, str] = {}
-    listed = [kept.setdefault(each, each) for each in ids]
+    once: dict[str, str] = {}
+    listed = [once.setdefault(query, query) for query in ids]
     column = np.empty(len(listed), dtype=object)
     column[:] = listed
     return column

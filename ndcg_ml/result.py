@@ -13,7 +13,7 @@ from ndcg_ml._checks import one_of
 from ndcg_ml._data.frames import made
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor_text import at_cutoff
-from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.plain import finite, plain_ids
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ndcg_ml._data.scored import Scored
+    from ndcg_ml._data.scored_documents import Scored
     from ndcg_ml._kernel.totals import Totals
     from ndcg_ml._stats.means import Interval, Method, Seed
     from ndcg_ml._stats.slices import Slices
@@ -118,7 +118,8 @@ class Evaluation(Generic[V]):
     slices : Slices or None
         What ``evaluate(..., by=)`` found by label; None without `by`.
     cluster : ndarray or None
-        The cluster of each query, of ``evaluate(..., cluster=)``; None where queries are independent.
+        The cluster of each query, of ``evaluate`` or ``evaluate_run`` with ``cluster=``; None where queries are
+        independent.
 
     Examples
     --------
@@ -173,7 +174,7 @@ class Evaluation(Generic[V]):
             the result says so, where all queries score the same, or most score 0, or most score 1, and fewer than 20
             something else. There a bootstrap covers the truth in half of the cases.
         n_resamples : int, default 9999
-            Of the bootstrap. Each draws as many queries as there are, with replacement.
+            Number of resamples of the bootstrap. Each draws as many queries as there are, with replacement.
         seed : int, numpy.random.Generator or None, default None
             Decides what is drawn; None draws anew each time.
 
@@ -266,7 +267,7 @@ class Evaluation(Generic[V]):
 
         The file is JSON that people can read, with one line per query: flavor, cut-offs, ids, values, counts, judged
         fractions, and for runs a digest of each query's judgements, so that changed judgements are seen; and the
-        versions that computed it. Slices are not saved.
+        versions that computed it. Clusters are saved, slices are not.
 
         Parameters
         ----------
@@ -279,7 +280,7 @@ class Evaluation(Generic[V]):
         Raises
         ------
         TypeError
-            Query ids are neither text nor integers.
+            Query ids or clusters are neither text nor integers.
         ValueError
             The flavor has a gain or discount that is a function of one's own.
         OSError
@@ -394,7 +395,7 @@ class Evaluation(Generic[V]):
         return what if isinstance(self.k, tuple) else {self.k: what}
 
     def _shaped(self, by_k: dict[int | None, Any]) -> Any:
-        """As the value is: one, or a dict in the order of the cut-offs."""
+        """In the form of the value: one entry, or a dict in the order of the cut-offs."""
         return {k: by_k[k] for k in self.k} if isinstance(self.k, tuple) else by_k[self.k]
 
     def to_frame(self) -> Any:
@@ -403,7 +404,7 @@ class Evaluation(Generic[V]):
         Returns
         -------
         pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            Of ``frame_library``. With several cut-offs the columns of each are named like ``ndcg@10``.
+            A frame of ``frame_library``. With several cut-offs, the columns of each are named like ``ndcg@10``.
 
         Raises
         ------
@@ -478,10 +479,10 @@ class Evaluation(Generic[V]):
         >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
         >>> written = result.to_html("report.html")  # doctest: +SKIP
         """
-        from ndcg_ml._show import page
+        from ndcg_ml._show import report
 
-        about = page.About(title=title, command=command, date=date, top=top, digits=digits)
-        return page.of_evaluation(
+        about = report.About(title=title, command=command, date=date, top=top, digits=digits)
+        return report.of_evaluation(
             self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
         )
 

@@ -18,7 +18,7 @@ from ndcg_ml._data.groups import Groups, starts_of
 from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
-from ndcg_ml._files.run_rows import Ids, Rows, RunLike, Topics, read_rows
+from ndcg_ml._files.run_rows import Ids, RunLike, RunRows, Topics, read_rows
 from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -178,6 +178,7 @@ def evaluate_run(
     k: KSpec = ...,
     queries: Which = "qrels",
     by: ArrayLike | Mapping[str, Any] | None = None,
+    cluster: ArrayLike | Mapping[Any, Any] | None = None,
     exclude: Exclude | None = None,
     columns: ColumnNames | None = None,
 ) -> RunEvaluation:
@@ -205,6 +206,10 @@ def evaluate_run(
     by : mapping of labels by topic id, by column; pandas object or array-like, optional
         Labels of the topics, such as ``{"language": {"q1": "de", "q2": "fr"}}``; or, by column, a Series with the topic
         ids as its index, or labels in the order of ``per_query.qid``. Every evaluated topic needs one.
+    cluster : mapping of labels by topic id, pandas object or array-like, optional
+        What topics belong together (user, session, template): a label per topic, in the forms of a column of `by`.
+        ``.interval()``, ``.standard_error``, the intervals of slices and ``compare`` then take clusters, not topics, as
+        what chance draws.
     exclude : "identical" or mapping of documents by topic id, optional
         Documents that are taken out of the run before it is ranked: those whose id is that of their topic, which is
         BEIR's ``ignore_identical_ids``; or for each topic those listed, such as what a user had seen before. The
@@ -233,7 +238,7 @@ def evaluate_run(
         A missing id or column; a document twice in a topic of the qrels, or of the run under ``duplicates="raise"``;
         NaN scores or grades; no topic in both; a retrieved document without a judgement under ``unjudged="raise"``; a
         topic in which nothing is retrieved, and which the flavor would score 1 or leave out although it has relevant
-        documents; `by` lacks the label of a topic; or as for ``ndcg_score``.
+        documents; `by` or `cluster` lacks the label of a topic; or as for ``ndcg_score``.
 
     Warns
     -----
@@ -290,7 +295,7 @@ def evaluate_run(
         stacklevel=3,
     )
     _check_labels(aligned, flavor)
-    labels = None if by is None else _topic_labels(by, aligned.qid)
+    labels, clusters = _topic_labels(by, cluster, aligned.qid)
     evaluation = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
     check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
@@ -300,7 +305,7 @@ def evaluate_run(
         judged=judged if several else judged[:, 0],
     )
     whole = replace(evaluation, per_query=per_query, frame_library=library_of(run) or library_of(qrels) or "pandas")
-    result = replace(_of_topics(whole, aligned, queries), _judgements=aligned.digests)
+    result = replace(_of_topics(whole, aligned, queries), cluster=clusters, _judgements=aligned.digests)
     warn_of_empty_answers(result, stacklevel=3)
     return result if labels is None else _sliced(result, aligned, labels)
 
@@ -322,12 +327,21 @@ def _of_topics(evaluation: Evaluation[Any], aligned: AlignedRun, queries: Which)
     )
 
 
-def _topic_labels(by: Any, topics: NDArray[Any]) -> dict[str, list[Any]]:
-    """The label of every topic, by column. Rows are no concern of the caller's here, so there are none."""
-    from ndcg_ml._stats.slice_labels import query_labels  # few need it, and every import would wait for it
+def _topic_labels(
+    by: Any, cluster: Any, topics: NDArray[Any]
+) -> tuple[dict[str, list[Any]] | None, NDArray[Any] | None]:
+    """The label of every topic, by column, and its cluster; None for what was not asked."""
+    if by is None and cluster is None:
+        return None, None
+    from ndcg_ml._stats.slice_labels import query_clusters, query_labels  # few need it, and every import would wait
 
+    # Rows are no concern of the caller's here, so there are none.
     none = np.zeros(topics.size, dtype=np.intp)
-    return query_labels(by, Queries(np.zeros(0), Groups(sizes=none, starts=none, order=None, n_rows=0, ids=topics)))
+    queries = Queries(np.zeros(0), Groups(sizes=none, starts=none, order=None, n_rows=0, ids=topics))
+    return (
+        None if by is None else query_labels(by, queries),
+        None if cluster is None else query_clusters(cluster, queries),
+    )
 
 
 def _sliced(result: RunEvaluation, aligned: AlignedRun, labels: dict[str, list[Any]]) -> RunEvaluation:
@@ -391,8 +405,8 @@ class AlignedRun:
         2^53, which float64 would make one, stay integers of 64 bits.
     retrieved : ndarray of bool
     doc_id : ndarray of int
-        Of a retrieved document, where its id stands among those of its topic in byte order, counted from 10^9 so that
-        all have as many digits (integer ids are compared as text); of others a number below 0.
+        For a retrieved document, the place of its id among those of its topic in byte order, counted from 10^9 so that
+        all have the same number of digits (integer ids are compared as text). For the others, a number below 0.
     qrels_only, run_only : ndarray
         The topics that only the qrels, and only the run, have.
     in_run_order : ndarray
@@ -518,7 +532,7 @@ def _aligned(
     judgements: Literal["rows", "beside", "ignored"],
     stacklevel: int,
 ) -> AlignedRun:
-    """As ``align``; without `every_place`, ``doc_id`` orders those documents alone that share a float32 score.
+    """The arrays of ``align``. Without `every_place`, ``doc_id`` orders only documents that share a float32 score.
 
     `judgements` says what becomes of the order of the qrels: the rows follow it, or it is kept beside them, or lost.
     """
@@ -540,6 +554,7 @@ def _aligned(
             f"qrels and run must share a topic; {judged.source} has {_some(topics, in_qrels)} and {ranked.source} has "
             f"{_some(topics, in_run)}. Ids are compared exactly: check prefixes and leading zeros."
         )
+    # Which row of the qrels judges each row of the run, which rows are left out, and what the caller should know of it.
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
     match, place, repeated = _matched(ids, judged, ranked, keep, every_place)
     takes_part = chosen[ranked.topic]
@@ -551,6 +566,7 @@ def _aligned(
         _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
     _warn_of_no_match(judged, ranked, match, takes_part, int(chosen.sum()), stacklevel + 1)
     _warn_of_ranks(ranked, stacklevel + 1)
+    # The names of documents take most of the memory, so only those of small runs are kept for later questions.
     rows_judged = slice(judged.first, judged.first + judged.topic.size)
     digests = judgement_digests(ids.documents, rows_judged, judged.topic, judged.value, len(topics))
     documents = ids.documents if len(ids.documents) <= _NAMED_ROWS else None
@@ -575,7 +591,7 @@ def _aligned(
     order = _compact(order)
     grades = np.full(ranked.topic.size, np.nan)
     grades[match >= 0] = judged.value[match[match >= 0]]
-    del topic, match, unretrieved  # of many rows, memory
+    del topic, match, unretrieved  # large arrays: their memory is needed below
 
     def arranged(of_run: NDArray[Any], of_qrels: NDArray[Any]) -> NDArray[Any]:
         rows: NDArray[Any] = np.concatenate([of_run, of_qrels])[order]
@@ -633,7 +649,7 @@ def _in_both_orders(
     """
     n_run, beyond = score.size, int(judgement.max(initial=0)) + 1
     with np.errstate(over="ignore", under="ignore"):
-        coarse = score.astype(np.float32)  # what is tied in float64 is tied in float32 too
+        coarse = score.astype(np.float32)  # scores tied in float64 are tied in float32 too
     # Documents of one score, in the order of the run. An unjudged one goes before the next judged one of its score.
     by_score = np.lexsort((coarse, topic[:n_run]))
     anchor = np.where(judgement[:n_run] < 0, beyond, judgement[:n_run])[by_score]
@@ -667,7 +683,9 @@ def _check_exclude(exclude: Any) -> None:
     )
 
 
-def _excluded(exclude: Exclude, ids: Ids, judged: Rows, ranked: Rows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _excluded(
+    exclude: Exclude, ids: Ids, judged: RunRows, ranked: RunRows
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which rows of the run, and which of the qrels, hold a document that is excluded."""
     n_judged, n_ranked = judged.topic.size, ranked.topic.size
     topic, documents = ids.listed(exclude)
@@ -682,7 +700,7 @@ def _excluded(exclude: Exclude, ids: Ids, judged: Rows, ranked: Rows) -> tuple[N
     return flags[n_judged:], flags[:n_judged]
 
 
-def _warn_of_excluded(judged: Rows, relevant: NDArray[np.bool_], stacklevel: int) -> None:
+def _warn_of_excluded(judged: RunRows, relevant: NDArray[np.bool_], stacklevel: int) -> None:
     rows = np.flatnonzero(relevant)
     if rows.size:
         warnings.warn(
@@ -694,7 +712,7 @@ def _warn_of_excluded(judged: Rows, relevant: NDArray[np.bool_], stacklevel: int
         )
 
 
-def _warn_of_ranks(ranked: Rows, stacklevel: int) -> None:
+def _warn_of_ranks(ranked: RunRows, stacklevel: int) -> None:
     """Say so where scores count up from the first document of every topic: ranks do, and the best would be the last."""
     if not ranked.value.size or ranked.value[0] not in (0.0, 1.0):  # any other run ends here
         return
@@ -715,7 +733,7 @@ def _warn_of_ranks(ranked: Rows, stacklevel: int) -> None:
 
 
 def _warn_of_no_match(
-    judged: Rows, ranked: Rows, match: IntArray, takes_part: NDArray[np.bool_], n_topics: int, stacklevel: int
+    judged: RunRows, ranked: RunRows, match: IntArray, takes_part: NDArray[np.bool_], n_topics: int, stacklevel: int
 ) -> None:
     """Say so where no topic can gain anything, and show ids of both sides, if there are any."""
     if ((match >= 0) & takes_part).any() or not takes_part.any():  # empty answers have a warning of their own
@@ -743,7 +761,9 @@ def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
 _FIRST_PLACE = 10**9
 
 
-def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool) -> tuple[IntArray, IntArray, bool]:
+def _matched(
+    ids: Ids, judged: RunRows, ranked: RunRows, keep: bool, every_place: bool
+) -> tuple[IntArray, IntArray, bool]:
     """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic.
 
     And whether the run lists a document twice in a topic, which is an error unless these are to be kept.
@@ -760,13 +780,13 @@ def _matched(ids: Ids, judged: Rows, ranked: Rows, keep: bool, every_place: bool
     in_order = names.in_byte_order(ranked.topic[some], n_judged + some) - n_judged
     begins = starts_of(np.bincount(ranked.topic[in_order]))
     place[in_order] += np.arange(in_order.size) - begins[ranked.topic[in_order]]
-    for row in again.tolist():  # in the order of the run, so that what it repeats is settled
+    for row in again.tolist():  # the order of the run settles the earlier row of a document first
         first = int(match[row]) - n_judged
         match[row], place[row] = match[first], place[first]
     return match, place, bool(again.size)
 
 
-def _perhaps_tied(ranked: Rows) -> IntArray:
+def _perhaps_tied(ranked: RunRows) -> IntArray:
     """Rows of the run whose score another one of the topic may have, in float32: all rows, if they are not in order."""
     with np.errstate(over="ignore", under="ignore"):
         score = ranked.value.astype(np.float32)
@@ -777,7 +797,7 @@ def _perhaps_tied(ranked: Rows) -> IntArray:
     return np.flatnonzero(np.append(ties, False) | np.append(False, ties))
 
 
-def _twice(rows: Rows, first: int, again: int, way_out: str) -> ValueError:
+def _twice(rows: RunRows, first: int, again: int, way_out: str) -> ValueError:
     places = dict.fromkeys((rows.where(first), rows.where(again)))
     return ValueError(
         f"a document must not appear twice in a topic; {rows.name(again)} does in {' and '.join(places)}. Remove the "
@@ -841,10 +861,10 @@ def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> 
     queries = aligned.queries()
     flags = (~np.isnan(aligned.y_true)).astype(np.float64)
     totals = Prepared(counting, ks, replace(queries, labels=flags)).totals(aligned.y_score)
-    found, _ = totals.in_units_of_gain()
+    n_judged, _ = totals.in_units_of_gain()
     n_retrieved = queries.groups.per_query(np.add, aligned.retrieved.astype(np.float64), 0.0)
     depths = np.stack([n_retrieved if k is None else np.minimum(n_retrieved, k) for k in ks], axis=1)
-    fractions: FloatArray = np.divide(found, depths, out=np.full(found.shape, np.nan), where=depths > 0)
+    fractions: FloatArray = np.divide(n_judged, depths, out=np.full(n_judged.shape, np.nan), where=depths > 0)
     return fractions
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ndcg_ml._checks import KSpec
-from ndcg_ml._data.frames import ColumnNames, Frame, column_names, columns_of, is_frame, library_of, refuse_lazy
+from ndcg_ml._data.frames import ColumnNames, Frame, column_names, columns_of, is_frame, library_of
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Weights, real_array
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -269,7 +270,8 @@ def evaluate(
         is refused.
     cluster : array-like, mapping or pandas object, optional
         What queries belong together (user, topic, session): a label per query or per row, as for `by`. ``.interval()``,
-        ``.standard_error`` and ``compare`` then take clusters, not queries, as what chance draws.
+        ``.standard_error``, the intervals of slices and ``compare`` then take clusters, not queries, as what chance
+        draws.
     columns : mapping, optional
         What the columns of the data frame (pandas, polars or pyarrow) are called, such as
         ``{"qid": "user_id", "label": "rating", "score": "prediction"}``. The keys are ``qid``, ``label``, ``score`` and
@@ -287,7 +289,7 @@ def evaluate(
     ------
     TypeError, ValueError
         As for ``ndcg_score``; the frame lacks a column, or is a LazyFrame, which must be collected first; `by` fits
-        neither the rows nor the queries, lacks a label, or has two in one query; `cluster` likewise, or beside `by`.
+        neither the rows nor the queries, lacks a label, or has two in one query; `cluster` likewise.
 
     Examples
     --------
@@ -299,9 +301,9 @@ def evaluate(
     >>> y_true = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 1], [2, 1, 0]]
     >>> y_score = [[3, 2, 1], [3, 1, 2], [3, 2, 1], [1, 3, 2], [2, 1, 3]]
     >>> print(evaluate(y_true, y_score, by={"country": ["de", "fr", "de", "fr", "de"]}).slices)
-    slice       queries  empty   share    NDCG      95 % interval  less the others
-    country=de        3      0  0.6000  0.7979   0.4235 to 1.1723          +0.2325
-    country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973          -0.2325
+    slice       queries  empty   share    NDCG      95 % interval  minus the others
+    country=de        3      0  0.6000  0.7979   0.4235 to 1.1723           +0.2325
+    country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973           -0.2325
     """
     refuse_lazy(y_true, "y_true")
     library = library_of(y_true) or "pandas"
@@ -327,30 +329,24 @@ def evaluate(
     )
     if by is None and cluster is None:
         return replace(prepared.evaluate(y_score), frame_library=library)
-    if by is not None and cluster is not None:
-        raise ValueError(
-            "cluster must be left out with by=, because the intervals of slices take queries as independent. Evaluate "
-            "twice, or compare systems with both: compare(a, b, by=..., cluster=...)."
-        )
-    from ndcg_ml._stats.slice_labels import query_labels  # few need it, and every import would wait for it
+    from ndcg_ml._stats.slice_labels import (
+        query_clusters,
+        query_labels,
+    )  # few need it, and every import would wait for it
     from ndcg_ml._stats.slices import sliced
 
     whole = replace(prepared.evaluate(y_score), frame_library=library)
     if cluster is not None:
-        labels = query_labels({"cluster": cluster}, prepared.queries)["cluster"]
-        of_queries = np.empty(len(labels), dtype=object)
-        of_queries[:] = labels
-        return replace(whole, cluster=of_queries)
-    labels_of_queries = query_labels(by, prepared.queries)
-    return replace(whole, slices=sliced(whole, labels_of_queries))
+        whole = replace(whole, cluster=query_clusters(cluster, prepared.queries))
+    return whole if by is None else replace(whole, slices=sliced(whole, query_labels(by, prepared.queries)))
 
 
 def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:
     """Labels, scores, queries and documents (None, if there are none) of a frame."""
     if not is_frame(frame):
         raise TypeError(f"y_true must be a data frame with columns=; got {type(frame).__name__}.")
-    found = columns_of("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
-    return found["label"], found["score"], found["qid"], found.get("docno")
+    columns = columns_of("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
+    return columns["label"], columns["score"], columns["qid"], columns.get("docno")
 
 
 def evaluate_ranked(

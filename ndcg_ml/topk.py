@@ -101,6 +101,7 @@ def evaluate_topk(
     >>> round(result.value, 6), result.per_query.ndcg.round(6)
     (0.306574, array([0.613147, 0.      ]))
     """
+    # Everything is checked before anything is computed.
     flavor = as_flavor(flavor)
     ks, several = cutoffs(k, flavor)
     retrieved = _retrieved(retrieved_ids)
@@ -124,10 +125,12 @@ def evaluate_topk(
         judged.append(np.stack([_fraction(hits, n_retrieved, cut) for cut in ks], axis=1))
         sizes.append(n_retrieved)
 
+    # The parts hold whole users, so joined they are the totals of one evaluation.
     whole = joined(totals, np.arange(n_users) if users is None else users.copy())
     columns = {name: np.concatenate([part[name] for part in counts]) for name in counts[0]}
     evaluation = of_totals(whole, flavor, several, **columns)
     check_missing(evaluation, flavor)
+    # A user who is shown nothing has no fraction of judged items, and does not count in its mean.
     fractions, n_shown = np.concatenate(judged), np.concatenate(sizes)
     some = n_shown > 0
     means = fractions[some].mean(axis=0).tolist() if some.any() else [float("nan")] * len(ks)
@@ -155,7 +158,7 @@ def evaluate_topk(
 class _Held(NamedTuple):
     """Held-out entries by user, and by item within a user."""
 
-    starts: IntArray  # of each user, and the end
+    starts: IntArray  # first entry of each user, and the end of the last
     items: NDArray[np.signedinteger[Any]]
     grades: FloatArray
     n_items: int
@@ -236,18 +239,18 @@ def _of_matrix(matrix: Any, n_users: int) -> _Held:
 
 
 def _of_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
-    each = {"users": plain_array(users, "held_out users"), "items": plain_array(items, "held_out items")}
-    for name, numbers in each.items():
+    ids = {"users": plain_array(users, "held_out users"), "items": plain_array(items, "held_out items")}
+    for name, numbers in ids.items():
         if numbers.size:
             _refuse_other_than_integers(numbers, f"held_out {name}")
     values = _finite(grades, "the grades of held_out")
-    shapes = (*(numbers.shape for numbers in each.values()), values.shape)
+    shapes = (*(numbers.shape for numbers in ids.values()), values.shape)
     if len(set(shapes)) > 1 or values.ndim != 1:
         raise ValueError(
             "held_out must be three arrays of one length (users, items, grades); got shapes "
             f"{', '.join(map(str, shapes))}."
         )
-    row, item = (numbers.astype(np.int64) for numbers in each.values())
+    row, item = (numbers.astype(np.int64) for numbers in ids.values())
     if row.size and (row.min() < 0 or row.max() >= n_users):
         odd = row.min() if row.min() < 0 else row.max()
         raise ValueError(
@@ -306,7 +309,7 @@ class _Part(NamedTuple):
 
     first: int
     retrieved: NDArray[np.signedinteger[Any]]
-    sizes: IntArray  # of held-out entries
+    sizes: IntArray  # held-out entries of each user
     items: NDArray[np.signedinteger[Any]]
     grades: FloatArray
 
@@ -362,6 +365,7 @@ def _queries(part: _Part, n_items: int, flavor: Flavor) -> tuple[Queries, IntArr
     labels[is_retrieved], labels[~is_retrieved] = grades, part.grades[unretrieved]
     groups = Groups(sizes=sizes, starts=starts, order=None, n_rows=labels.size)
 
+    # An item twice for one user. The ids of items are only made where there is one, because few data have any.
     repeats = order_of_entries = None
     in_order = np.sort(retrieved, axis=1)
     again = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
@@ -376,6 +380,7 @@ def _queries(part: _Part, n_items: int, flavor: Flavor) -> tuple[Queries, IntArr
         names = np.empty(labels.size, dtype=np.int64)
         names[is_retrieved], names[~is_retrieved] = item, part.items[unretrieved]
         repeats = repeats_of(names, groups, names)
+    # The ideal "given" follows the order of the held-out entries; items that are not among them come last.
     if flavor.ideal == "given":
         order_of_entries = np.full(labels.size, held_keys.size)
         entry = np.flatnonzero(unretrieved)

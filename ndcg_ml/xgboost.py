@@ -19,7 +19,7 @@ from ndcg_ml._boosting import (
     Metric,
     MinDelta,
     Progress,
-    Queries,
+    RoundScores,
     Rule,
     as_min_delta,
     check_expressible,
@@ -28,7 +28,7 @@ from ndcg_ml._boosting import (
     one_score_per_row,
 )
 from ndcg_ml._checks import KSpec, optional_whole_number
-from ndcg_ml._data.frames import refuse_lazy
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import Weights, real_array
 from ndcg_ml._kernel.cache import Cache
@@ -101,9 +101,11 @@ class NDCGEval:
     """
 
     def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, threads: int | None = None) -> None:
-        self.threads = optional_whole_number(threads, "threads", "for the default")
+        self.threads: int | None = optional_whole_number(threads, "threads", "for the default")
         self._metric = _metric(flavor, k, "NDCGEval")
-        self.flavor, self.ks, _, self.names = self._metric
+        self.flavor: Flavor = self._metric.flavor
+        self.ks: tuple[int | None, ...] = self._metric.ks
+        self.names: tuple[str, ...] = self._metric.names
         self._cache: Cache[Prepared] = Cache(_SLOTS)
 
     @property
@@ -310,11 +312,13 @@ class NDCGCallback:
     ) -> None:
         self._register()
         self._metric = _metric(flavor, k, "NDCGCallback")
-        self.flavor, self.ks, _, self.names = self._metric
+        self.flavor: Flavor = self._metric.flavor
+        self.ks: tuple[int | None, ...] = self._metric.ks
+        self.names: tuple[str, ...] = self._metric.names
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, the name of the data set in the history; got {name!r}.")
         self.name = name
-        self.rounds = optional_whole_number(rounds, "rounds", "for no early stopping")
+        self.rounds: int | None = optional_whole_number(rounds, "rounds", "for no early stopping")
         self.min_delta = as_min_delta(min_delta)
         if self.min_delta != 0 and self.rounds is None:
             raise ValueError(
@@ -330,7 +334,7 @@ class NDCGCallback:
             y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=threads
         )
         self._n_rows = int(np.shape(y)[0])
-        self.base_margin = None if base_margin is None else self._checked_margin(base_margin)
+        self.base_margin: NDArray[Any] | None = None if base_margin is None else self._checked_margin(base_margin)
         self._run: _Run | None = None
 
     def __repr__(self) -> str:
@@ -442,7 +446,7 @@ class NDCGCallback:
         # XGBoost's own early stopping follows the number of improvements beyond noise, and records it as the score.
         ndcg, share, _ = totals.shares(self.flavor, self.ks[0])
         before = progress.n_improvements
-        count = progress(Queries(ndcg, share))
+        count = progress(RoundScores(ndcg, share))
         stops = bool(stopping.after_iteration(model, epoch, {self.name: {self.names[0]: [count]}}))
         if count > before:
             self._run.best_score = values[0]
@@ -549,7 +553,7 @@ def xgboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
 
 
 def _check_linear_metric() -> None:
-    from importlib.metadata import PackageNotFoundError, version  # here, because it is slow and few need it
+    from importlib.metadata import PackageNotFoundError, version  # a slow import that few calls need
 
     try:
         installed = version("xgboost")

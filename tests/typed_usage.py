@@ -20,6 +20,7 @@ from ndcg_ml import (
     ndcg_score,
 )
 from ndcg_ml.runs import AlignedRun
+from ndcg_ml.torch import NDCG
 
 flavor = Flavor(gain="exponential", ties="average", empty="skip", k=10)
 Flavor(gain=(0, 1, 3))
@@ -49,3 +50,9 @@ assert_type(compare(evaluate(labels, scores, group=[3]), evaluate(labels, scores
 aligned = align({"q1": {"d1": 3}}, {"q1": ["d1", "d2"]})
 assert_type(aligned, AlignedRun)
 assert_type(identify(1.0, **aligned.arguments()), Identification)
+
+# What the pages on PyTorch write: one cut-off gives a tensor, several a dict, and neither line needs a cast.
+metric = NDCG(flavor, k=10)
+float(metric.compute())
+metric.compute().item()
+NDCG(flavor, k=(1, 10)).compute()["ndcg_at_10"].item()

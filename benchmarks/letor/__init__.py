@@ -3,5 +3,5 @@
 ``folders`` reads data in LETOR's form as folds. ``networks`` and ``trees`` train and score, one contender and fold at a
 time; ``stopping`` asks what early stopping by each metric costs. ``cells`` runs what is not done yet, one process and
 thread per cell, and keeps every answer in a file, so that a run may be cut off. ``verdicts`` compares by query and
-seed, and ``page`` writes docs/training_evidence.md from the committed result.
+seed.
 """

@@ -1,7 +1,7 @@
 """``python -m benchmarks.letor``: what trains better, on the ranking data of one or more folders.
 
 Every answer is kept as soon as it is known, so that the same command goes on where it was cut off. When all cells are
-done, the comparisons are written to benchmarks/results/letor.json, and ``--page`` writes the documentation from it.
+done, the comparisons are written to benchmarks/results/letor.json.
 """
 
 from __future__ import annotations
@@ -44,13 +44,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
     parser.add_argument("--cells", type=Path, default=Path(".cache/letor/cells.jsonl"), help="answers so far")
     parser.add_argument("--out", type=Path, default=RESULTS / "letor.json", help="the comparisons")
-    parser.add_argument("--page", action="store_true", help="write docs/training_evidence.md from --out, run nothing")
     arguments = parser.parse_args()
-    if arguments.page:
-        from benchmarks.letor.page import write
-
-        write(arguments.out)
-        return
     try:
         folders = [open_folder(path, arguments.yahoo) for path in arguments.data or [DATA / "mq2008"]]
         cells = [cell for folder in folders for cell in wanted(folder, arguments)]

@@ -98,16 +98,6 @@ CONTENDERS = (
     Contender("rax lambdarank", _rax(_lambdarank), module="rax"),
 )
 
-COUNTERPARTS = {
-    "SoftmaxLoss(gain)": ("rax softmax",),
-    "ListMLELoss": ("allRank listMLE", "rax listmle"),
-    "ApproxNDCGLoss": ("allRank approxNDCG", "rax approx NDCG"),
-    "NeuralNDCGLoss": ("allRank neuralNDCG",),
-    "LambdaNDCGLoss(lambdarank)": ("allRank lambdaLoss(lambdaRank)", "rax lambdarank"),
-    "LambdaNDCGLoss(ndcg2pp)": ("allRank lambdaLoss(ndcgLoss2++)",),
-}
-"""Other packages' forms of our losses."""
-
 
 def installed(contender: Contender) -> bool:
     """Whether the package is there."""

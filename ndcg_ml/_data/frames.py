@@ -44,62 +44,6 @@ def is_frame(data: object) -> bool:
     return hasattr(data, "columns") and hasattr(data, "__getitem__")
 
 
-def refuse_lazy(data: object, name: str) -> None:
-    """Refuse a frame or a column that is not in memory, but a query or a plan that is still to be run.
-
-    Their columns are computed one at a time, and after a shuffle, a join or a sort each comes back in an order of its
-    own: the labels of one row would meet the scores of another. And a plan may take hours.
-
-    Raises
-    ------
-    TypeError
-    """
-    library = _lazy_library(data)
-    if library is None:
-        return
-    kind, (fix, sister) = type(data).__name__, _LAZY[library]
-    engine = f" To evaluate it where it is, use ndcg_ml.{sister}.evaluate." if sister else ""
-    raise TypeError(
-        f"{name} must be in memory; got a {kind} of {library}, which is still to be computed, column by column and so "
-        f"perhaps each in another order. Compute the whole frame once, rows = frame.{fix}, and take {name} from rows."
-        f"{engine}"
-    )
-
-
-# How a frame of each library is brought into memory, and the module of this package that evaluates it where it is.
-_LAZY: dict[str, tuple[str, str | None]] = {
-    "dask": ("compute()", "dask"),
-    "dask_expr": ("compute()", "dask"),
-    "dask_cudf": ("compute()", "dask"),
-    "pyspark": ("toPandas()", "spark"),
-    "ray": ("to_pandas()", "ray"),
-    "ibis": ("execute()", None),
-    "duckdb": ("df()", None),
-    "polars": ("collect()", None),
-    "narwhals": ("collect().to_native()", None),
-    "daft": ("to_pandas()", None),
-    "vaex": ("to_pandas_df()", None),
-    "snowflake": ("to_pandas()", None),
-    "bigframes": ("to_pandas()", None),
-    "pyarrow": ("to_table()", None),
-}
-# Where a library also has frames in memory, the types that are not.
-_LAZY_TYPES = {
-    "polars": ("LazyFrame", "Expr", "LazyGroupBy"),
-    "narwhals": ("LazyFrame", "Expr"),
-    "pyarrow": ("Dataset", "FileSystemDataset", "InMemoryDataset", "UnionDataset", "Scanner", "RecordBatchReader"),
-}
-
-
-def _lazy_library(data: object) -> str | None:
-    for base in type(data).__mro__:
-        library = base.__module__.partition(".")[0]
-        if library in _LAZY and base.__name__ in _LAZY_TYPES.get(library, (base.__name__,)):
-            return library
-    graph = getattr(type(data), "__dask_graph__", None)  # other collections of Dask, xarray's among them
-    return "dask" if graph is not None and graph(data) is not None else None
-
-
 def column_names(columns: object) -> dict[str, Any]:
     """The name of every column: the caller's, or else the usual one.
 
@@ -129,24 +73,24 @@ def columns_of(
     ValueError
         A column is missing, appears twice or is named for two things.
     """
-    has = list(getattr(frame, "column_names", frame.columns))  # of a pyarrow table, columns are arrays
+    has = list(getattr(frame, "column_names", frame.columns))  # pyarrow keeps arrays in .columns
     missing = [names[meaning] for meaning in needed if names[meaning] not in has]
     if missing:
         raise ValueError(
-            f"{name} as a data frame must have columns {', '.join(str(names[each]) for each in needed[:-1])} and "
+            f"{name} as a data frame must have columns {', '.join(str(names[meaning]) for meaning in needed[:-1])} and "
             f"{names[needed[-1]]}; got {shown_text(', '.join(map(str, has)))}. Say in columns= what {missing[0]} is "
             "called."
         )
-    wanted = [*needed, *(each for each in optional if names[each] in has)]
+    wanted = [*needed, *(meaning for meaning in optional if names[meaning] in has)]
     for one, other in combinations(wanted, 2):
         if names[one] == names[other]:
             raise ValueError(
                 f"columns must name a column of {name} for one thing; got {shown(names[one])} for {one} and {other}."
             )
-    twice = [names[each] for each in wanted if has.count(names[each]) > 1]
+    twice = [names[meaning] for meaning in wanted if has.count(names[meaning]) > 1]
     if twice:
         raise ValueError(f"{name} as a data frame must have each column once; got {shown(twice[0])} more than once.")
-    return {each: frame[names[each]] for each in wanted}
+    return {meaning: frame[names[meaning]] for meaning in wanted}
 
 
 def made(library: str, columns: Mapping[str, NDArray[Any]]) -> Any:
@@ -163,6 +107,6 @@ def made(library: str, columns: Mapping[str, NDArray[Any]]) -> Any:
         raise ImportError(f"Evaluation.to_frame needs {library}. Install it with: pip install {library}") from error
     if library == "pandas":
         return module.DataFrame(dict(columns))
-    # Of an array of Python objects, neither of the others finds the type.
+    # polars and pyarrow cannot tell the type of an array of Python objects, but that of a list.
     plain = {name: array.tolist() if array.dtype == np.dtype(object) else array for name, array in columns.items()}
     return module.DataFrame(plain) if library == "polars" else module.table(plain)

@@ -102,9 +102,9 @@ class Groups:
 
     def keep(self, flags: NDArray[np.bool_]) -> Groups:
         """The same queries with only the flagged rows; `flags` has one entry for each of the caller's rows."""
-        kept = self.listed(flags)
-        order = np.flatnonzero(kept) if self.order is None else self.order[kept]
-        sizes = np.bincount(self.codes()[kept], minlength=self.n_queries)
+        listed = self.listed(flags)
+        order = np.flatnonzero(listed) if self.order is None else self.order[listed]
+        sizes = np.bincount(self.codes()[listed], minlength=self.n_queries)
         return Groups(sizes=sizes, starts=starts_of(sizes), order=order, n_rows=self.n_rows, ids=self.ids)
 
     def arranged(self, key: NDArray[Any]) -> Groups:

@@ -35,7 +35,7 @@ def same_rows(arguments: Mapping[str, Any], known: Axes | None = None) -> Axes |
     Parameters
     ----------
     arguments : mapping of array-like by name
-        As the caller passed them. Those without an index are taken by position.
+        The values as the caller passed them. Those without an index are taken by position.
     known : Axes, optional
         Labels that they must have too.
 

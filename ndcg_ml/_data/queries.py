@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one
 from ndcg_ml._data.arrays import FloatArray, IntArray
-from ndcg_ml._data.frames import refuse_lazy
 from ndcg_ml._data.groups import Groups, ranges, starts_of
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._shown import shown, shown_text
@@ -56,7 +56,7 @@ class NamesInArray:
     def of(self, rows: IntArray) -> list[Any]:
         """Those of these rows."""
         names = self.ids.reshape(-1)[rows]
-        return list(names) if names.dtype.kind in "mM" else names.tolist()  # which would make numbers of nanoseconds
+        return list(names) if names.dtype.kind in "mM" else names.tolist()  # tolist() makes times integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -243,7 +243,7 @@ def _by_pieces(ids: NDArray[Any]) -> Groups:
     first = np.flatnonzero(new)
     heads, lengths = ids[first], np.diff(np.append(first, ids.size))
     whole = Groups(sizes=lengths, starts=first, order=None, n_rows=ids.size, ids=heads)
-    if (heads[1:] > heads[:-1]).all():  # in rising order every id is in one piece
+    if (heads[1:] > heads[:-1]).all():  # ids that rise: each query is in one piece
         return whole
     keys = _hash_codes(heads)[0] if heads.dtype.kind in "SU" else heads  # text takes longer to sort than to hash
     pieces = _by_key(keys)
@@ -296,19 +296,19 @@ def ids_as_array(ids: Any, name: str = "qid", per: str = "row") -> NDArray[Any]:
     """Query ids as an array in which ids that differ stay apart."""
     if type(ids).__module__.split(".")[0] == "torch":
         raise TypeError(f"{name} is a torch tensor; pass {name}.cpu().numpy(), or use ndcg_ml.torch for tensors.")
-    found = _id_array(ids, name)
-    if found.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, one id per {per}; got shape {found.shape}.")
-    if found.dtype.kind in "TV":  # variable-width strings have no unique() before NumPy 2.3, records no order
-        found = found.astype(object)
+    array = _id_array(ids, name)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, one id per {per}; got shape {array.shape}.")
+    if array.dtype.kind in "TV":  # variable-width strings have no unique() before NumPy 2.3, records no order
+        array = array.astype(object)
     missing = False
-    if found.dtype.kind == "f":
-        missing = bool(np.isnan(found).any())
-    elif found.dtype.kind in "mM":
-        missing = bool(np.isnat(found).any())
+    if array.dtype.kind == "f":
+        missing = bool(np.isnan(array).any())
+    elif array.dtype.kind in "mM":
+        missing = bool(np.isnat(array).any())
     if missing:
         raise ValueError(f"{name} must have an id for every {per}; got a missing value (NaN or NaT).")
-    return found
+    return array
 
 
 def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
@@ -318,7 +318,7 @@ def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
     try:
         codes = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, ids.size)
         missing = next((code for value, code in seen.items() if is_missing(value)), None)
-    except (ArithmeticError, TypeError, ValueError) as error:  # unhashable; or what refuses ==, or bool() after it
+    except (ArithmeticError, TypeError, ValueError) as error:  # unhashable ids, and ids that refuse == or its bool()
         odd = next((value for value in values if _is_odd(value)), values[0])
         raise TypeError(f"qid must hold hashable ids; got {shown(odd)} of type {type(odd).__name__}.") from error
     if missing is not None:
@@ -400,7 +400,7 @@ def _place_as_text(ids: NDArray[Any]) -> IntArray:
         in_order = np.array(sorted(range(ids.size), key=list(map(str, ids.tolist())).__getitem__), dtype=np.intp)
     else:
         ids = ids.astype(np.int64)
-        last = np.fmod(ids, 10)  # with the sign of the id
+        last = np.fmod(ids, 10)  # fmod keeps the sign of the id
         most, last = abs((ids - last) // 10), abs(last)
         digits = np.searchsorted(_POWERS, most, side="right") + 1
         if ids.min(initial=0) >= 0 and digits.min(initial=20) == digits.max(initial=20):
@@ -438,7 +438,7 @@ def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | No
         same_rows({"query_weight": query_weight}, known)
     else:
         no_labels(query_weight, "query_weight", "Pass qid= in place of group, by which weights are aligned")
-    with np.errstate(invalid="ignore"):  # of a NaN that signals, which is refused below
+    with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused below
         weight = real_array(query_weight, "query_weight").astype(np.float64)
     if weight.shape != (n_queries,):
         raise ValueError(
@@ -484,7 +484,7 @@ def real_array(value: Any, name: str) -> NDArray[Any]:
 
 @underflow_is_zero
 def _label_array(value: Any) -> NDArray[Any]:
-    """As ``real_array``; but integers stay what they are, because few of them may have to be looked at."""
+    """Labels as real numbers. Integers keep their dtype, because only few of them may have to be read."""
     array = plain_array(value, "y_true")
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
@@ -495,14 +495,14 @@ def _label_array(value: Any) -> NDArray[Any]:
 
 def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
     if array.dtype == object:
-        odd = next((each for each in array.flat if isinstance(each, _NOT_REAL)), None)
-        if odd is not None:  # NumPy would read a number in a string, and drop what is imaginary
+        odd = next((number for number in array.flat if isinstance(number, _NOT_REAL)), None)
+        if odd is not None:  # NumPy would read numbers in strings, and drop imaginary parts
             raise TypeError(
                 f"{name} must hold real numbers; got an array of Python objects, such as {shown(odd)} of type "
                 f"{type(odd).__name__}."
             )
         try:
-            with np.errstate(over="ignore"):  # of long doubles beyond float64
+            with np.errstate(over="ignore"):  # long doubles may be beyond float64
                 array = array.astype(np.float64)
         except OverflowError as error:
             raise ValueError(f"{name} must hold numbers that float64 can hold; got one that is too large.") from error
@@ -514,13 +514,13 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}.")
     dtype = np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64
-    with np.errstate(over="ignore", invalid="ignore"):  # of long doubles beyond float64; of signalling NaNs
+    with np.errstate(over="ignore", invalid="ignore"):  # long doubles beyond float64; signalling NaNs
         return np.asarray(array, dtype=dtype, order="C")
 
 
 @underflow_is_zero
 def _score_array(value: Any, name: str) -> NDArray[Any]:
-    """As ``real_array``, of numbers whose order counts: where float64 would make some of them one, their ranks."""
+    """Scores as real numbers; their ranks instead, where float64 would make different scores equal."""
     given = plain_array(value, name)
     scores = _real(given, name)
     if not scores.size:
@@ -551,21 +551,21 @@ def kept_apart(value: Any, numbers: FloatArray, name: str) -> NDArray[Any]:
     """
     if not numbers.size or np.fmax.reduce(abs(numbers)) < _WHOLE:  # 2^53 + 1 is 2^53 by now
         return numbers
-    each = value if isinstance(value, list) else plain_array(value, name).tolist()
-    whole = [isinstance(score, (int, np.integer)) for score in each]
-    if not any(many and abs(int(score)) > _WHOLE for many, score in zip(whole, each, strict=True)):
+    listed = value if isinstance(value, list) else plain_array(value, name).tolist()
+    whole = [isinstance(score, (int, np.integer)) for score in listed]
+    if not any(many and abs(int(score)) > _WHOLE for many, score in zip(whole, listed, strict=True)):
         return numbers
     if not all(whole):
         raise TypeError(
             f"{name} must hold numbers of one kind where it has integers beyond 2^53, which float64 cannot tell apart; "
             "got integers and floats. Make all of them integers, or floats."
         )
-    dtype = np.uint64 if min(each) >= 0 and max(each) > np.iinfo(np.int64).max else np.int64
+    dtype = np.uint64 if min(listed) >= 0 and max(listed) > np.iinfo(np.int64).max else np.int64
     try:
-        return np.array(each, dtype=dtype)
+        return np.array(listed, dtype=dtype)
     except OverflowError as error:
         raise ValueError(
-            f"{name} must hold integers of 64 bits; got {shown(max(each, key=abs))}. Subtract the smallest score, or "
+            f"{name} must hold integers of 64 bits; got {shown(max(listed, key=abs))}. Subtract the smallest score, or "
             "pass floats."
         ) from error
 
@@ -608,7 +608,7 @@ _NOT_REAL = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelt
 
 
 def plain_array(value: Any, name: str) -> NDArray[Any]:
-    """What NumPy makes of the value, of any dtype and shape."""
+    """The value as a NumPy array of any dtype and shape."""
     refuse_lazy(value, name)
     if type(value).__module__.split(".")[0] == "torch":
         raise TypeError(
@@ -629,29 +629,29 @@ def plain_array(value: Any, name: str) -> NDArray[Any]:
             f"({shown_text(str(error))}). "
             "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
         ) from error
-    except Exception as error:  # of the value's own conversion, which may raise what it likes
+    except Exception as error:  # the value's own conversion may raise anything
         raise TypeError(
             f"{name} must be an array; got {type(value).__name__}, which NumPy cannot read ({shown_text(str(error))})."
         ) from error
 
 
 def _id_array(value: Any, name: str, ndim: int = 1) -> NDArray[Any]:
-    """As ``plain_array``, of ids: those of a list stay apart if they differ.
+    """Ids as an array of any dtype and shape, in which different ids of a list stay different.
 
-    Of one dimension, a tuple is an id of several parts.
+    With one dimension, a tuple is an id of several parts.
     """
     if type(value).__module__.partition(".")[0] == "polars" and str(getattr(value, "dtype", "")) == "String":
         # NumPy arrays of text would lose NULs at the end.
         value = value.to_list()
     if not isinstance(value, (list, tuple)):
         return plain_array(value, name)
-    if ndim == 1 and any(isinstance(each, tuple) for each in value):
+    if ndim == 1 and any(isinstance(item, tuple) for item in value):
         return _objects(value)
     ids = plain_array(value, name)
     if ids.dtype.kind not in "USfmM" or not ids.size:
         return ids
-    each = list(value) if ids.ndim == 1 else [each for row in value for each in row]
-    return _objects(each).reshape(ids.shape) if _changed(each, ids.dtype.kind) else ids
+    listed = list(value) if ids.ndim == 1 else [item for row in value for item in row]
+    return _objects(listed).reshape(ids.shape) if _changed(listed, ids.dtype.kind) else ids
 
 
 def _objects(values: Sequence[Any]) -> NDArray[Any]:
@@ -661,14 +661,14 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def _changed(ids: Sequence[Any], kind: str) -> bool:
-    """Whether NumPy, which gives a list one dtype, made some ids one.
+    """Whether converting this list to one NumPy dtype made different ids equal.
 
-    1 and "1" become text; 2**63 and -1 become floats, which have too few digits; text loses NULs at its end.
+    1 and "1" become text; 2**63 and -1 become floats, which have too few digits; text loses its trailing NULs.
     """
     if kind == "f":
-        return any(isinstance(each, (int, np.integer)) and abs(int(each)) > _WHOLE for each in ids)
+        return any(isinstance(value, (int, np.integer)) and abs(int(value)) > _WHOLE for value in ids)
     if kind in "mM":
-        return any(isinstance(each, (int, str)) for each in ids)
+        return any(isinstance(value, (int, str)) for value in ids)
     if kind == "S":
-        return any(not isinstance(each, bytes) or each.endswith(b"\0") for each in ids)
-    return any(not isinstance(each, str) or each.endswith("\0") for each in ids)
+        return any(not isinstance(value, bytes) or value.endswith(b"\0") for value in ids)
+    return any(not isinstance(value, str) or value.endswith("\0") for value in ids)

@@ -20,7 +20,7 @@ _MASKS = np.array([(1 << 64) - (1 << (64 - 8 * n)) for n in range(_WORD + 1)], d
 # Odd numbers whose bits look random: multiplied by them, small differences reach the high bits.
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 _HALF = np.uint64(32)
-_CHUNK = 1 << 18  # rows that are worked on at once, so that what is in between stays in the processor's cache
+_CHUNK = 1 << 18  # rows per step, so that intermediate arrays stay in the processor's cache
 
 
 class Growing(Generic[T]):
@@ -51,7 +51,7 @@ class Growing(Generic[T]):
 
 
 def _put(room: NDArray[Any], at: int, rows: NDArray[Any]) -> None:
-    if rows.ndim < room.ndim:  # nothing yet
+    if rows.ndim < room.ndim:  # the first rows
         return
     if room.shape[1:] == rows.shape[1:]:
         room[at : at + rows.shape[0]] = rows
@@ -74,7 +74,7 @@ class Names:
     def __init__(self) -> None:
         self._words = Growing(np.uint64)
         self._sizes = Growing(np.int32)
-        self._long: dict[int, bytes] = {}  # by row, those that have more bytes than the columns hold
+        self._long: dict[int, bytes] = {}  # row -> id, for ids longer than the columns
 
     def cut(self, text: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
         """Append those that stand at these places of a text, which ends in ``PADDING``."""
@@ -173,7 +173,7 @@ def digests(names: Names, rows: slice, topic: NDArray[Any], values: NDArray[np.f
     from hashlib import blake2b  # few names are so long, and every import would wait for it
 
     mixed = names.hashes(rows)
-    for row in names.long_rows(rows):  # whose columns hold only how they begin
+    for row in names.long_rows(rows):  # their columns hold only the first bytes
         mixed[row - rows.start] = int.from_bytes(blake2b(names[row], digest_size=8).digest(), "little")
     mixed ^= (values + 0.0).view(np.uint64) * _FACTORS[1]  # -0.0 is 0.0
     mixed ^= mixed >> _HALF
@@ -233,5 +233,5 @@ def _words(
 
 def cells(text: NDArray[np.uint8], starts: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
     """The bytes that begin at these places, that many from each; of such items NumPy copies each at one go."""
-    each = np.ndarray((text.size - width + 1,), dtype=f"S{width}", buffer=text.data, strides=(1,))
-    return each[starts].view(np.uint8).reshape(starts.size, width)
+    windows = np.ndarray((text.size - width + 1,), dtype=f"S{width}", buffer=text.data, strides=(1,))
+    return windows[starts].view(np.uint8).reshape(starts.size, width)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._files.lines import AnyPath, DataFileError, as_number
+from ndcg_ml._data.queries import kept_apart
+from ndcg_ml._files.lines import EXACT, AnyPath, DataFileError, as_number, as_score
 from ndcg_ml._shown import shown
 
 NUMBERS = ("label", "grade", "score")
@@ -49,7 +50,8 @@ def cell_of_text(path: AnyPath, number: int, name: str, cell: str, meaning: str)
         return cell
     if meaning == "label" and not cell.strip():
         return math.nan
-    value = as_number(cell.encode("utf-8", "surrogateescape"))
+    token = cell.encode("utf-8", "surrogateescape")
+    value = as_score(token) if meaning == "score" else as_number(token)
     if value is None:
         raise DataFileError(f"{path}, line {number}: {name} must be a number; got {shown(cell)}.{_hint(cell, meaning)}")
     if is_wrong(meaning, value):
@@ -79,7 +81,31 @@ def cell_of_json(path: AnyPath, number: int, name: str, value: Any, meaning: str
         as_float = math.inf if value > 0 else -math.inf
     if is_wrong(meaning, as_float):
         raise DataFileError(f"{path}, line {number}: {name} must be {must(meaning)}; got {as_float}.")
-    return as_float
+    whole = type(value) is int and abs(value) > EXACT and not math.isinf(as_float)
+    return value if whole and meaning == "score" else as_float
+
+
+def scores_of(path: AnyPath, values: Sequence[float]) -> NDArray[Any]:
+    """Scores of a file as an array: float64, or integers where float64 would make some of them one.
+
+    Raises
+    ------
+    DataFileError
+        Such integers stand beside other numbers, or do not fit in 64 bits.
+    """
+    if any(type(value) is int for value in values):
+        # A smaller integer was read as a float, which holds it exactly.
+        values = [int(value) if abs(value) <= EXACT and value == int(value) else value for value in values]
+    try:
+        return kept_apart(list(values), np.array(values, dtype=np.float64), "scores")
+    except (TypeError, ValueError) as error:
+        raise DataFileError(f"{path}: {error}") from error
+
+
+def number_of_json(path: AnyPath, number: int, name: str, value: Any, meaning: str) -> float | int:
+    """The same of a meaning that is a number."""
+    read = cell_of_json(path, number, name, value, meaning)
+    return read if isinstance(read, int) else float(read)
 
 
 def id_of_json(path: AnyPath, number: int, name: str, value: Any) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._files.byte_ids import Names
-from ndcg_ml._files.cells import names_in
+from ndcg_ml._files.cells import names_in, scores_of
 from ndcg_ml._files.csv_rows import delimiter_of, read_csv
 from ndcg_ml._files.json_dicts import json_lines
 from ndcg_ml._files.jsonl import coded, is_json, jsonl_lines
@@ -40,7 +40,7 @@ def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines]]:
     if is_parquet(path):
         columns = parquet_columns(path, lambda names: names_in(path, of, names))
         ids = {meaning: _as_text(path, columns[meaning], meaning) for meaning in ("qid", "docno")}
-        yield iter([_of_columns({**columns, **ids}, np.arange(1, 1 + len(columns["qid"])))])
+        yield iter([_of_columns(path, {**columns, **ids}, np.arange(1, 1 + len(columns["qid"])))])
         return
     with begun(path) as (head, file):
         if is_json(head):
@@ -50,7 +50,7 @@ def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines]]:
                 yield iter([json_lines(path, of, whole_text(path, file))])
         elif _has_header(head):
             cells, numbers = read_csv(path, lambda names: names_in(path, of, names), file=file)
-            yield iter([_of_columns(cells, np.array(numbers, dtype=np.int64))])
+            yield iter([_of_columns(path, cells, np.array(numbers, dtype=np.int64))])
         else:
             yield trec_lines(path, QRELS if of == "qrels" else RUN, file)
 
@@ -74,18 +74,19 @@ def _has_header(head: bytes) -> bool:
     return "docno" in names or "corpus-id" in names
 
 
-def _of_columns(columns: dict[str, Any], numbers: NDArray[np.int64]) -> Lines:
+def _of_columns(path: AnyPath, columns: dict[str, Any], numbers: NDArray[np.int64]) -> Lines:
     documents = Names()
     documents.extend(coded(columns["docno"]))
     topics = coded(columns["qid"])
     values = next(columns[name] for name in ("grade", "score") if name in columns)
-    return Lines(topics, np.ones(len(topics), np.int64), documents, np.asarray(values, dtype=np.float64), numbers)
+    values = values if isinstance(values, np.ndarray) else scores_of(path, values)
+    return Lines(topics, np.ones(len(topics), np.int64), documents, values, numbers)
 
 
 def _as_text(path: AnyPath, ids: NDArray[Any], meaning: str) -> list[str]:
     """Ids of files are text: an integer is the text of its digits."""
     listed = ids.tolist()
-    odd = next((each for each in listed if type(each) not in (str, int)), None)
+    odd = next((value for value in listed if type(value) not in (str, int)), None)
     if odd is not None:
         what = "documents" if meaning == "docno" else "topics"
         raise DataFileError(f"{path}: the ids of {what} must be text or integers; got {shown(odd)}.")

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from ndcg_ml._files.byte_ids import Names
-from ndcg_ml._files.cells import cell_of_json, id_of_json, in_json, is_wrong
+from ndcg_ml._files.cells import id_of_json, in_json, is_wrong, number_of_json, scores_of
 from ndcg_ml._files.jsonl import coded
-from ndcg_ml._files.lines import AnyPath, DataFileError
+from ndcg_ml._files.lines import EXACT, AnyPath, DataFileError
 from ndcg_ml._files.trec import Lines
 from ndcg_ml._shown import shown, shown_text
 
 _BLANKS = re.compile(r"[ \t\n\r]*")
-_EXACT = 2**53  # up to here float64 has every integer
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple)
 
 
@@ -47,7 +46,7 @@ def json_lines(path: AnyPath, of: str, text: str) -> Lines:
             for (document, value), at in zip(entries, lines, strict=True):
                 documents.append(id_of_json(path, at, f"a document of {shown(topic)}", document))
                 what = f"the {meaning} of {shown(document)} in {shown(topic)}"
-                values.append(float(cell_of_json(path, at, what, value, meaning)))
+                values.append(number_of_json(path, at, what, value, meaning))
         elif isinstance(entries, list) and (of == "run" or not entries):
             for place, (document, at) in enumerate(zip(entries, lines, strict=True)):
                 documents.append(id_of_json(path, at, f"a document of {shown(topic)}", document))
@@ -63,14 +62,18 @@ def json_lines(path: AnyPath, of: str, text: str) -> Lines:
     names = Names()
     names.extend(coded(documents))
     return Lines(
-        coded(topics), np.array(lengths, dtype=np.int64), names, np.array(values), np.array(numbers, dtype=np.int64)
+        coded(topics),
+        np.array(lengths, dtype=np.int64),
+        names,
+        scores_of(path, values),
+        np.array(numbers, dtype=np.int64),
     )
 
 
 def _is_plain(entries: tuple[tuple[str, Any], ...], meaning: str) -> bool:
     """Whether all documents have ids of ASCII and numbers that can have this meaning, which is seen at once."""
     return all(
-        (type(value) is float or (type(value) is int and abs(value) <= _EXACT))
+        (type(value) is float or (type(value) is int and abs(value) <= EXACT))
         and not is_wrong(meaning, value)
         and document
         and document.isascii()
@@ -116,16 +119,16 @@ class _Reader:
 
     def each(self, segment: tuple[int, int], opening: str) -> list[int]:
         """The line of each entry of an object or list, found by reading it again piece by piece."""
-        found, (at, stop) = [], segment
+        lines, (at, stop) = [], segment
         at = self._expect(at, opening)
         while at < stop - 1:
-            found.append(self.line(at))
+            lines.append(self.line(at))
             _, at = self._value(at)
             if opening == "{":
                 _, at = self._value(self._expect(self._skip(at), ":"))
             at = self._skip(at)
             at = self._expect(at, ",") if self._text[at] == "," else stop
-        return found
+        return lines
 
     def text(self, segment: tuple[int, int]) -> str:
         """What stands there."""

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from ndcg_ml._files.byte_ids import Names
-from ndcg_ml._files.cells import cell_of_json, id_of_json, in_json, names_in
+from ndcg_ml._files.cells import cell_of_json, id_of_json, in_json, names_in, number_of_json, scores_of
 from ndcg_ml._files.lines import AnyPath, DataFileError, chosen_columns, numbered, utf8
 from ndcg_ml._files.trec import Lines
 from ndcg_ml._shown import shown, shown_text
@@ -98,10 +98,10 @@ def jsonl_lines(path: AnyPath, of: str, file: IO[bytes] | None = None) -> Iterat
         rows += documents
         numbers += [number] * len(documents)
         if len(rows) >= _ROWS:
-            yield _lines(topics, lengths, rows, numbers)
+            yield _lines(path, topics, lengths, rows, numbers)
             topics, lengths, rows, numbers = [], [], [], []
     if topics:
-        yield _lines(topics, lengths, rows, numbers)
+        yield _lines(path, topics, lengths, rows, numbers)
 
 
 def _of_row(path: AnyPath, number: int, keys: Object, called: Mapping[str, str]) -> tuple[str, list[tuple[str, float]]]:
@@ -114,7 +114,7 @@ def _of_row(path: AnyPath, number: int, keys: Object, called: Mapping[str, str])
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, it has {shown_text(has)}."
         )
     topic, document, value = (cell_of_json(path, number, name, keys[name], what) for what, name in called.items())
-    return str(topic), [(str(document), float(value))]
+    return str(topic), [(str(document), value if isinstance(value, int) else float(value))]
 
 
 def _of_docs(
@@ -130,10 +130,10 @@ def _of_docs(
         return topic, [(_id(path, number, key), _number(path, number, key, value, meaning)) for key, value in docs]
     if not isinstance(docs, list):
         raise DataFileError(f"{path}, line {number}: docs must be {_shape(of)}; got {in_json(docs)}.")
-    if docs and all(isinstance(each, tuple) for each in docs):
-        fields = [_object(path, number, each) for each in docs]
+    if docs and all(isinstance(entry, tuple) for entry in docs):
+        fields = [_object(path, number, entry) for entry in docs]
         own = names_in(path, of, [*fields[0]])
-        return topic, [_of_row(path, number, {**each, own["qid"]: topic}, own)[1][0] for each in fields]
+        return topic, [_of_row(path, number, {**entry, own["qid"]: topic}, own)[1][0] for entry in fields]
     if of == "qrels" and docs:
         raise DataFileError(f"{path}, line {number}: docs must be {_shape(of)}; got a list without grades.")
     # Scores of a list are its places, which would begin again in a second one.
@@ -142,7 +142,7 @@ def _of_docs(
             f"{path}, line {number}: the list of a query must stand on one line; {shown(topic)} has one on line "
             f"{listed[topic]} as well."
         )
-    return topic, [(id_of_json(path, number, "docs", each), -float(at)) for at, each in enumerate(docs)]
+    return topic, [(id_of_json(path, number, "docs", document), -float(at)) for at, document in enumerate(docs)]
 
 
 def _shape(of: str) -> str:
@@ -156,18 +156,20 @@ def _id(path: AnyPath, number: int, key: str) -> str:
 
 
 def _number(path: AnyPath, number: int, key: str, value: Any, meaning: str) -> float:
-    return float(cell_of_json(path, number, f"the {meaning} of {shown(key)}", value, meaning))
+    return number_of_json(path, number, f"the {meaning} of {shown(key)}", value, meaning)
 
 
 def coded(ids: Sequence[str]) -> list[bytes]:
     """Ids as the bytes of the file; those of JSON are text that UTF-8 can hold."""
-    return [each.encode("utf-8", "surrogateescape") for each in ids]
+    return [text.encode("utf-8", "surrogateescape") for text in ids]
 
 
-def _lines(topics: list[str], lengths: list[int], rows: list[tuple[str, float]], numbers: list[int]) -> Lines:
+def _lines(
+    path: AnyPath, topics: list[str], lengths: list[int], rows: list[tuple[str, float]], numbers: list[int]
+) -> Lines:
     documents = Names()
     documents.extend(coded([document for document, _ in rows]))
-    values = np.array([value for _, value in rows], dtype=np.float64)
+    values = scores_of(path, [value for _, value in rows])
     return Lines(coded(topics), np.array(lengths, dtype=np.int64), documents, values, np.array(numbers, dtype=np.int64))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,9 @@ _HEAD = 1 << 13  # bytes that are looked at to see which format a file has
 _LARGEST = 1 << 31  # bytes of a file that is read whole, because it has no lines of its own
 _LONGEST = 1 << 24  # bytes of a line: 2 MB of gzip may unpack to 4 GB without a line end
 
+EXACT = 2**53
+"""Up to here float64 has every integer."""
+
 GLUED = "Two lines may have become one, where files without a line end at their end were written one after another"
 
 
@@ -34,7 +38,7 @@ class MissingColumnError(DataFileError):
     Attributes
     ----------
     names : tuple of str
-        Of the columns that are missing.
+        The columns that are missing.
     """
 
     def __init__(self, message: str, names: Sequence[str]) -> None:
@@ -161,6 +165,14 @@ def as_number(token: bytes) -> float | None:
         return None
 
 
+def as_score(token: bytes) -> float | int | None:
+    """The same of a score, which stays an integer where float64 does not have every integer any more."""
+    number = as_number(token)
+    if number is None or not abs(number) >= EXACT or not math.isfinite(number):
+        return number
+    return int(token) if token.strip().lstrip(b"+-").isdigit() else number
+
+
 def as_text(token: bytes) -> str:
     """The bytes as text; different bytes stay different."""
     return token.decode("utf-8", "surrogateescape")
@@ -195,8 +207,10 @@ def chosen_columns(
 
 def _near(missing: Sequence[str], names: Sequence[str]) -> str:
     """A sentence that suggests columns of similar names, whatever their case, or nothing."""
-    from difflib import get_close_matches  # here, because few need it and every import would wait for it
+    from difflib import get_close_matches  # few calls need it, and every import would wait for it
 
     spelled = {name.casefold(): name for name in names}
-    near = [spelled[each] for name in missing for each in get_close_matches(name.casefold(), spelled, n=2, cutoff=0.6)]
+    near = [
+        spelled[other] for name in missing for other in get_close_matches(name.casefold(), spelled, n=2, cutoff=0.6)
+    ]
     return f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.queries import kept_apart
 from ndcg_ml._files.cells import NUMBERS, are_wrong, must
 from ndcg_ml._files.lines import AnyPath, DataFileError, chosen_columns
 from ndcg_ml._shown import shown_text
@@ -86,6 +87,8 @@ def parquet_columns(
             bad = np.flatnonzero(are_wrong(meaning, numbers))
             if bad.size:
                 raise DataFileError(f"{path}, row {bad[0] + 1}: {name} must be {must(meaning)}; got {numbers[bad[0]]}.")
+            if meaning == "score" and values.dtype.kind in "iu":  # where float64 would make some of them one
+                columns[meaning] = kept_apart(values, numbers, name)
         elif any(isinstance(value, (list, dict, np.ndarray)) for value in values.tolist()):
             raise DataFileError(f"{path}: column {name} must hold one id per row; got lists or records.")
         elif any(value is None or value != value for value in values.tolist()):
@@ -146,6 +149,6 @@ def _as_data_file_error(path: AnyPath) -> Iterator[None]:
     except (DataFileError, ImportError, MemoryError):
         raise
     except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:  # from the system, not about what is in the file
+        if isinstance(error, OSError) and error.errno is not None:  # an error of the system, not of the content
             raise
         raise DataFileError(f"{path}: cannot be read as Parquet: {shown_text(str(error))}") from error

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import IntArray
-from ndcg_ml._data.frames import Frame, columns_of, is_frame, refuse_lazy
+from ndcg_ml._data.frames import Frame, columns_of, is_frame
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import is_missing, joined_scores, kept_apart, plain_array, real_array
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.formats import lines_of
+from ndcg_ml._files.lines import DataFileError
 from ndcg_ml._files.parquet import is_parquet
 from ndcg_ml._shown import shown, shown_text
 
@@ -49,7 +51,7 @@ class _Kind:
             if kinds:
                 self.agree(str, source)
             try:
-                return [each.encode("utf-8", "surrogateescape") for each in ids]
+                return [text.encode("utf-8", "surrogateescape") for text in ids]
             except UnicodeEncodeError as error:
                 raise ValueError(
                     f"{self._what} ids of {source} must be text that UTF-8 can hold; got {shown(error.object)}, "
@@ -59,15 +61,15 @@ class _Kind:
             self.agree(int, source)
             if kinds == {int}:  # one text for all is made in a third of the time
                 return " ".join(map(str, ids)).encode().split(b" ")
-            return [b"%d" % each for each in ids]
+            return [b"%d" % number for number in ids]
         listed = ", ".join(sorted(kind.__name__ for kind in kinds))
-        missing = [each for each in ids if is_missing(each)]
+        missing = [value for value in ids if is_missing(value)]
         if missing:
             raise ValueError(
                 f"{self._what} ids of {source} must not be missing; got {shown(missing[0])}. Leave out the rows "
                 "without an id."
             )
-        odd = next(each for each in ids if not isinstance(each, str))
+        odd = next(value for value in ids if not isinstance(value, str))
         raise TypeError(
             f"{self._what} ids of {source} must all be str, or all be int; got {listed}, such as {shown(odd)}. "
             "Convert them, for example with str()."
@@ -194,7 +196,7 @@ class _LineNumbers:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Rows:
+class RunRows:
     """The documents of qrels or a run, one row for each in each topic."""
 
     source: str
@@ -204,7 +206,7 @@ class Rows:
     topic: NDArray[Any]
     value: NDArray[Any]  # float64; integers, where float64 would make scores one
     path: str | os.PathLike[str] = ""
-    lines: _LineNumbers | None = None  # of a file
+    lines: _LineNumbers | None = None  # line numbers, where the rows come from a file
 
     def name(self, row: int) -> str:
         """The id of a row's document."""
@@ -228,7 +230,7 @@ class Rows:
         return where
 
 
-def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> Rows:
+def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> RunRows:
     """The rows of ``qrels`` or of a ``run`` (the name says which), their ids kept as `ids` keeps them.
 
     `names` are those of the columns of a frame.
@@ -255,40 +257,45 @@ def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> R
     return rows
 
 
-def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> Rows:
+def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> RunRows:
     source = f"{name} ({os.fspath(path)})"
     ids.topics.kind.agree(str, source)
     ids.kind.agree(str, source)
     first = len(ids.documents)
-    topic, value, lines, topics = Growing(np.int32), Growing(np.float64), _LineNumbers(), Growing(np.int64)
+    topic, lines, topics = Growing(np.int32), _LineNumbers(), Growing(np.int64)
+    values: list[NDArray[Any]] = []
     with lines_of(path, name) as blocks:
         for block in blocks:
             numbers = ids.topics.numbers(block.topics)
             topics.extend(numbers)  # a topic may have an empty list of documents, so no row
             topic.extend(np.repeat(numbers, block.lengths))
             ids.documents.add(block.documents)
-            value.extend(block.values)
+            values.append(block.values)
             lines.extend(block.numbers)
-    return Rows(
+    try:
+        value = joined_scores(values or [np.empty(0)], "scores")
+    except TypeError as error:
+        raise DataFileError(f"{os.fspath(path)}: {error}") from error
+    return RunRows(
         source=source,
         ids=ids,
         first=first,
         topics=np.flatnonzero(np.bincount(topics.array)),
         topic=topic.array,
-        value=value.array,
+        value=value,
         path=path,
         lines=lines,
     )
 
 
-def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
+def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> RunRows:
     if not data:
         raise ValueError(f"{name} must hold at least one topic; got an empty {type(data).__name__}.")
     first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.coded(list(data), name))
     if (usual := _usual_entries(name, data, ids)) is not None:
         ids.documents.extend(usual[0])
         topic = np.repeat(topics, usual[1])
-        return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=usual[2])
+        return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=usual[2])
     sizes: list[int] = []
     documents: list[bytes] = []
     values: list[NDArray[Any]] = []
@@ -303,14 +310,14 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> Rows:
                 raise TypeError(
                     f"{source} must hold one number per document; got {shown(next(iter(listed.values())))}."
                 )
-            with np.errstate(invalid="ignore"):  # of a NaN that signals, which is refused in time
+            with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused later
                 read = numbers.astype(np.float64)
             values.append(kept_apart(list(listed.values()), read, source) if name == "run" else read)
         else:
             values.append(-np.arange(len(listed), dtype=np.float64))
     ids.documents.extend(documents)
     topic, value = np.repeat(topics, sizes), joined_scores(values, name)
-    return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=value)
+    return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=value)
 
 
 def _usual_entries(
@@ -354,20 +361,20 @@ def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[A
     raise TypeError(f"{source} must be {shape}; got {type(entries).__name__}.")
 
 
-def _of_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> Rows:
+def _of_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> RunRows:
     value = "label" if name == "qrels" else "score"
     columns = columns_of(name, frame, ("qid", "docno", value), names)
-    called = {each: f"column {shown_text(str(names[each]))}" for each in columns}
-    ids_of = {each: _listed(columns[each], f"{called[each]} of {name}") for each in ("qid", "docno")}
+    called = {meaning: f"column {shown_text(str(names[meaning]))}" for meaning in columns}
+    ids_of = {meaning: _listed(columns[meaning], f"{called[meaning]} of {name}") for meaning in ("qid", "docno")}
     topic = ids.topics.numbers(ids.topics.kind.coded(ids_of["qid"], f"{name}, {called['qid']},"))
     first = len(ids.documents)
     ids.documents.extend(ids.kind.coded(ids_of["docno"], f"{name}, {called['docno']},"))
-    with np.errstate(invalid="ignore"):  # as above
+    with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused later
         values: NDArray[Any] = real_array(columns[value], f"{called[value]} of {name}").astype(np.float64)
     if name == "run":
         values = kept_apart(columns[value], values, f"{called[value]} of {name}")
     topics = np.flatnonzero(np.bincount(topic))
-    return Rows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=values)
+    return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=values)
 
 
 def _listed(ids: Any, source: str) -> list[Any]:

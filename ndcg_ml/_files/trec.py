@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._files.byte_ids import PADDING, Names, cells
-from ndcg_ml._files.lines import GLUED, AnyPath, DataFileError, as_number, as_text, blocks, wrong_line
+from ndcg_ml._files.cells import scores_of
+from ndcg_ml._files.lines import EXACT, GLUED, AnyPath, DataFileError, as_number, as_score, as_text, blocks, wrong_line
 from ndcg_ml._shown import shown
 
 Bytes = NDArray[np.uint8]
@@ -61,7 +62,8 @@ class Lines(NamedTuple):
     lengths: IntArray
     """How many lines each run has."""
     documents: Names
-    values: FloatArray
+    values: NDArray[Any]
+    """float64; integers, where float64 would make scores one."""
     numbers: IntArray
     """Of the lines in the file, from 1."""
 
@@ -109,7 +111,7 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
         block, numbers = _without_comments(block, numbers)
         if not numbers.size:
             continue
-        lines = _all_at_once(block, form, numbers)
+        lines = _all_at_once(path, block, form, numbers)
         if lines is None:
             lines = _one_by_one(path, block, form, numbers)
         if lines.values.size:
@@ -127,12 +129,12 @@ def _without_comments(block: bytes, numbers: IntArray) -> tuple[bytes, IntArray]
     ends = np.flatnonzero(text == _LINE_END)
     starts = np.append(0, ends[:-1] + 1)
     # Most lines begin with a word. Of the others, which may be indented, Python finds the first word.
-    kept = text[starts] > _BLANK
-    kept &= text[starts] != _COMMENT
+    is_line = text[starts] > _BLANK
+    is_line &= text[starts] != _COMMENT
     for at in np.flatnonzero(np.isin(text[starts], _INDENTS)).tolist():
         word = block[starts[at] : ends[at]].lstrip()[:1]
-        kept[at] = bool(word) and word != b"#"
-    return text[np.repeat(kept, ends - starts + 1)].tobytes(), numbers[kept]
+        is_line[at] = bool(word) and word != b"#"
+    return text[np.repeat(is_line, ends - starts + 1)].tobytes(), numbers[is_line]
 
 
 # -- all lines at once ------------------------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ _INDENTS = np.frombuffer(b" \t\x0b\x0c", dtype=np.uint8)
 _BLANK, _COMMENT, _LINE_END, _TAB = b" #\n\t"
 
 
-def _all_at_once(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
+def _all_at_once(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> Lines | None:
     """The lines of a block, if each has the usual columns and a number where one must be; otherwise None."""
     text = np.frombuffer(b"".join([block, b"" if block.endswith(b"\n") else b"\n", PADDING]), dtype=np.uint8)
     bounds = _bounds(text[: -len(PADDING)], len(form.columns), numbers.size)
@@ -157,6 +159,8 @@ def _all_at_once(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
     values = _numbers_at(text, *column(form.value), infinite=form is RUN)
     if values is None:
         return None
+    if form is RUN and not np.abs(values).max(initial=0.0) < EXACT:
+        values = _kept_apart(path, _tokens(text, *column(form.value)), values)
     topics, documents = Names(), Names()
     starts, sizes = column(0)
     topics.cut(text, starts, sizes)
@@ -172,7 +176,7 @@ def _bounds(text: Bytes, width: int, n_lines: int) -> IntArray | None:
     The text ends with a line end.
     """
     blank = text <= _BLANK
-    odd = blank & (text != _BLANK) & (text != _LINE_END) & (text != _TAB)  # of which some separate words
+    odd = blank & (text != _BLANK) & (text != _LINE_END) & (text != _TAB)  # other blanks, some of which separate words
     if blank[0] or odd.any():
         return None
     edges = np.flatnonzero(blank[1:] != blank[:-1])
@@ -191,7 +195,6 @@ def _bounds(text: Bytes, width: int, n_lines: int) -> IntArray | None:
 
 
 _LONGEST_NUMBER = 17  # characters; with a point, 16 digits
-_EXACT = 2**53  # up to here float64 has every integer
 _POWERS = 10.0 ** np.arange(_LONGEST_NUMBER)  # exact
 _MINUS, _POINT, _ZERO = b"-.0"
 
@@ -217,17 +220,23 @@ def _numbers_at(text: Bytes, starts: IntArray, sizes: IntArray, *, infinite: boo
         whole = np.where(is_digit, 10 * whole + digits[at], whole)
         places += is_digit & after_point
         after_point |= is_point
-    simple &= (sizes > after_point.astype(np.int64) + negative) & (whole <= _EXACT)
+    simple &= (sizes > after_point.astype(np.int64) + negative) & (whole <= EXACT)
     values: FloatArray = whole / _POWERS[places]
     np.negative(values, out=values, where=negative)
     rest = np.flatnonzero(~simple)
     if rest.size:
         tokens = _tokens(text, starts[rest], sizes[rest])
-        found = _floats(tokens, infinite=infinite)
-        if found is None:
+        numbers = _floats(tokens, infinite=infinite)
+        if numbers is None:
             return None
-        values[rest] = found
+        values[rest] = numbers
     return values
+
+
+def _kept_apart(path: AnyPath, tokens: Sequence[bytes], values: FloatArray) -> NDArray[Any]:
+    """The scores, as integers where float64 would make some of them one."""
+    read = [as_score(token) for token in tokens]
+    return scores_of(path, [score for score in read if score is not None]) if int in map(type, read) else values
 
 
 def _tokens(text: Bytes, starts: IntArray, sizes: IntArray) -> list[bytes]:
@@ -242,11 +251,13 @@ def _one_by_one(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> L
     """The lines of a block, whatever they look like; an error for the first that cannot be read."""
     usual = len(form.columns)
     fields = [line.split() for line in block.split(b"\n")]
-    kept = [i for i, columns in enumerate(fields) if columns and not columns[0].startswith(b"#")]
-    fields, numbers = [fields[i] for i in kept], numbers[kept]
+    rows = [i for i, columns in enumerate(fields) if columns and not columns[0].startswith(b"#")]
+    fields, numbers = [fields[i] for i in rows], numbers[rows]
     _check_columns(path, form, fields, numbers)
     tokens = [column for columns in fields for column in columns[:usual]]
     values = _numbers(path, form, tokens[form.value :: usual], numbers)
+    if form is RUN and not np.abs(values).max(initial=0.0) < EXACT:
+        values = _kept_apart(path, tokens[form.value :: usual], values)
     documents = Names()
     documents.extend(tokens[2::usual])
     return Lines(tokens[::usual], np.ones(numbers.size, dtype=np.int64), documents, values, numbers)

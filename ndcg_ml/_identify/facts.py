@@ -30,11 +30,13 @@ class Facts(NamedTuple):
     all_relevant: bool
     tied: bool
     tied_by_float32: bool
+    cases: frozenset[str]
+    """The cases of declared divergences that these data are, by name, where that can be told."""
 
     @classmethod
     def of(cls, queries: Queries, exact: NDArray[Any], coarse: NDArray[np.float32]) -> Facts:
         groups = queries.groups
-        rows = np.arange(groups.n_rows) if groups.order is None else groups.order
+        rows = groups.rows()
         flat = queries.labels.reshape(-1).astype(np.float64)
         labels = flat[rows]
         judged = labels[~np.isnan(labels)]
@@ -52,6 +54,7 @@ class Facts(NamedTuple):
             all_relevant=bool((groups.per_query(np.fmax, flat, 0.0) > 0).all()),
             tied=distinct32 < labels.size,
             tied_by_float32=distinct32 < distinct,
+            cases=_cases(queries, judged, groups.per_query(np.fmax, flat, 0.0), distinct < labels.size, distinct32),
         )
 
     def unlikely(self, flavor: Flavor) -> tuple[bool, bool]:
@@ -88,21 +91,47 @@ class Facts(NamedTuple):
 
     def reasons(self) -> dict[str, str]:
         """Why a switch may have no effect, by switch."""
-        found = {}
+        reasons = {}
         if not self.tied:
-            found["ties"] = "no two documents of a query have the same score"
+            reasons["ties"] = "no two documents of a query have the same score"
         if not self.tied_by_float32:
-            found["score_dtype"] = "float32 makes no further scores equal"
+            reasons["score_dtype"] = "float32 makes no further scores equal"
         if set(self.grades) <= {0.0, 1.0}:
-            found["gain"] = "all labels are 0 or 1"
+            reasons["gain"] = "all labels are 0 or 1"
         if self.everything_retrieved and not self.repeats:
-            found["ideal"] = "every document was retrieved"
+            reasons["ideal"] = "every document was retrieved"
         if self.all_relevant:
-            found["empty"] = "every query has a relevant document"
+            reasons["empty"] = "every query has a relevant document"
         if self.n_queries == 1:
-            found["aggregate"] = "there is one query"
-        found["k"] = f"the longest query has {self.longest} document{'s' if self.longest > 1 else ''}"
-        return found
+            reasons["aggregate"] = "there is one query"
+        reasons["k"] = f"the longest query has {self.longest} document{'s' if self.longest > 1 else ''}"
+        return reasons
+
+
+def _cases(queries: Queries, judged: NDArray[Any], best: NDArray[Any], tied: bool, n_distinct32: int) -> frozenset[str]:
+    """The names of the declared cases that these data are; a case that is not listed here cannot be told."""
+    sizes, weighted = queries.groups.sizes, queries.weight is not None
+    empty, top = bool((best <= 0).any()), float(judged.max(initial=0.0))
+    fraction, negative = bool((judged != np.floor(judged)).any()), bool((judged < 0).any())
+    holds = {
+        "one_document": bool((sizes == 1).any()),
+        "several_queries": sizes.size > 1,
+        "repeats": queries.repeats is not None,
+        "weighted": weighted,
+        "weighted_with_an_empty_query": weighted and empty,
+        "fraction": fraction,
+        "fraction_below_1": bool(((judged > 0) & (judged < 1)).any()),
+        "fraction_or_above_30": fraction or top > 30,
+        "fraction_or_above_31": fraction or top > 31,
+        "above_5": top > 5,
+        "above_31": top > 31,
+        "above_127": top > 127,
+        "negative": negative,
+        "negative_but_not_padding": bool(((judged < 0) & (judged != -1)).any()),
+        "tied": tied,
+        "tied_in_float32": n_distinct32 < int(sizes.sum()),
+    }
+    return frozenset(name for name, does in holds.items() if does)
 
 
 def _n_distinct(query: NDArray[Any], scores: NDArray[Any]) -> int:

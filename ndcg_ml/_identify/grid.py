@@ -154,15 +154,15 @@ class Grid(NamedTuple):
 
     def _stand_ins(self, data: Facts) -> list[list[int]]:
         """For each axis, the choice that stands for each of its choices on these data."""
-        found = []
+        stand_ins = []
         for axis, (name, choices) in enumerate(zip(AXES, self.choices, strict=True)):
             same = []
             for at in range(len(choices)):
-                flavor = data.representative(self.flavor([at if each == axis else 0 for each in range(len(AXES))]))
+                flavor = data.representative(self.flavor([at if other == axis else 0 for other in range(len(AXES))]))
                 own = getattr(flavor, name)
                 same.append(choices.index((own, getattr(flavor, PAIRED[name])) if name in PAIRED else own))
-            found.append(same)
-        return found
+            stand_ins.append(same)
+        return stand_ins
 
     def flavor(self, at: Sequence[int], start: Flavor | None = None, changed: Sequence[str] = AXES) -> Flavor:
         """The flavor of a cell; or another one with the changed axes of that cell."""

@@ -129,7 +129,7 @@ def identify(
     queries = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
-    # A flavor that refuses nothing: what fails here is wrong with the data, and must be fixed by the caller.
+    # A flavor that refuses nothing: an error here is one of the data, and the caller must fix them.
     Prepared(Flavor(negative="allow", unjudged="zero", duplicates="count"), None, queries).evaluate(y_score)
     with np.errstate(over="ignore"):
         coarse = queries.scores(y_score, exact=False).astype(np.float32)
@@ -184,13 +184,13 @@ def _one_query_candidates(
     )
     # A document of another query is no repeat, and ids order none of these ties; what is refused needs no second word.
     without_ids = data._replace(ids=False, n_queries=1, longest=int(size[0]))
-    found = preset_candidates(
+    candidates = preset_candidates(
         without_ids,
         usual_cutoffs(data) if ks is None else ks,
         lambda flavor, cutoffs: Prepared(flavor, cutoffs, together).totals(y_score),
         {},
     )
-    return [candidate._replace(unlikely=(True, *candidate.unlikely[1:]), one_query=True) for candidate in found]
+    return [candidate._replace(unlikely=(True, *candidate.unlikely[1:]), one_query=True) for candidate in candidates]
 
 
 def preset_candidates(
@@ -202,7 +202,7 @@ def preset_candidates(
     own = {flavor.k for flavor in PRESETS.values()} - set(COMMON_KS) - set(range(1, data.longest + 1))
     common = tuple(k for k in usual if k not in own)
     known: dict[Flavor, Totals] = {}
-    found = []
+    candidates = []
     for name, flavor in PRESETS.items():
         if flavor.ties in TIES_BY_ID and not data.ids:
             not_tried[name] = NO_IDS
@@ -222,5 +222,5 @@ def preset_candidates(
             value = values[k]
             if value is not None:
                 unlikely = (False, *data.unlikely(flavor), ks is None and k != flavor.k)
-                found.append(Candidate(name, flavor.replace(k=k), unlikely, value))
-    return sorted(found, key=lambda candidate: candidate.unlikely)  # else in the order of PRESETS
+                candidates.append(Candidate(name, flavor.replace(k=k), unlikely, value))
+    return sorted(candidates, key=lambda candidate: candidate.unlikely)  # equals stay in the order of PRESETS

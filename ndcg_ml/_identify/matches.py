@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._divergences import declared
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml._identify.facts import Facts
 from ndcg_ml._identify.grid import AXES, PAIRED, SAME, Grid
@@ -17,10 +18,10 @@ from ndcg_ml.flavor import PRESETS, Flavor
 _EXACT = 1e-9
 # How much of the last printed digit a library's own rounding (of float32 sums, say) may cost.
 _SLACK = 0.01
-# What is this close to the next number with so many decimals, in units of the last one, is that number.
+# A value this close to the next number with so many decimals, in units of the last one, is that number.
 _NEXT = 1e-3
 _NEAREST = 5
-# How far around a number the values are counted that say how often a made-up one would match.
+# The reach around a number within which values are counted, to say how often a made-up number would match.
 _CLOSE = 0.05
 
 ONE_QUERY = " (all rows as one query)"
@@ -58,6 +59,7 @@ def identification(
     data: Facts,
     not_tried: dict[str, str],
 ) -> Identification:
+    # A number may have been rounded, and the sum that was rounded may itself be a little off.
     unit = 0.0 if digits is None else 10.0**-digits
     within = _EXACT if digits is None else (0.5 + _SLACK) * unit
     plain = digits is not None and abs(number - round(number, digits)) < 1e-12
@@ -68,11 +70,12 @@ def identification(
         ends = (number + low, number + high) if number >= 0 else (number - high, number - low)
         groups = _groups(*ends, presets, grid)
         truncated = bool(groups)
+    # Presets come first, the nearest and then the likeliest of them; then combinations by their number of changes.
     order = {name: at for at, name in enumerate(PRESETS)}
     starts = _starts(grid)
     ranked_matches = []
     for group in groups:
-        match, changes = _match(group, grid, starts)
+        match, changes = _match(group, grid, starts, data.cases)
         distance = 0.0 if plain else abs(group.value - number)
         leader = group.presets[0] if group.presets else None
         key: tuple[Any, ...]
@@ -82,6 +85,7 @@ def identification(
             key = (False, 0.0, distance, leader.unlikely, order[leader.name])
         ranked_matches.append((key, match))
     ranked_matches.sort(key=lambda pair: pair[0])
+    # Without a match, the nearest values hint at what else was different.
     n_tried = len(presets) + int(np.isfinite(grid.values).sum())
     nearest: tuple[Match, ...] = ()
     if not groups:
@@ -90,7 +94,8 @@ def identification(
         # Numbers that differ by rounding alone are one: a few gaps more than are shown.
         reach = float(gaps[min(gaps.size - 1, 20 * _NEAREST)]) if gaps.size else 0.0
         close = sorted(_groups(number - reach, number + reach, presets, grid), key=lambda g: abs(g.value - number))
-        nearest = tuple(_match(group, grid, starts)[0] for group in close[:_NEAREST])
+        nearest = tuple(_match(group, grid, starts, data.cases)[0] for group in close[:_NEAREST])
+    # Among many candidates some match any number: the expected count says what a match is worth.
     return Identification(
         value=number,
         decimals=digits,
@@ -138,11 +143,13 @@ def _groups(low: float, high: float, presets: list[Candidate], grid: Grid) -> li
 
 def _starts(grid: Grid) -> list[tuple[str, tuple[int, ...]]]:
     """The presets that are a cell of the grid but for their cut-off."""
-    found = ((name, grid.cell(flavor.replace(k=None), None)) for name, flavor in PRESETS.items())
-    return [(name, at) for name, at in found if at is not None]
+    cells = ((name, grid.cell(flavor.replace(k=None), None)) for name, flavor in PRESETS.items())
+    return [(name, cell) for name, cell in cells if cell is not None]
 
 
-def _match(group: _Group, grid: Grid, starts: list[tuple[str, tuple[int, ...]]]) -> tuple[Match, int]:
+def _match(
+    group: _Group, grid: Grid, starts: list[tuple[str, tuple[int, ...]]], cases: frozenset[str]
+) -> tuple[Match, int]:
     """The match of a group, and how many switches it is from a preset."""
     changes = 0
     if group.presets:
@@ -159,7 +166,18 @@ def _match(group: _Group, grid: Grid, starts: list[tuple[str, tuple[int, ...]]])
         presets=tuple(dict.fromkeys(candidate.text for candidate in group.presets)),
         n_others=others,
         free={} if cell is None else _free(cell, group.value, grid),
+        unreliable=_unreliable(group.presets, cases),
     ), changes
+
+
+def _unreliable(presets: list[Candidate], cases: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    """Which presets are declared to differ from their library on such data, and how."""
+    found = {}
+    for candidate in presets:
+        why = tuple(f"{entry.cases}: there {entry.theirs}" for entry in declared(candidate.name) if entry.when in cases)
+        if why:
+            found[candidate.text] = why
+    return found
 
 
 def _nearest_preset(

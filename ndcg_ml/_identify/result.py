@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ndcg_ml._flavor_text import switch_text
-from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.table import Table
 from ndcg_ml.flavor import Flavor
 
@@ -36,6 +36,8 @@ class Match:
         The switches that can be changed, one at a time, without changing the value: the values that give the same
         number, the flavor's own first. (A table of gains comes with the ``off_table`` of its preset, a top grade with
         ``max``.)
+    unreliable : dict of str to tuple of str
+        Of these presets, those that are declared not to be their library on data like these, and why.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Match:
     presets: tuple[str, ...]
     n_others: int
     free: Mapping[str, tuple[object, ...]]
+    unreliable: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,6 +103,7 @@ class Identification:
                 "presets": list(match.presets),
                 "n_others": match.n_others,
                 "free": {switch: [switch_text(value) for value in values] for switch, values in match.free.items()},
+                "unreliable": {name: list(why) for name, why in match.unreliable.items()},
             }
 
         return {
@@ -121,21 +125,19 @@ class Identification:
         width = max((len(match.name) for match in printed), default=0)
         for match in printed:
             lines.append(f"  {match.name:<{width}}  {match.value:.6f}")
-            lines += [f"    {line}" for line in self.same_text(match)]
+            lines += [f"    {line}" for line in [*self.same_text(match), *self.unreliable_text(match)]]
             if match is printed[0]:
                 lines += [f"    {line}" for line in self.free_text(match)]
         return "\n".join([*lines, *[f"  {line}" for line in more], *self._below()])
 
     def _repr_html_(self) -> str:
         printed, more = self._printed()
-        rows = [
-            [
-                match.name,
-                f"{match.value:.6f}",
-                "; ".join(self.same_text(match) + (self.free_text(match) if match is printed[0] else [])),
-            ]
-            for match in printed
-        ]
+        rows = []
+        for match in printed:
+            # What can be changed is told of the first match alone, as in the text.
+            free = self.free_text(match) if match is printed[0] else []
+            notes = [*self.same_text(match), *self.unreliable_text(match), *free]
+            rows.append([match.name, f"{match.value:.6f}", "; ".join(notes)])
         table = Table(["flavor", "value", "what these data leave open"], rows, "lll", caption=self._headline())
         return block(*[table.html()] * bool(rows), *map(paragraph, [*more, *self._below()]))
 
@@ -154,7 +156,7 @@ class Identification:
         lines = [
             self.chance_text(),
             f"{self.n_tried} flavors tried",
-            *(f"not tried: {each}" for each in self.not_tried_text()),
+            *(f"not tried: {reason}" for reason in self.not_tried_text()),
         ]
         written = decimals_of(self.value)
         if not self.matches and self.decimals is not None and written < self.decimals:
@@ -187,10 +189,18 @@ class Identification:
         """A line that says what these data cannot tell from a match, where there is anything."""
         start = match.name.partition("@")[0]
         also = list({preset.partition("@")[0]: preset for preset in reversed(match.presets)}.values())[::-1]
-        also = [preset for preset in also if preset.partition("@")[0] != start]  # at which other k is a free switch
+        also = [preset for preset in also if preset.partition("@")[0] != start]  # another k is a free switch
         if match.n_others:
             also.append(f"{match.n_others} other combination{'s' * (match.n_others > 1)} of switches")
         return [f"these data cannot tell it from {', '.join(also)}"] if also else []
+
+    def unreliable_text(self, match: Match) -> list[str]:
+        """A line for each reason why the libraries of these presets may say something else on data like these."""
+        by_reason: dict[str, list[str]] = {}
+        for name, reasons in match.unreliable.items():
+            for reason in reasons:
+                by_reason.setdefault(reason, []).append(name)
+        return [f"{', '.join(names)} may differ from its library here; {reason}" for reason, names in by_reason.items()]
 
     def free_text(self, match: Match) -> list[str]:
         """A line for each switch that can be changed without changing the value."""

@@ -19,7 +19,7 @@ from ndcg_ml.flavor import Flavor
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 
-# What is kept, in arrays of the data's rows times those rows: about half a gigabyte.
+# Rows in all kept arrays together: about half a gigabyte.
 _MOST_ROWS = 1 << 24
 
 
@@ -106,13 +106,13 @@ class Sweep:
             graded, once = credited(flavor, graded, layout, queries.repeats)
             all_scores = all_scores if once is None else once.exchanged(all_scores)
         average = flavor.ties == "average"
-        found, space = [], numpy_kernel.Workspace(average and numpy_kernel.add_exactly(graded.row_gains))
+        blocks, space = [], numpy_kernel.Workspace(average and numpy_kernel.add_exactly(graded.row_gains))
         for filled in numpy_kernel.fill(layout, graded.row_gains):
-            own = numpy_kernel.Workspace()  # because the scores are kept
+            own = numpy_kernel.Workspace()  # its memory is kept with the scores
             for block, gains, scores in numpy_kernel.gathered([filled], all_scores, own):
                 depth = numpy_kernel.depth(self._ks, block.shape[1])
-                found.append((filled, scores, numpy_kernel.expected_gains(scores, gains, depth, average, space)))
-        return _Ranking(layout, found)
+                blocks.append((filled, scores, numpy_kernel.expected_gains(scores, gains, depth, average, space)))
+        return _Ranking(layout, blocks)
 
     def _tables(self, ideal: str) -> FloatArray:
         """Each discount at every rank that a list, or an ideal of the top grade, may have."""
@@ -153,5 +153,5 @@ class Sweep:
             if (len(self._memo) + 1) * self._queries.groups.n_rows > _MOST_ROWS:
                 self._memo.clear()
             self._memo[key] = make()
-        found: T = self._memo[key]
-        return found
+        value: T = self._memo[key]
+        return value

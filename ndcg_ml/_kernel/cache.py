@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ndcg_ml._kernel.threads import ForkableLock
 
 Arrays: TypeAlias = "tuple[NDArray[Any] | None, ...]"
 
@@ -40,7 +41,7 @@ class Cache(Generic[T]):
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self._held: tuple[_Slot, ...] = ()
-        self._lock = threading.Lock()
+        self._lock = ForkableLock()
 
     def __len__(self) -> int:
         return len(self._held)

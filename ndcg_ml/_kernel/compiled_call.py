@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Groups
 from ndcg_ml._kernel.choice import Rank
-from ndcg_ml._kernel.coded import Coded, Gains
+from ndcg_ml._kernel.grade_codes import Coded, Gains
 from ndcg_ml._kernel.numpy_kernel import Cutoffs, FloatArray, Scores
 from ndcg_ml._kernel.threads import in_threads
 
 # No list has as many ranks.
 _NO_CUT = 1 << 62
-# Of the work of a call, for each thread.
+# Parts per thread into which a call is cut.
 _PARTS = 8
 # Rows of a part whose scores have to be converted.
 _PART_ROWS = 1 << 16
@@ -124,7 +124,7 @@ def _in_order(values: NDArray[Any], layout: Groups) -> NDArray[Any]:
 
 
 def _as_float64(scores: Scores) -> FloatArray:
-    with np.errstate(invalid="ignore"):  # of a NaN that signals
+    with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
         doubles: FloatArray = scores.astype(np.float64, copy=not scores.flags.aligned)
     return doubles
 

@@ -18,8 +18,6 @@ import numpy as np
 from numba import boolean, float64, int64, njit, types, uint8
 from numpy.typing import NDArray
 
-__all__ = ["rank"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Codes = NDArray[np.uint8]
@@ -113,10 +111,12 @@ def _sort(
     best_gains: FloatArray,
 ) -> None:
     """Into `best`, largest first, equal scores in their order."""
+    # A few scores: insertion needs no preparation.
     if n <= _INSERT:
         for i in range(n):
             _insert(scores[i], gains[i], i, best, best_gains)
         return
+    # Some more: the place of each is how many stand before it, which counts without a branch.
     if n <= _COUNT:
         for i in range(n):
             x = scores[i]
@@ -125,6 +125,7 @@ def _sort(
                 before += (scores[j] > x) | ((scores[j] == x) & (j < i))
             best[before], best_gains[before] = x, gains[i]
         return
+    # Many: with two buckets per document, evenly spaced scores have a bucket nearly to themselves.
     low, high = scores[0], scores[0]
     for i in range(n):
         x = scores[i]
@@ -139,12 +140,15 @@ def _sort(
             # Subtraction, product and rounding keep the order, so a larger score is never in a later bucket.
             bucket[i] = min(int((high - scores[i]) * scale), n_buckets)
             ends[bucket[i] + 1] += 1
+        # The sizes of the buckets, added up, are where each of them begins; documents go there in their order.
         for i in range(n_buckets):
             ends[i + 1] += ends[i]
         for i in range(n):
             to = ends[bucket[i]]
             ends[bucket[i]] = to + 1
             best[to], best_gains[to] = scores[i], gains[i]
+        # Only neighbours of one bucket are still out of order. Uneven scores crowd in a few buckets, where insertion
+        # takes time with the square of their number, so the moves are limited.
         moves = _MOVES * n
         for i in range(1, n):
             x = best[i]
@@ -162,6 +166,7 @@ def _sort(
         moves = -1
         for i in range(n):
             best[i], best_gains[i] = scores[i], gains[i]
+    # Merging is stable too, and its time does not depend on the scores.
     if moves < 0:
         _merge_sort(best, best_gains, n, scores, gains)
 
@@ -211,11 +216,24 @@ def _candidates(
             x = scores[at + n - rest + lane]
             top[lane] = x if x > top[lane] else top[lane]
         bound = _nth_largest(top, lanes, depth)
-    # In long lists hardly any stretch has a document above the bound, and counting those runs in vector registers.
     above = 0
-    done = 0
-    if n >= _LONG:
-        done = n - n % _STRETCH
+    if n < _LONG and codes.size == 0:
+        # Short lists keep one document in nine or so, so that hardly a cache line of gains is without one: reading all
+        # gains in order is faster than fetching the few. Every document is written, and the next one over it unless
+        # it stays: no branch, which the processor could not foresee.
+        for i in range(n):
+            x = scores[at + i]
+            kept[above], kept_gains[above] = x, gains[gains_at + i]
+            above += not (x <= bound)
+        # Tied documents rank in the order in which they stand here.
+        if backwards:
+            for i in range(above // 2):
+                other = above - 1 - i
+                kept[i], kept[other] = kept[other], kept[i]
+                kept_gains[i], kept_gains[other] = kept_gains[other], kept_gains[i]
+    else:
+        # In long lists hardly any stretch has a document above the bound, and counting those runs in vector registers.
+        done = n - n % _STRETCH if n >= _LONG else 0
         for first in range(0, done, _STRETCH):
             some = 0
             for i in range(first, first + _STRETCH):
@@ -224,19 +242,14 @@ def _candidates(
                 for i in range(first, first + _STRETCH):
                     kept_rows[above] = i
                     above += not (scores[at + i] <= bound)
-    # Every row is written, and the next one over it unless it stays: no branch, which the processor could not foresee.
-    for i in range(done, n):
-        kept_rows[above] = i
-        above += not (scores[at + i] <= bound)
-    # Tied documents rank in the order in which they stand here.
-    if backwards:
-        for i in range(above // 2):
-            other = above - 1 - i
-            kept_rows[i], kept_rows[other] = kept_rows[other], kept_rows[i]
-    # Gains are read of the documents alone that were kept.
-    for i in range(above):
-        kept[i] = scores[at + kept_rows[i]]
-        kept_gains[i] = _gain(codes, gains, gains_at + kept_rows[i])
+        for i in range(done, n):
+            kept_rows[above] = i
+            above += not (scores[at + i] <= bound)
+        # Gains are read for the documents that were kept, and for no others.
+        for i in range(above):
+            row = kept_rows[above - 1 - i if backwards else i]
+            kept[i] = scores[at + row]
+            kept_gains[i] = _gain(codes, gains, gains_at + row)
     # The ranks that are left belong to the run at the bound, which needs no sorting: its first documents, or its mean.
     tied, mean = 0, 0.0
     if above < depth:
@@ -335,7 +348,7 @@ def rank(
     dcg, ideal : ndarray of float, shape (n_queries * n_cutoffs,)
         Zeros, which are written to.
     """
-    # How many ranks are needed of any query, and room for the longest one.
+    # The number of ranks that any query needs, and memory for the longest query, which all queries share.
     longest = 0
     for size in sizes:
         longest = max(longest, size)

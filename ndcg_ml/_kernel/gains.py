@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.groups import Groups
-from ndcg_ml._kernel.coded import Coded, Gains, codes_of, full
+from ndcg_ml._kernel.grade_codes import Coded, Gains, codes_of, full
 from ndcg_ml.flavor import Flavor
 
 # Gains within these bounds can be summed and multiplied in float64 as they are.
 _LARGE, _SMALL = 2.0**500, 2.0**-500
-# Where the largest gain of a query is brought to: with room above for sums and weights, and below for small gains.
+# The exponent to which the largest gain of a query is brought, with room above for sums and below for small gains.
 _TOP = 400
-# A gain that is smaller beside the largest counts as this, whose product with a discount has all its digits.
+# The least size of a divided gain: smaller ones count as this, whose product with a discount has all its digits.
 _TINIEST = 2.0**-1000
-# A sum below this holds such gains alone.
+# Sums below this hold only gains of that least size.
 _LOST = 2.0**-960
-# Values that are looked at in one go.
+# Values per step, few enough for the processor's cache.
 _PART = 1 << 14
 # Lists with this many rows on average are wide: whole grades are kept as bytes there.
 _WIDE = 256
@@ -81,7 +81,7 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
         A label that is infinite, or NaN or negative where the flavor says "raise"; above ``max_grade``; or not a grade
         of the gain table.
     """
-    with np.errstate(invalid="ignore"):  # of a NaN that signals
+    with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
         coded = _coded(flavor, labels.reshape(-1), groups)
         if coded is not None:
             ranked = groups if retrieved is None else groups.keep(retrieved)
@@ -90,7 +90,7 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
     documents, judged, graded = _rules(flavor, flat, groups)
     ranked = judged if flavor.unjudged == "condense" else documents
     gains, exponent = _relative_gains(flavor, flat, graded)
-    if np.may_share_memory(gains, labels):  # what is kept must not change with the caller's array
+    if np.may_share_memory(gains, labels):  # kept gains must not change with the caller's array
         gains = gains.copy()
     relevant = gains > 0
     if retrieved is not None:
@@ -144,7 +144,7 @@ def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
     if top is not None and graded.sizes.any() and (highest := _range(labels, graded)[1]) > top:
         listed = graded.listed(labels)
         with np.errstate(over="ignore", under="ignore"):
-            in_float32 = float(np.float32(top))  # which may be a little above it: 0.8 is 0.80000001
+            in_float32 = float(np.float32(top))  # the top itself may be a little larger there: 0.8 is 0.80000001
         if highest != in_float32 or ((listed > top) & (listed != in_float32)).any():
             raise ValueError(
                 f"y_true must not exceed Flavor.max_grade={top}; got {highest}. "
@@ -216,7 +216,7 @@ def _relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple
 
 
 def _of_listed(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[FloatArray, IntArray | None]:
-    if flavor.ideal == "max" and flavor.top_label is not None:  # which in float32 may be a little above the top itself
+    if flavor.ideal == "max" and flavor.top_label is not None:  # float32 labels may be a little above the top
         labels = np.minimum(labels, np.float64(flavor.top_label))
     if flavor.gain == "exponential":
         ceiling = flavor.max_grade or 0.0 if flavor.ideal == "max" else 0.0
@@ -227,7 +227,8 @@ def _of_listed(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Floa
                 return gain(flavor, np.arange(int(top) + 1.0)).take(grades), None
             return gain(flavor, labels), None
         whole = np.floor(np.maximum(groups.per_query(np.maximum, labels, 0.0), ceiling))
-        exponent = np.minimum(whole, 2.0**62).astype(np.int64) - _TOP  # of a grade that large any one is as good
+        # For grades this large every exponent overflows, so the exact one does not matter.
+        exponent = np.minimum(whole, 2.0**62).astype(np.int64) - _TOP
         small = labels < 500
         gains = _shrunk(gain(flavor, np.where(small, labels, 0.0)), exponent[groups.codes()])
         below = np.where(small, 0.0, labels - whole[groups.codes()])
@@ -267,9 +268,9 @@ def _shrunk(gains: FloatArray, exponent: IntArray) -> FloatArray:
 def unscaled(values: FloatArray, exponent: IntArray | None) -> FloatArray:
     """Per-query sums of gains, shape (n_queries, n_cutoffs), in units of gain; infinite where float64 has no room."""
     if exponent is None:
-        return values.copy()  # some of them are kept elsewhere
+        return values.copy()  # the caller may change the result, and the totals are kept
     with np.errstate(over="ignore"):
-        lost = np.abs(values) < _LOST  # beside the largest gain of the query
+        lost = np.abs(values) < _LOST  # gains too small beside the largest one of the query
         out: FloatArray = np.ldexp(np.where(lost, 0.0, values), exponent[:, None])
     return out
 
@@ -283,8 +284,8 @@ def gain(flavor: Flavor, grades: FloatArray) -> FloatArray:
         table = np.append(flavor.gain, 0.0)
         return table[np.minimum(grades, len(flavor.gain)).astype(np.intp)]
     if callable(flavor.gain):
-        each, at = np.unique(grades, return_inverse=True)
-        return np.array([_number(flavor.gain, one, "gain") for one in each.tolist()])[at.reshape(-1)]
+        different, at = np.unique(grades, return_inverse=True)
+        return np.array([_number(flavor.gain, one, "gain") for one in different.tolist()])[at.reshape(-1)]
     if flavor.gain == "exponential":
         # exp2 is exact for integers; expm1 keeps the digits of a small fraction.
         return np.where(np.abs(grades) < 1, np.expm1(grades * math.log(2)), np.exp2(grades) - 1)
@@ -301,7 +302,7 @@ def top_gain(flavor: Flavor, exponent: IntArray | None) -> Any:
     assert grade is not None
     if exponent is None:
         return gain(flavor, np.array([grade]))[0]
-    if flavor.gain == "exponential":  # the largest of all, by which the exponents were chosen
+    if flavor.gain == "exponential":  # no gain is larger, so the exponents were chosen by this one
         return np.full(exponent.shape, np.ldexp(np.exp2(grade - math.floor(grade)), _TOP))
     return np.ldexp(gain(flavor, np.array([grade]))[0], -exponent)
 

@@ -19,25 +19,9 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Block, Groups, starts_of
-from ndcg_ml._kernel.coded import Coded, Gains, full, taken
 from ndcg_ml._kernel.gains import Graded, all_whole, top_gain
+from ndcg_ml._kernel.grade_codes import Coded, Gains, full, taken
 from ndcg_ml.flavor import Flavor
-
-__all__ = [
-    "Filled",
-    "Workspace",
-    "add_exactly",
-    "dcg",
-    "depth",
-    "expected_gains",
-    "fill",
-    "gathered",
-    "ideal",
-    "ideal_cutoffs",
-    "ideal_of_ranking",
-    "in_tie_order",
-    "tied_documents",
-]
 
 FloatArray = NDArray[np.float64]
 Scores = NDArray[np.floating[Any]]
@@ -54,7 +38,7 @@ _LANES_PER_RANK = 12
 # Lists are searched by lanes if they have this many slots per lane, and if at most one slot in this many passes.
 _SLOTS_PER_LANE, _PASSES_ONE_IN = 4, 4
 
-# What -inf counts as, to make room below it for padding: as far down as float32 reaches, with room to spare.
+# The number in place of -inf, so that padding ranks below it: as far down as float32 reaches, with room to spare.
 _FLOOR = -(2.0**127)
 
 # Fewer rows are added up one by one: of very few, NumPy may add the terms in another order.
@@ -137,7 +121,7 @@ def _room_for_padding(scores: Scores, padding: NDArray[np.int64] | None) -> Scor
 def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) -> FloatArray:
     """DCG at each cut-off, shape (n_rows, n_cutoffs), from the gains at ranks 1, 2, ...
 
-    Of several tables of discounts, shape (n_tables, n_ranks), it is that of each: (n_rows, n_tables, n_cutoffs). The
+    With several tables of discounts, shape (n_tables, n_ranks), the result is (n_rows, n_tables, n_cutoffs). The
     terms are added from the first rank on, as in the compiled kernel, so that the two give the same bits.
     """
     width = at_rank.shape[1]
@@ -234,9 +218,11 @@ def _near_the_top(scores: Scores, gains: Gains, depth: int, space: Workspace) ->
 
 
 def _sort(scores: Scores, gains: Gains, average: bool, whole: bool) -> FloatArray:
+    # Ascending, because NumPy sorts no other way; -0.0 of a score of 0 is equal to it.
     keys = -scores
     order, ordered = _stable_order(keys)
     at_rank = taken(gains, order)
+    # Most rows have no tie, and the means of runs are only made where there is one.
     if average:
         tied = _tied(ordered)
         if tied.any():
@@ -253,6 +239,7 @@ def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
     sorted again as they are.
     """
     width = keys.shape[1]
+    # The key goes into the upper half of an integer and the slot into the lower, so that no two are equal.
     with np.errstate(over="ignore"):
         bits = (keys.astype(np.float32) + np.float32(0)).view(np.int32)  # adding 0 makes -0.0 and 0.0 the same bits
     bits ^= (bits >> 31) & 0x7FFFFFFF  # now the order of the integers is that of the floats
@@ -260,11 +247,13 @@ def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
     packed <<= 32
     packed |= np.arange(width)
     packed.sort(axis=1)
+    # Only the slot is wanted from here on, counted over all rows.
     packed &= 0xFFFFFFFF
     first = np.arange(0, keys.size, width)[:, None]
     packed += first
     order = packed.astype(np.intp, copy=False)  # an index has 32 bits in WebAssembly
     ordered = keys.reshape(-1).take(order)
+    # Keys that differ beyond float32 may stand the wrong way round, and only rows with such keys are worth an argsort.
     wrong = ordered[:, 1:] < ordered[:, :-1]
     if wrong.any():
         rows = np.flatnonzero(wrong.any(axis=1))
@@ -283,12 +272,14 @@ def _select(scores: Scores, gains: Gains, depth: int, average: bool, space: Work
     the time: rows in which float32 leaves exactly `depth` slots at or above the cut are done, the others (tied at the
     cut, or nearly) are selected again as they are.
     """
+    # The arrays are kept from block to block: fresh memory would cost more than the selection.
     shape = scores.shape
     coarse = scores
     if scores.dtype != np.float32:
         coarse = space.array("coarse", shape, np.float32)
         with np.errstate(over="ignore"):
             np.copyto(coarse, scores, casting="same_kind")
+    # The partition spoils its array, and who is at or above the cut has to be asked of the slots in their order.
     parted = space.array("parted", shape, np.float32)
     np.copyto(parted, coarse)
     parted.partition(shape[1] - depth, axis=1)
@@ -297,11 +288,13 @@ def _select(scores: Scores, gains: Gains, depth: int, average: bool, space: Work
     slots = np.flatnonzero(chosen)
     if slots.size == shape[0] * depth:
         return _at(slots, scores, depth), taken(gains, slots).reshape(-1, depth)
+    # Rows with more slots than ranks are tied at the cut, if only in float32: those alone are looked at exactly.
     excess = np.count_nonzero(chosen, axis=1) - depth
     unclear = np.flatnonzero(excess)
     cut, means = _settle(unclear, excess[unclear], coarse, cut, scores, gains, chosen, depth, space.whole)
     slots = np.flatnonzero(chosen)
     top, top_gains = _at(slots, scores, depth), taken(gains, slots).reshape(-1, depth)
+    # The places at the cut stand for the whole run, of which some documents were left out.
     if average:
         top_gains[unclear] = np.where(top[unclear] == cut[:, None], means[:, None], top_gains[unclear])
     return top, top_gains
@@ -448,6 +441,7 @@ def ideal(
     -------
     ndarray of float, shape (n_queries, n_cutoffs), or None
     """
+    # Two kinds need no list to be sorted: the top grade everywhere, and what only the ranking will tell.
     depths = ideal_cutoffs(flavor, ks)
     if flavor.ideal == "max":
         return _max_ideal(flavor, depths, graded, table)
@@ -455,6 +449,7 @@ def ideal(
         return None
     source = graded.ranked if flavor.ideal == "recall" else graded.judged
     gains = graded.row_gains
+    # The blocks of the ranking were gathered already, so they are used again where they hold the same documents.
     # Coded padding is told from documents; a float of 0 is not, which only a gain below 0 would bring to light.
     alike = isinstance(gains, Coded) or gains.min(initial=0.0) >= 0
     shared = flavor.ideal != "given" and source is graded.ranked and alike
@@ -462,8 +457,9 @@ def ideal(
     n_ranked = graded.ranked.sizes
     out = np.zeros((source.n_queries, *table.shape[:-1], len(ks)))
 
-    for each in pool:
-        block, own = each if isinstance(each, tuple) else (each, _pool_gains(each, gains))
+    # A whole block at a time: its best gains, as many as the cut-offs reach, in the places of the first ranks.
+    for entry in pool:
+        block, own = entry if isinstance(entry, tuple) else (entry, _pool_gains(entry, gains))
         deepest = depth(depths, block.shape[1])
         if isinstance(own, Coded):
             best = own.full()[:, :deepest] if flavor.ideal == "given" else own.largest(deepest)
@@ -471,6 +467,7 @@ def ideal(
             best = np.where(own == -np.inf, 0.0, own)[:, :deepest]
         else:
             best = _best_first(own, deepest)
+        # A query cannot fill more ranks than it has retrieved documents.
         if flavor.ideal_depth == "retrieved":
             best[np.arange(deepest) >= n_ranked[block.queries, None]] = 0.0
         out[block.queries] = dcg(best, table, depths)
@@ -539,7 +536,7 @@ def _best_first(gains: FloatArray, depth: int) -> FloatArray:
     top: Scores = gains
     with np.errstate(over="ignore"):
         coarse = gains.astype(np.float32)
-    if (coarse == gains).all():  # as of graded labels: float32 is sorted in half the time, and loses nothing
+    if (coarse == gains).all():  # graded labels are exact in float32, which sorts twice as fast
         top = coarse
     if depth < top.shape[1]:
         top = np.partition(top, top.shape[1] - depth, axis=1)[:, top.shape[1] - depth :]

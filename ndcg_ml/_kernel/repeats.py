@@ -103,7 +103,7 @@ class CreditedOnce:
             Copies of a document share its best score, and ties are averaged.
         """
         out = scores.astype(np.float64)
-        if np.isnan(out[self.rows]).any():  # which is refused as it is, and must not become a rank
+        if np.isnan(out[self.rows]).any():  # the caller refuses NaN, which must not become a rank
             return scores
         if not self.average:  # a copy must not tie with other documents in the place of another one: no ties at all
             order = np.lexsort((-out[self.rows], self.query))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakSet
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml._shown import shown
@@ -60,6 +61,37 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
+class ForkableLock:
+    """A lock that a forked process has open, even where another thread of the parent held it at that moment.
+
+    What it guards must be replaced in one step, so that a child never sees it half changed.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        _LOCKS.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def renew(self) -> None:
+        """Forget who holds it."""
+        self._lock = threading.Lock()
+
+
+_LOCKS: WeakSet[ForkableLock] = WeakSet()
+
+
+def _after_fork() -> None:
+    """A child has the locks of its parent, and none of the threads that would release them or do its work."""
+    _pool.cache_clear()
+    for lock in _LOCKS:
+        lock.renew()
+
+
 def in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_threads: int) -> None:
     """Call `work` in `n_threads` threads, this one among them, which take the next item in turn.
 
@@ -68,7 +100,7 @@ def in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_thread
     if n_threads == 1:
         work(items)
         return
-    from concurrent.futures import Future, wait  # which loads logging
+    from concurrent.futures import Future, wait  # it loads logging
 
     shared, others = iter(items), list[Future[None]]()
     # At the end of the interpreter (atexit) no thread starts any more, and this one does all the work.
@@ -94,4 +126,4 @@ def _pool() -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):  # a forked process has none of the threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_after_fork)

@@ -92,22 +92,19 @@ class Totals:
     def addends(self, flavor: Flavor) -> Addends:
         """What each query adds to the sums whose ratio is the value."""
         parts, n_empty = self._parts(flavor)
-        scale = _common_scale(parts)
+        scale = max((part.scale for part in parts if part.scale is not None), default=0)
         parts = [part.over(scale) for part in parts]
-        of = {column: (part, at) for part in parts for at, column in enumerate(part.columns)}
-        ordered = [of[column] for column in range(n_empty.size)]
-        numerator, denominator = [part.upper[at] for part, at in ordered], [part.lower[at] for part, at in ordered]
+        at_column = {column: (part, row) for part in parts for row, column in enumerate(part.columns)}
+        ordered = [at_column[column] for column in range(n_empty.size)]
+        numerator, denominator = [part.upper[row] for part, row in ordered], [part.lower[row] for part, row in ordered]
         return Addends(numerator, denominator, scale, len(self.dcg), n_empty)
 
     @underflow_is_zero
     def sums(self, flavor: Flavor) -> Sums:
         """What these queries add to a mean over more of them."""
-        parts, n_empty = self._parts(flavor)
-        scale = _common_scale(parts)
-        numerator, denominator = np.empty(n_empty.size), np.empty(n_empty.size)
-        for part in parts:
-            numerator[part.columns], denominator[part.columns] = part.over(scale).sums()
-        return Sums(numerator, denominator, scale, len(self.dcg), n_empty)
+        addends = self.addends(flavor)
+        numerator, denominator = (np.array([column.sum() for column in side], dtype=float) for side in addends[:2])
+        return Sums(numerator, denominator, addends.exponent, addends.n_queries, addends.n_empty)
 
     @underflow_is_zero
     def ratios(self, flavor: Flavor) -> FloatArray:
@@ -142,10 +139,11 @@ class Totals:
                 upper, lower = weight[counted] * dcg, weight[counted] * ideal
             else:
                 averaged = counted if flavor.empty == "skip" else slice(None)
-                each = ndcg[averaged][:, columns].T
-                if self.weight is not None:  # as above; an ideal that leaves out all but a tiny gain makes it infinite
-                    each = np.where(weighted[averaged] | np.isnan(each), each, 0.0)
-                upper = weight[averaged] * each
+                values = ndcg[averaged][:, columns].T
+                # NDCG is infinite where the ideal leaves out all but a tiny gain, and a weight of 0 must not meet that.
+                if self.weight is not None:
+                    values = np.where(weighted[averaged] | np.isnan(values), values, 0.0)
+                upper = weight[averaged] * values
                 lower = weight[averaged][None] if len(upper) == 1 else np.broadcast_to(weight[averaged], upper.shape)
             # Only if it is contiguous, a row is summed as if it were alone, to the last bit.
             parts.append(_Part(columns, np.ascontiguousarray(upper), np.ascontiguousarray(lower), scale))
@@ -163,7 +161,7 @@ class Totals:
         """
         try:
             return [value if math.isfinite(value) else None for value in self.values(flavor)]
-        except EmptyQueryError:  # at one of the cut-offs; the others may be defined
+        except EmptyQueryError:  # one of the cut-offs has no value; the others may have
             if len(self.ks) == 1:
                 return [None]
             return [value for k in self.ks for value in self.at_cutoff(k).finite_values(flavor)]
@@ -214,8 +212,10 @@ def joined(parts: Sequence[Totals], ids: NDArray[Any]) -> Totals:
     """The queries of all parts, one part after another, under these ids. The parts have no weights."""
     exponent = None
     if any(part.exponent is not None for part in parts):  # a part in which nothing was divided has the exponent 0
-        each = [np.zeros(len(part.dcg), dtype=np.int64) if part.exponent is None else part.exponent for part in parts]
-        exponent = np.concatenate(each)
+        exponents = [
+            np.zeros(len(part.dcg), dtype=np.int64) if part.exponent is None else part.exponent for part in parts
+        ]
+        exponent = np.concatenate(exponents)
     dcg, ideal = (np.concatenate([getattr(part, name) for part in parts]) for name in ("dcg", "ideal"))
     return Totals(parts[0].ks, ids, dcg, ideal, exponent, None)
 
@@ -227,7 +227,7 @@ class _Part(NamedTuple):
     ----------
     columns : list of int
     upper, lower : ndarray of float, shape (n_columns, n_counted)
-        Of numerator and denominator.
+        Addends of the numerator and of the denominator.
     scale : int or None
         Both are divided by two to this power; None where there is nothing to divide.
     """
@@ -247,10 +247,6 @@ class _Part(NamedTuple):
     def sums(self) -> tuple[FloatArray, FloatArray]:
         """Numerator and denominator of each column."""
         return self.upper.sum(axis=1), self.lower.sum(axis=1)
-
-
-def _common_scale(parts: list[_Part]) -> int:
-    return max((part.scale for part in parts if part.scale is not None), default=0)
 
 
 def _alike(empty: BoolArray) -> list[list[int]]:

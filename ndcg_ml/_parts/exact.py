@@ -44,7 +44,7 @@ class ExactSums(NamedTuple):
         pairs = [list(numerator), list(denominator)]
         largest = max((magnitude(number) + power for number, power in chain(*pairs) if number), default=0)
         exponent = largest if abs(largest) > _PLAIN else 0
-        numerators, denominators = (tuple(_times(number, power - exponent) for number, power in of) for of in pairs)
+        numerators, denominators = (tuple(_times(number, power - exponent) for number, power in side) for side in pairs)
         return cls(numerators, denominators, exponent)
 
     @classmethod
@@ -55,21 +55,23 @@ class ExactSums(NamedTuple):
 
         def summed(columns: Iterable[tuple[Fraction, ...]]) -> Iterator[tuple[Fraction, int]]:
             for column in zip(*columns, strict=True):
-                scaled = [_times(each, part.exponent - exponent) for each, part in zip(column, parts, strict=True)]
-                finest = max(each.denominator for each in scaled)  # a power of two, of which all others are factors
-                yield Fraction(sum(each.numerator * (finest // each.denominator) for each in scaled), finest), exponent
+                scaled = [_times(number, part.exponent - exponent) for number, part in zip(column, parts, strict=True)]
+                # The denominators are powers of two, so the largest is a multiple of all others.
+                finest = max(number.denominator for number in scaled)
+                numerators = (number.numerator * (finest // number.denominator) for number in scaled)
+                yield Fraction(sum(numerators), finest), exponent
 
         return cls.of(summed(part.numerator for part in parts), summed(part.denominator for part in parts))
 
     @property
     def largest(self) -> int:
         """The power of two just above the largest of the sums."""
-        return self.exponent + max((magnitude(each) for each in chain(*self[:2]) if each), default=0)
+        return self.exponent + max((magnitude(number) for number in chain(*self[:2]) if number), default=0)
 
     def rounded(self, exponent: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The nearest float64 to each sum over 2^exponent."""
         numerator, denominator = (
-            np.array([_nearest(_times(each, self.exponent - exponent)) for each in sums]) for sums in self[:2]
+            np.array([_nearest(_times(number, self.exponent - exponent)) for number in sums]) for sums in self[:2]
         )
         return numerator, denominator
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.frames import is_frame, refuse_lazy
+from ndcg_ml._data.frames import is_frame
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import by_ids, ids_as_array, plain_array, real_array
-from ndcg_ml._parts.ids import digests, joined_ids, typed_ids, which_are
+from ndcg_ml._parts.query_ids import digests, joined_ids, typed_ids, which_are
 
 
 def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[Any], ...]]:
@@ -28,8 +29,8 @@ def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[An
         ids = rows[2]
         if not ids.size:
             continue
-        before, first = (digests(of[:1]) for of in (held[0][2] if held else ids, ids))
-        if before[0] != first[0]:  # which the merge refuses: joined, numbers would turn into strings unseen
+        before, first = (digests(column[:1]) for column in (held[0][2] if held else ids, ids))
+        if before[0] != first[0]:  # ids of two kinds: the merge refuses them, joining would make all text
             yield _joined(held)
             held = []
         last = which_are(ids, ids[-1])
@@ -78,7 +79,7 @@ def _columns(batch: Sequence[Any], number: int) -> tuple[NDArray[Any], ...]:
         )
     as_given = plain_array(batch[1], "y_score")
     if as_given.dtype.kind in "iu":
-        scores = as_given  # of which float64 could not tell all apart
+        scores = as_given  # float64 cannot tell large integers apart
     if ids.size and ids.dtype == object:
         by_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
     return labels, scores, typed_ids(ids)

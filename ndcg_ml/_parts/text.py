@@ -12,7 +12,7 @@ import numpy as np
 
 from ndcg_ml._checks import cutoffs
 from ndcg_ml._parts.exact import ExactSums, magnitude
-from ndcg_ml._parts.ids import KINDS, Digests
+from ndcg_ml._parts.query_ids import KINDS, Digests
 from ndcg_ml._shown import shown, shown_text
 from ndcg_ml.flavor import Flavor
 
@@ -39,8 +39,8 @@ def text_of(part: PartialEvaluation) -> str:
             "n_queries": part.n_queries,
             "n_docs": part.n_docs,
             "n_empty": part.empties,
-            "numerator": [_written(each, sums.exponent) for each in sums.numerator],
-            "denominator": [_written(each, sums.exponent) for each in sums.denominator],
+            "numerator": [_written(number, sums.exponent) for number in sums.numerator],
+            "denominator": [_written(number, sums.exponent) for number in sums.denominator],
             "id_kind": part.id_kind,
             "ids": base64.b64encode(part.ids.astype("<u8").tobytes()).decode(),
         }
@@ -103,12 +103,12 @@ def _fields(stored: Any) -> dict[str, Any]:
     listed = {name: stored[name] for name in ("n_empty", "numerator", "denominator")}
     for name, values in listed.items():
         _must(isinstance(values, list) and len(values) == len(ks), f"{name} must have one entry for each cut-off")
-    empties = tuple(_count({"n_empty": each}, "n_empty", n_queries) for each in listed["n_empty"])
+    empties = tuple(_count({"n_empty": n_empty}, "n_empty", n_queries) for n_empty in listed["n_empty"])
     sums = _sums(listed["numerator"], listed["denominator"])
     for numerator, denominator, n_empty in zip(sums.numerator, sums.denominator, empties, strict=True):
         if flavor.aggregate == "macro":
             _check_size(
-                n_queries, *(magnitude(each) + sums.exponent if each else 0 for each in (numerator, denominator))
+                n_queries, *(magnitude(number) + sums.exponent if number else 0 for number in (numerator, denominator))
             )
         _check_sums(flavor, n_queries, numerator, denominator, n_empty)
     kind = stored["id_kind"]

@@ -22,7 +22,7 @@ def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
     if ids.dtype.kind == "M":  # tolist() makes integers of nanoseconds
         return np.datetime_as_string(ids).astype(object)
     plain = np.empty(ids.shape, dtype=object)
-    plain[:] = [plain_id(each) for each in ids.tolist()]
+    plain[:] = [plain_id(one_id) for one_id in ids.tolist()]
     return plain
 
 

@@ -41,7 +41,7 @@ _POINTS = 2000
 _ROWS = 30
 _TICKS = 15
 _NAME = 40
-# What lies further out than this many times nine tenths of the values is an outlier; among fewer values none is.
+# An outlier is a value further from 0 than _FAR times the 90 % quantile; among fewer than _FEW values there is none.
 _FAR, _FEW = 5.0, 5
 
 
@@ -105,7 +105,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 def _short(text: str, width: int = _NAME) -> str:
     """A name on one line; ``...`` stands for the middle of a long one."""
-    text = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return text if len(text) <= width else f"{text[: width - 13]}...{text[-10:]}"
 
 
@@ -151,11 +151,14 @@ def queries(evaluation: Evaluation[Any], ax: object) -> Drawing:
             f"kind='queries' draws a curve per cut-off, and more than {len(_CURVES)} cannot be told apart; got "
             f"{len(ks)} cut-offs. Use kind='cutoffs', or evaluate fewer."
         )
+    # The curves come before the axes, so that data that cannot be drawn leave no empty figure behind.
     curves = [_Curve(evaluation, k) for k in ks]
     figure, axes = _axes(ax, "Evaluation.plot")
+    # A few huge or negative NDCGs would squash all others, so they are drawn at the edge.
     finite = np.concatenate([curve.ndcg[np.isfinite(curve.ndcg)] for curve in curves])
     top, bottom = _reach(finite[finite > 0], 1.0), -_reach(finite[finite < 0]) if (finite < 0).any() else 0.0
     values = evaluation._by_cutoff(evaluation.value)
+    # One curve per cut-off. Empty queries get a band, because their NDCG is the flavor's choice and not a measurement.
     for curve, (colour, dashes) in zip(curves, _CURVES, strict=False):
         heights, edges = curve.steps()
         axes.stairs(
@@ -170,26 +173,30 @@ def queries(evaluation: Evaluation[Any], ax: object) -> Drawing:
         low, high = curve.empty_share
         if high > low:
             axes.hlines(np.clip(curve.empty_at, bottom, top), 100 * low, 100 * high, color=GREY, linewidth=7, alpha=0.6)
+    # A single curve has room for its area, which is the value, and for the value as a line.
     if len(curves) == 1:
         heights, edges = curves[0].steps()
         axes.stairs(np.clip(heights, bottom, top), 100 * edges, fill=True, color=BLUE, alpha=0.15)
         if np.isfinite(values[ks[0]]):
             label = f"NDCG{at_cutoff(ks[0])} = {values[ks[0]]:.4f}"
             axes.axhline(values[ks[0]], color=VERMILLION, linestyle="--", linewidth=1.2, label=label)
+    # Lines without data are entries of the legend: one for all bands, and one for what the edge hides.
     if any(np.diff(curve.empty_share) > 0 for curve in curves):
         axes.plot([], [], color=GREY, linewidth=7, alpha=0.6, label="empty queries")
     beyond = sum(int(((curve.ndcg > top) | (curve.ndcg < bottom)).sum()) for curve in curves)
     if beyond:
         most = max((curve.ndcg[np.argmax(np.abs(curve.ndcg))] for curve in curves), key=abs)
         axes.plot([], [], linestyle="none", label=f"{beyond} drawn at the edge, up to {most:.4g}")
+    # The x axis is a share of queries only where all weigh the same; otherwise it must name the weights.
     room = 0.03 * (top - bottom)
     axes.set_ylim(bottom - room, top + room)
     axes.set_xlim(0, 100)
     axes.set_ylabel(f"NDCG{at_cutoff(ks[0]) if len(ks) == 1 else ''} of the query")
-    what = "ideal DCG" if evaluation.flavor.aggregate == "micro" else "weights"
+    unit = "ideal DCG" if evaluation.flavor.aggregate == "micro" else "weights"
     alike = all(curve.alike for curve in curves)
-    axes.set_xlabel("queries, the worst first (%)" if alike else f"share of the {what}, the worst query first (%)")
+    axes.set_xlabel("queries, the worst first (%)" if alike else f"share of the {unit}, the worst query first (%)")
     _titled(axes, _definition(evaluation), _counts(evaluation))
+    # Curves rise to the right: the lower right corner is free where they are high at three quarters of the way.
     late = max(curve.ndcg[np.searchsorted(curve.edges[1:-1], 0.75)] for curve in curves)
     _legend(axes, loc="lower right" if late > (bottom + top) / 2 else "upper left")
     return figure, axes
@@ -209,7 +216,7 @@ class _Curve:
                 f"or has the weight 0, and an empty one {empty_in_words(evaluation.flavor)}."
             )
         ndcg, share, empty = ndcg[counts], share[counts], empty[counts]
-        order = np.lexsort((empty == (ndcg > 0), ndcg))  # of those that score 0 the empty ones first; of 1, last
+        order = np.lexsort((empty == (ndcg > 0), ndcg))  # empty queries of 0 come first, those of 1 last
         self.k = k
         self.alike = bool(share.max() - share.min() <= SAME)
         self.ndcg: FloatArray = ndcg[order]
@@ -246,17 +253,17 @@ def cutoffs(evaluation: Evaluation[Any], ax: object) -> Drawing:
             f"there must be a finite value to draw; got nan or infinity at each of {len(ks)} cut-offs. An empty query "
             f"{empty_in_words(evaluation.flavor)} under this flavor."
         )
-    found = [_interval(evaluation, k) if np.isfinite(by_k[k]) else None for k in ks]
-    limits = np.array([(np.nan, np.nan) if each is None else (each.low, each.high) for each in found])
+    intervals = [_interval(evaluation, k) if np.isfinite(by_k[k]) else None for k in ks]
+    limits = np.array([(i.low, i.high) if i is not None else (np.nan, np.nan) for i in intervals])
     figure, axes = _axes(ax, "Evaluation.plot")
     places = np.arange(len(ks))
-    if any(each is not None for each in found):
+    if any(interval is not None for interval in intervals):
         words = [f"{100 * _CONFIDENCE:g} % interval (t)", "_nolegend_"]
         axes.fill_between(places, *limits.T, color=BLUE, alpha=0.2, linewidth=0, label=words[len(ks) == 1])
         if len(ks) <= _TICKS:
             axes.vlines(places, *limits.T, color=BLUE, linewidth=1.5, label=words[len(ks) > 1])
     many = len(ks) > _TICKS
-    label = "value" if any(each is not None for each in found) else "value, which has no interval here"
+    label = "value" if any(interval is not None for interval in intervals) else "value, which has no interval here"
     axes.plot(places, values, color=BLUE, linewidth=2, marker=None if many else "o", label=label)
     lacking = [k for k, value in by_k.items() if not np.isfinite(value)]
     if lacking:
@@ -284,7 +291,7 @@ def _possible(ndcg: FloatArray) -> tuple[float, float]:
 def _interval(evaluation: Evaluation[Any], k: int | None) -> Interval | None:
     try:
         [(_, means)] = means_of(evaluation._totals.at_cutoff(k), evaluation.flavor)
-    except ValueError:  # of one query, or of an average that has no spread
+    except ValueError:  # one query alone, or an average without a spread, has no interval
         return None
     return spread_of(means)[0].interval(_CONFIDENCE, "t")
 
@@ -369,7 +376,7 @@ def _beside(axes: Axes, x: float, row: int, text: str) -> None:
 
 
 def compared(comparison: Comparison, ax: object) -> Drawing:
-    """Of two systems, the difference in every query, the largest loss first; of more, the interval of each difference.
+    """The difference of two systems in every query, the largest loss first; for more systems, an interval per pair.
 
     Raises
     ------
@@ -382,14 +389,17 @@ def compared(comparison: Comparison, ax: object) -> Drawing:
 def _paired(comparison: Comparison, ax: object) -> Drawing:
     [pair] = comparison.pairs
     figure, axes = _axes(ax, "Comparison.plot")
+    # More points than this cannot be told apart, so a regular choice of the sorted ones is drawn.
     apart = np.sort(comparison.ndcg[:, 1] - comparison.ndcg[:, 0])
     n = apart.size
     at = np.arange(n) if n <= _POINTS else np.linspace(0, n - 1, _POINTS).astype(int)
+    # The scale is the same on both sides of 0, so that gains and losses can be compared by eye.
     reach = _reach(apart)
     drawn = np.clip(apart[at], -reach, reach)
+    # The difference of the values and its interval are drawn first, so that the points lie on top of them.
     a, b = _short(pair.a, 24), _short(pair.b, 24)
     interval = pair.interval
-    low, high = np.clip((interval.low, interval.high), -2 * reach, 2 * reach)  # of few queries without limits
+    low, high = np.clip((interval.low, interval.high), -2 * reach, 2 * reach)  # it may be infinite
     axes.axhspan(low, high, color=GREY, alpha=0.25, linewidth=0, label=interval.how_text())
     axes.axhline(0, color=GREY, linewidth=1)
     axes.axhline(
@@ -399,6 +409,7 @@ def _paired(comparison: Comparison, ax: object) -> Drawing:
         linewidth=1.8,
         label=f"difference of the values {pair.difference:+.4f}",
     )
+    # Shapes as well as colours tell wins from losses, for colour-blind readers and for print.
     kinds = (
         (drawn < -SAME, "v", VERMILLION, f"{_n_queries(pair.losses)}: {b} worse"),
         (np.abs(drawn) <= SAME, "o", GREY, f"{_n_queries(pair.ties)}: equal"),
@@ -409,18 +420,20 @@ def _paired(comparison: Comparison, ax: object) -> Drawing:
             axes.plot(
                 at[which] + 1, drawn[which], linestyle="none", marker=marker, markersize=5, color=colour, label=label
             )
+    # Queries beyond the axis are drawn at its edge, and the legend says so.
     outside = apart[np.abs(apart) > reach]
     if outside.size:
         most = outside[np.argmax(np.abs(outside))]
         axes.plot([], [], linestyle="none", label=f"{outside.size} drawn at the edge, up to {most:+.4f}")
+    # The title holds the numbers, so that the drawing can stand without its table.
     axes.set_ylim(-1.06 * reach, 1.06 * reach)
     axes.set_xlim(1 - 0.02 * n, n + 0.02 * n)
     axes.set_xlabel("queries, the largest loss first")
-    axes.set_ylabel(f"{comparison.measure} of the query,\n{b} less {a}", parse_math=False)
+    axes.set_ylabel(f"{comparison.measure} of the query,\n{b} minus {a}", parse_math=False)
     _titled(
         axes,
         f"{comparison.definition}; {n} queries{_left_out(comparison)}",
-        f"{b} less {a}: {pair.difference:+.4f} ({interval.low:+.4f} to {interval.high:+.4f}), "
+        f"{b} minus {a}: {pair.difference:+.4f} ({interval.low:+.4f} to {interval.high:+.4f}), "
         f"p\u00a0=\u00a0{pair.p_value:.4f}: {pair.verdict}{_judged(comparison)}",
     )
     _legend(axes, loc="upper left")
@@ -434,7 +447,7 @@ def _pairs(comparison: Comparison, ax: object) -> Drawing:
     most = max(1.0, float(np.ptp(comparison.ndcg)))  # an interval may reach beyond what a difference can be
     rows = [
         _Row(
-            f"{_short(pair.b, 24)} less {_short(pair.a, 24)}\n"
+            f"{_short(pair.b, 24)} minus {_short(pair.a, 24)}\n"
             f"{pair.difference:+.4f}, p = {pair.p_adjusted:.4f}: {pair.verdict}",
             pair.difference,
             (max(-most, pair.interval.low), min(most, pair.interval.high)),
@@ -484,28 +497,28 @@ def sliced(slices: Slices, ax: object) -> Drawing:
         As for ``_axes``.
     """
     k = slices[0].evaluation._totals.ks[0]
-    found = []
-    for each in slices:
+    drawn = []
+    for subset in slices:
         value, interval, share = (
-            part[k] if isinstance(part, dict) else part for part in (each.value, each.interval, each.share)
+            part[k] if isinstance(part, dict) else part for part in (subset.value, subset.interval, subset.share)
         )
-        found.append((each, float(value), interval, share))
-    whole = sum(share * value for each, value, _, share in found if share > 0 and each.column == slices[0].column)
+        drawn.append((subset, float(value), interval, share))
+    whole = sum(share * value for subset, value, _, share in drawn if share > 0 and subset.column == slices[0].column)
     rows = [
         _Row(
-            f"{_short(f'{each.column}={each.label}')}\n{each.n_queries} queries, {value:.4f}",
+            f"{_short(f'{subset.column}={subset.label}')}\n{subset.n_queries} queries, {value:.4f}",
             value,
             None if interval is None else (interval.low, interval.high),
             interval is not None,
         )
-        for each, value, interval, _ in found[:_ROWS]
+        for subset, value, interval, _ in drawn[:_ROWS]
     ]
     figure, axes = _axes(ax, "Slices.plot", height=2.0 + 0.5 * len(rows))
-    ndcg = np.concatenate([each.evaluation.per_query.ndcg.ravel() for each in slices])
+    ndcg = np.concatenate([subset.evaluation.per_query.ndcg.ravel() for subset in slices])
     _forest(axes, rows, whole, _possible(ndcg), ("with 95 % t interval", "no interval: too few queries"))
     axes.set_xlabel(f"NDCG{at_cutoff(k)}; the line is that of all queries, {whole:.4f}")
-    some = f"; the first {_ROWS} of {len(found)} slices" if len(found) > _ROWS else ""
-    n = sum(each.n_queries for each in slices if each.column == slices[0].column)
+    some = f"; the first {_ROWS} of {len(drawn)} slices" if len(drawn) > _ROWS else ""
+    n = sum(subset.n_queries for subset in slices if subset.column == slices[0].column)
     flavor = slices[0].evaluation.flavor.replace(k=k)
     _titled(axes, flavor.short_text, f"{_n_queries(n)}{some}", [row.name for row in rows])
     return figure, axes

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ndcg_ml._show.html import escaped
+from ndcg_ml._show.escaping import escaped
 from ndcg_ml._shown import visible
 
 # Colours are the page's own, or see-through, so that nothing has to be known about the theme.
@@ -18,7 +18,8 @@ _TABLE = "border-collapse:collapse;border:none;margin:.3em 0;font-size:1em;font-
 _CAPTION = "caption-side:top;text-align:left;padding:.2em 0;color:inherit;overflow-wrap:anywhere"
 
 _LATEX_WORDS = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde", "<": "less", ">": "greater", "|": "bar"}
-_LATEX = {each: f"\\text{word}{{}}" for each, word in _LATEX_WORDS.items()} | {each: f"\\{each}" for each in "&%$#_{}"}
+_LATEX = {letter: f"\\text{word}{{}}" for letter, word in _LATEX_WORDS.items()}
+_LATEX |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
 # Markup only in some places: "]" in a link, "<" before a tag, "&" before an entity, "_" at the end of a word.
 _MARKDOWN = re.compile(r"[\\|*`]|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|_(?![^\W_])")
 # A heading, a list, a quotation or a rule begin a paragraph with these.
@@ -108,8 +109,8 @@ def _width(text: str) -> int:
     """How many columns of a terminal the text takes: two for a wide letter of East Asia, none for an accent."""
     if text.isascii():
         return len(text)
-    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in text)
-    return len(text) + wide - sum(unicodedata.combining(each) > 0 for each in text)
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)
 
 
 def _in_markdown(text: str) -> str:
@@ -117,6 +118,6 @@ def _in_markdown(text: str) -> str:
 
 
 def _in_latex(text: str) -> str:
-    escapes = "".join(_LATEX.get(each, each) for each in visible(text))
+    escapes = "".join(_LATEX.get(letter, letter) for letter in visible(text))
     # The end of a row takes what follows it for its own option.
     return f"{{{escapes[0]}}}{escapes[1:]}" if escapes[:1] in ("[", "*") else escapes

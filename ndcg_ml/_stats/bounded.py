@@ -12,7 +12,7 @@ from ndcg_ml._stats.quantiles import t_quantile
 
 FloatArray = NDArray[np.float64]
 
-# What the bound far from the mean, and the one next to it, count as, in queries. docs/deciding.md has the coverage.
+# Queries that the bound far from the mean, and the one next to it, count as. docs/deciding.md has the coverage.
 _FAR, _NEAR = 0.75, 0.5
 _FEW = 20
 

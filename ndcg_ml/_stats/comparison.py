@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +16,12 @@ from ndcg_ml._checks import one_of, whole_number
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._data.underflow import underflow_is_zero
-from ndcg_ml._show.table import Table
-from ndcg_ml._shown import percent, shown
+from ndcg_ml._shown import shown
 from ndcg_ml._stats.clusters import numbered
+from ndcg_ml._stats.comparison_slices import Segments, compared_by
+from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table
 from ndcg_ml._stats.differences import Correction, Difference, DifferenceMethod, Settings, differences
+from ndcg_ml._stats.judged_shares import Unjudged, check_unjudged, favoured, judged_fractions
 from ndcg_ml._stats.matching import (
     Matched,
     Source,
@@ -30,11 +32,9 @@ from ndcg_ml._stats.matching import (
     refuse_other_flavors,
     values_of_queries,
 )
-from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
+from ndcg_ml._stats.means import Means, Seed, as_confidence, generator
 from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
-from ndcg_ml._stats.segments import Segments, compared_by
-from ndcg_ml._stats.slice_labels import query_labels
-from ndcg_ml._stats.unjudged import Unjudged, check_unjudged, favoured, judged_fractions
+from ndcg_ml._stats.slice_labels import query_clusters, query_labels
 from ndcg_ml._stats.verdict import as_margin
 from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge
@@ -54,8 +54,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Difference", "compare"]
 
+T = TypeVar("T")
+
 
 # -- the result -----------------------------------------------------------------------------------------------------
+
+
+class _OfOnlyPair(Generic[T]):
+    """A value of the only difference, read from the comparison itself; refused where there are several."""
+
+    def __init__(self, read: Callable[[Difference], T]) -> None:
+        self._read = read
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.__doc__ = f"``Difference.{name}`` of the only pair, where two systems are compared."
+
+    @overload
+    def __get__(self, comparison: None, owner: type) -> _OfOnlyPair[T]: ...
+    @overload
+    def __get__(self, comparison: Comparison, owner: type) -> T: ...
+    def __get__(self, comparison: Comparison | None, owner: type) -> _OfOnlyPair[T] | T:
+        return self if comparison is None else self._read(comparison._only())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -103,6 +122,8 @@ class Comparison:
         The comparison within segments of queries; None without `by`.
     accepts_unjudged : bool
         Whether uneven judgements are left out of the notes.
+    difference, interval, standard_error, p_value, p_adjusted, verdict, effect_size, wins, ties, losses
+        Values of the only ``Difference``, where two systems are compared; with more systems, ask one of `pairs`.
     """
 
     flavor: Flavor | None
@@ -127,65 +148,26 @@ class Comparison:
     _missing: MissingLabels | None = field(default=None, repr=False)
     """The systems with their documents, to ask what missing labels leave open."""
 
+    difference = _OfOnlyPair(lambda pair: pair.difference)
+    interval = _OfOnlyPair(lambda pair: pair.interval)
+    standard_error = _OfOnlyPair(lambda pair: pair.standard_error)
+    p_value = _OfOnlyPair(lambda pair: pair.p_value)
+    wins = _OfOnlyPair(lambda pair: pair.wins)
+    ties = _OfOnlyPair(lambda pair: pair.ties)
+    losses = _OfOnlyPair(lambda pair: pair.losses)
+    effect_size = _OfOnlyPair(lambda pair: pair.effect_size)
+    p_adjusted = _OfOnlyPair(lambda pair: pair.p_adjusted)
+    verdict = _OfOnlyPair(lambda pair: pair.verdict)
+
     @property
     def n_queries(self) -> int:
         """Number of queries that were compared."""
         return len(self.qid)
 
     @property
-    def difference(self) -> float:
-        """Of two systems: see ``Difference``."""
-        return self._only().difference
-
-    @property
-    def interval(self) -> Interval:
-        """Of two systems: see ``Difference``."""
-        return self._only().interval
-
-    @property
-    def standard_error(self) -> float:
-        """Of two systems: see ``Difference``."""
-        return self._only().standard_error
-
-    @property
-    def p_value(self) -> float:
-        """Of two systems: see ``Difference``."""
-        return self._only().p_value
-
-    @property
-    def wins(self) -> int:
-        """Of two systems: see ``Difference``."""
-        return self._only().wins
-
-    @property
-    def ties(self) -> int:
-        """Of two systems: see ``Difference``."""
-        return self._only().ties
-
-    @property
-    def losses(self) -> int:
-        """Of two systems: see ``Difference``."""
-        return self._only().losses
-
-    @property
-    def effect_size(self) -> float:
-        """Of two systems: see ``Difference``."""
-        return self._only().effect_size
-
-    @property
     def definition(self) -> str:
         """What is compared: the flavor in short, or the measure."""
         return self.measure if self.flavor is None else self.flavor.short_text
-
-    @property
-    def p_adjusted(self) -> float:
-        """Of two systems: see ``Difference``."""
-        return self._only().p_adjusted
-
-    @property
-    def verdict(self) -> str:
-        """Of two systems: see ``Difference``."""
-        return self._only().verdict
 
     def queries_needed(self, difference: float, power: float = 0.8) -> int:
         """How many queries it takes to see a difference of a given size in every pair; see ``Difference``."""
@@ -279,8 +261,9 @@ class Comparison:
         ------
         RangeError
             A ValueError that says why the range is not known: as for ``Evaluation.range``; documents without ids that
-            are not the same rows; an ideal that depends on what each system retrieved; several runs of a system;
-            numbers of a measure.
+            are not the same rows; two ideals, or grades that order tied runs, under ``aggregate="micro"`` or
+            ``ideal="given"``, or with more completions in a query than can be enumerated; several runs of a
+            system; numbers of a measure.
         TypeError, ValueError
             `a` and `b` are not the names of two systems.
 
@@ -433,7 +416,7 @@ class Comparison:
         -------
         str
         """
-        return self._table(digits).markdown()
+        return pairs_table(self, digits).markdown()
 
     def to_latex(self, digits: int = 4) -> str:
         """The differences as a table in LaTeX, with the caption, which states the flavor. It needs no package.
@@ -447,7 +430,7 @@ class Comparison:
         -------
         str
         """
-        return self._table(digits).latex()
+        return pairs_table(self, digits).latex()
 
     @underflow_is_zero
     def to_html(
@@ -501,10 +484,10 @@ class Comparison:
         >>> both = compare(*scores, y_true=[[3, 0, 1], [0, 1, 0]], names=["old", "new"])
         >>> written = both.to_html("report.html")  # doctest: +SKIP
         """
-        from ndcg_ml._show import page
+        from ndcg_ml._show import report
 
-        about = page.About(title=title, command=command, date=date, top=top, digits=digits)
-        return page.of_comparison(self, path, about)
+        about = report.About(title=title, command=command, date=date, top=top, digits=digits)
+        return report.of_comparison(self, path, about)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the differences with matplotlib: of two systems query by query, of more the interval of each pair.
@@ -528,7 +511,7 @@ class Comparison:
 
         Notes
         -----
-        Of two systems: the difference in every query, the largest loss first; dashed, the difference of the two values
+        For two systems: the difference in every query, the largest loss first; dashed, the difference of the two values
         (which under weights or a micro average is not the plain mean of the queries'), with its interval as a band. Of
         more: filled, the pairs whose difference is ``significant``; of more than 30 pairs those with the smallest p.
         What lies far beyond the rest does not set the axis: a query is then drawn at the edge, and the legend says so;
@@ -547,68 +530,23 @@ class Comparison:
         return plot.compared(self, ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import html
+        from ndcg_ml._show import escaping
 
-        table = replace(self._table(4), caption="")
+        table = replace(pairs_table(self, 4), caption="")
         words = ["Marked: pairs with a verdict."] if table.marked else []
         segments = [] if self.slices is None else [self.slices.table(4).html()]
-        return html.block(
-            self._system_table(6).html(),
+        return escaping.block(
+            systems_table(self, 6).html(),
             table.html(),
-            *map(html.paragraph, [*words, *self._closing_lines()]),
+            *map(escaping.paragraph, [*words, *closing_lines(self)]),
             *segments,
         )
 
     def __str__(self) -> str:
-        systems = self._system_table(6).text()
+        systems = systems_table(self, 6).text()
         segments = [] if self.slices is None else ["", str(self.slices)]
-        table = replace(self._table(6), caption="").text()
-        return "\n".join([systems, "", table, "", *self._closing_lines(), *segments])
-
-    def _closing_lines(self) -> list[str]:
-        """The caption, and what a reader must know, each as a sentence."""
-        return [self.caption(), *(f"Note: {note}." for note in self.notes)]
-
-    def _system_table(self, digits: int) -> Table:
-        """The value of each system, and what is known of its documents."""
-        head, rows = ["system", self.measure], [[name] for name in self.names]
-        columns: list[tuple[str, list[str]]] = []
-        if self.judged is not None:
-            at = "" if self.flavor is None else at_cutoff(self.flavor.k)
-            columns.append((f"judged{at}", [f"{share:.4f}" for share in self.judged]))
-        if any(self.n_unanswered):
-            columns.append(("unanswered", list(map(str, self.n_unanswered))))
-        if max(self.n_runs, default=1) > 1:
-            columns.append(("runs", list(map(str, self.n_runs))))
-        for row, value in zip(rows, self.values, strict=True):
-            row.append(f"{value:.{digits}f}")
-        for name, cells in columns:
-            head.append(name)
-            for row, cell in zip(rows, cells, strict=True):
-                row.append(cell)
-        return Table(head, rows)
-
-    def _table(self, digits: int) -> Table:
-        """The differences, with the caption."""
-        digits = whole_number(digits, "digits", 0)
-        first = self.pairs[0]
-        several = len(self.pairs) > 1 and self.correction != "none"
-        head = ["a", "b", f"b - a, {self.measure}", f"{percent(first.interval.confidence)} interval", "p"]
-        head += ["p adjusted"] * several + ["better/equal/worse", "d_z", "detectable", "verdict on b"]
-        rows = []
-        for pair in self.pairs:
-            low, high = (f"{limit:+.{digits}f}" for limit in (pair.interval.low, pair.interval.high))
-            size = f"{pair.effect_size:+.2f}" if math.isfinite(pair.effect_size) else "-"
-            rows.append(
-                [
-                    *(pair.a, pair.b, f"{pair.difference:+.{digits}f}", f"{low} to {high}"),
-                    *(_probability(p, digits) for p in (pair.p_value, pair.p_adjusted)[: 1 + several]),
-                    *(f"{pair.wins}/{pair.ties}/{pair.losses}", size),
-                    *(f"{pair.smallest_detectable():.{digits}f}", pair.verdict),
-                ]
-            )
-        marked = [at for at, pair in enumerate(self.pairs) if pair.verdict != "undecided"]
-        return Table(head, rows, "ll" + "r" * (len(head) - 3) + "l", marked, " ".join(self._closing_lines()))
+        table = replace(pairs_table(self, 6), caption="").text()
+        return "\n".join([systems, "", table, "", *closing_lines(self), *segments])
 
 
 _MEASURES = (
@@ -619,12 +557,6 @@ _MEASURES = (
 
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _probability(value: float, digits: int) -> str:
-    """A probability, which is never 0."""
-    text = f"{value:.{digits}f}"
-    return text if float(text) else f"<{10.0**-digits:g}"
 
 
 # -- the public function --------------------------------------------------------------------------------------------
@@ -676,7 +608,8 @@ def compare(
     correction : {"max-t", "holm", "none"}, default "max-t"
         How p-values and intervals allow for the number of pairs. "max-t": one critical value for all pairs, of the
         largest |t| when systems are permuted within queries; intervals hold together. "holm": Holm's procedure; each
-        interval is at the level at which it decides the pair. "none": each pair by itself.
+        interval is at the level at which it decides the pair. "none": each pair by itself. Systems with several runs
+        each have Bonferroni's correction in place of max-T's, as the caption says.
     cluster : array-like, mapping or pandas object, optional
         What queries belong together (user, topic, session): one label per query, as for `by`. Clusters are then
         exchanged and resampled whole. Default: the clusters of the evaluations, if they have any.
@@ -703,7 +636,8 @@ def compare(
         value nan. "drop" compares the others, and ``.not_compared`` has the ids.
     y_true, qid, group, mask, retrieved, doc_id, query_weight
         With scores: as for ``evaluate``. With numbers of a measure: `qid`, and `query_weight`, one per query. With
-        evaluations they must be left out.
+        evaluations they must be left out. Evaluations made without `qid` have positions as ids (0, 1, ...): two
+        unrelated sets of queries are then refused only where their ideals or sizes differ.
     flavor : Flavor or str, optional
         With scores: as for ``evaluate``; default "sklearn". Evaluations have one.
     k : int or None, optional
@@ -785,11 +719,13 @@ def compare(
     ):
         one_of(value, name, words)
     rng = generator(seed)
+    # Names decide everything that follows, so a wrong baseline is refused before any score is ranked.
     named = named_systems(systems, names, measure is not None)
     if baseline is not None and baseline not in named:
         raise ValueError(
             f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {shown(baseline)}."
         )
+    # Evaluations have these already, and numbers of a measure need only two: _sources refuses what does not belong.
     of_scores = {
         "y_true": y_true,
         "flavor": flavor,
@@ -806,6 +742,7 @@ def compare(
     table = matched(sources, missing)
     pairs, of_system = _pairs(named, baseline), _columns(named)
     every = Means.of(table.values, table.share).linear()
+    # Several runs of a system are one column, their mean. Runs enter the test by their values over all queries.
     runs = [(every.values[:, at], every.weight[:, at]) for at in of_system]
     several_runs = max(len(at) for at in of_system) > 1
     means = (
@@ -816,14 +753,16 @@ def compare(
         if several_runs
         else Means.of(table.values, table.share)
     )
+    # A system with fewer judged documents is at a disadvantage; the caller hears of it before reading p-values.
     values = tuple(means.mean().tolist())
     judged = judged_fractions(sources, table.rows)
     of_names = None if judged is None else tuple(float(judged[at].mean()) for at in of_system)
     if of_names is not None:
         check_unjudged(tuple(named), of_names, values, unjudged, stacklevel=4)
 
+    # The tests. Missing labels that could turn a difference make it undecided, if the caller asked for that.
     codes = None if clusters is None else numbered(_at(clusters, sources[0], table))
-    found = differences(
+    decided = differences(
         tuple(named),
         means,
         pairs,
@@ -834,16 +773,18 @@ def compare(
     )
     missing_of_systems = missing_labels(len(named), sources, table)
     if unjudged == "refuse" and missing_of_systems is not None:
-        found = [
+        decided = [
             replace(pair, verdict="undecided") if missing_of_systems.may_turn(i, j, pair.difference) else pair
-            for (i, j), pair in zip(pairs, found, strict=True)
+            for (i, j), pair in zip(pairs, decided, strict=True)
         ]
+    # Slices are tested apart from the whole, with a correction of their own for their number.
     slices = None
     if columns is not None:
         labels = {column: _at(of_query, sources[0], table) for column, of_query in columns.items()}
         slices = compared_by(
             labels, tuple(named), means, pairs, settings, rng, clusters=codes, runs=runs if several_runs else None
         )
+    # All systems have the flavor and the cut-off of the first one: _sources has refused any other.
     first = sources[0].evaluation
     chosen = None if first is None else first.flavor.replace(k=sources[0].k)
     return Comparison(
@@ -851,7 +792,7 @@ def compare(
         measure=str(measure) if chosen is None else f"NDCG{at_cutoff(chosen.k)}",
         names=tuple(named),
         values=values,
-        pairs=tuple(found),
+        pairs=tuple(decided),
         qid=table.qid,
         ndcg=means.values if several_runs else table.values,
         not_compared=table.left_out,
@@ -885,16 +826,18 @@ def _sources(
     systems = [run for runs in named.values() for run in runs]
     names = [name for name, runs in named.items() for _ in runs]
     given = [name for name, value in of_scores.items() if value is not None]
+    # One number per query, of any measure: nothing is ranked here, so the arguments of ranking are refused.
     if measure is not None:
         wrong = [name for name in given if name not in ("qid", "query_weight")]
-        if wrong or any(isinstance(each, Evaluation) for each in systems):
+        if wrong or any(isinstance(system, Evaluation) for system in systems):
             raise TypeError(
                 f"{', '.join(wrong) or 'evaluations'} must be left out with measure, where the systems are one number "
                 "per query."
             )
         sources = values_of_queries(named, of_scores["qid"], of_scores["query_weight"], measure)
         return sources, _columns_of(by, sources[0].qid), _clusters_of(cluster, sources[0].qid)
-    if all(isinstance(each, Evaluation) for each in systems):
+    # Evaluations bring their labels, their flavor and maybe their clusters; only what they lack may be passed.
+    if all(isinstance(system, Evaluation) for system in systems):
         if given:
             raise TypeError(
                 f"{', '.join(given)} must be left out where evaluations are compared, which have them; pass scores "
@@ -905,8 +848,9 @@ def _sources(
         columns, clusters = _columns_of(by, ids), _clusters_of(cluster, ids)
         if cluster is None:
             clusters = _own_clusters(evaluations, names)
-    elif any(isinstance(each, Evaluation) for each in systems):
+    elif any(isinstance(system, Evaluation) for system in systems):
         raise TypeError("the systems must be evaluations or scores, not both. Evaluate the scores too.")
+    # Scores are evaluated here, on data that are read once for all systems.
     else:
         if of_scores["y_true"] is None:
             raise TypeError(
@@ -916,10 +860,11 @@ def _sources(
         if of_scores["flavor"] is None:
             of_scores["flavor"] = "sklearn"
         prepared = prepare(**of_scores, k=k)
-        evaluations = [prepared.evaluate(each) for each in systems]
+        evaluations = [prepared.evaluate(scores) for scores in systems]
         columns = None if by is None else query_labels(by, prepared.queries)
-        clusters = None if cluster is None else query_labels({"cluster": cluster}, prepared.queries)["cluster"]
+        clusters = None if cluster is None else query_clusters(cluster, prepared.queries).tolist()
         k = ...
+    # Both kinds must have one cut-off and one flavor, or the difference would be one of definitions.
     cut_off = one_cutoff(evaluations, k)
     refuse_other_flavors(evaluations, names)
     sources = [Source.of_evaluation(name, each, cut_off) for name, each in zip(names, evaluations, strict=True)]
@@ -990,7 +935,7 @@ def _columns(named: Mapping[str, list[Any]]) -> list[list[int]]:
 
 def _unanswered(sources: Sequence[Source], of_system: Sequence[list[int]]) -> tuple[int, ...]:
     """In how many of its queries each system ranks nothing; of numbers of a measure nobody knows."""
-    counts = [int(each.evaluation._unanswered().sum()) for each in sources if each.evaluation is not None]
+    counts = [int(one.evaluation._unanswered().sum()) for one in sources if one.evaluation is not None]
     return tuple(max(counts[at] for at in columns) for columns in of_system) if counts else ()
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.clusters import by_cluster, effective_queries
 from ndcg_ml._stats.means import SAME, Interval, Means, Method, Spread, minus, spread_of
-from ndcg_ml._stats.paired import exchange_tests, queries_needed, smallest_detectable
 from ndcg_ml._stats.quantiles import t_quantile, t_tail
+from ndcg_ml._stats.randomisation import exchange_tests, queries_needed, smallest_detectable
 from ndcg_ml._stats.seeds import CrossedError, crossed_error
 from ndcg_ml._stats.simultaneous import max_t
 from ndcg_ml._stats.verdict import Verdict, verdict
@@ -36,7 +36,7 @@ class Difference:
     a, b : str
         Their names.
     difference : float
-        The value of b less that of a.
+        The value of b minus that of a.
     interval : Interval
         Interval of the difference. With a correction the intervals of all pairs hold together.
     standard_error : float
@@ -168,7 +168,7 @@ class Settings:
     Attributes
     ----------
     confidence : float
-        Of all intervals together.
+        Confidence of all intervals together.
     method : {"test", "t", "bca", "percentile"}
     correction : {"max-t", "holm", "none"}
     margin : float or None
@@ -231,13 +231,14 @@ def differences(
     clusters : ndarray of int, shape (n_queries,), optional
         The cluster of each query.
     runs : sequence of ndarray, optional
-        Of each system the value of every run.
+        The value of every run, for each system.
     """
     # Clusters, not queries, are exchanged and resampled: each becomes one row that weighs as its queries do.
     grouped = means if clusters is None else by_cluster(means, clusters)
     units = grouped.linear()
     n_units = units.n_queries
     n_draws = settings.n_draws(len(pairs))
+    # Every pair's mean difference and standard error come from the spreads of the systems, which are computed once.
     several = len(pairs) > 1 and settings.correction == "max-t"
     bootstrap = settings.n_resamples if settings.method in ("bca", "percentile") and runs is None else None
     spreads = spread_of(grouped, bootstrap, rng)
@@ -246,10 +247,11 @@ def differences(
     dofs = [float(n_units - 1)] * len(pairs)
     method: Method | Literal["test", "max-t", "crossed"] = settings.method
 
-    # Each branch gives p-values, and limits by the same rule.
+    # Each branch gives p-values and the limits that agree with them. Runs are drawn by training as well as queries by
+    # chance; several pairs share one critical value; otherwise each pair has its own test.
     if runs is not None:
         crossed = [crossed_error(error, n_units, runs[a], runs[b]) for error, (a, b) in zip(errors, pairs, strict=True)]
-        errors, dofs = [each.standard_error for each in crossed], [each.dof for each in crossed]
+        errors, dofs = [error.standard_error for error in crossed], [error.dof for error in crossed]
         decisions, method = _over_runs(gaps, crossed, settings), "crossed"
     elif several:
         decisions = _together(units, pairs, gaps, errors, n_draws, settings, rng)
@@ -258,14 +260,15 @@ def differences(
         decisions = _one_by_one(units, pairs, n_draws, settings, rng)
     effective = None if clusters is None else _effective(means, units, pairs)
 
-    found = []
+    # The caller's method replaces the limits of the test, at the level that the correction leaves the pair.
+    result = []
     for at, ((a, b), decision, gap) in enumerate(zip(pairs, decisions, gaps, strict=True)):
         low, high = decision.low, decision.high
         if runs is None and settings.method != "test":
             by_method = gap.interval(1 - decision.level, settings.method)
             low, high = by_method.low, by_method.high
-        if gap.is_constant and runs is None and math.isfinite(high - low):  # but for rounding
-            low = high = gap.value
+        if gap.is_constant and runs is None and math.isfinite(high - low):
+            low = high = gap.value  # equal differences leave rounding errors in the limits
         draws_nothing = runs is not None or settings.method == "t"
         interval = Interval(
             value=gap.value,
@@ -276,9 +279,10 @@ def differences(
             n_queries=means.n_queries,
             n_resamples=None if draws_nothing else bootstrap or n_draws,
         )
+        # Wins and losses count queries, also where clusters are what chance draws.
         apart = means.values[:, b] - means.values[:, a]
         wins, losses = int((apart > SAME).sum()), int((apart < -SAME).sum())
-        found.append(
+        result.append(
             Difference(
                 a=names[a],
                 b=names[b],
@@ -298,7 +302,7 @@ def differences(
                 effective_queries=None if effective is None else effective[at],
             )
         )
-    return found
+    return result
 
 
 def _together(
@@ -404,6 +408,6 @@ def levels_of_holm(p_values: Sequence[float], level: float) -> list[float]:
     while refused < n and (n - refused) * p_values[order[refused]] <= level:
         levels[order[refused]] = level / (n - refused)
         refused += 1
-    for i in order[refused:]:  # where it stopped, and what has a larger p
+    for i in order[refused:]:  # the test at which the procedure stopped, and those with a larger p
         levels[i] = level / (n - refused)
     return levels

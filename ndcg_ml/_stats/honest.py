@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.underflow import underflow_is_zero
-from ndcg_ml._stats.means import Interval
+from ndcg_ml._stats.means import Interval, drawn_queries
 from ndcg_ml._stats.quantiles import t_quantile
 
 FloatArray = NDArray[np.float64]
@@ -85,15 +85,20 @@ def honest_value(
     n, n_candidates = ndcg.shape
     left_out, total, squares = np.zeros(n), np.zeros(n), np.zeros(n)
     chosen = np.zeros(n_candidates)
-    for _ in range(n_resamples):
-        drawn = rng.integers(0, n, n)
-        counts = np.bincount(drawn, minlength=n)
-        winner = int((counts @ ndcg).argmax()) if choose is None else choose(ndcg[drawn])
+    for queries in drawn_queries(n, n_resamples, rng):
+        # How often each query was drawn in each resample of the block.
+        at = np.arange(len(queries))[:, None] * n + queries
+        counts = np.bincount(at.ravel(), minlength=len(queries) * n).reshape(len(queries), n)
+        if choose is None:
+            winners = (counts @ ndcg).argmax(axis=1)
+        else:
+            winners = np.array([choose(ndcg[drawn]) for drawn in queries])
         outside = counts == 0
-        left_out += outside
-        total[outside] += ndcg[outside, winner]
-        squares[outside] += ndcg[outside, winner] ** 2
-        chosen[winner] += 1
+        scored = np.where(outside, ndcg[:, winners].T, 0.0)
+        left_out += outside.sum(axis=0)
+        total += scored.sum(axis=0)
+        squares += (scored**2).sum(axis=0)
+        chosen += np.bincount(winners, minlength=n_candidates)
     # A query that every resample drew says nothing; of hundreds of resamples none is.
     known = left_out > 0
     value = float((total[known] / left_out[known]).mean())

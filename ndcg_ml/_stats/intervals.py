@@ -59,7 +59,7 @@ def intervals(
     resamples = how_many(chosen, n_resamples)
     found: dict[int | None, Interval] = {}
     for ks, queries in means_of(totals, flavor):
-        means = queries if clusters is None else by_cluster(queries, clusters[_counted(totals, flavor, ks[0])])
+        means = queries if clusters is None else by_cluster(queries, clusters[counted(totals, flavor, ks[0])])
         share = means.share()
         # The draws are made for all cut-offs together, whichever of them need them.
         spreads = spread_of(means, resamples, rng)
@@ -72,7 +72,7 @@ def intervals(
             else:
                 interval = spread.interval(number, of_k, value=values[k])
             if clusters is not None:
-                interval = _of_clusters(interval, queries, means, at, spread.value)
+                interval = over_clusters(interval, queries, means, at, spread.value)
             found[k] = interval
     return found
 
@@ -84,17 +84,18 @@ def standard_errors(totals: Totals, flavor: Flavor, clusters: IntArray | None) -
         if clusters is None:
             errors = [spread.standard_error for spread in spread_of(means)]
         else:
-            errors = robust_error(by_cluster(means, clusters[_counted(totals, flavor, ks[0])]))[0].tolist()
+            errors = robust_error(by_cluster(means, clusters[counted(totals, flavor, ks[0])]))[0].tolist()
         found |= dict(zip(ks, errors, strict=True))
     return found
 
 
-def _counted(totals: Totals, flavor: Flavor, k: int | None) -> NDArray[np.bool_]:
+def counted(totals: Totals, flavor: Flavor, k: int | None) -> NDArray[np.bool_]:
+    """Which queries count in the mean at a cut-off."""
     counts: NDArray[np.bool_] = totals.shares(flavor, k)[1] > 0
     return counts
 
 
-def _of_clusters(interval: Interval, queries: Means, clusters: Means, at: int, value: float) -> Interval:
+def over_clusters(interval: Interval, queries: Means, clusters: Means, at: int, value: float) -> Interval:
     """The interval over clusters, with the number of queries, and of independent ones that would be as good."""
     if interval.method == "t":
         error, dof = robust_error(clusters)

@@ -29,7 +29,7 @@ class Source:
     values : ndarray of float64, shape (n_queries,)
         Nan where there is none.
     share : ndarray of float64, shape (n_queries,)
-        Of the mean; 0 where the query does not count.
+        Share of the mean; 0 where the query does not count.
     weight : ndarray of float64, shape (n_queries,)
         What the caller said that a query weighs.
     evaluation : Evaluation or None
@@ -120,7 +120,7 @@ def _runs(value: Any, numbers: bool) -> list[Any]:
 
 def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ...]:
     if names is None:
-        own = [getattr(each, "name", None) if hasattr(each, "index") else None for each in systems]
+        own = [getattr(system, "name", None) if hasattr(system, "index") else None for system in systems]
         if all(isinstance(name, str) for name in own) and len(set(own)) == len(own):
             return tuple(map(str, own))
         letters = string.ascii_lowercase
@@ -134,24 +134,24 @@ def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ..
 
 def one_cutoff(evaluations: Sequence[Evaluation[Any]], k: int | None | EllipsisType) -> int | None:
     """The cut-off that is compared."""
-    known = [each._totals.ks for each in evaluations]
+    known = [evaluation._totals.ks for evaluation in evaluations]
     if isinstance(k, EllipsisType):
-        if any(len(each) > 1 for each in known):
+        if any(len(ks) > 1 for ks in known):
             raise ValueError(
                 f"k must say which cut-off is compared, because the evaluations have several: {shown(known[0])}."
             )
         k = known[0][0]
-    for each in known:
-        if k not in each:
+    for ks in known:
+        if k not in ks:
             raise ValueError(
-                f"the evaluations must have the cut-off {k}; got one with {shown(each if len(each) > 1 else each[0])}."
+                f"the evaluations must have the cut-off {k}; got one with {shown(ks if len(ks) > 1 else ks[0])}."
             )
     return k
 
 
 def refuse_other_flavors(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> None:
     """Refuse evaluations under different flavors, whatever their cut-offs."""
-    first, *others = (each.flavor.replace(k=None) for each in evaluations)
+    first, *others = (evaluation.flavor.replace(k=None) for evaluation in evaluations)
     for name, other in zip(names[1:], others, strict=True):
         if other != first:
             raise ValueError(
@@ -260,7 +260,7 @@ def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: 
         mine, theirs = rows[:, 0], rows[:, i]
         flavor = first.evaluation.flavor
         # Runs know a digest of each query's judgements, which tells every change of a grade.
-        digests = [getattr(each.evaluation, "_judgements", None) for each in (first, source)]
+        digests = [getattr(one.evaluation, "_judgements", None) for one in (first, source)]
         if digests[0] is not None and digests[1] is not None and (digests[0][mine] != digests[1][theirs]).any():
             unlike = digests[0][mine] != digests[1][theirs]
             raise ValueError(
@@ -304,17 +304,17 @@ def _is_counted(ids: NDArray[Any]) -> bool:
 def _rows_of(sources: Sequence[Source]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Every id, those of the first system first; and its row in each system, or -1."""
     first = sources[0].qid
-    if all(each.qid.dtype == first.dtype and np.array_equal(each.qid, first) for each in sources):
+    if all(source.qid.dtype == first.dtype and np.array_equal(source.qid, first) for source in sources):
         return first, np.tile(np.arange(first.size)[:, None], (1, len(sources)))
-    places = [{qid: row for row, qid in enumerate(_keys(each.qid))} for each in sources]
-    union = list(dict.fromkeys(qid for each in places for qid in each))
+    places = [{qid: row for row, qid in enumerate(_keys(source.qid))} for source in sources]
+    union = list(dict.fromkeys(qid for row_of in places for qid in row_of))
     ids = np.empty(len(union), dtype=object)
     ids[:] = union
-    return ids, np.array([[each.get(qid, -1) for each in places] for qid in union], dtype=np.int64)
+    return ids, np.array([[row_of.get(qid, -1) for row_of in places] for qid in union], dtype=np.int64)
 
 
 def _keys(ids: NDArray[Any]) -> list[Any]:
-    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # which would make numbers of nanoseconds
+    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # tolist() would make numbers of nanoseconds
 
 
 def _missing(ids: NDArray[Any], absent: BoolArray, unknown: BoolArray, names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import as_float, one_of, whole_number
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._show.html import block
+from ndcg_ml._show.escaping import block
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import percent, shown
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
@@ -252,7 +252,7 @@ def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...
     return [
         (
             tuple(k for k, *_ in group),
-            Means.of(np.stack([each for _, each, _ in group], axis=1), np.stack([each for *_, each in group], axis=1)),
+            Means.of(np.stack([values for _, values, _ in group], axis=1), np.stack([w for *_, w in group], axis=1)),
         )
         for group in groups.values()
     ]
@@ -302,7 +302,8 @@ class Spread:
     def standard_error(self) -> float:
         """The standard error; of a plain mean, the standard deviation (with n - 1) over the root of n."""
         n = self.influence.size
-        return float(np.sqrt((self.influence @ self.influence) * n / (n - 1)))
+        # No product of vectors: BLAS may leave floating-point flags behind, which NumPy then reports as a warning.
+        return float(np.sqrt(np.square(self.influence).sum() * n / (n - 1)))
 
     @property
     def is_constant(self) -> bool:
@@ -358,7 +359,8 @@ class Spread:
     def _at(tail: float, bias: float, acceleration: float) -> float:
         z = bias + normal_quantile(tail)
         room = 1 - acceleration * z
-        if room <= 0:  # of one query that decides all, at a confidence close to 1: the limit is the end of the draws
+        # At a confidence close to 1, one query that decides all puts the limit at the end of the draws.
+        if room <= 0:
             return 1.0 if z > 0 else 0.0
         return normal_cdf(bias + z / room)
 

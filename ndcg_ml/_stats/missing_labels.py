@@ -13,7 +13,7 @@ from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
 from ndcg_ml._unjudged.range import Pair, Range, documents_at_hand, pair_of
 
-# Of more pairs than this the range is not worked out unasked.
+# A range takes time: for more pairs than this it is worked out only when the caller asks.
 _MOST_PAIRS = 45
 
 
@@ -46,10 +46,10 @@ class MissingLabels:
         self._ranges: dict[tuple[int, int, float | None], Range] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _left_out, ()  # the documents are left out, as of a pickled evaluation
+        return _left_out, ()  # the documents are left out, because a pickled evaluation has none
 
     def range(self, a: int, b: int, difference: float, max_grade: float | None = None) -> Range:
-        """The least and the largest difference of system b less a, by number, over all ways to grade what is unjudged.
+        """The least and the largest difference of system b minus a, by number, over all ways to grade what is unjudged.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class MissingLabels:
 
 
 def _keys(ids: NDArray[Any]) -> list[Any]:
-    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # which would make numbers of nanoseconds
+    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # tolist() would make numbers of nanoseconds
 
 
 def _left_out() -> None:

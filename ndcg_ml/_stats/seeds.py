@@ -43,7 +43,7 @@ def crossed_error(over_queries: float, n_units: int, *runs: FloatArray) -> Cross
     n_units : int
         Queries, or clusters of them.
     *runs : ndarray of float64, shape (n_runs,)
-        Of each of the two systems the value of every run.
+        The value of every run, for each of the two systems.
 
     Notes
     -----

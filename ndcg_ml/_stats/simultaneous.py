@@ -11,7 +11,7 @@ import numpy as np
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._stats.means import SAME, Means
-from ndcg_ml._stats.paired import rejected
+from ndcg_ml._stats.randomisation import rejected
 
 # Numbers permuted at once: they stay in the processor's cache.
 _BLOCK = 1 << 17

@@ -1,4 +1,4 @@
-"""What ``by=`` says: the label of every query, in one column or several."""
+"""What ``by=`` and ``cluster=`` say: the label of every query, in one column or several."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.frames import refuse_lazy
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import by_id, has_all, no_labels, same_rows
 from ndcg_ml._data.queries import Queries, ids_as_array, is_missing
 from ndcg_ml._shown import shown
@@ -33,7 +33,7 @@ def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
     if isinstance(by, Mapping):
         columns = dict(by)
     elif hasattr(by, "columns") and len(by.shape) == 2:
-        names = by.column_names if hasattr(by, "column_names") else by.columns  # of pyarrow; of pandas and polars
+        names = by.column_names if hasattr(by, "column_names") else by.columns  # pyarrow; pandas and polars
         columns = {name: by[name] for name in names}
     else:
         name = getattr(by, "name", None)
@@ -43,7 +43,22 @@ def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
     return {str(name): _of_column(values, f"by[{str(name)!r}]", queries) for name, values in columns.items()}
 
 
+def query_clusters(cluster: Any, queries: Queries) -> NDArray[Any]:
+    """The cluster of every query, as objects, from what ``cluster=`` says: one column, in the forms of ``by``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for a column of ``query_labels``.
+    """
+    labels = _of_column(cluster, "cluster", queries)
+    clusters = np.empty(len(labels), dtype=object)
+    clusters[:] = labels
+    return clusters
+
+
 def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
+    # A mapping names the queries itself, so nothing has to be aligned.
     groups = queries.groups
     refuse_lazy(values, name)
     if isinstance(values, Mapping):
@@ -51,11 +66,13 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
             raise TypeError(
                 f"{name} is a mapping from query ids, and the queries have none. Pass qid= instead of group."
             )
-        labels = np.empty(groups.n_queries, dtype=object)  # of which a tuple may be one
+        labels = np.empty(groups.n_queries, dtype=object)  # not np.array(), which would take tuples apart
         labels[:] = by_id(values, name, groups.ids)
         return _known(labels, name, queries)
     if not hasattr(values, "__len__"):
         raise TypeError(f"{name} must hold a label per row or per query; got {shown(values)}.")
+    # The number of entries says whether rows or queries are labelled. With as many of both it cannot be told, unless
+    # every query is one row or an index says it.
     n_entries, n_rows, n_queries = len(values), queries.labels.shape[0], groups.n_queries
     is_indexed = hasattr(getattr(values, "index", None), "get_indexer")
     per_row = n_entries == n_rows
@@ -70,6 +87,7 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
             per_row = index.equals(axes.index) if axes is not None else not _is_named(index)
     elif per_row and is_indexed and groups.ids is not None and queries.labels.ndim == 1:
         per_row = not _is_by_id(values, name, queries)
+    # An index is used to align the labels or refused: labels in another order would make wrong slices in silence.
     if is_indexed:
         if per_row and queries.labels.ndim == 2 and queries.axes is None:
             no_labels(values, name, "Pass y_true as a frame with this index")
@@ -79,6 +97,7 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
             values = by_id(values, name, groups.ids)
         else:
             no_labels(values, name, "Pass qid= instead of group, by which labels are aligned")
+    # Labels per row must agree within their query, which is a row of a two-dimensional y_true.
     if queries.labels.ndim == 2 and len(getattr(values, "shape", ())) == 2:
         labels = np.asarray(values)
         if labels.shape != queries.labels.shape:
@@ -88,9 +107,8 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
     if per_row and queries.labels.ndim == 1:
         return _constant(labels, name, queries)
     if labels.size != n_queries:
-        raise ValueError(
-            f"{name} must have one label per row, {n_rows}, or one per query, {n_queries}; got {labels.size}."
-        )
+        per = f"per row, {n_rows}, or one per query" if n_rows else "per query"
+        raise ValueError(f"{name} must have one label {per}, {n_queries}; got {labels.size}.")
     return _known(labels, name, queries)
 
 

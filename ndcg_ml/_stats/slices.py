@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._show.html import block
+from ndcg_ml._show.escaping import block
 from ndcg_ml._show.plain import finite, plain_id
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
-from ndcg_ml._stats.means import Spread, means_of, spread_of
+from ndcg_ml._stats.clusters import by_cluster, numbered, robust_error
+from ndcg_ml._stats.intervals import counted, over_clusters
+from ndcg_ml._stats.means import Interval, means_of, spread_of
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 
@@ -42,15 +44,16 @@ class Slice:
         What the queries were sliced by.
     label : object
     evaluation : Evaluation
-        Of these queries alone, with the value, the counts and the table of queries. The value is nan where no query of
-        the slice counts: all are empty and skipped, or weigh nothing.
+        Evaluation of these queries alone, with the value, the counts and the table of queries. The value is nan where
+        no query of the slice counts: all are empty and skipped, or weigh nothing.
     share : float
-        Of the whole mean. Over the slices of a column shares sum to 1, and share times value to the whole value; a
-        slice in which no query counts has the share 0.
+        Share of the whole mean. Over the slices of a column shares sum to 1, and share times value to the whole value;
+        a slice in which no query counts has the share 0.
     interval : Interval or None
-        The 95 % t interval of the value; None where fewer than two queries count, or the value is nan.
+        The 95 % t interval of the value, over the clusters of the evaluation if it has any; None where fewer than two
+        queries count, or the value is nan; or where fewer than six clusters do, or one has most of the weight.
     difference : float or None
-        The value less that of all other queries; None where one of them is not defined.
+        The value minus that of all other queries; None where one of them is not defined.
     """
 
     column: str
@@ -82,7 +85,7 @@ class Slices(Sequence[Slice]):
 
     ``slices[0]`` is the first, ``slices["country", "de"]`` that of a column and a label. The order is that of the
     difference over its standard error (at the first cut-off), so that a slice of few queries does not lead by chance.
-    Slices with fewer than two queries, of which nobody knows how they vary, come last.
+    Slices without an interval, of which nobody knows how they vary, come last.
 
     Attributes
     ----------
@@ -95,7 +98,7 @@ class Slices(Sequence[Slice]):
         return len(self.entries)
 
     def __repr__(self) -> str:
-        return f"<Slices: {len(self)} by {', '.join(dict.fromkeys(sorted(each.column for each in self)))}>"
+        return f"<Slices: {len(self)} by {', '.join(dict.fromkeys(sorted(entry.column for entry in self)))}>"
 
     def __iter__(self) -> Iterator[Slice]:
         return iter(self.entries)
@@ -103,9 +106,9 @@ class Slices(Sequence[Slice]):
     def __getitem__(self, which: Any) -> Any:
         if not isinstance(which, tuple):
             return self.entries[which]
-        for each in self.entries:
-            if (each.column, each.label) == which:
-                return each
+        for entry in self.entries:
+            if (entry.column, entry.label) == which:
+                return entry
         raise KeyError(f"{shown(which)} is no slice; name a column and a label, such as {shown(self._key(0))}.")
 
     def _key(self, at: int) -> tuple[str, Any]:
@@ -148,10 +151,10 @@ class Slices(Sequence[Slice]):
     def _records(self) -> list[dict[str, Any]]:
         return [
             {
-                "column": each.column,
-                "label": each.label,
+                "column": entry.column,
+                "label": entry.label,
                 "k": k,
-                "n_queries": each.n_queries,
+                "n_queries": entry.n_queries,
                 "n_empty": n_empty,
                 "share": share,
                 "ndcg": value,
@@ -159,8 +162,8 @@ class Slices(Sequence[Slice]):
                 "high": None if interval is None else interval.high,
                 "difference": difference,
             }
-            for each in self
-            for k, n_empty, share, value, interval, difference in _rows(each)
+            for entry in self
+            for k, n_empty, share, value, interval, difference in _rows(entry)
         ]
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
@@ -195,20 +198,20 @@ class Slices(Sequence[Slice]):
 
     def _table(self) -> Table:
         """What ``print`` shows."""
-        several = any(isinstance(each.share, dict) for each in self)
+        several = any(isinstance(entry.share, dict) for entry in self)
         rows = []
-        for each in self:
-            for k, n_empty, share, value, interval, difference in _rows(each):
-                name = f"{each.column}={each.label}{at_cutoff(k) if several else ''}"
+        for entry in self:
+            for k, n_empty, share, value, interval, difference in _rows(entry):
+                name = f"{entry.column}={entry.label}{at_cutoff(k) if several else ''}"
                 limits = "-" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
                 less = "-" if difference is None else f"{difference:+.4f}"
-                rows.append([name, str(each.n_queries), str(n_empty), f"{share:.4f}", f"{value:.4f}", limits, less])
-        return Table(["slice", "queries", "empty", "share", "NDCG", "95 % interval", "less the others"], rows)
+                rows.append([name, str(entry.n_queries), str(n_empty), f"{share:.4f}", f"{value:.4f}", limits, less])
+        return Table(["slice", "queries", "empty", "share", "NDCG", "95 % interval", "minus the others"], rows)
 
 
-def _rows(each: Slice) -> list[tuple[Any, ...]]:
-    evaluation = each.evaluation
-    parts: tuple[Any, ...] = (evaluation.n_empty, each.share, each.value, each.interval, each.difference)
+def _rows(entry: Slice) -> list[tuple[Any, ...]]:
+    evaluation = entry.evaluation
+    parts: tuple[Any, ...] = (evaluation.n_empty, entry.share, entry.value, entry.interval, entry.difference)
     if not isinstance(evaluation.k, tuple):
         return [(evaluation.k, *parts)]
     return [(k, *(part[k] for part in parts)) for k in evaluation.k]
@@ -219,12 +222,13 @@ def sliced(evaluation: Evaluation[Any], columns: Mapping[str, list[Any]]) -> Sli
     """The slices of an evaluation, from the label of every query in each column."""
     totals = evaluation._totals
     shares = {k: totals.shares(evaluation.flavor, k)[1] for k in totals.ks}
+    clusters = None if evaluation.cluster is None else numbered(evaluation.cluster.tolist())
     by_distance: list[tuple[float, Slice]] = []
     for column, labels in columns.items():
         codes: dict[Any, int] = {}
         code = np.array([codes.setdefault(label, len(codes)) for label in labels])
         for label, number in codes.items():
-            by_distance.append(_slice(evaluation, shares, column, label, code == number))
+            by_distance.append(_slice(evaluation, shares, column, label, code == number, clusters))
     by_distance.sort(key=lambda pair: -pair[0])
     return Slices(tuple(each for _, each in by_distance))
 
@@ -235,58 +239,74 @@ def _slice(
     column: str,
     label: Any,
     inside: NDArray[np.bool_],
+    clusters: IntArray | None,
 ) -> tuple[float, Slice]:
     """A slice, and how many standard errors it is from the other queries: -1 where this is not known."""
     # The totals of these queries are averaged as those of any other set are, so that a slice has the value that
     # ``evaluate`` has for its rows.
     rows, flavor = np.flatnonzero(inside), evaluation.flavor
+    values, others = (
+        _means(evaluation._totals.at(some), flavor, None if clusters is None else clusters[some])
+        for some in (rows, np.flatnonzero(~inside))
+    )
+    differences = {k: entry.value - others[k].value for k, entry in values.items()}
     totals = evaluation._totals.at(rows)
-    values, others = _means(totals, flavor), _means(evaluation._totals.at(np.flatnonzero(~inside)), flavor)
-    differences = {k: value - others[k][0] for k, (value, _) in values.items()}
-    intervals = {
-        k: None if spread is None else spread.interval(_CONFIDENCE, "t", value) for k, (value, spread) in values.items()
-    }
 
     def shaped(by_k: dict[int | None, Any]) -> Any:
         return by_k if isinstance(evaluation.k, tuple) else by_k[evaluation.k]
 
     table = evaluation.per_query
     first = totals.ks[0]
-    return _distance(differences[first], values[first][1], others[first][1]), Slice(
+    return _distance(differences[first], values[first].error, others[first].error), Slice(
         column=column,
         label=label,
         evaluation=Evaluation(
-            value=shaped({k: value for k, (value, _) in values.items()}),
+            value=shaped({k: entry.value for k, entry in values.items()}),
             flavor=flavor,
             k=evaluation.k,
             n_queries=rows.size,
             n_empty=shaped(dict(zip(totals.ks, totals.ndcg(flavor)[1].sum(axis=0).tolist(), strict=True))),
             per_query=replace(table, **{field.name: table[field.name][rows] for field in fields(table)}),
             frame_library=evaluation.frame_library,
+            cluster=None if evaluation.cluster is None else evaluation.cluster[rows],
             _totals=totals,
         ),
         share=shaped({k: float(share[rows].sum()) for k, share in shares.items()}),
-        interval=shaped(intervals),
+        interval=shaped({k: entry.interval for k, entry in values.items()}),
         difference=shaped({k: None if math.isnan(less) else less for k, less in differences.items()}),
     )
 
 
-def _means(totals: Totals, flavor: Flavor) -> dict[int | None, tuple[float, Spread | None]]:
-    """The mean of some queries at each cut-off, and its spread where this is known."""
+class _Mean(NamedTuple):
+    """The mean of some queries; with its interval and standard error, where these are known."""
+
+    value: float
+    interval: Interval | None = None
+    error: float | None = None
+
+
+def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> dict[int | None, _Mean]:
+    """The mean of some queries at each cut-off."""
     values = totals.ratios(flavor).tolist()
-    return {k: (value, _spread(totals.at_cutoff(k), flavor)) for k, value in zip(totals.ks, values, strict=True)}
+    return {k: _mean(totals.at_cutoff(k), flavor, v, clusters) for k, v in zip(totals.ks, values, strict=True)}
 
 
-def _spread(totals: Totals, flavor: Flavor) -> Spread | None:
+def _mean(totals: Totals, flavor: Flavor, value: float, clusters: IntArray | None) -> _Mean:
     try:
         [(_, means)] = means_of(totals, flavor)
-    except ValueError:  # fewer than two queries count, or the value is nan
-        return None
-    return spread_of(means)[0]
+        grouped = None if clusters is None else by_cluster(means, clusters[counted(totals, flavor, totals.ks[0])])
+    except ValueError:  # too few queries or clusters count, one cluster has most of the weight, or the value is nan
+        return _Mean(value)
+    [spread] = spread_of(means)
+    interval = spread.interval(_CONFIDENCE, "t", value)
+    if grouped is None:
+        return _Mean(value, interval, spread.standard_error)
+    return _Mean(value, over_clusters(interval, means, grouped, 0, spread.value), float(robust_error(grouped)[0][0]))
 
 
-def _distance(difference: float, one: Spread | None, other: Spread | None) -> float:
+def _distance(difference: float, one: float | None, other: float | None) -> float:
+    """How many standard errors apart two sets of queries are, -1 where this is not known; it only orders slices."""
     if one is None or other is None:
         return -1.0
-    error = math.hypot(one.standard_error, other.standard_error)
+    error = math.hypot(one, other)
     return abs(difference) / error if error > 0 else (math.inf if difference else 0.0)

@@ -147,17 +147,17 @@ class Best(NamedTuple):
     may_be_empty: BoolArray
 
 
-def largest(of: Open, scale: FloatArray) -> Best:
+def largest(problem: Open, scale: FloatArray) -> Best:
     """The largest ratio of numerator and ideal of each query, over all ways to give the unjudged documents gains.
 
     Parameters
     ----------
-    of : Open
+    problem : Open
     scale : ndarray of float
         The gains, ascending, from 0 on.
     """
-    ratio, empty = np.full(of.n_queries, -np.inf), np.zeros(of.n_queries, dtype=bool)
-    for part in _parts(of, scale):
+    ratio, empty = np.full(problem.n_queries, -np.inf), np.zeros(problem.n_queries, dtype=bool)
+    for part in _parts(problem, scale):
         lowest, highest = part.at_ends()
         empty[part.queries] = lowest.ideal <= 0
         # Dinkelbach's iteration may begin at any completion: here at the better of the two that grade all alike.
@@ -174,19 +174,19 @@ def largest(of: Open, scale: FloatArray) -> Best:
     return Best(ratio, empty)
 
 
-def largest_of_sums(of: Open, scale: FloatArray, share: FloatArray) -> tuple[float, bool]:
+def largest_of_sums(problem: Open, scale: FloatArray, share: FloatArray) -> tuple[float, bool]:
     """The largest ratio of the weighted sums over queries of numerator and ideal, and whether the ideals may all be 0.
 
     It is -inf where they are 0 under every completion.
     """
-    parts = list(_parts(of, scale))
+    parts = list(_parts(problem, scale))
     shares = [share[part.queries] for part in parts]
 
     def summed(totals: list[Totals], counts: list[BoolArray]) -> tuple[float, float]:
         numerator = ideal = 0.0
-        for weight, each, those in zip(shares, totals, counts, strict=True):
-            numerator += float((weight * each.numerator)[those].sum())
-            ideal += float((weight * each.ideal)[those].sum())
+        for weight, part_totals, those in zip(shares, totals, counts, strict=True):
+            numerator += float((weight * part_totals.numerator)[those].sum())
+            ideal += float((weight * part_totals.ideal)[those].sum())
         return numerator, ideal
 
     # A query whose ideal is 0 adds nothing, whatever its numerator.
@@ -203,8 +203,8 @@ def largest_of_sums(of: Open, scale: FloatArray, share: FloatArray) -> tuple[flo
         numerator, ideal = summed(
             best,
             [
-                (each.ideal > 0) & (~empty | (each.numerator - t * each.ideal > 0))
-                for each, empty in zip(best, may_be_empty, strict=True)
+                (part_totals.ideal > 0) & (~empty | (part_totals.numerator - t * part_totals.ideal > 0))
+                for part_totals, empty in zip(best, may_be_empty, strict=True)
             ],
         )
         if not (ideal > 0 and numerator / ideal > t):
@@ -271,7 +271,7 @@ class _Part:
         choices: list[IntArray] = []
         position = np.arange(width)
         beyond = position > count[:, None]
-        # Where all else leaves the ideal at 0, a completion counts if it lifts one document at least.
+        # If the ideal is 0 before any document is lifted, only completions that lift at least one document count.
         nothing = self.base.ideal[rows] + self.ideal[:, rows, 0].sum(axis=0)
         empty = (nothing <= 0) & (self.ideal[0, rows, 1:].max(axis=1, initial=0.0) > 0)
         for numerator, ideal in zip(self.numerator[::-1], self.ideal[::-1], strict=True):
@@ -285,9 +285,9 @@ class _Part:
             above = np.maximum.accumulate(value, axis=1)
             choices.append(np.maximum.accumulate(np.where(value == above, position, 0), axis=1))
         counts = np.empty((n_steps, count.size), dtype=np.int64)
-        at, each = count, np.arange(count.size)
+        at, row = count, np.arange(count.size)
         for step, choice in enumerate(reversed(choices)):
-            at = counts[step] = choice[each, at]
+            at = counts[step] = choice[row, at]
         return self._totals(counts, rows)
 
     def _totals(self, counts: IntArray, rows: IntArray | slice) -> Totals:
@@ -299,19 +299,19 @@ class _Part:
         return Totals(numerator, ideal)
 
 
-def _parts(of: Open, scale: FloatArray) -> Iterator[_Part | _InPlace]:
+def _parts(problem: Open, scale: FloatArray) -> Iterator[_Part | _InPlace]:
     """The queries, some at a time, those with about as many unjudged documents together."""
-    if of.place is not None:
-        yield _InPlace(of, scale)
+    if problem.place is not None:
+        yield _InPlace(problem, scale)
         return
-    of = _settled(of, scale)
-    pooled = np.bincount(of.query, minlength=of.n_queries)
-    of = _in_order(of)
-    sizes = np.bincount(of.query, minlength=of.n_queries)
+    problem = _settled(problem, scale)
+    pooled = np.bincount(problem.query, minlength=problem.n_queries)
+    problem = _in_order(problem)
+    sizes = np.bincount(problem.query, minlength=problem.n_queries)
     starts = np.cumsum(sizes) - sizes
     by_size = np.argsort(sizes, kind="stable")
-    judged_order = np.argsort(of.judged_query, kind="stable")
-    judged_sizes = np.bincount(of.judged_query, minlength=of.n_queries)
+    judged_order = np.argsort(problem.judged_query, kind="stable")
+    judged_sizes = np.bincount(problem.judged_query, minlength=problem.n_queries)
     judged_starts = np.cumsum(judged_sizes) - judged_sizes
     at = 0
     while at < by_size.size:
@@ -319,7 +319,7 @@ def _parts(of: Open, scale: FloatArray) -> Iterator[_Part | _InPlace]:
         stop = at + max(1, int(np.searchsorted(room, _AT_ONCE, side="right")))
         queries = by_size[at:stop]
         judged = judged_order[_spans(judged_starts[queries], judged_sizes[queries])]
-        yield _part(of, scale, queries, starts[queries], sizes[queries], judged, pooled[queries])
+        yield _part(problem, scale, queries, starts[queries], sizes[queries], judged, pooled[queries])
         at = stop
 
 
@@ -329,45 +329,45 @@ def _spans(starts: IntArray, sizes: IntArray) -> IntArray:
     return spans
 
 
-def _settled(of: Open, scale: FloatArray) -> Open:
+def _settled(problem: Open, scale: FloatArray) -> Open:
     """Without the documents that do not enter the ideal: each of them takes the grade that its own sign wants."""
-    if of.runs is not None or of.pooled.all():
-        return of
-    alone = ~of.pooled
-    gains = np.maximum(of.weight * scale[0], of.weight * scale[-1])
-    constant = of.constant + added(of.query[alone], gains[alone], of.n_queries)
-    return _chosen(replace(of, constant=constant), np.flatnonzero(of.pooled))
+    if problem.runs is not None or problem.pooled.all():
+        return problem
+    alone = ~problem.pooled
+    gains = np.maximum(problem.weight * scale[0], problem.weight * scale[-1])
+    constant = problem.constant + added(problem.query[alone], gains[alone], problem.n_queries)
+    return _chosen(replace(problem, constant=constant), np.flatnonzero(problem.pooled))
 
 
-def _chosen(of: Open, documents: IntArray) -> Open:
+def _chosen(problem: Open, documents: IntArray) -> Open:
     """With these of the unjudged documents alone, in this order."""
-    runs = None if of.runs is None else of.runs._replace(of_unjudged=of.runs.of_unjudged[documents])
-    query, weight, pooled = of.query[documents], of.weight[documents], of.pooled[documents]
-    return replace(of, query=query, weight=weight, pooled=pooled, runs=runs)
+    runs = None if problem.runs is None else problem.runs._replace(of_unjudged=problem.runs.of_unjudged[documents])
+    query, weight, pooled = problem.query[documents], problem.weight[documents], problem.pooled[documents]
+    return replace(problem, query=query, weight=weight, pooled=pooled, runs=runs)
 
 
-def _in_order(of: Open) -> Open:
+def _in_order(problem: Open) -> Open:
     """The unjudged documents in the order in which they should have the largest gains."""
-    if of.runs is None:
-        key: NDArray[Any] = -of.weight
-        free = of.weight == 0
+    if problem.runs is None:
+        key: NDArray[Any] = -problem.weight
+        free = problem.weight == 0
     else:
         # Every place of an earlier run counts at least what any place of a later run does.
-        start = of.runs.start[of.runs.of_unjudged]
-        key = of.runs.sign * start
-        free = start >= of.runs.depth[of.query]
-    order = np.lexsort((key, of.query))
-    query, free = of.query[order], free[order]
+        start = problem.runs.start[problem.runs.of_unjudged]
+        key = problem.runs.sign * start
+        free = start >= problem.runs.depth[problem.query]
+    order = np.lexsort((key, problem.query))
+    query, free = problem.query[order], free[order]
     # Documents without weight matter in the ideal alone, and there no more of them than it has ranks.
     before = np.cumsum(free)
-    sizes = np.bincount(query, minlength=of.n_queries)
+    sizes = np.bincount(query, minlength=problem.n_queries)
     starts = np.cumsum(sizes) - sizes
     before -= np.append(0, before)[starts[query]]
-    return _chosen(of, order[~free | (before <= of.cut[query])])
+    return _chosen(problem, order[~free | (before <= problem.cut[query])])
 
 
 def _part(
-    of: Open,
+    problem: Open,
     scale: FloatArray,
     queries: IntArray,
     starts: IntArray,
@@ -376,6 +376,7 @@ def _part(
     pooled: IntArray,
 ) -> _Part:
     """The tables of these queries. `judged` lists their judged documents, `pooled` counts all their unjudged ones."""
+    # One row per query, padded to the largest count of unjudged documents, so that NumPy works on all queries at once.
     n, width, n_steps = queries.size, int(count.max(initial=0)), scale.size - 1
     slots = np.arange(width) < count[:, None]
     rows = _spans(starts, count)
@@ -388,19 +389,22 @@ def _part(
         return sums
 
     numerator, ideal = np.zeros((n_steps, n, width + 1)), np.zeros((n_steps, n, width + 1))
-    base_numerator, base_ideal = of.constant[queries].astype(np.float64), np.zeros(n)
-    if of.runs is None:
-        coefficients = summed(of.weight[rows])
+    base_numerator, base_ideal = problem.constant[queries].astype(np.float64), np.zeros(n)
+    # Without tied runs a document adds its gain times its weight. A step of the scale adds the difference of two gains,
+    # and all documents have at least the lowest gain, so that one belongs to the base.
+    if problem.runs is None:
+        coefficients = summed(problem.weight[rows])
         numerator[:] = np.diff(scale)[:, None, None] * coefficients
         base_numerator += scale[0] * coefficients[:, -1]
     # Every gain that some document has or may have is a level; at each the documents that reach it are counted.
-    gains = of.judged_gain[judged]
-    in_runs = None if of.runs is None else _InRuns(of, queries, rows)
+    gains = problem.judged_gain[judged]
+    in_runs = None if problem.runs is None else _InRuns(problem, queries, rows)
     levels = np.unique(np.concatenate([gains, scale, [] if in_runs is None else in_runs.gain]))
     levels = levels[levels > 0]
-    code = np.repeat(np.arange(n), np.bincount(of.judged_query, minlength=of.n_queries)[queries])
+    code = np.repeat(np.arange(n), np.bincount(problem.judged_query, minlength=problem.n_queries)[queries])
     reached = _reaching(code, n, gains, levels)
-    cut = of.cut[queries]
+    # A gain is the sum of the steps between levels up to it, so that ideal and runs are added up level by level.
+    cut = problem.cut[queries]
     counts = np.minimum(np.arange(width + 1), count[:, None])
     below = 0.0
     for at_level, level in enumerate(levels.tolist()):
@@ -409,11 +413,11 @@ def _part(
         judged_here = reached[at_level]
         # The lowest grade of the scale lifts all documents to this level, or none can reach it, or some may.
         if step == 0:
-            base_ideal += size * of.to_rank[np.minimum(judged_here + pooled, cut)]
+            base_ideal += size * problem.to_rank[np.minimum(judged_here + pooled, cut)]
         elif step == scale.size:
-            base_ideal += size * of.to_rank[np.minimum(judged_here, cut)]
+            base_ideal += size * problem.to_rank[np.minimum(judged_here, cut)]
         else:
-            ideal[step - 1] += size * of.to_rank[np.minimum(judged_here[:, None] + counts, cut[:, None])]
+            ideal[step - 1] += size * problem.to_rank[np.minimum(judged_here[:, None] + counts, cut[:, None])]
         if in_runs is not None:
             alone, marginal = in_runs.at(level)
             base_numerator += size * alone
@@ -422,8 +426,9 @@ def _part(
                 base_numerator += size * sums[:, -1]
             elif step < scale.size:
                 numerator[step - 1] += size * sums
-    if of.fixed is not None:
-        fixed = of.fixed[queries]
+    # An ideal that no label changes replaces the one that was added up.
+    if problem.fixed is not None:
+        fixed = problem.fixed[queries]
         known = ~np.isnan(fixed)
         ideal[:, known], base_ideal[known] = 0.0, fixed[known]
     return _Part(queries, numerator, ideal, Totals(base_numerator, base_ideal), count)
@@ -431,7 +436,7 @@ def _part(
 
 def _reaching(code: IntArray, n: int, gains: FloatArray, levels: FloatArray) -> IntArray:
     """How many documents of each of n groups gain a level or more, shape (n_levels, n)."""
-    place = np.searchsorted(levels, gains, side="right")  # as many levels as the gain reaches
+    place = np.searchsorted(levels, gains, side="right")  # the number of levels that the gain reaches
     exactly = np.bincount(place * n + code, minlength=(levels.size + 1) * n).reshape(levels.size + 1, n)
     reaching: IntArray = exactly[::-1].cumsum(axis=0)[::-1][1:]
     return reaching
@@ -440,9 +445,9 @@ def _reaching(code: IntArray, n: int, gains: FloatArray, levels: FloatArray) -> 
 class _InRuns:
     """What the tied runs of some queries add to the numerator at each level of gain."""
 
-    def __init__(self, of: Open, queries: IntArray, rows: IntArray) -> None:
-        assert of.runs is not None
-        self._all = runs = of.runs
+    def __init__(self, problem: Open, queries: IntArray, rows: IntArray) -> None:
+        assert problem.runs is not None
+        self._all = runs = problem.runs
         self._run = runs.of_unjudged[rows]
         # The documents of a run stand together: each is the first, second, ... of those that reach a level.
         new = np.append(True, self._run[1:] != self._run[:-1])[: self._run.size]
@@ -456,7 +461,7 @@ class _InRuns:
         mine = local[runs.of_judged] >= 0
         self._judged = local[runs.of_judged[mine]]
         self.gain = runs.gain[mine]
-        row_of = np.full(of.n_queries, -1)
+        row_of = np.full(problem.n_queries, -1)
         row_of[queries] = np.arange(queries.size)
         self._row, self._n = row_of[runs.query[self._own]], queries.size
 
@@ -472,36 +477,40 @@ class _InRuns:
 class _InPlace:
     """Queries whose ideal has the order of the input: numerator and ideal are linear in every gain."""
 
-    def __init__(self, of: Open, scale: FloatArray) -> None:
-        assert of.place is not None
-        assert of.base is not None
-        base: FloatArray = of.base if of.fixed is None else np.where(np.isnan(of.fixed), of.base, of.fixed)
-        self._of, self._place, self._base, self._scale = of, of.place, base, scale
-        self.queries = np.arange(of.n_queries)
+    def __init__(self, problem: Open, scale: FloatArray) -> None:
+        assert problem.place is not None
+        assert problem.base is not None
+        base: FloatArray = (
+            problem.base if problem.fixed is None else np.where(np.isnan(problem.fixed), problem.base, problem.fixed)
+        )
+        self._problem, self._place, self._base, self._scale = problem, problem.place, base, scale
+        self.queries = np.arange(problem.n_queries)
 
     def at_ends(self) -> tuple[Totals, Totals]:
         """Under the completion that gives all the lowest grade, and the one that gives all the highest."""
-        low, high = (self._totals(np.full(self._of.query.size, gain), slice(None)) for gain in self._scale[[0, -1]])
+        low, high = (
+            self._totals(np.full(self._problem.query.size, gain), slice(None)) for gain in self._scale[[0, -1]]
+        )
         return low, high
 
     def best(self, t: FloatArray, rows: IntArray | slice) -> Totals:
         """The completion with the largest numerator - t ideal, of some of the queries."""
-        every = np.full(self._of.n_queries, -np.inf)
+        every = np.full(self._problem.n_queries, -np.inf)
         every[rows] = t
         with np.errstate(invalid="ignore"):
-            value = self._of.weight - every[self._of.query] * self._place
+            value = self._problem.weight - every[self._problem.query] * self._place
         gains = np.where(value > 0, self._scale[-1], self._scale[0])
-        # Where that leaves the ideal at 0, it takes one document with a place in it: the one that costs least.
+        # An ideal of 0 needs one document with a place in it; the one that costs least is lifted.
         empty = self._totals(gains, slice(None)).ideal <= 0
-        able = np.flatnonzero(empty[self._of.query] & (self._place > 0))
+        able = np.flatnonzero(empty[self._problem.query] & (self._place > 0))
         if able.size and self._scale[-1] > 0:
-            able = able[np.lexsort((-value[able], self._of.query[able]))]
-            first = np.append(True, self._of.query[able][1:] != self._of.query[able][:-1])
+            able = able[np.lexsort((-value[able], self._problem.query[able]))]
+            first = np.append(True, self._problem.query[able][1:] != self._problem.query[able][:-1])
             gains[able[first]] = self._scale[self._scale > 0][0]
         return self._totals(gains, rows)
 
     def _totals(self, gains: FloatArray, rows: IntArray | slice) -> Totals:
-        of = self._of
-        numerator = of.constant + added(of.query, gains * of.weight, of.n_queries)
-        ideal = self._base + added(of.query, gains * self._place, of.n_queries)
+        problem = self._problem
+        numerator = problem.constant + added(problem.query, gains * problem.weight, problem.n_queries)
+        ideal = self._base + added(problem.query, gains * self._place, problem.n_queries)
         return Totals(numerator[rows], ideal[rows])

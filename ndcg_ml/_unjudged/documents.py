@@ -47,9 +47,12 @@ def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> Flo
     RangeError
         The grades do not come from a finite scale of whole grades and grades seen; a grade seen is above the scale.
     """
+    # Negative labels are grades only where the flavor gives them a gain of their own.
     seen = np.unique(labels[~np.isnan(labels)])
     if flavor.negative != "allow":
         seen = seen[seen >= 0]
+    # Without a top, the grades seen are the scale, and 0 belongs to every scale. A scale of 0 alone would say that
+    # no unjudged document can be relevant.
     top = flavor.max_grade if max_grade is None else max_grade
     if top is None:
         grades = np.union1d(seen, 0.0)
@@ -58,6 +61,7 @@ def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> Flo
                 "max_grade must be given where no relevant grade was seen, because nothing says how the unjudged "
                 "documents could be graded; got None. Pass the top of the grade scale, such as max_grade=3."
             )
+    # With a top, the scale is 0, 1, ..., top; the top of a flavor may be a fraction, and then the grades seen fill it.
     else:
         if isinstance(top, (bool, np.bool_)) or not isinstance(top, (int, float, np.integer, np.floating)):
             raise TypeError(f"max_grade must be a number, the top of the grade scale, or None; got {shown(top)}.")
@@ -71,12 +75,14 @@ def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> Flo
                 f"max_grade must not be below a grade that was given; got {shown(top)} and the grade {seen[-1]:g}. "
                 "Raise it to the top of the grade scale."
             )
+        # A scale that is too long is refused below, and must not be made before: the top may be 1e300.
         if top >= _LONGEST_SCALE:
             grades = np.zeros(_LONGEST_SCALE + 1)
         elif top == int(top):
             grades = np.arange(top + 1.0)
         else:
             grades = np.union1d(seen, [0.0, top])
+    # Both kinds of scale must be short enough to be searched, and have a gain at every grade.
     if grades.size > _LONGEST_SCALE:
         raise RangeError(
             f"the labels must be grades of a scale of at most {_LONGEST_SCALE} grades; there are more, as of "
@@ -202,6 +208,7 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
     graded = grade(flavor, np.where(missing, 0.0, labels), queries.groups, queries.retrieved)
     if graded.exponent is not None:
         _check_gains(np.array([np.inf]))
+    # A document that is listed twice enters as one, which is credited as the flavor says.
     layout = in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
     times = np.ones(labels.size, dtype=np.int64)
     first = np.arange(labels.size)
@@ -209,7 +216,7 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
         graded, scores, first, times = _once_each(flavor, graded, layout, queries, scores, missing)
     _check_gains(graded.judged.listed(graded.gains))
 
-    # Where every ranked row stands.
+    # The rank, tied run and expected discount of every ranked row.
     longest = max(int(graded.documents.sizes.max(initial=0)), k or 0, 1)
     table = discounts(flavor, longest)
     n_ranked = graded.ranked.sizes
@@ -231,6 +238,7 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
         out[rows] = values
         return out
 
+    # From ranked rows to documents: some were not retrieved, and under duplicates='count' copies add their discounts.
     judged_rows = np.arange(labels.size) if graded.judged.order is None else graded.judged.order
     summed = by_row(weight, 0.0)
     if queries.repeats is not None and flavor.duplicates == "count":
@@ -240,6 +248,7 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
         # The gains of what was not retrieved are 0 there; they tell whether two systems have the same judgements.
         every = grade(flavor, np.where(missing, 0.0, labels), queries.groups).gains
     gains = np.where(missing, np.nan, every)[judged_rows]
+    # The fields of the ideal (pooled, place, cut, fixed) are placeholders until _with_ideal fills them at the end.
     out = Documents(
         n_queries=graded.judged.n_queries,
         query=graded.judged.codes(),
@@ -299,7 +308,7 @@ def _once_each(
     graded, once = credited(flavor, graded, layout, repeats)
     try:
         return graded, scores if once is None else once.exchanged(scores), first, times
-    except ValueError as error:  # of unjudged documents, which the flavor leaves out of the ranking
+    except ValueError as error:  # unjudged copies are ranked here, although the flavor leaves them out
         raise RangeError(f"the range ranks the unjudged documents too, and then {error}") from error
 
 
@@ -330,55 +339,57 @@ def _check_order(flavor: Flavor, documents: Documents) -> None:
 # -- ideals ------------------------------------------------------------------------------------------------------------
 
 
-def _with_ideal(flavor: Flavor, k: int | None, graded: Graded, of: Documents, rank: IntArray) -> Documents:
+def _with_ideal(flavor: Flavor, k: int | None, graded: Graded, documents: Documents, rank: IntArray) -> Documents:
     """The documents with their part in the ideal; `rank` is that of each, from 0."""
-    n_ranked, n_pool = graded.ranked.sizes, np.bincount(of.query, minlength=of.n_queries)
-    unlimited = np.full(of.n_queries, np.iinfo(np.int64).max // 4)
-    cut = unlimited if k is None or flavor.ideal_depth == "all" else np.full(of.n_queries, k)
+    n_ranked, n_pool = graded.ranked.sizes, np.bincount(documents.query, minlength=documents.n_queries)
+    unlimited = np.full(documents.n_queries, np.iinfo(np.int64).max // 4)
+    cut = unlimited if k is None or flavor.ideal_depth == "all" else np.full(documents.n_queries, k)
     if flavor.ideal_depth == "retrieved":
         cut = np.minimum(cut, n_ranked)
     if flavor.ideal == "max":
         # Without a cut-off the ideal has as many ranks as there are ranked documents.
         ranks = n_ranked if k is None or flavor.ideal_depth == "all" else cut
-        to_rank = np.append(0.0, np.cumsum(of.table))
+        to_rank = np.append(0.0, np.cumsum(documents.table))
         fixed = to_rank[ranks] * float(top_gain(flavor, None))
         fixed[graded.documents.sizes == 0] = 0.0
-        return replace(of, fixed=fixed, pooled=np.zeros(of.row.size, dtype=bool), cut=cut)
+        return replace(documents, fixed=fixed, pooled=np.zeros(documents.row.size, dtype=bool), cut=cut)
     if flavor.ideal == "given":
         begins = np.cumsum(n_pool) - n_pool
-        position = np.arange(of.row.size) - begins[of.query]
-        inside = position < cut[of.query]
-        return replace(of, place=np.where(inside, of.table[position], 0.0), cut=cut)
+        position = np.arange(documents.row.size) - begins[documents.query]
+        inside = position < cut[documents.query]
+        return replace(documents, place=np.where(inside, documents.table[position], 0.0), cut=cut)
     if flavor.ideal == "global":
-        return replace(of, cut=cut)
-    pooled = of.run >= 0
+        return replace(documents, cut=cut)
+    pooled = documents.run >= 0
     last: IntArray | None = None
     if flavor.ideal == "local":
         last = cut
     elif flavor.recall_depth is not None:
-        last = np.full(of.n_queries, flavor.recall_depth)
+        last = np.full(documents.n_queries, flavor.recall_depth)
     if last is not None:
-        _check_crossing(flavor, of, last)
-        pooled = pooled & (rank < last[of.query])
-    return replace(of, pooled=pooled, cut=cut)
+        _check_crossing(flavor, documents, last)
+        pooled = pooled & (rank < last[documents.query])
+    return replace(documents, pooled=pooled, cut=cut)
 
 
-def _check_crossing(flavor: Flavor, of: Documents, last: IntArray) -> None:
+def _check_crossing(flavor: Flavor, documents: Documents, last: IntArray) -> None:
     """Refuse an ideal of the first ranks where labels decide, or ties average, what stands there."""
     if flavor.ties not in ("average", "best", "worst"):
         return
-    limit = last[of.query]
-    inside = (of.run >= 0) & (of.run_start < limit) & (of.run_size > 1)
+    limit = last[documents.query]
+    inside = (documents.run >= 0) & (documents.run_start < limit) & (documents.run_size > 1)
     if not (flavor.ideal == "local" and flavor.ties == "average"):
-        inside &= of.run_start + of.run_size > limit
-    open_queries = np.zeros(of.n_queries, dtype=bool)
-    open_queries[of.query[of.unjudged]] = True
-    unclear = inside & open_queries[of.query]
+        inside &= documents.run_start + documents.run_size > limit
+    # The ratio of a query whose documents are all judged is known. Its sums, which a micro average adds, are not kept.
+    open_queries = np.full(documents.n_queries, flavor.aggregate == "micro")
+    open_queries[documents.query[documents.unjudged]] = True
+    unclear = inside & open_queries[documents.query]
     if unclear.any():
-        what = "ideal='local'" if flavor.ideal == "local" else f"recall_depth={flavor.recall_depth}"
+        rule = "ideal='local'" if flavor.ideal == "local" else f"recall_depth={flavor.recall_depth}"
         raise RangeError(
-            f"the range is not known under {what} with ties={flavor.ties!r} where equal scores share the first ranks "
-            f"of a query that has unjudged documents, because the ideal then mixes their gains; "
-            f"{np.unique(of.query[unclear]).size} queries have such ties. Choose a tie rule that orders them, such as "
-            "ties='first', or ideal='global'."
+            f"the range is not known under {rule} with ties={flavor.ties!r} where equal scores share the first ranks "
+            "of a query that has unjudged documents (under a micro average: of any query), because the ideal then "
+            f"mixes their gains; {np.unique(documents.query[unclear]).size} queries have such ties. Choose a tie rule "
+            "that orders them, "
+            "such as ties='first', or ideal='global'."
         )

@@ -74,8 +74,8 @@ def with_labels(qrels: RunLike, filled: Iterable[AnyPath | Mapping[Any, Mapping[
     judgements: Judgements = {topics[topic]: {} for topic in rows.topics.tolist()}
     for at, (topic, value) in enumerate(zip(rows.topic.tolist(), rows.value.tolist(), strict=True)):
         judgements[topics[topic]][ids.kind.decoded(ids.documents[rows.first + at])] = value
-    for each in filled:
-        labels = each if isinstance(each, Mapping) else read_filled(each)
+    for source in filled:
+        labels = source if isinstance(source, Mapping) else read_filled(source)
         for written_qid, documents in labels.items():
             qid = _as_in(judgements, written_qid)
             known = judgements.setdefault(qid, {})
@@ -91,7 +91,7 @@ def with_labels(qrels: RunLike, filled: Iterable[AnyPath | Mapping[Any, Mapping[
 
 def _as_in(known: Mapping[Any, Any], written: Any) -> Any:
     """An id in the type of those that are known: JSON may have a number where the ids are text."""
-    return str(written) if any(isinstance(each, str) for each in known) else written
+    return str(written) if any(isinstance(key, str) for key in known) else written
 
 
 def qrels_text(judgements: Mapping[Any, Mapping[Any, float]]) -> str:
@@ -105,7 +105,7 @@ def qrels_text(judgements: Mapping[Any, Mapping[Any, float]]) -> str:
     lines = []
     for qid, documents in judgements.items():
         for document, label in documents.items():
-            if not all(str(each) and len(str(each).split()) == 1 for each in (qid, document)):
+            if not all(str(one_id) and len(str(one_id).split()) == 1 for one_id in (qid, document)):
                 raise ValueError(
                     f"a TREC qrels file cannot hold ids with blanks; got {shown(qid)} and {shown(document)}. Keep the "
                     "labels as JSONL."

@@ -127,7 +127,7 @@ class ToJudge:
         return Table(["qid", "docno", "can change"], rows, "llr", caption=self.closing_line()).text()
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show.html import block, paragraph
+        from ndcg_ml._show.escaping import block, paragraph
         from ndcg_ml._show.table import Table
 
         rows = [[str(task.qid), str(task.document), f"{task.change:.6f}"] for task in self.tasks]
@@ -135,7 +135,7 @@ class ToJudge:
 
 
 def _ids(ids: list[Any]) -> NDArray[Any]:
-    array = np.array(ids) if ids and len({type(each) for each in ids}) == 1 else np.empty(len(ids), dtype=object)
+    array = np.array(ids) if ids and len({type(one_id) for one_id in ids}) == 1 else np.empty(len(ids), dtype=object)
     if array.dtype == object or array.ndim != 1 or array.tolist() != ids:
         array = np.empty(len(ids), dtype=object)
         array[:] = ids
@@ -198,11 +198,11 @@ def _names(pair: Pair, documents: NDArray[np.int64]) -> list[Any]:
 
 def _changes(pair: Pair, documents: NDArray[np.int64], gains: FloatArray) -> FloatArray:
     """How far the label of each document alone can move the difference, the others being at the lowest grade."""
-    flavor, of = pair.flavor, pair.open()
-    n_queries, lowest = of.n_queries, float(gains[0])
+    flavor, problem = pair.flavor, pair.open()
+    n_queries, lowest = problem.n_queries, float(gains[0])
     query = pair.query[documents]
     weight = pair.weight_of_query
-    numerator = of.constant + lowest * added(of.query, of.weight, n_queries)
+    numerator = problem.constant + lowest * added(problem.query, problem.weight, n_queries)
     ideal, lifts = _ideals(pair, gains)
     # The difference with this document at each gain and all others at the lowest.
     coefficient = pair.weight[documents]
@@ -211,6 +211,12 @@ def _changes(pair: Pair, documents: NDArray[np.int64], gains: FloatArray) -> Flo
         lower = ideal[query] + (gains[:, None] - lowest) * pair.place[documents]
     else:
         lower = ideal[query] + np.where(pair.pooled[documents], lifts[:, query], 0.0)
+    if pair.sides is not None:
+        for at in np.flatnonzero(pair.sides.queries).tolist():
+            mine = np.flatnonzero(query == at)
+            values, both = _alone(pair, at, documents[mine], gains)
+            numerator[at], ideal[at] = values[0, 0], both[0, 0]
+            upper[:, mine], lower[:, mine] = values[:, 1:], both[:, 1:]
     if flavor.aggregate == "micro":
         upper = weight[query] * (upper - numerator[query]) + float((weight * numerator).sum())
         lower = weight[query] * (lower - ideal[query]) + float((weight * ideal).sum())
@@ -229,31 +235,47 @@ def _changes(pair: Pair, documents: NDArray[np.int64], gains: FloatArray) -> Flo
     return np.asarray(means.max(axis=0) - means.min(axis=0))
 
 
+def _alone(pair: Pair, query: int, documents: NDArray[np.int64], gains: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The difference in a query with each of its documents at each gain and the others at the lowest.
+
+    Returns arrays of shape (n_gains, 1 + n_documents), the first column without a change: the difference, and 1 where
+    both systems have an ideal, else 0.
+    """
+    assert pair.sides is not None
+    begin, end = np.searchsorted(pair.query, [query, query + 1]).tolist()
+    known = np.nan_to_num(pair.gain[begin:end], nan=float(gains[0]))
+    rows = np.tile(known, (gains.size, 1 + documents.size, 1))
+    rows[:, np.arange(documents.size) + 1, documents - begin] = gains[:, None]
+    values, counts = pair.sides.differences(query, rows.reshape(-1, end - begin))
+    shape = rows.shape[:2]
+    return values.reshape(shape), counts.astype(np.float64).reshape(shape)
+
+
 def _ideals(pair: Pair, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The ideal of each query with all unjudged documents at the lowest gain, and what one of them at each gain adds.
 
     Returns arrays of shape (n_queries,) and (n_gains, n_queries).
     """
-    of = pair.open()
-    lifts = np.zeros((gains.size, of.n_queries))
-    if of.base is not None and of.place is not None:
-        base = of.base + gains[0] * added(of.query, of.place, of.n_queries)
-        return base if of.fixed is None else np.where(np.isnan(of.fixed), base, of.fixed), lifts
-    pooled = np.bincount(of.query[of.pooled], minlength=of.n_queries)
-    levels = np.union1d(of.judged_gain, gains)
+    problem = pair.open()
+    lifts = np.zeros((gains.size, problem.n_queries))
+    if problem.base is not None and problem.place is not None:
+        base = problem.base + gains[0] * added(problem.query, problem.place, problem.n_queries)
+        return base if problem.fixed is None else np.where(np.isnan(problem.fixed), base, problem.fixed), lifts
+    pooled = np.bincount(problem.query[problem.pooled], minlength=problem.n_queries)
+    levels = np.union1d(problem.judged_gain, gains)
     levels = levels[levels > 0]
-    ideal, below = np.zeros(of.n_queries), 0.0
+    ideal, below = np.zeros(problem.n_queries), 0.0
     for level in levels.tolist():
         size, below = level - below, level
-        reaching = np.bincount(of.judged_query[of.judged_gain >= level], minlength=of.n_queries)
+        reaching = np.bincount(problem.judged_query[problem.judged_gain >= level], minlength=problem.n_queries)
         if level <= gains[0]:
             reaching = reaching + pooled
-        start = of.to_rank[np.minimum(reaching, of.cut)]
+        start = problem.to_rank[np.minimum(reaching, problem.cut)]
         ideal += size * start
         if level > gains[0]:
-            one_more = of.to_rank[np.minimum(np.minimum(reaching + 1, of.to_rank.size - 1), of.cut)]
+            one_more = problem.to_rank[np.minimum(np.minimum(reaching + 1, problem.to_rank.size - 1), problem.cut)]
             lifts[gains >= level] += size * (one_more - start)
-    if of.fixed is not None:
-        known = ~np.isnan(of.fixed)
-        ideal[known], lifts[:, known] = of.fixed[known], 0.0
+    if problem.fixed is not None:
+        known = ~np.isnan(problem.fixed)
+        ideal[known], lifts[:, known] = problem.fixed[known], 0.0
     return ideal, lifts

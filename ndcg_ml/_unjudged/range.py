@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._data.scored import Scored
+from ndcg_ml._data.scored_documents import Scored
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.gains import discounts
 from ndcg_ml._unjudged.completions import Best, Open, Runs, added, largest, largest_of_sums
 from ndcg_ml._unjudged.documents import Documents, RangeError, documents_of, gains_of_scale, scale_of
+from ndcg_ml._unjudged.two_sides import TwoSides
 from ndcg_ml.flavor import Flavor
 
 # A perfect ranking may come out as 1 + a few rounding errors; that is 1.
@@ -131,38 +132,38 @@ def refuse_changed(scored: Scored, documents: Documents, flavor: Flavor, k: int 
 # -- one system --------------------------------------------------------------------------------------------------------
 
 
-def _open(of: Documents, flavor: Flavor, dcg: FloatArray, ideal: FloatArray) -> Open:
+def _open(documents: Documents, flavor: Flavor, dcg: FloatArray, ideal: FloatArray) -> Open:
     """The documents of one system as a problem: what is judged adds constants.
 
     `dcg` and `ideal` are those of the queries now, which no label changes where none is missing.
     """
-    # What is neither ranked nor in the ideal changes nothing.
-    unjudged = of.unjudged & ((of.run >= 0) | of.pooled)
-    closed = np.bincount(of.query[unjudged], minlength=of.n_queries) == 0
-    judged = ~of.unjudged & ~closed[of.query]
-    known = np.where(judged, of.gain, 0.0)
+    # A document that is neither ranked nor in the ideal changes nothing.
+    unjudged = documents.unjudged & ((documents.run >= 0) | documents.pooled)
+    closed = np.bincount(documents.query[unjudged], minlength=documents.n_queries) == 0
+    judged = ~documents.unjudged & ~closed[documents.query]
+    known = np.where(judged, documents.gain, 0.0)
     counts = judged
     runs = None
     if flavor.ties in ("best", "worst"):
-        runs, inside = _runs(of, flavor, np.flatnonzero(unjudged))
+        runs, inside = _runs(documents, flavor, np.flatnonzero(unjudged))
         counts = judged & ~inside
-    constant = added(of.query[counts], (known * of.weight)[counts], of.n_queries)
+    constant = added(documents.query[counts], (known * documents.weight)[counts], documents.n_queries)
     constant = np.where(closed, dcg, constant)
-    fixed = np.where(closed, ideal, np.nan if of.fixed is None else of.fixed)
-    pooled = judged & of.pooled
+    fixed = np.where(closed, ideal, np.nan if documents.fixed is None else documents.fixed)
+    pooled = judged & documents.pooled
     place = base = None
     if flavor.ideal == "given":
-        place = of.place[unjudged]
-        base = added(of.query[judged], (known * of.place)[judged], of.n_queries)
+        place = documents.place[unjudged]
+        base = added(documents.query[judged], (known * documents.place)[judged], documents.n_queries)
     return Open(
         constant=constant,
-        query=of.query[unjudged],
-        weight=of.weight[unjudged],
-        pooled=of.pooled[unjudged],
-        judged_query=np.repeat(of.query[pooled], of.times[pooled]),
-        judged_gain=np.repeat(known[pooled], of.times[pooled]),
-        to_rank=_to_rank(flavor, added(of.query, of.times, of.n_queries)),
-        cut=of.cut,
+        query=documents.query[unjudged],
+        weight=documents.weight[unjudged],
+        pooled=documents.pooled[unjudged],
+        judged_query=np.repeat(documents.query[pooled], documents.times[pooled]),
+        judged_gain=np.repeat(known[pooled], documents.times[pooled]),
+        to_rank=_to_rank(flavor, added(documents.query, documents.times, documents.n_queries)),
+        cut=documents.cut,
         fixed=fixed,
         place=place,
         base=base,
@@ -175,47 +176,49 @@ def _to_rank(flavor: Flavor, pool: FloatArray) -> FloatArray:
     return np.append(0.0, np.cumsum(discounts(flavor, max(int(pool.max(initial=0)), 1))))
 
 
-def _runs(of: Documents, flavor: Flavor, unjudged: NDArray[np.int64]) -> tuple[Runs, NDArray[np.bool_]]:
+def _runs(documents: Documents, flavor: Flavor, unjudged: NDArray[np.int64]) -> tuple[Runs, NDArray[np.bool_]]:
     """The tied runs that hold one of these documents, and which judged documents stand in one."""
-    retrieved = of.run[unjudged] >= 0
-    if flavor.ideal == "given" or (retrieved & ~of.pooled[unjudged] & (of.fixed is None)).any():
+    retrieved = documents.run[unjudged] >= 0
+    if flavor.ideal == "given" or (retrieved & ~documents.pooled[unjudged] & (documents.fixed is None)).any():
         raise RangeError(
             f"the range is not known for ties={flavor.ties!r} under ideal={flavor.ideal!r} where unjudged documents "
             "are ranked that do not enter the ideal, or enter it unsorted. Choose ties='first', or ideal='global'."
         )
-    number = np.where(retrieved, of.run[unjudged], int(of.run.max(initial=0)) + 1 + np.arange(unjudged.size))
+    number = np.where(
+        retrieved, documents.run[unjudged], int(documents.run.max(initial=0)) + 1 + np.arange(unjudged.size)
+    )
     own, first, of_unjudged = np.unique(number, return_index=True, return_inverse=True)
     one = unjudged[first]
     beyond = np.iinfo(np.int64).max // 4
-    inside = ~of.unjudged & (of.run >= 0) & np.isin(of.run, own)
+    inside = ~documents.unjudged & (documents.run >= 0) & np.isin(documents.run, own)
     return Runs(
         best_first=flavor.ties == "best",
         sign=1.0,
-        start=np.where(of.run[one] >= 0, of.run_start[one], beyond),
-        size=np.where(of.run[one] >= 0, of.run_size[one], 1),
-        query=of.query[one],
+        start=np.where(documents.run[one] >= 0, documents.run_start[one], beyond),
+        size=np.where(documents.run[one] >= 0, documents.run_size[one], 1),
+        query=documents.query[one],
         of_unjudged=of_unjudged.reshape(-1),
-        of_judged=np.searchsorted(own, of.run[inside]),
-        gain=of.gain[inside],
-        to_rank=np.append(0.0, np.cumsum(of.table)),
-        depth=of.depth,
+        of_judged=np.searchsorted(own, documents.run[inside]),
+        gain=documents.gain[inside],
+        to_rank=np.append(0.0, np.cumsum(documents.table)),
+        depth=documents.depth,
     ), inside
 
 
 # -- from queries to the mean ------------------------------------------------------------------------------------------
 
 
-def _extreme(of: Open, gains: FloatArray, flavor: Flavor, weight: FloatArray | None, sign: float) -> float:
+def _extreme(problem: Open, gains: FloatArray, flavor: Flavor, weight: FloatArray | None, sign: float) -> float:
     """The largest of sign times the value; an empty query counts `sign` times what the flavor says, 0 for sign 0."""
-    weight = np.ones(of.n_queries) if weight is None else weight
+    weight = np.ones(problem.n_queries) if weight is None else weight
     if flavor.aggregate == "micro":
-        ratio, may_be_empty = largest_of_sums(of, gains, weight)
+        ratio, may_be_empty = largest_of_sums(problem, gains, weight)
         if may_be_empty or ratio == -math.inf:
             _refuse_nan(flavor, 1)
             if not isinstance(flavor.empty, str):
                 ratio = max(ratio, sign * flavor.empty)
         return _some_value(ratio)
-    best = largest(of, gains)
+    best = largest(problem, gains)
     return largest_mean(best, flavor, weight, sign)
 
 
@@ -286,6 +289,8 @@ class Pair:
     weight_of_query : ndarray of float, shape (n_queries,)
     labels : ndarray of float
         All labels of either, for the scale.
+    sides : TwoSides or None
+        The queries with two ideals, or with tied runs that grades order; they are no part of the problem of one ratio.
     """
 
     a: Scored
@@ -305,6 +310,7 @@ class Pair:
     constant: FloatArray
     weight_of_query: FloatArray
     labels: FloatArray
+    sides: TwoSides | None = None
 
     @property
     def unjudged(self) -> NDArray[np.bool_]:
@@ -312,13 +318,19 @@ class Pair:
         return np.isnan(self.gain)
 
     def open(self) -> Open:
-        """The difference as a problem."""
+        """The difference as a problem; a query that needs more than one ratio counts 0 in it."""
         unjudged = self.unjudged
         judged = ~unjudged
         known = np.where(unjudged, 0.0, self.gain)
         n_queries = len(self.queries)
+        constant, fixed = self.constant, self.fixed
+        if self.sides is not None:
+            other = self.sides.queries
+            unjudged, judged = unjudged & ~other[self.query], judged & ~other[self.query]
+            constant = np.where(other, 0.0, constant)
+            fixed = np.where(other, 1.0, np.nan if fixed is None else fixed)
         pooled = judged & self.pooled
-        constant = self.constant + added(self.query[judged], (known * self.weight)[judged], n_queries)
+        constant = constant + added(self.query[judged], (known * self.weight)[judged], n_queries)
         place = base = None
         if self.flavor.ideal == "given":
             place = self.place[unjudged]
@@ -332,7 +344,7 @@ class Pair:
             judged_gain=np.repeat(known[pooled], self.times[pooled]),
             to_rank=_to_rank(self.flavor, added(self.query, self.times, n_queries)),
             cut=self.cut,
-            fixed=self.fixed,
+            fixed=fixed,
             place=place,
             base=base,
         )
@@ -345,15 +357,23 @@ class Pair:
         RangeError
         """
         grades = scale_of(self.flavor, self.labels, max_grade)
-        gains, of = gains_of_scale(self.flavor, grades), self.open()
+        gains, problem = gains_of_scale(self.flavor, grades), self.open()
         # A query is empty for both, or for neither, so that its difference is 0 whatever it scores.
         flavor = self.flavor if isinstance(self.flavor.empty, str) else self.flavor.replace(empty=0.0)
-        high = _extreme(of, gains, flavor, self.weight_of_query, 0.0)
-        low = -_extreme(of.negated(), gains, flavor, self.weight_of_query, 0.0)
+        high = self._extreme(problem, gains, flavor, 1)
+        low = -self._extreme(problem.negated(), gains, flavor, 0)
         n_unjudged = int(self.unjudged.sum())
         return Range(
             low=low + 0.0, high=high + 0.0, value=difference, n_unjudged=n_unjudged, grades=tuple(grades.tolist())
         )
+
+    def _extreme(self, of: Open, gains: FloatArray, flavor: Flavor, plus: int) -> float:
+        """The largest difference, of side `plus` less the other one."""
+        if self.sides is None:
+            return _extreme(of, gains, flavor, self.weight_of_query, 0.0)
+        best, others = largest(of, gains), self.sides.largest(gains, plus)
+        best.ratio[self.sides.queries], best.may_be_empty[self.sides.queries] = others
+        return largest_mean(best, flavor, self.weight_of_query, 0.0)
 
 
 def pair_of(
@@ -382,9 +402,11 @@ def pair_of(
     Raises
     ------
     RangeError
-        Documents cannot be matched, are judged differently, or the two ideals differ while labels are missing.
+        Documents cannot be matched or are judged differently; or labels are missing and the two ideals of a ratio of
+        sums, or in the order of the input, differ.
     """
-    two = [documents_of(each.queries, each.scores, flavor, k) for each in (a, b)]
+    # The caller's arrays may have changed since they were evaluated; then the range would be one of other data.
+    two = [documents_of(scored.queries, scored.scores, flavor, k) for scored in (a, b)]
     for side, scored in enumerate((a, b)):
         refuse_changed(scored, two[side], flavor, k, dcg[side])
     _refuse_nan_of_pair(flavor, two, queries)
@@ -394,7 +416,8 @@ def pair_of(
         open_query |= (np.bincount(documents.query[documents.unjudged], minlength=documents.n_queries) > 0)[
             queries[:, side]
         ]
-    # Of a sum of ratios, a query without unjudged documents is one number; a ratio of sums needs both its sums.
+    # In a mean of ratios, a query without unjudged documents is one number, and its documents need no matching. A
+    # ratio of sums needs the numerator and the ideal of every query.
     closed = np.zeros(n_queries, dtype=bool) if flavor.aggregate == "micro" else ~open_query
     query, rows, at = _matched(a, b, two, queries, ~closed)
     n = query.size
@@ -409,6 +432,8 @@ def pair_of(
             both.append(out)
         return both[0], both[1]
 
+    # One unknown label stands for a document in both systems, so that both must have the same labels. Under the
+    # global ideal a relevant document that one system lacks is a different ideal.
     listed = at >= 0
     gain_a, gain_b = of_both("gain", np.nan)
     gain = np.where(listed[:, 0], gain_a, gain_b)
@@ -421,20 +446,26 @@ def pair_of(
             "Evaluate both with one set of labels."
         )
     unjudged = np.isnan(gain)
-    _refuse_moving_ties(flavor, two, at, unjudged)
+    # A run with an unjudged document has no order yet where the grades decide it.
+    weights, run = list(of_both("weight", 0.0)), np.full((n, 2), -1)
+    for side, documents in enumerate(two if flavor.ties in ("best", "worst") else ()):
+        run[:, side] = _moving(documents, at[:, side], unjudged)
+        weights[side] = np.where(run[:, side] >= 0, 0.0, weights[side])
+    moving = np.bincount(query[(run >= 0).any(axis=1)], minlength=n_queries) > 0
 
-    weights = list(of_both("weight", 0.0))
+    # An ideal that no label changes divides each system's weights here, and the difference has no ideal any more.
     constant = np.zeros(n_queries)
     weight_of_query = np.ones(n_queries) if a.weight is None else a.weight[queries[:, 0]]
-    fixed = None
+    fixed, over = None, np.ones((n_queries, 2))
     pooled_a, pooled_b = of_both("pooled", False)
     times_a, times_b = of_both("times", 0)
     cuts = [documents.cut[queries[:, side]] for side, documents in enumerate(two)]
     if two[0].fixed is not None:
-        fixed = _fixed_ideals(flavor, two, queries, query, weights, constant, weight_of_query)
+        fixed = _fixed_ideals(flavor, two, queries, query, weights, constant, weight_of_query, over)
     elif flavor.ideal == "global":
         # A document that one system alone lists enters both ideals once it is judged.
         pooled_a = pooled_b = np.ones(n, dtype=bool)
+    # Otherwise both systems must share one ideal. Documents that gain 0 under every completion cannot change it.
     matters = unjudged | (gain > 0)
     places = of_both("place", 0.0)
     pool = np.bincount(query[pooled_a], minlength=n_queries)
@@ -443,13 +474,49 @@ def pair_of(
         (places[0] != places[1]) & matters,
         (np.minimum(cuts[0], pool) != np.minimum(cuts[1], pool))[query] & matters & (fixed is None),
     ]
-    if any(each.any() for each in differ):
+    apart = np.zeros(n_queries, dtype=bool)
+    for unlike in differ:
+        apart[query[unlike]] = True
+    if apart.any() and (flavor.aggregate == "micro" or flavor.ideal == "given"):
         raise RangeError(
-            f"the range of a difference is known where both systems have one ideal; under ideal={flavor.ideal!r}, "
-            f"ideal_depth={flavor.ideal_depth!r} it depends on what each of them retrieved, and that differs in "
-            f"{np.unique(query[differ[0] | differ[1] | differ[2]]).size} queries with unjudged documents. Evaluate "
-            "both with ideal='global', or give both the same candidates."
+            "the range of a difference of ratios of sums, or over ideals in the order of the input, is known where "
+            f"both systems have one ideal; under ideal={flavor.ideal!r}, ideal_depth={flavor.ideal_depth!r}, "
+            f"aggregate={flavor.aggregate!r} it depends on what each of them retrieved, and that differs in "
+            f"{int(apart.sum())} queries with unjudged documents. Evaluate both with ideal='global', with "
+            "aggregate='macro', or give both the same candidates."
         )
+    if moving.any() and (flavor.aggregate == "micro" or flavor.ideal == "given"):
+        raise RangeError(
+            f"the range of a difference is not known for ties={flavor.ties!r} under ideal={flavor.ideal!r}, "
+            f"aggregate={flavor.aggregate!r} where unjudged documents share their score with others; that is so in "
+            f"{int(moving.sum())} queries. Choose a tie rule that does not depend on the labels, such as "
+            "ties='average' or 'first', or ideal='global' and aggregate='macro'."
+        )
+    times = np.maximum(np.maximum(times_a, times_b), 1)
+    sides = None
+    if (apart | moving).any():
+        # A document that one system alone lists is in both ideals, where these hold all judged documents.
+        shared_times = flavor.ideal == "global" or fixed is not None
+        sides = TwoSides(
+            apart=apart,
+            moving=moving,
+            query=query,
+            gain=gain,
+            weight=np.stack(weights, axis=1),
+            pooled=np.stack([pooled_a, pooled_b], axis=1),
+            times=np.stack([times, times] if shared_times else [times_a, times_b], axis=1),
+            run=run,
+            start=np.stack(of_both("run_start", -1), axis=1),
+            depth=np.stack([two[side].depth[queries[query, side]] for side in (0, 1)], axis=1),
+            over=over,
+            cut=np.stack(cuts, axis=1),
+            constant=constant,
+            fixed=fixed,
+            to_rank=_to_rank(flavor, np.append(added(query, times, n_queries), max(each.table.size for each in two))),
+            best_first=flavor.ties == "best",
+            empty=flavor.empty,
+        )
+    # A query that was left out of the matching is its own difference: numerator `constant`, ideal 1 (0 if skipped).
     if closed.any():
         fixed = np.full(n_queries, np.nan) if fixed is None else fixed
         nothing = np.isnan(ndcg[closed])
@@ -468,13 +535,14 @@ def pair_of(
         gain=gain,
         weight=weights[1] - weights[0],
         pooled=pooled_a,
-        times=np.maximum(np.maximum(times_a, times_b), 1),
+        times=times,
         place=places[0],
         cut=cuts[0],
         fixed=fixed,
         constant=constant,
         weight_of_query=weight_of_query,
         labels=np.concatenate([a.labels, b.labels]),
+        sides=sides,
     )
 
 
@@ -492,10 +560,12 @@ def _fixed_ideals(
     weights: list[NDArray[Any]],
     constant: FloatArray,
     weight_of_query: FloatArray,
+    over: FloatArray,
 ) -> FloatArray:
     """Divide the weights of each system by its own ideal, which no label changes; return the ideal that is left.
 
-    An empty query scores the same under all grades; `constant` takes what it adds.
+    `over` takes 1 over that ideal, shape (n_queries, 2); 0 where the query is empty. An empty query scores the
+    same under all grades; `constant` takes what it adds.
     """
     empties = []
     for side, documents in enumerate(two):
@@ -512,6 +582,7 @@ def _fixed_ideals(
         else:
             constant += np.where(empty, sign * scores, 0.0)
         weights[side] = np.where(empty[query], 0.0, weights[side] / np.where(empty, 1.0, own)[query])
+        over[:, side] = np.where(empty, 0.0, 1.0 / np.where(empty, 1.0, own))
     if flavor.aggregate == "micro":
         return np.full(constant.size, 1.0 / weight_of_query.sum())
     if flavor.empty != "skip":
@@ -528,24 +599,16 @@ def _refuse_nan_of_pair(flavor: Flavor, two: Sequence[Documents], queries: NDArr
             _refuse_nan(flavor, 1)
 
 
-def _refuse_moving_ties(
-    flavor: Flavor, two: Sequence[Documents], at: NDArray[np.int64], unjudged: NDArray[np.bool_]
-) -> None:
-    """Refuse tie rules by gain where an unjudged document is tied, because two orders then move with its grade."""
-    if flavor.ties not in ("best", "worst"):
-        return
-    moving = np.zeros(unjudged.size, dtype=bool)
-    for side, documents in enumerate(two):
-        there = (at[:, side] >= 0) & unjudged
-        row = at[there, side]
-        depth = documents.depth[documents.query[row]]
-        moving[there] |= (documents.run_size[row] > 1) & (documents.run_start[row] < depth)
-    if moving.any():
-        raise RangeError(
-            f"the range of a difference is not known for ties={flavor.ties!r} where unjudged documents share their "
-            f"score with others, because their grades then move the ranks in both systems; {int(moving.sum())} do. "
-            "Choose a tie rule that does not depend on the labels, such as ties='average' or 'first'."
-        )
+def _moving(documents: Documents, at: NDArray[np.int64], unjudged: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The number of each document's tied run, where the grade of an unjudged document decides its order; else -1."""
+    there = np.flatnonzero(at >= 0)
+    row = at[there]
+    tied = (documents.run_size[row] > 1) & (documents.run_start[row] < documents.depth[documents.query[row]])
+    number = documents.run[row]
+    moves = tied & np.isin(number, number[tied & unjudged[there]])
+    out = np.full(at.size, -1)
+    out[there[moves]] = number[moves]
+    return out
 
 
 def _matched(

@@ -20,12 +20,12 @@ def main() -> None:
     """Run ``ndcg-ml`` with the arguments of the process, or say how to install what it lacks."""
     try:
         code = _run()
-        if sys.stdout is not None:  # closed by the caller
+        if sys.stdout is not None:  # the caller closed the stream
             sys.stdout.flush()
     except KeyboardInterrupt:
         code = _ended("interrupted", _INTERRUPTED)
     except OSError as error:
-        reader_left = error.errno == errno.EPIPE  # which is no error: "| head" has read enough
+        reader_left = error.errno == errno.EPIPE  # no error: "| head" has read enough
         what = error.filename or "the output cannot be written"
         code = _ended("" if reader_left else f"{what}: {error.strerror or error}", 1)
     raise SystemExit(code)
@@ -50,7 +50,7 @@ def _run() -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except click.Abort:  # what click makes of Ctrl-C
+    except click.Abort:  # click's own form of Ctrl-C
         raise KeyboardInterrupt from None
 
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ndcg_ml import __version__
+from ndcg_ml._divergences import declared
 from ndcg_ml._flavor_text import empty_in_words, switch_text
 from ndcg_ml._identify.identify import MOST_DECIMALS as _MOST_DECIMALS
 from ndcg_ml._identify.identify import identify as find
@@ -39,8 +40,6 @@ from ndcg_ml.score import ByK
 
 if TYPE_CHECKING:
     from ndcg_ml.explain import Explanation
-
-__all__ = ["ndcg_ml"]
 
 
 _LATER = {
@@ -102,6 +101,7 @@ _FLAVORS_JSON = """\
   name        the preset
   library     the library with its version, or the paper
   verified    how it was verified
+  differs     what of the library is declared as not reproduced
   unusual     what its users should know
   alias_of    the preset whose NDCG this is; null where the entry stands for itself
   text        the flavor as text, which --flavor takes
@@ -146,7 +146,7 @@ def _one_flavor(flavor: Flavor, mirror: Mirror | None, *, as_json: bool) -> None
     for line in words:
         name, _, rest = line.strip().partition(" ")
         # The mirror that the user named is printed below; the flavor may name another that is equal.
-        if name not in ("preset", "note", "also", "text"):
+        if name not in ("preset", "note", "verified", "differs", "also", "text"):
             screen.fact(name, rest.strip())
     screen.print()
     if mirror is None:
@@ -157,6 +157,8 @@ def _one_flavor(flavor: Flavor, mirror: Mirror | None, *, as_json: bool) -> None
         screen.fact("mirrors", mirror.library)
         screen.fact("verified", mirror.verified)
         screen.fact("unusual", mirror.unusual)
+        for entry in declared(mirror.name):
+            screen.fact("differs", str(entry))
     screen.flavor(flavor, "text")
 
 
@@ -192,6 +194,7 @@ def _flavor_document(flavor: Flavor, mirror: Mirror | None) -> dict[str, Any]:
         "library": mirror and mirror.library,
         "verified": mirror and mirror.verified,
         "unusual": mirror and mirror.unusual,
+        "differs": [str(entry) for entry in declared(mirror.name)] if mirror else [],
         "alias_of": mirror and mirror.alias_of,
         "text": str(flavor),
         "switches": {field.name: value(field.name) for field in fields(flavor)},
@@ -538,5 +541,7 @@ def _show_first(screen: Screen, result: Identification, match: Match) -> None:
     others = [name for name in match.presets if name != match.name]
     if others:
         screen.fact("same value", ", ".join(others))
+    for line in result.unreliable_text(match):
+        screen.fact("beware", line)
     for line in result.free_text(match):
         screen.fact("", line)

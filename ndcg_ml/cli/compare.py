@@ -18,7 +18,7 @@ from ndcg_ml._shown import shown
 from ndcg_ml._stats.comparison import Comparison, Difference
 from ndcg_ml._stats.comparison import compare as compared
 from ndcg_ml._stats.differences import Correction, DifferenceMethod
-from ndcg_ml._stats.unjudged import Unjudged
+from ndcg_ml._stats.judged_shares import Unjudged
 from ndcg_ml.cli.inputs import (
     FILE,
     QUERIES,
@@ -35,8 +35,6 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import Which
 from ndcg_ml.score import ByK
-
-__all__ = ["compare", "labels_by_query"]
 
 _EPILOG = """\
 \b
@@ -182,8 +180,9 @@ def compare(
     differences that the test does not refuse. Of more than two runs, p-values and intervals are corrected together for
     the number of pairs (max-T).
     """
+    # The runs are columns of one table, or files beside one source of judgements.
     runs = (run_a, run_b, *more)
-    if sum(each is not None for each in (qrels, labels, table)) != 1:
+    if sum(source is not None for source in (qrels, labels, table)) != 1:
         raise click.UsageError(
             "the judgements must be given as --qrels, --labels or --table, and as one of them alone."
         )
@@ -195,8 +194,9 @@ def compare(
         "document": document,
     }
     if table is None:
-        for each in runs:
-            FILE.convert(each, None, click.get_current_context())
+        # Click has not checked them as files, because with --table they are names of columns.
+        for run in runs:
+            FILE.convert(run, None, click.get_current_context())
         sides = [
             Inputs(qrels=qrels, run=run, **shared) if qrels else Inputs(labels=labels, scores=run, **shared)
             for run in runs
@@ -205,7 +205,9 @@ def compare(
         sides = [Inputs(table=table, **shared)]
     if table is None and runs.count("-") > 1:
         raise click.UsageError("only one file can be read from standard input (-).")
+    # The report must not overwrite an input.
     refuse_input(html, (file for side in sides for file in side.files))
+    # Each run is evaluated once; the comparison pairs the queries of these results.
     chosen = sides[0].flavor if flavor is None else flavor
     k = chosen.k if at is None else at[0]
     if table is None:
@@ -214,6 +216,7 @@ def compare(
         results = sides[0].evaluate_columns(runs, chosen, (k,))
     if baseline is not None and baseline not in runs:
         raise click.UsageError(f"--baseline must be one of the runs, {', '.join(runs)}; got {baseline}.")
+    # The letters keep the tables narrow, however long the names of the files are.
     letters = [chr(ord("a") + at) if at < 26 else f"s{at + 1}" for at in range(len(runs))]
     ids = results[0].per_query.qid
     try:
@@ -225,7 +228,7 @@ def compare(
             correction=correction,
             by=None if by is None else {"by": labels_by_query(by, ids)},
             cluster=None if cluster is None else labels_by_query(cluster, ids),
-            unjudged="refuse" if unjudged == "refuse" else "accept",  # a warning is printed with the rest
+            unjudged="refuse" if unjudged == "refuse" else "accept",  # the command prints warnings with its notes
             k=k,
             confidence=confidence,
             method=method,
@@ -236,6 +239,7 @@ def compare(
     except ValueError as error:
         raise BadInput(f"{', '.join(runs)}: {error}") from error
     comparison = replace(comparison, accepts_unjudged=unjudged == "accept")
+    # The page stands alone, without this command line, so it names the runs.
     if html is not None:
         named = _named(comparison, runs if table is not None else [os.path.basename(run) for run in runs])
         named.to_html(html, command=command_line(), top=top, digits=digits)
@@ -262,10 +266,10 @@ def labels_by_query(file: str, ids: NDArray[Any]) -> list[str]:
                 raise BadInput(
                     f"{file}, line {number}: must be the id of a query and its label; got {shown(line.strip())}."
                 )
-    missing = [str(each) for each in ids.tolist() if str(each) not in labels]
+    missing = [str(query) for query in ids.tolist() if str(query) not in labels]
     if missing:
         raise BadInput(f"{file}: must have a label for each query; got none for {missing[0]} ({len(missing)} queries).")
-    return [labels[str(each)] for each in ids.tolist()]
+    return [labels[str(query)] for query in ids.tolist()]
 
 
 def _named(comparison: Comparison, names: Sequence[str]) -> Comparison:
@@ -300,10 +304,11 @@ class _Report:
 
     def own_values(self) -> list[float]:
         """The value of each run by itself."""
-        return [next(iter(each.value.values())) for each in self.results]
+        return [next(iter(result.value.values())) for result in self.results]
 
     def document(self) -> dict[str, Any]:
         comparison = self.comparison
+        # "ndcg" is over all queries of a run, "ndcg_of_pairs" over those that have a value in all runs.
         systems = [
             {
                 "file": file,
@@ -339,16 +344,18 @@ class _Report:
         }
         if comparison.slices is not None:
             document["slices"] = comparison.to_dict()["slices"]
+        # Two runs have no list of systems and pairs: a program finds "a", "b" and their difference at the top.
         if len(systems) == 2:
             moved = [dict(zip(("qid", "a", "b", "difference"), row, strict=True)) for row in self.moved()]
             return {**document, "a": systems[0], "b": systems[1], **_of_pair(comparison.pairs[0]), "moved": moved}
         named = [{"name": name, **system} for name, system in zip(comparison.names, systems, strict=True)]
-        pairs = [{"a": each.a, "b": each.b, **_of_pair(each)} for each in comparison.pairs]
+        pairs = [{"a": pair.a, "b": pair.b, **_of_pair(pair)} for pair in comparison.pairs]
         return {**document, "systems": named, "pairs": pairs}
 
     def show(self, screen: Screen) -> None:
         comparison = self.comparison
         assert comparison.flavor is not None
+        # The means; of two runs, also their difference, which of more runs has a table of pairs to itself.
         at = at_cutoff(comparison.flavor.k)
         head = ["", f"ndcg{at}", *[f"judged{at}"] * (comparison.judged is not None), "run"]
         rows = []
@@ -359,6 +366,7 @@ class _Report:
             rows.append(["b - a", screen.number(comparison.difference, sign=True), *[""] * (len(head) - 2)])
         screen.table(Table(head, rows, f"l{'r' * (len(head) - 2)}l"))
         screen.print()
+        # How far chance goes: intervals and tests, and what clusters and slices do to them.
         how = comparison.pairs[0].interval.how_text()
         if len(comparison.pairs) == 1:
             self._show_pair(screen, comparison.pairs[0], how)
@@ -374,6 +382,7 @@ class _Report:
             screen.table(comparison.slices.table())
             screen.print(comparison.slices.caption())
             screen.print()
+        # Queries that the means above leave out or count as 0, and other reasons to doubt them.
         if any(comparison.n_unanswered):
             counts = zip(comparison.names, comparison.n_unanswered, strict=True)
             screen.fact("unanswered", ", ".join(f"{name} {n}" for name, n in counts))
@@ -389,6 +398,7 @@ class _Report:
         for note in comparison.notes:
             screen.fact("note", note)
         screen.flavor(comparison.flavor)
+        # Examples to look at: the queries that the second run changed most.
         moved = self.moved() if len(comparison.pairs) == 1 else []
         if moved:
             screen.print()

@@ -22,8 +22,6 @@ from ndcg_ml.demo.run import check_folder
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation
 
-__all__ = ["gate"]
-
 _CODES = {"pass": 0, "worse": 3, "undecided": 4}
 
 _EPILOG = """\
@@ -137,7 +135,7 @@ def gate(
         labels = {
             os.path.basename(file): dict(zip(ids.tolist(), labels_by_query(file, ids), strict=True)) for file in by
         }
-        found = compared(
+        result = compared(
             base,
             new,
             margin=margin,
@@ -146,15 +144,15 @@ def gate(
             on_change=on_change,
             seed=seed,
         )
-        code = _CODES[found.outcome]
+        code = _CODES[result.outcome]
         if markdown is not None:
-            Path(markdown).write_text(found.markdown(digits), encoding="utf-8")
+            Path(markdown).write_text(result.markdown(digits), encoding="utf-8")
         if html is not None:
-            next(iter(found.comparisons.values())).to_html(html, command=command_line(), digits=digits)
+            next(iter(result.comparisons.values())).to_html(html, command=command_line(), digits=digits)
     if as_json:
-        print_json({**found.to_dict(), "exit_code": code})
+        print_json({**result.to_dict(), "exit_code": code})
     else:
-        _show(Screen(digits), found, digits)
+        _show(Screen(digits), result, digits)
     context.exit(code)
 
 

@@ -27,21 +27,6 @@ from ndcg_ml.result import Evaluation
 from ndcg_ml.runs import Exclude, Which, align, evaluate_run
 from ndcg_ml.score import ByK, evaluate
 
-__all__ = [
-    "FILE",
-    "QUERIES",
-    "BadInput",
-    "Inputs",
-    "column_options",
-    "cut_off",
-    "data_options",
-    "digits_option",
-    "flavor_option",
-    "flavor_text",
-    "json_option",
-    "takes_data",
-]
-
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 FILE = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
@@ -169,7 +154,7 @@ class Inputs:
     @property
     def files(self) -> list[str]:
         """The files, as they were named."""
-        return [each for each in (self.qrels, self.run, self.labels, self.scores, self.table) if each is not None]
+        return [file for file in (self.qrels, self.run, self.labels, self.scores, self.table) if file is not None]
 
     @property
     def flavor(self) -> Flavor:
@@ -258,7 +243,7 @@ class Inputs:
 
     @property
     def _shown(self) -> list[str]:
-        return [_STDIN if each == "-" else each for each in self.files]
+        return [_STDIN if file == "-" else file for file in self.files]
 
     @contextmanager
     def _on_disk(self) -> Iterator[Inputs]:

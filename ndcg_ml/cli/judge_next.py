@@ -69,15 +69,18 @@ def judge_next(
     Those come first whose label alone can move the difference most. None is named once the sign of the difference is
     settled, whatever labels the others get.
     """
+    # No file that is read may be overwritten. All are read twice, which standard input cannot be.
     chosen = as_flavor("trec_eval") if flavor is None else flavor
     k = chosen.k if at is None else at[0]
     files = [run_a, run_b, qrels, *filled]
     if "-" in files:
         raise click.UsageError("judge-next reads its files more than once; standard input (-) cannot be one of them.")
-    written = [each for each in (output, write_qrels) if each not in (None, "-")]
-    for each in written:
-        if each is not None and any(Path(each).resolve() == Path(file).resolve() for file in files):
-            raise click.UsageError(f"{shown(each)} is read and cannot be written as well. Name another file.")
+    written = [target for target in (output, write_qrels) if target not in (None, "-")]
+    for target in written:
+        if target is not None and any(Path(target).resolve() == Path(file).resolve() for file in files):
+            raise click.UsageError(f"{shown(target)} is read and cannot be written as well. Name another file.")
+    # The test of the comparison is not shown, so it need not be precise. And unjudged documents are the subject here,
+    # so no warning is needed of them.
     try:
         judgements = with_labels(qrels, filled)
         a, b = (evaluate_run(judgements, run, flavor=chosen, k=k, queries=queries) for run in (run_a, run_b))
@@ -88,6 +91,7 @@ def judge_next(
         raise BadInput(str(error)) from error
     except (ValueError, TypeError) as error:
         raise BadInput(f"{run_a}, {run_b}: {' '.join(str(error).split())}") from error
+    # Files are written only when everything has been computed, so that an error leaves none half done.
     if write_qrels is not None:
         Path(write_qrels).write_text(text, encoding="utf-8")
     if output == "-":
@@ -95,6 +99,7 @@ def judge_next(
         return
     if output is not None:
         tasks.to_jsonl(output)
+    # Where the two runs stand now, how far labels can still move them apart, and then the documents.
     screen = Screen(digits)
     values = zip("ab", comparison.values, (run_a, run_b), strict=True)
     rows = [(name, screen.number(value), screen.text(run)) for name, value, run in values]

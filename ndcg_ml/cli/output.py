@@ -22,15 +22,6 @@ from ndcg_ml._shown import shown, visible
 from ndcg_ml.demo.run import check_folder
 from ndcg_ml.flavor import PRESETS, Flavor
 
-__all__ = [
-    "IDS_IN_JSON",
-    "Screen",
-    "command_line",
-    "html_option",
-    "print_json",
-    "refuse_input",
-]
-
 IDS_IN_JSON = """
 \b
 Ids of a parquet file are printed as numbers and text where JSON has them; dates and times in ISO 8601
@@ -161,7 +152,7 @@ def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str
     if file == "-":
         raise click.BadParameter("must be the name of a file; got -.")
     check_folder(Path(file), "--html")
-    from ndcg_ml._show.page import require  # its own needs are many, and only reports have them
+    from ndcg_ml._show.report import require  # only reports need it and its many imports
 
     try:
         require()

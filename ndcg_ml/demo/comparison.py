@@ -24,8 +24,6 @@ from ndcg_ml.result import at_cutoff
 from ndcg_ml.sklearn import ndcg_scorer
 from ndcg_ml.torch import NDCG
 
-__all__ = ["WELL_KNOWN", "Agreement", "Predictions", "agreements", "under_well_known_presets"]
-
 WELL_KNOWN = (
     *("sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval", "burges2005", "jarvelin2002"),
 )

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml.demo.problem import Problem, Split
 
-__all__ = ["MOST_QUERIES", "digits_problem"]
-
 MOST_QUERIES = 300
 """Most training queries that leave enough images to retrieve."""
 
@@ -81,13 +79,13 @@ def _split(images: NDArray[Any], shown: NDArray[Any], n_queries: int, rng: np.ra
     for query in queries:
         distance = np.linalg.norm(ink[pool] - ink[query], axis=1)
         nearest = np.argsort(distance, kind="stable")[:_LONGEST]
-        found = pool[nearest[distance[nearest] <= _RADIUS]]
-        if found.size == 0:
+        similar = pool[nearest[distance[nearest] <= _RADIUS]]
+        if similar.size == 0:
             continue
-        features.append(_compare(images[query], images[found]))
-        same_family = _FAMILY[shown[found]] == _FAMILY[shown[query]]
-        labels.append(same_family.astype(np.int64) + (shown[found] == shown[query]))
-        sizes.append(found.size)
+        features.append(_compare(images[query], images[similar]))
+        same_family = _FAMILY[shown[similar]] == _FAMILY[shown[query]]
+        labels.append(same_family.astype(np.int64) + (shown[similar] == shown[query]))
+        sizes.append(similar.size)
     return Split(np.concatenate(features), np.concatenate(labels), np.array(sizes))
 
 

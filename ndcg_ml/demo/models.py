@@ -28,8 +28,6 @@ from ndcg_ml.lightgbm import NDCGEval
 from ndcg_ml.sklearn import ndcg_scorer
 from ndcg_ml.torch import NDCG, ApproxNDCGLoss
 
-__all__ = ["FOLDS", "GRID", "Adapters", "Step", "Trained", "boost_trees", "one_thread", "search_grid", "train_network"]
-
 Step = Callable[[int, float], None]
 """Called after each epoch or round with its number (1, 2, ...) and the validation NDCG."""
 
@@ -80,14 +78,16 @@ class Adapters:
 
     def __init__(self, flavor: Flavor) -> None:
         self.flavor = flavor
-        self.scorer = ndcg_scorer(flavor)
-        self.feval = NDCGEval(flavor, k=flavor.k)
-        self.metric = NDCG(flavor)
+        self.scorer: Any = ndcg_scorer(flavor)
+        self.feval: NDCGEval = NDCGEval(flavor, k=flavor.k)
+        self.metric: NDCG = NDCG(flavor)
         # The loss sees the whole list: with a cut-off, documents far below it would have no gradient. It is a mean over
         # the lists of a batch, whatever the flavor's own mean. And it has no rule for negative labels, which the data
         # of this command cannot have.
         negative = "raise" if flavor.negative == "allow" else flavor.negative
-        self.loss = ApproxNDCGLoss(flavor.replace(k=None, aggregate="macro", negative=negative), temperature=0.5)
+        self.loss: ApproxNDCGLoss = ApproxNDCGLoss(
+            flavor.replace(k=None, aggregate="macro", negative=negative), temperature=0.5
+        )
 
     def check(self, problem: Problem) -> None:
         """Raise a ValueError, before anything is trained, if a part or a fold cannot be scored under the flavor.
@@ -133,6 +133,7 @@ def search_grid(problem: Problem, adapters: Adapters) -> Trained:
 def train_network(problem: Problem, adapters: Adapters, *, epochs: int, seed: int, step: Step) -> Trained:
     """(b) PyTorch: an MLP trained by ``ApproxNDCGLoss``, stopped early by the ``NDCG`` metric."""
     began = perf_counter()
+    # Only the training part may set the scale: the others stand for data that are not known yet.
     scale = StandardScaler().fit(problem.train.features)
 
     def tensors(split: Split) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -144,6 +145,7 @@ def train_network(problem: Problem, adapters: Adapters, *, epochs: int, seed: in
     features, labels, mask = tensors(problem.train)
     valid_features, valid_labels, valid_mask = tensors(problem.valid)
     metric, history = adapters.metric, []
+    # The seed must not change the random numbers of the caller.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = torch.nn.Sequential(
@@ -163,16 +165,19 @@ def train_network(problem: Problem, adapters: Adapters, *, epochs: int, seed: in
                 loss = adapters.loss(network(features[batch]).squeeze(-1), labels[batch], mask=mask[batch])
                 loss.backward()
                 optimizer.step()
+            # Dropout is off for the metric, which sees the validation part as one set of queries.
             network.eval()
             with torch.no_grad():
                 metric.reset()
                 metric.update(network(valid_features).squeeze(-1), valid_labels, mask=valid_mask)
                 history.append(torch.as_tensor(metric.compute()).item())
             step(epoch + 1, history[-1])
+            # The weights of the best epoch are copied, because later epochs overwrite them.
             if best < 0 or history[-1] > history[best]:
                 best, best_weights = epoch, copy.deepcopy(network.state_dict())
             elif epoch - best >= _NETWORK_PATIENCE:
                 break
+        # The network has stayed in its evaluation mode since the last epoch.
         network.load_state_dict(best_weights)
         with torch.no_grad():
             test = torch.from_numpy(scale.transform(problem.test.features).astype(np.float32))
@@ -192,6 +197,8 @@ def train_network(problem: Problem, adapters: Adapters, *, epochs: int, seed: in
 def boost_trees(problem: Problem, adapters: Adapters, *, rounds: int, seed: int, step: Step) -> Trained:
     """(c) LightGBM: lambdarank, stopped early by ``NDCGEval``."""
     began = perf_counter()
+    # One thread and one histogram order: the same trees in every run. LightGBM's own metrics are off, so that
+    # only the flavor can stop the training.
     parameters = {
         "objective": "lambdarank",
         "metric": "None",
@@ -206,6 +213,7 @@ def boost_trees(problem: Problem, adapters: Adapters, *, rounds: int, seed: int,
     }
     train = lightgbm.Dataset(problem.train.features, problem.train.labels, group=problem.train.sizes)
     valid = train.create_valid(problem.valid.features, problem.valid.labels, group=problem.valid.sizes)
+    # The progress bar reads the value that LightGBM recorded, which is the one that stops it.
     name = adapters.feval.names[0]
     recorded: dict[str, dict[str, list[float]]] = {}
 
@@ -213,6 +221,7 @@ def boost_trees(problem: Problem, adapters: Adapters, *, rounds: int, seed: int,
         step(environment.iteration + 1, recorded["valid"][name][-1])
 
     report.order = 25  # type: ignore[attr-defined]  # after record_evaluation (20), before early_stopping (30) raises
+    # The flavor's NDCG on the validation part decides alone when to stop.
     booster = lightgbm.train(
         parameters,
         train,
@@ -226,6 +235,7 @@ def boost_trees(problem: Problem, adapters: Adapters, *, rounds: int, seed: int,
             lightgbm.early_stopping(_BOOSTING_PATIENCE, first_metric_only=True, verbose=False),
         ],
     )
+    # LightGBM counts rounds from 1, a history from 0.
     history = recorded["valid"][name]
     best = booster.best_iteration
     return Trained(

@@ -12,8 +12,6 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from ndcg_ml.demo.models import Trained
 
-__all__ = ["draw", "endings"]
-
 _CURVE, _BEST = "#2b6ca3", "#c8452d"
 
 
@@ -52,10 +50,10 @@ def _candidates(panel: Axes, model: Trained, metric: str) -> None:
 def _curve(panel: Axes, model: Trained, metric: str) -> None:
     unit = "epoch" if "epoch" in model.chosen else "round"
     steps = range(1, len(model.history) + 1)
-    kept, last = model.best + 1, len(model.history)
+    best, last = model.best + 1, len(model.history)
     panel.plot(steps, model.history, color=_CURVE, linewidth=1.6)
-    panel.axvline(kept, color=_BEST, linewidth=1, linestyle="--")
-    panel.plot(kept, model.validation, "o", color=_BEST, label=f"kept: {unit} {kept}, {model.validation:.4f}", zorder=3)
+    panel.axvline(best, color=_BEST, linewidth=1, linestyle="--")
+    panel.plot(best, model.validation, "o", color=_BEST, label=f"kept: {unit} {best}, {model.validation:.4f}", zorder=3)
     ending = "stopped early" if model.stopped else "ended"
     panel.plot(last, model.history[-1], "s", color="0.35", label=f"{ending}: {unit} {last}", zorder=3)
     panel.set_xlabel(unit, fontsize=9)

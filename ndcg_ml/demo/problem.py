@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from ndcg_ml.readers import DataFileError, LetorRows, letor_rows
 
-__all__ = ["Problem", "Split", "letor_problem"]
-
-_FEWEST_QUERIES = 8  # of which some can be held out and the others cut into four folds
+_FEWEST_QUERIES = 8  # enough to hold some out and cut the others into four folds
 _HELD_OUT = 0.2
-_HIGHEST_GRADE = 30  # of LightGBM's lambdarank, whose default table of gains ends there
+_HIGHEST_GRADE = 30  # the default table of gains of LightGBM's lambdarank ends there
 _MOST_CELLS = 2**29  # 4 GiB of float64
 
 
@@ -158,7 +156,7 @@ def _read(path: Path) -> LetorRows:
 def _dense(rows: LetorRows, first: int, width: int) -> Split:
     """The rows of each query together, queries in the order in which they first appear."""
     numbers: dict[str, int] = {}
-    queries = np.array([numbers.setdefault(each, len(numbers)) for each in rows.qid.tolist()])
+    queries = np.array([numbers.setdefault(query, len(numbers)) for query in rows.qid.tolist()])
     order = np.argsort(queries, kind="stable")
     features = np.zeros((rows.labels.size, width))
     features[np.repeat(np.arange(rows.labels.size), rows.lengths), rows.indices] = rows.values

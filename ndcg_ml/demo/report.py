@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ndcg_ml.demo.comparison import Agreement
     from ndcg_ml.demo.models import Trained
 
-__all__ = ["agreement_table", "as_json", "at", "models_table", "presets_table"]
-
 
 def at(flavor: Flavor) -> str:
     """NDCG with its cut-off, for headings."""

@@ -23,8 +23,6 @@ from ndcg_ml.readers import DataFileError
 if TYPE_CHECKING:
     from ndcg_ml.demo.models import Adapters, Step, Trained
 
-__all__ = ["demo"]
-
 _FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 _PICTURE = click.Path(dir_okay=False, writable=True, path_type=Path)
 _UNTRAINED = "no model"
@@ -94,6 +92,8 @@ def demo(
     --flavor. The output: their test NDCG; the same predictions under well-known presets; how far this library is from
     scikit-learn's, LightGBM's and torchmetrics' own numbers; and a picture of the training curves.
     """
+    # Training takes minutes, so everything that can be wrong is found before it: the flavor, the packages, the files
+    # to write, and whether each framework can score these data under the flavor.
     try:
         flavor = Flavor.parse(flavor_text)
     except ValueError as error:
@@ -118,6 +118,7 @@ def demo(
     except ValueError as error:
         raise click.BadParameter(f"the data cannot be scored under it: {error}", param_hint="--flavor") from error
 
+    # Progress goes to standard error, so that the results, JSON above all, can be piped.
     out = Console()
     if not as_json:
         _introduce(out, problem, flavor)
@@ -126,6 +127,7 @@ def demo(
         predictions = {model.framework: model.scores for model in trained}
         if scores_file is not None:
             _write_scores(scores_file, problem.test, predictions)
+        # A model that knows nothing shows what each tie rule makes of equal scores.
         predictions[_UNTRAINED] = trained[0].scores * 0
         results = {
             model: evaluate(problem.test.labels, scores, flavor=flavor, group=problem.test.sizes)
@@ -133,6 +135,7 @@ def demo(
         }
         presets = comparison.under_well_known_presets(flavor, problem.test, predictions)
         agreements = comparison.agreements(flavor, problem.test, predictions)
+    # The picture first: the results name its file.
     pictures.draw(trained, f"{problem.name}, guided by {flavor}", report.at(flavor), picture)
     if as_json:
         document = report.as_json(flavor, trained, results, presets, agreements)
@@ -157,6 +160,7 @@ def _check_picture(picture: Path, endings: list[str]) -> None:
 
 
 def check_folder(file: Path, option: str) -> None:
+    """Refuse a file to write whose folder does not exist."""
     if not file.parent.is_dir():
         raise click.BadParameter(f"the folder {file.parent} does not exist.", param_hint=option)
     if not os.access(file.parent, os.W_OK):

@@ -13,7 +13,7 @@ from ndcg_ml._checks import whole_number
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.queries import by_sizes, plain_array
 
-__all__ = ["WholeQueries", "query_folds"]
+__all__ = ["FoldGuard", "query_folds"]
 
 
 def query_folds(
@@ -80,7 +80,7 @@ def query_folds(
     return [(np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)) for fold in range(n_splits)]
 
 
-class WholeQueries:
+class FoldGuard:
     """Refuses a data set with cut queries; each is checked once. What was checked is not pickled or copied along.
 
     Parameters

@@ -13,7 +13,7 @@ from ndcg_ml._data.queries import mean_row_weight
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.lightgbm.folds import WholeQueries
+from ndcg_ml.lightgbm.folds import FoldGuard
 from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGEval"]
@@ -75,13 +75,15 @@ class NDCGEval:
     """
 
     def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, threads: int | None = None) -> None:
-        self.threads = optional_whole_number(threads, "threads", "for the default")
+        self.threads: int | None = optional_whole_number(threads, "threads", "for the default")
         self._metric = metric(
             flavor, k, "NDCGEval", "LightGBM", "a nan in the first round freezes LightGBM's early stopping"
         )
-        self.flavor, self.ks, _, self.names = self._metric
+        self.flavor: Flavor = self._metric.flavor
+        self.ks: tuple[int | None, ...] = self._metric.ks
+        self.names: tuple[str, ...] = self._metric.names
         self._cache: Cache[Prepared] = Cache(_SLOTS)
-        self._whole = WholeQueries("NDCGEval")
+        self._whole = FoldGuard("NDCGEval")
 
     def __repr__(self) -> str:
         return f"NDCGEval({self._metric})"

@@ -16,13 +16,13 @@ from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.groups import Block
 from ndcg_ml._data.queries import Queries, real_array
 from ndcg_ml._kernel.cache import Cache
-from ndcg_ml._kernel.coded import full
 from ndcg_ml._kernel.gains import discounts, grade, unscaled
+from ndcg_ml._kernel.grade_codes import full
 from ndcg_ml._kernel.numpy_kernel import fill, ideal, in_tie_order
 from ndcg_ml._kernel.threads import in_threads, thread_count
 from ndcg_ml._kernel.totals import empty_queries
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.lightgbm.folds import WholeQueries
+from ndcg_ml.lightgbm.folds import FoldGuard
 from ndcg_ml.lightgbm.params import BELOW_THE_CUT
 
 __all__ = ["NDCGObjective"]
@@ -31,7 +31,7 @@ Float32Array = NDArray[np.float32]
 
 # Data sets whose layout is kept between rounds: every fold of a cross-validation, with room to spare.
 _SLOTS = 32
-# What LightGBM adds to a difference of scores before it divides by it; there it is a float32.
+# LightGBM adds this float32 to a difference of scores before it divides by it.
 _DIFFERENCE_FLOOR = float(np.float32(0.01))
 # LightGBM reads the sigmoid from a table with this many bins between -25 and 25, and clips what is beyond. With the
 # same table, the choice between two nearly equal splits is the same.
@@ -141,17 +141,17 @@ class NDCGObjective:
         norm: bool = True,
         threads: int | None = None,
     ) -> None:
-        self.flavor = as_flavor(flavor)
-        self.sigmoid = positive_number(sigmoid, "sigmoid")
+        self.flavor: Flavor = as_flavor(flavor)
+        self.sigmoid: float = positive_number(sigmoid, "sigmoid")
         if isinstance(truncation, EllipsisType):
             self.truncation = None if self.flavor.k is None else self.flavor.k + BELOW_THE_CUT
         else:
             self.truncation = optional_whole_number(truncation, "truncation", "for every pair")
-        self.norm = true_or_false(norm, "norm")
-        self.threads = optional_whole_number(threads, "threads", "for the default")
+        self.norm: bool = true_or_false(norm, "norm")
+        self.threads: int | None = optional_whole_number(threads, "threads", "for the default")
         _check_flavor(self.flavor)
         self._cache: Cache[_Pairs] = Cache(_SLOTS)
-        self._whole = WholeQueries("NDCGObjective")
+        self._whole = FoldGuard("NDCGObjective")
 
     def __repr__(self) -> str:
         return (
@@ -275,27 +275,31 @@ class _Pairs:
 
     def _of_ranking(self, s: FloatArray, g: FloatArray) -> Float32Array:
         """Gradient and hessian at each rank (a row) of each query (a column), from the scores and gains there."""
+        # A slot beyond the end of its query gets the lowest score of the query: -inf would make NaN of differences.
         width, n_queries = s.shape
         present = s > -np.inf
         counts = np.count_nonzero(present, axis=0)
-        full = int(counts.min())  # ranks that hold a document in every query
+        full = int(counts.min())  # the number of ranks that hold a document in every query
         lowest = s[np.maximum(counts - 1, 0), np.arange(n_queries)]
         s = np.where(present, s, np.where(counts > 0, lowest, 0.0))
         # Scores that are all equal are not divided by their differences, as in LightGBM.
         floor = np.where(s[0] == s[-1], 1.0, _DIFFERENCE_FLOOR)
         wrong_order = _wrong_order()
+        # The space for all ranks is allocated once: new arrays per rank would take longer than the arithmetic.
         out = np.zeros((2, width, n_queries), dtype=np.float32)
         gradient, hessian = out
         total = np.zeros(n_queries)
         space = np.empty((4, (width - 1) * n_queries))
         places = np.empty((width - 1) * n_queries, dtype=np.intp)
         rounded = np.empty(width * n_queries, dtype=np.float32)
+        # Each rank down to the truncation depth is paired with all ranks below it.
         for rank in range(min(self._depth, width - 1)):
             below = slice(rank + 1, width)
             size = (width - rank - 1) * n_queries
             push, apart, p, h = (array[:size].reshape(-1, n_queries) for array in space)
             place = places[:size].reshape(-1, n_queries)
             terms = rounded[: size + n_queries].reshape(-1, n_queries)
+            # The change of DCG if the two documents were exchanged. Slots beyond the end of a query must not add any.
             np.subtract(g[rank], g[below], out=push)
             push *= self._sigmoid * np.abs(self._discounts[rank] - self._discounts[below, None])
             if full < width:
@@ -311,15 +315,18 @@ class _Pairs:
             p *= _BINS / (2 * _SATURATED)
             np.copyto(place, p, casting="unsafe")
             wrong_order.take(place, out=p, mode="clip")
+            # With norm, pairs that the scores already tell apart count less, as in LightGBM.
             if self._norm:
                 apart += floor
                 push /= apart
+            # First and second derivative of the pair's loss: |change| times the logistic loss of the gap.
             np.subtract(1.0, p, out=h)
             h *= p
             h *= np.abs(push, out=apart)
             h *= self._sigmoid
             push *= p
             total += np.abs(push, out=p).sum(axis=0)
+            # LightGBM adds float32 pair by pair; the same order of additions gives the same bits.
             terms[1:] = push
             gradient[below] += terms[1:]
             terms[0] = -gradient[rank]
@@ -328,6 +335,7 @@ class _Pairs:
             hessian[below] += terms[1:]
             terms[0] = hessian[rank]
             hessian[rank] = _one_by_one(terms)
+        # With norm, a query with many wrong pairs must not outweigh the others: its sum of pushes becomes a logarithm.
         if self._norm:
             total *= 2
             out *= np.divide(np.log2(1 + total), total, out=np.ones(n_queries), where=total > 0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ndcg_ml._boosting import MinDelta, Progress, Queries, as_min_delta
+from ndcg_ml._boosting import MinDelta, Progress, RoundScores, as_min_delta
 from ndcg_ml._checks import KSpec, whole_number
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_sizes
@@ -170,7 +170,7 @@ class _Recorder:
 
     def __init__(self, ndcg: NDCGEval) -> None:
         self._eval = ndcg
-        self._recorded: list[Queries] = []
+        self._recorded: list[RoundScores] = []
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Recorder:
         return self  # LGBMRanker.fit copies its eval_metric, and the callback must see what the copy records
@@ -178,10 +178,10 @@ class _Recorder:
     def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         totals = self._eval.totals(a, b, weight, group)
         ndcg, share, _ = totals.shares(self._eval.flavor, self._eval.ks[0])
-        self._recorded.append(Queries(ndcg, share))
+        self._recorded.append(RoundScores(ndcg, share))
         return self._eval.named(totals)
 
-    def taken(self, at: int, n_sets: int) -> Queries:
+    def taken(self, at: int, n_sets: int) -> RoundScores:
         """The queries of one of the data sets in this round, of all folds of ``lgb.cv`` together; the rest is dropped.
 
         LightGBM does not tell an evaluation function which data set it evaluates, but evaluates them in the order in
@@ -195,7 +195,7 @@ class _Recorder:
                 "data sets. Pass both as they come, to one training."
             )
         folds = recorded[at::n_sets]
-        return Queries(*(np.concatenate(parts) for parts in zip(*folds, strict=True)))
+        return RoundScores(*(np.concatenate(parts) for parts in zip(*folds, strict=True)))
 
 
 class _Watch:
@@ -245,8 +245,8 @@ class _Watch:
                 f"{env.params['early_stopping_round']}. LightGBM would stop on every metric of every set as well. "
                 "Leave it out and pass StopEarly(..., rounds=)."
             )
-        found = [_set_and_metric(entry) for entry in env.evaluation_result_list or ()]
-        names = dict.fromkeys(name for name, _ in found)
+        evaluated = [_set_and_metric(entry) for entry in env.evaluation_result_list or ()]
+        names = dict.fromkeys(name for name, _ in evaluated)
         sets = [name for name in names if name not in _training_sets(env)]
         listed = ", ".join(map(repr, sets))
         if not sets:
@@ -259,7 +259,7 @@ class _Watch:
             )
         if self._watch is not None and self._watch not in sets:
             raise ValueError(f"watch must be the name of a validation set, one of {listed}; got {self._watch!r}.")
-        if (self._watch or sets[0], self._metric) not in found:
+        if (self._watch or sets[0], self._metric) not in evaluated:
             raise ValueError(
                 f"StopEarly needs {self._metric!r} to be evaluated; it was not. Pass feval= (eval_metric= of "
                 "LGBMRanker.fit) as StopEarly gives it, or a list that holds StopEarly.eval."
@@ -274,7 +274,7 @@ def _set_and_metric(entry: Any) -> tuple[str, str]:
 
 
 def _training_sets(env: Any) -> tuple[str, ...]:
-    # As LightGBM's own callback does: the training data of a Booster may have any name.
+    # LightGBM's own callback asks the same, because the training data of a Booster may have any name.
     from lightgbm import Booster
 
     return (env.model._train_data_name,) if isinstance(env.model, Booster) else ("train",)

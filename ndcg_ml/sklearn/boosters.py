@@ -38,16 +38,16 @@ class RowsByQuery:
         weight: NDArray[np.float64] | None,
         queries: IntArray,
     ) -> None:
-        self.sizes = layout.sizes[queries]
+        self.sizes: NDArray[np.int64] = layout.sizes[queries]
         ends = np.cumsum(self.sizes)
         at = np.arange(self.sizes.sum()) - np.repeat(ends - self.sizes, self.sizes)
         rows = np.repeat(layout.starts[queries], self.sizes) + at
         if layout.order is not None:
             rows = layout.order[rows]
         self.X = readable(take_rows(X, rows))
-        self.y = y[rows]
-        self.codes = np.repeat(np.arange(self.sizes.size), self.sizes)
-        self.weight = None if weight is None else weight[queries]
+        self.y: NDArray[Any] = y[rows]
+        self.codes: NDArray[np.intp] = np.repeat(np.arange(self.sizes.size), self.sizes)
+        self.weight: NDArray[np.float64] | None = None if weight is None else weight[queries]
 
     @property
     def row_weight(self) -> NDArray[np.float64] | None:

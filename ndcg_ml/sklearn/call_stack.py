@@ -108,11 +108,11 @@ def current_fit(X: Any) -> Fit | None:  # noqa: N803
         if frame is None:
             return None
         if frame.f_code.co_name == "_fit_and_score" and _module(frame).startswith("sklearn."):
-            found = frame.f_locals
-            candidate, split = found.get("candidate_progress"), found.get("split_progress")
-            if candidate is None or split is None or found.get("X_test") is not X:
-                return None  # of cross_validate; or the training rows
-            return Fit(candidate[0], split[0], np.asarray(found["test"]))
+            caller = frame.f_locals
+            candidate, split = caller.get("candidate_progress"), caller.get("split_progress")
+            if candidate is None or split is None or caller.get("X_test") is not X:
+                return None  # a frame of cross_validate, which has no candidates; or the training rows are scored
+            return Fit(candidate[0], split[0], np.asarray(caller["test"]))
     return None
 
 

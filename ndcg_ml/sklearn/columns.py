@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.frames import refuse_lazy
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import ids_as_array, is_missing
 from ndcg_ml._shown import shown
 
@@ -57,9 +57,9 @@ def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
     if isinstance(qid_column, str):
         names = _names(X)
         if names is None or qid_column not in names:
-            found = f"a {type(X).__name__} without named columns" if names is None else f"columns {_some(names)}"
+            got = f"a {type(X).__name__} without named columns" if names is None else f"columns {_some(names)}"
             raise ValueError(
-                f"X must hold the query ids in its column qid_column={qid_column!r}; got {found}. A pipeline's earlier "
+                f"X must hold the query ids in its column qid_column={qid_column!r}; got {got}. A pipeline's earlier "
                 "step may have dropped it: set_output(transform='pandas') keeps names, "
                 "ColumnTransformer(..., remainder='passthrough') leaves the ids as they are."
             )

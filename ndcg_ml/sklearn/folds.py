@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold
 
-from ndcg_ml._data.frames import refuse_lazy
+from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import ids_as_array
 from ndcg_ml.sklearn.columns import check_column, column_of, refuse_missing
@@ -71,7 +71,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
             raise ValueError("qid and qid_column are two ways to say the same thing: pass one of them; got both.")
         super().__init__(n_splits, shuffle=shuffle, random_state=random_state)
         self.qid = qid
-        self.qid_column = check_column(qid_column)
+        self.qid_column: str | int | None = check_column(qid_column)
 
     def split(
         self,

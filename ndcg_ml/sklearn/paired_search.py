@@ -17,7 +17,7 @@ from ndcg_ml._shown import shown
 from ndcg_ml._stats.differences import holm
 from ndcg_ml._stats.honest import HonestValue, honest_value
 from ndcg_ml._stats.means import SAME, Interval, Means, Seed, Spread, as_confidence, generator, minus, spread_of
-from ndcg_ml._stats.paired import exchange_tests
+from ndcg_ml._stats.randomisation import exchange_tests
 from ndcg_ml.sklearn.query_store import KeptQueries
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
@@ -43,14 +43,14 @@ class Candidate(NamedTuple):
     value : float
         Mean NDCG over the queries.
     difference : float
-        Its mean less that of the best candidate: 0 or below.
+        Its mean minus that of the best candidate: 0 or below.
     standard_error : float
-        Of the difference, over the queries.
+        Standard error of the difference, over the queries.
     interval : Interval
-        Of the difference (Student's t).
+        Interval of the difference (Student's t).
     p_value : float
-        Of the two-sided test that exchanges the two candidates query by query; not corrected for the number of
-        candidates.
+        p-value of the two-sided test that exchanges the two candidates query by query; not corrected for the number
+        of candidates.
     p_adjusted : float
         The p-value, corrected by Holm for the number of other candidates.
     within_noise : bool
@@ -117,7 +117,7 @@ class PairedSearch:
         -------
         HonestValue
             ``.value``, ``.interval``, ``.optimism`` (the value of the chosen candidate on the queries that chose it,
-            less ``.value``), and ``.chosen``, how often each row of ``cv_results_`` is chosen.
+            minus ``.value``), and ``.chosen``, how often each row of ``cv_results_`` is chosen.
 
         Raises
         ------
@@ -148,13 +148,13 @@ class PairedSearch:
 
         def choose(ndcg: NDArray[np.float64]) -> int:
             assert rule is not None
-            of = rule.choose if isinstance(rule, SimplestWithinNoise) else rule
-            column = of(ndcg, params)
+            choice = rule.choose if isinstance(rule, SimplestWithinNoise) else rule
+            column = choice(ndcg, params)
             if not isinstance(column, int | np.integer) or not 0 <= column < len(params):
                 raise ValueError(f"rule must return a column from 0 to {len(params) - 1}; got {shown(column)}.")
             return int(column)
 
-        found = honest_value(
+        honest = honest_value(
             table.ndcg,
             None if rule is None else choose,
             as_confidence(confidence),
@@ -162,8 +162,8 @@ class PairedSearch:
             generator(seed),
         )
         chosen = np.zeros(len(self._params))
-        chosen[table.rows] = found.chosen
-        return replace(found, chosen=tuple(chosen.tolist()))
+        chosen[table.rows] = honest.chosen
+        return replace(honest, chosen=tuple(chosen.tolist()))
 
     @property
     def best(self) -> Candidate:
@@ -176,24 +176,25 @@ class PairedSearch:
             import pandas as pd
         except ImportError as error:
             raise ImportError("PairedSearch.to_frame needs pandas. Install it with: pip install pandas") from error
-        rows = [each._asdict() for each in self.candidates]
-        ends = [{"low": each.interval.low, "high": each.interval.high} for each in self.candidates]
+        rows = [candidate._asdict() for candidate in self.candidates]
+        intervals = [candidate.interval for candidate in self.candidates]
+        ends = [{"low": interval.low, "high": interval.high} for interval in intervals]
         frame = pd.DataFrame([{**row, **both} for row, both in zip(rows, ends, strict=True)])
         return frame[[*Candidate._fields[:5], "low", "high", *Candidate._fields[6:]]]
 
     def __str__(self) -> str:
-        near = sum(each.within_noise for each in self.candidates)
+        near = sum(candidate.within_noise for candidate in self.candidates)
         failed = f"; {len(self.failed)} failed and are left out" if self.failed else ""
         rows = [
             (
-                f"{each.value:.4f}",
-                f"{each.difference:+.4f} +- {each.standard_error:.4f}",
-                f"{each.p_value:.4f}",
-                f"{each.p_adjusted:.4f}",
-                "=" if each.within_noise else "",
-                str(each.params),
+                f"{candidate.value:.4f}",
+                f"{candidate.difference:+.4f} +- {candidate.standard_error:.4f}",
+                f"{candidate.p_value:.4f}",
+                f"{candidate.p_adjusted:.4f}",
+                "=" if candidate.within_noise else "",
+                str(candidate.params),
             )
-            for each in self.candidates
+            for candidate in self.candidates
         ]
         head = f"{len(self.candidates)} candidates on {self.n_queries} queries, {near} within noise of the best (=)"
         table = Table(("NDCG", "difference", "p", "p (Holm)", "", ""), rows, "llllll")
@@ -220,11 +221,11 @@ class PairedSearch:
             "failed": [int(row) for row in self.failed],
             "candidates": [
                 {
-                    **each._asdict(),
-                    "params": {name: plain(value) for name, value in each.params.items()},
-                    "interval": each.interval.to_dict(),
+                    **candidate._asdict(),
+                    "params": {name: plain(value) for name, value in candidate.params.items()},
+                    "interval": candidate.interval.to_dict(),
                 }
-                for each in self.candidates
+                for candidate in self.candidates
             ],
         }
 
@@ -250,11 +251,11 @@ def paired_search(
     metric : str, optional
         Which score, if there are several: ``"ndcg_at_10"``, or a key of the dict. Default: that of ``search.refit``.
     confidence : float, default 0.95
-        Of the intervals.
+        Confidence of the intervals.
     n_resamples : int, default 9999
         Draws of the randomisation tests, at least; more where Holm's correction could not reach 1 - confidence.
     seed : int, Generator or None, default None
-        Of the randomisation tests.
+        Seed of the randomisation tests.
 
     Returns
     -------
@@ -300,6 +301,7 @@ def paired_search(
     >>> honest.value < honest.best_value, round(honest.best_value - result.best.value, 9)
     (True, 0.0)
     """
+    # Every argument is checked before the tables of queries are built.
     results = getattr(search, "cv_results_", None)
     if not isinstance(results, Mapping):
         raise TypeError(
@@ -309,6 +311,7 @@ def paired_search(
     confidence = as_confidence(confidence)
     n_resamples = whole_number(n_resamples, "n_resamples")
     rng = generator(seed)
+    # The search's own choice of a score decides, unless the caller names another.
     refit = getattr(search, "refit", None)
     scorer, name, column = _metric(search.scorer_, refit if metric is None and isinstance(refit, str) else metric)
     table = _Table.of(scorer, results, name, column)
@@ -322,6 +325,7 @@ def paired_search(
         1.0,
         *(test.p_value for test in exchange_tests(means, [(best, i) for i in order[1:]], n_resamples, rng)),
     ]
+    # The best candidate is compared with itself as well, so that all rows have the same columns.
     candidates = []
     for i, p_value, p_adjusted in zip(order, p_values, [1.0, *holm(p_values[1:])], strict=True):
         gap = minus(spreads[i], spreads[best])
@@ -449,7 +453,7 @@ class SimplestWithinNoise:
         near = [i for i, spread in enumerate(spreads) if _within_noise(minus(spread, best))]
         keys = {i: self._key(params[i]) for i in near}
         try:
-            # Of equally simple ones the best.
+            # Among equally simple candidates the best one is chosen.
             return min(near, key=lambda i: (keys[i], -spreads[i].value))
         except TypeError as error:
             raise TypeError(f"simplicity must give values that can be put in order: {error}.") from None
@@ -525,25 +529,28 @@ class _Table(NamedTuple):
 
     @classmethod
     def of(cls, scorer: NDCGScorer, results: Mapping[str, Any], name: str, column: int) -> _Table:
-        kept = _kept(scorer)
+        # A halving search scores its candidates anew in each iteration, with more training: only the last one compares.
+        stored = _kept(scorer)
         first, n_rows = 0, len(results["params"])
-        if "iter" in results:  # a halving search, which begins to count again in each iteration
+        if "iter" in results:  # the scorer begins to count candidates again in each iteration
             first = int(np.flatnonzero(results["iter"] == results["iter"].max())[0])
         n_splits = sum(key.startswith("split") and key.endswith(f"_test_{name}") for key in results)
         ids: NDArray[Any] | None = None
         columns, rows, failed = [], [], []
         others: dict[float, tuple[int, int]] = {}
         """Scores of the search that the scorer has not given for that candidate and split, though it gave another."""
+        # The queries of a fit are looked up by its score as well, so that those of another search are not taken for it.
         for row in range(first, n_rows):
             scores = [float(results[f"split{split}_test_{name}"][row]) for split in range(n_splits)]
-            found = [kept.get(row - first, split, column, score) for split, score in enumerate(scores)]
-            fits = [fit for fit in found if fit is not None]
+            by_split = [stored.get(row - first, split, column, score) for split, score in enumerate(scores)]
+            fits = [fit for fit in by_split if fit is not None]
             if len(fits) < n_splits:
                 failed.append(row)
                 for split, score in enumerate(scores):
-                    if found[split] is None and kept.knows(row - first, split) and not np.isnan(score):
+                    if by_split[split] is None and stored.knows(row - first, split) and not np.isnan(score):
                         others.setdefault(score, (row, split))
                 continue
+            # A pairing by position is right only where every candidate has the same queries in the same order.
             those, values = _by_query(np.concatenate([fit.ids for fit in fits]), [fit.ndcg[:, column] for fit in fits])
             if ids is not None and not np.array_equal(ids, those):
                 raise ValueError(
@@ -553,8 +560,8 @@ class _Table(NamedTuple):
             ids = those
             columns.append(values)
             rows.append(row)
-        # What a search puts in place of the score of a fit that failed (error_score) is one number, here beside what an
-        # earlier search kept of that fit. Several, or nothing that fits, are the scores of another search.
+        # The score of a fit that failed is the search's error_score, which is one number. Several numbers that the
+        # scorer has not given, or no candidate whose scores it has, mean that it holds the queries of another search.
         if len(others) > 1 or (others and not rows):
             row, split = next(iter(others.values()))
             raise ValueError(
@@ -566,6 +573,7 @@ class _Table(NamedTuple):
                 "no queries of this search are kept in this process. They are not saved with a search: call "
                 "paired_search where the search was fitted, and on a search of scikit-learn's own."
             )
+        # Only queries with a value for every candidate can be paired.
         table = np.stack(columns, axis=1)
         missing = np.isnan(table)
         if (missing.any(axis=1) != missing.all(axis=1)).any():

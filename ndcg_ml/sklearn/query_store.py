@@ -15,6 +15,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._kernel.threads import ForkableLock
+
 __all__ = ["Carrier", "KeptQueries", "Scored"]
 
 
@@ -48,11 +50,11 @@ class KeptQueries:
     """
 
     def __init__(self, token: str | None = None) -> None:
-        self.token = uuid.uuid4().hex if token is None else token
+        self.token: str = uuid.uuid4().hex if token is None else token
         self._scored: dict[tuple[int, int], dict[int, Scored]] = {}
         """By candidate and split: by thread, the latest last."""
         self._ids: dict[int, NDArray[Any]] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkableLock()
         _HERE[self.token] = self
 
     def __len__(self) -> int:
@@ -108,12 +110,12 @@ _HERE: WeakValueDictionary[str, KeptQueries] = WeakValueDictionary()
 
 
 def _of_this_process(token: str) -> KeptQueries:
-    found = _HERE.get(token)
-    return KeptQueries(token) if found is None else found
+    stored = _HERE.get(token)
+    return KeptQueries(token) if stored is None else stored
 
 
 def _unloaded(value: float, token: str, candidate: int, split: int, scored: Scored) -> float:
-    kept = _HERE.get(token)
-    if kept is not None:
-        kept.put(candidate, split, scored)
+    stored = _HERE.get(token)
+    if stored is not None:
+        stored.put(candidate, split, scored)
     return value

@@ -64,7 +64,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     best_score_ : float or None
         NDCG of the held-out queries after that round.
     n_features_in_, feature_names_in_
-        Of X as given to ``fit``, including the column of ids.
+        Number and names of the columns of X as given to ``fit``, including the column of ids.
 
     Raises
     ------
@@ -189,9 +189,9 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         else:
             validation = RowsByQuery(features, labels, layout, weight, by_id[held_out[by_id]])
             self.best_iteration_, self.best_score_ = fit_and_stop(ranker, training, validation, flavor, stopping)
-        self.ranker_ = ranker
-        self.trained_queries_ = TrainedQueries.of(layout, labels)
-        self.validation_queries_ = layout.ids[by_id[held_out[by_id]]]
+        self.ranker_: Any = ranker
+        self.trained_queries_: TrainedQueries = TrainedQueries.of(layout, labels)
+        self.validation_queries_: NDArray[Any] = layout.ids[by_id[held_out[by_id]]]
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803

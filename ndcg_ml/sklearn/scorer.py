@@ -134,7 +134,8 @@ class NDCGScorer:
         keep_queries: bool = False,
     ) -> None:
         flavor = as_flavor(flavor)
-        self.ks, several = cutoffs(k, flavor)
+        ks, several = cutoffs(k, flavor)
+        self.ks: tuple[int | None, ...] = ks
         if not several:
             flavor = flavor.replace(k=self.ks[0])
         refuse_docid(flavor, "a scorer", "scikit-learn passes it no document ids")
@@ -144,8 +145,10 @@ class NDCGScorer:
                 "Choose empty='skip' to leave empty queries out, or 0 or 1."
             )
         self.flavor = flavor
-        self.names = tuple("ndcg" if k is None else f"ndcg_at_{k}" for k in self.ks) if several else None
-        self.qid_column = check_column(qid_column)
+        self.names: tuple[str, ...] | None = (
+            tuple("ndcg" if k is None else f"ndcg_at_{k}" for k in self.ks) if several else None
+        )
+        self.qid_column: str | int | None = check_column(qid_column)
         self._known = None if qid is None else WholeQueries(qid)
         self._request: bool | str | None = None
         true_or_false(keep_queries, "keep_queries")
@@ -154,7 +157,7 @@ class NDCGScorer:
                 "keep_queries needs a flavor with aggregate='macro' because it compares means over queries; got "
                 "aggregate='micro'. Use flavor.replace(aggregate='macro'), or leave keep_queries=False."
             )
-        self.kept = KeptQueries() if keep_queries else None
+        self.kept: KeptQueries | None = KeptQueries() if keep_queries else None
         self._cache: Cache[Prepared] = Cache(_SLOTS)  # every candidate of a search is scored on the same folds
 
     def __repr__(self) -> str:

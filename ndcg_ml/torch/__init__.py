@@ -59,8 +59,8 @@ def __getattr__(name: str) -> Any:
     if name in ("NDCG", "EpochWarning"):
         from ndcg_ml.torch import metric
 
-        found = globals()[name] = getattr(metric, name)
-        return found
+        attribute = globals()[name] = getattr(metric, name)
+        return attribute
     raise AttributeError(f"module 'ndcg_ml.torch' has no attribute {name!r}")
 
 

@@ -54,9 +54,9 @@ def refuse(
     ValueError
         There is a fault.
     """
-    found = None if torch.compiler.is_compiling() else any_of(wrong)
-    if not found:
-        return found is False
+    any_wrong = None if torch.compiler.is_compiling() else any_of(wrong)
+    if not any_wrong:
+        return any_wrong is False
     message = refusal(flavor, whole_numbers(counts()), labels, scores)
     assert message is not None
     raise ValueError(message)
@@ -79,10 +79,10 @@ def refusal(flavor: Flavor, counts: Sequence[int], labels: str = "labels", score
     labels, scores : str
         What the caller's parameters are called.
     """
-    found = next((name for name, count in zip(FAULTS, counts, strict=True) if count), None)
-    if found is None:
+    fault = next((name for name, count in zip(FAULTS, counts, strict=True) if count), None)
+    if fault is None:
         return None
-    n = counts[FAULTS.index(found)]
+    n = counts[FAULTS.index(fault)]
     table = len(flavor.gain) if isinstance(flavor.gain, tuple) else 0
     grades = f"from 0 to {table - 1}" if flavor.off_table == "raise" else ">= 0"
     return {
@@ -106,4 +106,4 @@ def refusal(flavor: Flavor, counts: Sequence[int], labels: str = "labels", score
         "documents. Choose another tie rule, such as ties='first'.",
         "empty": f"every query must have a relevant document under empty='raise'; got {n} with an ideal DCG of 0. "
         "Remove them, or choose empty=0, 1, nan or 'skip'.",
-    }[found]
+    }[fault]

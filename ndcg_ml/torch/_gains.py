@@ -16,7 +16,8 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._layout import Layout
 from ndcg_ml.torch._transforms import not_mapped
 
-# Where the largest gain of a query is brought to: above is room for sums, below for small gains. float32 has none.
+# Exponent of 2 to which the largest gain of a query is scaled: above is room for sums, below for small gains.
+# float32 has no such room.
 _TOP = {torch.float64: 400}
 # Gains of float64 within these bounds can be summed and divided as they are.
 _SMALL, _LARGE = 2.0**-500, 2.0**500

@@ -34,8 +34,6 @@ from ndcg_ml.torch._gains import (
 )
 from ndcg_ml.torch._layout import Layout, Padded
 
-__all__ = ["Result", "Runs", "evaluate", "snapped", "tied_runs", "working_dtype"]
-
 _FAR_BELOW = 16
 """From how many times the cut-off on a list is long enough that its lower ranks are worth leaving unsorted.
 
@@ -47,7 +45,7 @@ _FAR_BELOW_IN_IDEAL = 4
 
 @dataclass(frozen=True)
 class Result:
-    """What the kernel found, per query and cut-off: shape (n_queries, n_cutoffs)."""
+    """The values that the kernel computes, per query and cut-off: shape (n_queries, n_cutoffs)."""
 
     ndcg: Tensor
     """nan where the query is invalid, or empty and without a value for that."""
@@ -60,7 +58,7 @@ class Result:
     wrong: Tensor
     """Per query: whether it is a reason to raise."""
     faults: Tensor | None
-    """How often each of ``FAULTS`` occurred, if that was asked for."""
+    """Number of times that each of ``FAULTS`` occurred, if that was asked for."""
 
     def in_units_of_gain(self) -> tuple[Tensor, Tensor]:
         """DCG and ideal DCG as they are."""
@@ -141,7 +139,8 @@ def evaluate(
     -------
     Result
     """
-    # What the labels say, and what they are worth.
+    # Labels become judgements, ranked documents and gains. Faults are collected as tensors: looking at one would wait
+    # for the device.
     judgements = judge(flavor, labels, listed, layout)
     ranked = ranked_documents(flavor, judgements, retrieved)
     gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
@@ -167,6 +166,7 @@ def evaluate(
                     faults["tied_repeats"] = repeats.tied
         gain = layout.take(credited.gain, ranking.order).masked_fill(~ranking.ranked, 0.0)
         dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
+    # A list that is shorter than the cut-off scores 0 under this rule, whatever it ranked.
     if flavor.short_lists == "zero":
         dcg = dcg.masked_fill(too_short(flavor, ks, layout, ranked), 0.0)
     # The ratio. A query is empty by its ideal alone.
@@ -180,6 +180,7 @@ def evaluate(
     for fault in faults.values():
         wrong = wrong | layout.any_of(fault)
     ndcg = ndcg.masked_fill(wrong.unsqueeze(-1), math.nan)
+    # Counting takes one reduction per fault, and only the message of an error needs the counts.
     counts = None
     if count_faults:
         faults |= label_faults(flavor, labels.to(working_dtype(labels.device)), listed)
@@ -288,7 +289,7 @@ def _sum_over(before: Tensor, upto: Tensor, discounts: Tensor) -> Tensor:
 
 def _best_in_order(key: Tensor, second: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, Tensor]:
     """The slots at ranks 1 to `depth`, by both keys; and which of these ranks there are."""
-    # Which documents score above the edge is certain; of those at the edge, any.
+    # topk is certain to return the documents above the edge, and returns any of those at the edge.
     upper, at = key.topk(depth)
     edge = upper[..., -1:]
     n_above = (upper > edge).sum(-1, keepdim=True)
@@ -354,7 +355,7 @@ def rank(
     elif flavor.ties == "docid":
         second = doc_id
     elif flavor.ties == "docid_ascending" and doc_id is not None:
-        second = ~doc_id  # which has the reverse order, and unlike -doc_id no overflow
+        second = ~doc_id  # ~doc_id has the reverse order, and unlike -doc_id it cannot overflow
     if second is None:
         order = layout.order_by(key)
     else:

@@ -15,9 +15,10 @@ from torch.nn.functional import pad
 
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._faults import FAULTS, refuse
+from ndcg_ml.torch._gains import working_dtype
 from ndcg_ml.torch._host import on_host
 from ndcg_ml.torch._inputs import a_tensor, read_batch, refuse_other_device, refuse_unless_whole
-from ndcg_ml.torch._kernel import Result, evaluate, working_dtype
+from ndcg_ml.torch._kernel import Result, evaluate
 from ndcg_ml.torch._layout import Layout, Padded
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ Cutoffs = tuple[int | None, ...]
 # -- sums ------------------------------------------------------------------------------------------------------------
 
 
-class Sums(NamedTuple):
+class MetricSums(NamedTuple):
     """Counts are int64. All but `n_queries` and `problems` have one entry per cut-off.
 
     The sums of DCG and of ideal DCG are 0 unless the flavor's aggregate is "micro", which alone needs them.
@@ -44,15 +45,15 @@ class Sums(NamedTuple):
     idcg_sum: Tensor
 
 
-def no_sums(ks: Cutoffs, device: torch.device | None = None) -> Sums:
-    """Of no query at all."""
+def no_sums(ks: Cutoffs, device: torch.device | None = None) -> MetricSums:
+    """The sums of no query at all."""
 
     def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> Tensor:
         return torch.zeros(shape, dtype=dtype, device=device)
 
     real = torch.float64 if device is None else working_dtype(device)
     sums = (zeros(len(ks), dtype=real) for _ in range(3))
-    return Sums(zeros(), zeros(len(ks)), zeros(len(FAULTS)), *sums)
+    return MetricSums(zeros(), zeros(len(ks)), zeros(len(FAULTS)), *sums)
 
 
 def host_looks(preds: Tensor) -> bool:
@@ -62,7 +63,7 @@ def host_looks(preds: Tensor) -> bool:
 
 def sums_of_batch(
     flavor: Flavor, ks: Cutoffs, preds: Any, target: Any, indexes: Any, mask: Any, *, whole: bool = True
-) -> tuple[Sums, Tensor | None] | None:
+) -> tuple[MetricSums, Tensor | None] | None:
     """The sums of the queries of one update, and the ids of its flat form; None if there is no query.
 
     There is one id per query where the host looks at the data. Elsewhere there is one per row, sorted, because only the
@@ -73,9 +74,9 @@ def sums_of_batch(
     TypeError, ValueError
         As for ``ndcg_ml.torch.ndcg``; faults in data at which the host does not look are counted in `problems`.
     """
-    found = on_host(flavor, ks, preds, target, mask=mask, indexes=indexes, whole=whole)
-    if found is not None:
-        return _of_totals(flavor, found), None if indexes is None else torch.from_numpy(found.ids.astype(np.int64))
+    totals = on_host(flavor, ks, preds, target, mask=mask, indexes=indexes, whole=whole)
+    if totals is not None:
+        return _of_totals(flavor, totals), None if indexes is None else torch.from_numpy(totals.ids.astype(np.int64))
     batch = read_batch(flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
     if batch is None:
         return None
@@ -88,25 +89,27 @@ def sums_of_batch(
     return _summed(flavor, batch.layout, result), None if ids is None else ids.unique_consecutive()
 
 
-def sums_of_rows(flavor: Flavor, ks: Cutoffs, rows: Rows) -> Sums:
+def sums_of_rows(flavor: Flavor, ks: Cutoffs, rows: MetricRows) -> MetricSums:
     """The sums of the queries whose rows these are; their faults are counted in `problems`."""
     if rows.ids.numel() == 0:
         return no_sums(ks, rows.ids.device)
     if host_looks(rows.preds) and bool(rows.listed.all()):
-        found = on_host(flavor, ks, rows.preds, rows.target, indexes=rows.ids)
-        if found is not None:
-            return _of_totals(flavor, found)
+        totals = on_host(flavor, ks, rows.preds, rows.target, indexes=rows.ids)
+        if totals is not None:
+            return _of_totals(flavor, totals)
     batch = read_batch(flavor, rows.preds, rows.target, indexes=rows.ids)
     assert batch is not None
     return _on_device(flavor, ks, batch.layout, batch.scores, batch.labels, rows.listed[batch.rows])
 
 
-def _on_device(flavor: Flavor, ks: Cutoffs, layout: Layout, scores: Tensor, labels: Tensor, listed: Tensor) -> Sums:
+def _on_device(
+    flavor: Flavor, ks: Cutoffs, layout: Layout, scores: Tensor, labels: Tensor, listed: Tensor
+) -> MetricSums:
     """The sums with their faults, counted without a look at the data."""
     return _summed(flavor, layout, evaluate(flavor, ks, layout, scores, labels, listed, None, None, True))
 
 
-def _summed(flavor: Flavor, layout: Layout, result: Result) -> Sums:
+def _summed(flavor: Flavor, layout: Layout, result: Result) -> MetricSums:
     empty = layout.existing(result.empty)
     ndcg = result.ndcg
     # Entries that are no query are empty, too: nothing of them is left where the empty ones are left out.
@@ -121,10 +124,10 @@ def _summed(flavor: Flavor, layout: Layout, result: Result) -> Sums:
     if flavor.aggregate == "micro":
         dcg, idcg = result.in_units_of_gain()
         dcg_sum, idcg_sum = (part.masked_fill(result.empty, 0.0).sum(0) for part in (dcg, idcg))
-    return Sums(layout.n_queries(), empty.sum(0), faults, ndcg_sum, dcg_sum, idcg_sum)
+    return MetricSums(layout.n_queries(), empty.sum(0), faults, ndcg_sum, dcg_sum, idcg_sum)
 
 
-def _of_totals(flavor: Flavor, totals: Totals) -> Sums:
+def _of_totals(flavor: Flavor, totals: Totals) -> MetricSums:
     ndcg, empty = totals.ndcg(flavor)
     n_empty = empty.sum(axis=0)
     if flavor.empty == "skip" and n_empty.any():
@@ -133,7 +136,7 @@ def _of_totals(flavor: Flavor, totals: Totals) -> Sums:
     dcg_sum = idcg_sum = np.zeros_like(ndcg_sum)
     if flavor.aggregate == "micro":
         dcg_sum, idcg_sum = (np.where(empty, 0.0, part).sum(axis=0) for part in totals.in_units_of_gain())
-    return Sums(
+    return MetricSums(
         torch.as_tensor(len(ndcg)),
         torch.from_numpy(n_empty),
         torch.zeros(len(FAULTS), dtype=torch.int64),
@@ -144,7 +147,7 @@ def _of_totals(flavor: Flavor, totals: Totals) -> Sums:
 # -- rows ------------------------------------------------------------------------------------------------------------
 
 
-class Rows(NamedTuple):
+class MetricRows(NamedTuple):
     """Rows of queries that arrive in pieces: kept as they came, scored when all are there."""
 
     preds: Tensor
@@ -176,7 +179,7 @@ def ids_of_lists(preds: Tensor, indexes: object) -> Tensor:
     return ids.detach().reshape(-1).to(torch.int64, copy=True)
 
 
-def rows_of(preds: Tensor, target: Tensor, ids: Tensor, mask: Tensor | None, *, drop: bool) -> Rows:
+def rows_of(preds: Tensor, target: Tensor, ids: Tensor, mask: Tensor | None, *, drop: bool) -> MetricRows:
     """A copy of the rows of an update, flat (one id per row) or padded (one id per list).
 
     Parameters
@@ -188,7 +191,7 @@ def rows_of(preds: Tensor, target: Tensor, ids: Tensor, mask: Tensor | None, *, 
     preds, target = preds.detach(), target.detach()
     if preds.ndim == 1:
         listed = torch.ones(preds.shape, dtype=torch.bool, device=preds.device)
-        return Rows(preds.clone(), target.clone(), ids.detach().to(torch.int64, copy=True), listed)
+        return MetricRows(preds.clone(), target.clone(), ids.detach().to(torch.int64, copy=True), listed)
     mask = torch.ones_like(preds, dtype=torch.bool) if mask is None else mask.detach()
     n_lists, width = ids.numel(), preds.shape[-1]
     parts = [part.reshape(n_lists, width) for part in (preds, target, mask)]
@@ -199,8 +202,8 @@ def rows_of(preds: Tensor, target: Tensor, ids: Tensor, mask: Tensor | None, *, 
     if drop:
         kept = listed.clone()
         kept[:, 0] |= ~listed.any(-1)
-        return Rows(preds[kept], target[kept], ids[kept], listed[kept])
-    return Rows(*(part.flatten().clone() for part in (preds, target, ids, listed)))
+        return MetricRows(preds[kept], target[kept], ids[kept], listed[kept])
+    return MetricRows(*(part.flatten().clone() for part in (preds, target, ids, listed)))
 
 
 def joined(parts: Sequence[Tensor], dtype: torch.dtype, device: torch.device) -> Tensor:

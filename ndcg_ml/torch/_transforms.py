@@ -24,6 +24,11 @@ def nobody_watches() -> bool:
     )
 
 
+def host_may_look(tensor: Tensor) -> bool:
+    """Whether looking at this data costs next to nothing, so that what is not needed can be left out."""
+    return tensor.device.type == "cpu" and nobody_watches()
+
+
 def never_compiled(reason: str) -> Callable[[Function], Function]:
     """A decorator for what compiled code calls as it is; torch names the reason, from the version on that takes one."""
     takes_it = "reason" in inspect.signature(torch.compiler.disable).parameters

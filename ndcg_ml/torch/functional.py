@@ -107,8 +107,8 @@ def ndcg(
     flavor = read_flavor(flavor)
     ks, several = cutoffs(k, flavor)
     # The kernel of the host where it takes the tensors, and otherwise torch's own, which refuses what must be.
-    found = on_host(flavor, ks, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
-    if found is None:
+    totals = on_host(flavor, ks, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
+    if totals is None:
         batch = read_batch(flavor, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
         if batch is None:
             raise ValueError(
@@ -116,7 +116,7 @@ def ndcg(
             )
         values = _by_torch(flavor, ks, batch)
     else:
-        values = torch.from_numpy(found.ndcg(flavor)[0])
+        values = torch.from_numpy(totals.ndcg(flavor)[0])
         if scores.layout == torch.strided and scores.ndim > 1:
             values = values.reshape(*scores.shape[:-1], len(ks))
     if several:

@@ -33,8 +33,8 @@ from ndcg_ml.torch._inputs import read_batch, refuse_columns
 from ndcg_ml.torch._kernel import snapped
 from ndcg_ml.torch._state import (
     Cutoffs,
-    Rows,
-    Sums,
+    MetricRows,
+    MetricSums,
     host_looks,
     ids_of_lists,
     joined,
@@ -242,7 +242,7 @@ compute_with_cache
             sync_on_compute=sync_on_compute,
             compute_with_cache=compute_with_cache,
         )
-        self.flavor = flavor if several else flavor.replace(k=ks[0])
+        self.flavor: Flavor = flavor if several else flavor.replace(k=ks[0])
         self.ks = ks
         self.query_ids = query_ids
         self.split_queries = split_queries
@@ -251,7 +251,7 @@ compute_with_cache
         # The state: sums and the ids seen, or the rows themselves where queries arrive in pieces.
         lists: tuple[str, ...] = ("ids", "row_ids") if query_ids == "global" else ()
         if split_queries:
-            lists = Rows._fields
+            lists = MetricRows._fields
         else:
             for name, zeros in no_sums(ks)._asdict().items():
                 self.add_state(name, zeros, dist_reduce_fx="sum", persistent=False)
@@ -311,11 +311,11 @@ compute_with_cache
         if self.split_queries:
             self._keep(preds, target, indexes, mask, list_ids)
             return
-        found = sums_of_batch(self.flavor, self.ks, preds, target, indexes, mask)
-        if found is None:
+        sums_and_ids = sums_of_batch(self.flavor, self.ks, preds, target, indexes, mask)
+        if sums_and_ids is None:
             return
-        # Whole queries leave their sums, and their ids, by which one that comes again is found.
-        sums, row_ids = found
+        # Whole queries leave their sums, and their ids, by which a query that comes again is recognised.
+        sums, row_ids = sums_and_ids
         self._add(sums)
         if self.query_ids == "global":
             if list_ids is not None:
@@ -323,9 +323,9 @@ compute_with_cache
             elif row_ids is not None:
                 (self.ids if host_looks(preds) else self.row_ids).append(row_ids.to(self.device))
 
-    def _add(self, sums: Sums) -> None:
+    def _add(self, sums: MetricSums) -> None:
         added = {}
-        for name, more in zip(Sums._fields, sums, strict=True):
+        for name, more in zip(MetricSums._fields, sums, strict=True):
             state = getattr(self, name)
             if state.dtype != more.dtype or state.device != more.device:
                 # Restored to their dtype: a cast of the module around must not narrow the sums.
@@ -382,7 +382,7 @@ compute_with_cache
         finally:
             self._batch_alone = False
 
-    def compute(self) -> Tensor | dict[str, Tensor]:
+    def compute(self) -> Any:  # a union would refuse both .item() and ["ndcg_at_10"]
         """The value over all queries seen.
 
         Returns
@@ -430,15 +430,15 @@ compute_with_cache
         n = n_counted if self.flavor.empty == "skip" else [n_queries] * len(self.ks)
         return sums.ndcg_sum / torch.tensor(n, dtype=sums.ndcg_sum.dtype, device=sums.ndcg_sum.device)
 
-    def _sums(self) -> Sums:
+    def _sums(self) -> MetricSums:
         if not self.split_queries:
-            return Sums(*(getattr(self, name) for name in Sums._fields))
+            return MetricSums(*(getattr(self, name) for name in MetricSums._fields))
         dtypes = self._dtypes_of_lists()
         # Values in one dtype need no wider one, which would cost time and memory.
         for name in ("preds", "target"):
             held = {part.dtype for part in getattr(self, name)}
             dtypes[name] = held.pop() if len(held) == 1 else dtypes[name]
-        rows = Rows(*(joined(getattr(self, name), dtypes[name], self.device) for name in Rows._fields))
+        rows = MetricRows(*(joined(getattr(self, name), dtypes[name], self.device) for name in MetricRows._fields))
         return sums_of_rows(self.flavor, self.ks, rows)
 
     def _refuse_queries_seen_twice(self) -> None:
@@ -521,7 +521,7 @@ compute_with_cache
 
     def _dtypes_of_lists(self) -> dict[str, torch.dtype]:
         """In which all processes can exchange them; a process without data has no other way to know."""
-        values = working_dtype(self.device)  # which holds the values of every narrower one
+        values = working_dtype(self.device)  # this dtype holds the values of every narrower one
         dtypes = {"preds": values, "target": values, "ids": torch.int64, "listed": torch.bool}
         return {name: dtype for name, dtype in dtypes.items() if name in self._defaults}
 
@@ -543,7 +543,7 @@ compute_with_cache
         Parameters
         ----------
         incoming_state : NDCG, or its ``metric_state``
-            Of the same flavor, cut-offs, `query_ids` and `split_queries`.
+            Metrics of the same flavor, cut-offs, `query_ids` and `split_queries`.
 
         Raises
         ------
@@ -587,7 +587,7 @@ compute_with_cache
         """
         return self._plot(val, ax)
 
-    def _micro(self, sums: Sums, n_counted: Sequence[int]) -> Tensor:
+    def _micro(self, sums: MetricSums, n_counted: Sequence[int]) -> Tensor:
         if not bool(torch.isfinite(sums.dcg_sum + sums.idcg_sum).all()):
             raise ValueError(
                 "the sum of DCG under aggregate='micro' is too large for float64, because the gains of the grades are. "
@@ -650,10 +650,10 @@ def _digest(flavor: Flavor, ks: Cutoffs) -> str:
 def _identity(function: Callable[..., Any]) -> str:
     """Where a callable is imported from; for a lambda, or any other that is not, a token drawn by this process."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
-    found: object = sys.modules.get(module or "")
+    imported: object = sys.modules.get(module or "")
     for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is function:
+        imported = getattr(imported, part, None)
+    if imported is function:
         return f"{module}.{name}"
     token = uuid.uuid4().hex
     with suppress(TypeError):  # it has no weak reference, or no hash

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from core.test_threads import data, elsewhere, together
@@ -91,3 +97,44 @@ def test_a_scorer_in_a_fresh_process(data):
     here = scorer(model, X, labels, qid=qid)
     assert here == ndcg_score(labels, model.predict(X), qid=qid, k=5)
     assert elsewhere([(scorer, (model, X, labels), {"qid": qid})]) == [here]
+
+
+HELD = """
+import os, threading, warnings
+import numpy as np
+from ndcg_ml._kernel.cache import Cache
+from ndcg_ml.sklearn.query_store import KeptQueries, Scored
+
+warnings.simplefilter("ignore", DeprecationWarning)  # of a fork while threads run
+cache, kept = Cache(2), KeptQueries()
+held, done = threading.Event(), threading.Event()
+
+
+def hold():
+    with cache._lock, kept._lock:
+        held.set()
+        done.wait()
+
+
+threading.Thread(target=hold).start()
+held.wait()
+child = os.fork()
+if not child:
+    cache.prepared((np.zeros(2),), lambda: 1)
+    kept.put(0, 0, Scored(np.arange(1), np.zeros((1, 1)), (0.5,)))
+    os._exit(10 * len(cache) + len(kept))
+status = os.waitpid(child, 0)[1]
+done.set()
+print(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_while_another_thread_holds_the_locks_of_caches():
+    process = subprocess.Popen([sys.executable, "-c", HELD], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert process.communicate(timeout=60)[0] == "11\n"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # the child too, where it waits for ever
+        process.wait()

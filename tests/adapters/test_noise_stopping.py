@@ -9,7 +9,7 @@ lgb = pytest.importorskip("lightgbm")
 import numpy as np
 
 from ndcg_ml import Flavor, evaluate
-from ndcg_ml._boosting import Progress, Queries
+from ndcg_ml._boosting import Progress, RoundScores
 from ndcg_ml.lightgbm import StopEarly
 
 PARAMS = {"objective": "lambdarank", "verbosity": -1, "num_leaves": 4, "min_data_in_leaf": 10, "num_threads": 1}
@@ -188,7 +188,7 @@ def test_a_number_is_xgboosts_own_min_delta():
 
 def queries(*values, share=None):
     ndcg = np.array(values, dtype=float)
-    return Queries(ndcg, np.full(ndcg.size, 1 / ndcg.size) if share is None else np.array(share))
+    return RoundScores(ndcg, np.full(ndcg.size, 1 / ndcg.size) if share is None else np.array(share))
 
 
 def test_small_steps_add_up_against_the_last_round_that_counted():

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+import inspect
 import json
 import math
 import pickle
@@ -15,6 +16,7 @@ import numpy as np
 import sklearn
 from joblib import parallel_backend
 from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
@@ -29,8 +31,10 @@ from sklearn.model_selection import (
 from sklearn.tree import DecisionTreeRegressor
 
 from ndcg_ml import Flavor, evaluate
-from ndcg_ml._stats.paired import paired
+from ndcg_ml._stats.honest import honest_value
+from ndcg_ml._stats.randomisation import paired
 from ndcg_ml.sklearn import SimplestWithinNoise, ndcg_scorer, paired_search
+from ndcg_ml.sklearn.paired_search import PairedSearch
 from ndcg_ml.sklearn.query_store import KeptQueries, Scored
 
 DEPTHS = [1, 2, 3, 4, 6]
@@ -430,3 +434,86 @@ def test_the_result_prints_and_becomes_a_frame(problem):
     assert frame["difference"].tolist() == [each.difference for each in result.candidates]
     assert frame["low"].iloc[1] < frame["difference"].iloc[1] < frame["high"].iloc[1]
     assert not math.isnan(frame["p_value"].sum())
+
+
+# -- the value of a search ------------------------------------------------------------------------------------------
+
+
+def test_the_honest_value_of_a_grid(problem):
+    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    result = paired_search(fitted(problem, scorer), seed=0)
+    honest = result.honest(seed=0)
+    table = np.stack([by_hand(problem, {"max_depth": depth}) for depth in DEPTHS], axis=1)
+    own = result._table.ndcg
+    assert np.sort(own, axis=0) == pytest.approx(np.sort(table, axis=0))  # the same queries, in another order
+    again = honest_value(own, None, 0.95, 999, np.random.default_rng(0))
+    assert honest.value == pytest.approx(again.value, abs=1e-12)
+    assert honest.chosen == again.chosen
+    assert honest.best_value == pytest.approx(result.best.value)
+    assert honest.optimism == pytest.approx(honest.best_value - honest.value)
+    assert honest.value < honest.best_value
+    assert honest.interval.low < honest.value < honest.interval.high
+    assert honest.n_resamples == 999
+    assert result.honest(seed=0, confidence=0.5).interval.high < honest.interval.high
+
+
+def test_the_honest_value_follows_the_rule(problem):
+    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    simplest = SimplestWithinNoise(scorer, "max_depth")
+    search = fitted(problem, scorer, refit=simplest)
+    result = paired_search(search)
+    by_rule = result.honest(simplest, n_resamples=60, seed=0)
+    best = result.honest(n_resamples=60, seed=0)
+    assert sum(by_rule.chosen) == pytest.approx(1)
+    depth = np.array(DEPTHS)
+    assert depth @ by_rule.chosen < depth @ best.chosen
+    assert by_rule.best_value == pytest.approx(
+        next(each.value for each in result.candidates if each.row == search.best_index_)
+    )
+    fixed = result.honest(lambda ndcg, params: [each["max_depth"] for each in params].index(2), n_resamples=60)
+    assert fixed.chosen == (0, 1, 0, 0, 0)
+    with pytest.raises(ValueError, match="rule must return a column from 0 to 4; got 5"):
+        result.honest(lambda ndcg, params: 5)
+    with pytest.raises(TypeError, match="rule must be a SimplestWithinNoise, a callable or None; got 'max_depth'"):
+        result.honest("max_depth")
+
+
+def test_searches_without_an_honest_value(problem):
+    X, y, qid = problem
+    few = np.isin(qid, np.unique(qid)[:21])  # one of them is empty, and skipped
+    skipping = FLAVOR.replace(empty="skip")
+    result = paired_search(fitted((X[few], y[few], qid[few]), ndcg_scorer(skipping, keep_queries=True)))
+    if result.n_queries < 20:
+        with pytest.raises(ValueError, match="honest needs at least 20 queries"):
+            result.honest()
+    fewer = np.isin(qid, np.unique(qid)[:19])
+    with pytest.raises(ValueError, match=r"honest needs at least 20 queries, .* got 19"):
+        paired_search(fitted((X[fewer], y[fewer], qid[fewer]), ndcg_scorer(FLAVOR, keep_queries=True))).honest()
+    enough = np.isin(qid, np.unique(qid)[:20])
+    paired_search(fitted((X[enough], y[enough], qid[enough]), ndcg_scorer(FLAVOR, keep_queries=True))).honest()
+    halving = {"resource": "n_estimators", "max_resources": 4, "min_resources": 1, "factor": 2, "random_state": 0}
+    forest = RandomForestRegressor(random_state=0)
+    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    search = HalvingGridSearchCV(forest, {"max_depth": [1, 3]}, scoring=scorer, cv=GroupKFold(3), **halving)
+    with pytest.raises(ValueError, match="a halving search drops most of them early"):
+        paired_search(search.fit(X, y, groups=qid)).honest()
+
+
+def test_many_candidates_are_tested_by_more_draws(problem):
+    # 29 others: Holm's first step needs 580 draws to reach .05, and 99 were asked for.
+    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    grid = {"max_depth": [6, 1], "min_samples_leaf": list(range(1, 16))}
+    result = paired_search(fitted(problem, scorer, grid=grid, cv=GroupKFold(2)), n_resamples=99, seed=0)
+    assert len(result.candidates) == 30
+    # Those whose exchanges were enumerated have other p-values.
+    drawn = [p for p in (each.p_value for each in result.candidates) if p < 1 and round(p * 1161, 9) % 1 == 0]
+    assert drawn
+
+
+def test_defaults_of_paired_search():
+    def defaults(function):
+        parameters = inspect.signature(function).parameters.values()
+        return {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
+
+    assert defaults(paired_search) == {"metric": None, "confidence": 0.95, "n_resamples": 9999, "seed": None}
+    assert defaults(PairedSearch.honest) == {"rule": None, "confidence": 0.95, "n_resamples": 999, "seed": None}

@@ -736,3 +736,23 @@ def test_a_worker_whose_queries_weigh_nothing_adds_nothing(weights, labels, flav
     assert np.isfinite(sums.denominator).all()
     assert not np.any(sums.numerator)
     assert not np.any(sums.denominator)
+
+
+def test_the_last_validation_set_decides_when_xgboost_stops():
+    """docs/model_selection.md says so."""
+    rng = np.random.default_rng(0)
+
+    def data(noise):
+        features = rng.normal(size=(300, 4))
+        labels = np.clip(np.round(features[:, 0] + noise * rng.normal(size=300)), 0, 4)
+        return xgb.DMatrix(features, labels, qid=np.repeat(np.arange(30), 10))
+
+    train, clear, noisy = data(1), data(0.5), data(8)
+    for evals in ([(clear, "a"), (noisy, "b")], [(noisy, "a"), (clear, "b")]):
+        history = {}
+        settings = {"objective": "rank:ndcg", "eval_metric": "ndcg@10", "nthread": 1}
+        how = {"evals": evals, "evals_result": history, "early_stopping_rounds": 8, "verbose_eval": False}
+        booster = xgb.train(settings, train, 40, **how)
+        best = [int(np.argmax(history[name]["ndcg@10"])) for name in "ab"]
+        assert best[0] != best[1]
+        assert booster.best_iteration == best[1]

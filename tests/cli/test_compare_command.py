@@ -240,3 +240,67 @@ def test_real_runs_are_compared(data_dir):
     assert 0.2 < unclear["p_value"] < 0.6
     assert unclear["interval"][0] < 0 < unclear["difference"] < unclear["interval"][1]
     assert unclear["wins"] + unclear["ties"] + unclear["losses"] == 43
+
+
+def many_queries():
+    """A table of 30 queries with three columns of scores, and files that label them."""
+    rng = np.random.default_rng(3)
+    qid = np.repeat(np.arange(30), 6)
+    labels = rng.integers(0, 3, qid.size)
+    scores = {name: labels + rng.normal(0, noise, qid.size) for name, noise in (("old", 4), ("new", 1), ("same", 4))}
+    pq.write_table(pa.table({"qid": qid, "label": labels, **scores}), "many.parquet")
+    Path("halves").write_text("".join(f"{q} {'one half' if q % 2 else 'other'}\n" for q in range(30)))
+    Path("users").write_text("".join(f"{q}\t{q // 3}\n\n" for q in range(30)))
+    columns = [column.reshape(30, 6) for column in scores.values()]
+    return labels.reshape(30, 6), columns
+
+
+def test_compare_has_the_options_of_the_function():
+    labels, (old, new, same) = many_queries()
+    command = "compare old new same --table many.parquet --flavor sklearn -k 3 --resamples 999"
+    found = document(f"{command} --baseline new --margin 0.02 --correction holm --by halves --cluster users")
+    half = np.where(np.arange(30) % 2, "one half", "other")
+    expected = compare(
+        *(old, new, same),
+        y_true=labels,
+        k=3,
+        baseline="b",
+        margin=0.02,
+        correction="holm",
+        by={"by": half},
+        cluster=np.arange(30) // 3,
+        n_resamples=999,
+        seed=0,
+    )
+    assert [(each["a"], each["b"]) for each in found["pairs"]] == [("b", "a"), ("b", "c")]
+    assert [each["verdict"] for each in found["pairs"]] == [pair.verdict for pair in expected.pairs]
+    assert [each["p_adjusted"] for each in found["pairs"]] == [pair.p_adjusted for pair in expected.pairs]
+    assert (found["baseline"], found["margin"], found["correction"], found["n_clusters"]) == ("b", 0.02, "holm", 10)
+    assert [each["label"] for each in found["slices"]] == ["one half", "one half", "other", "other"]
+    shown = text(f"{command} --by halves --cluster users")
+    assert "by=one half" in shown
+    assert "10; the queries are " in shown
+    Path("bare").write_text("0 a\n1\n")
+    for wrong, message in (
+        ("--baseline nobody", "--baseline must be one of the runs, old, new, same; got nobody"),
+        ("--margin 0", "Invalid value for '--margin'"),
+        ("--by users --cluster bare", "bare, line 2: must be the id of a query and its label; got"),
+    ):
+        result = invoke(f"{command} {wrong}")
+        assert result.exit_code == 2
+        assert message in result.stderr
+    Path("few").write_text("1 a\n")
+    result = invoke(f"{command} --by few")
+    assert "few: must have a label for each query; got none for 0 (29 queries)" in result.stderr
+
+
+def test_compare_says_how_even_the_judgements_are():
+    warned = document("compare run better --qrels qrels")
+    assert "favours b" in warned["notes"][0]
+    assert [round(warned[side]["judged"], 4) for side in "ab"] == [0.5833, 0.8333]
+    assert "favours b" in text("compare run better --qrels qrels")
+    accepted = document("compare run better --qrels qrels --unjudged accept")
+    assert not any("favours" in note for note in accepted["notes"])
+    refused = invoke("compare run better --qrels qrels --unjudged refuse")
+    assert refused.exit_code == 2
+    assert "unjudged='refuse' needs shares" in refused.stderr

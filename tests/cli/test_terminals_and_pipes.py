@@ -72,7 +72,7 @@ def test_help_fits(command):
 
 
 JSON = {
-    "flavors letor3": "name library verified unusual alias_of text switches same_as words",
+    "flavors letor3": "name library verified differs unusual alias_of text switches same_as words",
     f"eval {TREC}": "values n_queries n_documents queries qrels_only run_only n_unanswered n_excluded per_query",
     "compare run better --qrels qrels": "flavor a b n_pairs not_compared difference interval standard_error confidence "
     "method p_value exact resamples seed wins ties losses effect_size smallest_detectable moved p_adjusted verdict "

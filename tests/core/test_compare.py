@@ -10,7 +10,7 @@ import pytest
 import ndcg_ml
 from ndcg_ml import Comparison, Flavor, compare, evaluate, evaluate_run
 from ndcg_ml._stats.means import Means, generator
-from ndcg_ml._stats.paired import exchange_tests
+from ndcg_ml._stats.randomisation import exchange_tests
 
 RNG = np.random.default_rng(2)
 Y = RNG.integers(0, 4, (60, 10))

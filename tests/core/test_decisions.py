@@ -10,13 +10,16 @@ import math
 import numpy as np
 import pytest
 
-from ndcg_ml import Flavor, compare, evaluate, evaluate_run
+from ndcg_ml import Evaluation, Flavor, compare, evaluate, evaluate_run
+from ndcg_ml._gate import gate
+from ndcg_ml._stats import simultaneous
 from ndcg_ml._stats.bounded import bounded_limits, piles_up
 from ndcg_ml._stats.clusters import by_cluster, effective_queries, robust_error
 from ndcg_ml._stats.differences import holm, levels_of_holm
 from ndcg_ml._stats.honest import honest_value
+from ndcg_ml._stats.judged_shares import favoured
 from ndcg_ml._stats.means import Means, generator
-from ndcg_ml._stats.paired import exchange_tests, smallest_detectable
+from ndcg_ml._stats.randomisation import exchange_tests, smallest_detectable
 from ndcg_ml._stats.seeds import crossed_error
 from ndcg_ml._stats.simultaneous import max_t
 from ndcg_ml._stats.verdict import verdict
@@ -104,6 +107,18 @@ def test_the_interval_inverts_the_test():
         assert p_of(limit + inward) > 0.05 >= p_of(limit - inward)
 
 
+@pytest.mark.parametrize("n_resamples", [64, 63])  # every exchange, and drawn ones
+def test_the_limits_exclude_0_exactly_where_p_is_at_most_the_level(n_resamples):
+    # Multiples of a tenth: many parts of the queries have a mean of 0, but for rounding.
+    for d in ([0.1, 0.2, -0.3, 0.4, 0.1, 0.2], [0.1, 0.2, 0.3, -0.6, 0.3, 0.3], [0.7, 0.1, -0.1, 0.2, 0.3, -0.4]):
+        means = Means.of(np.stack([np.zeros(6), d], axis=1), None)
+        for at in range(65):
+            level = at / 64
+            [found] = exchange_tests(means, [(0, 1)], n_resamples, generator(0), [level])
+            assert found.exact == (n_resamples == 64)
+            assert (found.low > 0 or found.high < 0) == (found.p_value <= level)
+
+
 def test_five_queries_limit_nothing():
     found = compare(np.zeros(5), np.ones(5), qid=range(5), measure="m")
     assert (found.interval.low, found.interval.high, found.verdict) == (-math.inf, math.inf, "undecided")
@@ -148,6 +163,13 @@ def test_of_many_queries_the_critical_value_is_that_of_tukey(n_systems, expected
     few = Means.of(rng.random((400, n_systems)), None)
     drawn = max_t(few, list(itertools.combinations(range(n_systems), 2)), 1999, rng)
     assert drawn.critical(0.05) == pytest.approx(expected, rel=0.05)
+
+
+def test_normal_means_are_given_the_tails_of_t(monkeypatch):
+    monkeypatch.setattr(simultaneous, "MANY_QUERIES", 9)
+    means = Means.of(RNG.random((10, 2)), None)
+    # z + (z^3 + z)/(4 dof) of z = 1.95996 and 9 degrees of freedom; Student's own quantile is 2.2622.
+    assert max_t(means, [(0, 1)], 40_000, generator(0)).critical(0.05) == pytest.approx(2.2235, rel=0.02)
 
 
 def test_p_and_the_critical_value_are_the_same_rule():
@@ -283,8 +305,87 @@ def test_clusters_of_an_evaluation():
         compare(clustered, plain)
     with pytest.raises(ValueError, match="must have the same clusters"):
         compare(clustered, evaluate(labels, scores, k=3, cluster=user[::-1]))
-    with pytest.raises(ValueError, match="cluster must be left out with by="):
-        evaluate(labels, scores, cluster=user, by=user)
+    with pytest.raises(ValueError, match=r"cluster must have a label for each query; got None for query 2"):
+        evaluate(labels, scores, cluster=[None if i == 2 else i for i in range(30)])
+
+
+def clustered_run(noise):
+    """30 topics of 10 users, and the user of each."""
+    rng = np.random.default_rng(7)
+    grades = rng.integers(0, 3, (30, 6))
+    scores = grades + noise * rng.normal(size=grades.shape)
+    qrels = {f"q{q}": {f"d{d}": int(grade) for d, grade in enumerate(row)} for q, row in enumerate(grades)}
+    run = {f"q{q}": {f"d{d}": float(score) for d, score in enumerate(row)} for q, row in enumerate(scores)}
+    return qrels, run, {f"q{q}": f"u{q // 3}" for q in range(30)}
+
+
+def test_clusters_of_a_run():
+    qrels, run, user = clustered_run(2.0)
+    run.pop("q4")  # counts as unanswered, and belongs to a user all the same
+    plain, clustered = evaluate_run(qrels, run, k=3), evaluate_run(qrels, run, k=3, cluster=user)
+    of_user = plain.per_query.ndcg.reshape(10, 3).mean(axis=1)
+    assert clustered.value == plain.value
+    assert clustered.standard_error == pytest.approx(of_user.std(ddof=1) / math.sqrt(10))
+    assert clustered.interval(seed=0).effective_queries is not None
+    other = evaluate_run(qrels, clustered_run(3.0)[1], k=3, cluster=user)
+    told = compare(plain, evaluate_run(qrels, clustered_run(3.0)[1], k=3), seed=0, cluster=user)
+    assert compare(clustered, other, seed=0).n_clusters == 10
+    assert compare(clustered, other, seed=0).pairs == told.pairs
+    in_order = [user[topic] for topic in plain.per_query.qid.tolist()]
+    assert evaluate_run(qrels, run, k=3, cluster=in_order).cluster.tolist() == clustered.cluster.tolist()
+    with pytest.raises(ValueError, match=r"cluster must .*q29"):
+        evaluate_run(qrels, run, cluster={topic: u for topic, u in user.items() if topic != "q29"})
+    with pytest.raises(ValueError, match="cluster must have one label per query, 30; got 3"):
+        evaluate_run(qrels, run, cluster=["u"] * 3)
+
+
+@pytest.mark.parametrize("k", [3, (1, 3)])
+def test_slices_keep_their_clusters(k):
+    qrels, run, user = clustered_run(2.0)
+    # 8 users in one slice; 2, too few for an interval, in the other.
+    by = {"users": {topic: "few" if int(u[1:]) < 2 else "many" for topic, u in user.items()}}
+    whole = evaluate_run(qrels, run, k=k, by=by, cluster=user)
+    many, few = whole.slices["users", "many"], whole.slices["users", "few"]
+    among = [topic for topic in qrels if by["users"][topic] == "many"]
+    alone = evaluate_run({topic: qrels[topic] for topic in among}, run, k=k, cluster=user)
+    assert many.evaluation.cluster.tolist() == [user[topic] for topic in among]
+    for cut_off, mine in many.interval.items() if isinstance(k, tuple) else [(k, many.interval)]:
+        theirs = alone.interval(method="t")
+        theirs = theirs[cut_off] if isinstance(k, tuple) else theirs
+        assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), rel=1e-12)
+        assert mine.effective_queries == pytest.approx(theirs.effective_queries, rel=1e-12)
+    assert few.interval in (None, {1: None, 3: None})
+    plain = evaluate_run(qrels, run, k=k, by=by).slices["users", "few"]
+    assert (few.value, few.share) == (plain.value, plain.share)
+    assert plain.interval not in (None, {1: None, 3: None})
+
+
+def test_slices_of_scores_keep_their_clusters():
+    labels = np.random.default_rng(0).integers(0, 3, (30, 6))
+    scores = labels + np.random.default_rng(1).normal(0, 2, labels.shape)
+    found = evaluate(labels, scores, k=3, cluster=np.arange(30) // 3, by={"half": np.arange(30) < 18})
+    part = evaluate(labels[:18], scores[:18], k=3, cluster=np.arange(18) // 3)
+    mine, theirs = found.slices["half", True].interval, part.interval(method="t")
+    assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), rel=1e-12)
+    assert found.interval(method="t").effective_queries is not None
+
+
+def test_a_saved_evaluation_keeps_its_clusters(tmp_path):
+    qrels, run, user = clustered_run(2.0)
+    whole = evaluate_run(qrels, run, k=3, cluster=user)
+    whole.save(tmp_path / "base.json")
+    again = Evaluation.load(tmp_path / "base.json")
+    assert again.cluster.tolist() == whole.cluster.tolist()
+    assert again.interval(seed=0) == whole.interval(seed=0)
+    assert compare(again, whole).n_clusters == 10
+    new = evaluate_run(qrels, clustered_run(3.0)[1], k=3)
+    assert gate(again, new, margin=0.1).comparisons[3].n_clusters == 10
+    with pytest.raises(TypeError, match=r"clusters must be text or integers to be saved; got 1\.5"):
+        evaluate_run(qrels, run, cluster=[1.5] * 30).save(tmp_path / "other.json")
+    text = (tmp_path / "base.json").read_text().replace('"u9"', "null")
+    (tmp_path / "base.json").write_text(text)
+    with pytest.raises(ValueError, match="cluster must be text or an integer"):
+        Evaluation.load(tmp_path / "base.json")
 
 
 def test_clusters_that_cannot_say_anything():
@@ -420,6 +521,14 @@ def test_uneven_judgements_are_named():
     assert values(0, 1).judged is None
 
 
+def test_what_is_uneven():
+    assert favoured(("a", "b"), (0.9, 0.951), (0.5, 0.5)) is not None
+    assert favoured(("a", "b"), (0.9, 0.949), (0.5, 0.5)) is None
+    # 0.4 / 0.8 - 0.4 = 0.1, and 0.6 / 1 - 0.6 = 0
+    assert "favours a by about 0.100" in favoured(("a", "b"), (1.0, 0.8), (0.6, 0.4))
+    assert favoured(("a", "b"), (math.nan, 0.8), (0.0, 0.4)) is None  # nothing was retrieved
+
+
 def test_unjudged_words_are_checked():
     with pytest.raises(ValueError, match="unjudged must be one of 'warn', 'refuse', 'accept'"):
         values(0, 1, unjudged="ignore")
@@ -500,6 +609,11 @@ def test_skewed_differences_of_few_queries_are_named():
     assert found.pairs[0].skewness == pytest.approx(((b - b.mean()) ** 3).mean() / b.std() ** 3)
     assert "are skewed (skewness +5.1 between a and b) and 30 queries are few" in found.notes[0]
     assert found.notes[0] in str(found)
+    less = np.where(np.arange(30) < 4, 0.5, 0.0)
+    assert compare(np.zeros(30), less, qid=range(30), measure="m").pairs[0].skewness == pytest.approx(2.16, abs=0.01)
+    assert len(compare(np.zeros(30), less, qid=range(30), measure="m").notes) == 1
+    even = np.where(np.arange(30) < 5, 0.5, 0.0)  # skewness 1.79
+    assert compare(np.zeros(30), even, qid=range(30), measure="m").notes == ()
     many = np.tile(b, 4)
     assert compare(np.zeros(120), many, qid=range(120), measure="m").notes == ()
 

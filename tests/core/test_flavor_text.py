@@ -13,6 +13,7 @@ import pytest
 
 from ndcg_ml import PRESETS, Flavor, evaluate
 from ndcg_ml._checks import cutoffs
+from ndcg_ml._divergences import declared
 from ndcg_ml._flavor_text import switch_text
 from ndcg_ml.presets import MIRRORS
 
@@ -44,10 +45,12 @@ def test_the_description_of_a_preset_ends_with_what_it_mirrors() -> None:
     lines = Flavor.preset("letor3").describe().split("\n")
     assert lines[0] == "NDCG = DCG / IDCG, DCG = sum over documents of gain(y) * D(rank)"
     three, four = MIRRORS["letor3"], MIRRORS["letor4"]
-    assert lines[-5:] == [
+    [nan] = declared("letor3")
+    assert lines[-6:] == [
         f"  preset     letor3: {three.library}",
         f"  note       {three.unusual}",
-        "  page       docs/flavors/letor3.md",
+        f"  verified   {three.verified}",
+        f"  differs    {nan}",
         f"  also       letor4: {four.library}",
         f"  text       {Flavor.preset('letor3')}",
     ]

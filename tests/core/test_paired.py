@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ndcg_ml._stats.means import Means, generator, minus, spread_of
-from ndcg_ml._stats.paired import exchange_tests, paired, queries_needed
 from ndcg_ml._stats.quantiles import normal_quantile, t_quantile
+from ndcg_ml._stats.randomisation import exchange_tests, paired, queries_needed
 
 
 def from_zero(*differences: float):

@@ -33,7 +33,7 @@ from ndcg_ml import (
     ndcg_score,
 )
 from ndcg_ml._parts.exact import ExactSums, exact_sum
-from ndcg_ml._parts.ids import KINDS
+from ndcg_ml._parts.query_ids import KINDS
 
 KS: Any = (1, 3, None)
 
@@ -478,7 +478,7 @@ if __name__ == "__main__":
 def test_a_callable_gain_travels_between_processes_where_they_import_it(tmp_path: Path) -> None:
     pytest.importorskip("joblib")
     (tmp_path / "script.py").write_text(SCRIPT)
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parent)])
+    paths = os.pathsep.join([*sys.path, str(Path(__file__).parents[1] / "support")])
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, tmp_path / "script.py"], capture_output=True, text=True, env=environment, timeout=300

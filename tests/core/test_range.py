@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lanes import quick
 from oracle import Document, oracle
 
-from ndcg_ml import Flavor, evaluate, evaluate_ranked, evaluate_run
+from ndcg_ml import Flavor, compare, evaluate, evaluate_ranked, evaluate_run
 from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.range import pair_of
+from ndcg_ml._unjudged.two_sides import on_top
+
+TEN_THOUSAND = pytest.param(10_000, marks=pytest.mark.exhaustive)
 
 CLOSE = 1e-9
 
@@ -31,7 +33,7 @@ class Drawn:
     flavor: Flavor
     labels: tuple[np.ndarray, ...]
     scores: tuple[tuple[np.ndarray, np.ndarray], ...]
-    retrieved: tuple[np.ndarray, ...]
+    retrieved: tuple[tuple[np.ndarray, np.ndarray], ...]
     doc_id: tuple[np.ndarray, ...]
     weight: np.ndarray
     grades: np.ndarray
@@ -40,7 +42,7 @@ class Drawn:
         return {
             "y_true": np.concatenate(self.labels),
             "y_score": np.concatenate([both[side] for both in self.scores]),
-            "retrieved": np.concatenate(self.retrieved),
+            "retrieved": np.concatenate([both[side] for both in self.retrieved]),
             "doc_id": np.concatenate(self.doc_id),
             "group": [each.size for each in self.labels],
             "query_weight": self.weight,
@@ -51,8 +53,11 @@ class Drawn:
         return evaluate(**self.arguments(side))
 
 
-def drawn(rng: np.random.Generator, pair: bool = False) -> Drawn:
-    """A problem of 1 to 3 queries with at most 5 unjudged documents in all."""
+def drawn(rng: np.random.Generator, *, two_sides: bool = False) -> Drawn:
+    """A problem of 1 to 3 queries with at most 5 unjudged documents in all.
+
+    With `two_sides` the flavor lets the systems have two ideals, or orders tied documents by their grades.
+    """
     top = int(rng.integers(1, 4))
     gain = [
         "linear",
@@ -81,6 +86,16 @@ def drawn(rng: np.random.Generator, pair: bool = False) -> Drawn:
         unjudged=str(rng.choice(["zero", "condense"])),
         duplicates=str(rng.choice(["raise", "first", "count"], p=[0.7, 0.15, 0.15])),
     )
+    if two_sides:
+        ideal = str(rng.choice(["recall", "recall", "global", "max", "local"]))
+        flavor = flavor.replace(
+            ideal=ideal,
+            max_grade=float(top),
+            recall_depth=flavor.recall_depth if ideal == "recall" else None,
+            ties=str(rng.choice(["best", "worst", "first", "average"] if ideal != "local" else ["first", "last"])),
+            aggregate="macro",
+            duplicates="raise",
+        )
     spread = int(rng.integers(1, 8))
     labels, scores, flags, ids, left = [], [], [], [], 5
     for _ in range(int(rng.integers(1, 4))):
@@ -99,7 +114,9 @@ def drawn(rng: np.random.Generator, pair: bool = False) -> Drawn:
             doc[at], grade[at] = doc[copied], grade[copied]
         labels.append(grade)
         scores.append(tuple(rng.integers(0, spread + 1, n).astype(float) for _ in range(2)))
-        flags.append(rng.random(n) < (1.0 if rng.random() < 0.6 else 0.7))
+        flag = rng.random(n) < (1.0 if rng.random() < 0.6 else 0.7)
+        same = rng.random() < 0.5
+        flags.append((flag, flag if same else rng.random(n) < 0.7))
         ids.append(doc)
     weight = rng.choice([1.0, 1.0, 2.0, 0.5], len(labels))
     every = np.concatenate(labels)
@@ -133,7 +150,7 @@ def totals(problem: Drawn, at: int, side: int) -> tuple[np.ndarray, np.ndarray]:
         np.concatenate(labels),
         np.tile(problem.scores[at][side], n),
         group=[size] * n,
-        retrieved=np.tile(problem.retrieved[at], n),
+        retrieved=np.tile(problem.retrieved[at][side], n),
         doc_id=np.tile(problem.doc_id[at], n),
         flavor=problem.flavor.replace(empty=0.0, aggregate="macro"),
     )
@@ -169,8 +186,11 @@ def by_brute_force(problem: Drawn, *sides: int) -> tuple[float, float]:
     return float(np.nanmin(result)), float(np.nanmax(result))
 
 
-def differs_from_brute_force(problem: Drawn, *sides: int) -> str | None:
-    """What is wrong; None where the range is right. Raises RangeError where it is refused."""
+def differs_from_brute_force(problem: Drawn, *sides: int, counts: list[int] | None = None) -> str | None:
+    """What is wrong; None where the range is right. Raises RangeError where it is refused.
+
+    `counts` takes how many problems had two ideals, and tied runs that grades order.
+    """
     try:
         results = [problem.evaluate(side) for side in sides]
     except ValueError:  # a problem that the flavor refuses, such as nothing but empty queries under "skip"
@@ -183,6 +203,9 @@ def differs_from_brute_force(problem: Drawn, *sides: int) -> str | None:
         ndcg = np.stack([each.per_query.ndcg for each in results], axis=1)
         dcg = tuple(each.per_query.dcg for each in results)
         pair = pair_of(one, other, problem.flavor, problem.flavor.k, queries, ndcg, dcg)
+        if counts is not None and pair.sides is not None:
+            counts[0] += int(pair.sides.apart.any())
+            counts[1] += int(pair.sides.moving.any())
         found = pair.range(results[1].value - results[0].value)
     low, high = by_brute_force(problem, *sides)
     if abs(found.low - low) < CLOSE and abs(found.high - high) < CLOSE:
@@ -209,11 +232,41 @@ def tried(seed: int, number: int, *sides: int) -> tuple[int, int]:
 
 
 @pytest.mark.filterwarnings("ignore:each of the:UserWarning")  # drawn queries may have one document each
-@pytest.mark.parametrize("number", quick([100], [100, 10_000]))
+@pytest.mark.parametrize("number", [100, pytest.param(1_000, marks=pytest.mark.long), TEN_THOUSAND])
 @pytest.mark.parametrize("sides", [(0,), (0, 1)], ids=["value", "difference"])
 def test_a_range_equals_brute_force_over_all_completions(sides: tuple[int, ...], number: int) -> None:
     compared, _ = tried(number, number, *sides)
     assert compared > 0.6 * number  # so that refusals do not hide what is wrong
+
+
+@pytest.mark.filterwarnings("ignore:each of the:UserWarning")
+@pytest.mark.parametrize("number", [50, pytest.param(500, marks=pytest.mark.long), TEN_THOUSAND])
+def test_two_ideals_and_tied_runs_that_grades_order_equal_brute_force(number: int) -> None:
+    rng = np.random.default_rng(number)
+    compared, refused, counts = 0, 0, [0, 0]
+    while compared < number:
+        problem = drawn(rng, two_sides=True)
+        try:
+            wrong = differs_from_brute_force(problem, 0, 1, counts=counts)
+        except RangeError:
+            refused += 1
+            continue
+        if wrong != "refused":
+            assert wrong is None, wrong
+            compared += 1
+    assert refused < 0.25 * number
+    assert min(counts) > 0.2 * number  # so that both kinds are tried
+
+
+def test_the_lines_on_top_are_as_high_as_all_lines_everywhere() -> None:
+    rng = np.random.default_rng(0)
+    along = np.linspace(0, 1, 50)[:, None]
+    for _ in range(20):
+        low, high = rng.integers(0, 6, (2, 30)).astype(float)
+        top = on_top(low, high)
+        lines = low + along * (high - low)
+        assert (lines[:, top].max(axis=1) == lines.max(axis=1)).all()
+        assert top.size < 12
 
 
 def test_a_range_of_one_query_equals_the_oracle_over_all_completions() -> None:
@@ -333,3 +386,17 @@ def test_queries_that_may_be_empty_are_in_the_mean_only_where_that_serves_it() -
     second = 1 / math.log2(3)
     assert found.high == pytest.approx((second + 1) / 2, abs=1e-12)  # the first query and the third
     assert found.low == pytest.approx(second, abs=1e-12)  # the first alone, or with the second
+
+
+def test_a_local_ideal_of_ties_has_no_range_of_sums() -> None:
+    """The sums of a query whose documents are all judged are not kept, and ties mix the gains of its ideal."""
+    flavor = Flavor(ideal="local", ideal_depth="all", aggregate="micro", max_grade=2, unjudged="zero")
+    labels, ids = [[2, 1, 1], [1, 0, 0]], [["a", "b", "c"], ["d", "e", "f"]]
+    scores = [[2, 2, 1], [3, 2, 1]], [[0, 0, 0], [3, 2, 1]]
+    both = compare(*(evaluate(labels, one, flavor=flavor, doc_id=ids) for one in scores), seed=0)
+    assert both.pairs[0].difference == 0
+    with pytest.raises(RangeError, match="under a micro average: of any query"):
+        both.range()
+    macro = flavor.replace(aggregate="macro")
+    both = compare(*(evaluate(labels, one, flavor=macro, doc_id=ids) for one in scores), seed=0)
+    assert both.range().low == both.range().high == both.pairs[0].difference

@@ -19,6 +19,7 @@ pytest.importorskip("jinja2", reason="a report needs the extra [report]")
 matplotlib = pytest.importorskip("matplotlib", reason="a report needs the extra [report]")
 
 from ndcg_ml import compare, evaluate, evaluate_run, prepare
+from ndcg_ml._stats.comparison_table import pairs_table
 
 Y = [[3, 0, 1, 2], [0, 1, 0, 0], [1, 0, 2, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
 A = [[4.0, 3, 2, 1], [4, 1, 3, 2], [4, 3, 2, 1], [1, 2, 4, 3], [4, 3, 2, 1]]
@@ -83,7 +84,7 @@ def compared(**more):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Without the drawings, which take most of the time."""
-    monkeypatch.setattr("ndcg_ml._show.page._svg", lambda *_, **__: "<svg></svg>")
+    monkeypatch.setattr("ndcg_ml._show.report._svg", lambda *_, **__: "<svg></svg>")
 
 
 # -- what it says -----------------------------------------------------------------------------------------------------
@@ -182,7 +183,8 @@ def test_a_comparison_lists_wins_and_losses():
     assert page.table("system", "NDCG@3") == [
         [name, f"{value:.3f}"] for name, value in zip(both.names, both.values, strict=True)
     ]
-    head, [cells] = both._table(3).head, both._table(3).rows
+    shown = pairs_table(both, 3)
+    head, [cells] = shown.head, shown.rows
     for name, cell in zip(head, cells, strict=True):
         assert f"{name} {cell}" in page.text
     assert both.caption() in page.text

@@ -25,7 +25,8 @@ from ndcg_ml._parts import text
 
 DEFAULTS = {
     "evaluate_run": {
-        "flavor": "trec_eval", "k": ..., "queries": "qrels", "by": None, "exclude": None, "columns": None,
+        "flavor": "trec_eval", "k": ..., "queries": "qrels", "by": None, "cluster": None, "exclude": None,
+        "columns": None,
     },
     "align": {"queries": "qrels", "exclude": None, "columns": None, "duplicates": "raise"},
     "evaluate_ranked": {"judged": None, "flavor": "sklearn", "k": ...},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from strategies import examples
 
-from ndcg_ml._show.html import block, paragraph
+from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import visible
 

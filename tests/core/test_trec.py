@@ -59,7 +59,7 @@ def read(path, form):
     except DataFileError as error:
         return str(error)
     return [
-        (topic, name, value.hex(), number)
+        (topic, name, value.hex() if isinstance(value, float) else str(value), number)
         for block in blocks
         for topic, name, value, number in zip(
             np.repeat(np.array(block.topics, dtype=object), block.lengths).tolist(),
@@ -163,3 +163,9 @@ def test_every_line_is_checked_after_a_long_one_that_is_right(tmp_path, before, 
     (tmp_path / "run").write_text("\n".join([legitimate, *fine, *last]) + "\n", encoding="utf-8")
     [block] = trec_lines(tmp_path / "run", RUN)
     assert len(block.documents) == 1 + before + after
+
+
+@pytest.mark.parametrize("content", [b"\xef\xbb\xbf", b"# a comment\n", b"\n\n", b"# one\n#two\n   \n"])
+def test_a_file_without_a_line_says_so(tmp_path, content):
+    (tmp_path / "run").write_bytes(content)
+    assert "has no lines" in read(tmp_path / "run", RUN)

@@ -8,6 +8,7 @@ import pytest
 pd = pytest.importorskip("pandas")
 
 from ndcg_ml import Flavor, align, evaluate, evaluate_run, ndcg_score
+from ndcg_ml.readers import DataFileError, read_columns, read_letor
 
 NOW = 1731000000000000001  # nanoseconds: the newest first
 NEWER = NOW + 1
@@ -38,6 +39,92 @@ def test_a_run_keeps_them_apart(make, scores):
     assert ndcg_score(**align(QRELS, make(scores)).arguments(), flavor=FLAVOR) == pytest.approx(RIGHT)
     if isinstance(make(scores), pd.DataFrame):
         assert evaluate(make(scores), columns={}, flavor=FLAVOR).value == pytest.approx(RIGHT)
+
+
+def lines_of(scores, form):
+    return "".join(form.format(at=at, d=d, s=s) for at, (d, s) in enumerate(zip("ab", scores, strict=True)))
+
+
+FILES = {
+    "trec": lambda scores: lines_of(scores, "q Q0 {d} {at} {s} t\n"),
+    "trec, line by line": lambda scores: lines_of(scores, "q\x0bQ0 {d} {at} {s} t\n"),
+    "csv": lambda scores: "qid,docno,score\n" + lines_of(scores, "q,{d},{s}\n"),
+    "tsv": lambda scores: "qid\tdocno\tscore\n" + lines_of(scores, "q\t{d}\t{s}\n"),
+    "jsonl": lambda scores: lines_of(scores, '{{"qid": "q", "docno": "{d}", "score": {s}}}\n'),
+    "jsonl of lists": lambda scores: '{{"qid": "q", "docs": {{"a": {}, "b": {}}}}}\n'.format(*scores),
+    "json": lambda scores: '{{"q": {{"a": {}, "b": {}}}}}'.format(*scores),
+}
+
+
+def written(make, scores, folder):
+    path = folder / "run"
+    if make is None:
+        pq = pytest.importorskip("pyarrow.parquet")
+        pq.write_table(
+            pytest.importorskip("pyarrow").table(
+                {
+                    "qid": ["q"] * 2,
+                    "docno": ["a", "b"],
+                    "score": np.array(scores, dtype=np.uint64 if max(scores) >= 2**63 else np.int64),
+                }
+            ),
+            path,
+        )
+    else:
+        path.write_text(make(scores))
+    return path
+
+
+@pytest.mark.parametrize("make", [*FILES.values(), None], ids=[*FILES, "parquet"])
+@pytest.mark.parametrize("scores", [[NOW, NEWER], [2**53, 2**53 + 1], [2**63, 2**64 - 1], [-(2**63), -(2**63) + 1]])
+def test_a_file_keeps_them_apart(make, scores, tmp_path):
+    small = written(make, [scores[1], 5], tmp_path)
+    assert align(QRELS, small).y_score.tolist() == [scores[1], 5]
+    run = written(make, scores, tmp_path)
+    assert evaluate_run(QRELS, run, flavor=FLAVOR).value == pytest.approx(RIGHT)
+    assert ndcg_score(**align(QRELS, run).arguments(), flavor=FLAVOR) == pytest.approx(RIGHT)
+
+
+@pytest.mark.parametrize("make", FILES.values(), ids=FILES)
+@pytest.mark.parametrize("scores", [[NOW, 0.5], [2**64 - 1, -1], [2**70, NEWER], [NOW, "1e-3"]])
+def test_a_file_of_scores_that_64_bits_cannot_hold_is_refused(make, scores, tmp_path):
+    with pytest.raises(DataFileError, match=r"run: scores must hold .*(beyond 2\^53|of 64 bits)"):
+        evaluate_run(QRELS, written(make, scores, tmp_path), flavor=FLAVOR)
+
+
+@pytest.mark.parametrize("make", FILES.values(), ids=FILES)
+def test_large_floats_of_files_are_floats(make, tmp_path):
+    run = written(make, ["1e300", f"{NOW}.0"], tmp_path)
+    assert align(QRELS, run).y_score.tolist() == [1e300, float(NOW)]
+    assert align(QRELS, written(make, [2**53, 1], tmp_path)).y_score.dtype == np.float64
+
+
+def test_a_file_of_several_blocks_is_one(tmp_path):
+    path = tmp_path / "run"
+    path.write_text("".join(f"p Q0 d{at} 1 {3 * at} t\n" for at in range(70_000)) + FILES["trec"]([NOW, NEWER]))
+    assert path.stat().st_size > 1 << 20
+    assert evaluate_run(QRELS, path, flavor=FLAVOR).value == pytest.approx(RIGHT)
+    small = "".join(f"p Q0 d{at} 1 {3 * at} t\n" for at in range(70_000))
+    path.write_text(FILES["trec"]([NOW, NEWER]) + small + "r Q0 d 1 0.5 t\n")
+    with pytest.raises(DataFileError, match=r"run: scores must hold scores of one kind .* beyond 2\^53"):
+        evaluate_run(QRELS, path, flavor=FLAVOR)
+
+
+def test_scored_rows_keep_them_apart(tmp_path):
+    labels, scores, table = tmp_path / "labels", tmp_path / "scores", tmp_path / "table"
+    labels.write_text("1 qid:7 1:0\n0 qid:7 1:0\n")
+    scores.write_text(f"{NOW}\n{NEWER}\n")
+    assert ndcg_score(**read_letor(labels, scores).arguments(), flavor=FLAVOR) == pytest.approx(RIGHT)
+    rows = "".join(f'{{"qid": 7, "label": {y}, "score": {s}}}\n' for y, s in ((1, NOW), (0, NEWER)))
+    for text in (f"qid,label,score\n7,1,{NOW}\n7,0,{NEWER}\n", rows):
+        table.write_text(text)
+        assert ndcg_score(**read_columns(table).arguments(), flavor=FLAVOR) == pytest.approx(RIGHT)
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pytest.importorskip("pyarrow").table({"qid": [7, 7], "label": [1, 0], "score": [NOW, NEWER]}), table)
+    assert ndcg_score(**read_columns(table).arguments(), flavor=FLAVOR) == pytest.approx(RIGHT)
+    scores.write_text(f"{NOW}\n0.5\n")
+    with pytest.raises(DataFileError, match=r"scores: scores must hold numbers of one kind"):
+        read_letor(labels, scores)
 
 
 def test_float32_ties_them_all_the_same():

@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "support")]
 
 import numpy as np
 import pytest
-from divergences import DIVERGENCES, Divergence
 from peers.test_parity_golden import KNOWN, VARIANTS, declared, judged, recorded, reproduce
 
 from ndcg_ml import PRESETS, Flavor, explain_difference
+from ndcg_ml._checks import TIES_BY_ID
+from ndcg_ml._divergences import declared as declared_of
 from ndcg_ml.presets import MIRRORS, Mirror
 
 ROOT = Path(__file__).parents[2]
@@ -65,13 +66,14 @@ def page(counts: dict[str, dict[str, int]]) -> str:
 def _page(counts: dict[str, dict[str, int]]) -> Iterator[str]:
     yield "# Which NDCG does each library compute?"
     yield ""
-    yield "Written by `python tests/pages/test_flavors_page.py --write` from the presets, the declared divergences and recorded"
-    yield "values; the tests fail when it is not up to date. `Flavor.preset(name)` gives each of these, `ndcg-ml flavors"
-    yield "NAME` describes it, `explain_difference(a, b, ...)` says in what two of them differ. Each preset has a page: the"
-    yield "formula in words, what is surprising, the difference to scikit-learn on one example, how it was verified, and how"
-    yield "to cite it."
+    yield "`Flavor.preset(name)` gives each of these, `ndcg-ml flavors NAME` describes it, and `explain_difference(a, b, ...)`"
+    yield "says in what two of them differ. Each preset has a page: the formula in words, what is surprising, the difference to"
+    yield "scikit-learn on one example, how it was verified, and how to cite it. Written by"
+    yield "`python tests/pages/test_flavors_page.py --write`; the tests fail when it is not up to date."
     yield ""
     yield f"## The {len(PRESETS)} presets"
+    yield ""
+    yield '<div class="wide" markdown>'
     yield ""
     yield f"| preset | library | {' | '.join(IN_COLUMNS)} | and |"
     yield "|---" * (len(IN_COLUMNS) + 3) + "|"
@@ -79,6 +81,8 @@ def _page(counts: dict[str, dict[str, int]]) -> Iterator[str]:
         library = escaped(short_name(MIRRORS[name]))
         switches = " | ".join(cell(flavor, switch) for switch in IN_COLUMNS)
         yield f"| [{name}](flavors/{name}.md) | {library} | {switches} | {others(flavor)} |"
+    yield ""
+    yield "</div>"
     yield ""
     yield "`r` is the rank from 1; `k` is given where the library has a silent cut-off of its own."
     yield ""
@@ -99,20 +103,33 @@ def _page(counts: dict[str, dict[str, int]]) -> Iterator[str]:
     yield ""
     yield "## What is deliberately not reproduced"
     yield ""
-    yield "A bug, an order that nothing defines, or an input that the formula refuses. Each is held to the recorded or the"
+    yield "A bug, an order that nothing defines, or an input that the formula refuses: the page of each preset lists its own, and"
+    yield "so do `Flavor.preset(name).describe()` and, where data are such a case, `identify`. Each is held to the recorded or the"
     yield "live value from both sides: a difference that is not declared fails the tests, and so does one that has gone."
     yield ""
-    yield "| library | which cases | there | here | why | for example |"
-    yield "|---|---|---|---|---|---|"
-    for entry in DIVERGENCES:
-        who = ", ".join(entry.libraries) + (f" ({', '.join(entry.variants)})" if entry.variants else "")
-        yield (
-            "| "
-            + " | ".join(
-                escaped(text) for text in (who, entry.cases, entry.theirs, entry.ours, entry.reason, entry.example)
-            )
-            + " |"
-        )
+    yield from OTHER_WORDS.splitlines()
+
+
+OTHER_WORDS = """\
+## What no flavor expresses
+
+- **Item weights.** rax, TF-Ranking and KerasRS multiply the gain of a document by its weight. Pass gain times weight as
+  the label of a flavor with linear gain: `grade * weight` for their linear gain, `(2**grade - 1) * weight` for the
+  exponential one. The ideal then has the weighted gains too, as theirs has.
+- **RRE's truncation.** The Rated Ranking Evaluator cuts each step of its sum to two decimals.
+- **rsparse's cut.** It cuts the ranking at the smaller of k and the number of relevant documents, query by query; here k
+  is one number for all queries.
+
+## Watch list
+
+Open questions in other projects, each of which would change what is said here:
+
+| where | what would change |
+|---|---|
+| [elasticsearch#154362](https://github.com/elastic/elasticsearch/issues/154362) | open: its ideal, and with it the preset [elasticsearch](flavors/elasticsearch.md) |
+| [scikit-learn#34244](https://github.com/scikit-learn/scikit-learn/pull/34244) | open: a query without a relevant document would be undefined, no longer 0 ([sklearn](flavors/sklearn.md)) |
+| [LightGBM#7290](https://github.com/lightgbm-org/LightGBM/pull/7290) | open: early stopping on Dask, where each worker evaluates its own rows ([model selection](model_selection.md)) |
+"""
 
 
 # -- a page per preset ------------------------------------------------------------------------------------------------
@@ -139,10 +156,6 @@ def example(rows: int | None) -> dict[str, Any]:
     return {**columns, "retrieved": columns["retrieved"].astype(bool)}
 
 
-def differs(entry: Divergence, name: str) -> bool:
-    return any(v.preset == name and entry.applies(*key) for key, v in VARIANTS.items())
-
-
 def preset_page(name: str, counts: dict[str, dict[str, int]]) -> str:
     return "\n".join(_preset_page(name, counts)) + "\n"
 
@@ -151,9 +164,12 @@ def _preset_page(name: str, counts: dict[str, dict[str, int]]) -> Iterator[str]:
     mirror, flavor = MIRRORS[name], PRESETS[name]
     yield f"# {name}"
     yield ""
-    yield "Written by `python tests/pages/test_flavors_page.py --write`; [all presets](../flavors.md)."
+    yield "```python"
+    ids = ", doc_id=doc_id" if flavor.ties in TIES_BY_ID else ""
+    yield f'ndcg_score(y_true, y_score, qid=qid{ids}, flavor=Flavor.preset("{name}", k=10))'
+    yield "```"
     yield ""
-    yield f"NDCG as in {mirror.library}."
+    yield f"NDCG as in {mirror.library}. [All presets](../flavors.md)."
     if mirror.alias_of is not None:
         yield f"An alias: it is the NDCG of [{mirror.alias_of}]({mirror.alias_of}.md)."
     yield ""
@@ -161,19 +177,19 @@ def _preset_page(name: str, counts: dict[str, dict[str, int]]) -> Iterator[str]:
     yield ""
     yield "```text"
     words = flavor.describe().splitlines()
-    yield from (line for line in words if line.split()[0] not in ("preset", "note", "page", "also"))
+    yield from (line for line in words if line.split()[0] not in ("preset", "note", "verified", "differs", "also"))
     yield "```"
     yield ""
     yield "## What is surprising"
     yield ""
     yield mirror.unusual
-    entries = [entry for entry in DIVERGENCES if differs(entry, name)]
+    entries = declared_of(name)
     if entries:
         yield ""
         yield "Not reproduced, because it is a bug, an undefined order, or an input that the formula refuses:"
         yield ""
     for entry in entries:
-        yield f"- {escaped(entry.cases)}: there {escaped(entry.theirs)}; here {escaped(entry.ours)}."
+        yield f"- {escaped(str(entry))}, because {escaped(entry.reason)}. For example: {escaped(entry.example)}."
     yield ""
     yield "## The difference to scikit-learn"
     yield ""

@@ -383,7 +383,8 @@ def test_several_systems_are_drawn_pair_by_pair(ax):
         assert drawn[at] == (pair.difference, pair.significant)
         assert spans[at] == pytest.approx([pair.interval.low, pair.interval.high])
         assert (
-            rows(ax)[at] == f"{pair.b} less {pair.a}\n{pair.difference:+.4f}, p = {pair.p_adjusted:.4f}: {pair.verdict}"
+            rows(ax)[at]
+            == f"{pair.b} minus {pair.a}\n{pair.difference:+.4f}, p = {pair.p_adjusted:.4f}: {pair.verdict}"
         )
     assert {pair.significant for pair in result.pairs} == {True, False}
     assert words(ax) == ["decided", "undecided"]
@@ -417,7 +418,7 @@ def test_of_many_pairs_those_with_the_smallest_p_are_drawn(ax):
     assert len(result.pairs) == 36
     assert title(ax)[-1] == "50 queries; the 30 of 36 pairs with the smallest p"
     limit = sorted(pair.p_adjusted for pair in result.pairs)[29]
-    surely = [f"{pair.b} less {pair.a}" for pair in result.pairs if pair.p_adjusted < limit]
+    surely = [f"{pair.b} minus {pair.a}" for pair in result.pairs if pair.p_adjusted < limit]
     assert len(rows(ax)) == 30
     assert set(surely) <= {row.splitlines()[0] for row in rows(ax)}
 

@@ -14,6 +14,7 @@ import pytest
 
 import ndcg_ml
 from ndcg_ml import PRESETS, Flavor
+from ndcg_ml._divergences import declared
 from ndcg_ml.presets import MIRRORS
 
 ROOT = Path(__file__).parents[2]
@@ -45,14 +46,34 @@ def test_every_public_name_of_an_adapter_is_in_the_reference(module):
 def test_a_preset_names_its_page(name: str) -> None:
     page = MIRRORS[name].page
     assert (ROOT / page).read_text(encoding="utf-8").startswith(f"# {name}\n")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_description_needs_no_page(name: str) -> None:
+    """A wheel has no pages: how a preset was verified, and what it does not reproduce, stands in the words."""
     flavor = Flavor.preset(name, k=7)
-    assert MIRRORS[flavor.preset_name].page in flavor.describe()  # of presets that coincide, the first
+    words = flavor.describe()
+    assert "docs/" not in words
+    mirror = MIRRORS[flavor.preset_name]  # of presets that coincide, the first
+    assert f"  verified   {mirror.verified}\n" in words
+    assert words.count("\n  differs ") == len(declared(mirror.name))
+    assert all(str(entry) in words for entry in declared(mirror.name))
 
 
-def test_a_name_that_no_preset_has_leads_to_the_pages() -> None:
-    with pytest.raises(ValueError, match=r"docs/flavors\.md has a page for each\.$"):
+def test_a_name_that_no_preset_has_leads_to_the_words() -> None:
+    with pytest.raises(ValueError, match=r"Flavor\.preset\(name\)\.describe\(\) explains one\.$"):
         Flavor.preset("lightgmb")
     assert "(flavors/lightgbm.md)" in (ROOT / "docs" / "flavors.md").read_text(encoding="utf-8")
+
+
+def test_the_change_log_has_this_version_below_what_is_in_flight() -> None:
+    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    headings = [line for line in lines if line.startswith("## ")]
+    assert headings[0] == "## [Unreleased]"
+    assert headings[1].startswith(f"## [{ndcg_ml.__version__}]")  # which the release looks for
+    said = re.search(r"(\d+) presets", "\n".join(lines))
+    assert said
+    assert int(said[1]) == len(PRESETS)
 
 
 def test_the_citation_is_of_this_version() -> None:

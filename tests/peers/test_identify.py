@@ -630,3 +630,39 @@ def test_integers_that_float64_would_tie_are_not_tied():
     found = identify(coarse, y, s, group=group, decimals=None)
     assert found.matches
     assert all(ndcg_score(y, s, group=group, flavor=match.flavor) == pytest.approx(coarse) for match in found.matches)
+
+
+WEIGHTED = {"query_weight": [1, 3, 2], "group": [2, 2, 2]}
+LABELS, SCORES = [1, 0, 0, 2, 0, 0], [2, 1, 2, 1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "preset", "says"),
+    [
+        (WEIGHTED, "lightgbm", "queries are weighted and one has no relevant document: there adds 1"),
+        ({"query_weight": [1, 3], "group": [2, 4]}, "torchrec", "queries are weighted: there multiplies"),
+        ({"group": [2, 4]}, "flaml", "there are several queries: there takes the whole data set"),
+        ({"group": [1, 5]}, "sklearn", "a query has one document: there raises"),
+        ({"group": [6], "y_true": [1, 0, 0, 0.5, 0, 0]}, "ranx", "a grade is a fraction: there cuts it off"),
+        ({"group": [6], "y_true": [1, 0, 0, 40, 0, 0]}, "ranklib", "a label is 32 or more"),
+        ({"group": [6], "y_true": [1, 0, 0, -2, 0, 0]}, "allrank", "a label below 0 is not -1"),
+        ({"group": [6], "y_score": [2, 1, 1, 0, 0, 0]}, "keras_rs", "scores are tied: there shuffles"),
+        ({"group": [6], "y_score": [2, 1, 1, 0, 0, 0]}, "tfma", "scores are tied"),
+    ],
+)
+def test_a_preset_that_is_declared_to_differ_on_such_data_says_so(changes, preset, says):
+    arguments = {"y_true": LABELS, "y_score": SCORES, **changes}
+    result = identify(ndcg_score(**arguments, flavor=preset), **arguments, decimals=None)
+    why = {name.partition("@")[0]: why for match in result.matches for name, why in match.unreliable.items()}
+    assert any(reason.startswith(says) for reason in why[preset])
+    assert says in str(result.to_dict()["matches"])
+
+
+def test_a_preset_without_a_declared_case_says_nothing():
+    """Two queries with distinct whole grades and scores, unweighted: nothing that LightGBM is declared to differ on."""
+    arguments = {"y_true": LABELS, "y_score": [6, 5, 4, 3, 2, 1], "group": [2, 4]}
+    result = identify(ndcg_score(**arguments, flavor="lightgbm"), **arguments, decimals=None)
+    named = [name for match in result.matches for name in match.unreliable]
+    assert not [name for name in named if name.startswith(("lightgbm", "sklearn", "xgboost", "ranx"))]
+    assert any(name.startswith("flaml") for match in result.matches for name in match.presets)
+    assert "may differ from its library here; there are several queries" in str(result)

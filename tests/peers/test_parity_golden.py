@@ -1,7 +1,7 @@
 """Every recorded value of every library, reproduced by its preset; or declared, with the reason, as a divergence.
 
 The values were computed by the libraries themselves and lie outside the project. A difference that is not declared in
-``divergences.py``, a declared one that is gone, and one that no case shows fail alike.
+``ndcg_ml._divergences``, a declared one that is gone, and one that no case shows fail alike.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from divergences import DIVERGENCES, Divergence, Facts, facts
+from divergences import COVERS, Facts, covers, facts
 
 from ndcg_ml import PRESETS, Flavor, dcg_score, evaluate
+from ndcg_ml._divergences import DIVERGENCES, Divergence
 from ndcg_ml.presets import MIRRORS
 
 Case = dict[str, Any]
@@ -375,7 +376,7 @@ def facts_of(case: Case, golden: dict[str, Any]) -> Facts:
 def declared(case: Case, golden: dict[str, Any]) -> list[Divergence]:
     mine = [entry for entry in DIVERGENCES if entry.applies(case["library"], case["variant"])]
     seen = facts_of(case, golden)
-    return [entry for entry in mine if entry.covers(seen)]
+    return [entry for entry in mine if covers(entry, seen)]
 
 
 def judged(outcome: Outcome, entries: list[Divergence]) -> str | None:
@@ -414,6 +415,13 @@ def test_every_variant_and_every_preset_is_accounted_for(golden: dict[str, Any])
     if len(golden["cases"]) == KNOWN:
         assert seen == set(VARIANTS)
     assert {variant.preset for variant in VARIANTS.values()} | set(NO_RECORDED_VALUES) == set(PRESETS)
+
+
+def test_every_declared_divergence_names_its_presets_and_its_cases() -> None:
+    for entry in DIVERGENCES:
+        mirrored = {variant.preset for key, variant in VARIANTS.items() if entry.applies(*key)}
+        assert set(entry.presets) == mirrored, entry.cases
+    assert {entry.when for entry in DIVERGENCES} == set(COVERS)
 
 
 def test_every_declared_divergence_is_seen(golden: dict[str, Any]) -> None:

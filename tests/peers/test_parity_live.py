@@ -23,7 +23,6 @@ import numpy as np
 import pytrec_eval
 import torch
 import xgboost as xgb
-from divergences import DIVERGENCES
 from lanes import quick
 from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import dcg_score as sklearn_dcg
@@ -31,6 +30,7 @@ from sklearn.metrics import ndcg_score as sklearn_ndcg
 from torchmetrics.retrieval import RetrievalNormalizedDCG
 
 from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_run, ndcg_score
+from ndcg_ml._divergences import DIVERGENCES
 from ndcg_ml.lightgbm import NDCGEval
 
 KS = (1, 3, 10, None)
@@ -562,3 +562,16 @@ def test_recbole(k, monkeypatch):
         theirs = metrics.NDCG(config).metric_info(hits, n_relevant)[:, k - 1]
         ours = evaluate(flavor="recbole", k=k, **columns(qrels, run))
         assert ours.per_query.ndcg == pytest.approx(theirs, abs=1e-12)
+
+
+def test_weights_of_items_are_gains_times_weights():
+    """docs/flavors.md: rax weighs the gain of each document, in the ideal too."""
+    jnp, rax = pytest.importorskip("jax.numpy"), pytest.importorskip("rax")
+    rng = np.random.default_rng(0)
+    scores, labels, weights = rng.normal(size=8), rng.integers(0, 4, 8), rng.integers(1, 9, 8) / 4
+    theirs = {"weights": jnp.array(weights)}
+    for k in (None, 3):
+        exponential = rax.ndcg_metric(jnp.array(scores), jnp.array(labels), topn=k, **theirs)
+        linear = rax.ndcg_metric(jnp.array(scores), jnp.array(labels), topn=k, gain_fn=lambda y: y, **theirs)
+        ours = [ndcg_score([gain * weights], [scores], flavor=Flavor(), k=k) for gain in (2.0**labels - 1, labels)]
+        assert np.allclose(ours, [float(exponential), float(linear)], atol=1e-6)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 
 import numpy as np
 import pytest
 
 stats = pytest.importorskip("scipy.stats")
 
-from ndcg_ml._stats import means
-from ndcg_ml._stats import paired as paired_module
+from ndcg_ml._stats import means, randomisation
 from ndcg_ml._stats.means import Means, generator, spread_of
-from ndcg_ml._stats.paired import paired, queries_needed
-from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
+from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile, t_tail
+from ndcg_ml._stats.randomisation import paired, queries_needed
+from ndcg_ml._stats.simultaneous import max_t
 
 
 def seeded(function, seed: int = 0):
@@ -32,6 +33,27 @@ def test_quantiles():
         z = stats.norm.ppf(probability)
         assert normal_quantile(probability) == pytest.approx(z, rel=1e-9, abs=1e-12)
         assert normal_cdf(z) == pytest.approx(probability, rel=1e-12)
+
+
+def test_tails_and_fractions_of_degrees_of_freedom():
+    for dof in (1, 1.5, 2, 4.7, 30.3, 199.9, 5000.5, 10**7):
+        for t in (0.0, 0.3, 2.3, 9.0, 40.0):
+            near = 1e-6 if dof < 10**6 else 1e-3  # beyond, it is the normal distribution's
+            assert t_tail(t, dof) == pytest.approx(2 * stats.t.sf(t, dof), rel=near, abs=1e-300)
+        for confidence in (0.5, 0.95, 0.999):
+            assert t_quantile(confidence, dof) == pytest.approx(stats.t.ppf((1 + confidence) / 2, dof), rel=1e-6)
+
+
+@pytest.mark.parametrize("n_systems", [2, 3, 8])
+def test_max_t_of_many_queries_is_the_studentized_range(n_systems):
+    # scipy.stats.tukey_hsd is for independent groups, and would take the differences between queries for noise. The
+    # distribution of the range is the same, and so is Dunnett's in the limit.
+    rng = np.random.default_rng(0)
+    many = Means.of(rng.random((20_000, n_systems)), None)
+    chance = max_t(many, list(itertools.combinations(range(n_systems), 2)), 20_000, rng)
+    for level in (0.05, 0.2):
+        expected = stats.studentized_range.ppf(1 - level, n_systems, np.inf) / 2**0.5
+        assert chance.critical(level) == pytest.approx(expected, rel=0.02)
 
 
 @pytest.mark.parametrize("method", ["bca", "percentile"])
@@ -113,7 +135,7 @@ def test_drawn_randomisation_on_the_same_signs(n, monkeypatch):
     assert signs.shape == (999, n)
     assert set(np.unique(signs)) == {-1.0, 1.0}
     flags = np.packbits(signs < 0, axis=1, bitorder="little")
-    monkeypatch.setattr(paired_module, "drawn_signs", lambda *_: iter([flags[:500], flags[500:]]))
+    monkeypatch.setattr(randomisation, "drawn_signs", lambda *_: iter([flags[:500], flags[500:]]))
     found = paired(np.zeros(n), differences).test(n_resamples=999)
     assert not found.exact
     assert 0.002 < p_value < 0.998

@@ -8,6 +8,7 @@ pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
 import math
+from contextlib import nullcontext
 
 import loss_invariants
 import torch
@@ -15,6 +16,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from loss_invariants import doubles, numbers, seeded, value_and_gradient
 from strategies import examples, flavors, problems
+from torch.utils.flop_counter import FlopCounterMode
 
 from ndcg_ml import Flavor
 from ndcg_ml.torch.losses import ListLoss
@@ -372,3 +374,26 @@ def test_a_list_is_empty_for_a_loss_without_ranks_when_it_is_for_the_others(data
     assert quick.empty.tolist() == full.empty.tolist()
     assert quick.ranked.tolist() == full.ranked.tolist()
     assert quick.gains.gain.tolist() == full.gains.gain.tolist()
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        torch.tensor([[3e38, -3e38, 0.0]]),  # where a log is -infinity
+        torch.tensor([[1.0, math.nan, 0.0], [1.0, 2.0, 3.0]]),
+        torch.zeros(0, 3),
+        torch.tensor([[1.0, 0.5, -2.0]]),
+    ],
+)
+def test_what_is_left_out_after_a_look_changes_nothing(scores: torch.Tensor) -> None:
+    labels = torch.tensor([1, 0, 2]).expand(scores.shape)
+    runs = []
+    # Under a dispatch mode nothing is looked at, so that nothing is left out.
+    for context in (nullcontext(), FlopCounterMode(display=False)):
+        given = scores.clone().requires_grad_()
+        with context:
+            loss = SoftmaxLoss("sklearn", reduction="none")(given, labels)
+            loss.sum().backward()
+        runs.append((loss.detach(), given.grad))
+    for looked, blind in zip(*runs, strict=True):
+        assert torch.equal(looked.nan_to_num(-1.0), blind.nan_to_num(-1.0))

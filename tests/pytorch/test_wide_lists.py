@@ -24,8 +24,8 @@ from strategies import examples, flavors
 
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml._data.queries import by_sizes
-from ndcg_ml._kernel.coded import Coded, codes_of
 from ndcg_ml._kernel.gains import grade
+from ndcg_ml._kernel.grade_codes import Coded, codes_of
 from ndcg_ml.torch import ndcg
 from ndcg_ml.torch._host import torch_kernel
 
@@ -139,7 +139,7 @@ def check(seed: int, flavor: Flavor) -> None:
         if n_orders(flavor, documents) > MOST_ORDERS:
             continue
         answer = oracle(flavor, documents)
-        size = float(answer.size) or 1.0
+        size = float(min(answer.size, 10**300)) or 1.0
         assert table.dcg[row] == pytest.approx(answer.dcg, rel=1e-12, abs=1e-13 * size), row
         assert table.idcg[row] == pytest.approx(answer.idcg, rel=1e-12, abs=1e-13 * size), row
         assert (table.n_docs[row], table.n_judged[row]) == (answer.n_docs, answer.n_judged)
@@ -176,10 +176,11 @@ def test_wide_lists(data: st.DataObject) -> None:
     check(*drawn(data))
 
 
-@pytest.mark.long
-@settings(max_examples=10_000)
-@given(st.data())
-def test_ten_thousand_problems_of_wide_lists(data: st.DataObject) -> None:
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("half", ["first", "second"])  # each draws its own, and can be run by itself
+@settings(max_examples=5_000)
+@given(data=st.data())
+def test_ten_thousand_problems_of_wide_lists(half: str, data: st.DataObject) -> None:
     check(*drawn(data))
 
 

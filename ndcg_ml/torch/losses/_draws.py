@@ -7,8 +7,6 @@ from torch import Tensor
 
 from ndcg_ml.torch._transforms import never_compiled
 
-__all__ = ["check_generator", "gumbel", "normal", "uniform"]
-
 
 def check_generator(generator: torch.Generator | None) -> torch.Generator | None:
     """Where random numbers come from."""

@@ -19,16 +19,7 @@ from ndcg_ml.torch._gains import Gains, discount_at, gains_of, judge, label_faul
 from ndcg_ml.torch._inputs import PaddedLists, in_batches, read_flavor, read_lists
 from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
 from ndcg_ml.torch._layout import Padded
-
-__all__ = [
-    "DirectLoss",
-    "ListLoss",
-    "Lists",
-    "Reduction",
-    "above_zero",
-    "finite_scores",
-    "refuse_callable_discount",
-]
+from ndcg_ml.torch._transforms import host_may_look
 
 Reduction = Literal["mean", "sum", "none"]
 _REDUCTIONS = get_args(Reduction)
@@ -110,7 +101,7 @@ class ListLoss(nn.Module):
 
     def __init__(self, flavor: Flavor | str = "sklearn", *, reduction: Reduction = "mean") -> None:
         super().__init__()
-        self.flavor = _with_a_loss(read_flavor(flavor))
+        self.flavor: Flavor = _with_a_loss(read_flavor(flavor))
         one_of(reduction, "reduction", _REDUCTIONS)
         self.reduction = reduction
 
@@ -343,6 +334,9 @@ class DirectLoss(ListLoss):
 
 def finite_scores(lists: Lists) -> Tensor:
     """The scores, 0 in the lists that have one that is not finite."""
+    # A fill and its backward pass cost more than a look.
+    if host_may_look(lists.spoiled) and not lists.spoiled.any():
+        return lists.scores
     return lists.scores.masked_fill(lists.spoiled != 0, 0.0)
 
 
@@ -353,7 +347,7 @@ def filled_absent(values: Tensor, lists: Lists, value: float) -> Tensor:
 
 def above_zero(value: object, name: str) -> float:
     """A finite number above 0, of any type that is one."""
-    number = None if isinstance(value, Real) else as_float(value)  # of a tensor, for one
+    number = None if isinstance(value, Real) else as_float(value)  # a tensor of one number, for example
     return positive_number(value if number is None else number, name)
 
 

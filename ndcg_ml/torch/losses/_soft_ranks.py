@@ -19,9 +19,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from ndcg_ml.torch._kernel import working_dtype
-
-__all__ = ["STEPS", "Step", "dense_soft_ranks", "fast_soft_ranks", "tail"]
+from ndcg_ml.torch._gains import working_dtype
 
 Step = Literal["logistic", "laplace"]
 STEPS: tuple[Step, ...] = get_args(Step)
@@ -214,7 +212,7 @@ def _from_above(blocks: Tensor, values: Tensor, temperature: float, coefficients
     if values.ndim > blocks.ndim:
         powers = powers.unsqueeze(1).expand_as(carried)
     carried = _scan(carried, powers)
-    # What stands at the end of the block before, from which it decays to each slot.
+    # The sum at the end of the block before, which decays from there to each slot.
     carried = torch.cat([torch.zeros_like(carried[..., :1]), carried[..., :-1]], -1)
     start = torch.cat([blocks[..., :1, 0], last[..., :-1]], -1)
     down = torch.exp((blocks - start.unsqueeze(-1)) / temperature)

@@ -99,10 +99,10 @@ class ApproxNDCGLoss(DirectLoss):
         refuse_callable_discount(self.flavor)
         one_of(step, "step", STEPS)
         one_of(method, "method", _METHODS)
-        self.temperature = above_zero(temperature, "temperature")
+        self.temperature: float = above_zero(temperature, "temperature")
         self.step = step
         self.method = method
-        self.cut_temperature = above_zero(cut_temperature, "cut_temperature")
+        self.cut_temperature: float = above_zero(cut_temperature, "cut_temperature")
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """Smooth NDCG of each list, from the discounts of smooth ranks."""

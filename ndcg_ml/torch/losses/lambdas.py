@@ -114,8 +114,8 @@ class LambdaNDCGLoss(ListLoss):
                 f"at r = {k + 1} under discount={discount!r}. Choose another scheme or a larger k."
             )
         self.scheme = scheme
-        self.sigma = above_zero(sigma, "sigma")
-        self.mu = above_zero(mu, "mu")
+        self.sigma: float = above_zero(sigma, "sigma")
+        self.mu: float = above_zero(mu, "mu")
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""

@@ -12,6 +12,7 @@ from ndcg_ml._checks import one_of
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains import times_power_of_two
 from ndcg_ml.torch._layout import best_first
+from ndcg_ml.torch._transforms import host_may_look
 from ndcg_ml.torch.losses._draws import check_generator, uniform
 from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, filled_absent, finite_scores
 
@@ -92,24 +93,26 @@ class SoftmaxLoss(ListLoss):
             )
         one_of(target, "target", _TARGETS)
         self.target = target
-        self.generator = check_generator(generator)
+        self.generator: torch.Generator | None = check_generator(generator)
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""
         with torch.no_grad():
             targets = self._targets(lists)
-            no_target = targets == 0
         lowest = torch.finfo(lists.scores.dtype).min
         logs = filled_absent(finite_scores(lists), lists, lowest).log_softmax(-1)
-        # Where the target is 0 the log may be -infinity.
-        return (targets * logs.masked_fill(no_target, 0.0)).sum(-1)
+        # The log may be -infinity at a target of 0, and 0 * infinity is nan. It hardly ever is, and a fill with its
+        # backward pass costs more than a look.
+        if not (host_may_look(logs) and (logs.detach().amin(-1) > -math.inf).all()):
+            logs = logs.masked_fill(targets == 0, 0.0)
+        return (targets * logs).sum(-1)
 
     def _targets(self, lists: Lists) -> Tensor:
         """The target distribution of each list, negated; 0 where there is none."""
         gains = lists.gains
         shares = gains.gain
         if self.target == "listnet":
-            best = shares.amax(-1, keepdim=True)  # of ranked documents, since the others gain 0
+            best = shares.amax(-1, keepdim=True)  # the best ranked document, since the others gain 0
             shares = filled_absent(torch.exp(_shifted(shares - best, gains.shift, -1)), lists, 0.0)
         elif self.target == "xendcg":
             drawn = uniform(lists.scores, self.generator).to(shares.dtype)
@@ -208,7 +211,7 @@ class ListMLELoss(ListLoss):
         super().__init__(flavor, reduction=reduction)
         one_of(tie_order, "tie_order", _TIE_ORDERS)
         self.tie_order = tie_order
-        self.generator = check_generator(generator)
+        self.generator: torch.Generator | None = check_generator(generator)
 
     def losses(self, lists: Lists) -> Tensor:
         """The loss of each list."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._checks import whole_number
+from ndcg_ml._checks import true_or_false, whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains import discount_table
 from ndcg_ml.torch._kernel import expected_discounts, rank
@@ -93,11 +93,9 @@ class NeuralNDCGLoss(DirectLoss):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(flavor, reduction=reduction)
-        if not isinstance(straight_through, bool):
-            raise TypeError(f"straight_through must be True or False; got {straight_through!r}.")
-        self.temperature = above_zero(temperature, "temperature")
-        self.sinkhorn = whole_number(sinkhorn, "sinkhorn", least=0)
-        self.straight_through = straight_through
+        self.temperature: float = above_zero(temperature, "temperature")
+        self.sinkhorn: int = whole_number(sinkhorn, "sinkhorn", least=0)
+        self.straight_through: bool = true_or_false(straight_through, "straight_through")
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """Smooth NDCG of each list, from the gain at each rank; the discounts of the documents are never formed."""
@@ -187,7 +185,7 @@ def _block(
 def _rows_of_matrix(ranked: Tensor, present: Tensor, runs: Runs, start: int, stop: int, temperature: float) -> Tensor:
     """Rows start + 1, ..., stop of P; columns in the order of the ranking."""
     exponents: Tensor = _Exponents.apply(ranked, *runs, start, stop, temperature)  # type: ignore[no-untyped-call]
-    # Finite, not -inf: of a list without documents every column is masked.
+    # Finite, not -inf, because every column of a list without documents is masked.
     return exponents.masked_fill(~present.unsqueeze(-2), torch.finfo(ranked.dtype).min).softmax(-1)
 
 
@@ -256,7 +254,7 @@ class _Exponents(torch.autograd.Function):
         row = torch.arange(ctx.start, ctx.stop, device=grad.device, dtype=grad.dtype) + 1
         total = grad.sum(-2)
         by_row = _times(grad.mT, row)
-        middle = (before + upto + 1).to(grad.dtype) / 2  # of the document's run of tied ones
+        middle = (before + upto + 1).to(grad.dtype) / 2  # the middle rank of the document's run of tied ones
         ahead = pad(total.cumsum(-1), (1, 0))
         below = ahead[..., -1:] - ahead.gather(-1, upto)
         scores = 2 * (middle * total - by_row) - below + ahead.gather(-1, before)

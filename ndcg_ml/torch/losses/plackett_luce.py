@@ -88,8 +88,8 @@ class PlackettLuceNDCGLoss(DirectLoss):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(flavor, reduction=reduction)
-        self.samples = whole_number(samples, "samples")
-        self.generator = check_generator(generator)
+        self.samples: int = whole_number(samples, "samples")
+        self.generator: torch.Generator | None = check_generator(generator)
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """Mean NDCG of the rankings that are drawn, with the gradient of its expectation."""
@@ -152,7 +152,7 @@ class _PLRank(torch.autograd.Function):
         reward = discount * gain
         value = reward.sum(-1).mean(0)
 
-        # Of the documents not yet drawn, what they would gain from here on, and the log of their total weight.
+        # At each rank, the reward from there on, and the log of the total weight of the documents not yet drawn.
         ahead = reward.flip(-1).cumsum(-1).flip(-1)
         present = logits.isfinite()
         left = torch.where(present, logits, torch.finfo(logits.dtype).min).flip(-1).logcumsumexp(-1).flip(-1)

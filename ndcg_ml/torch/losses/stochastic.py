@@ -84,9 +84,9 @@ class Stochastic(nn.Module):
         one_of(noise, "noise", _NOISES)
         self.loss = loss
         self.noise = noise
-        self.samples = whole_number(samples, "samples")
-        self.scale = above_zero(scale, "scale")
-        self.generator = check_generator(generator)
+        self.samples: int = whole_number(samples, "samples")
+        self.scale: float = above_zero(scale, "scale")
+        self.generator: torch.Generator | None = check_generator(generator)
 
     def forward(
         self,

@@ -76,7 +76,7 @@ class Paired:
 
     @property
     def difference(self) -> float:
-        """The mean of b less the mean of a."""
+        """The mean of b minus the mean of a."""
         a, b = self.means.mean().tolist()
         return float(b - a)
 
@@ -129,7 +129,7 @@ def paired(a: FloatArray, b: FloatArray, weight: FloatArray | None = None) -> Pa
     (0.15, 0.06455, SignFlip(p_value=0.25, exact=True))
     """
     if a.shape != b.shape or a.ndim != 1 or (weight is not None and weight.shape != a.shape):
-        shapes = ", ".join(str(each.shape) for each in (a, b, *([] if weight is None else [weight])))
+        shapes = ", ".join(str(array.shape) for array in (a, b, *([] if weight is None else [weight])))
         raise ValueError(f"a, b and weight must have one entry per query, in the same order; got shapes {shapes}.")
     if a.size < 2:
         raise ValueError(

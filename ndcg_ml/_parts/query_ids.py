@@ -56,17 +56,49 @@ def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
                 "example."
             )
         return "int", np.array([value & _64_BITS for value in values], dtype=np.uint64)
-    found = sorted({type(value).__name__ for value in values}) or [str(ids.dtype)]
+    kinds = sorted({type(value).__name__ for value in values}) or [str(ids.dtype)]
     raise TypeError(
         "query ids must be integers, strings, bytes, floats or times, all of one type, so that parts can compare them; "
-        f"got {', '.join(found)}. Convert them, to strings for example."
+        f"got {', '.join(kinds)}. Convert them, to strings for example."
     )
+
+
+def joined_digests(parts: Sequence[tuple[str, Digests]]) -> tuple[str, Digests]:
+    """The kind and the sorted numbers of all parts, none of which has a query of another.
+
+    Raises
+    ------
+    TypeError
+        The query ids of two parts are of different types.
+    ValueError
+        A query is in two of the parts.
+    """
+    kinds = sorted({kind for kind, _ in parts})
+    if len(kinds) > 1:
+        raise TypeError(
+            f"query ids must have one type in all parts, so that the same query is recognised; got "
+            f"{' and '.join(kinds)}. Convert them before evaluating."
+        )
+    if not parts:
+        return "", np.empty(0, dtype=np.uint64)
+    # A stable sort is fast here, because the numbers of each part are sorted already.
+    ids = np.sort(np.concatenate([numbers for _, numbers in parts]), kind="stable")
+    again = ids[1:][ids[1:] == ids[:-1]]
+    if again.size:
+        named = f" (such as query {again.view(np.int64)[0]})" if kinds == ["int"] else ""
+        raise ValueError(
+            f"every query must be entirely in one part; {again.size} of the queries "
+            f"{'is' if again.size == 1 else 'are'} in two of the parts{named}. Either a query was cut in two "
+            "(partition them by query id, or let evaluate_batches carry the last query over), or a part was "
+            "evaluated twice, or samples of a query were repeated."
+        )
+    return kinds[0], ids
 
 
 def typed_ids(ids: NDArray[Any]) -> NDArray[Any]:
     """Numbers and times out of an array of Python objects in an array of their own type; anything else as it is."""
     values: list[Any] = ids.tolist() if ids.dtype == object else []
-    if not values or isinstance(values[0], (str, bytes)):  # of which NumPy would drop NULs at the end
+    if not values or isinstance(values[0], (str, bytes)):  # NumPy's fixed-width text would drop trailing NULs
         return ids
     if all(map(_is_integer, values)):
         for dtype in (np.int64, np.uint64):
@@ -83,14 +115,14 @@ def typed_ids(ids: NDArray[Any]) -> NDArray[Any]:
 def joined_ids(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Ids of one kind in one array, of whatever dtypes the pieces are."""
     if len({ids.dtype.kind for ids in pieces}) == 1:
-        return np.concatenate(pieces)  # in the widest of the dtypes
+        return np.concatenate(pieces)  # the widest dtype holds them all
     return np.concatenate([ids.astype(object) for ids in pieces])  # int64 and uint64 would meet in float64
 
 
 def which_are(ids: NDArray[Any], one: Any) -> NDArray[np.bool_]:
     """Which of the ids are this one of them."""
     if ids.dtype == object:  # NumPy would make a string of its own of `one`, and drop NULs at the end
-        return np.fromiter((each == one for each in ids.tolist()), bool, ids.size)
+        return np.fromiter((query == one for query in ids.tolist()), bool, ids.size)
     same: NDArray[np.bool_] = ids == one
     return same
 

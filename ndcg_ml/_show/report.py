@@ -1,8 +1,8 @@
 """Evaluations and comparisons as one HTML file: values, drawings, the queries that decide, the definition, versions.
 
 The file asks nobody for anything: styles and drawings are in it, there is no script, and a policy in its head tells
-the browser to load nothing. Text is escaped by Jinja2 in the template, and by ``_show.html`` in tables. The same result
-gives the same text.
+the browser to load nothing. Text is escaped by Jinja2 in the template, and by ``_show.escaping`` in tables. The same
+result gives the same text.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml._flavor_text import at_cutoff
-from ndcg_ml._show import html
+from ndcg_ml._show import escaping
 from ndcg_ml._show.table import Table
 from ndcg_ml._show.versions import versions
 from ndcg_ml._shown import percent, shown, shown_text, visible
+from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table
 from ndcg_ml._stats.means import SAME, Method, Seed, as_confidence, generator, how_many
 
 if TYPE_CHECKING:
@@ -48,10 +49,10 @@ _MOST_PAIRS = 6
 _MOST_IDS = 20
 
 _NO_ROOM = "constrained_layout not applied"
-# Inches. A narrow screen shows the drawing as wide as its letters need, and scrolls it (page.html).
+# Inches. A narrow screen shows the drawing as wide as its letters need, and scrolls it (report.html).
 _WIDTH = 7.6
-_LETTERS = 9.5  # of a label, per inch
-# Stand for colours of the page, which are not known when the drawing is made: of its text, and of its background.
+_LETTERS = 9.5  # letters of a label per inch
+# Placeholders for the page's two colours, text and background, which are not known when the drawing is made.
 _INK, _PAPER = "#010203", "#fdfcfb"
 _STYLE = {
     "font.size": 10,
@@ -125,13 +126,13 @@ class _Section:
     parts: list[str] = field(default_factory=list)
 
     def say(self, text: str) -> None:
-        self.parts.append(html.paragraph(text))
+        self.parts.append(escaping.paragraph(text))
 
     def table(self, table: Table) -> None:
         self.parts.append(f'<div class="table">{table.html()}</div>')
 
     def facts(self, facts: Iterable[tuple[str, str]]) -> None:
-        lines = (f"<dt>{html.escaped(name)}</dt><dd>{html.escaped(words)}</dd>" for name, words in facts)
+        lines = (f"<dt>{escaping.escaped(name)}</dt><dd>{escaping.escaped(words)}</dd>" for name, words in facts)
         self.parts.append("\n".join(["<dl>", *lines, "</dl>"]))
 
     def draw(self, what: str, height: float, draw: Callable[[Axes], object]) -> None:
@@ -197,7 +198,7 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
     """
     require()
     values = _Section("Values")
-    systems = comparison._system_table(about.digits)
+    systems = systems_table(comparison, about.digits)
     rows = [[shown_text(row[0]), *row[1:]] for row in systems.rows]
     values.table(replace(systems, rows=rows))
     n_left_out = len(comparison.not_compared)
@@ -211,7 +212,7 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
         )
     )
     differences = _Section("Differences")
-    table = comparison._table(about.digits)
+    table = pairs_table(comparison, about.digits)
     cells = [[*map(shown_text, row[:2]), *row[2:]] for row in table.rows]
     if len(cells) == 1:
         differences.facts(zip(table.head, cells[0], strict=True))
@@ -219,7 +220,7 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
         differences.table(replace(table, rows=cells, caption=""))
         if table.marked:
             differences.say("Marked: pairs with a verdict.")
-    for line in comparison._closing_lines():
+    for line in closing_lines(comparison):
         differences.say(line)
     height = 4.3 if len(comparison.pairs) == 1 else _rows_high(len(comparison.pairs))
     differences.draw("the differences", height, comparison.plot)
@@ -309,10 +310,10 @@ def _largest_moves(section: _Section, comparison: Comparison, about: About) -> N
         wins = np.flatnonzero(apart > SAME)
         losses = np.flatnonzero(apart < -SAME)
         names = [shown_text(name) for name in (pair.a, pair.b)]
-        for found, order, word in ((losses, apart, "below"), (wins, -apart, "above")):
-            listed = found[np.argsort(order[found], kind="stable")[: about.top]]
-            of = f"{listed.size} of {found.size}" if listed.size < found.size else str(found.size)
-            caption = f"{names[1]} {word} {names[0]}: {of} {'query' if of == '1' else 'queries'}"
+        for queries, order, word in ((losses, apart, "below"), (wins, -apart, "above")):
+            listed = queries[np.argsort(order[queries], kind="stable")[: about.top]]
+            count = f"{listed.size} of {queries.size}" if listed.size < queries.size else str(queries.size)
+            caption = f"{names[1]} {word} {names[0]}: {count} {'query' if count == '1' else 'queries'}"
             if not listed.size:
                 section.say(f"{caption}.")
                 continue
@@ -387,19 +388,19 @@ def _page(
     # Numbers of a measure of the caller's own have a name, and no definition that is known here.
     formula, *words = [measure] if flavor is None else flavor.replace(k=ks[0]).describe().split("\n")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = resources.files("ndcg_ml._show").joinpath("page.html").read_text(encoding="utf-8")
+    template = resources.files("ndcg_ml._show").joinpath("report.html").read_text(encoding="utf-8")
     text = environment.from_string(template).render(
         title=visible(title if about.title is None else about.title),
         date=None if about.date is None else visible(str(about.date)),
         flavor=measure if flavor is None else (flavor if len(ks) == 1 else flavor.replace(k=None)).short_text,
-        sections=[(each.title, Markup("\n".join(each.parts))) for each in sections],
+        sections=[(section.title, Markup("\n".join(section.parts))) for section in sections],
         formula=formula,
         switches=[(name, rest.strip()) for name, _, rest in (line.strip().partition(" ") for line in words)],
         first_k=None if len(ks) == 1 else _named(ks[0]),
         command=None if about.command is None else "\n".join(map(visible, about.command.split("\n"))),
         versions={name: value for name, value in versions().items() if value != "not installed"},
     )
-    # What is no character: half of a pair, which an id from a file that is not UTF-8 may hold.
+    # An id from a file that is not UTF-8 may hold half of a surrogate pair, which cannot be encoded.
     text = text.encode("utf-8", "replace").decode("utf-8")
     if path is None:
         return text
@@ -424,7 +425,7 @@ def _svg(draw: Callable[[Axes], object], height: float, *, salt: str, what: str)
     drawing = file.getvalue()
     drawing = drawing[drawing.index("<svg") :].replace(_INK, "currentColor").replace(_PAPER, "var(--paper)")
     drawing = re.sub(r'<g id="[^"]*"', "<g", drawing)  # names of groups, which every drawing has
-    return drawing.replace("<svg ", f'<svg role="img" aria-label="{html.escaped(what)}" ', 1)
+    return drawing.replace("<svg ", f'<svg role="img" aria-label="{escaping.escaped(what)}" ', 1)
 
 
 def _save(path: AnyPath, text: str) -> None:

@@ -62,14 +62,14 @@ class Segments(Sequence[Segment]):
         return iter(self.entries)
 
     def __repr__(self) -> str:
-        return f"<Segments: {len(self)} by {', '.join(dict.fromkeys(each.column for each in self))}>"
+        return f"<Segments: {len(self)} by {', '.join(dict.fromkeys(entry.column for entry in self))}>"
 
     def __getitem__(self, which: Any) -> Any:
         if not isinstance(which, tuple):
             return self.entries[which]
-        for each in self.entries:
-            if (each.column, each.label) == which:
-                return each
+        for entry in self.entries:
+            if (entry.column, entry.label) == which:
+                return entry
         some = (self.entries[0].column, self.entries[0].label)
         raise KeyError(f"{shown(which)} is no segment; name a column and a label, such as {shown(some)}.")
 
@@ -102,9 +102,9 @@ class Segments(Sequence[Segment]):
         return self.table().text()
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import html
+        from ndcg_ml._show import escaping
 
-        return html.block(self.table().html())
+        return escaping.block(self.table().html())
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per segment and pair; of a segment about which nothing can be said, one without a test."""
@@ -162,7 +162,7 @@ def compared_by(
     names, means, pairs, settings, rng, clusters
         As for ``differences``.
     runs : sequence of (ndarray, ndarray), optional
-        Of each system the values of its runs, shape (n_queries, n_runs), and the weights of queries.
+        The values of its runs, shape (n_queries, n_runs), and the weights of queries, for each system.
     """
     parts = []
     for column, labels in columns.items():
@@ -179,7 +179,7 @@ def compared_by(
     for column, label, rows in parts:
         inside = Means.of(means.values[rows], means.weight[rows])
         of_runs = None if runs is None else [np.average(v[rows], axis=0, weights=w[rows]) for v, w in runs]
-        found = (
+        tested = (
             differences(
                 names, inside, pairs, shared, rng, clusters=None if clusters is None else clusters[rows], runs=of_runs
             )
@@ -192,7 +192,7 @@ def compared_by(
                 label=label,
                 n_queries=rows.size,
                 values=tuple(inside.mean().tolist()),
-                pairs=tuple(found),
+                pairs=tuple(tested),
             )
         )
     return Segments(tuple(segments))

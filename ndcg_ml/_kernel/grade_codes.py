@@ -107,12 +107,13 @@ def _read(labels: NDArray[Any]) -> Codes | None:
     for at in range(0, labels.size, _PART):
         part, codes = labels[at : at + _PART], out[at : at + _PART]
         if whole:
-            # Of whole numbers, all are within 0 to 255 if their bits together are.
+            # The OR of whole numbers is in range only if all of them are. Where it is not, the least and the largest
+            # of them decide.
             if not 0 <= np.bitwise_or.reduce(part) <= HIGHEST and not (part.min() >= 0 and part.max() <= HIGHEST):
                 return None
             np.copyto(codes, part, casting="unsafe")
         else:
-            if not (part.min() >= 0 and part.max() <= HIGHEST):  # NaN is not
+            if not (part.min() >= 0 and part.max() <= HIGHEST):  # comparisons with NaN are false
                 return None
             np.copyto(codes, part, casting="unsafe")
             if not (codes == part).all():

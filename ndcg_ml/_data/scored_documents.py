@@ -31,10 +31,9 @@ class Scored:
     @property
     def labels(self) -> NDArray[np.float64]:
         """The label of every listed row; NaN where it is unjudged."""
-        order = self.queries.groups.order
-        flat = self.queries.labels.reshape(-1)
-        with np.errstate(invalid="ignore"):  # of a NaN that signals
-            labels: NDArray[np.float64] = (flat if order is None else flat[order]).astype(np.float64, copy=False)
+        listed = self.queries.groups.listed(self.queries.labels.reshape(-1))
+        with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
+            labels: NDArray[np.float64] = listed.astype(np.float64, copy=False)
         return labels
 
     @property

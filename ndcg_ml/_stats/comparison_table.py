@@ -1,0 +1,68 @@
+"""The tables that a comparison prints: the systems with their values, and the pairs with their differences."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ndcg_ml._checks import whole_number
+from ndcg_ml._flavor_text import at_cutoff
+from ndcg_ml._show.table import Table
+from ndcg_ml._shown import percent
+
+if TYPE_CHECKING:
+    from ndcg_ml._stats.comparison import Comparison
+
+
+def closing_lines(comparison: Comparison) -> list[str]:
+    """The caption, and what a reader must know, each as a sentence."""
+    return [comparison.caption(), *(f"Note: {note}." for note in comparison.notes)]
+
+
+def systems_table(comparison: Comparison, digits: int) -> Table:
+    """The value of each system, and what is known of its documents."""
+    head, rows = ["system", comparison.measure], [[name] for name in comparison.names]
+    columns: list[tuple[str, list[str]]] = []
+    if comparison.judged is not None:
+        at = "" if comparison.flavor is None else at_cutoff(comparison.flavor.k)
+        columns.append((f"judged{at}", [f"{share:.4f}" for share in comparison.judged]))
+    if any(comparison.n_unanswered):
+        columns.append(("unanswered", list(map(str, comparison.n_unanswered))))
+    if max(comparison.n_runs, default=1) > 1:
+        columns.append(("runs", list(map(str, comparison.n_runs))))
+    for row, value in zip(rows, comparison.values, strict=True):
+        row.append(f"{value:.{digits}f}")
+    for name, cells in columns:
+        head.append(name)
+        for row, cell in zip(rows, cells, strict=True):
+            row.append(cell)
+    return Table(head, rows)
+
+
+def pairs_table(comparison: Comparison, digits: int) -> Table:
+    """The differences, with the caption."""
+    digits = whole_number(digits, "digits", 0)
+    first = comparison.pairs[0]
+    several = len(comparison.pairs) > 1 and comparison.correction != "none"
+    head = ["a", "b", f"b - a, {comparison.measure}", f"{percent(first.interval.confidence)} interval", "p"]
+    head += ["p adjusted"] * several + ["better/equal/worse", "d_z", "detectable", "verdict on b"]
+    rows = []
+    for pair in comparison.pairs:
+        low, high = (f"{limit:+.{digits}f}" for limit in (pair.interval.low, pair.interval.high))
+        size = f"{pair.effect_size:+.2f}" if math.isfinite(pair.effect_size) else "-"
+        rows.append(
+            [
+                *(pair.a, pair.b, f"{pair.difference:+.{digits}f}", f"{low} to {high}"),
+                *(_probability(p, digits) for p in (pair.p_value, pair.p_adjusted)[: 1 + several]),
+                *(f"{pair.wins}/{pair.ties}/{pair.losses}", size),
+                *(f"{pair.smallest_detectable():.{digits}f}", pair.verdict),
+            ]
+        )
+    marked = [at for at, pair in enumerate(comparison.pairs) if pair.verdict != "undecided"]
+    return Table(head, rows, "ll" + "r" * (len(head) - 3) + "l", marked, " ".join(closing_lines(comparison)))
+
+
+def _probability(value: float, digits: int) -> str:
+    """A probability, which is never 0."""
+    text = f"{value:.{digits}f}"
+    return text if float(text) else f"<{10.0**-digits:g}"

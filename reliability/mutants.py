@@ -1,0 +1,498 @@
+"""A seeded sample of one-token mutants: ``python -m reliability.mutants --group statistics --count 40 --seed 1``.
+
+Every place in a group's files that one of the kinds of change fits is a site. A sample of the sites is drawn, and each
+is changed in a copy of the project, where the tests of the changed file run until one fails. The libraries that tests
+need are imported once: each mutant runs in a forked child, which imports the package and the tests anew.
+
+A mutant that no test notices is a survivor: a hole in the tests, or equivalent, if no input tells it from the original.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import gc
+import importlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+GROUPS = {
+    "adapters": (
+        "ndcg_ml/sklearn/*.py",
+        "ndcg_ml/lightgbm/*.py",
+        "ndcg_ml/xgboost.py",
+        "ndcg_ml/catboost.py",
+        "ndcg_ml/_boosting.py",
+    ),
+    "statistics": ("ndcg_ml/_stats/*.py", "ndcg_ml/result.py"),
+    "files": ("ndcg_ml/_files/*.py", "ndcg_ml/readers.py"),
+    "parts": ("ndcg_ml/_parts/*.py", "ndcg_ml/parts.py"),
+}
+
+TESTS: dict[str, tuple[str, ...]] = {
+    "ndcg_ml/sklearn/scorer.py": (
+        "adapters/test_sklearn_scorer",
+        "adapters/test_settings",
+        "adapters/test_limits_and_defaults",
+        "engines/test_index_of_adapters",
+        "adapters/test_underflow",
+        "adapters/test_paired_search",
+    ),
+    "ndcg_ml/sklearn/columns.py": (
+        "adapters/test_sklearn_scorer",
+        "adapters/test_cut_queries",
+        "engines/test_index_of_adapters",
+        "adapters/test_query_ranker",
+    ),
+    "ndcg_ml/sklearn/ranker.py": (
+        "adapters/test_query_ranker",
+        "adapters/test_limits_and_defaults",
+        "adapters/test_lightgbm_stopping",
+        "adapters/test_settings",
+    ),
+    "ndcg_ml/sklearn/boosters.py": (
+        "adapters/test_query_ranker",
+        "adapters/test_limits_and_defaults",
+        "adapters/test_noise_stopping",
+    ),
+    "ndcg_ml/sklearn/paired_search.py": (
+        "adapters/test_paired_search",
+        "adapters/test_limits_and_defaults",
+        "core/test_decisions",
+    ),
+    "ndcg_ml/sklearn/query_store.py": ("adapters/test_paired_search", "adapters/test_limits_and_defaults"),
+    "ndcg_ml/sklearn/": (
+        "adapters/test_cut_queries",
+        "adapters/test_sklearn_scorer",
+        "adapters/test_paired_search",
+        "adapters/test_query_ranker",
+        "adapters/test_limits_and_defaults",
+    ),
+    "ndcg_ml/lightgbm/objective.py": ("adapters/test_lightgbm_objective", "adapters/test_settings"),
+    "ndcg_ml/lightgbm/stopping.py": (
+        "adapters/test_lightgbm_stopping",
+        "adapters/test_noise_stopping",
+        "adapters/test_limits_and_defaults",
+    ),
+    "ndcg_ml/lightgbm/folds.py": (
+        "adapters/test_cut_queries",
+        "adapters/test_lightgbm_stopping",
+        "adapters/test_limits_and_defaults",
+    ),
+    "ndcg_ml/lightgbm/": (
+        "adapters/test_lightgbm_eval",
+        "adapters/test_lightgbm_stopping",
+        "adapters/test_lightgbm_objective",
+        "adapters/test_settings",
+        "adapters/test_limits_and_defaults",
+    ),
+    "ndcg_ml/xgboost.py": (
+        "adapters/test_xgboost_eval",
+        "adapters/test_noise_stopping",
+        "adapters/test_limits_and_defaults",
+        "adapters/test_underflow",
+        "engines/test_index_of_adapters",
+    ),
+    "ndcg_ml/catboost.py": (
+        "adapters/test_catboost_eval",
+        "adapters/test_noise_stopping",
+        "adapters/test_limits_and_defaults",
+    ),
+    "ndcg_ml/_boosting.py": (
+        "adapters/test_limits_and_defaults",
+        "adapters/test_noise_stopping",
+        "adapters/test_xgboost_eval",
+        "adapters/test_lightgbm_stopping",
+        "adapters/test_catboost_eval",
+        "adapters/test_underflow",
+    ),
+    "ndcg_ml/_stats/slice": (
+        "core/test_slices",
+        "core/test_slices_of_runs",
+        "core/test_smallest_inputs",
+        "engines/test_slices_of_frames",
+    ),
+    "ndcg_ml/_stats/quantiles.py": ("core/test_intervals", "peers/test_scipy", "core/test_decisions"),
+    "ndcg_ml/_stats/means.py": (
+        "core/test_intervals",
+        "core/test_compare",
+        "core/test_paired",
+        "core/test_slices",
+        "core/test_decisions",
+        "core/test_smallest_inputs",
+        "core/test_to_dict",
+        "peers/test_scipy",
+    ),
+    "ndcg_ml/_stats/": (
+        "core/test_limits_of_statistics",
+        "core/test_compare",
+        "core/test_decisions",
+        "core/test_paired",
+        "core/test_smallest_inputs",
+        "core/test_to_dict",
+        "core/test_intervals",
+        "core/test_unanswered",
+        "engines/test_compare_of_frames",
+        "adapters/test_paired_search",
+    ),
+    "ndcg_ml/result.py": (
+        "engines/test_frames",
+        "core/test_intervals",
+        "core/test_kernel",
+        "core/test_to_dict",
+        "core/test_runs",
+        "core/test_html",
+        "core/test_unanswered",
+        "core/test_baseline",
+        "core/test_smallest_inputs",
+        "core/test_report",
+        "core/test_aggregate",
+    ),
+    "ndcg_ml/_files/": (
+        "core/test_readers",
+        "core/test_trec",
+        "core/test_formats",
+        "core/test_runs",
+        "engines/test_parquet",
+        "engines/test_runs_of_frames",
+        "engines/test_integer_scores",
+        "core/test_exclude",
+        "core/test_run_of_ranks",
+        "core/test_unanswered",
+        "cli/test_forms_of_input",
+        "engines/test_fuzz",
+    ),
+    "ndcg_ml/readers.py": (
+        "core/test_readers",
+        "core/test_formats",
+        "engines/test_parquet",
+        "cli/test_forms_of_input",
+        "engines/test_fuzz",
+    ),
+    "ndcg_ml/_parts/": ("core/test_partial", "engines/test_parquet", "engines/test_engines"),
+    "ndcg_ml/parts.py": (
+        "core/test_partial",
+        "engines/test_parquet",
+        "engines/test_frames",
+        "engines/test_lazy_frames",
+    ),
+}
+"""Of a file, or of those whose path begins so, the tests that see it: the first that fits counts."""
+
+LIMIT = 150
+"""Seconds of one mutant: several times what the tests of any file take on the original."""
+
+_LOADED = (
+    *("numpy", "pandas", "polars", "pyarrow", "pyarrow.parquet", "scipy.stats", "sklearn", "sklearn.model_selection"),
+    *("lightgbm", "xgboost", "catboost", "joblib", "hypothesis", "hypothesis.extra.numpy", "numba", "matplotlib"),
+    *("rich", "click"),
+)
+
+_SWAPPED: dict[type[ast.AST], tuple[tuple[str, str], ...]] = {
+    ast.Lt: (("<", "<="), ("<", ">=")),
+    ast.LtE: (("<=", "<"), ("<=", ">")),
+    ast.Gt: ((">", ">="), (">", "<=")),
+    ast.GtE: ((">=", ">"), (">=", "<")),
+    ast.Eq: (("==", "!="),),
+    ast.NotEq: (("!=", "=="),),
+    ast.Is: (("is", "is not"),),
+    ast.IsNot: (("is not", "is"),),
+    ast.In: (("in", "not in"),),
+    ast.NotIn: (("not in", "in"),),
+    ast.Add: (("+", "-"),),
+    ast.Sub: (("-", "+"),),
+    ast.Mult: (("*", "/"),),
+    ast.Div: (("/", "*"),),
+    ast.FloorDiv: (("//", "/"),),
+    ast.Mod: (("%", "//"),),
+    ast.Pow: (("**", "*"),),
+    ast.BitAnd: (("&", "|"),),
+    ast.BitOr: (("|", "&"),),
+    ast.LShift: (("<<", ">>"),),
+    ast.RShift: ((">>", "<<"),),
+    ast.And: (("and", "or"),),
+    ast.Or: (("or", "and"),),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """One change of one file."""
+
+    group: str
+    file: str
+    line: int
+    kind: str
+    was: str
+    now: str
+    start: int
+    stop: int
+    text: str
+
+    @property
+    def name(self) -> str:
+        """What it is looked up by: the file and the two forms of the line, which survive an edit elsewhere."""
+        return f"{self.file}: {self.was} -> {self.now}"
+
+
+# -- sites ------------------------------------------------------------------------------------------------------------
+
+
+def sites(group: str, path: Path) -> list[Mutant]:
+    """Every mutant of a file."""
+    source = path.read_text("utf-8")
+    lines = source.encode().splitlines(keepends=True)
+    begins = [0]
+    for line in lines:
+        begins.append(begins[-1] + len(line))
+    encoded = source.encode()
+    mutants = []
+    for kind, start, stop, text in _changes(ast.parse(source), encoded, begins):
+        if text.encode() == encoded[start:stop]:
+            continue
+        first = next(at for at, begin in enumerate(begins) if begin > start)
+        changed = (encoded[begins[first - 1] : start] + text.encode() + encoded[stop:]).split(b"\n")[0]
+        mutants.append(
+            Mutant(
+                group=group,
+                file=path.relative_to(ROOT).as_posix(),
+                line=first,
+                kind=kind,
+                was=lines[first - 1].decode().strip(),
+                now=changed.decode().strip(),
+                start=start,
+                stop=stop,
+                text=text,
+            )
+        )
+    return mutants
+
+
+def _changes(tree: ast.Module, source: bytes, begins: list[int]) -> Iterator[tuple[str, int, int, str]]:
+    """The kind of each change, where it begins and ends, and what stands there then."""
+
+    def span(node: Any) -> tuple[int, int]:
+        return begins[node.lineno - 1] + node.col_offset, begins[node.end_lineno - 1] + node.end_col_offset
+
+    def between(left: ast.AST, operator: ast.AST, right: ast.AST, kind: str) -> Iterator[tuple[str, int, int, str]]:
+        start, stop = span(left)[1], span(right)[0]
+        for old, new in _SWAPPED.get(type(operator), ()):
+            at = source.find(old.encode(), start, stop)
+            if at >= 0:
+                yield kind, at, at + len(old), new
+
+    defaults = set()
+    for node in _code(tree):
+        if isinstance(node, ast.arguments):
+            for default in [*node.defaults, *node.kw_defaults]:
+                defaults.add(default)
+                if isinstance(default, ast.Constant) and isinstance(default.value, str):
+                    yield "default", *span(default), repr(default.value + "_")
+    for node in _code(tree):
+        if isinstance(node, ast.Compare):
+            for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
+                yield from between(left, operator, right, "comparison")
+        elif isinstance(node, ast.BinOp):
+            yield from between(node.left, node.op, node.right, "arithmetic")
+        elif isinstance(node, ast.BoolOp):
+            for left, right in zip(node.values, node.values[1:], strict=False):
+                yield from between(left, node.op, right, "boolean")
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub, ast.Invert)):
+            at = span(node)[0]
+            yield "negation", at, at + (3 if isinstance(node.op, ast.Not) else 1), ""
+        elif isinstance(node, (ast.If, ast.While, ast.IfExp)):
+            start, stop = span(node.test)
+            yield "negation", start, stop, f"not ({source[start:stop].decode()})"
+        elif isinstance(node, ast.Constant) and type(node.value) in (bool, int, float):
+            kind = "default" if node in defaults else "constant"
+            if type(node.value) is bool:
+                yield kind, *span(node), str(not node.value)
+            else:
+                yield kind, *span(node), repr(node.value + 1)
+                yield kind, *span(node), repr(node.value - 1)
+        elif isinstance(node, ast.Raise):
+            yield "dropped raise", *span(node), "pass"
+        elif isinstance(node, ast.Return) and node.value is not None:
+            yield "dropped return", *span(node), "return None"
+
+
+def _code(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that run and are no words: not annotations, pieces of text or what only type checkers see."""
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list") or isinstance(node, ast.JoinedStr):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            of_types = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+            if isinstance(child, ast.AST) and not of_types and "TypeAlias" not in ast.unparse(child)[:80]:
+                yield from _code(child)
+
+
+# -- runs -------------------------------------------------------------------------------------------------------------
+
+
+def tests_of(file: str) -> list[str]:
+    """The files of tests that see this file of the package."""
+    for start, names in TESTS.items():
+        if file.startswith(start):
+            return [f"tests/{name}.py" for name in names]
+    raise ValueError(f"no tests are known of {file}.")
+
+
+def in_child(folder: Path, tests: list[str], limit: float) -> tuple[bool | None, str]:
+    """Whether all tests pass in a forked child that imports the package of this folder; None past the limit.
+
+    And the first line that tells of a failure.
+    """
+    out = folder / "out.txt"
+    child = os.fork()
+    if not child:  # the child
+        os.setsid()
+        os.chdir(folder)
+        sys.path.insert(0, str(folder))
+        to = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(to, 1)
+        os.dup2(to, 2)
+        code = 1
+        try:
+            import pytest
+
+            # What was imported before the fork cannot be rewritten, which pytest warns of.
+            quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:cacheprovider", "-p", "no:xdist"]
+            code = pytest.main(["-x", "-q", "--tb=line", *quiet, *tests])
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(int(code))
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            words = [
+                line for line in out.read_text("utf-8", "replace").splitlines() if line.startswith(("FAILED", "ERROR"))
+            ]
+            return os.waitstatus_to_exitcode(status) == 0, words[0][:200] if words else ""
+        time.sleep(0.05)
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None, "past the limit"
+
+
+def copied(folder: Path) -> None:
+    """The files of the project that git knows of or would take, and links to the data beside them."""
+    names = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "ndcg_ml", "tests", "reliability", "docs", "pyproject.toml"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split("\n")  # fmt: skip
+    for name in filter(None, names):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+
+
+def main() -> None:
+    """Draw, run and write the record of a group."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--group", choices=GROUPS, action="append", help="default: all")
+    parser.add_argument("--count", type=int, default=40, help="mutants per group")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--out", type=Path, required=True, help="JSON lines, one per mutant; those there are not run again"
+    )
+    parser.add_argument("--lock", type=Path, help="a file that is locked while tests run")
+    parser.add_argument("--again", action="store_true", help="run the survivors of --out again, and nothing else")
+    chosen = parser.parse_args()
+    before = [json.loads(line) for line in chosen.out.read_text().splitlines()] if chosen.out.exists() else []
+    drawn: list[Mutant] = []
+    for group in chosen.group or GROUPS:
+        every = [
+            mutant for pattern in GROUPS[group] for path in sorted(ROOT.glob(pattern)) for mutant in sites(group, path)
+        ]
+        print(f"{group}: {len(every)} mutants", flush=True)
+        rng = random.Random(chosen.seed)
+        sample = every if chosen.again else rng.sample(every, min(chosen.count, len(every)))
+        drawn += sample
+    if chosen.again:
+        names = {each["name"] for each in before if not each["killed"]}
+        drawn = list({mutant.name: mutant for mutant in drawn if mutant.name in names}.values())
+    else:
+        drawn = [mutant for mutant in drawn if mutant.name not in {each["name"] for each in before}]
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    for name in _LOADED:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    gc.freeze()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "project"
+        folder.mkdir()
+        copied(folder)
+        seen = {name for each in before for name in tests_of(each["file"])}
+        for test in dict.fromkeys(name for mutant in drawn for name in tests_of(mutant.file)):
+            if test in seen:
+                continue
+            with locked(chosen.lock):
+                passed, words = in_child(folder, [test], LIMIT)
+            if passed is not True:
+                raise SystemExit(f"{test} fails without a mutant: {words}")
+        for mutant in drawn:
+            path, original = folder / mutant.file, (ROOT / mutant.file).read_bytes()
+            path.write_bytes(original[: mutant.start] + mutant.text.encode() + original[mutant.stop :])
+            begun = time.monotonic()
+            with locked(chosen.lock):
+                passed, words = in_child(folder, tests_of(mutant.file), LIMIT)
+            path.write_bytes(original)
+            row = {
+                "name": mutant.name,
+                "killed": passed is not True,
+                "by": words,
+                "seconds": round(time.monotonic() - begun, 1),
+                **asdict(mutant),
+            }
+            print(
+                "killed  " if row["killed"] else "SURVIVED",
+                row["seconds"],
+                f"{mutant.file}:{mutant.line}",
+                mutant.now,
+                flush=True,
+            )
+            with chosen.out.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+class locked:  # noqa: N801
+    """A lock on a file, so that tests of one machine run one after another; none without a file."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.file = None if path is None else path.open("w")
+
+    def __enter__(self) -> None:
+        if self.file is not None:
+            import fcntl
+
+            fcntl.flock(self.file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        if self.file is not None:
+            self.file.close()
+
+
+if __name__ == "__main__":
+    main()
