@@ -720,7 +720,7 @@ def compare(
         one_of(value, name, words)
     rng = generator(seed)
     # Names decide everything that follows, so a wrong baseline is refused before any score is ranked.
-    named = named_systems(systems, names)
+    named = named_systems(systems, names, measure is not None)
     if baseline is not None and baseline not in named:
         raise ValueError(
             f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {shown(baseline)}."

@@ -78,8 +78,10 @@ class Matched:
 # -- systems --------------------------------------------------------------------------------------------------------
 
 
-def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[str, list[Any]]:
+def named_systems(systems: Sequence[Any], names: Sequence[str] | None, numbers: bool = False) -> dict[str, list[Any]]:
     """The runs of each system by name: one, or several where a mapping gives a list of them.
+
+    With `numbers`, a run is one number per query. Otherwise a list of lists may be the scores of one run.
 
     Raises
     ------
@@ -93,7 +95,7 @@ def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[s
         if not all(isinstance(name, str) for name in named):
             other = next(name for name in named if not isinstance(name, str))
             raise TypeError(f"the names of systems must be text; got {shown(other)}.")
-        runs = {name: _runs(value) for name, value in named.items()}
+        runs = {name: _runs(value, numbers) for name, value in named.items()}
     else:
         runs = {name: [value] for name, value in zip(_names(systems, names), systems, strict=True)}
     if len(runs) < 2:
@@ -108,11 +110,12 @@ def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[s
     return runs
 
 
-def _runs(value: Any) -> list[Any]:
-    """The runs of a system: a list or tuple of evaluations, or one of them."""
-    if isinstance(value, list | tuple) and value and all(isinstance(run, Evaluation) for run in value):
-        return list(value)
-    return [value]
+def _runs(value: Any, numbers: bool) -> list[Any]:
+    """The runs of a system: a list or tuple of evaluations or of numbers per query, or one of them."""
+    if not isinstance(value, list | tuple) or not value:
+        return [value]
+    several = all(isinstance(run, Evaluation) or (numbers and np.ndim(run) == 1) for run in value)
+    return list(value) if several else [value]
 
 
 def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ...]:

@@ -260,3 +260,18 @@ def test_no_difference_is_called_significant_in_5_percent():
     above = 1 - sum(math.comb(2000, n) * 0.05**n * 0.95 ** (2000 - n) for n in range(134))
     assert max(below, above) < 0.0005
     assert 69 <= hits <= 133
+
+
+def test_several_runs_of_numbers_are_those_of_evaluations():
+    draw = np.random.default_rng(5)
+    labels, scores = draw.integers(0, 3, (30, 6)), draw.random((2, 3, 30, 6))
+    runs = [[evaluate(labels, one, flavor="sklearn[empty=1]") for one in system] for system in scores]
+    numbers = [[evaluation.per_query.ndcg for evaluation in system] for system in runs]
+    of_runs = compare(dict(zip("ab", runs, strict=True)), seed=0)
+    of_numbers = compare(dict(zip("ab", numbers, strict=True)), measure="NDCG", qid=np.arange(30), seed=0)
+    assert of_numbers.n_runs == of_runs.n_runs == (3, 3)
+    assert of_numbers.p_value == of_runs.p_value
+    assert of_numbers.interval.low == pytest.approx(of_runs.interval.low, abs=1e-12)
+    # As scores, a list of lists is one run: a row per query.
+    dense = {"a": scores[0, 0].tolist(), "b": scores[1, 0].tolist()}
+    assert compare(dense, y_true=labels, seed=0).n_runs == (1, 1)
