@@ -47,6 +47,8 @@ function load() {
     else if (data.ready) {
       python = worker;
       note(`ndcg_ml ${about.version} runs in this browser: every edit is computed at once.`);
+      // The edit that started Python waits to ask the same.
+      clearTimeout(waiting);
       refresh();
     } else if (data.id === undefined) fail(data.failed);
     else {
