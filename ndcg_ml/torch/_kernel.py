@@ -425,7 +425,8 @@ def ideal_dcg(
         pool = ranked if flavor.ideal == "recall" else judgements.judged
         limit = layout.per_query(ranked.to(torch.int64)) if flavor.ideal_depth == "retrieved" else None
         if flavor.ideal != "given" and isinstance(layout, Padded):
-            signed_pool = pool if may_be_negative(flavor) else None
+            # Outside the pool gains are 0, which an ideal of gains above 0 never takes; but for copies of a document.
+            signed_pool = pool if may_be_negative(flavor) or flavor.duplicates != "raise" else None
             return _best_of_rows(layout, gains.gain, signed_pool, table, depths, limit)
         return _best_first(layout, gains.gain, pool, table, depths, as_given=flavor.ideal == "given", limit=limit)
     # The gain that each rank may expect, because within a run nobody knows whose it is.

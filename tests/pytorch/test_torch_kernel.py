@@ -580,3 +580,10 @@ def test_documents_of_two_queries_may_share_an_id():
     flavor, ids = Flavor(ties="docid"), torch.tensor([5, 6, 5])
     got = ndcg(torch.zeros(3), torch.tensor([1, 0, 1]), flavor=flavor, indexes=torch.tensor([0, 0, 1]), doc_id=ids)
     assert got.tolist() == pytest.approx([1 / math.log2(3), 1.0])
+
+
+def test_a_copy_of_a_document_is_not_in_the_ideal() -> None:
+    labels, ids = torch.ones(1, 3, dtype=torch.float64), torch.zeros(1, 3, dtype=torch.int64)
+    flavor = Flavor(ideal="global", unjudged="zero", duplicates="first")
+    value = ndcg(torch.tensor([[-3.0, -2.0, -1.0]], dtype=torch.float64), labels, flavor=flavor, doc_id=ids)
+    assert value.tolist() == [1.0]
