@@ -131,7 +131,7 @@ GOOD = '{"qid": "q1", "docno": "d0", "score": 1}\n'
         ('{"q1": {"d1": 1},\n "q1": {"d2": 2}}', 2, "a topic must appear once; got 'q1' again"),
         ('{"q1": {"d1": 1}\n "q2": {"d2": 2}}', 2, "expecting ','"),
         ('{"q1": {"d1": 1},\n}', 2, "not JSON"),
-        ('{"q1": {"d1": 1,\n}}', 2, "not JSON"),
+        ('{"q1":\n {"d1": 1,}}', 2, "not JSON"),
         ('{"q1"\n {"d1": 1}}', 2, "expecting ':'"),
         ('{"q1": {"d1": 1}}\n{"q2": {"d1": 1}}', 2, "expecting the end, because one object holds all topics"),
         ('{"q1": {"d1": 1},\n "q2": 7}', 2, "'q2' must be {document: score} or .* got 7. A line of JSONL needs"),

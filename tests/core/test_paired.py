@@ -141,7 +141,8 @@ def test_the_seed_decides_what_is_drawn():
     assert both.interval(method="bca", seed=np.random.default_rng(3)) == first
     assert both.interval(method="bca", seed=4) != first
     assert both.interval(method="bca") != both.interval(method="bca")
-    assert both.test(seed=3) == both.test(seed=3) != both.test(seed=4)
+    # A result without an interval holds NaN, and Python 3.13 counts two such results as different.
+    assert both.test(seed=3).p_value == both.test(seed=3).p_value != both.test(seed=4).p_value
 
 
 def test_thousands_of_pairs():
