@@ -33,8 +33,8 @@ def evaluate(
     frame : pyspark.sql.DataFrame
         One row per document. Spark Connect's frames are taken as well.
     label, score, qid : str
-        Names of columns, as for ``ndcg_ml.dask.evaluate``. A null label is an unjudged document; null scores and ids are
-        refused.
+        Names of columns, as for ``ndcg_ml.dask.evaluate``. A null label is an unjudged document; null scores and ids
+        are refused.
     position, flavor, k
         As for ``ndcg_ml.dask.evaluate``.
 
