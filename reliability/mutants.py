@@ -192,7 +192,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "engines/test_lazy_frames",
     ),
 }
-"""Of a file, or of those whose path begins so, the tests that see it: the first that fits counts."""
+"""The tests that see a file, by its path or the beginning of its path: the first entry that fits counts."""
 
 LIMIT = 150
 """Seconds of one mutant: several times what the tests of any file take on the original."""
@@ -372,7 +372,7 @@ def in_child(folder: Path, tests: list[str], limit: float) -> tuple[bool | None,
         try:
             import pytest
 
-            # What was imported before the fork cannot be rewritten, which pytest warns of.
+            # pytest cannot rewrite modules that were imported before the fork, and warns of it.
             quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:cacheprovider", "-p", "no:xdist"]
             code = pytest.main(["-x", "-q", "--tb=line", *quiet, *tests])
         except BaseException:
