@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ndcg_ml._checks import optional_whole_number, whole_number
 from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._data.underflow import underflow_is_zero
-from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.plain import finite, plain_id

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.table import Table
 from ndcg_ml.flavor import Flavor

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._flavor_text import at_cutoff, empty_in_words
+from ndcg_ml._flavor.text import at_cutoff, empty_in_words
 from ndcg_ml._stats.means import SAME, Interval, means_of, spread_of
 
 if TYPE_CHECKING:

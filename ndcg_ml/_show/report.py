@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import whole_number
-from ndcg_ml._flavor_text import at_cutoff
+from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._show import escaping
 from ndcg_ml._show.table import Table
 from ndcg_ml._show.versions import versions

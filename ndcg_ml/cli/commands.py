@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ndcg_ml import __version__
-from ndcg_ml._divergences import declared
-from ndcg_ml._flavor_text import empty_in_words, switch_text
+from ndcg_ml._flavor.divergences import declared
+from ndcg_ml._flavor.text import empty_in_words, switch_text
 from ndcg_ml._identify.identify import MOST_DECIMALS as _MOST_DECIMALS
 from ndcg_ml._identify.identify import identify as find
 from ndcg_ml._identify.result import Identification, Match

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from ndcg_ml._baseline import read
-from ndcg_ml._gate import Gate, GateError, OnChange
-from ndcg_ml._gate import gate as compared
+from ndcg_ml._baseline.gate import Gate, GateError, OnChange
+from ndcg_ml._baseline.gate import gate as compared
+from ndcg_ml._baseline.saved import read
 from ndcg_ml._shown import shown
 from ndcg_ml.cli.inputs import (
     BadInput,

@@ -106,7 +106,7 @@ RECORDED = ["51d4d0de919e795e", "1ebabd1a10b8fc4e", "e9dda06fa04a450c"]
 
 
 def test_the_place_of_the_judgements_is_relative(tmp_path):
-    from ndcg_ml._baseline import read
+    from ndcg_ml._baseline.saved import read
 
     (tmp_path / "data").mkdir()
     result = evaluate_run(QRELS, RUN)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Evaluation, Flavor, compare, evaluate, evaluate_run
-from ndcg_ml._gate import gate
+from ndcg_ml._baseline.gate import gate
 from ndcg_ml._stats import simultaneous
 from ndcg_ml._stats.bounded import bounded_limits, piles_up
 from ndcg_ml._stats.clusters import by_cluster, effective_queries, robust_error

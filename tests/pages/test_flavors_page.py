@@ -23,7 +23,7 @@ from peers.test_parity_golden import KNOWN, VARIANTS, declared, judged, recorded
 
 from ndcg_ml import PRESETS, Flavor, explain_difference
 from ndcg_ml._checks import TIES_BY_ID
-from ndcg_ml._divergences import declared as declared_of
+from ndcg_ml._flavor.divergences import declared as declared_of
 from ndcg_ml.presets import MIRRORS, Mirror
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ import pytest
 
 import ndcg_ml
 from ndcg_ml import PRESETS, Flavor
-from ndcg_ml._divergences import declared
+from ndcg_ml._flavor.divergences import declared
 from ndcg_ml.presets import MIRRORS
 
 ROOT = Path(__file__).parents[2]

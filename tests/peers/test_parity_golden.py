@@ -1,7 +1,7 @@
 """Every recorded value of every library, reproduced by its preset; or declared, with the reason, as a divergence.
 
 The values were computed by the libraries themselves and lie outside the project. A difference that is not declared in
-``ndcg_ml._divergences``, a declared one that is gone, and one that no case shows fail alike.
+``ndcg_ml._flavor.divergences``, a declared one that is gone, and one that no case shows fail alike.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 from divergences import COVERS, Facts, covers, facts
 
 from ndcg_ml import PRESETS, Flavor, dcg_score, evaluate
-from ndcg_ml._divergences import DIVERGENCES, Divergence
+from ndcg_ml._flavor.divergences import DIVERGENCES, Divergence
 from ndcg_ml.presets import MIRRORS
 
 Case = dict[str, Any]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import one_of
-from ndcg_ml._flavor_text import at_cutoff
+from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
