@@ -305,12 +305,19 @@ def evaluate_run(
         judged=judged if several else judged[:, 0],
     )
     whole = replace(evaluation, per_query=per_query, frame_library=library_of(run) or library_of(qrels) or "pandas")
-    result = replace(_of_topics(whole, aligned, queries), cluster=clusters, _judgements=aligned.digests)
+    result = replace(
+        _of_topics(whole, queries, aligned.qrels_only, aligned.run_only),
+        n_excluded=aligned.n_excluded,
+        cluster=clusters,
+        _judgements=aligned.digests,
+    )
     warn_of_empty_answers(result, stacklevel=3)
-    return result if labels is None else _sliced(result, aligned, labels)
+    return result if labels is None else run_with_slices(result, labels)
 
 
-def _of_topics(evaluation: Evaluation[Any], aligned: AlignedRun, queries: Which) -> RunEvaluation:
+def _of_topics(
+    evaluation: Evaluation[Any], queries: Which, qrels_only: NDArray[Any], run_only: NDArray[Any]
+) -> RunEvaluation:
     """What is known of a run beside the numbers of an evaluation, of all topics or of a slice of them."""
     table = evaluation.per_query
     assert isinstance(table, RunPerQuery)
@@ -320,10 +327,10 @@ def _of_topics(evaluation: Evaluation[Any], aligned: AlignedRun, queries: Which)
         **_fields_of(evaluation),
         judged=dict(zip(ks, means, strict=True)) if isinstance(evaluation.k, tuple) else means[0],
         queries=queries,
-        qrels_only=aligned.qrels_only,
-        run_only=aligned.run_only,
+        qrels_only=qrels_only,
+        run_only=run_only,
         n_unanswered=int((table.n_retrieved == 0).sum()),
-        n_excluded=aligned.n_excluded,
+        n_excluded=None,
     )
 
 
@@ -344,8 +351,8 @@ def _topic_labels(
     )
 
 
-def _sliced(result: RunEvaluation, aligned: AlignedRun, labels: dict[str, list[Any]]) -> RunEvaluation:
-    """The result with its slices, each of them the evaluation of a run too."""
+def run_with_slices(result: RunEvaluation, labels: Mapping[str, list[Any]]) -> RunEvaluation:
+    """The result with the slices of these labels of its topics, each slice the evaluation of a run too."""
     from ndcg_ml._stats.slices import Slices, sliced
 
     def of_run(evaluation: Evaluation[Any]) -> RunEvaluation:
@@ -354,8 +361,7 @@ def _sliced(result: RunEvaluation, aligned: AlignedRun, labels: dict[str, list[A
         def among(topics: NDArray[Any]) -> NDArray[Any]:
             return topics[[topic in inside for topic in topics.tolist()]]
 
-        part = replace(aligned, qrels_only=among(aligned.qrels_only), run_only=among(aligned.run_only), n_excluded=None)
-        return _of_topics(evaluation, part, result.queries)
+        return _of_topics(evaluation, result.queries, among(result.qrels_only), among(result.run_only))
 
     slices = sliced(result, labels)
     return replace(result, slices=Slices(tuple(replace(one, evaluation=of_run(one.evaluation)) for one in slices)))
