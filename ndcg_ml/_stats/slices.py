@@ -172,19 +172,16 @@ class Slices(Sequence[Slice]):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default None
-            Where to draw. None: new axes in a new figure of pyplot.
+            As for ``Evaluation.plot``.
 
         Returns
         -------
         tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
-            Show it with ``plt.show()``, save it with ``fig.savefig``.
 
         Raises
         ------
-        ImportError
-            Matplotlib is not installed.
-        TypeError
-            `ax` is something else.
+        ImportError, TypeError
+            As from ``Evaluation.plot``.
         """
         from ndcg_ml._show import plot
 
