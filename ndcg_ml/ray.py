@@ -59,6 +59,7 @@ def evaluate(
     >>> evaluate(scored, label="grade", score="score", qid="query", k=10).value  # doctest: +SKIP
     0.4731
     """
+    # Everything that needs no rows is checked on this machine, before the cluster works.
     task = EngineRows.read(label, score, qid, position, flavor, k)
     if not type(frame).__module__.startswith("ray.data") or not hasattr(frame, "groupby"):
         raise TypeError(
@@ -71,6 +72,7 @@ def evaluate(
         task.refuse_missing(columns)
     if not frame.take(1):  # Ray cannot group a data set in which no block has a row
         return task.nothing()
+    # Several buckets per processor, because their sizes differ.
     if number is None:
         import ray
 
@@ -87,6 +89,7 @@ def evaluate(
     def merge_of_some(rows: dict[str, Any]) -> dict[str, Any]:
         return {"part": [merged_packed(list(rows["part"]))]}
 
+    # Rows to buckets, buckets to parts, and some parts to one on the workers, so that few reach this machine.
     by_query = (
         frame.select_columns(list(task.columns.values())).map_batches(dealt).groupby(_BUCKET, num_partitions=buckets)
     )

@@ -253,6 +253,7 @@ def _slice(
     def shaped(by_k: dict[int | None, Any]) -> Any:
         return by_k if isinstance(evaluation.k, tuple) else by_k[evaluation.k]
 
+    # The slice is an evaluation of its own, of these rows of the table.
     table = evaluation.per_query
     first = totals.ks[0]
     return _distance(differences[first], values[first].error, others[first].error), Slice(

@@ -130,6 +130,7 @@ def read_batch(
         return _flat_batch(
             scores, labels, _whole_numbers(indexes, "indexes", "one query id per row", scores, names[0]), flags, ids
         )
+    # Padded input: each row is one query, and a mask says which slots hold documents.
     if indexes is not None:
         raise ValueError(
             f"indexes is for 1-D input; {names[0]} has shape {tuple(scores.shape)}, where each row is one query. "

@@ -228,11 +228,13 @@ def _dcg_of_rows(
     key = key.masked_fill(~ranked, -math.inf if key.is_floating_point() else torch.iinfo(key.dtype).min)
     # The discounts at ranks 0, 1, ..., depth + 1, with 0 at both ends and beyond each cut-off.
     tables = [pad(table[: n + 1], (0, depth + 1 - n)) for n in (depth if k is None else min(k, depth) for k in ks)]
+    # A tie rule other than the mean is a second key of the sort.
     if flavor.ties != "average":
         second = {"first": -layout.position, "last": layout.position, "best": gain, "worst": -gain}[flavor.ties]
         order, placed = _best_in_order(key, second.expand_as(key), ranked, depth)
         upper = gain.gather(-1, order).masked_fill(~placed, 0.0)
         return torch.stack([(upper * discounts[1:-1]).sum(-1) for discounts in tables], dim=-1)
+    # In short lists all slots get their expected discounts.
     if not _is_far_below(depth, width):
         runs = _upper_runs(key, ranked, depth)
         return torch.stack([(gain * _of_runs(*runs, discounts)).sum(-1) for discounts in tables], dim=-1)
