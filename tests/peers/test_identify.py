@@ -128,7 +128,7 @@ def test_xgboosts_silent_32_is_its_own_cutoff():
 
 
 # One query of the data is empty: these refuse it, or their mean is nan.
-WITHOUT_A_VALUE = ("torchmetrics_error", "llama_index", "trulens")
+WITHOUT_A_VALUE = ("torchmetrics_error", "llama_index", "trulens", "ptranking", "rankereval")
 
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name not in WITHOUT_A_VALUE])
