@@ -427,8 +427,16 @@ def _names_above(axes: Axes) -> None:
     """Write the names of the rows on one line above their intervals, so that a narrow screen shows both."""
     names = [label.get_text().replace("\n", ": ") for label in axes.get_yticklabels()]
     for at, name in zip(axes.get_yticks(), names, strict=True):
-        place = {"xycoords": axes.get_yaxis_transform(), "xytext": (4, 4), "textcoords": "offset points"}
-        text = axes.annotate(name, (0, at), **place, va="bottom", fontsize="small", parse_math=False)
+        text = axes.annotate(
+            name,
+            (0, at),
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(4, 4),
+            textcoords="offset points",
+            va="bottom",
+            fontsize="small",
+            parse_math=False,
+        )
         text.set_in_layout(False)  # the axes keep their width, however long a name is
     axes.set_yticks([])
     bottom, top = axes.get_ylim()

@@ -11,6 +11,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._checks import ByK
 from ndcg_ml._files.lines import numbered
 from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
@@ -34,7 +35,6 @@ from ndcg_ml.cli.output import Screen, command_line, html_option, print_json, re
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import Which
-from ndcg_ml.score import ByK
 
 _EPILOG = """\
 \b

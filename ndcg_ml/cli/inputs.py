@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import click
 import numpy as np
 
+from ndcg_ml._checks import ByK
 from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_line
 from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._shown import shown
@@ -25,7 +26,7 @@ from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_columns, read_letor
 from ndcg_ml.result import Evaluation
 from ndcg_ml.runs import Exclude, Which, align, evaluate_run
-from ndcg_ml.score import ByK, evaluate
+from ndcg_ml.score import evaluate
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
