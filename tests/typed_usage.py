@@ -64,12 +64,12 @@ assert_type(evaluate_run({"q1": {"d1": 3}}, {"q1": ["d1"]}, k=(1, 5)).value, dic
 assert_type(evaluate_topk([[0, 1]], ([0], [1], [1]), k=10).value, float)
 assert_type(compare(scores, scores, y_true=labels, group=[2, 1]).difference, float)
 
-# What is imported when it is first used, an editor knows from the start.
+# An editor must know the names that are imported at their first use.
 aligned = align({"q1": {"d1": 3}}, {"q1": ["d1", "d2"]})
 assert_type(aligned, AlignedRun)
 assert_type(identify(1.0, **aligned.arguments()), Identification)
 
-# What the pages on PyTorch write: one cut-off gives a tensor, several a dict, and neither line needs a cast.
+# The pages on PyTorch write this: one cut-off gives a tensor, several a dict, and neither line needs a cast.
 metric = NDCG(flavor, k=10)
 float(metric.compute())
 metric.compute().item()
