@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ndcg_ml._checks import optional_whole_number, whole_number
 from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._data.underflow import underflow_is_zero
-from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.plain import finite, plain_id
@@ -174,19 +174,16 @@ class Explanation:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default None
-            Where to draw. None: new axes in a new figure of pyplot.
+            As for ``Evaluation.plot``.
 
         Returns
         -------
         tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
-            Show it with ``plt.show()``, save it with ``fig.savefig``.
 
         Raises
         ------
-        ImportError
-            Matplotlib is not installed.
-        TypeError
-            `ax` is something else.
+        ImportError, TypeError
+            As from ``Evaluation.plot``.
 
         Notes
         -----

@@ -9,7 +9,6 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from ndcg_ml import _flavor_text
 from ndcg_ml._checks import (
     as_float,
     did_you_mean,
@@ -21,8 +20,9 @@ from ndcg_ml._checks import (
     optional_whole_number,
     unknown_preset,
 )
-from ndcg_ml._divergences import declared
-from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._flavor import text as flavor_text
+from ndcg_ml._flavor.divergences import declared
+from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
@@ -247,7 +247,7 @@ class Flavor:
     # -- text ----------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        return _flavor_text.write(self._fields(), _DEFAULT._fields())
+        return flavor_text.write(self._fields(), _DEFAULT._fields())
 
     def __repr__(self) -> str:
         default = _DEFAULT._fields()
@@ -283,7 +283,7 @@ class Flavor:
         >>> Flavor.parse("lightgbm@10[ties=average]").ties
         'average'
         """
-        name, changes = _flavor_text.read(text, PRESETS, [f.name for f in fields(cls)])
+        name, changes = flavor_text.read(text, PRESETS, [f.name for f in fields(cls)])
         return (_DEFAULT if name == "ndcg" else PRESETS[name]).replace(**changes)
 
     @classmethod
@@ -430,11 +430,11 @@ class Flavor:
             mine = self.replace(k=None)
             same = [name for name, preset in PRESETS.items() if preset.replace(k=None) == mine]
             also += [("also", _other(MIRRORS[name])) for name in same if name != mirror.name]
-        return _flavor_text.describe(self, also)
+        return flavor_text.describe(self, also)
 
     def _repr_html_(self) -> str:
         """A table of the switches, beside those of scikit-learn, with what differs marked."""
-        mine, theirs, words = self._fields(), PRESETS["sklearn"]._fields(), _flavor_text.in_words(self)
+        mine, theirs, words = self._fields(), PRESETS["sklearn"]._fields(), flavor_text.in_words(self)
         rows: list[list[str]] = []
         marked: list[int] = []
         for name, value in mine.items():
@@ -447,7 +447,7 @@ class Flavor:
         ours = "no switch differs from scikit-learn's" if not marked else "marked: what differs from scikit-learn"
         head = ["switch", "value", "scikit-learn", "in words"]
         table = Table(head, rows, "llll", marked, f"{self.short_text}; {ours}")
-        return block(paragraph(_flavor_text.formula(self)), table.html(), paragraph(str(self)))
+        return block(paragraph(flavor_text.formula(self)), table.html(), paragraph(str(self)))
 
     # -- the parameters of other libraries ------------------------------------------------------------------------
 

@@ -36,21 +36,15 @@ def evaluate(
     ----------
     frame : ray.data.Dataset
         One row per document.
-    label, score, qid : str
-        Names of the columns that hold the grade, the score and the query id of a row. A missing label is an unjudged
-        document; missing scores and ids are refused.
-    position : str, optional
-        Name of a column that tells the order of a query's rows, different in each of them. Flavors that follow this
-        order need it (``ties="first"`` or ``"last"``, ``ideal="given"``), because a shuffle does not keep it.
-    flavor, k
-        As for ``ndcg_score``.
+    label, score, qid, position, flavor, k
+        As for ``ndcg_ml.dask.evaluate``.
     partitions : int, optional
         Into how many buckets the queries are dealt. Default: four per processor of the cluster.
 
     Returns
     -------
     PartialEvaluation
-        ``.value`` is the number that ``ndcg_score`` gives for all rows on one machine.
+        As from ``ndcg_ml.dask.evaluate``.
 
     Raises
     ------

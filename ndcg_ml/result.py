@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import one_of
 from ndcg_ml._data.frames import made
 from ndcg_ml._data.underflow import underflow_is_zero
-from ndcg_ml._flavor_text import at_cutoff
+from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.plain import finite, plain_ids
 from ndcg_ml._show.table import Table
@@ -298,9 +298,9 @@ class Evaluation(Generic[V]):
         >>> base.value == result.value
         True
         """
-        from ndcg_ml import _baseline  # the rules of runs and parts, which stand above a result
+        from ndcg_ml._baseline import saved  # the rules of runs and parts, which stand above a result
 
-        _baseline.write(self, path, qrels)
+        saved.write(self, path, qrels)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Evaluation[Any]:
@@ -323,9 +323,9 @@ class Evaluation(Generic[V]):
         OSError
             The file cannot be read.
         """
-        from ndcg_ml import _baseline
+        from ndcg_ml._baseline import saved
 
-        return _baseline.read(path)[0]
+        return saved.read(path)[0]
 
     # fmt: off
     @overload

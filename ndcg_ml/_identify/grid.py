@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import TIES_BY_ID
-from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._identify.facts import Facts
 from ndcg_ml._identify.sweep import Sweep
 from ndcg_ml._kernel.totals import Totals

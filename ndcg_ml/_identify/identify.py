@@ -14,7 +14,7 @@ from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_
 from ndcg_ml._data.groups import Groups
 from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._data.underflow import underflow_is_zero
-from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._identify.facts import Facts
 from ndcg_ml._identify.grid import COMMON_KS, NO_IDS, Grid, Progress, usual_cutoffs
 from ndcg_ml._identify.matches import Candidate, identification

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._divergences import declared
-from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._flavor.divergences import declared
+from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._identify.facts import Facts
 from ndcg_ml._identify.grid import AXES, PAIRED, SAME, Grid
 from ndcg_ml._identify.result import Identification, Match

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ndcg_ml._checks import whole_number
-from ndcg_ml._flavor_text import at_cutoff
+from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import percent
 

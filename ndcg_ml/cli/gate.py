@@ -11,12 +11,20 @@ from typing import Any
 
 import click
 
-from ndcg_ml._baseline import read
-from ndcg_ml._gate import Gate, GateError, OnChange
-from ndcg_ml._gate import gate as compared
+from ndcg_ml._baseline.gate import Gate, GateError, OnChange
+from ndcg_ml._baseline.gate import gate as compared
+from ndcg_ml._baseline.saved import read
 from ndcg_ml._shown import shown
-from ndcg_ml.cli.compare import labels_by_query
-from ndcg_ml.cli.inputs import BadInput, Inputs, cut_off, data_options, digits_option, flavor_option, json_option
+from ndcg_ml.cli.inputs import (
+    BadInput,
+    Inputs,
+    cut_off,
+    data_options,
+    digits_option,
+    flavor_option,
+    json_option,
+    label_name,
+)
 from ndcg_ml.cli.output import Screen, command_line, html_option, print_json, refuse_input
 from ndcg_ml.demo.run import check_folder
 from ndcg_ml.flavor import Flavor
@@ -40,7 +48,7 @@ cannot be used, or that cannot be compared with the baseline.
   flavor, margin, confidence
   queries_needed   how many queries would show that an equal run is not worse, with power 0.8; null if decided
   checks       [{k, segment, n_queries, baseline, new, difference, interval, p_value, verdict}], one per
-               cut-off, then one per segment; all intervals hold together
+               cut-off, then one per segment; all intervals hold together; null for infinity
   changes      what differs from the baseline and was left out
   unanswered   ids of queries for which the new run retrieves nothing
   notes        the same in words, and what else to know
@@ -75,8 +83,9 @@ cannot be used, or that cannot be compared with the baseline.
 @click.option(
     "--by",
     multiple=True,
-    metavar="FILE",
-    help="A file with the id of a query and its segment on each line; each segment is checked too. May be repeated.",
+    metavar="FILE|COLUMN",
+    help="A file with the id of a query and its segment on each line, or a column of --table; each segment is checked "
+    "too. May be repeated.",
 )
 @click.option(
     "--on-change",
@@ -132,9 +141,7 @@ def gate(
             data = Inputs(**{**files, "queries": queries})
         new = data.evaluate(base.flavor, base._totals.ks)
         ids = base.per_query.qid
-        labels = {
-            os.path.basename(file): dict(zip(ids.tolist(), labels_by_query(file, ids), strict=True)) for file in by
-        }
+        labels = {label_name(name): dict(zip(ids.tolist(), data.query_labels(name, ids), strict=True)) for name in by}
         result = compared(
             base,
             new,

@@ -501,7 +501,7 @@ def _whole_numbers(value: object, name: str, meaning: str, scores: Tensor, of: s
 
 def _in_order_of_text(ids: Tensor) -> Tensor:
     """Numbers in the order that the ids have as decimal text, "10" before "9", which is that of every other route."""
-    last = ids.fmod(10)  # with the sign of the id
+    last = ids.fmod(10)  # fmod keeps the sign of the id
     most, last = torch.div(ids - last, 10, rounding_mode="trunc").abs(), last.abs()
     powers = [10**digit for digit in range(18)]
     digits = torch.ones_like(ids)

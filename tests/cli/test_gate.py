@@ -15,8 +15,8 @@ import numpy as np
 from command_line import ANSI, document, invoke, program
 
 from ndcg_ml import Evaluation, compare, evaluate, evaluate_run
-from ndcg_ml._gate import GateError
-from ndcg_ml._gate import gate as gated
+from ndcg_ml._baseline.gate import GateError
+from ndcg_ml._baseline.gate import gate as gated
 
 N = 40
 K = 10

@@ -13,8 +13,8 @@ import pytest
 
 from ndcg_ml import PRESETS, Flavor, evaluate
 from ndcg_ml._checks import cutoffs
-from ndcg_ml._divergences import declared
-from ndcg_ml._flavor_text import switch_text
+from ndcg_ml._flavor.divergences import declared
+from ndcg_ml._flavor.text import switch_text
 from ndcg_ml.presets import MIRRORS
 
 # -- the flavor in words --------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from sklearn.metrics import ndcg_score as sklearn_ndcg
 from torchmetrics.retrieval import RetrievalNormalizedDCG
 
 from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_run, ndcg_score
-from ndcg_ml._divergences import DIVERGENCES
+from ndcg_ml._flavor.divergences import DIVERGENCES
 from ndcg_ml.lightgbm import NDCGEval
 
 KS = (1, 3, 10, None)
@@ -491,7 +491,7 @@ def rax_says(y, s, sizes, k):
 def test_rax(k):
     for seed in range(5):
         y, s, sizes = ragged(seed, top=5 if seed % 2 else 30)
-        s[:: 2 + seed] = -np.inf  # its way to say: not retrieved
+        s[:: 2 + seed] = -np.inf  # rax marks documents that were not retrieved this way
         ours = ndcg_score(y, s, group=sizes, retrieved=s > -np.inf, flavor="rax", k=k)
         assert ours == pytest.approx(rax_says(y, s, sizes, k), abs=1e-5)
 

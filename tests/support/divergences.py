@@ -1,6 +1,6 @@
 """Whether a recorded case is one of those that a declared divergence covers.
 
-The declarations are in ``ndcg_ml._divergences``, where each names its cases by ``when``.
+The declarations are in ``ndcg_ml._flavor.divergences``, where each names its cases by ``when``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ndcg_ml._divergences import Divergence
+from ndcg_ml._flavor.divergences import Divergence
 
 __all__ = ["COVERS", "Facts", "covers", "facts"]
 
@@ -21,9 +21,9 @@ class Facts:
     """What a predicate may look at: one recorded case."""
 
     scores: tuple[tuple[float, ...], ...]
-    """Of what was ranked, a tuple a query."""
+    """The scores of the ranked documents, one tuple per query."""
     labels: tuple[tuple[float, ...], ...]
-    """Of what was judged, a tuple a query."""
+    """The labels of the judged documents, one tuple per query."""
     k: int | None
     weighted: bool
     missing_topic: bool
