@@ -108,7 +108,7 @@ LIVE = {
 def test_a_live_library_is_named_first(name, seed):
     y, s, group = data(seed, smallest=2 if name == "sklearn" else 1)
     value = LIVE[name](y, s, group, 10)
-    # As it comes, the cut-off unknown; and as it is printed, the cut-off known.
+    # The full value with the cut-off unknown, then the printed value with the cut-off known.
     assert identify(value, y, s, group=group).matches[0].name == f"{name}@10"
     printed = identify(round(value, 4), y, s, group=group, k=10)
     assert printed.matches[0].name == f"{name}@10"
@@ -139,7 +139,7 @@ def of_a_cut_off():
     """Data that every preset takes, and what identify tries on them, by cut-off: that does not depend on the number."""
     y, s, group = data(2, n_queries=10)
     arguments = {
-        "y_true": np.minimum(y, 2),  # a grade for every table of gains
+        "y_true": np.minimum(y, 2),  # every table of gains has grades up to 2
         "y_score": s,
         "group": group,
         "doc_id": np.concatenate([np.random.default_rng(0).permutation(size) for size in group]),
