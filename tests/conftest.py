@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -64,15 +64,18 @@ def parity_dir() -> Path:
     return Path(__file__).parent / "peers" / "golden"
 
 
-def pytest_collection(session: pytest.Session) -> None:
-    """Look for no garbage while tests are collected: there is hardly any, and looking took a third of that time."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Look for no garbage while tests are collected, and later only among what the tests make.
+
+    There is hardly any, and to look through all modules and tests again and again took a third of the collection.
+    """
     gc.disable()
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Look for garbage among what the tests make, and not through all that was collected, again and again."""
-    gc.freeze()
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
