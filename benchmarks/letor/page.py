@@ -67,8 +67,7 @@ def tables(report: dict[str, Any], again: dict[str, Any] | None = None) -> dict[
             written[f"{data} counterparts"] = _counterparts(parts)
         if "trained_on" in parts:
             written[f"{data} wrong metric"] = _trained_on(parts)
-        if ACROSS in parts:
-            written[f"{data} across"] = _across(parts)
+        if "best" in parts:
             written[f"{data} best"] = _best(parts["best"])
         written[f"{data} letor"] = _letor(parts)
         if again is not None and data in again["data"]:
@@ -161,15 +160,6 @@ def _trained_on(parts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _across(parts: dict[str, Any]) -> str:
-    """The best networks and all trees against one kind of trees that was named before."""
-    against = parts[ACROSS]
-    lines = [f"| | less {against['reference']} (95 %) | verdict |", "|---|--:|---|"]
-    ranked = sorted(against["pairs"].items(), key=lambda item: -item[1]["difference"])
-    lines += [f"| {name} | {_interval(pair)} | {_word(pair)} |" for name, pair in ranked]
-    return "\n".join(lines)
-
-
 def _best(best: dict[str, Any]) -> str:
     """One sentence."""
     return f"`{best['loss']}` less {best['trees']}: {_interval(best)}, {_word(best)}."
@@ -230,9 +220,12 @@ def pictures(report: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
     for data, parts in report["data"].items():
         for kind in ("network", "attention", "trees"):
             if kind in parts:
-                drawn[f"evidence_{data}_{kind}.png"] = {"NDCG@10": parts[kind]["against"]}
+                title = f"NDCG@10 on {parts[kind]['folds']} folds"
+                drawn[f"evidence_{data}_{kind}.png"] = {title: parts[kind]["against"]}
+        if ACROSS in parts:
+            drawn[f"evidence_{data}_across.png"] = {f"NDCG@10 on {parts[ACROSS]['folds']} folds": parts[ACROSS]}
         drawn[f"evidence_{data}_stopping.png"] = {
-            f"{library}, NDCG@10": part["against"] for library, part in parts.get("stopping", {}).items()
+            f"{library}'s NDCG@10": part["against"] for library, part in parts.get("stopping", {}).items()
         }
         drawn[f"evidence_{data}_wrong_metric.png"] = {
             f"{gain} NDCG@10": against for gain, against in parts.get("trained_on", {}).items()
