@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._files.cells import NUMBERS, scores_of
-from ndcg_ml._files.csv_rows import read_csv
-from ndcg_ml._files.jsonl import is_json, read_jsonl
+from ndcg_ml._files.formats import table_columns
 from ndcg_ml._files.lines import (
     GLUED,
     AnyPath,
@@ -29,11 +28,9 @@ from ndcg_ml._files.lines import (
     as_number,
     as_score,
     as_text,
-    begun,
     numbered,
     wrong_line,
 )
-from ndcg_ml._files.parquet import is_parquet, parquet_columns
 from ndcg_ml._shown import shown
 
 __all__ = [
@@ -293,16 +290,12 @@ def read_columns(
                 f"{path}: {one} and {other} must be columns of their own; got {shown(names[one])} for both."
             )
     optional = ["docno"] if docno is None else []
-    if is_parquet(path):
-        columns, lines = parquet_columns(path, names, optional), None
-    else:
-        with begun(path) as (head, file):
-            read = read_jsonl if is_json(head) else read_csv
-            cells, numbers = read(path, names, optional, file)
-        lines = np.array(numbers, dtype=np.int64)
+    columns, numbers = table_columns(path, names, optional)
+    lines = None if numbers is None else np.array(numbers, dtype=np.int64)
+    if numbers is not None:
         columns = {
             meaning: scores_of(path, values) if meaning in NUMBERS else _column(values)
-            for meaning, values in cells.items()
+            for meaning, values in columns.items()
         }
     rows = ScoredRows(columns["label"], columns["score"], columns["qid"], columns.get("docno"), lines)
     if not rows.y_true.size:

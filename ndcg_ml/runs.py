@@ -305,12 +305,19 @@ def evaluate_run(
         judged=judged if several else judged[:, 0],
     )
     whole = replace(evaluation, per_query=per_query, frame_library=library_of(run) or library_of(qrels) or "pandas")
-    result = replace(_of_topics(whole, aligned, queries), cluster=clusters, _judgements=aligned.digests)
+    result = replace(
+        _of_topics(whole, queries, aligned.qrels_only, aligned.run_only),
+        n_excluded=aligned.n_excluded,
+        cluster=clusters,
+        _judgements=aligned.digests,
+    )
     warn_of_empty_answers(result, stacklevel=3)
-    return result if labels is None else _sliced(result, aligned, labels)
+    return result if labels is None else run_with_slices(result, labels)
 
 
-def _of_topics(evaluation: Evaluation[Any], aligned: AlignedRun, queries: Which) -> RunEvaluation:
+def _of_topics(
+    evaluation: Evaluation[Any], queries: Which, qrels_only: NDArray[Any], run_only: NDArray[Any]
+) -> RunEvaluation:
     """What is known of a run beside the numbers of an evaluation, of all topics or of a slice of them."""
     table = evaluation.per_query
     assert isinstance(table, RunPerQuery)
@@ -320,10 +327,10 @@ def _of_topics(evaluation: Evaluation[Any], aligned: AlignedRun, queries: Which)
         **_fields_of(evaluation),
         judged=dict(zip(ks, means, strict=True)) if isinstance(evaluation.k, tuple) else means[0],
         queries=queries,
-        qrels_only=aligned.qrels_only,
-        run_only=aligned.run_only,
+        qrels_only=qrels_only,
+        run_only=run_only,
         n_unanswered=int((table.n_retrieved == 0).sum()),
-        n_excluded=aligned.n_excluded,
+        n_excluded=None,
     )
 
 
@@ -344,8 +351,8 @@ def _topic_labels(
     )
 
 
-def _sliced(result: RunEvaluation, aligned: AlignedRun, labels: dict[str, list[Any]]) -> RunEvaluation:
-    """The result with its slices, each of them the evaluation of a run too."""
+def run_with_slices(result: RunEvaluation, labels: Mapping[str, list[Any]]) -> RunEvaluation:
+    """The result with the slices of these labels of its topics, each slice the evaluation of a run too."""
     from ndcg_ml._stats.slices import Slices, sliced
 
     def of_run(evaluation: Evaluation[Any]) -> RunEvaluation:
@@ -354,8 +361,7 @@ def _sliced(result: RunEvaluation, aligned: AlignedRun, labels: dict[str, list[A
         def among(topics: NDArray[Any]) -> NDArray[Any]:
             return topics[[topic in inside for topic in topics.tolist()]]
 
-        part = replace(aligned, qrels_only=among(aligned.qrels_only), run_only=among(aligned.run_only), n_excluded=None)
-        return _of_topics(evaluation, part, result.queries)
+        return _of_topics(evaluation, result.queries, among(result.qrels_only), among(result.run_only))
 
     slices = sliced(result, labels)
     return replace(result, slices=Slices(tuple(replace(one, evaluation=of_run(one.evaluation)) for one in slices)))
@@ -554,7 +560,8 @@ def _aligned(
             f"qrels and run must share a topic; {judged.source} has {_some(topics, in_qrels)} and {ranked.source} has "
             f"{_some(topics, in_run)}. Ids are compared exactly: check prefixes and leading zeros."
         )
-    # Which row of the qrels judges each row of the run, which rows are left out, and what the caller should know of it.
+    # Each row of the run gets the row of the qrels that judges it. Some rows are left out, and the caller is warned of
+    # what looks like a mistake.
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
     match, place, repeated = _matched(ids, judged, ranked, keep, every_place)
     takes_part = chosen[ranked.topic]
@@ -757,7 +764,7 @@ def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
     return rows.astype(np.int32) if rows.size < 2**31 else rows
 
 
-# As many digits for every place that follows, so that it sorts alike as a number and as text.
+# All places from here on have the same number of digits, so they sort alike as numbers and as text.
 _FIRST_PLACE = 10**9
 
 

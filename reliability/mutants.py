@@ -26,8 +26,11 @@ import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+
+from hypothesis import Phase, settings
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,7 +45,28 @@ GROUPS = {
     "statistics": ("ndcg_ml/_stats/*.py", "ndcg_ml/result.py"),
     "files": ("ndcg_ml/_files/*.py", "ndcg_ml/readers.py"),
     "parts": ("ndcg_ml/_parts/*.py", "ndcg_ml/parts.py"),
+    "torch": ("ndcg_ml/torch/*.py", "ndcg_ml/torch/losses/*.py"),
 }
+
+_ALL_LOSSES = (
+    "pytorch/test_torch_ragged",
+    "pytorch/test_torch_autocast",
+    "pytorch/test_torch_lists_of_one",
+    "pytorch/test_torch_vmap",
+    "pytorch/test_torch_steps",
+)
+_OF_DRAWS = ("pytorch/test_torch_plackett_luce", "pytorch/test_torch_functional_losses", *_ALL_LOSSES)
+_OF_METRIC = (
+    "pytorch/test_torch_metric",
+    "pytorch/test_torch_metric_refusals",
+    "pytorch/test_torch_metric_epochs",
+    "pytorch/test_torch_metric_merging",
+    "pytorch/test_torch_metric_copies",
+    "pytorch/test_torch_split_queries",
+    "pytorch/test_torch_lists_of_one",
+    "pytorch/test_state_machine",
+    "pytorch/test_torch_distributed",
+)
 
 TESTS: dict[str, tuple[str, ...]] = {
     "ndcg_ml/sklearn/scorer.py": (
@@ -191,16 +215,70 @@ TESTS: dict[str, tuple[str, ...]] = {
         "engines/test_frames",
         "engines/test_lazy_frames",
     ),
+    "ndcg_ml/torch/losses/lambdas.py": (
+        "pytorch/test_torch_lambdas",
+        "pytorch/test_torch_functional_losses",
+        *_ALL_LOSSES,
+    ),
+    "ndcg_ml/torch/losses/listwise.py": (
+        "pytorch/test_torch_listwise",
+        "pytorch/test_torch_functional_losses",
+        *_ALL_LOSSES,
+    ),
+    "ndcg_ml/torch/losses/neural.py": (
+        "pytorch/test_torch_neural",
+        "pytorch/test_torch_own_loss",
+        "pytorch/test_torch_functional_losses",
+        *_ALL_LOSSES,
+    ),
+    "ndcg_ml/torch/losses/plackett_luce.py": _OF_DRAWS,
+    "ndcg_ml/torch/losses/stochastic.py": _OF_DRAWS,
+    "ndcg_ml/torch/losses/_draws.py": _OF_DRAWS,
+    "ndcg_ml/torch/losses/": (
+        "pytorch/test_torch_loss",
+        "pytorch/test_torch_approx_fast",
+        "pytorch/test_torch_own_loss",
+        "pytorch/test_torch_listwise",
+        "pytorch/test_torch_lambdas",
+        "pytorch/test_torch_neural",
+        "pytorch/test_torch_functional_losses",
+        *_ALL_LOSSES,
+    ),
+    "ndcg_ml/torch/metric.py": _OF_METRIC,
+    "ndcg_ml/torch/_state.py": _OF_METRIC,
+    "ndcg_ml/torch/functional.py": (
+        "pytorch/test_torch_functional_losses",
+        "pytorch/test_torch_kernel",
+        "pytorch/test_torch_errors",
+        "pytorch/test_torch_lists_of_one",
+    ),
+    "ndcg_ml/torch/": (
+        "pytorch/test_torch_kernel",
+        "pytorch/test_torch_errors",
+        "pytorch/test_torch_lists_of_one",
+        "pytorch/test_torch_metric_refusals",
+        "pytorch/test_torch_metric",
+        "pytorch/test_torch_ragged",
+        "pytorch/test_wide_lists",
+        "pytorch/test_torch_loss",
+        "pytorch/test_torch_vmap",
+        "pytorch/test_torch_steps",
+        "pytorch/test_torch_compiled",
+        "adapters/test_underflow",
+    ),
 }
-"""Of a file, or of those whose path begins so, the tests that see it: the first that fits counts."""
+"""The tests that see a file, by its path or the beginning of its path: the first entry that fits counts."""
 
-LIMIT = 150
-"""Seconds of one mutant: several times what the tests of any file take on the original."""
+LIMIT = 400
+"""Processor seconds of one mutant: several times what the tests of any file take on the original."""
+WAIT = 3000
+"""Seconds of one mutant that waits for ever: many times as long, because a loaded machine makes all of them slow."""
+PAST = "past the limit"
 
 _LOADED = (
     *("numpy", "pandas", "polars", "pyarrow", "pyarrow.parquet", "scipy.stats", "sklearn", "sklearn.model_selection"),
     *("lightgbm", "xgboost", "catboost", "joblib", "hypothesis", "hypothesis.extra.numpy", "numba", "matplotlib"),
-    *("rich", "click"),
+    *("rich", "click", "torch", "torchmetrics", "torch.nested"),
 )
 
 _SWAPPED: dict[type[ast.AST], tuple[tuple[str, str], ...]] = {
@@ -354,10 +432,10 @@ def tests_of(file: str) -> list[str]:
     raise ValueError(f"no tests are known of {file}.")
 
 
-def in_child(folder: Path, tests: list[str], limit: float) -> tuple[bool | None, str]:
-    """Whether all tests pass in a forked child that imports the package of this folder; None past the limit.
+def in_child(folder: Path, tests: list[str], *options: str) -> tuple[bool | None, list[str]]:
+    """Whether all tests pass in a forked child that imports the package of this folder; None past a limit.
 
-    And the first line that tells of a failure.
+    And the lines that name the tests that failed.
     """
     out = folder / "out.txt"
     child = os.fork()
@@ -372,28 +450,37 @@ def in_child(folder: Path, tests: list[str], limit: float) -> tuple[bool | None,
         try:
             import pytest
 
-            # What was imported before the fork cannot be rewritten, which pytest warns of.
+            # pytest cannot rewrite modules that were imported before the fork, and warns of it.
             quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:cacheprovider", "-p", "no:xdist"]
-            code = pytest.main(["-x", "-q", "--tb=line", *quiet, *tests])
+            code = pytest.main(["-q", "--tb=line", *quiet, *options, *tests])
         except BaseException:
             traceback.print_exc()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(int(code))
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
+    end = time.monotonic() + WAIT
+    while time.monotonic() < end and _used(child) < LIMIT:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            words = [
-                line for line in out.read_text("utf-8", "replace").splitlines() if line.startswith(("FAILED", "ERROR"))
-            ]
-            return os.waitstatus_to_exitcode(status) == 0, words[0][:200] if words else ""
+            lines = out.read_text("utf-8", "replace").splitlines()
+            words = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+            code = os.waitstatus_to_exitcode(status)
+            return code == 0, words or [f"exit status {code}"] * (code != 0)
         time.sleep(0.05)
     with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return None, "past the limit"
+    return None, [PAST]
+
+
+def _used(child: int) -> float:
+    """Processor seconds that a child has taken, and none where the system does not say."""
+    try:
+        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def copied(folder: Path) -> None:
@@ -408,8 +495,79 @@ def copied(folder: Path) -> None:
             shutil.copy(ROOT / name, folder / name)
 
 
+def drawn_from(groups: list[str], count: int, seed: int) -> list[Mutant]:
+    """A sample of each group, one mutant of each in turn, so that a run that is stopped has tried them evenly."""
+    samples = []
+    for group in groups:
+        every = every_of(group)
+        print(f"{group}: {len(every)} mutants", flush=True)
+        samples.append(random.Random(seed).sample(every, min(count, len(every))))
+    return [mutant for turn in zip_longest(*samples) for mutant in turn if mutant is not None]
+
+
+def every_of(group: str) -> list[Mutant]:
+    """Every mutant of the files of a group."""
+    return [mutant for pattern in GROUPS[group] for path in sorted(ROOT.glob(pattern)) for mutant in sites(group, path)]
+
+
+def run(mutants: list[Mutant], out: Path, lock: Path | None) -> None:
+    """Try mutants in a copy of the project, and append what becomes of each."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("NDCG_ML_DATA", str(ROOT.parent / "shared" / "data"))
+    os.environ["COLUMNS"] = "300"
+    for name in _LOADED:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    # A failure need not be shrunk; the profiles of tests/conftest.py take over what they do not set themselves.
+    settings.register_profile("unshrunk", phases=[Phase.explicit, Phase.generate])
+    settings.load_profile("unshrunk")
+    gc.freeze()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "project"
+        folder.mkdir()
+        copied(folder)
+        for mutant in mutants:
+            path, original = folder / mutant.file, (ROOT / mutant.file).read_bytes()
+            path.write_bytes(original[: mutant.start] + mutant.text.encode() + original[mutant.stop :])
+            begun = time.monotonic()
+            with locked(lock):
+                passed, words = in_child(folder, tests_of(mutant.file), "-x")
+            path.write_bytes(original)
+            row = {
+                "name": mutant.name,
+                "killed": passed is not True,
+                "by": words[0][:300] if words else "",
+                "seconds": round(time.monotonic() - begun, 1),
+                **asdict(mutant),
+            }
+            word = "SURVIVED" if passed else "killed  "
+            print(word, row["seconds"], f"{mutant.file}:{mutant.line}", mutant.now, flush=True)
+            with out.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        with locked(lock):
+            _confirm(folder, read(out))
+
+
+def _confirm(folder: Path, rows: list[dict[str, Any]]) -> None:
+    """Run the tests that killed on the original, where each must pass; only then does its failure mean anything."""
+    tests = {row["by"].split(" - ")[0].split("[")[0].split()[1] for row in rows if " tests/" in row["by"]}
+    if tests:
+        passed, words = in_child(folder, sorted(tests))
+        print("all tests that killed pass without a mutant" if passed else f"they fail without a mutant: {words}")
+
+
+def read(out: Path) -> list[dict[str, Any]]:
+    """What became of each mutant: its last line counts, and ``at_first`` is the outcome of its first."""
+    rows: dict[str, dict[str, Any]] = {}
+    for line in out.read_text().splitlines() if out.exists() else []:
+        row = json.loads(line)
+        first = rows.get(row["name"], {}).get("at_first", row["killed"])
+        rows[row["name"]] = {**row, "at_first": first}
+    return list(rows.values())
+
+
 def main() -> None:
-    """Draw, run and write the record of a group."""
+    """Draw, run and write the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--group", choices=GROUPS, action="append", help="default: all")
     parser.add_argument("--count", type=int, default=40, help="mutants per group")
@@ -420,61 +578,16 @@ def main() -> None:
     parser.add_argument("--lock", type=Path, help="a file that is locked while tests run")
     parser.add_argument("--again", action="store_true", help="run the survivors of --out again, and nothing else")
     chosen = parser.parse_args()
-    before = [json.loads(line) for line in chosen.out.read_text().splitlines()] if chosen.out.exists() else []
-    drawn: list[Mutant] = []
-    for group in chosen.group or GROUPS:
-        every = [
-            mutant for pattern in GROUPS[group] for path in sorted(ROOT.glob(pattern)) for mutant in sites(group, path)
-        ]
-        print(f"{group}: {len(every)} mutants", flush=True)
-        rng = random.Random(chosen.seed)
-        sample = every if chosen.again else rng.sample(every, min(chosen.count, len(every)))
-        drawn += sample
+    groups = chosen.group or list(GROUPS)
+    before = read(chosen.out)
     if chosen.again:
-        names = {each["name"] for each in before if not each["killed"]}
-        drawn = list({mutant.name: mutant for mutant in drawn if mutant.name in names}.values())
+        names = {row["name"] for row in before if not row["killed"]}
+        every = {mutant.name: mutant for group in groups for mutant in every_of(group) if mutant.name in names}
+        mutants = list(every.values())
     else:
-        drawn = [mutant for mutant in drawn if mutant.name not in {each["name"] for each in before}]
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    for name in _LOADED:
-        with suppress(ImportError):
-            importlib.import_module(name)
-    gc.freeze()
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / "project"
-        folder.mkdir()
-        copied(folder)
-        seen = {name for each in before for name in tests_of(each["file"])}
-        for test in dict.fromkeys(name for mutant in drawn for name in tests_of(mutant.file)):
-            if test in seen:
-                continue
-            with locked(chosen.lock):
-                passed, words = in_child(folder, [test], LIMIT)
-            if passed is not True:
-                raise SystemExit(f"{test} fails without a mutant: {words}")
-        for mutant in drawn:
-            path, original = folder / mutant.file, (ROOT / mutant.file).read_bytes()
-            path.write_bytes(original[: mutant.start] + mutant.text.encode() + original[mutant.stop :])
-            begun = time.monotonic()
-            with locked(chosen.lock):
-                passed, words = in_child(folder, tests_of(mutant.file), LIMIT)
-            path.write_bytes(original)
-            row = {
-                "name": mutant.name,
-                "killed": passed is not True,
-                "by": words,
-                "seconds": round(time.monotonic() - begun, 1),
-                **asdict(mutant),
-            }
-            print(
-                "killed  " if row["killed"] else "SURVIVED",
-                row["seconds"],
-                f"{mutant.file}:{mutant.line}",
-                mutant.now,
-                flush=True,
-            )
-            with chosen.out.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+        names = {row["name"] for row in before}
+        mutants = [mutant for mutant in drawn_from(groups, chosen.count, chosen.seed) if mutant.name not in names]
+    run(mutants, chosen.out, chosen.lock)
 
 
 class locked:  # noqa: N801

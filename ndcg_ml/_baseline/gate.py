@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import one_of
 from ndcg_ml._flavor.text import at_cutoff
+from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
 from ndcg_ml._shown import shown
 from ndcg_ml._stats.comparison import Comparison, compare
@@ -180,7 +181,7 @@ class Gate:
         return f"**{self.sentence()}**\n\n{self.table(digits).markdown()}\n{notes}".rstrip() + "\n"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values that JSON can hold."""
+        """Everything as plain values that JSON can hold; None stands for infinity and nan."""
         first = next(iter(self.comparisons.values()))
         return {
             "outcome": self.outcome,
@@ -193,10 +194,12 @@ class Gate:
                     "k": check.k,
                     "segment": check.segment or None,
                     "n_queries": check.n_queries,
-                    "baseline": None if check.values is None else check.values[0],
-                    "new": None if check.values is None else check.values[1],
+                    "baseline": None if check.values is None else finite(check.values[0]),
+                    "new": None if check.values is None else finite(check.values[1]),
                     "difference": None if check.pair is None else check.pair.difference,
-                    "interval": None if check.pair is None else [check.pair.interval.low, check.pair.interval.high],
+                    "interval": None
+                    if check.pair is None
+                    else [finite(check.pair.interval.low), finite(check.pair.interval.high)],
                     "p_value": None if check.pair is None else check.pair.p_value,
                     "verdict": check.verdict,
                 }

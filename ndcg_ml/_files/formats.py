@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from ndcg_ml._files.byte_ids import Names
 from ndcg_ml._files.cells import names_in, scores_of
 from ndcg_ml._files.csv_rows import delimiter_of, read_csv
 from ndcg_ml._files.json_dicts import json_lines
-from ndcg_ml._files.jsonl import coded, is_json, jsonl_lines
+from ndcg_ml._files.jsonl import coded, is_json, jsonl_lines, read_jsonl
 from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, begun, whole_text
 from ndcg_ml._files.parquet import is_parquet, parquet_columns
 from ndcg_ml._files.trec import QRELS, RUN, Lines, trec_lines
@@ -53,6 +53,28 @@ def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines]]:
             yield iter([_of_columns(path, cells, np.array(numbers, dtype=np.int64))])
         else:
             yield trec_lines(path, QRELS if of == "qrels" else RUN, file)
+
+
+def table_columns(
+    path: AnyPath, names: Mapping[str, str], optional: Sequence[str] = ()
+) -> tuple[dict[str, Any], list[int] | None]:
+    """Columns of a parquet, JSONL or CSV file by their meaning, and the line of each row, which parquet does not have.
+
+    Raises
+    ------
+    DataFileError
+        The file is not as its format must be, or lacks a column that is not optional.
+    ImportError
+        The file is parquet, and neither pyarrow nor polars is installed.
+    OSError
+        The file cannot be read.
+    """
+    if is_parquet(path):
+        return {**parquet_columns(path, names, optional)}, None
+    with begun(path) as (head, file):
+        read = read_jsonl if is_json(head) else read_csv
+        cells, numbers = read(path, names, optional, file)
+    return {**cells}, numbers
 
 
 def _is_row(head: bytes) -> bool:

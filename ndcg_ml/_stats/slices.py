@@ -172,19 +172,16 @@ class Slices(Sequence[Slice]):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default None
-            Where to draw. None: new axes in a new figure of pyplot.
+            As for ``Evaluation.plot``.
 
         Returns
         -------
         tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
-            Show it with ``plt.show()``, save it with ``fig.savefig``.
 
         Raises
         ------
-        ImportError
-            Matplotlib is not installed.
-        TypeError
-            `ax` is something else.
+        ImportError, TypeError
+            As from ``Evaluation.plot``.
         """
         from ndcg_ml._show import plot
 
@@ -196,16 +193,17 @@ class Slices(Sequence[Slice]):
     def __str__(self) -> str:
         return self._table().text()
 
-    def _table(self) -> Table:
+    def _table(self, digits: int = 4) -> Table:
         """What ``print`` shows."""
         several = any(isinstance(entry.share, dict) for entry in self)
         rows = []
         for entry in self:
             for k, n_empty, share, value, interval, difference in _rows(entry):
                 name = f"{entry.column}={entry.label}{at_cutoff(k) if several else ''}"
-                limits = "-" if interval is None else f"{interval.low:.4f} to {interval.high:.4f}"
-                less = "-" if difference is None else f"{difference:+.4f}"
-                rows.append([name, str(entry.n_queries), str(n_empty), f"{share:.4f}", f"{value:.4f}", limits, less])
+                limits = "-" if interval is None else f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
+                less = "-" if difference is None else f"{difference:+.{digits}f}"
+                numbers = [f"{number:.{digits}f}" for number in (share, value)]
+                rows.append([name, str(entry.n_queries), str(n_empty), *numbers, limits, less])
         return Table(["slice", "queries", "empty", "share", "NDCG", "95 % interval", "minus the others"], rows)
 
 
@@ -255,6 +253,7 @@ def _slice(
     def shaped(by_k: dict[int | None, Any]) -> Any:
         return by_k if isinstance(evaluation.k, tuple) else by_k[evaluation.k]
 
+    # The slice is an evaluation of its own, of these rows of the table.
     table = evaluation.per_query
     first = totals.ks[0]
     return _distance(differences[first], values[first].error, others[first].error), Slice(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -214,7 +215,7 @@ Examples:
   ndcg-ml eval --qrels qrels.txt --run run.txt -k 10 -k 100
   zcat run.gz | ndcg-ml eval --qrels qrels.txt --run - --per-query
   ndcg-ml eval --labels test.txt --scores scores.txt --flavor lightgbm -k 5 --html report.html
-  ndcg-ml eval --table ratings.csv --query user --label rating --score s -k 10
+  ndcg-ml eval --table ratings.csv --query user --label rating --score s -k 10 --by country
 
 \b
 --json prints
@@ -228,6 +229,8 @@ Examples:
   run_only     topics missing from the qrels
   n_unanswered topics in which nothing is retrieved; null for labels and tables
   n_excluded   documents that --exclude took out of the run; null without it
+  slices       with --by: [{column, label, k, n_queries, n_empty, share, ndcg, low, high, difference}],
+               those first that differ most from the other queries
   per_query    null without --per-query, else [{qid, n_docs, n_judged, n_relevant, tied, values}] with
                values [{k, ndcg, dcg, idcg, empty, judged}], ndcg null where the mean leaves the query out
 """
@@ -246,6 +249,13 @@ Examples:
 )
 @click.option("--per-query", is_flag=True, help="List every query.")
 @click.option(
+    "--by",
+    multiple=True,
+    metavar="FILE|COLUMN",
+    help="Evaluate slices too: a file with the id of a query and its label on each line, or a column of --table. May "
+    "be repeated.",
+)
+@click.option(
     "--save",
     type=click.Path(dir_okay=False, writable=True),
     help="Save the evaluation to this file, as a baseline for 'ndcg-ml gate', in the place of any older one.",
@@ -258,6 +268,7 @@ def evaluate(
     flavor: Flavor | None,
     ks: Sequence[tuple[int | None]],
     per_query: bool,
+    by: Sequence[str],
     save: str | None,
     html: str | None,
     digits: int,
@@ -267,11 +278,14 @@ def evaluate(
 
     The data are --qrels with --run, --labels with --scores, or --table. A file may be gzipped; - is standard input.
     """
-    refuse_input(html, data.files)
-    refuse_input(save, data.files, "--save")
+    read = [*data.files, *filter(os.path.isfile, by)]
+    refuse_input(html, read)
+    refuse_input(save, read, "--save")
     chosen = data.flavor if flavor is None else flavor
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or (chosen.k,)
     result = data.evaluate(chosen, cut_offs)
+    if by:
+        result = data.sliced(result, by)
     if save is not None:
         with data.refusals():
             result.save(save, qrels=None if data.qrels == "-" else data.qrels)
@@ -285,6 +299,9 @@ def evaluate(
         _show_queries(screen, result)
         screen.print()
     _show_means(screen, result)
+    if result.slices is not None:
+        screen.print()
+        screen.table(result.slices._table(digits))
     for name, file in (("report", html), ("saved", save)):
         if file is not None:
             screen.fact(name, screen.text(file))

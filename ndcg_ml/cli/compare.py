@@ -9,12 +9,9 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
-from ndcg_ml._files.lines import numbered
 from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
 from ndcg_ml._stats.comparison import Comparison, Difference
 from ndcg_ml._stats.comparison import compare as compared
 from ndcg_ml._stats.differences import Correction, DifferenceMethod
@@ -113,8 +110,14 @@ or of more
     show_default=True,
     help="What happens where the runs' shares of judged documents differ by more than 0.05.",
 )
-@click.option("--by", type=FILE, help="Segments to compare within: a file with a line per query, its id and its label.")
-@click.option("--cluster", type=FILE, help="Queries that belong together, of one user say: a file like that of --by.")
+@click.option(
+    "--by",
+    metavar="FILE|COLUMN",
+    help="Segments to compare within: a file with a line per query, its id and its label, or a column of --table.",
+)
+@click.option(
+    "--cluster", metavar="FILE|COLUMN", help="Queries that belong together, of one user say, in the forms of --by."
+)
 @click.option(
     "--method",
     type=click.Choice(["test", "t", "bca", "percentile"]),
@@ -226,8 +229,8 @@ def compare(
             baseline=None if baseline is None else letters[runs.index(baseline)],
             margin=margin,
             correction=correction,
-            by=None if by is None else {"by": labels_by_query(by, ids)},
-            cluster=None if cluster is None else labels_by_query(cluster, ids),
+            by=None if by is None else {"by": sides[0].query_labels(by, ids)},
+            cluster=None if cluster is None else sides[0].query_labels(cluster, ids, "--cluster"),
             unjudged="refuse" if unjudged == "refuse" else "accept",  # the command prints warnings with its notes
             k=k,
             confidence=confidence,
@@ -251,25 +254,6 @@ def compare(
         report.show(screen)
         if html is not None:
             screen.fact("report", screen.text(html))
-
-
-def labels_by_query(file: str, ids: NDArray[Any]) -> list[str]:
-    """The label of each query, from a file with a line per query."""
-    labels: dict[str, str] = {}
-    for number, line in numbered(file):
-        match line.decode("utf-8", "surrogateescape").split(maxsplit=1):
-            case [query, label]:
-                labels[query] = label.strip()
-            case []:
-                continue
-            case _:
-                raise BadInput(
-                    f"{file}, line {number}: must be the id of a query and its label; got {shown(line.strip())}."
-                )
-    missing = [str(query) for query in ids.tolist() if str(query) not in labels]
-    if missing:
-        raise BadInput(f"{file}: must have a label for each query; got none for {missing[0]} ({len(missing)} queries).")
-    return [labels[str(query)] for query in ids.tolist()]
 
 
 def _named(comparison: Comparison, names: Sequence[str]) -> Comparison:

@@ -15,8 +15,16 @@ from ndcg_ml._baseline.gate import Gate, GateError, OnChange
 from ndcg_ml._baseline.gate import gate as compared
 from ndcg_ml._baseline.saved import read
 from ndcg_ml._shown import shown
-from ndcg_ml.cli.compare import labels_by_query
-from ndcg_ml.cli.inputs import BadInput, Inputs, cut_off, data_options, digits_option, flavor_option, json_option
+from ndcg_ml.cli.inputs import (
+    BadInput,
+    Inputs,
+    cut_off,
+    data_options,
+    digits_option,
+    flavor_option,
+    json_option,
+    label_name,
+)
 from ndcg_ml.cli.output import Screen, command_line, html_option, print_json, refuse_input
 from ndcg_ml.demo.run import check_folder
 from ndcg_ml.flavor import Flavor
@@ -40,7 +48,7 @@ cannot be used, or that cannot be compared with the baseline.
   flavor, margin, confidence
   queries_needed   how many queries would show that an equal run is not worse, with power 0.8; null if decided
   checks       [{k, segment, n_queries, baseline, new, difference, interval, p_value, verdict}], one per
-               cut-off, then one per segment; all intervals hold together
+               cut-off, then one per segment; all intervals hold together; null for infinity
   changes      what differs from the baseline and was left out
   unanswered   ids of queries for which the new run retrieves nothing
   notes        the same in words, and what else to know
@@ -75,8 +83,9 @@ cannot be used, or that cannot be compared with the baseline.
 @click.option(
     "--by",
     multiple=True,
-    metavar="FILE",
-    help="A file with the id of a query and its segment on each line; each segment is checked too. May be repeated.",
+    metavar="FILE|COLUMN",
+    help="A file with the id of a query and its segment on each line, or a column of --table; each segment is checked "
+    "too. May be repeated.",
 )
 @click.option(
     "--on-change",
@@ -117,12 +126,14 @@ def gate(
     and the cut-offs of the baseline; --qrels may be left out where the file of judgements is where it was. The run
     passes if the interval of the difference is above minus the margin, at every cut-off and in every segment.
     """
+    # Anything wrong is found before the run is read: where to write, and the baseline itself.
     if markdown is not None:
         check_folder(Path(markdown), "--markdown")
     with _errors_are_one(baseline):
         base, place = read(baseline)
         if files["run"] is not None and files["qrels"] is None and files["labels"] is None and files["table"] is None:
             files["qrels"] = _judgements(baseline, place)
+        # The new run is evaluated as the baseline was: its flavor, cut-offs and choice of topics.
         data = Inputs(**{field.name: files[field.name] for field in fields(Inputs)})
         for name, written in (("--html", html), ("--markdown", markdown)):
             refuse_input(written, [*data.files, baseline], name)
@@ -131,10 +142,9 @@ def gate(
         if data.queries is None and data.qrels is not None and queries is not None:
             data = Inputs(**{**files, "queries": queries})
         new = data.evaluate(base.flavor, base._totals.ks)
+        # Segments are columns of labels, by query id.
         ids = base.per_query.qid
-        labels = {
-            os.path.basename(file): dict(zip(ids.tolist(), labels_by_query(file, ids), strict=True)) for file in by
-        }
+        labels = {label_name(name): dict(zip(ids.tolist(), data.query_labels(name, ids), strict=True)) for name in by}
         result = compared(
             base,
             new,
@@ -144,6 +154,7 @@ def gate(
             on_change=on_change,
             seed=seed,
         )
+        # The files are written here too, so that a failure to write ends with the exit code 1 and not as an outcome.
         code = _CODES[result.outcome]
         if markdown is not None:
             Path(markdown).write_text(result.markdown(digits), encoding="utf-8")

@@ -17,14 +17,17 @@ from typing import Any, TypeVar
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
+from ndcg_ml._data.queries import Queries
+from ndcg_ml._files.formats import table_columns
 from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_line
-from ndcg_ml._show.plain import plain_ids
+from ndcg_ml._show.plain import plain_id, plain_ids
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_columns, read_letor
 from ndcg_ml.result import Evaluation
-from ndcg_ml.runs import Exclude, Which, align, evaluate_run
+from ndcg_ml.runs import Exclude, RunEvaluation, Which, align, evaluate_run, run_with_slices
 from ndcg_ml.score import ByK, evaluate
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -226,6 +229,53 @@ class Inputs:
                     raise wrong_line(self.exclude, number, "must be a topic and a document", line)
         return documents
 
+    def sliced(self, result: Evaluation[ByK], by: Sequence[str]) -> Evaluation[ByK]:
+        """The result with its slices by columns of ``--table``, or by files with a line per query."""
+        labels = {label_name(name): self.query_labels(name, result.per_query.qid) for name in by}
+        if len(labels) < len(by):
+            raise click.UsageError("--by must name each column or file once, and no two files of one name.")
+        if isinstance(result, RunEvaluation):
+            return run_with_slices(result, labels)
+        from ndcg_ml._stats.slices import sliced
+
+        return replace(result, slices=sliced(result, labels))
+
+    def query_labels(self, by: str, ids: NDArray[Any], option: str = "--by") -> list[Any]:
+        """The label of each query, from a column of ``--table`` or from a file with a line per query."""
+        column = self._column_of_labels(by)
+        if column is None:
+            if by != "-" and not os.path.isfile(by):
+                other = ", or a column of --table" * (self.table is not None and self.table != "-")
+                raise click.UsageError(
+                    f"{option} must be a file with the id of a query and its label on each line{other}; got "
+                    f"{shown(by)}."
+                )
+            return labels_by_query(by, ids)
+        if os.path.exists(by):
+            raise click.UsageError(
+                f"{option} must name one thing; {shown(by)} is a column of --table and a file. Write ./{by} for the "
+                "file."
+            )
+        return [column[str(query)] for query in ids.tolist()]
+
+    def _column_of_labels(self, name: str) -> dict[str, Any] | None:
+        """The label of each query in this column of the table; None where the table has no such column."""
+        if self.table is None or self.table == "-":  # standard input has been read
+            return None
+        query = self.query or _USUAL["query"]
+        with self.refusals():
+            try:
+                columns, lines = table_columns(self.table, {"qid": query, name: name})
+            except MissingColumnError:
+                return None
+            from ndcg_ml._stats.slice_labels import query_labels
+
+            # Text files give lists of text, parquet gives arrays; the result has the ids in their plain form.
+            qid = columns["qid"] if lines is None else np.array(columns["qid"], dtype=object)
+            rows = Queries.read(np.zeros(len(qid)), qid=plain_ids(qid), whole=False)
+            labels = query_labels({name: columns[name]}, rows)[name]
+            return dict(zip(map(str, rows.ids.tolist()), map(plain_id, labels), strict=True))
+
     @contextmanager
     def refusals(self) -> Iterator[None]:
         """Turn the library's errors into one line that names the file."""
@@ -263,6 +313,30 @@ class Inputs:
                 yield replace(self, **changed)
             except (ValueError, TypeError, ImportError) as error:
                 raise ValueError(str(error).replace(f"{folder}{os.sep}", "")) from error
+
+
+def label_name(by: str) -> str:
+    """What labels are called that ``--by`` names: a file without its folders, or a column."""
+    return os.path.basename(by) if os.path.isfile(by) else by
+
+
+def labels_by_query(file: str, ids: NDArray[Any]) -> list[str]:
+    """The label of each query, from a file with a line per query."""
+    labels: dict[str, str] = {}
+    for number, line in numbered(file):
+        match line.decode("utf-8", "surrogateescape").split(maxsplit=1):
+            case [query, label]:
+                labels[query] = label.strip()
+            case []:
+                continue
+            case _:
+                raise BadInput(
+                    f"{file}, line {number}: must be the id of a query and its label; got {shown(line.strip())}."
+                )
+    missing = [str(query) for query in ids.tolist() if str(query) not in labels]
+    if missing:
+        raise BadInput(f"{file}: must have a label for each query; got none for {missing[0]} ({len(missing)} queries).")
+    return [labels[str(query)] for query in ids.tolist()]
 
 
 _STDIN = "standard input"

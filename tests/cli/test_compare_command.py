@@ -248,7 +248,9 @@ def many_queries():
     qid = np.repeat(np.arange(30), 6)
     labels = rng.integers(0, 3, qid.size)
     scores = {name: labels + rng.normal(0, noise, qid.size) for name, noise in (("old", 4), ("new", 1), ("same", 4))}
-    pq.write_table(pa.table({"qid": qid, "label": labels, **scores}), "many.parquet")
+    halves = ["one half" if q % 2 else "other" for q in qid]
+    of_queries = {"half": halves, "user": qid // 3}
+    pq.write_table(pa.table({"qid": qid, "label": labels, **scores, **of_queries}), "many.parquet")
     Path("halves").write_text("".join(f"{q} {'one half' if q % 2 else 'other'}\n" for q in range(30)))
     Path("users").write_text("".join(f"{q}\t{q // 3}\n\n" for q in range(30)))
     columns = [column.reshape(30, 6) for column in scores.values()]
@@ -277,6 +279,7 @@ def test_compare_has_the_options_of_the_function():
     assert [each["p_adjusted"] for each in found["pairs"]] == [pair.p_adjusted for pair in expected.pairs]
     assert (found["baseline"], found["margin"], found["correction"], found["n_clusters"]) == ("b", 0.02, "holm", 10)
     assert [each["label"] for each in found["slices"]] == ["one half", "one half", "other", "other"]
+    assert document(f"{command} --baseline new --margin 0.02 --correction holm --by half --cluster user") == found
     shown = text(f"{command} --by halves --cluster users")
     assert "by=one half" in shown
     assert "10; the queries are " in shown

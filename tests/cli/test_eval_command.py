@@ -8,6 +8,7 @@ pytest.importorskip("click")
 pytest.importorskip("pyarrow")
 
 import gzip
+import json
 import math
 import re
 from pathlib import Path
@@ -173,3 +174,87 @@ def test_ids_are_shown_as_they_are():
     assert [line.split("  ")[0] for line in shown] == ["[red]a", ":smile:", r"two\x0alines", r"b\udcff", r"\x1b[2J"]
     ids = [each["qid"] for each in document("eval --table odd.csv --per-query")["per_query"]]
     assert ids == ["[red]a", ":smile:", "two\nlines", "b\udcff", "\x1b[2J"]
+
+
+# -- slices -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def labelled(files):
+    """A label per query, as a file and as a column of a table in three forms."""
+    (files / "size").write_text("7 large one\n\n9\tsmall\n8 small\nother small\n", encoding="utf-8")
+    label = {"7": "large one", "8": "small", "9": "small"}
+    header, *rows = TABLE.splitlines()
+    (files / "wide.csv").write_text("\n".join([f"{header},kind", *(f"{row},{label[row[0]]}" for row in rows)]))
+    names = [*header.split(","), "kind"]
+    objects = [dict(zip(names, [*row.split(","), label[row[0]]], strict=True)) for row in rows]
+    for each in objects:
+        each.update(qid=int(each["qid"]), label=int(each["label"]), score=float(each["score"]))
+    (files / "wide.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pa.Table.from_pylist(objects), "wide.parquet")
+    return label
+
+
+@pytest.mark.parametrize("table", ["wide.csv", "wide.jsonl", "wide.parquet"])
+def test_slices_are_those_of_the_library(labelled, table):
+    rows = read_columns("wide.csv")
+    expected = evaluate(
+        **rows.arguments(), flavor="trec_eval", k=(1, 2), by={"kind": [labelled[query] for query in rows.qid]}
+    ).slices.to_dict()["slices"]
+    command = "--flavor trec_eval -k 1 -k 2"
+    assert document(f"eval --table {table} {command} --by kind")["slices"] == expected
+    assert len(expected) == 4
+    (renamed := Path("folder")).mkdir()
+    Path("size").rename(renamed / "kind")
+    assert document(f"eval --table {table} {command} --by folder/kind")["slices"] == expected
+    assert "slices" not in document(f"eval --table {table} {command}")
+
+
+def test_slices_of_labels_and_of_a_run(labelled, files):
+    expected = evaluate(**read_letor("labels", "scores").arguments(), by={"size": ["large one", "small", "small"]})
+    assert document(f"eval {LETOR} --by size")["slices"] == expected.slices.to_dict()["slices"]
+    (files / "area").write_text("q1 a\nq2 b\nq3 a\n", encoding="utf-8")
+    result = document(f"eval {TREC} --by area --per-query")
+    slices = evaluate_run("qrels", "run", by={"area": {"q1": "a", "q2": "b", "q3": "a"}}).slices
+    assert result["slices"] == slices.to_dict()["slices"]
+    assert [each["n_queries"] for each in result["slices"]] == [each.n_queries for each in slices]
+    shown = text(f"eval {TREC} --by area --digits 6")
+    assert re.search(rf"^area=a +2 +0 +0\.666667 +{(Q1 + Q3) / 2:.6f} ", shown, re.MULTILINE)
+    two = document("eval --table wide.csv --by kind --by size")["slices"]
+    assert sorted({each["column"] for each in two}) == ["kind", "size"]
+
+
+@pytest.mark.parametrize("by", ["size", "kind"])
+def test_compare_and_gate_take_the_same_labels(labelled, by):
+    found = document(f"compare score score --table wide.csv --by {by} --resamples 100")
+    assert [(each["label"], each["n_queries"]) for each in found["slices"]] == [("large one", 1), ("small", 2)]
+    text("eval --table wide.csv --save base.json")
+    checks = document(f"gate base.json --table wide.csv --margin 0.1 --by {by}", ok=(0, 4))["checks"]
+    assert checks[0]["interval"] == [None, None]
+    assert [each["segment"] for each in checks] == [None, f"{by}=large one", f"{by}=small"]
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("--table wide.csv --by country", "--by must be a file with the id of a query and its label on each line, or"),
+        (f"{TREC} --by kind", "--by must be a file with the id of a query and its label on each line; got 'kind'."),
+        ("--table wide.csv --by docno", "must be the same in all rows of a query"),
+        ("--table wide.csv --by size --by folder/size", "--by must name each column or file once"),
+        ("--table wide.csv --by few", "few: must have a label for each query; got none for 7 (2 queries)"),
+        ("--table wide.csv --by kind --html size", "--html would replace"),
+        ("--table both.csv --by size", "'size' is a column of --table and a file. Write ./size for the file."),
+    ],
+)
+def test_labels_that_are_refused(labelled, files, command, message):
+    (files / "few").write_text("8 small\n", encoding="utf-8")
+    (files / "folder").mkdir()
+    (files / "folder" / "size").write_text((files / "size").read_text())
+    (files / "both.csv").write_text((files / "wide.csv").read_text().replace("kind", "size"))
+    command = command.replace("--html size", "--html size --by size")
+    result = invoke(f"eval {command}")
+    assert result.exit_code == 2
+    assert message in result.stderr

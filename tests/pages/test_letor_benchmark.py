@@ -131,7 +131,7 @@ def test_a_run_goes_on_where_it_was_cut_off(parts, tmp_path):
 
 def test_which_round_a_rule_keeps():
     curve = np.array([0.1, 0.3, 0.2, 0.3, 0.25, 0.9])
-    assert kept_round(curve, patience=3) == 2  # equal is no improvement
+    assert kept_round(curve, patience=3) == 2  # an equal value is no improvement
     assert kept_round(curve, patience=4) == 6
 
 
