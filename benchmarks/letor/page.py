@@ -195,14 +195,18 @@ def _how(report: dict[str, Any]) -> str:
         for kind in ("network", "attention", "trees"):
             if kind in parts:
                 part = parts[kind]
-                sizes.append(f"{kind}: {part['folds']} folds, {part['queries']} test queries, {part['seeds']} seeds")
+                sizes.append(f"{kind}: {_folds(part['folds'])}, {part['queries']} test queries, {part['seeds']} seeds")
         if "stopping" in parts:
-            sizes.append(f"stopping: {parts['stopping_folds']} folds")
+            sizes.append(f"stopping: {_folds(parts['stopping_folds'])}")
     return (
         f"{report['date']}; {machine['processor']}, {machine['cores']} cores, {machine['system']}; Python "
         f"{report['python']}; {versions}. {report['seconds'] / 3600:.1f} hours of one core. "
         f"{'; '.join(sizes)}. Reported: `{report['reported']}`."
     )
+
+
+def _folds(number: int) -> str:
+    return "1 fold" if number == 1 else f"{number} folds"
 
 
 def draw(report: dict[str, Any], folder: Path) -> None:
@@ -220,10 +224,10 @@ def pictures(report: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
     for data, parts in report["data"].items():
         for kind in ("network", "attention", "trees"):
             if kind in parts:
-                title = f"NDCG@10 on {parts[kind]['folds']} folds"
+                title = f"NDCG@10 on {_folds(parts[kind]['folds'])}"
                 drawn[f"evidence_{data}_{kind}.png"] = {title: parts[kind]["against"]}
         if ACROSS in parts:
-            drawn[f"evidence_{data}_across.png"] = {f"NDCG@10 on {parts[ACROSS]['folds']} folds": parts[ACROSS]}
+            drawn[f"evidence_{data}_across.png"] = {f"NDCG@10 on {_folds(parts[ACROSS]['folds'])}": parts[ACROSS]}
         drawn[f"evidence_{data}_stopping.png"] = {
             f"{library}'s NDCG@10": part["against"] for library, part in parts.get("stopping", {}).items()
         }
