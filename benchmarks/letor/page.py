@@ -179,10 +179,14 @@ def _letor(parts: dict[str, Any]) -> str:
 
 def _again(parts: dict[str, Any], again: dict[str, Any]) -> str:
     """Both runs side by side."""
-    lines = ["| loss | first run | from other seeds, tuned anew | second less first |", "|---|--:|--:|--:|"]
+    lines = [
+        "| loss | first run | by fold | from other seeds, tuned anew | by fold | second less first |",
+        "|---|--:|---|--:|---|--:|",
+    ]
     for name, row in _ranked(again["network"]):
-        first = parts["network"]["rows"][name]["mean"]
-        lines.append(f"| {name} | {first:.4f} | {row['mean']:.4f} | {row['mean'] - first:+.4f} |")
+        runs = (parts["network"]["rows"][name], row)
+        cells = [cell for run in runs for cell in (f"{run['mean']:.4f}", ", ".join(f"{v:.4f}" for v in run["by_fold"]))]
+        lines.append(f"| {name} | {' | '.join(cells)} | {runs[1]['mean'] - runs[0]['mean']:+.4f} |")
     return "\n".join(lines)
 
 

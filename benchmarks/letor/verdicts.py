@@ -177,6 +177,7 @@ def _row(folds: list[dict]) -> dict[str, Any]:
     return {
         "values": values,
         "mean": round(float(by_seed.mean()), 5),
+        "by_fold": [round(float(np.mean([seed["reported"] for seed in fold["seeds"]])), 5) for fold in folds],
         "sd_of_seeds": round(float(by_seed.std(ddof=1)), 5) if len(by_seed) > 1 else None,
         "linear": round(float(values["linear"].mean()), 5),
         "tuned": round(float(tuned), 5),
