@@ -10,7 +10,7 @@ from core.conftest import FRAMEWORKS
 
 COLLECT = """
 import sys, pytest
-status = pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", sys.argv[1]])
+status = pytest.main(["--collect-only", "-qq", "--assert=plain", "-p", "no:cacheprovider", sys.argv[1]])
 print(int(status), [name for name in sys.argv[2:] if sys.modules.get(name)])
 """
 
