@@ -48,14 +48,6 @@ GROUPS = {
     "torch": ("ndcg_ml/torch/*.py", "ndcg_ml/torch/losses/*.py"),
 }
 
-_ALL_LOSSES = (
-    "pytorch/test_torch_ragged",
-    "pytorch/test_torch_autocast",
-    "pytorch/test_torch_lists_of_one",
-    "pytorch/test_torch_vmap",
-    "pytorch/test_torch_steps",
-)
-_OF_DRAWS = ("pytorch/test_torch_plackett_luce", "pytorch/test_torch_functional_losses", *_ALL_LOSSES)
 _OF_METRIC = (
     "pytorch/test_torch_metric",
     "pytorch/test_torch_metric_refusals",
@@ -63,9 +55,6 @@ _OF_METRIC = (
     "pytorch/test_torch_metric_merging",
     "pytorch/test_torch_metric_copies",
     "pytorch/test_torch_split_queries",
-    "pytorch/test_torch_lists_of_one",
-    "pytorch/test_state_machine",
-    "pytorch/test_torch_distributed",
 )
 
 TESTS: dict[str, tuple[str, ...]] = {
@@ -215,56 +204,28 @@ TESTS: dict[str, tuple[str, ...]] = {
         "engines/test_frames",
         "engines/test_lazy_frames",
     ),
-    "ndcg_ml/torch/losses/lambdas.py": (
-        "pytorch/test_torch_lambdas",
-        "pytorch/test_torch_functional_losses",
-        *_ALL_LOSSES,
-    ),
-    "ndcg_ml/torch/losses/listwise.py": (
-        "pytorch/test_torch_listwise",
-        "pytorch/test_torch_functional_losses",
-        *_ALL_LOSSES,
-    ),
-    "ndcg_ml/torch/losses/neural.py": (
-        "pytorch/test_torch_neural",
-        "pytorch/test_torch_own_loss",
-        "pytorch/test_torch_functional_losses",
-        *_ALL_LOSSES,
-    ),
-    "ndcg_ml/torch/losses/plackett_luce.py": _OF_DRAWS,
-    "ndcg_ml/torch/losses/stochastic.py": _OF_DRAWS,
-    "ndcg_ml/torch/losses/_draws.py": _OF_DRAWS,
-    "ndcg_ml/torch/losses/": (
+    "ndcg_ml/torch/losses/lambdas.py": ("pytorch/test_torch_lambdas", "pytorch/test_torch_ragged"),
+    "ndcg_ml/torch/losses/listwise.py": ("pytorch/test_torch_listwise", "pytorch/test_torch_ragged"),
+    "ndcg_ml/torch/losses/neural.py": ("pytorch/test_torch_neural", "pytorch/test_torch_own_loss"),
+    "ndcg_ml/torch/losses/plackett_luce.py": ("pytorch/test_torch_plackett_luce", "pytorch/test_torch_ragged"),
+    "ndcg_ml/torch/losses/stochastic.py": ("pytorch/test_torch_plackett_luce", "pytorch/test_torch_ragged"),
+    "ndcg_ml/torch/losses/_draws.py": ("pytorch/test_torch_plackett_luce",),
+    "ndcg_ml/torch/losses/_loss.py": (
         "pytorch/test_torch_loss",
-        "pytorch/test_torch_approx_fast",
         "pytorch/test_torch_own_loss",
-        "pytorch/test_torch_listwise",
-        "pytorch/test_torch_lambdas",
-        "pytorch/test_torch_neural",
-        "pytorch/test_torch_functional_losses",
-        *_ALL_LOSSES,
+        "pytorch/test_torch_plackett_luce",
+        "pytorch/test_torch_ragged",
     ),
+    "ndcg_ml/torch/losses/": ("pytorch/test_torch_approx_fast", "pytorch/test_torch_loss"),
     "ndcg_ml/torch/metric.py": _OF_METRIC,
     "ndcg_ml/torch/_state.py": _OF_METRIC,
-    "ndcg_ml/torch/functional.py": (
-        "pytorch/test_torch_functional_losses",
-        "pytorch/test_torch_kernel",
-        "pytorch/test_torch_errors",
-        "pytorch/test_torch_lists_of_one",
-    ),
+    "ndcg_ml/torch/functional.py": ("pytorch/test_torch_functional_losses", "pytorch/test_torch_errors"),
     "ndcg_ml/torch/": (
         "pytorch/test_torch_kernel",
         "pytorch/test_torch_errors",
         "pytorch/test_torch_lists_of_one",
         "pytorch/test_torch_metric_refusals",
-        "pytorch/test_torch_metric",
-        "pytorch/test_torch_ragged",
-        "pytorch/test_wide_lists",
         "pytorch/test_torch_loss",
-        "pytorch/test_torch_vmap",
-        "pytorch/test_torch_steps",
-        "pytorch/test_torch_compiled",
-        "adapters/test_underflow",
     ),
 }
 """Of a file, or of those whose path begins so, the tests that see it: the first that fits counts."""
