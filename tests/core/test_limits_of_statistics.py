@@ -118,3 +118,14 @@ def test_judgements_are_uneven_beyond_a_twentieth(monkeypatch, judged, limit, un
     if limit == 0.0625:  # a limit that two floats can be apart by exactly
         monkeypatch.setattr(judged_shares, "UNEVEN", limit)
     assert (judged_shares.favoured(["a", "b"], judged, [0.5, 0.5]) is not None) == uneven
+
+
+def test_weights_of_queries_may_be_0_or_below_1():
+    of = {"qid": range(40), "measure": "m", "n_resamples": 99}
+    numbers = [side.per_query.ndcg for side in (OLD, NEW)]
+    weight = np.tile([0.0, 0.25, 0.5, 0.25], 10)
+    weighted = compare(*numbers, query_weight=weight, **of)
+    assert weighted.values == pytest.approx([np.average(each, weights=weight) for each in numbers])
+    for wrong in (weight - 1e-9, weight * 0, weight * np.nan, weight[:, None], weight + np.inf):
+        with pytest.raises(ValueError, match="query_weight must have one number, 0 or more"):
+            compare(*numbers, query_weight=wrong, **of)
