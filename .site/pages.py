@@ -30,11 +30,11 @@ SAME_PATH = ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/results/*.md", "note
 PAGES = {str(path.relative_to(ROOT)): str(path.relative_to(ROOT)) for glob in SAME_PATH for path in ROOT.glob(glob)}
 PAGES["README.md"] = "index.md"
 
-# Where mkdocs.yml wants the pages of the presets, and the folder that they are in.
+# The folder that mkdocs.yml names for the pages of the presets, and the first letters of the presets on each page.
 _PRESETS = "flavors/"
 _GROUPS = ("ac", "df", "gl", "mo", "pr", "sz")
 
-# What the converter of notebooks writes for every picture, whatever the notebook says.
+# The converter of notebooks writes this for every picture, whatever the notebook says.
 _NO_WORDS = "No description has been provided for this image"
 
 _LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
@@ -93,8 +93,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return _LINK.sub(site, markdown)
 
 
-# What the explorer may load. Python runs in a worker, which asks cdn.jsdelivr.net and checks what it gets; a worker has
-# a policy of its own, so that the page itself needs no other host at all.
+# The content security policy of the explorer's page. The page loads nothing from other hosts: Python runs in a worker,
+# which has a policy of its own, loads from cdn.jsdelivr.net, and checks what it gets.
 _POLICY = (
     "default-src 'none'; script-src 'self' {hashes}; worker-src 'self'; connect-src 'self'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; "

@@ -13,7 +13,7 @@ from typing import Any
 
 # Pools are sized when a library is first loaded, so this comes before everything else.
 os.environ.setdefault("OMP_NUM_THREADS", "2")
-# Where a case names no kernel, it is the one that needs NumPy alone, not the one that the case before left behind.
+# A case that names no kernel gets the one that needs NumPy alone, not the one that the case before left behind.
 os.environ.setdefault("NDCG_ML_KERNEL", "numpy")
 
 from benchmarks.cases import CASES

@@ -63,7 +63,7 @@ def _ranx() -> Callable[[str, str], float]:
     return call
 
 
-# Of each: the module that it needs, how far from ours its value may be, a note.
+# A function, the module that it needs, how far its value may be from ours, and a note.
 CONTENDERS = {
     "ndcg_ml.evaluate_run": (_ours, "ndcg_ml", 0.0, "every line checked"),
     "pytrec_eval with its parsers": (_pytrec_eval, "pytrec_eval", 1e-9, "no check of the lines"),
@@ -107,5 +107,5 @@ if __name__ == "__main__":
     began = time.perf_counter()
     value = call(qrels, run)
     seconds = time.perf_counter() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3  # kilobytes, as of Linux
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3  # Linux counts kilobytes, macOS bytes
     print(json.dumps({"value": value, "seconds": seconds, "peak_mb": peak}))

@@ -126,7 +126,7 @@ def waiting(device: Device, scale: float, budget_s: float) -> Iterator[Row]:
 
 
 def _waits(device: Device, name: str, call: Call, most: int) -> Row:
-    call()  # what is only done once, such as loading a library of the device, may wait
+    call()  # the first call may wait: it loads libraries of the device
     device.wait()
     with warnings.catch_warnings(record=True) as caught, device.debugging("warn"):
         warnings.simplefilter("always")
@@ -228,7 +228,7 @@ def losses(device: Device, scale: float, budget_s: float) -> Iterator[Row]:
             scores, labels = batch(max(10, int(n * min(1.0, 10 * scale))), lists)
             ours: float | None = None
             for form in comparison.forms:
-                if form.library == "rax":  # not torch
+                if form.library == "rax":  # rax runs on jax
                     continue
                 what = {"loss": comparison.title, "n": n, "lists": lists, "form": f"{form.library}, {form.name}"}
                 try:
@@ -324,7 +324,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to run")
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1; cpu tries the script")
     parser.add_argument("--scale", type=float, default=1.0, help="size of the inputs, as a fraction of the full ones")
-    parser.add_argument("--budget", type=float, default=2.0, help="seconds a measurement, about")
+    parser.add_argument("--budget", type=float, default=2.0, help="seconds per measurement, about")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results", help="folder to write to")
     arguments = parser.parse_args()
     device = Device(arguments.device)

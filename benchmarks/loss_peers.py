@@ -35,7 +35,7 @@ Step = Callable[[], float]
 Build = Callable[[Scores, Labels], Step]
 """From scores and labels of shape (lists, documents) to the step. What needs to be done but once is done here."""
 Convert = Callable[[float, int, int], float]
-"""From a peer's loss, the documents a list and the lists to what ours would be."""
+"""From a peer's loss, the documents per list and the lists to what ours would be."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def _rax(loss: Callable[[ModuleType], Callable[..., Any]]) -> Build:
 
 
 def _rax_approx(rax: ModuleType) -> Callable[..., Any]:
-    # What approx_t12n wraps; it fails itself, in 0.4.0, for a function that jax has dropped (jax.util.wraps).
+    # rax's approx_t12n would wrap the metric like this, but in 0.4.0 it calls jax.util.wraps, which jax has dropped.
     metric = functools.partial(rax.ndcg_metric, rank_fn=rax.utils.approx_ranks)
     return lambda scores, labels: -metric(scores, labels)
 

@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.__main__ import _processor, _version
 from benchmarks.loss_peers import COMPARISONS, FAMILIES, OURS, Comparison, Form, Labels, Scores
 
-# Documents a list and lists a batch.
+# Documents per list, and lists per batch.
 SHAPES = {100: 64, 1_000: 16, 10_000: 1, 100_000: 1}
 LIBRARIES = ("numpy", "torch", "rax", "jax", "allrank", "pytorchltr")
 NOISE = 1_000_000  # bytes: below, the resident set says little
@@ -60,12 +60,12 @@ def measure(form: Form, n: int, lists: int, threads: int, budget_s: float) -> di
         form.build(*batch(70, 1))()
     except ImportError as error:
         return {"missing": str(error)}
-    except Exception as error:  # of a peer that does not go with the versions at hand
+    except Exception as error:  # a peer may not work with the installed versions
         if form.library == OURS:
             raise
         return {"not_run": f"fails ({type(error).__name__}: {error})"}
     step = form.build(*batch(n, lists))
-    ctypes.CDLL(None).malloc_trim(0)  # what compiling has freed would hide as much of the step
+    ctypes.CDLL(None).malloc_trim(0)  # memory that compiling has freed would hide as much of the step's own
     before = _resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
 
@@ -303,9 +303,9 @@ def main() -> None:
     """Parse the command line, run, write."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.losses", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=FAMILIES, default=list(FAMILIES), help="families to run")
-    parser.add_argument("--shapes", type=_shapes, default=list(SHAPES), help="documents a list, as in 100,1000")
-    parser.add_argument("--budget", type=float, default=3.0, help="seconds a measurement, about")
-    parser.add_argument("--longest", type=float, default=60.0, help="seconds a step may take by its estimate")
+    parser.add_argument("--shapes", type=_shapes, default=list(SHAPES), help="documents per list, as in 100,1000")
+    parser.add_argument("--budget", type=float, default=3.0, help="seconds per measurement, about")
+    parser.add_argument("--longest", type=float, default=60.0, help="longest step in seconds, by its estimate")
     parser.add_argument("--threads", type=int, default=1, help="more than the idle cores measures waiting")
     parser.add_argument("--note", default="", help="a sentence about the machine, for the report")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results", help="folder to write to")

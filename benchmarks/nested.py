@@ -21,8 +21,8 @@ from ndcg_ml._stats.honest import honest_value
 
 RESULT = Path(__file__).parent / "results" / "nested.json"
 N_SPLITS, N_FOLDS, K = 8, 5, 10
-N_FEATURES = 80  # the first ones, so that a split takes seconds
-# What ridge sees and how hard it is held back: 20 candidates, from far too free to far too stiff.
+N_FEATURES = 80  # the first of 300, so that a split takes seconds
+# The share of the features that ridge sees, and its penalty: 20 candidates, from far too free to far too stiff.
 GRID = [(share, alpha) for share in (0.1, 0.3, 0.6, 1.0) for alpha in (0.1, 10.0, 100.0, 1000.0, 10_000.0)]
 
 
@@ -39,7 +39,7 @@ def data(folder: Path) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def table(features: FloatArray, labels: FloatArray, qid: FloatArray, folds: list[FloatArray]) -> FloatArray:
-    """NDCG@10 of every query, left out with its fold, under every candidate; rows in the order of the folds."""
+    """NDCG@10 of every query under every candidate, fitted without the query's fold; rows in the order of the folds."""
     rows = []
     for left_out in folds:
         test = np.isin(qid, left_out)
@@ -51,7 +51,7 @@ def table(features: FloatArray, labels: FloatArray, qid: FloatArray, folds: list
 def scored(
     features: FloatArray, labels: FloatArray, qid: FloatArray, train: FloatArray, test: FloatArray
 ) -> FloatArray:
-    """NDCG@10 of each query of `test`, in the order of ids, by the candidates fitted on `train`."""
+    """NDCG@10 of each query of `test`, in the order of ids, under every candidate fitted on `train`."""
     columns = []
     for share, alpha in GRID:
         width = int(share * features.shape[1])
@@ -62,14 +62,14 @@ def scored(
 
 
 def once(features: FloatArray, labels: FloatArray, qid: FloatArray, seed: int) -> dict[str, float]:
-    """The best score, the honest value and the nested value, of one split of the queries."""
+    """The best score, the honest value and the nested value under one split of the queries."""
     rng = np.random.default_rng(seed)
     folds = np.array_split(rng.permutation(np.unique(qid)), N_FOLDS)
     ndcg = table(features, labels, qid, folds)
     honest = honest_value(ndcg, None, 0.95, 999, rng)
     values = []
     for at, left_out in enumerate(folds):
-        # The search that the fold knows nothing of: four folds, split again into as many as outside.
+        # The inner search sees only the other folds, and splits their queries into as many folds as the outer one.
         inside = np.concatenate([fold for i, fold in enumerate(folds) if i != at])
         winner = table(features, labels, qid, np.array_split(inside, N_FOLDS)).mean(axis=0).argmax()
         test = np.isin(qid, left_out)
@@ -82,7 +82,7 @@ def once(features: FloatArray, labels: FloatArray, qid: FloatArray, seed: int) -
 
 
 def main() -> None:
-    """Search over and over, and write what came out."""
+    """Repeat the search on other splits, and write the means and differences."""
     features, labels, qid = data(Path(sys.argv[1]))
     found = [once(features, labels, qid, seed) for seed in range(N_SPLITS)]
     values = {name: np.array([each[name] for each in found]) for name in found[0]}

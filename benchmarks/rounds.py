@@ -17,7 +17,7 @@ from benchmarks.workloads import Workload, ragged
 
 THREADS = 2
 ROUNDS = 8
-# Of the first round, the data set is prepared; the model of the first rounds is not yet like the later ones.
+# The first round also prepares the data set, and the models of the first rounds are smaller than later ones.
 SKIPPED = 2
 
 Features = NDArray[np.float32]

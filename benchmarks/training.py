@@ -282,7 +282,7 @@ def of_trees(
 
 
 def described(values: Values) -> dict[str, object]:
-    """Of the NDCG of each seed (row) and test query."""
+    """Mean, spread and range of the NDCG of each seed (row) and test query."""
     by_seed = values.mean(1)
     return {
         "mean": float(by_seed.mean()),
@@ -312,7 +312,7 @@ COLUMNS = (
     "folds",
     "chosen",
     "of",
-    "ms an epoch",
+    "ms per epoch",
 )
 
 

@@ -82,7 +82,7 @@ _MODULES = (
     *("catboost", "dask", "explain", "lightgbm", "parts", "ray", "readers", "runs", "sklearn", "spark", "torch"),
     "xgboost",
 )
-# What ndcg_score does not need is imported when it is first used: it would double the time that the import takes.
+# Names that ndcg_score does not need are imported at their first use. They would double the time of the import.
 _LATER = {
     "_stats.comparison": ("Comparison", "Difference", "compare"),
     "_stats.means": ("Interval",),

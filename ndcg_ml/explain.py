@@ -174,19 +174,16 @@ class Explanation:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default None
-            Where to draw. None: new axes in a new figure of pyplot.
+            As for ``Evaluation.plot``.
 
         Returns
         -------
         tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
-            Show it with ``plt.show()``, save it with ``fig.savefig``.
 
         Raises
         ------
-        ImportError
-            Matplotlib is not installed.
-        TypeError
-            `ax` is something else.
+        ImportError, TypeError
+            As from ``Evaluation.plot``.
 
         Notes
         -----
@@ -335,6 +332,7 @@ def explain_difference(
     0         -0.040801  0.622942  0.541340          3     2  -
     the largest 2 of 2 queries
     """
+    # A cut-off of the call replaces those of both flavors.
     a, b = as_flavor(flavor_a), as_flavor(flavor_b)
     if not isinstance(k, EllipsisType):
         cut = optional_whole_number(k, "k", "for no cut-off")
@@ -347,6 +345,7 @@ def explain_difference(
     table_a, table_b = (Prepared(flavor, ..., data).evaluate(y_score).per_query for flavor in (a, b))
     mixtures = _Mixtures(a, b, lambda flavor, ks: Prepared(flavor, ks, data).totals(y_score))
     value_a, value_b = mixtures.end("flavor_a", a), mixtures.end("flavor_b", b)
+    # Switches that cannot matter on these data, and those that make sense only together, need no mixtures of their own.
     idle = _idle(a, b, data)
     parts_apart = _inseparable(a, b)
     active = [switches for switches in parts_apart if not idle.issuperset(switches)]

@@ -169,7 +169,7 @@ class Prepared:
         """The value for these scores with the table of queries behind it; see ``__call__``."""
         scores = self._scores(y_score)
         totals = self._rank(scores)
-        # What is kept here must not change with the caller's arrays.
+        # The totals are kept, so they must not change with the caller's arrays.
         totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
         evaluation = of_totals(totals, self.flavor, self._several, **self.counts(scores))
         return replace(evaluation, _scored=Scored(self.queries, scores))

@@ -36,21 +36,15 @@ def evaluate(
     ----------
     frame : ray.data.Dataset
         One row per document.
-    label, score, qid : str
-        Names of the columns that hold the grade, the score and the query id of a row. A missing label is an unjudged
-        document; missing scores and ids are refused.
-    position : str, optional
-        Name of a column that tells the order of a query's rows, different in each of them. Flavors that follow this
-        order need it (``ties="first"`` or ``"last"``, ``ideal="given"``), because a shuffle does not keep it.
-    flavor, k
-        As for ``ndcg_score``.
+    label, score, qid, position, flavor, k
+        As for ``ndcg_ml.dask.evaluate``.
     partitions : int, optional
         Into how many buckets the queries are dealt. Default: four per processor of the cluster.
 
     Returns
     -------
     PartialEvaluation
-        ``.value`` is the number that ``ndcg_score`` gives for all rows on one machine.
+        As from ``ndcg_ml.dask.evaluate``.
 
     Raises
     ------
@@ -65,6 +59,7 @@ def evaluate(
     >>> evaluate(scored, label="grade", score="score", qid="query", k=10).value  # doctest: +SKIP
     0.4731
     """
+    # Everything that needs no rows is checked on this machine, before the cluster works.
     task = EngineRows.read(label, score, qid, position, flavor, k)
     if not type(frame).__module__.startswith("ray.data") or not hasattr(frame, "groupby"):
         raise TypeError(
@@ -77,6 +72,7 @@ def evaluate(
         task.refuse_missing(columns)
     if not frame.take(1):  # Ray cannot group a data set in which no block has a row
         return task.nothing()
+    # Several buckets per processor, because their sizes differ.
     if number is None:
         import ray
 
@@ -93,6 +89,7 @@ def evaluate(
     def merge_of_some(rows: dict[str, Any]) -> dict[str, Any]:
         return {"part": [merged_packed(list(rows["part"]))]}
 
+    # Rows to buckets, buckets to parts, and some parts to one on the workers, so that few reach this machine.
     by_query = (
         frame.select_columns(list(task.columns.values())).map_batches(dealt).groupby(_BUCKET, num_partitions=buckets)
     )

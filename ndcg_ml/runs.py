@@ -560,7 +560,8 @@ def _aligned(
             f"qrels and run must share a topic; {judged.source} has {_some(topics, in_qrels)} and {ranked.source} has "
             f"{_some(topics, in_run)}. Ids are compared exactly: check prefixes and leading zeros."
         )
-    # Which row of the qrels judges each row of the run, which rows are left out, and what the caller should know of it.
+    # Each row of the run gets the row of the qrels that judges it. Some rows are left out, and the caller is warned of
+    # what looks like a mistake.
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
     match, place, repeated = _matched(ids, judged, ranked, keep, every_place)
     takes_part = chosen[ranked.topic]
@@ -763,7 +764,7 @@ def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
     return rows.astype(np.int32) if rows.size < 2**31 else rows
 
 
-# As many digits for every place that follows, so that it sorts alike as a number and as text.
+# All places from here on have the same number of digits, so they sort alike as numbers and as text.
 _FIRST_PLACE = 10**9
 
 

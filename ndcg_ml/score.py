@@ -305,6 +305,7 @@ def evaluate(
     country=de        3      0  0.6000  0.7979   0.4235 to 1.1723           +0.2325
     country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973           -0.2325
     """
+    # The data may be arrays, or one frame whose columns are named.
     refuse_lazy(y_true, "y_true")
     library = library_of(y_true) or "pandas"
     if columns is not None:
@@ -316,6 +317,7 @@ def evaluate(
         raise TypeError("y_score must be given, one score for each label; or columns=, if y_true is a data frame.")
     else:
         labels = y_true
+    # One evaluation of all queries; slices and clusters are added to it, by modules that few calls need.
     prepared = prepare(
         labels,
         flavor=flavor,
@@ -329,10 +331,7 @@ def evaluate(
     )
     if by is None and cluster is None:
         return replace(prepared.evaluate(y_score), frame_library=library)
-    from ndcg_ml._stats.slice_labels import (
-        query_clusters,
-        query_labels,
-    )  # few need it, and every import would wait for it
+    from ndcg_ml._stats.slice_labels import query_clusters, query_labels
     from ndcg_ml._stats.slices import sliced
 
     whole = replace(prepared.evaluate(y_score), frame_library=library)

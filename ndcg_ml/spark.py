@@ -33,18 +33,15 @@ def evaluate(
     frame : pyspark.sql.DataFrame
         One row per document. Spark Connect's frames are taken as well.
     label, score, qid : str
-        Names of the columns that hold the grade, the score and the query id of a row. A null label is an unjudged
-        document; null scores and ids are refused.
-    position : str, optional
-        Name of a column that tells the order of a query's rows, different in each of them. Flavors that follow this
-        order need it (``ties="first"`` or ``"last"``, ``ideal="given"``), because a shuffle does not keep it.
-    flavor, k
-        As for ``ndcg_score``.
+        Names of columns, as for ``ndcg_ml.dask.evaluate``. A null label is an unjudged document; null scores and ids
+        are refused.
+    position, flavor, k
+        As for ``ndcg_ml.dask.evaluate``.
 
     Returns
     -------
     PartialEvaluation
-        ``.value`` is the number that ``ndcg_score`` gives for all rows on one machine.
+        As from ``ndcg_ml.dask.evaluate``.
 
     Raises
     ------

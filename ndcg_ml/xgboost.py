@@ -310,6 +310,7 @@ class NDCGCallback:
         min_delta: MinDelta = 0.0,
         threads: int | None = None,
     ) -> None:
+        # Everything that needs no data is checked first.
         self._register()
         self._metric = _metric(flavor, k, "NDCGCallback")
         self.flavor: Flavor = self._metric.flavor
@@ -325,6 +326,7 @@ class NDCGCallback:
                 f"min_delta only has a meaning with rounds=; got min_delta={self.min_delta!r} with rounds=None. Pass "
                 "rounds=, or leave min_delta out."
             )
+        # The data: predicted on in every round, but read and graded once.
         self.X = X
         refuse_lazy(y, "y")
         same_rows({"X": X, "y": y, "qid": qid, "base_margin": base_margin})

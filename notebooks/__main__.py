@@ -45,7 +45,7 @@ def paths() -> list[Path]:
 
 
 def digest(notebook: dict[str, Any]) -> str:
-    """Of the code cells; text may change without a run."""
+    """A digest of the code cells alone: text may change without a run."""
     code = [
         "".join(cell["source"])
         for cell in notebook["cells"]
@@ -90,7 +90,7 @@ def executed(path: Path) -> dict[str, Any]:
                 )
             if (
                 output.output_type == "error"
-            ):  # of a picture; a cell that raises has stopped the run
+            ):  # the words of a picture; a cell that raises has stopped the run
                 raise RuntimeError(
                     f"{path.name}, cell {cell.id} shows no picture: {output.evalue}"
                 )

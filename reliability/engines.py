@@ -32,9 +32,9 @@ from ndcg_ml import PartialEvaluation, evaluate_batches, evaluate_parquet, evalu
 from reliability.records import save
 
 COLUMNS = ["grade", "score", "query"]
-CHUNK = 1_000_000  # rows, about
+CHUNK = 1_000_000  # about so many rows
 K = 10
-SLOW, SLOW_EVERY = ("pyspark", "ray"), 15  # seconds a data set: every so many of them
+SLOW, SLOW_EVERY = ("pyspark", "ray"), 15  # these two take seconds per data set, so they get every fifteenth
 
 
 # -- one large file ---------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def chunks(n_rows: int, docs: int) -> Iterator[tuple[NDArray[Any], NDArray[Any],
         sizes = np.diff(ends, prepend=0)
         grade = np.maximum(rng.integers(-2, 5, rows), 0).astype(np.int8)
         score = grade + 3 * rng.standard_normal(rows)
-        score = np.where(rng.random(rows) < 0.5, score, score.round(1))  # with ties
+        score = np.where(rng.random(rows) < 0.5, score, score.round(1))  # half of the scores are tied
         yield grade, score, np.repeat(np.arange(first, first + sizes.size, dtype=np.int32), sizes)
         left, first = left - rows, first + sizes.size
 
@@ -110,7 +110,7 @@ def resident(field: str) -> int:
 def evaluate_file(path: str, small: str) -> dict[str, Any]:
     """Value, seconds and memory of one evaluation, in this process."""
     names = {"label": "grade", "score": "score", "qid": "query"}
-    evaluate_parquet(small, **names, k=K)  # loads the code
+    evaluate_parquet(small, **names, k=K)  # the first call loads the code
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
     began = time.perf_counter()
@@ -325,7 +325,7 @@ def outcome(function: Callable[[], Any]) -> Any:
     """A value, or the text of an error."""
     try:
         value = function()
-    except Exception as error:  # each engine has its own, around the library's
+    except Exception as error:  # each engine wraps the library's errors in its own
         return f"{type(error).__name__}: {error}"
     return value if isinstance(value, dict) else {None: value}
 

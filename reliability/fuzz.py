@@ -52,7 +52,7 @@ _DOCUMENTED = (
     "grades answer .* queries with an empty list",
     "each of the .* queries has one document",
 )
-SECONDS = 5.0  # after which an input counts as hanging
+SECONDS = 5.0  # an input that takes longer counts as hanging
 AT_ONCE = 5000  # inputs: hypothesis remembers them all
 
 
@@ -102,7 +102,7 @@ def judge(attempt: Callable[[Any], None], case: Any) -> str:
     except (ValueError, TypeError):
         return "refused"
     except OSError as error:
-        if error.errno is None:  # a library's, about what is in the file
+        if error.errno is None:  # errors of a library about the content have no number
             raise
         return "refused"
     except Interrupt:
@@ -122,7 +122,7 @@ def guarded() -> Iterator[None]:
     try:
         with warnings.catch_warnings(), np.errstate(all="warn", under="ignore"):
             warnings.simplefilter("error")
-            # What the documentation says that strange data are warned of.
+            # The documentation announces these warnings about strange data.
             for words in _DOCUMENTED:
                 warnings.filterwarnings("ignore", words, UserWarning)
             yield
@@ -194,7 +194,7 @@ def _integers(values: list[Any]) -> Any:
 CONTAINERS: list[Callable[[list[Any]], Any]] = [
     tuple, set, iter, np.asmatrix, lambda v: dict(enumerate(v)), lambda v: [[each] for each in v], lambda v: [*v, 1],
     *(lambda v, t=t: np.array(v).astype(t) for t in ("?", "i1", "u8", "f2", ">f8", "c16", "S3", "U3", "m8[s]", "O")),
-    *(lambda v, t=t: np.array(v, dtype="f8").view(t) for t in ("f4", "f2", "M8[s]")),  # any bits
+    *(lambda v, t=t: np.array(v, dtype="f8").view(t) for t in ("f4", "f2", "M8[s]")),  # bits of another dtype
     lambda v: np.repeat(np.array(v), 2)[::2], lambda v: np.array(v[::-1])[::-1], lambda v: np.array(v).reshape(-1, 1),
     lambda v: np.array(v).reshape(1, -1), lambda v: np.array(v[:-1]), lambda v: np.rec.fromarrays([v]),
     lambda v: np.ma.masked_array(v, mask=[at % 3 == 1 for at in range(len(v))]), lambda v: array.array("d", v),

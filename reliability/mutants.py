@@ -232,7 +232,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "pytorch/test_torch_loss",
     ),
 }
-"""Of a file, or of those whose path begins so, the tests that see it: the first that fits counts."""
+"""The tests that see a file, by its path or the beginning of its path: the first entry that fits counts."""
 
 LIMIT = 400
 """Processor seconds of one mutant: several times what the tests of any file take on the original."""
@@ -415,7 +415,7 @@ def in_child(folder: Path, tests: list[str], *options: str) -> tuple[bool | None
         try:
             import pytest
 
-            # What was imported before the fork cannot be rewritten, which pytest warns of.
+            # pytest cannot rewrite modules that were imported before the fork, and warns of it.
             quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:cacheprovider", "-p", "no:xdist"]
             code = pytest.main(["-q", "--tb=line", *quiet, *options, *tests])
         except BaseException:

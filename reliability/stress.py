@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ndcg_ml import ndcg_score
 from reliability.records import save
 
-NEEDED_GB = 10  # of memory, free before a case starts
+NEEDED_GB = 10  # free memory that a case needs to start
 K = 10
 
 
@@ -96,7 +96,7 @@ def _of_chunk(
     rank = np.arange(labels.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     gains = labels if flavor == "sklearn" else 2.0**labels - 1
     discount = np.where(rank < K, 1 / np.log2(rank + 2.0), 0.0)
-    order = np.lexsort((-scores, query))  # stable
+    order = np.lexsort((-scores, query))  # lexsort is stable
     weight = discount
     if flavor == "sklearn":
         ranked = scores[order]

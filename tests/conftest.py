@@ -76,7 +76,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a file's tests that need what is not here, one stands for all, and skips with a list of what is missing."""
+    """Leave one test for all those of a file that need what is not here; it skips with a list of what is missing."""
     of_file: dict[Path, dict[pytest.Item, list[str]]] = {}
     for item in items:
         names = [name for mark in item.iter_markers("needs") for name in mark.args if find_spec(name) is None]

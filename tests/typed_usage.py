@@ -46,12 +46,12 @@ evaluate(labels, scores, group=[2, 1]).interval(method="bootstrap")  # type: ign
 assert_type(compare(scores, scores, y_true=labels, group=[2, 1]).interval, Interval)
 assert_type(compare(evaluate(labels, scores, group=[3]), evaluate(labels, scores, group=[3])), Comparison)
 
-# What is imported when it is first used, an editor knows from the start.
+# An editor must know the names that are imported at their first use.
 aligned = align({"q1": {"d1": 3}}, {"q1": ["d1", "d2"]})
 assert_type(aligned, AlignedRun)
 assert_type(identify(1.0, **aligned.arguments()), Identification)
 
-# What the pages on PyTorch write: one cut-off gives a tensor, several a dict, and neither line needs a cast.
+# The pages on PyTorch write this: one cut-off gives a tensor, several a dict, and neither line needs a cast.
 metric = NDCG(flavor, k=10)
 float(metric.compute())
 metric.compute().item()

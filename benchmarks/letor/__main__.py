@@ -1,7 +1,8 @@
 """``python -m benchmarks.letor``: what trains better, on the ranking data of one or more folders.
 
 Every answer is kept as soon as it is known, so that the same command goes on where it was cut off. When all cells are
-done, the comparisons are written to benchmarks/results/letor.json.
+done, the comparisons are written to benchmarks/results/letor.json. ``--page`` runs nothing: it puts the tables and
+pictures of the committed results into docs/training_evidence.md.
 """
 
 from __future__ import annotations
@@ -44,14 +45,24 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
     parser.add_argument("--cells", type=Path, default=Path(".cache/letor/cells.jsonl"), help="answers so far")
     parser.add_argument("--out", type=Path, default=RESULTS / "letor.json", help="the comparisons")
+    parser.add_argument("--so-far", action="store_true", help="compare on the folds that are done, and run nothing")
+    parser.add_argument("--page", action="store_true", help="write the page from the committed results, run nothing")
     arguments = parser.parse_args()
+    if arguments.page:
+        from benchmarks.letor.page import write
+
+        write()
+        return
     try:
         folders = [open_folder(path, arguments.yahoo) for path in arguments.data or [DATA / "mq2008"]]
         cells = [cell for folder in folders for cell in wanted(folder, arguments)]
     except RankingFolderError as error:
         sys.exit(str(error))
     answers = Answers(arguments.cells)
-    run(cells, {folder.name: folder for folder in folders}, answers, arguments.jobs)
+    if arguments.so_far:
+        cells = done(cells, answers)
+    else:
+        run(cells, {folder.name: folder for folder in folders}, answers, arguments.jobs)
     from benchmarks.letor.verdicts import write_report
 
     write_report(cells, answers, folders, arguments.out)
@@ -70,6 +81,12 @@ def wanted(folder: Folder, arguments: argparse.Namespace) -> list[Cell]:
         for name in names(kind)
         if not arguments.only or name.startswith(tuple(arguments.only))
     ]
+
+
+def done(cells: list[Cell], answers: Answers) -> list[Cell]:
+    """The cells of those folds of each kind that every contender has an answer for."""
+    missing = {(cell.data, cell.kind, cell.fold) for cell in cells if cell.key not in answers.of}
+    return [cell for cell in cells if (cell.data, cell.kind, cell.fold) not in missing]
 
 
 def names(kind: str) -> list[str]:

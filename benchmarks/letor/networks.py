@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.letor.folders import Fold
-from benchmarks.letor.metrics import REPORTED, UNCUT, answers
+from benchmarks.letor.metrics import LINEAR_UNCUT, REPORTED, UNCUT, answers
 from ndcg_ml.demo import Split
 from ndcg_ml.torch import (
     ApproxNDCGLoss,
@@ -44,6 +44,8 @@ RATES = (0.0003, 0.0008, 0.002, 0.005, 0.012, 0.03)
 FEW_RATES = (0.0008, 0.003, 0.012)
 """... and three, for each of two temperatures, otherwise."""
 TUNING_SEEDS = 2
+TUNING_FROM = 10_000
+"""The first seed that settings are tuned with, further on in a run with other seeds."""
 
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -80,6 +82,7 @@ def _seeded(function: Callable[[Any], Loss]) -> Callable[[float, torch.Generator
 OURS = (
     Contender("squared error", lambda t, g: squared_error, module="torch"),
     Contender("SoftmaxLoss(gain)", lambda t, g: SoftmaxLoss(UNCUT)),
+    Contender("SoftmaxLoss(listnet)", lambda t, g: SoftmaxLoss(LINEAR_UNCUT, target="listnet")),
     Contender("SoftmaxLoss(xendcg)", _seeded(lambda g: SoftmaxLoss(UNCUT, target="xendcg", generator=g))),
     Contender("ListMLELoss", _seeded(lambda g: ListMLELoss(UNCUT, generator=g))),
     Contender("ApproxNDCGLoss", lambda t, g: ApproxNDCGLoss(UNCUT, temperature=t), (0.1, 1.0)),
@@ -244,7 +247,7 @@ def cell(contender: Contender, fold: Fold, seeds: int, epochs: int, attention: b
     for temperature in contender.temperatures or (None,):
         rates = [rate for rate, at in contender.settings if at == temperature]
         of_rate = [rate for rate in rates for _ in range(TUNING_SEEDS)]
-        tuning_seeds = [10_000 + seed for _ in rates for seed in range(TUNING_SEEDS)]
+        tuning_seeds = [TUNING_FROM + first_seed + seed for _ in rates for seed in range(TUNING_SEEDS)]
         curves, _ = train(contender, temperature, data, valid, tuning_seeds, of_rate, epochs, attention)
         for rate, value in zip(rates, curves.max(1).reshape(-1, TUNING_SEEDS).mean(1), strict=True):
             tried[rate, temperature] = float(value)

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.letor.networks import LONGEST, Contender, Loss
+from benchmarks.letor.networks import Contender, Loss
 
 PADDED = -1.0  # the label of padding in allRank
 
@@ -48,10 +48,11 @@ def _rax(loss: Callable[[Any], Callable[..., Any]], gains: bool = False) -> Call
         compiled = jax.jit(jax.value_and_grad(lambda s, y, m: loss(rax)(s, y, where=m)))
 
         def step(scores: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-            # JAX compiles for each shape anew, so every batch is padded to one.
-            lists = -(-len(scores) // 64) * 64
+            # JAX compiles for each shape anew, so batches are padded to a few: a multiple of 64 lists, and a power of
+            # two of documents, because the cost of pairs grows with its square.
+            lists, width = -(-len(scores) // 64) * 64, max(16, 1 << (scores.shape[1] - 1).bit_length())
             values = [torch.exp2(labels) - 1 if gains else labels, scores.detach(), mask]
-            padded = [torch.zeros(lists, LONGEST, dtype=part.dtype) for part in values]
+            padded = [torch.zeros(lists, width, dtype=part.dtype) for part in values]
             for whole, part in zip(padded, values, strict=True):
                 whole[: part.shape[0], : part.shape[1]] = part
             y, s, m = (jnp.asarray(part.numpy()) for part in padded)

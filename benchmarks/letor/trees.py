@@ -18,7 +18,8 @@ from benchmarks.letor.metrics import LINEAR, LINEAR_UNCUT, REPORTED, UNCUT, answ
 from ndcg_ml import Flavor
 from ndcg_ml.demo import Split
 
-ROUNDS = 300
+TUNING_FROM = 10_000
+"""The seed that settings are tuned with, further on in a run with other seeds."""
 RATES = (0.03, 0.1)
 LEAVES = (7, 15, 31)
 DEPTHS = (3, 4, 5)
@@ -182,7 +183,10 @@ def installed(trees: Trees) -> bool:
 def cell(trees: Trees, fold: Fold, seeds: int, rounds: int, first_seed: int = 0) -> dict:
     """Tune on the validation part, grow again from other seeds, score the test part once."""
     fold = fold._replace(train=with_grades(fold.train))
-    tried = {setting: float(trees.grow(fold, *setting, 10_000, rounds)[0].max()) for setting in trees.settings}
+    tried = {
+        setting: float(trees.grow(fold, *setting, TUNING_FROM + first_seed, rounds)[0].max())
+        for setting in trees.settings
+    }
     rate, size = max(tried, key=tried.__getitem__)
     valid, best, scored = [], [], []
     for seed in range(first_seed, first_seed + seeds):

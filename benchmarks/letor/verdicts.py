@@ -21,6 +21,29 @@ MARGIN = 0.005
 """What does not matter, in NDCG@10."""
 REFERENCES = {"trees": "LightGBM lambdarank", "network": "SoftmaxLoss(gain)", "attention": "SoftmaxLoss(gain)"}
 LIBRARIES = ("numpy", "torch", "lightgbm", "xgboost", "catboost", "allrank", "rax", "jax")
+COUNTERPARTS = (
+    ("SoftmaxLoss(gain)", "rax softmax"),
+    ("SoftmaxLoss(listnet)", "allRank listNet"),
+    ("ListMLELoss", "allRank listMLE"),
+    ("ListMLELoss", "rax listmle"),
+    ("ApproxNDCGLoss", "allRank approxNDCG"),
+    ("ApproxNDCGLoss", "rax approx NDCG"),
+    ("NeuralNDCGLoss", "allRank neuralNDCG"),
+    ("LambdaNDCGLoss(lambdarank)", "allRank lambdaLoss(lambdaRank)"),
+    ("LambdaNDCGLoss(lambdarank)", "rax lambdarank"),
+    ("LambdaNDCGLoss(ndcg2pp)", "allRank lambdaLoss(ndcgLoss2++)"),
+)
+"""Our losses, and other packages' forms of them."""
+TRAINED_ON = (
+    "NDCGObjective(exponential, k = 10)",
+    "NDCGObjective(exponential)",
+    "NDCGObjective(linear, k = 10)",
+    "NDCGObjective(linear)",
+)
+MATCHING = {"exponential": ("reported", TRAINED_ON[0]), "linear": ("linear", TRAINED_ON[2])}
+"""By the gain that is reported: the values, and the objective of the same definition."""
+ACROSS = "across"
+CONFIDENCE = 0.95
 _DRAWS = 9999
 
 
@@ -67,14 +90,46 @@ def _report_of(data: str, cells: list[Cell], answers: Answers) -> dict[str, Any]
             }
     stopping = [cell for cell in cells if cell.data == data and cell.kind == "stopping"]
     if stopping:
+        report["stopping_folds"] = len({cell.fold for cell in stopping})
         report["stopping"] = {
             name: _stopping([answers.of[cell.key] for cell in stopping if cell.name == name])
             for name in dict.fromkeys(cell.name for cell in stopping)
         }
-    if len(every) > 1:
-        best = max(every, key=lambda name: every[name]["reported"].mean())
-        report["best"] = {"name": best, "against": _verdicts(every, best, "reported")}
+    if "trees" in report and "network" in report:
+        report[ACROSS] = _verdicts(every, REFERENCES["trees"], "reported")
+        report["best"] = _best(report, every)
+    if "network" in report:
+        report["counterparts"] = _counterparts(every)
+    if all(name in every for name in TRAINED_ON):
+        objectives = {name: every[name] for name in TRAINED_ON}
+        report["trained_on"] = {gain: _verdicts(objectives, name, what) for gain, (what, name) in MATCHING.items()}
     return report
+
+
+def _best(report: dict[str, Any], every: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The best of this library's losses less the best trees. Both were picked for being best."""
+    from benchmarks.letor.networks import OURS
+
+    ours = [one.name for one in OURS if one.module == "ndcg_ml"]
+    losses = [name for one in ours for name in (one, _label("attention", one)) if name in every]
+    best, tree = (
+        max(names, key=lambda name: every[name]["reported"].mean()) for names in (losses, report["trees"]["rows"])
+    )
+    pair = _verdicts({tree: every[tree], best: every[best]}, tree, "reported")
+    assert pair is not None
+    return {"loss": best, "trees": tree, **pair["pairs"][best]}
+
+
+def _counterparts(every: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Each of our losses less another package's form of it. The intervals of all pairs hold together (Bonferroni)."""
+    there = [(ours, other) for ours, other in COUNTERPARTS if ours in every and other in every]
+    pairs = []
+    for ours, other in there:
+        confidence = 1 - (1 - CONFIDENCE) / len(there)
+        compared = _verdicts({other: every[other], ours: every[ours]}, other, "reported", confidence)
+        assert compared is not None
+        pairs.append({"ours": ours, "other": other, **compared["pairs"][ours]})
+    return {"confidence_of_all": CONFIDENCE, "pairs": pairs}
 
 
 def _label(kind: str, name: str) -> str:
@@ -118,7 +173,9 @@ def _by_fold(folds: list[dict], k: str) -> list[float]:
     return [float(np.mean([seed["letor4"][k] for seed in fold["seeds"]])) for fold in folds]
 
 
-def _verdicts(values: dict[str, dict[str, np.ndarray]], reference: str, what: str) -> dict[str, Any] | None:
+def _verdicts(
+    values: dict[str, dict[str, np.ndarray]], reference: str, what: str, confidence: float = CONFIDENCE
+) -> dict[str, Any] | None:
     """Each contender less the reference: simultaneous intervals over queries and seeds, and what they allow to say."""
     if reference not in values or len(values) < 2:
         return None
@@ -129,7 +186,14 @@ def _verdicts(values: dict[str, dict[str, np.ndarray]], reference: str, what: st
     if fewest == 1:
         systems = {name: several[0] for name, several in systems.items()}
     compared = compare(
-        systems, baseline=reference, margin=MARGIN, measure="NDCG@10", qid=queries, n_resamples=_DRAWS, seed=0
+        systems,
+        baseline=reference,
+        margin=MARGIN,
+        measure="NDCG@10",
+        qid=queries,
+        confidence=confidence,
+        n_resamples=_DRAWS,
+        seed=0,
     )
     return {
         "reference": reference,

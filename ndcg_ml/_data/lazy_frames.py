@@ -42,7 +42,7 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "bigframes": ("to_pandas()", None),
     "pyarrow": ("to_table()", None),
 }
-# Where a library also has frames in memory, the types that are not.
+# Libraries that have frames in memory too, and which of their types are lazy.
 _LAZY_TYPES = {
     "polars": ("LazyFrame", "Expr", "LazyGroupBy"),
     "narwhals": ("LazyFrame", "Expr"),

@@ -51,7 +51,7 @@ class Growing(Generic[T]):
 
 
 def _put(room: NDArray[Any], at: int, rows: NDArray[Any]) -> None:
-    if rows.ndim < room.ndim:  # the first rows
+    if rows.ndim < room.ndim:  # no rows are stored yet
         return
     if room.shape[1:] == rows.shape[1:]:
         room[at : at + rows.shape[0]] = rows

@@ -87,7 +87,7 @@ def parquet_columns(
             bad = np.flatnonzero(are_wrong(meaning, numbers))
             if bad.size:
                 raise DataFileError(f"{path}, row {bad[0] + 1}: {name} must be {must(meaning)}; got {numbers[bad[0]]}.")
-            if meaning == "score" and values.dtype.kind in "iu":  # where float64 would make some of them one
+            if meaning == "score" and values.dtype.kind in "iu":  # float64 would make some large integers equal
                 columns[meaning] = kept_apart(values, numbers, name)
         elif any(isinstance(value, (list, dict, np.ndarray)) for value in values.tolist()):
             raise DataFileError(f"{path}: column {name} must hold one id per row; got lists or records.")

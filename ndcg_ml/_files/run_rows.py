@@ -139,7 +139,7 @@ class Ids:
         self.topics = Topics()
         self.kind = _Kind("document")
         self.documents = Names()
-        """Of the rows of the qrels, then of those of the run."""
+        """The document ids of the rows of the qrels, then of the rows of the run."""
 
     def listed(self, documents: Literal["identical"] | Mapping[Any, Any]) -> tuple[IntArray, list[bytes]]:
         """The topics and ids of documents listed by topic, of topics that there are; or of "identical" ids.
@@ -202,7 +202,7 @@ class RunRows:
     source: str
     ids: Ids
     first: int  # row of the names of the documents
-    topics: NDArray[Any]  # those there are, also without a row
+    topics: NDArray[Any]  # every topic, also one without a row
     topic: NDArray[Any]
     value: NDArray[Any]  # float64; integers, where float64 would make scores one
     path: str | os.PathLike[str] = ""

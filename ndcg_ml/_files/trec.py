@@ -58,14 +58,14 @@ class Lines(NamedTuple):
     """Some consecutive lines of qrels or of a run, in TREC's form or another, column by column."""
 
     topics: list[bytes]
-    """Of each run of consecutive lines that have one topic."""
+    """The topic of each run of consecutive lines that have the same one."""
     lengths: IntArray
     """How many lines each run has."""
     documents: Names
     values: NDArray[Any]
     """float64; integers, where float64 would make scores one."""
     numbers: IntArray
-    """Of the lines in the file, from 1."""
+    """The number of each line in the file, from 1."""
 
 
 def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iterator[Lines]:

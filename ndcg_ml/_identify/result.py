@@ -37,7 +37,7 @@ class Match:
         number, the flavor's own first. (A table of gains comes with the ``off_table`` of its preset, a top grade with
         ``max``.)
     unreliable : dict of str to tuple of str
-        Of these presets, those that are declared not to be their library on data like these, and why.
+        The presets of this match that are known to differ from their library on data like these, and why.
     """
 
     name: str
@@ -134,7 +134,7 @@ class Identification:
         printed, more = self._printed()
         rows = []
         for match in printed:
-            # What can be changed is told of the first match alone, as in the text.
+            # The switches that could be changed are listed for the first match alone, as in the text.
             free = self.free_text(match) if match is printed[0] else []
             notes = [*self.same_text(match), *self.unreliable_text(match), *free]
             rows.append([match.name, f"{match.value:.6f}", "; ".join(notes)])

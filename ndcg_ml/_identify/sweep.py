@@ -75,7 +75,7 @@ class Sweep:
         order = (*gains, flavor.ties, flavor.score_dtype, flavor.duplicates)
         ranked = self._once(("ranked", *order), lambda: self._ranked(flavor, graded))
         dcg = self._once(("dcg", *order), lambda: self._dcg(ranked))
-        # Which of a document's rows is judged follows from the order of the rows.
+        # The order of the rows decides which of a document's rows is judged.
         rows = () if self._queries.repeats is None else (flavor.ties, flavor.duplicates)
         made_of = (*labels, flavor.ideal, flavor.ideal_depth, *rows)
         ideal = self._once(("ideal", *made_of), lambda: self._ideal(flavor, graded, ranked.layout))

@@ -25,7 +25,7 @@ _CUT_OFF = (
 )
 _INSTALL = "Install it with: pip install 'ndcg_ml[fast]'"
 
-# As many slots take the NumPy kernel about as long as it takes to load Numba and to compile.
+# The NumPy kernel needs about as long for this many slots as it takes to load Numba and compile.
 _WORTH_COMPILING = 1 << 26
 
 

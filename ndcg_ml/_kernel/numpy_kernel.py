@@ -206,10 +206,10 @@ def _near_the_top(scores: Scores, gains: Gains, depth: int, space: Workspace) ->
     row = slots // width
     lengths = np.bincount(row, minlength=n_rows)
     longest = int(lengths.max())
-    # Where many are tied at the bound, nothing is won.
+    # Many documents tied at the bound all pass it: then the short rows save nothing.
     if longest * _PASSES_ONE_IN > width:
         return scores, gains
-    # What passed moves up to the front of its row; the slots behind are padding.
+    # Documents that passed move to the front of their row; the slots behind them are padding.
     at = np.arange(slots.size) + (row * longest - starts_of(lengths)[row])
     near, near_gains = np.full((n_rows, longest), -np.inf, dtype=scores.dtype), np.zeros((n_rows, longest))
     near.reshape(-1)[at] = scores.reshape(-1).take(slots)

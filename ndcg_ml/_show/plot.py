@@ -354,7 +354,7 @@ def waterfall(explanation: Explanation, parts: Sequence[Part], idle: Sequence[st
     _named_rows(axes, names)
     low, high = float(values.min()), float(values.max())
     reach = max(high - low, 1e-3)
-    axes.set_xlim(low - 0.06 * reach, high + 0.2 * reach)  # for the numbers
+    axes.set_xlim(low - 0.06 * reach, high + 0.2 * reach)  # room for the numbers beside the bars
     at = at_cutoff(a.k) if a.k == b.k else ""
     without = _wrapped(f"no effect on these data: {', '.join(idle)}", _letters(axes, names)) if idle else []
     axes.set_xlabel("\n".join([f"NDCG{at}", *without]))
@@ -547,7 +547,7 @@ def _forest(
             face = colour if filled else "none"
             values = [rows[i].value for i in at]
             axes.plot(values, at, "o", markersize=8, color=colour, markerfacecolor=face, label=label)
-    _named_rows(axes, [row.name for row in rows], below=1.0)  # for the legend
+    _named_rows(axes, [row.name for row in rows], below=1.0)  # room for the legend
     low, high = axes.get_xlim()
     axes.set_xlim(max(low, most[0]), min(high, most[1]))
     _legend(axes, loc="lower right")

@@ -161,7 +161,7 @@ def of_evaluation(
     Raises
     ------
     ImportError, TypeError, ValueError, OSError
-        As it says.
+        As from ``Evaluation.to_html``.
     """
     confidence, _, _ = as_confidence(confidence), how_many(method or "bca", n_resamples), generator(seed)
     require()
@@ -194,7 +194,7 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
     Raises
     ------
     ImportError, TypeError, ValueError, OSError
-        As it says.
+        As from ``Comparison.to_html``.
     """
     require()
     values = _Section("Values")
@@ -205,8 +205,8 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
     values.say(
         f"{comparison.n_queries} queries were compared"
         + (
-            f"; {n_left_out} {'was' if n_left_out == 1 else 'were'} not, because of the weight 0 or without a value in "
-            f"one of the systems: {_some(comparison.not_compared)}."
+            f"; {n_left_out} {'was' if n_left_out == 1 else 'were'} left out (weight 0, or no value in one of "
+            f"the systems): {_some(comparison.not_compared)}."
             if n_left_out
             else "."
         )

@@ -450,19 +450,13 @@ class Comparison:
 
         Parameters
         ----------
-        path : path, default None
-            The file to write, in the place of any older one; None writes none.
         title : str, default None
             The heading. None: the names of two systems, or the number of more.
-        command : str, default None
-            What made the result, such as a call or a command line, which the page then shows.
-        date : date or str, default None
-            Shown as it is. None: no date, so that the same result gives the same page.
         top : int, default 20
             How many queries are listed of each pair of systems, of those that one wins and of those that it loses; at
             most six pairs are listed, the first ones.
-        digits : int, default 4
-            Decimals in the tables.
+        path, command, date, digits
+            As for ``Evaluation.to_html``.
 
         Returns
         -------
@@ -471,12 +465,8 @@ class Comparison:
 
         Raises
         ------
-        ImportError
-            Jinja2 or Matplotlib is not installed: ``pip install 'ndcg_ml[report]'``.
-        TypeError, ValueError
-            An argument is not as above.
-        OSError
-            The file cannot be written. What was there before is still there.
+        ImportError, TypeError, ValueError, OSError
+            As from ``Evaluation.to_html``.
 
         Examples
         --------
@@ -495,19 +485,16 @@ class Comparison:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default None
-            Where to draw. None: new axes in a new figure of pyplot.
+            As for ``Evaluation.plot``.
 
         Returns
         -------
         tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
-            Show it with ``plt.show()``, save it with ``fig.savefig``.
 
         Raises
         ------
-        ImportError
-            Matplotlib is not installed.
-        TypeError
-            `ax` is something else.
+        ImportError, TypeError
+            As from ``Evaluation.plot``.
 
         Notes
         -----

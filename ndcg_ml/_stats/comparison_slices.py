@@ -164,6 +164,7 @@ def compared_by(
     runs : sequence of (ndarray, ndarray), optional
         The values of its runs, shape (n_queries, n_runs), and the weights of queries, for each system.
     """
+    # The labels of all columns, each with its queries.
     parts = []
     for column, labels in columns.items():
         codes = numbered(labels)
@@ -174,7 +175,9 @@ def compared_by(
     def testable(rows: NDArray[np.intp]) -> bool:
         return rows.size > 1 and (clusters is None or np.unique(clusters[rows]).size >= FEWEST)
 
+    # Segments too small for a test take no share of the level.
     shared = replace(settings, n_families=max(1, sum(testable(rows) for *_, rows in parts)))
+    # Each segment is tested as the whole is, on its own queries; one too small for a test is listed with its means.
     segments = []
     for column, label, rows in parts:
         inside = Means.of(means.values[rows], means.weight[rows])

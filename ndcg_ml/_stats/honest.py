@@ -89,6 +89,7 @@ def honest_value(
         # How often each query was drawn in each resample of the block.
         at = np.arange(len(queries))[:, None] * n + queries
         counts = np.bincount(at.ravel(), minlength=len(queries) * n).reshape(len(queries), n)
+        # Choose on the queries that were drawn, and score the winner on the others.
         if choose is None:
             winners = (counts @ ndcg).argmax(axis=1)
         else:
@@ -106,6 +107,7 @@ def honest_value(
     variance = float((squares[known] / left_out[known]).mean()) - value * value
     m = int(known.sum())
     reach = t_quantile(confidence, m - 1) * math.sqrt(max(0.0, variance) / (m - 1))
+    # The search itself reports the winner on all queries, and its value there.
     winner = int(ndcg.mean(axis=0).argmax()) if choose is None else choose(ndcg)
     return HonestValue(
         value=value,

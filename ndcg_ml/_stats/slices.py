@@ -172,19 +172,16 @@ class Slices(Sequence[Slice]):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default None
-            Where to draw. None: new axes in a new figure of pyplot.
+            As for ``Evaluation.plot``.
 
         Returns
         -------
         tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
-            Show it with ``plt.show()``, save it with ``fig.savefig``.
 
         Raises
         ------
-        ImportError
-            Matplotlib is not installed.
-        TypeError
-            `ax` is something else.
+        ImportError, TypeError
+            As from ``Evaluation.plot``.
         """
         from ndcg_ml._show import plot
 
@@ -256,6 +253,7 @@ def _slice(
     def shaped(by_k: dict[int | None, Any]) -> Any:
         return by_k if isinstance(evaluation.k, tuple) else by_k[evaluation.k]
 
+    # The slice is an evaluation of its own, of these rows of the table.
     table = evaluation.per_query
     first = totals.ks[0]
     return _distance(differences[first], values[first].error, others[first].error), Slice(

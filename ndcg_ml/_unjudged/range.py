@@ -410,112 +410,65 @@ def pair_of(
     for side, scored in enumerate((a, b)):
         refuse_changed(scored, two[side], flavor, k, dcg[side])
     _refuse_nan_of_pair(flavor, two, queries)
-    n_queries = len(queries)
-    open_query = np.zeros(n_queries, dtype=bool)
-    for side, documents in enumerate(two):
-        open_query |= (np.bincount(documents.query[documents.unjudged], minlength=documents.n_queries) > 0)[
-            queries[:, side]
-        ]
+
     # In a mean of ratios, a query without unjudged documents is one number, and its documents need no matching. A
     # ratio of sums needs the numerator and the ideal of every query.
-    closed = np.zeros(n_queries, dtype=bool) if flavor.aggregate == "micro" else ~open_query
-    query, rows, at = _matched(a, b, two, queries, ~closed)
-    n = query.size
-
-    def of_both(name: str, absent: float) -> tuple[NDArray[Any], NDArray[Any]]:
-        both = []
-        for side, documents in enumerate(two):
-            values = getattr(documents, name)
-            out = np.full(n, absent, dtype=values.dtype)
-            there = at[:, side] >= 0
-            out[there] = values[at[there, side]]
-            both.append(out)
-        return both[0], both[1]
-
-    # One unknown label stands for a document in both systems, so that both must have the same labels. Under the
-    # global ideal a relevant document that one system lacks is a different ideal.
-    listed = at >= 0
-    gain_a, gain_b = of_both("gain", np.nan)
-    gain = np.where(listed[:, 0], gain_a, gain_b)
-    unlike = listed.all(axis=1) & ~((gain_a == gain_b) | (np.isnan(gain_a) & np.isnan(gain_b)))
-    alone = ~listed.all(axis=1) & (gain > 0) & (flavor.ideal == "global")
-    if (unlike | alone).any():
-        raise RangeError(
-            "both systems must be evaluated under the same judgements; "
-            f"{int((unlike | alone).sum())} documents are judged in one and otherwise, or not at all, in the other. "
-            "Evaluate both with one set of labels."
-        )
+    n_queries = len(queries)
+    closed = np.zeros(n_queries, dtype=bool) if flavor.aggregate == "micro" else ~_have_unjudged(two, queries)
+    both = _matched(a, b, two, queries, ~closed)
+    query, gain = both.query, _shared_gains(both, flavor)
     unjudged = np.isnan(gain)
-    # A run with an unjudged document has no order yet where the grades decide it.
-    weights, run = list(of_both("weight", 0.0)), np.full((n, 2), -1)
+
+    # A run with an unjudged document has no order yet where the grades decide it, so its documents weigh nothing here.
+    weight, run = both.of("weight", 0.0), np.full((query.size, 2), -1)
     for side, documents in enumerate(two if flavor.ties in ("best", "worst") else ()):
-        run[:, side] = _moving(documents, at[:, side], unjudged)
-        weights[side] = np.where(run[:, side] >= 0, 0.0, weights[side])
+        run[:, side] = _moving(documents, both.at[:, side], unjudged)
+    weight[run >= 0] = 0.0
     moving = np.bincount(query[(run >= 0).any(axis=1)], minlength=n_queries) > 0
 
     # An ideal that no label changes divides each system's weights here, and the difference has no ideal any more.
-    constant = np.zeros(n_queries)
+    constant, over, fixed = np.zeros(n_queries), np.ones((n_queries, 2)), None
     weight_of_query = np.ones(n_queries) if a.weight is None else a.weight[queries[:, 0]]
-    fixed, over = None, np.ones((n_queries, 2))
-    pooled_a, pooled_b = of_both("pooled", False)
-    times_a, times_b = of_both("times", 0)
-    cuts = [documents.cut[queries[:, side]] for side, documents in enumerate(two)]
+    pooled = both.of("pooled", False)
     if two[0].fixed is not None:
-        fixed = _fixed_ideals(flavor, two, queries, query, weights, constant, weight_of_query, over)
+        fixed = _fixed_ideals(flavor, both, queries, weight, constant, weight_of_query, over)
     elif flavor.ideal == "global":
         # A document that one system alone lists enters both ideals once it is judged.
-        pooled_a = pooled_b = np.ones(n, dtype=bool)
-    # Otherwise both systems must share one ideal. Documents that gain 0 under every completion cannot change it.
+        pooled[:] = True
+
+    # Queries whose two ideals differ, and tied runs that grades order, are no problem of one ratio. They are searched
+    # on their own, where that is possible. Documents that gain 0 under every completion cannot change an ideal.
+    times, place = both.of("times", 0), both.of("place", 0.0)
+    cut = np.stack([documents.cut[queries[:, side]] for side, documents in enumerate(two)], axis=1)
     matters = unjudged | (gain > 0)
-    places = of_both("place", 0.0)
-    pool = np.bincount(query[pooled_a], minlength=n_queries)
-    differ = [
-        ((pooled_a != pooled_b) | (times_a != times_b) & pooled_a & listed.all(axis=1)) & matters,
-        (places[0] != places[1]) & matters,
-        (np.minimum(cuts[0], pool) != np.minimum(cuts[1], pool))[query] & matters & (fixed is None),
-    ]
-    apart = np.zeros(n_queries, dtype=bool)
-    for unlike in differ:
-        apart[query[unlike]] = True
-    if apart.any() and (flavor.aggregate == "micro" or flavor.ideal == "given"):
-        raise RangeError(
-            "the range of a difference of ratios of sums, or over ideals in the order of the input, is known where "
-            f"both systems have one ideal; under ideal={flavor.ideal!r}, ideal_depth={flavor.ideal_depth!r}, "
-            f"aggregate={flavor.aggregate!r} it depends on what each of them retrieved, and that differs in "
-            f"{int(apart.sum())} queries with unjudged documents. Evaluate both with ideal='global', with "
-            "aggregate='macro', or give both the same candidates."
-        )
-    if moving.any() and (flavor.aggregate == "micro" or flavor.ideal == "given"):
-        raise RangeError(
-            f"the range of a difference is not known for ties={flavor.ties!r} under ideal={flavor.ideal!r}, "
-            f"aggregate={flavor.aggregate!r} where unjudged documents share their score with others; that is so in "
-            f"{int(moving.sum())} queries. Choose a tie rule that does not depend on the labels, such as "
-            "ties='average' or 'first', or ideal='global' and aggregate='macro'."
-        )
-    times = np.maximum(np.maximum(times_a, times_b), 1)
+    apart = _have_two_ideals(both, matters, pooled, times, place, None if fixed is not None else cut, n_queries)
+    _refuse_unknown(flavor, apart, moving)
+    most_times = np.maximum(times.max(axis=1), 1)
     sides = None
     if (apart | moving).any():
         # A document that one system alone lists is in both ideals, where these hold all judged documents.
-        shared_times = flavor.ideal == "global" or fixed is not None
+        one_pool = flavor.ideal == "global" or fixed is not None
+        longest = np.append(added(query, most_times, n_queries), max(each.table.size for each in two))
         sides = TwoSides(
             apart=apart,
             moving=moving,
             query=query,
             gain=gain,
-            weight=np.stack(weights, axis=1),
-            pooled=np.stack([pooled_a, pooled_b], axis=1),
-            times=np.stack([times, times] if shared_times else [times_a, times_b], axis=1),
+            weight=weight,
+            pooled=pooled,
+            times=np.stack([most_times, most_times], axis=1) if one_pool else times,
             run=run,
-            start=np.stack(of_both("run_start", -1), axis=1),
+            start=both.of("run_start", -1),
             depth=np.stack([two[side].depth[queries[query, side]] for side in (0, 1)], axis=1),
             over=over,
-            cut=np.stack(cuts, axis=1),
+            cut=cut,
             constant=constant,
             fixed=fixed,
-            to_rank=_to_rank(flavor, np.append(added(query, times, n_queries), max(each.table.size for each in two))),
+            to_rank=_to_rank(flavor, longest),
             best_first=flavor.ties == "best",
             empty=flavor.empty,
         )
+
     # A query that was left out of the matching is its own difference: numerator `constant`, ideal 1 (0 if skipped).
     if closed.any():
         fixed = np.full(n_queries, np.nan) if fixed is None else fixed
@@ -531,19 +484,122 @@ def pair_of(
         k=k,
         queries=queries,
         query=query,
-        row=rows,
+        row=both.row,
         gain=gain,
-        weight=weights[1] - weights[0],
-        pooled=pooled_a,
-        times=times,
-        place=places[0],
-        cut=cuts[0],
+        weight=weight[:, 1] - weight[:, 0],
+        pooled=pooled[:, 0],
+        times=most_times,
+        place=place[:, 0],
+        cut=cut[:, 0],
         fixed=fixed,
         constant=constant,
         weight_of_query=weight_of_query,
         labels=np.concatenate([a.labels, b.labels]),
         sides=sides,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Matched:
+    """Every document of either system in some queries, once.
+
+    Attributes
+    ----------
+    two : sequence of Documents
+        The documents of a and of b.
+    query : ndarray of int, shape (n_documents,)
+        The query of each document, ascending.
+    row, at : ndarray of int, shape (n_documents, 2)
+        Its row in a and in b, and its place in `two`; -1 where it is not listed.
+    """
+
+    two: Sequence[Documents]
+    query: NDArray[np.int64]
+    row: NDArray[np.int64]
+    at: NDArray[np.int64]
+
+    def of(self, name: str, absent: float) -> NDArray[Any]:
+        """An attribute of the documents in a and in b, shape (n_documents, 2)."""
+        both = []
+        for side, documents in enumerate(self.two):
+            values = getattr(documents, name)
+            out = np.full(self.query.size, absent, dtype=values.dtype)
+            there = self.at[:, side] >= 0
+            out[there] = values[self.at[there, side]]
+            both.append(out)
+        return np.stack(both, axis=1)
+
+
+def _have_unjudged(two: Sequence[Documents], queries: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which queries have an unjudged document in either system."""
+    in_each = []
+    for side, documents in enumerate(two):
+        unjudged = np.bincount(documents.query[documents.unjudged], minlength=documents.n_queries)
+        in_each.append(unjudged[queries[:, side]] > 0)
+    return in_each[0] | in_each[1]
+
+
+def _shared_gains(both: _Matched, flavor: Flavor) -> FloatArray:
+    """The gain of each document, NaN where it is unjudged; both systems must have the same judgements."""
+    # One unknown label stands for a document in both systems, so that both must have the same labels. Under the
+    # global ideal a relevant document that one system lacks is a different ideal.
+    gains, listed = both.of("gain", np.nan), both.at >= 0
+    in_both = listed.all(axis=1)
+    gain = np.where(listed[:, 0], gains[:, 0], gains[:, 1])
+    unlike = in_both & ~((gains[:, 0] == gains[:, 1]) | np.isnan(gains).all(axis=1))
+    alone = ~in_both & (gain > 0) & (flavor.ideal == "global")
+    if (unlike | alone).any():
+        raise RangeError(
+            "both systems must be evaluated under the same judgements; "
+            f"{int((unlike | alone).sum())} documents are judged in one and otherwise, or not at all, in the other. "
+            "Evaluate both with one set of labels."
+        )
+    return gain
+
+
+def _have_two_ideals(
+    both: _Matched,
+    matters: NDArray[np.bool_],
+    pooled: NDArray[np.bool_],
+    times: NDArray[np.int64],
+    place: FloatArray,
+    cut: NDArray[np.int64] | None,
+    n_queries: int,
+) -> NDArray[np.bool_]:
+    """Which queries have ideals in a and in b that differ under some completion.
+
+    They do where a document that `matters` is in one ideal alone, in both but not as often or at another place, or
+    where the ideals have different lengths. (`cut` is None where no label changes the ideals.)
+    """
+    in_both, in_a = (both.at >= 0).all(axis=1), pooled[:, 0]
+    differs = (in_a != pooled[:, 1]) | ((times[:, 0] != times[:, 1]) & in_a & in_both) | (place[:, 0] != place[:, 1])
+    if cut is not None:
+        length = np.minimum(cut, np.bincount(both.query[in_a], minlength=n_queries)[:, None])
+        differs |= (length[:, 0] != length[:, 1])[both.query]
+    apart = np.zeros(n_queries, dtype=bool)
+    apart[both.query[differs & matters]] = True
+    return apart
+
+
+def _refuse_unknown(flavor: Flavor, apart: NDArray[np.bool_], moving: NDArray[np.bool_]) -> None:
+    """Refuse queries with two ideals, and runs that grades order, where the range is not known."""
+    if flavor.aggregate == "macro" and flavor.ideal != "given":
+        return
+    if apart.any():
+        raise RangeError(
+            "the range of a difference of ratios of sums, or over ideals in the order of the input, is known where "
+            f"both systems have one ideal; under ideal={flavor.ideal!r}, ideal_depth={flavor.ideal_depth!r}, "
+            f"aggregate={flavor.aggregate!r} it depends on what each of them retrieved, and that differs in "
+            f"{int(apart.sum())} queries with unjudged documents. Evaluate both with ideal='global', with "
+            "aggregate='macro', or give both the same candidates."
+        )
+    if moving.any():
+        raise RangeError(
+            f"the range of a difference is not known for ties={flavor.ties!r} under ideal={flavor.ideal!r}, "
+            f"aggregate={flavor.aggregate!r} where unjudged documents share their score with others; that is so in "
+            f"{int(moving.sum())} queries. Choose a tie rule that does not depend on the labels, such as "
+            "ties='average' or 'first', or ideal='global' and aggregate='macro'."
+        )
 
 
 _UNEQUAL = (
@@ -554,10 +610,9 @@ _UNEQUAL = (
 
 def _fixed_ideals(
     flavor: Flavor,
-    two: Sequence[Documents],
+    both: _Matched,
     queries: NDArray[np.int64],
-    query: NDArray[np.int64],
-    weights: list[NDArray[Any]],
+    weight: FloatArray,
     constant: FloatArray,
     weight_of_query: FloatArray,
     over: FloatArray,
@@ -568,7 +623,7 @@ def _fixed_ideals(
     same under all grades; `constant` takes what it adds.
     """
     empties = []
-    for side, documents in enumerate(two):
+    for side, documents in enumerate(both.two):
         assert documents.fixed is not None
         own, sign = documents.fixed[queries[:, side]], 1 if side else -1
         empty = own <= 0
@@ -581,7 +636,7 @@ def _fixed_ideals(
             empty = empty | (total == 0)
         else:
             constant += np.where(empty, sign * scores, 0.0)
-        weights[side] = np.where(empty[query], 0.0, weights[side] / np.where(empty, 1.0, own)[query])
+        weight[:, side] = np.where(empty[both.query], 0.0, weight[:, side] / np.where(empty, 1.0, own)[both.query])
         over[:, side] = np.where(empty, 0.0, 1.0 / np.where(empty, 1.0, own))
     if flavor.aggregate == "micro":
         return np.full(constant.size, 1.0 / weight_of_query.sum())
@@ -613,11 +668,8 @@ def _moving(documents: Documents, at: NDArray[np.int64], unjudged: NDArray[np.bo
 
 def _matched(
     a: Scored, b: Scored, two: Sequence[Documents], queries: NDArray[np.int64], wanted: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Every document of either system in the queries that are wanted.
-
-    Its query, its row in each, and its place in the documents of each, or -1.
-    """
+) -> _Matched:
+    """The documents of the queries that are wanted."""
     number = [np.full(documents.n_queries, -1) for documents in two]
     for side in (0, 1):
         number[side][queries[wanted, side]] = np.flatnonzero(wanted)
@@ -633,7 +685,7 @@ def _matched(
     at, rows = np.full((query.size, 2), -1), np.full((query.size, 2), -1)
     for side, (mine, here) in enumerate(zip(np.split(document, [chosen[0].size]), chosen, strict=True)):
         at[mine, side], rows[mine, side] = here, two[side].row[here]
-    return query, rows, at
+    return _Matched(two, query, rows, at)
 
 
 def _keys(a: Scored, b: Scored, rows: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:

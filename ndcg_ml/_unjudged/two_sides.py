@@ -237,7 +237,7 @@ class TwoSides:
                 "the range needs a value under all grades, and under empty=nan a query without a relevant document "
                 "has none. Choose empty=0 or 1."
             )
-        # What an empty query scores is in the difference already, but for a flavor that leaves such queries out.
+        # The score of an empty query is in the difference already, unless the flavor leaves empty queries out.
         return best, nothing and isinstance(self.empty, str)
 
 
@@ -273,7 +273,7 @@ class _Shapes:
     Attributes
     ----------
     weight : ndarray of float, shape (n_shared, 2)
-        Of the shared documents, those of one part of the pools after those of another one.
+        The weights of the shared documents, grouped by the parts of the pools.
     parts : list of slice
         The parts.
     pooled : list of pair of bool

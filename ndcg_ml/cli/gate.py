@@ -126,12 +126,14 @@ def gate(
     and the cut-offs of the baseline; --qrels may be left out where the file of judgements is where it was. The run
     passes if the interval of the difference is above minus the margin, at every cut-off and in every segment.
     """
+    # Anything wrong is found before the run is read: where to write, and the baseline itself.
     if markdown is not None:
         check_folder(Path(markdown), "--markdown")
     with _errors_are_one(baseline):
         base, place = read(baseline)
         if files["run"] is not None and files["qrels"] is None and files["labels"] is None and files["table"] is None:
             files["qrels"] = _judgements(baseline, place)
+        # The new run is evaluated as the baseline was: its flavor, cut-offs and choice of topics.
         data = Inputs(**{field.name: files[field.name] for field in fields(Inputs)})
         for name, written in (("--html", html), ("--markdown", markdown)):
             refuse_input(written, [*data.files, baseline], name)
@@ -140,6 +142,7 @@ def gate(
         if data.queries is None and data.qrels is not None and queries is not None:
             data = Inputs(**{**files, "queries": queries})
         new = data.evaluate(base.flavor, base._totals.ks)
+        # Segments are columns of labels, by query id.
         ids = base.per_query.qid
         labels = {label_name(name): dict(zip(ids.tolist(), data.query_labels(name, ids), strict=True)) for name in by}
         result = compared(
@@ -151,6 +154,7 @@ def gate(
             on_change=on_change,
             seed=seed,
         )
+        # The files are written here too, so that a failure to write ends with the exit code 1 and not as an outcome.
         code = _CODES[result.outcome]
         if markdown is not None:
             Path(markdown).write_text(result.markdown(digits), encoding="utf-8")

@@ -99,7 +99,7 @@ def judge_next(
         return
     if output is not None:
         tasks.to_jsonl(output)
-    # Where the two runs stand now, how far labels can still move them apart, and then the documents.
+    # The two values now, how far labels can still move them apart, and then the documents.
     screen = Screen(digits)
     values = zip("ab", comparison.values, (run_a, run_b), strict=True)
     rows = [(name, screen.number(value), screen.text(run)) for name, value, run in values]

@@ -1,4 +1,4 @@
-"""Early stopping on NDCG of one flavor at one cut-off, and on nothing else."""
+"""Early stopping on NDCG of one flavor at one cut-off. No other metric can stop the training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["StopEarly"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StopEarly:
-    """Make LightGBM stop early on NDCG of one flavor at one cut-off, and on nothing else.
+    """Make LightGBM stop early on NDCG of one flavor at one cut-off, and ignore its other metrics.
 
     LightGBM stops as soon as any metric of any validation set stalls, including its built-in metrics, which come first.
     This object gives the arguments, for each of its interfaces, that prevent this::

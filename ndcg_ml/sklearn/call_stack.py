@@ -57,11 +57,14 @@ def _split_in(found: Mapping[str, Any], scored: NDArray[Any], qid_column: str | 
     test = np.asarray(test)
     test = np.flatnonzero(test) if test.dtype == bool else test
     for every in _ids_of_all_rows(found, qid_column):
-        fits = every.ndim == 1 and test.size == scored.size
-        fits = fits and -every.size <= test.min(initial=0) and test.max(initial=-1) < every.size
-        if fits and np.array_equal(every[test], scored):
+        if _are_rows_of(every, test) and np.array_equal(every[test], scored):
             return Split(every, np.where(test < 0, test + every.size, test))
     return None
+
+
+def _are_rows_of(ids: NDArray[Any], rows: NDArray[Any]) -> bool:
+    """Whether these numbers, some of which may count from the end, are all rows of one column of ids."""
+    return ids.ndim == 1 and -ids.size <= rows.min(initial=0) and rows.max(initial=-1) < ids.size
 
 
 def _ids_of_all_rows(found: Mapping[str, Any], qid_column: str | int | None) -> list[NDArray[Any]]:

@@ -131,6 +131,7 @@ class PairedSearch:
         107, 2018. It corrects for the choice among these candidates, and not for searches that were tried before on the
         same queries.
         """
+        # Resampling needs candidates that were scored alike, and enough queries outside of each resample.
         if self._table.is_halving:
             raise ValueError(
                 "honest needs a search that scores all its candidates on the same training; a halving search drops "
@@ -143,6 +144,7 @@ class PairedSearch:
             )
         if rule is not None and not callable(rule):
             raise TypeError(f"rule must be a SimplestWithinNoise, a callable or None; got {shown(rule)}.")
+        # The rule may look at the parameters of the candidates as well as at their values.
         table = self._table
         params = [self._params[row] for row in table.rows]
 

@@ -161,6 +161,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         QueryRanker
             Itself.
         """
+        # Settings are checked here and not in __init__, which scikit-learn wants to store them as they are.
         if not hasattr(self.ranker, "fit") or isinstance(self.ranker, type):
             raise TypeError(
                 f"ranker must be an estimator, such as LGBMRanker(); got {self.ranker!r} of type "
@@ -168,6 +169,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             )
         stopping = optional_whole_number(self.early_stopping_rounds, "early_stopping_rounds", "for no early stopping")
         flavor = as_flavor(self.flavor)
+        # The rows: features without the column of ids, labels, and one weight per query.
         X = table(X)  # noqa: N806
         same_rows({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight, "groups": groups})
         validate_data(self, X, skip_check_array=True)
@@ -176,11 +178,14 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         layout = by_ids(ids_of_rows(qid, ids, groups, labels.size), labels.size)
         assert layout.ids is not None
         weight = None if sample_weight is None else _query_weight(sample_weight, layout)
+        # Queries are taken in the order of their ids, so that the order of the rows changes nothing. Early
+        # stopping holds whole queries out.
         by_id = _order_of_ids(layout.ids)
         held_out = np.zeros(layout.n_queries, dtype=bool)
         if stopping is not None:
             held_out[by_id[self._held_out(layout.n_queries)]] = True
         training = RowsByQuery(features, labels, layout, weight, by_id[~held_out[by_id]])
+        # The caller's ranker stays unfitted.
         ranker = clone(self.ranker)
         self.best_iteration_: int | None = None
         self.best_score_: float | None = None
@@ -189,6 +194,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         else:
             validation = RowsByQuery(features, labels, layout, weight, by_id[held_out[by_id]])
             self.best_iteration_, self.best_score_ = fit_and_stop(ranker, training, validation, flavor, stopping)
+        # Digests of the queries are kept, by which ``score`` and scorers recognize a cut query later.
         self.ranker_: Any = ranker
         self.trained_queries_: TrainedQueries = TrainedQueries.of(layout, labels)
         self.validation_queries_: NDArray[Any] = layout.ids[by_id[held_out[by_id]]]

@@ -46,7 +46,7 @@ class Judgements:
     refused: Tensor
     """Which queries hold a label that the flavor refuses."""
     dtype: torch.dtype
-    """Of the labels, which says how large they can be, and whether they are whole."""
+    """The dtype of the labels, which says how large they can be, and whether they are whole."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: La
     grades of 1000 do not overflow an exponential gain, nor labels of 1e308 a linear one; dividing by a power of two
     rounds nothing. The factor is the query's, not the batch's: one huge grade must not cost another query its digits.
     """
-    # Who does not count has the grade 0 from here on, and whoever was not listed has it already.
+    # Documents that do not count get the grade 0 here; documents that were not listed have it already.
     if judgements.gainless is not None:
         counted = counted & ~judgements.gainless
     grade = judgements.grade

@@ -130,6 +130,7 @@ def read_batch(
         return _flat_batch(
             scores, labels, _whole_numbers(indexes, "indexes", "one query id per row", scores, names[0]), flags, ids
         )
+    # Padded input: each row is one query, and a mask says which slots hold documents.
     if indexes is not None:
         raise ValueError(
             f"indexes is for 1-D input; {names[0]} has shape {tuple(scores.shape)}, where each row is one query. "
@@ -501,7 +502,7 @@ def _whole_numbers(value: object, name: str, meaning: str, scores: Tensor, of: s
 
 def _in_order_of_text(ids: Tensor) -> Tensor:
     """Numbers in the order that the ids have as decimal text, "10" before "9", which is that of every other route."""
-    last = ids.fmod(10)  # with the sign of the id
+    last = ids.fmod(10)  # fmod keeps the sign of the id
     most, last = torch.div(ids - last, 10, rounding_mode="trunc").abs(), last.abs()
     powers = [10**digit for digit in range(18)]
     digits = torch.ones_like(ids)

@@ -35,7 +35,7 @@ from ndcg_ml.torch._gains import (
 from ndcg_ml.torch._layout import Layout, Padded
 
 _FAR_BELOW = 16
-"""From how many times the cut-off on a list is long enough that its lower ranks are worth leaving unsorted.
+"""In lists at least this many times as long as the cut-off, the lower ranks are worth leaving unsorted.
 
 Fewer would be faster on the CPU, but the runs of the upper ranks alone take more steps, each a launch on a device.
 """
@@ -223,16 +223,18 @@ def _dcg_of_rows(
     """DCG of each row at each cut-off; `gain` is 0 where a document has no rank."""
     width = layout.width
     depth = _deepest(ks, width)
-    # Who has no rank stands last, beside those with the lowest score there is, and is not counted.
+    # Documents without a rank go last, beside those with the lowest possible score, and are not counted.
     key = _comparable(flavor, scores)
     key = key.masked_fill(~ranked, -math.inf if key.is_floating_point() else torch.iinfo(key.dtype).min)
     # The discounts at ranks 0, 1, ..., depth + 1, with 0 at both ends and beyond each cut-off.
     tables = [pad(table[: n + 1], (0, depth + 1 - n)) for n in (depth if k is None else min(k, depth) for k in ks)]
+    # A tie rule other than the mean is a second key of the sort.
     if flavor.ties != "average":
         second = {"first": -layout.position, "last": layout.position, "best": gain, "worst": -gain}[flavor.ties]
         order, placed = _best_in_order(key, second.expand_as(key), ranked, depth)
         upper = gain.gather(-1, order).masked_fill(~placed, 0.0)
         return torch.stack([(upper * discounts[1:-1]).sum(-1) for discounts in tables], dim=-1)
+    # In short lists all slots get their expected discounts.
     if not _is_far_below(depth, width):
         runs = _upper_runs(key, ranked, depth)
         return torch.stack([(gain * _of_runs(*runs, discounts)).sum(-1) for discounts in tables], dim=-1)
@@ -262,7 +264,7 @@ def _upper_runs(key: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, Tensor
     Slots below `depth` have a run of length 0, after all others.
     """
     if key.dtype in (torch.float16, torch.bfloat16):
-        key = key.float()  # not every version searches these
+        key = key.float()  # not every version of torch searches half precision
     key = key.contiguous()
     rising = key.sort(dim=-1).values[..., key.shape[-1] - depth :].contiguous()
     edge = rising[..., :1]
@@ -446,7 +448,7 @@ def ideal_dcg(
         ]
         return torch.cat(columns, dim=-1)
     first = flavor.recall_depth or layout.width
-    # Who is in a run that ends within the depth is certain, only the order is not.
+    # A tied run that ends within the depth is certain to be retrieved whole; only its order is not.
     expected = torch.where(runs.upto <= first, own, expected)
     return _best_first(layout, expected, ranking.ranked & (runs.rank <= first), table, depths)
 

@@ -207,7 +207,7 @@ compute_with_cache
     preds: list[Tensor]
     target: list[Tensor]
     listed: list[Tensor]
-    _update_count: int  # torchmetrics' own, as are these
+    _update_count: int  # torchmetrics sets these two
     compute_on_cpu: bool
     _closed: str | None = None
     """What happened since the last update, after which another one needs a reset: "compute" or "load"."""
@@ -330,7 +330,7 @@ compute_with_cache
             if state.dtype != more.dtype or state.device != more.device:
                 # Restored to their dtype: a cast of the module around must not narrow the sums.
                 state, more = state.to(more.dtype), more.to(state.device)
-            added[name] = state + more  # out of place
+            added[name] = state + more  # a new tensor, not the old one in place
         # setattr of a module asks what each is, which takes longer than all else here.
         self.__dict__.update(added)
 
@@ -600,7 +600,7 @@ compute_with_cache
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> NDCG:
         def moved(tensor: Tensor) -> Tensor:
             device = fn(tensor.new_empty(0, dtype=torch.int64)).device
-            if device.type == "mps" and tensor.dtype == torch.float64:  # has no float64
+            if device.type == "mps" and tensor.dtype == torch.float64:  # Apple's GPUs have no float64
                 return tensor.float().to(device)
             out = fn(tensor)
             return out if out.dtype == tensor.dtype else tensor.to(device)

@@ -14,7 +14,7 @@ from core.test_threads import data, elsewhere, together
 
 from ndcg_ml import Flavor, ndcg_score
 
-__all__ = ["data"]  # a fixture
+__all__ = ["data"]  # data is a fixture
 
 
 def test_many_data_sets_share_one_evaluation_function(data):

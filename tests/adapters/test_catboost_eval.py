@@ -116,7 +116,7 @@ def test_no_cutoff_is_none_and_its_name_stands_beside_catboosts_own():
 
 def test_data_sets_are_told_apart_by_their_labels():
     X, y, q = make(0)
-    other = (X, np.clip(y[::-1].copy(), 0, 2), q)  # as many rows, the same queries
+    other = (X, np.clip(y[::-1].copy(), 0, 2), q)  # the same number of rows, the same queries
     unlike = make(4, 20)
     train, one, two = pool(X, y, q), pool(*other), pool(*unlike)
     metric = NDCGEval("sklearn@5", learn=(y, q), pools=[unlike[1:], (other[1].tolist(), [str(i) for i in q])])

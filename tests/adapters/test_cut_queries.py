@@ -132,7 +132,7 @@ def test_the_same_rows_may_be_scored_whole_and_cut_by_one_scorer(problem, routin
     tested = np.isin(qid, [0, 1])
     cv = one_fold(np.flatnonzero(tested[half]), len(half))
     cross_validate(Ridge(), X[half], y[half], scoring=scorer, cv=cv, params={"groups": qid[half]})
-    tested[first[1:]] = False  # the same rows are scored
+    tested[first[1:]] = False  # the scored rows stay the same
     cv = one_fold(np.flatnonzero(tested), len(qid))
     with pytest.raises(ValueError, match=r"the split cuts 1 of the 2 queries.*1 of \d+ rows"):
         cross_validate(Ridge(), X, y, scoring=scorer, cv=cv, params={"groups": qid})
@@ -408,7 +408,7 @@ def test_folds_that_leave_out_unusable_rows_are_taken_where_the_scorer_is_told_o
 @pytest.mark.parametrize("convert", [np.asarray, list, pd.Series, lambda q: pd.Series(q).astype("category")])
 def test_a_scorer_that_knows_all_ids_refuses_cut_queries_anywhere(problem, convert):
     X, y, qid = problem
-    told = ndcg_scorer("lightgbm", k=10, qid=convert(qid[::-1]))  # in any order
+    told = ndcg_scorer("lightgbm", k=10, qid=convert(qid[::-1]))  # the order of the ids must not matter
     model = Ridge().fit(X, y)
     for cv, cut in ((KFold(3), True), (GroupKFold(3), False)):
         for _, test in cv.split(X, y, None if cut else qid):
@@ -443,7 +443,7 @@ def test_a_scorer_that_is_told_the_ids_of_a_query_k_fold_needs_no_call_stack(pro
     folds = QueryKFold(3, qid=qid)
     told = ndcg_scorer("lightgbm", k=10, qid=folds.qid)
     monkeypatch.setattr("ndcg_ml.sklearn.scorer.current_split", lambda *_: None)
-    if tool != "learning_curve":  # which scores parts of the training queries as well
+    if tool != "learning_curve":  # learning_curve scores parts of the training queries as well
         TOOLS[tool](X, y, qid, folds, told)
     with pytest.raises(ValueError, match=r"the split cuts \d+ of the \d+ queries that it scores"):
         TOOLS[tool](X, y, qid, KFold(3), told)
@@ -529,7 +529,7 @@ def test_a_search_like_that_of_optuna_which_drops_the_error_warns_with_its_text(
         with pytest.raises(ValueError, match="the split cuts"):
             cross_validate(Ridge(), wide, y, **settings)
     words = [str(warning.message) for warning in seen]
-    assert len(words) == (action == "always")  # where scikit-learn's error arrives there is no warning beside it
+    assert len(words) == (action == "always")  # an error of scikit-learn's has no warning beside it
     assert all(word.startswith("an error of the NDCG scorer: the split cuts") for word in words)
 
 

@@ -68,7 +68,7 @@ def test_one_object_in_both_interfaces_gives_the_same_values():
         callbacks=[lgb.record_evaluation(log)],
     )
     model = lgb.LGBMRanker(n_estimators=10, verbosity=-1, num_leaves=7, min_child_samples=5, n_jobs=1, metric="None")
-    newer = "eval_X" in inspect.signature(model.fit).parameters  # since 4.7, which deprecates eval_set
+    newer = "eval_X" in inspect.signature(model.fit).parameters  # LightGBM 4.7 deprecates eval_set
     valid = {"eval_X": (Xv,), "eval_y": (yv,)} if newer else {"eval_set": [(Xv, yv)]}
     model.fit(X, y, group=group, eval_group=[gv], eval_metric=ndcg, **valid)
     assert list(log["valid_0"]) == list(model.evals_result_["valid_0"]) == ["ndcg_sklearn@10", "ndcg_sklearn@3"]

@@ -111,7 +111,7 @@ CASES = {
     "lightgbm": ("lightgbm", {"gain": exponential}),
     "sklearn": ("sklearn", {"gain": linear}),
     "binary": (Flavor(gain="binary"), {"gain": lambda y: float(y > 0)}),
-    "table": (Flavor(gain=(0, 0, 5, 1, 9)), {"gain": lambda y: (0, 0, 5, 1, 9)[int(y)]}),  # one that falls
+    "table": (Flavor(gain=(0, 0, 5, 1, 9)), {"gain": lambda y: (0, 0, 5, 1, 9)[int(y)]}),  # a table that falls
     "callable": (Flavor(gain=lambda y: y * y), {"gain": lambda y: y * y}),
     "reciprocal": (Flavor(discount="reciprocal"), {"gain": linear, "discount": lambda r: 1 / r}),
     "ln": (Flavor(discount="ln"), {"gain": linear, "discount": lambda r: 1 / math.log(r + 1)}),
@@ -381,7 +381,7 @@ def test_lightgbm_accepts_the_signature():
 
 
 def test_the_gain_that_is_trained_is_the_one_that_is_evaluated():
-    """Where one grade gains far more under the exponential gain, and is told by other features than the rest."""
+    """One grade gains far more under the exponential gain, and other features tell it than tell the rest."""
     flavor = Flavor(discount="reciprocal", k=10, empty="skip")
 
     def data(seed, n_queries):

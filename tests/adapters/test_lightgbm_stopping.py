@@ -154,7 +154,7 @@ def test_built_in_metrics_do_not_decide_even_where_they_are_computed():
 
 
 def test_a_rule_of_lightgbms_own_beside_it_is_refused():
-    # What it would do: one callback more, which stops on every metric; so ndcg@1 ends what ndcg@10 should decide.
+    # LightGBM's own rule adds a callback that stops on every metric, so ndcg@1 would end what ndcg@10 should decide.
     data, valid = make(2), make(3)
     ndcg = NDCGEval("sklearn", k=(10, 1))
     log = {}
@@ -319,7 +319,7 @@ def test_folds_that_cut_queries_are_refused_and_whole_ones_are_not():
 
 
 def test_a_cut_is_seen_whatever_was_evaluated_before():
-    # What is left of query 1 holds the labels of query 0, so by content the two subsets are one.
+    # The rest of query 1 holds the labels of query 0, so the two subsets have equal content.
     y = np.array([1.0, 0, 1, 0, 2, 0, 0, 0])
     full = dataset(np.arange(16.0).reshape(8, 2), y, [2, 4, 2]).construct()
     ndcg = NDCGEval("sklearn", k=None)
@@ -357,7 +357,7 @@ def test_data_sets_seen_do_not_keep_an_object_from_being_pickled():
         {**PARAMS, **stop.params}, first, 150, valid_sets=[dataset(*make(22), reference=first)], **arguments
     )
     assert third.best_iteration == booster.best_iteration
-    assert pickle.loads(pickle.dumps(arguments))["feval"].names == ("ndcg_sklearn@3",)  # after training as well
+    assert pickle.loads(pickle.dumps(arguments))["feval"].names == ("ndcg_sklearn@3",)  # also after training
 
 
 def test_the_arguments_are_fresh_and_the_object_is_frozen():
@@ -442,7 +442,8 @@ def test_query_folds_are_of_whole_queries(n_splits, shuffle):
 def test_query_folds_are_those_of_scikit_learn():
     from sklearn.model_selection import GroupKFold
 
-    group = np.random.default_rng(0).permutation(np.arange(1, 30))  # of distinct sizes: equal ones may change places
+    # The sizes are distinct, because queries of equal size may change places.
+    group = np.random.default_rng(0).permutation(np.arange(1, 30))
     query = np.repeat(np.arange(len(group)), group)
     theirs = GroupKFold(4).split(query, groups=query)
     for (rows, test), (their_rows, their_test) in zip(query_folds(group, 4), theirs, strict=True):

@@ -131,7 +131,7 @@ def test_pipelines_of_any_length_are_refused(steps):
     X, y, qid = problem(6)
     with pytest.raises(ValueError, match="ranker must be the ranker itself"):
         QueryRanker(make_pipeline(*steps, LGBMRanker(n_estimators=2, verbosity=-1))).fit(X, y, qid)
-    QueryRanker(make_pipeline(*steps, Ridge())).fit(X, y, qid)  # takes no queries
+    QueryRanker(make_pipeline(*steps, Ridge())).fit(X, y, qid)  # Ridge takes no queries
 
 
 # -- early stopping: exactly so many rounds after the best one --------------------------------------------------------
@@ -170,7 +170,7 @@ def test_training_ends_exactly_so_many_rounds_after_the_best(train, rounds):
     X, y, qid = problem()
     model, values = train(X, y, qid, rounds)
     assert len(values) == model.best_iteration_ + rounds < 300
-    assert int(np.argmax(values)) == model.best_iteration_ - 1  # the first of the highest
+    assert int(np.argmax(values)) == model.best_iteration_ - 1  # argmax finds the first of equal maxima
     assert model.best_score_ == pytest.approx(max(values), abs=1e-6)
     held_out = np.isin(qid, model.validation_queries_)
     again = ndcg_score(y[held_out], model.predict(X[held_out]), qid=qid[held_out], flavor="sklearn@5")
@@ -241,7 +241,7 @@ def test_known_queries_give_no_warning():
     model = QueryRanker(LGBMRanker(n_estimators=2, min_child_samples=2, verbosity=-1)).fit(X, y, qid)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "The LGBMRanker or classes", FutureWarning)  # an old LightGBM about itself
+        warnings.filterwarnings("ignore", "The LGBMRanker or classes", FutureWarning)  # old LightGBMs warn of this
         ndcg_scorer("lightgbm@5", qid=qid)(model, X[::-1] + 1, np.roll(y, 3), qid=qid)
 
 

@@ -84,7 +84,7 @@ def test_lightgbm_stops_where_the_rule_says(k, weighted):
     assert (booster.best_iteration, len(history)) == expected
     assert 1 < booster.best_iteration < len(history) < 60
     assert booster.best_score["valid"][stop.eval.names[0]] == history[booster.best_iteration - 1]
-    assert booster.best_iteration < int(np.argmax(history)) + 1  # a number would have gone on
+    assert booster.best_iteration < int(np.argmax(history)) + 1  # a fixed min_delta would have gone on
     model = lgb.LGBMRanker(n_estimators=60, num_leaves=4, min_child_samples=10, verbosity=-1, n_jobs=1, **stop.params)
     model.fit(X, y, group=group, **stop.fit((valid[0], valid[1], valid[2], rows)))
     assert model.best_iteration_ == booster.best_iteration

@@ -311,7 +311,7 @@ def test_threads_that_search_at_the_same_time_find_what_they_put():
     def search(which):
         kept.put(0, 0, Scored(np.array([which]), np.array([[0.5]]), (0.5,)))
         both.wait()
-        found[which] = kept.get(0, 0, 0, 0.5).ids.tolist()  # of equal values, the one of this thread
+        found[which] = kept.get(0, 0, 0, 0.5).ids.tolist()  # both put this value; each must find its own
 
     threads = [threading.Thread(target=search, args=(which,)) for which in (1, 2)]
     for thread in threads:
@@ -332,7 +332,7 @@ def test_what_threads_of_the_past_put_is_bounded(monkeypatch):
         kept.put(0, 0, Scored(np.array([0]), np.zeros((1, 1)), (float(which),)))
     assert len(kept._scored[0, 0]) == 64
     assert kept.get(0, 0, 0, 69.0) is not None
-    assert kept.get(0, 0, 0, 5.0) is None  # the oldest went first
+    assert kept.get(0, 0, 0, 5.0) is None  # the oldest is dropped first
 
 
 def test_a_scorer_is_as_before_unless_it_is_asked_to_keep(problem):

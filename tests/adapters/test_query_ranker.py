@@ -93,7 +93,7 @@ def test_rows_in_any_order_give_the_model_made_by_hand(problem, library):
     ranker = RANKERS[library]()
     model = QueryRanker(ranker).fit(X, y, qid)
     assert np.array_equal(model.predict(X), by_hand.predict(X))
-    with pytest.raises(Exception, match=r"(?i)fit"):  # of three types
+    with pytest.raises(Exception, match=r"(?i)fit"):  # the libraries raise three types
         ranker.predict(X)
     assert set(model.trained_queries_.ids) == set(qid)
     assert model.best_iteration_ is None
@@ -199,7 +199,7 @@ def test_a_number_is_never_silently_a_position_among_columns_labelled_with_numbe
     assert by_name[0] == expected
     assert uses(pd.DataFrame(wide, columns=[*"abcd", "qid"]), 4) == by_name
     assert uses(pd.DataFrame(wide, columns=[*"abcd", "qid"]), -1) == by_name
-    assert uses(pd.DataFrame(wide), 4) == by_name  # both readings are one
+    assert uses(pd.DataFrame(wide), 4) == by_name  # the label 4 is also at position 4
     for labels, column in (
         ([0, 4, 2, 3, 1], 1),  # the label of the ids, the position of a feature
         ([0, 4, 2, 3, 1], 4),  # the other way round
@@ -514,7 +514,7 @@ def test_scikit_learns_checks_fail_where_no_ids_are_passed():
     reasons = [str(r["exception"]) for r in results if r["status"] == "failed"]
     assert len(reasons) > 20
     fitted = [r for r in reasons if "no query ids arrived" in r]
-    assert len(fitted) > 0.7 * len(reasons)  # the others expect another error and get this one, in their own words
+    assert len(fitted) > 0.7 * len(reasons)  # the other checks expect another error and report this one in their words
 
 
 def test_parameters_clone_repr(problem):

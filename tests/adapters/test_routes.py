@@ -125,7 +125,7 @@ def qid(case: Case) -> float:
         case.labels[order],
         case.scores[order],
         qid=case.qid[order],
-        query_weight=case.problem.weights,  # in the order in which the queries appear, here theirs
+        query_weight=case.problem.weights,  # weights follow the order of appearance, here the problem's own
         flavor=case.flavor,
         k=case.k,
     )
@@ -358,7 +358,7 @@ def xgboost_eval(case: Case) -> float:
 
 
 def xgboost_callback(case: Case) -> float:
-    """Of a model that has learned nothing, so that its scores are where it started."""
+    """The callback of a model that has learned nothing, so that its scores are where it started."""
     callback = ndcg_ml.xgboost.NDCGCallback(
         case.flavor,
         case.k,
@@ -392,7 +392,7 @@ def scorer_routed(case: Case) -> float:
         values = {
             cross_validated(of_query, case.scores[:, None], case, params={name: case.qid}) for name in ("groups", "qid")
         }
-    (value,) = values  # by either name
+    (value,) = values  # both names have one value
     return value
 
 
@@ -688,7 +688,7 @@ def test_the_top_of_the_scale_in_float32_is_no_grade_above_it(route: Callable[[C
     expected = 1.0 if ideal == "global" else (1 + 1 / math.log2(3) + half / 0.8 / 2) / (1.5 + 1 / math.log2(3))
     assert route(case) == pytest.approx(expected, abs=1e-12)
     best = Case(case.flavor.replace(k=2), ..., problem)
-    assert route(best) == 1.0  # under "max" too, where it would be 1.00000001
+    assert route(best) == 1.0  # under "max" it would be 1.00000001 without care
     for grade in (np.nextafter(np.float32(0.8), np.float32(1)), 0.9):
         above = replace(problem.queries[0][0], grade=in_float32(grade))
         with pytest.raises(ValueError, match=r"must not exceed Flavor\.max_grade=0\.8"):
@@ -702,7 +702,7 @@ def test_only_that_one_number_is_admitted_above_the_top_of_the_scale() -> None:
         ndcg_score([between, 0], [1, 0], group=[2], flavor=flavor)
     with pytest.raises(ValueError, match=r"max_grade=0\.8; got 1 that do"):
         ndcg_ml.torch.NDCG(flavor).update(torch.tensor([[1.0, 0]]), torch.tensor([[between, 0]], dtype=torch.float64))
-    with pytest.raises(ValueError, match="must not exceed"):  # beside one that is admitted
+    with pytest.raises(ValueError, match="must not exceed"):  # one label is admitted, the other is not
         ndcg_score([between, in_float32(0.8)], [1, 0], group=[2], flavor=flavor)
 
 

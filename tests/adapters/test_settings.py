@@ -75,7 +75,8 @@ def measured(library, params, data, rounds=3):
         }
     ).fit(rows, eval_set=rows)
     last = {name: history[-1] for name, history in model.get_evals_result()["validation"].items()}
-    wanted = params.get("eval_metric", "").replace(";denominator=LogPosition", "")  # as it calls it
+    # CatBoost's log leaves the default denominator out of the name.
+    wanted = params.get("eval_metric", "").replace(";denominator=LogPosition", "")
     return {name: value for name, value in last.items() if name == wanted}, model.predict(rows)
 
 
@@ -327,7 +328,7 @@ def test_the_scikit_learn_classes_take_them_too(library, k):
     X, y, group, query = make(7)
     taken = params(library, flavor)
     if library == "lightgbm":
-        stop = StopEarly("lightgbm").fit((X, y, group))  # for the names that the installed version gives the sets
+        stop = StopEarly("lightgbm").fit((X, y, group))  # the names of the sets depend on LightGBM's version
         model = lgb.LGBMRanker(**taken, n_estimators=3, num_leaves=4, min_child_samples=5, verbosity=-1, n_jobs=1).fit(
             X,
             y,

@@ -258,7 +258,7 @@ def test_pickle_repr_and_cutoff(problem):
 
 
 class OneColumn(BaseEstimator, RegressorMixin):
-    """As skorch's NeuralNetRegressor: labels and predictions have two dimensions."""
+    """Labels and predictions have two dimensions, like those of skorch's NeuralNetRegressor."""
 
     def __init__(self, sign=1):
         self.sign = sign

@@ -149,7 +149,7 @@ def test_no_cutoff_is_none_and_its_name_stands_beside_xgboosts_own(callback):
     own = [name for name in log["v"] if "_" not in name]
     assert list(log["v"]) == [*own, "ndcg_xgboost"]
     assert log["v"]["ndcg_xgboost"] == pytest.approx(log["v"][own[-1]], abs=1.1e-6)
-    assert booster.best_iteration == int(np.argmax(log["v"]["ndcg_xgboost"])) > 0  # by its name, it is maximised
+    assert booster.best_iteration == int(np.argmax(log["v"]["ndcg_xgboost"])) > 0  # maximised, by its name
     scores = booster.predict(valid)
     assert log["v"]["ndcg_xgboost"][-1] == pytest.approx(
         ndcg_score(yv, scores, group=gv, flavor="xgboost", k=None), abs=1.1e-6
@@ -352,7 +352,7 @@ def test_it_may_be_used_again_cloned_copied_and_pickled():
     copied = clone(ranker).callbacks[0]
     assert copied is not ranker.callbacks[0]
     assert copied.X is ranker.callbacks[0].X
-    assert ranker.callbacks[0]._run is None  # what belongs to a training is not kept
+    assert ranker.callbacks[0]._run is None  # a copy keeps nothing of the training
 
 
 def test_after_a_training_that_failed_it_starts_afresh():
@@ -394,7 +394,7 @@ def test_categories_in_another_order_and_feature_names(as_matrix):
         grade = np.array([{"p": 0, "q": 3, "r": 1, "s": 2}[c] for c in drawn])
         return X, np.clip(grade + np.round(rng.normal(size=n)), 0, 4), np.repeat(np.arange(n // 10), 10)
 
-    recodes = tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 1)  # before, categories went by their number
+    recodes = tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 1)  # before 3.1 categories went by their number
     (X, y, qid), (Xv, yv, qv) = frame(400, list("pqrs")), frame(200, list("srp" if recodes else "pqrs"))
     data = xgb.DMatrix(Xv, enable_categorical=True) if as_matrix else Xv
     stop = NDCGCallback("sklearn@5", X=data, y=yv, qid=qv, rounds=5)
@@ -628,7 +628,8 @@ def check_values(cases, found):
             assert [value for _, value in result] == pytest.approx(list(expected.values())[::-1], abs=1e-12, rel=0)
     (flavor, _, uneven), *_ = cases
     one, other = (ndcg_score(y, s, group=group, k=10) for y, s, group, _ in uneven)
-    assert abs(together(flavor, 10, uneven) - (one + other) / 2) > 0.05  # what XGBoost makes of a plain function
+    # XGBoost averages the workers' values of a plain function, which would be far off here.
+    assert abs(together(flavor, 10, uneven) - (one + other) / 2) > 0.05
 
 
 def cases_of_refusals():
@@ -691,7 +692,7 @@ def check_dask(dxgb):
         Client(cluster) as client,
     ):
 
-        def on_workers(shards):  # one each, so that it is known who has what
+        def on_workers(shards):  # one shard per worker, so that the test knows who has what
             addresses = sorted(client.scheduler_info()["workers"])
             parts = [
                 [client.persist(da.from_array(a, chunks=a.shape), workers=[address]) for a in shard]

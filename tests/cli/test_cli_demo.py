@@ -48,7 +48,7 @@ def write_letor(path: Path, n_queries: int, *, seed: int = 0, qid: bool = True, 
 def assert_agrees(document: dict) -> None:
     differences = {entry["compared"]: entry["difference"] for entry in document["agreement"]}
     in_float32 = {who: differences.pop(who) for who in list(differences) if who.startswith("torchmetrics")}
-    assert len(differences) == 3  # our ways in, scikit-learn, LightGBM
+    assert len(differences) == 3  # ours, scikit-learn's, LightGBM's
     assert max(differences.values()) < 1e-9
     assert len(in_float32) == 1
     assert max(in_float32.values()) < 1e-5

@@ -55,7 +55,7 @@ def test_a_report_of_a_comparison():
     found = compare(*systems, names=["run", "better"], n_resamples=10_000, seed=0, missing="drop", unjudged="accept")
     found = dataclasses.replace(found, accepts_unjudged=False)
     assert page == found.to_html(command=f"ndcg-ml {command}", top=1)
-    text("compare run better folder/run --qrels qrels --html report.html")  # two of one name keep their letters
+    text("compare run better folder/run --qrels qrels --html report.html")  # equal names become letters
     assert "run" not in re.findall(r"<td[^>]*>([^<]+)</td>", Path("report.html").read_text(encoding="utf-8"))
     text("compare run better run --qrels qrels --html report.html")
 
@@ -84,7 +84,7 @@ def test_a_report_that_cannot_be_written_is_refused(command, files):
 @pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
 @pytest.mark.parametrize("command", [f"eval {TREC}", "compare run better --qrels qrels"])
 def test_without_the_extra_a_report_is_refused_before_any_work(command, missing):
-    Path("run").write_text("not a run\n")  # which would be an error of its own
+    Path("run").write_text("not a run\n")  # reading this file would be an error of its own
     without = f"import sys; sys.modules[{missing!r}] = None; from ndcg_ml.cli import main; main()"
     arguments = [sys.executable, "-c", without, *command.split(), "--html", "report.html"]
     done = subprocess.run(arguments, capture_output=True, text=True)

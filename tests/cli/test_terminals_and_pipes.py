@@ -48,7 +48,7 @@ def test_a_terminal_of_100_columns_and_a_pipe(command):
     assert pipe.isascii()
     assert not ANSI.search(pipe)
     assert [line for line in pipe.splitlines() if line != line.rstrip()] == []
-    if command != "flavors":  # which has another layout
+    if command != "flavors":  # flavors has another layout
         words = set("".join(lines).replace(" ", "").replace("─", ""))
         assert words == set(pipe.replace(" ", "").replace("\n", ""))
 

@@ -92,7 +92,8 @@ def test_many_columns_sum_as_each_by_itself_to_the_last_bit(empty: Any, aggregat
         alone = one.addends(flavor)
         assert addends.numerator[column].tolist() == alone.numerator[0].tolist()
         assert addends.denominator[column].tolist() == alone.denominator[0].tolist()
-        scale = 2.0 ** (alone.exponent - addends.exponent)  # of queries that count in this column alone
+        # Only queries that count in this column set the exponent of `alone`.
+        scale = 2.0 ** (alone.exponent - addends.exponent)
         assert sums.numerator[column] == addends.numerator[column].sum() == alone.numerator[0].sum() * scale
         assert sums.denominator[column] == addends.denominator[column].sum()
         assert sums.n_empty[column] == alone.n_empty[0]
@@ -103,7 +104,7 @@ def test_many_columns_sum_as_each_by_itself_to_the_last_bit(empty: Any, aggregat
 
 
 def test_a_cutoff_does_not_set_the_scale_of_another() -> None:
-    """Of two queries one counts at the second cut-off alone, with gains beside which the other's vanish."""
+    """One of two queries counts at the second cut-off alone, with gains beside which the other's vanish."""
     flavor, weight = Flavor(aggregate="micro"), None
     dcg, ideal = np.array([[1.0, 1.0], [0.0, 3.0]]), np.array([[2.0, 2.0], [0.0, 4.0]])
     totals = Totals((1, 2), np.arange(2), dcg, ideal, np.array([0, 5000]), weight)

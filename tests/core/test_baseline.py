@@ -78,7 +78,7 @@ def test_a_baseline_is_compared_like_what_was_saved(tmp_path):
 @pytest.mark.parametrize("flavor", ["trec_eval", "trec_eval[ideal=local]"])
 def test_compare_refuses_changed_judgements(tmp_path, flavor):
     base = again(evaluate_run(QRELS, RUN, k=5, flavor=flavor), tmp_path)
-    changed = {**QRELS, "q1": {**QRELS["q1"], "d99": 0}}  # which changes no ideal
+    changed = {**QRELS, "q1": {**QRELS["q1"], "d99": 0}}  # a document of grade 0 changes no ideal
     words = r"another set of judged documents and grades in 1 of 12 queries, such as 'q1'"
     with pytest.raises(ValueError, match=words):
         compare(base, evaluate_run(changed, RUN, k=5, flavor=flavor))

@@ -255,7 +255,7 @@ def test_no_difference_is_called_significant_in_5_percent():
         values = rng.beta(0.4, 0.9, (40, 2)) * (rng.random((40, 2)) > 0.2)
         [test] = exchange_tests(Means.of(values, None), [(0, 1)], 399, generator(rng))
         hits += test.p_value <= 0.05
-    # Of Binomial(2 000, 0.05): 99.9 % lie from 69 to 133.
+    # 99.9 % of Binomial(2 000, 0.05) lie from 69 to 133.
     below = sum(math.comb(2000, n) * 0.05**n * 0.95 ** (2000 - n) for n in range(69))
     above = 1 - sum(math.comb(2000, n) * 0.05**n * 0.95 ** (2000 - n) for n in range(134))
     assert max(below, above) < 0.0005
@@ -272,6 +272,6 @@ def test_several_runs_of_numbers_are_those_of_evaluations():
     assert of_numbers.n_runs == of_runs.n_runs == (3, 3)
     assert of_numbers.p_value == of_runs.p_value
     assert of_numbers.interval.low == pytest.approx(of_runs.interval.low, abs=1e-12)
-    # As scores, a list of lists is one run: a row per query.
+    # A list of lists of scores is one run: one row per query.
     dense = {"a": scores[0, 0].tolist(), "b": scores[1, 0].tolist()}
     assert compare(dense, y_true=labels, seed=0).n_runs == (1, 1)

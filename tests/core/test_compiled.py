@@ -31,7 +31,7 @@ def compiled():
 
 @pytest.fixture
 def not_loaded(monkeypatch):
-    """As in a process that has not ranked anything; Numba is as good as installed."""
+    """The state of a process that has not ranked anything and has Numba installed."""
     for name, value in (("rank", None), ("failure", None), ("slots", 0)):
         monkeypatch.setattr(choice._State, name, value)
     monkeypatch.setattr(choice, "_numba_is_installed", lambda: True)
@@ -43,8 +43,8 @@ def not_loaded(monkeypatch):
 SIZES = {
     "few": lambda rng: rng.integers(0, 8, 12),  # sorted by insertion
     "some": lambda rng: rng.integers(0, 60, 12),  # sorted by counting and by buckets
-    "many": lambda rng: rng.integers(0, 400, 10),  # those above a bound are sorted
-    "long": lambda rng: rng.integers(0, 3000, 6),  # and stretches without any are stepped over
+    "many": lambda rng: rng.integers(0, 400, 10),  # scores above a bound are sorted
+    "long": lambda rng: rng.integers(0, 3000, 6),  # stretches without a score above the bound are stepped over
 }
 SCORES = {
     "untied": lambda rng, n: rng.normal(size=n),
@@ -160,7 +160,7 @@ def test_arrays_that_the_compiled_code_cannot_take_as_they_are(compiled, tmp_pat
 
 
 def test_a_prepared_object_whose_arrays_are_memory_maps(compiled, tmp_path):
-    """As joblib sends large ones to its workers."""
+    """joblib sends large arrays to its workers this way."""
     y, s, qid = np.array([3.0, 0, 1, 2, 0]), np.array([0.1, 0.5, 0.3, 0.2, 0.4]), [1, 2, 1, 2, 1]
     prepared = prepare(y, qid=qid, kernel="compiled")
     for name in ("row_gains",):
@@ -199,7 +199,7 @@ def test_the_compiled_kernel_starts_once_it_is_worth_it(compiled, not_loaded, mo
     monkeypatch.setattr(choice, "_loaded", lambda: loads.append(1) or (compiled, None))
     monkeypatch.setattr(choice, "_WORTH_COMPILING", 1000)
     y, s = np.arange(100.0), np.arange(100.0)[::-1].copy()
-    prepared = prepare(y, group=[100], kernel="auto")  # which counts, too: the ideal is sorted
+    prepared = prepare(y, group=[100], kernel="auto")  # the ideal has no ties and must be sorted, which also calls it
     kernels = [used(prepared, s, monkeypatch)[0] for _ in range(12)]
     assert kernels == ["numpy"] * 8 + ["compiled"] * 4
     assert loads == [1]

@@ -107,7 +107,7 @@ def test_the_interval_inverts_the_test():
         assert p_of(limit + inward) > 0.05 >= p_of(limit - inward)
 
 
-@pytest.mark.parametrize("n_resamples", [64, 63])  # every exchange, and drawn ones
+@pytest.mark.parametrize("n_resamples", [64, 63])  # 64 enumerates every exchange, 63 draws them
 def test_the_limits_exclude_0_exactly_where_p_is_at_most_the_level(n_resamples):
     # Multiples of a tenth: many parts of the queries have a mean of 0, but for rounding.
     for d in ([0.1, 0.2, -0.3, 0.4, 0.1, 0.2], [0.1, 0.2, 0.3, -0.6, 0.3, 0.3], [0.7, 0.1, -0.1, 0.2, 0.3, -0.4]):
@@ -236,7 +236,7 @@ def test_clusters_are_means_of_their_queries():
     assert found.share()[:, 0] == pytest.approx(weight / weight.sum())
     error, dof = robust_error(by_cluster(Means.of(TABLE[:, :1], None), codes))
     of_cluster = TABLE[:, 0].reshape(5, 8).mean(axis=0)
-    assert error[0] == pytest.approx(of_cluster.std(ddof=1) / math.sqrt(8))  # of equal clusters, the plain formula
+    assert error[0] == pytest.approx(of_cluster.std(ddof=1) / math.sqrt(8))  # equal clusters have the plain formula
     assert dof[0] == pytest.approx(7)
     unequal, fewer = robust_error(by_cluster(Means.of(TABLE[:, :1], None), np.minimum(np.arange(N) // 3, 8)))
     assert unequal[0] > 0
@@ -477,7 +477,7 @@ def test_a_segment_of_one_query_is_listed_without_a_test():
     found = values(0, 1, by=["lone" if i == 0 else "rest" for i in range(N)])
     lone, rest = found.slices["by", "lone"], found.slices["by", "rest"]
     assert (lone.n_queries, lone.pairs) == (1, ())
-    assert rest.pairs[0].p_adjusted == rest.pairs[0].p_value  # the only segment that is tested
+    assert rest.pairs[0].p_adjusted == rest.pairs[0].p_value  # it is the only segment tested
     assert found.slices.to_dicts()[0] == {"column": "by", "label": "lone", "n_queries": 1, "verdict": "undecided"}
 
 

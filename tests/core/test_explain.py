@@ -128,7 +128,7 @@ def check_sums(a, b, arguments):
     differing = {
         name
         for name in a.__dataclass_fields__
-        if str(getattr(a, name)) != str(getattr(b, name))  # as text: nan equals nan
+        if str(getattr(a, name)) != str(getattr(b, name))  # text, because nan does not equal nan
     }
     assert {name for part in result.parts for name in part.switches} == differing
     return result
@@ -161,7 +161,7 @@ def test_parts_and_queries_sum_to_the_whole_on_random_pairs():
 
 def test_parts_and_queries_sum_to_the_whole_on_pairs_of_presets():
     arguments = data(1, n_queries=5)
-    arguments["y_true"] = np.minimum(arguments["y_true"], 2)  # which every table of gains admits
+    arguments["y_true"] = np.minimum(arguments["y_true"], 2)  # every table of gains has grades up to 2
     ones = list(dict.fromkeys(PRESETS.values()))
     pairs = [pair for apart in (1, 4, 9, 16) for pair in zip(ones, ones[apart:] + ones[:apart], strict=True)]
     results = [check_sums(one, other, arguments) for one, other in pairs]
@@ -275,7 +275,7 @@ def test_which_switches_are_one_part(a, b, parts):
 def test_every_mixture_of_the_parts_is_a_flavor(a, b):
     parts = _inseparable(a, b)
     for subset in _subsets(parts)[:64]:
-        a.replace(**{name: getattr(b, name) for part in subset for name in part})  # raises if it is not
+        a.replace(**{name: getattr(b, name) for part in subset for name in part})  # an impossible mixture would raise
     assert a.replace(**{name: getattr(b, name) for part in parts for name in part}) == b
 
 
@@ -373,7 +373,7 @@ def test_ids_are_the_callers_and_json_takes_them():
         shown = json.loads(json.dumps(result.to_dict(), allow_nan=False))
         ids = [q.qid if isinstance(q.qid, (int, str)) else str(q.qid) for q in result.queries]
         assert [q["qid"] for q in shown["queries"]] == ids
-    assert shown["queries"][0]["value_b"] is None  # left out
+    assert shown["queries"][0]["value_b"] is None  # flavor b leaves the query out
     assert shown["flavor_b"] == str(PRESETS["burges2005"])
     assert shown["difference"] == sum(part["contribution"] for part in shown["parts"])
     assert {"switches": ["empty"], "a": ["0"], "b": ["skip"]}.items() <= shown["parts"][0].items()

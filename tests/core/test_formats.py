@@ -82,7 +82,7 @@ def test_every_format_gives_the_value_of_the_dicts(tmp_path, form, packed, end):
 def test_ranked_lists(tmp_path, content):
     (tmp_path / "run").write_text(content)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about the empty list
+        warnings.simplefilter("ignore", UserWarning)  # an empty list warns
         found, expected = (evaluate_run(QRELS, run) for run in (tmp_path / "run", RANKED))
     assert found.value == expected.value
     assert found.qrels_only.size == 0  # an empty list is an answer

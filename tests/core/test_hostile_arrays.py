@@ -175,7 +175,7 @@ def test_matrices_are_read_as_queries(shape):
     for make in (np.asfortranarray, lambda v: v.view(Marked), lambda v: np.flip(np.flip(v).copy())):
         assert evaluate(make(y), make(s), **lists).per_query.ndcg.tobytes() == want.tobytes()
     if 0 not in shape:
-        warnings.simplefilter("ignore", PendingDeprecationWarning)  # of the class, by NumPy
+        warnings.simplefilter("ignore", PendingDeprecationWarning)  # NumPy warns about np.matrix itself
         assert evaluate(np.matrix(y), np.matrix(s), **lists).per_query.ndcg.tobytes() == want.tobytes()
 
 
@@ -427,7 +427,7 @@ def test_document_ids_of_a_list_stay_apart(ids):
     assert ndcg_score([2, 1, 0], [1, 1, 1], group=[3], doc_id=ids, flavor=flavor) == ndcg_score(
         [2, 1, 0], [1, 1, 1], group=[3], doc_id=[0, 1, 2], flavor=flavor
     )
-    if not isinstance(ids[0], tuple):  # in two dimensions these are rows
+    if not isinstance(ids[0], tuple):  # NumPy makes rows of tuples
         assert ndcg_score([[2, 1, 0]], [[1, 1, 1]], doc_id=(tuple(ids),), flavor=flavor) < 1
 
 

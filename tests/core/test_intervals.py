@@ -186,6 +186,6 @@ def test_micro_of_gains_beyond_float64_has_an_interval():
     scores = np.array([[2, 1], [2, 1], [1, 2]])
     huge, small = (
         evaluate(np.array([[top, 0], [0, top], [top + 1, 0]]), scores, flavor=flavor).interval(method="t")
-        for top in (2000, 200)  # where 2^top - 1 is 2^top, so that only ratios of gains are left
+        for top in (2000, 200)  # at these grades 2^top - 1 rounds to 2^top: only ratios count
     )
     assert (huge.value, huge.low, huge.high) == pytest.approx((small.value, small.low, small.high), rel=1e-12)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("kernel")
 # Relative to the largest sum that the gains of the query could make.
 TOLERANCE = 1e-12
 
-# Where the kernel selects, sorts, pads and cuts into blocks, forced one way and the other.
+# Constants that decide where the kernel selects, sorts, pads and cuts into blocks, forced one way and the other.
 SELECT, SORT = {"_SELECT_BELOW": 1e-9}, {"_SELECT_BELOW": 1e9}
 # Whole grades as bytes and a search by lanes, however short the lists are.
 WIDE = {"_WIDE": 0, "_LANES_PER_RANK": 1, "_SLOTS_PER_LANE": 1, "_PASSES_ONE_IN": 0}

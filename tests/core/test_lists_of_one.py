@@ -46,7 +46,7 @@ def test_a_column_is_refused(route):
 def test_with_a_mask_it_is_lists_of_one_document_and_a_warning_says_so(route):
     with pytest.warns(UserWarning, match="each of the 6 queries has one document") as seen:
         value = route(Y[:, None], S[:, None], mask=np.ones((6, 1), dtype=bool))
-    assert seen[0].filename == __file__  # and not a line of the package
+    assert seen[0].filename == __file__  # the warning points at the caller's line
     if isinstance(value, float) and route not in (ROUTES["dcg_score"],):
         assert value == pytest.approx(4 / 6)  # the share of relevant rows
 

@@ -106,13 +106,13 @@ def test_weights_are_repeated_queries_to_the_mean_and_the_jackknife():
 
 
 def test_bootstrap_by_hand():
-    # Of two differences the resampled means are a, (a + b) / 2 and b, with chances 1/4, 1/2 and 1/4.
+    # Two differences a and b have the resampled means a, (a + b) / 2 and b, with chances 1/4, 1/2 and 1/4.
     interval = from_zero(0.2, 0.6).interval(method="percentile", seed=0)
     assert (interval.low, interval.high) == pytest.approx((0.2, 0.6), abs=1e-12)
     for method in ("bca", "percentile", "t"):
         constant = from_zero(0.25, 0.25, 0.25).interval(method=method)
         assert (constant.low, constant.value, constant.high) == (0.25, 0.25, 0.25)
-        # Of 400 coin tosses the mean is normal with standard deviation 1/20.
+        # The mean of 400 coin tosses is normal with standard deviation 1/20.
         interval = from_zero(*[1.0, -1.0] * 200).interval(method=method, seed=0)
         assert (interval.low, interval.high) == pytest.approx((-1.96 / 20, 1.96 / 20), abs=0.006)
 
@@ -148,7 +148,7 @@ def test_the_seed_decides_what_is_drawn():
 def test_thousands_of_pairs():
     differences = np.random.default_rng(2).normal(0.01, 0.2, 2500)
     both = from_zero(*differences)
-    # Of so many the mean is normal, and so are the sums under random signs.
+    # The mean of so many differences is normal, and so are the sums under random signs.
     deviation = float(np.sqrt((differences**2).mean() / differences.size))
     p_value = math.erfc(abs(both.difference) / deviation / math.sqrt(2))
     assert both.test(n_resamples=2000, seed=0).p_value == pytest.approx(p_value, abs=0.04)

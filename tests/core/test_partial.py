@@ -82,7 +82,7 @@ ANY = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def sums(*terms: tuple[float, int]) -> ExactSums:
-    """Of these numbers times a power of two, and of 1."""
+    """The exact sums of these numbers, each times a power of two, over 1."""
     return ExactSums.of([(exact_sum(np.array([value])), power) for value, power in terms], [(Fraction(1), 0)])
 
 
@@ -753,7 +753,7 @@ def assert_joined(pieces: list[Any], name: str) -> None:
     """The ids of these batches name the same queries as in one array."""
     listed = [each for ids in pieces for each in np.asarray(ids).tolist()]
     if name == "seconds, nanoseconds":
-        listed = [0, 1, 1, 2]  # of which tolist() makes integers and times
+        listed = [0, 1, 1, 2]  # tolist() would make integers of nanoseconds
     codes = [listed.index(each) for each in listed]
     rng = np.random.default_rng(0)
     y, s = rng.integers(0, 4, len(codes)), rng.normal(size=len(codes))

@@ -118,7 +118,7 @@ def test_the_number_of_threads(monkeypatch):
     assert thread_count(None, plenty) == 2
     monkeypatch.setenv("NDCG_ML_THREADS", "5")
     assert thread_count(None, plenty) == 5
-    monkeypatch.setenv("NDCG_ML_THREADS", "")  # as if it were not set
+    monkeypatch.setenv("NDCG_ML_THREADS", "")  # an empty variable counts as not set
     assert thread_count(None, plenty) == 2
     monkeypatch.delenv("NDCG_ML_THREADS")
     seen = []

@@ -59,7 +59,7 @@ def test_spark_takes_the_judgements_in_the_order_given() -> None:
     assert expected > 1.25
     assert score([1, 3], [0, 1], flavor="spark_graded") == pytest.approx(expected)
     assert score([1, 3], [0, 1], flavor="spark_graded", k=1) == 7.0
-    # of the judged documents, retrieved or not; an unjudged one takes no place
+    # Judged documents count, retrieved or not; an unjudged one takes no place.
     flags = [True, False, True]
     assert score([math.nan, 1, 3], [0, 0, 1], flavor="spark_graded", retrieved=flags) == pytest.approx(
         7 / (1 + 7 * LOG3)

@@ -100,7 +100,7 @@ def test_a_document_that_ties_with_itself_has_no_first_rank_among_averaged_ties(
     assert ndcg_score(y_score=[1, 1, 0], flavor=flavor, **arguments) == pytest.approx((1 + LOG3) / 2)
     assert (
         ndcg_score(y_score=[0, 1, 0], flavor="sklearn", y_true=[1, 0, 1], group=[3]) > 0
-    )  # without ids nothing is seen
+    )  # without ids no copy is noticed
 
 
 # -- what is refused

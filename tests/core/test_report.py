@@ -212,7 +212,7 @@ def test_many_systems_and_queries_that_were_not_compared():
         for s, q in ((A, ids), (B, [f"other {i}" for i in range(25)] + ids[25:]))
     )
     shown = Page(compare(one, other, missing="drop", seed=0).to_html()).text
-    assert "25 queries were compared; 50 were not" in shown
+    assert "25 queries were compared; 50 were left out (weight 0, or no value in one of the systems): " in shown
     assert "id 19 and 30 more." in shown
     assert "id 20 " not in shown
 
@@ -261,7 +261,7 @@ def test_the_same_result_gives_the_same_page():
         assert result.to_html() == first
         assert dict(matplotlib.rcParams) == state
     assert dict(matplotlib.rcParams) == before
-    prepare(Y, k=1).evaluate(A)  # what was computed in between does not show
+    prepare(Y, k=1).evaluate(A)  # another evaluation in between does not show
     assert result.to_html() == first
     assert compared().to_html() == compared().to_html()
     assert result.to_html(seed=1) != first

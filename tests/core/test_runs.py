@@ -183,7 +183,7 @@ def test_topics_may_stand_mixed_and_in_any_order_in_files(tmp_path):
 
 
 def test_integer_ids_are_ordered_as_their_text(tmp_path):
-    # As text 9 > 10, so the tied documents rank 9, 10; as numbers it would be the other way round.
+    # "9" > "10" as text, so the tied documents rank 9, 10. As numbers they would rank 10, 9.
     qrels, run = {1: {9: 1, 10: 0}}, {np.int64(1): {10: 0.5, np.int32(9): 0.5}}
     assert evaluate_run(qrels, run, k=1).value == 1.0
     assert evaluate_run(qrels_file(tmp_path / "q", qrels), run_file(tmp_path / "r", run), k=1).value == 1.0
@@ -271,7 +271,7 @@ def test_unjudged_documents_gain_nothing_are_left_out_or_are_refused():
     condensed = evaluate_run(QRELS, one, flavor=zero.replace(unjudged="condense"), queries="run")
     assert condensed.value == pytest.approx(3 / (3 + 1 / math.log2(3)))
     assert condensed.per_query.n_docs.tolist() == [1]
-    assert condensed.judged == 0.5  # of the ranking as it was
+    assert condensed.judged == 0.5  # the share judged is that of the ranking before condensing
     with pytest.raises(ValueError, match=r"unjudged='raise'; got 1, the first in run\['q3'\], document 'd9'"):
         evaluate_run(QRELS, one, flavor=zero.replace(unjudged="raise"), queries="run")
 
@@ -350,7 +350,7 @@ def test_align_gives_arrays_for_the_other_functions(queries):
     assert ndcg_score(**data.arguments(), flavor="trec_eval", k=2) == pytest.approx(result.value, abs=1e-15)
     assert dcg_score(**data.arguments(), flavor="trec_eval", k=2) == pytest.approx(result.per_query.dcg.mean())
     again = evaluate(**data.arguments(), flavor="trec_eval", k=2)
-    if queries != "run":  # where q8 has no row, topics are given by size alone
+    if queries != "run":  # q8 has no row in "run", so only sizes give its topics
         assert again.per_query.qid.tolist() == result.per_query.qid.tolist()
     np.testing.assert_array_equal(again.per_query.ndcg, result.per_query.ndcg)
 

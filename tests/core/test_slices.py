@@ -17,7 +17,7 @@ RNG = np.random.default_rng(4)
 Y = RNG.integers(0, 3, (90, 8)) * (RNG.random((90, 1)) > 0.1)
 SCORES = Y + RNG.normal(0, 2, Y.shape)
 COUNTRY = np.array(["de", "fr", "uk"])[np.arange(90) % 3]
-SCORES[COUNTRY == "uk"] = -Y[COUNTRY == "uk"]  # which is as bad as can be
+SCORES[COUNTRY == "uk"] = -Y[COUNTRY == "uk"]  # the worst order there is
 DEVICE = np.where(RNG.random(90) < 0.5, "phone", "desk")
 WEIGHT = RNG.random(90) + 0.1
 
@@ -178,7 +178,7 @@ def test_a_slice_equals_evaluate_of_its_rows(data: st.DataObject) -> None:
         limits = None if one.interval is None else (one.interval.low, one.interval.high)
         assert same(limits, t_interval(expected))
         assert same(t_interval(one.evaluation), limits)
-        assert one.interval is None or one.interval.value == one.value  # so none is around nan
+        assert one.interval is None or one.interval.value == one.value  # no interval is around nan
         less = math.nan if expected is None or others is None else expected.value - others.value
         assert same(one.difference, None if math.isnan(less) else less)
 

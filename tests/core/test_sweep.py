@@ -66,7 +66,7 @@ def test_the_table_is_that_of_one_flavor_at_a_time(data: st.DataObject) -> None:
     ks = data.draw(st.sampled_from([(None,), (1, 3), (2, None, 5)]))
     with pytest.MonkeyPatch.context() as monkeypatch:
         if data.draw(st.booleans()):
-            monkeypatch.setattr(sweeping, "_MOST_ROWS", 1)  # nothing is kept
+            monkeypatch.setattr(sweeping, "_MOST_ROWS", 1)  # no room, so the sweep keeps nothing
         grid = table(monkeypatch, **arguments, k=ks)
     scores = arguments.pop("y_score")
     queries = Queries.read(**arguments)

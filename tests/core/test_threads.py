@@ -293,7 +293,7 @@ if {before}:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_ranking_in_an_exit_handler(before):
-    """As a logger does that is flushed when the interpreter ends."""
+    """A logger that is flushed when the interpreter ends would do this."""
     run = subprocess.run(
         [sys.executable, "-c", AT_EXIT.format(before=before)], capture_output=True, text=True, timeout=60
     )

@@ -42,7 +42,7 @@ def drawn(seed: int, repeats: bool) -> tuple[np.ndarray, tuple[np.ndarray, np.nd
     retrieved = np.argsort(rng.random((n_users, n_items)), axis=1)[:, :depth]
     if repeats:
         retrieved = rng.integers(0, 4, retrieved.shape)
-    retrieved[rng.random(retrieved.shape) < rng.choice([0, 0.2, 0.9])] = -1  # also before items that are there
+    retrieved[rng.random(retrieved.shape) < rng.choice([0, 0.2, 0.9])] = -1  # padding may also stand before items
     users, items = np.nonzero(rng.random((n_users, n_items)) < rng.choice([0.1, 0.4]))
     return retrieved, (users, items, rng.integers(0, 4, users.size).astype(float)), n_items
 
@@ -197,7 +197,7 @@ def test_a_matrix_is_refused_for_what_is_wrong_with_it() -> None:
         call(indices=np.array([3, 1, 0]))
     with pytest.raises(ValueError, match=r"user 0 has item 1 twice. Call its .sum_duplicates\(\)"):
         call(indices=np.array([1, 1, 0]))
-    call(indices=np.array([1, 3, 3]))  # of two users
+    call(indices=np.array([1, 3, 3]))  # items 1 and 3 belong to two users
 
 
 def test_flavors_that_refuse_what_is_there() -> None:

@@ -18,7 +18,7 @@ def test_empty_answers_are_counted_and_warned_of():
     with pytest.warns(UserWarning, match=EMPTY) as caught:
         result = evaluate_run(QRELS, RUN)
     assert caught[0].filename == __file__
-    assert result.n_unanswered == 3  # the two, and the topic that the run lacks
+    assert result.n_unanswered == 3  # q2, q3 and q4, which the run lacks
     assert result.per_query.n_retrieved.tolist() == [1, 0, 0, 0]
     assert "n_unanswered=3" in repr(result)
     assert "answers: 2 of the evaluated topics are answered with an empty list" in str(result).splitlines()

@@ -321,7 +321,7 @@ def test_what_is_not_noticed_is_as_the_page_says(page):
 
     sampled = np.random.default_rng(0).random(len(qid)) < 0.5
     missing = sum(part(rows[sampled[rows]]) for rows in halves)
-    assert missing.value > page["expected"] + 0.01  # an easier task, and no error
+    assert missing.value > page["expected"] + 0.01  # the task is easier, and nothing raises
     assert missing.n_docs < len(qid)
 
     cut = np.array_split(np.arange(len(qid)), 4)

@@ -42,7 +42,8 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("flavor", ["sklearn@3", "lightgbm@3", "catboost", "torchmetrics@5", "trec_eval@4"])
 def test_a_column_gives_the_value_of_its_array(form, flavor):
-    check_form(FORMS[form], flavor, ids=form != "pandas extension", sizes=form != "pandas")  # whose index names nothing
+    # The index of this Series of pandas names nothing, so sizes in it are refused.
+    check_form(FORMS[form], flavor, ids=form != "pandas extension", sizes=form != "pandas")
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])

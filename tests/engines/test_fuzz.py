@@ -83,7 +83,7 @@ class Doubling:
     ],
 )
 def test_a_defect_is_found(target, home, name, defect, kind, monkeypatch):
-    monkeypatch.setenv("NDCG_ML_KERNEL", "numpy")  # whatever this process has ranked before
+    monkeypatch.setenv("NDCG_ML_KERNEL", "numpy")  # the choice of a kernel must not depend on earlier calls
     monkeypatch.setattr(home, name, defect)
     monkeypatch.setattr(fuzz, "SECONDS", 0.05 if defect is hangs else 5.0)
     with pytest.raises(kind):

@@ -76,7 +76,7 @@ def test_ids_of_any_type_find_their_weight(ids):
 
 
 def test_labels_that_count_from_zero_are_ids_where_the_ids_do():
-    # As of groupby(..., as_index=False): in the order of the ids, which nothing else says.
+    # groupby(..., as_index=False) gives such an index: the rows are in the order of the ids, and nothing else says so.
     weights = NUMBERED.groupby("q", as_index=False)["w"].first()["w"]
     assert isinstance(weights.index, pd.RangeIndex)
     assert ndcg_score(NUMBERED.y, NUMBERED.s, qid=NUMBERED.q, query_weight=weights) == _right(NUMBERED)

@@ -26,7 +26,7 @@ def found(by, frame=FRAME):
 def test_columns_of_rows():
     assert found(FRAME[["land", "size"]]) == EXPECTED
     assert found({"land": FRAME["land"], "size": FRAME["size"].to_numpy()}) == EXPECTED
-    assert found(FRAME["land"]) == EXPECTED[:2]  # named by the Series
+    assert found(FRAME["land"]) == EXPECTED[:2]  # the Series gives the name
     assert found(FRAME["land"].astype("category")) == EXPECTED[:2]
 
 
@@ -37,7 +37,7 @@ def test_rows_in_another_order_are_refused():
 
 def test_labels_by_query_id_in_any_order():
     per_query = FRAME.groupby("q")[["land", "size"]].first()
-    assert per_query.index.tolist() == list("abcd")  # not the order of the rows
+    assert per_query.index.tolist() == list("abcd")  # the rows of FRAME are in another order
     assert found(per_query) == EXPECTED
     slices = evaluate(FRAME["y"], FRAME["s"], qid=FRAME["q"], by=per_query["land"]).slices
     assert slices["land", "x"].evaluation.per_query.qid.tolist() == ["b", "c"]

@@ -31,7 +31,7 @@ PAGE, COUNTS = ROOT / "docs" / "flavors.md", ROOT / "docs" / "parity.json"
 FOLDER = ROOT / "docs" / "flavors"
 GAINS = {"linear": "y", "exponential": "2^y - 1", "binary": "1 if y > 0", "judged": "1 if judged"}
 DISCOUNTS = {"log2": "1 / log2(r + 1)", "ln": "1 / ln(r + 1)", "reciprocal": "1 / r", "jarvelin": "1, 1, 1 / log2(r)"}
-# What becomes of a case, and its column in the parity table.
+# The outcome of a case, and its column in the parity table.
 COLUMN = {"values": "reproduced", "refused": "refused", "defined": "defined", "value": "declared"}
 KINDS = (*COLUMN.values(), "undeclared")
 IN_COLUMNS = ("gain", "discount", "ideal", "ties", "empty", "k")

@@ -96,7 +96,7 @@ def test_the_preset_has_the_recorded_number(library: str, variant: str, preset: 
     [
         pytest.param(*row[2:], marks=pytest.mark.needs(row[3].partition(".")[0]), id=row[2])
         for row in ROWS
-        if row[0] != "Phoenix"  # whose metrics are installed in parts
+        if row[0] != "Phoenix"  # Phoenix's metrics are installed in parts
     ],
 )
 def test_the_library_has_the_number_of_its_preset(preset: str, module: str, call: Callable[..., Any]) -> None:

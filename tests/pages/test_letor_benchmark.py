@@ -15,9 +15,12 @@ pytest.importorskip("torch")
 pytest.importorskip("lightgbm")
 pytest.importorskip("benchmarks.letor", reason="benchmarks are not part of the installed package")
 
+from benchmarks.letor import networks, page, peers, trees
+from benchmarks.letor.__main__ import done
 from benchmarks.letor.cells import Answers, Cell
-from benchmarks.letor.folders import RankingFolderError, open_folder
+from benchmarks.letor.folders import Folder, RankingFolderError, open_folder
 from benchmarks.letor.stopping import kept_round, ordered
+from benchmarks.letor.verdicts import COUNTERPARTS, TRAINED_ON, write_report
 
 ROOT = Path(__file__).parents[2]
 N_FEATURES = 5
@@ -128,7 +131,7 @@ def test_a_run_goes_on_where_it_was_cut_off(parts, tmp_path):
 
 def test_which_round_a_rule_keeps():
     curve = np.array([0.1, 0.3, 0.2, 0.3, 0.25, 0.9])
-    assert kept_round(curve, patience=3) == 2  # equal is no improvement
+    assert kept_round(curve, patience=3) == 2  # an equal value is no improvement
     assert kept_round(curve, patience=4) == 6
 
 
@@ -154,3 +157,87 @@ def test_answers_survive_a_line_that_was_cut(tmp_path):
     assert again.of == {cell.key: {"key": cell.key, "seconds": 1.0}}
     again.add("next", {"seconds": 2.0})
     assert set(Answers(tmp_path / "cells.jsonl").of) == {cell.key, "next"}
+
+
+LEADS = {"rax softmax": 0.2, "ListMLELoss": -0.1, "LightGBM lambdarank": 0.1, "NDCGObjective(linear)": -0.2}
+"""By how much the made-up answers of a contender differ from those of the others."""
+
+
+def made_up_answers(folder: Path) -> tuple[list[Cell], Answers]:
+    """Two folds of every kind, whose values are known."""
+    rng = np.random.default_rng(2)
+    names = {"trees": ["LightGBM lambdarank", *TRAINED_ON], "network": ["SoftmaxLoss(gain)", "rax softmax"]}
+    names["attention"] = ["SoftmaxLoss(gain)", "ListMLELoss"]
+    names["stopping"] = ["LightGBM"]
+    rules = [f"{rule}, rows {order}" for rule in ("own", "StopEarly, what is reported") for order in page.ORDERS]
+    base = [rng.uniform(0.3, 0.6, 40), rng.uniform(0.3, 0.6, 30)]
+    answers = Answers(folder / "cells.jsonl")
+    cells = [
+        Cell("mq2008", kind, name, fold, 3, 5) for fold in (0, 1) for kind, several in names.items() for name in several
+    ]
+    for cell in cells:
+
+        def one(lead: float, fold: int = cell.fold) -> dict:
+            # A contender leads by a constant, and its seeds differ by noise.
+            values = (base[fold] + lead + rng.normal(0, 0.01, base[fold].size)).tolist()
+            return {"reported": values, "linear": values, "letor4": dict.fromkeys("135", 0.25), "letor4_queries": 50}
+
+        seeds = [one(LEADS.get(cell.name, 0.0)) for _ in range(cell.seeds)]
+        by_rule = {rule: [{"round": 7, **one(-0.1 * rule.startswith("own"))} for _ in seeds] for rule in rules}
+        by_rule["no stopping"] = [{"round": 9, **one(0.0)} for _ in seeds]
+        rest = {"tuned": 0.7, "rate": 0.1, "temperature": None, "at_an_end": True, "seconds": 36.0}
+        answers.add(
+            cell.key, {"rules": by_rule, "seconds": 1.0} if cell.kind == "stopping" else {"seeds": seeds, **rest}
+        )
+    return cells, answers
+
+
+def test_a_page_is_made_from_the_report(tmp_path):
+    pytest.importorskip("matplotlib")
+    cells, answers = made_up_answers(tmp_path)
+    write_report(cells, answers, [Folder("mq2008", ())], tmp_path / "letor.json")
+    report = json.loads((tmp_path / "letor.json").read_text())
+    tables = page.tables(report, report)
+    assert {name.removeprefix("mq2008 ") for name in tables} == {
+        *("how", "network", "attention", "trees", "stopping", "counterparts", "wrong metric", "across", "best"),
+        *("letor", "again"),
+    }
+    assert "network: 2 folds, 70 test queries, 3 seeds" in tables["how"]
+    network = tables["mq2008 network"].splitlines()
+    assert network[2].startswith("| rax softmax | 0.6")
+    assert "| **better** |" in network[2]
+    assert "| the reference |" in network[3]
+    (ours,) = tables["mq2008 counterparts"].splitlines()[2:]
+    assert ours.startswith("| SoftmaxLoss(gain) | 0.4")
+    assert ours.endswith("| **worse** |")
+    assert "| linear | 0.2" in tables["mq2008 wrong metric"]
+    assert tables["mq2008 wrong metric"].count("the matching one |") == 2
+    assert tables["mq2008 best"].startswith("`SoftmaxLoss(gain)")
+    assert " less LightGBM lambdarank: -0." in tables["mq2008 best"]
+    stopping = tables["mq2008 stopping"].splitlines()
+    assert stopping[2].count("**-0.09") + stopping[2].count("**-0.10") == len(page.ORDERS)
+    assert stopping[3].startswith("| LightGBM: StopEarly, what is reported | reference, round 7 |")
+    assert set(page.pictures(report)) == {
+        f"evidence_mq2008_{name}.png" for name in ("network", "attention", "trees", "stopping", "wrong_metric")
+    }
+
+    begin, end = page.markers("mq2008 network")
+    written = tmp_path / "page.md"
+    written.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
+    page.write(tmp_path / "letor.json", tmp_path / "none.json", written)
+    assert written.read_text() == f"before\n{begin}\n{tables['mq2008 network']}\n{end}\nafter\n"
+    assert all((tmp_path / name).stat().st_size > 1000 for name in page.pictures(report))
+
+
+def test_a_fold_counts_once_every_contender_has_an_answer(tmp_path):
+    cells, answers = made_up_answers(tmp_path)
+    del answers.of[Cell("mq2008", "network", "rax softmax", 1, 3, 5).key]
+    left = done(cells, answers)
+    assert {cell.fold for cell in left if cell.kind == "network"} == {0}
+    assert {cell.fold for cell in left if cell.kind == "trees"} == {0, 1}
+
+
+def test_counterparts_are_contenders():
+    names = {one.name for one in networks.OURS + peers.CONTENDERS}
+    assert {name for pair in COUNTERPARTS for name in pair} <= names
+    assert set(TRAINED_ON) <= {one.name for one in trees.TREES}

@@ -104,7 +104,7 @@ def test_outputs_are_fit_to_be_read(path):
     assert not [output["text"] for output in outputs if output.get("name") == "stderr"]
     assert path.stat().st_size <= LARGEST
     for cell, kind, text in shown(notebook):
-        assert text, (cell, kind)  # of a picture: its titles
+        assert text, (cell, kind)  # a picture's text is its titles
         assert not ABSOLUTE.search(text), (cell, ABSOLUTE.search(text))
         assert socket.gethostname() not in re.split(r"[^\w.-]+", text), cell
         assert " at 0x" not in text, cell
@@ -182,7 +182,7 @@ def test_a_picture_is_compared_by_its_titles():
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("default")  # of the notebook machinery; the kernel is a process of its own
+@pytest.mark.filterwarnings("default")  # the notebook machinery warns; the kernel is a process of its own
 @of_each
 def test_a_run_shows_the_same(path):
     pytest.importorskip("nbclient", reason="notebooks run with the extra [dev]")

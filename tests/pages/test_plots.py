@@ -281,7 +281,7 @@ def test_the_steps_lead_from_a_to_b(ax):
     numbers = [text.get_text() for text in ax.texts if text.get_text()]
     assert f"{parts[0].contribution:+.4f}" in numbers
     assert f"{result.value_a:.4f}" in numbers
-    assert ax.get_xlabel().splitlines()[0] == "NDCG"  # at another cut-off on each side
+    assert ax.get_xlabel().splitlines()[0] == "NDCG"  # no cut-off in the name: the two sides have different ones
     assert title(ax)[0] == f"b - a = {result.difference:+.4f}; 4 queries; Shapley values of the switches"
     low, high = ax.get_xlim()
     assert all(low < x < high for before, after, _ in drawn for x in (before, after))

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 README, RECORD = ROOT / "README.md", ROOT / "docs" / "winner.json"
 BEGIN, END = "<!-- winner: written by tests/pages/test_readme.py --write -->\n", "<!-- end of winner -->\n"
 
-# What counts as gain, and the presets with their libraries' names that have it in common.
+# A gain, and the presets that share it with the names of their libraries.
 ROWS: tuple[tuple[str, dict[str, str]], ...] = (
     ("the grade", {"trec_eval": "trec_eval", "ir_measures": "ir_measures", "ranx": "ranx", "beir": "BEIR"}),
     ("2^grade - 1", {"gdeval": "gdeval", "opensearch": "OpenSearch", "azure_ai_evaluation": "Azure AI Evaluation"}),
@@ -132,7 +132,7 @@ def test_what_is_said_of_chance_is_so():
     text = " ".join(README.read_text(encoding="utf-8").split())
     recorded = kept("differences")
     first, last = (recorded[preset]["SPLADE++ - BM25"] for preset in ("trec_eval", "recommenders_binary"))
-    assert first[1] > 0 > last[2]  # beyond chance, both ways
+    assert first[1] > 0 > last[2]  # the two presets disagree beyond chance
     near = [recorded[preset]["SPLADE++ - TAS-B"] for preset in ("trec_eval", "sentence_transformers")]
     assert all(low < 0 < high for _, low, high in near)
     (a, b, c), (d, e, f) = ([short(number) for number in row] for row in near)

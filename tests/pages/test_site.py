@@ -54,7 +54,7 @@ def test_a_description_needs_no_page(name: str) -> None:
     flavor = Flavor.preset(name, k=7)
     words = flavor.describe()
     assert "docs/" not in words
-    mirror = MIRRORS[flavor.preset_name]  # of presets that coincide, the first
+    mirror = MIRRORS[flavor.preset_name]  # the first of presets that coincide
     assert f"  verified   {mirror.verified}\n" in words
     assert words.count("\n  differs ") == len(declared(mirror.name))
     assert all(str(entry) in words for entry in declared(mirror.name))
@@ -70,7 +70,7 @@ def test_the_change_log_has_this_version_below_what_is_in_flight() -> None:
     lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
     headings = [line for line in lines if line.startswith("## ")]
     assert headings[0] == "## [Unreleased]"
-    assert headings[1].startswith(f"## [{ndcg_ml.__version__}]")  # which the release looks for
+    assert headings[1].startswith(f"## [{ndcg_ml.__version__}]")  # the release workflow looks for this heading
     said = re.search(r"(\d+) presets", "\n".join(lines))
     assert said
     assert int(said[1]) == len(PRESETS)

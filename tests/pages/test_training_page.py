@@ -25,13 +25,13 @@ def blocks():
     return page, script
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning", "ignore:.*is deprecated:FutureWarning")  # Lightning's
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore:.*is deprecated:FutureWarning")  # Lightning's own warnings
 def test_the_code_of_the_page_runs(capsys, tmp_path, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pytest.importorskip("lightning")
     monkeypatch.chdir(tmp_path)
-    warnings.filterwarnings("error", "queries are added after|this state_dict leaves out")  # ours
+    warnings.filterwarnings("error", "queries are added after|this state_dict leaves out")  # our own warnings
     scope: dict[str, object] = {"__name__": "training_page"}
     for block in blocks()[0]:
         exec(compile(block, PAGE.name, "exec"), scope)

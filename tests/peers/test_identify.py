@@ -105,7 +105,7 @@ LIVE = {
 def test_a_live_library_is_named_first(name, seed):
     y, s, group = data(seed, smallest=2 if name == "sklearn" else 1)
     value = LIVE[name](y, s, group, 10)
-    # As it comes, the cut-off unknown; and as it is printed, the cut-off known.
+    # The full value with the cut-off unknown, then the printed value with the cut-off known.
     assert identify(value, y, s, group=group).matches[0].name == f"{name}@10"
     printed = identify(round(value, 4), y, s, group=group, k=10)
     assert printed.matches[0].name == f"{name}@10"
@@ -134,7 +134,7 @@ WITHOUT_A_VALUE = ("torchmetrics_error", "llama_index", "trulens")
 @pytest.mark.parametrize("name", [name for name in PRESETS if name not in WITHOUT_A_VALUE])
 def test_every_preset_is_among_the_presets_that_match(name):
     y, s, group = data(2, n_queries=10)
-    y = np.minimum(y, 2)  # which every table of gains admits
+    y = np.minimum(y, 2)  # every table of gains has grades up to 2
     ids = np.concatenate([np.random.default_rng(0).permutation(size) for size in group])
     value = ndcg_score(y, s, group=group, doc_id=ids, flavor=name)
     result = identify(value, y, s, group=group, doc_id=ids, decimals=None, k=PRESETS[name].k)

@@ -25,7 +25,7 @@ from ndcg_ml.presets import MIRRORS
 
 Case = dict[str, Any]
 
-# As many cases are known; a file with others need not show every divergence.
+# The number of known cases. A file with others need not show every divergence.
 KNOWN = 10106
 
 # grades 1..5 gain 2^y - 1 as in `-m ndcg.1=1,2=3,3=7,4=15,5=31`, and trec_eval leaves the others as they are
@@ -44,8 +44,8 @@ class Variant:
     measure: str = "ndcg"
     """"ndcg", "dcg" or "ndcg_rel"."""
     topics: str = "both"
-    """Of a run and its judgements: the topics in "both", in the "run", judged ("qrels"), or judged with a document that
-    is "relevant"."""
+    """The averaged topics: those in "both" run and judgements, in the "run", judged ("qrels"), or judged with a
+    document that is "relevant"."""
     rows: str = "run"
     """The documents in the order of the "run", of the "qrels", or of the "qrels, best first"; or of the "run alone",
     for a library that sees no others."""
@@ -355,7 +355,7 @@ def same(got: float, want: float, within: Callable[[float], float]) -> bool:
 
 
 def tolerance(case: Case) -> Callable[[float], float]:
-    if case["dtype"].startswith("text"):  # so many decimals
+    if case["dtype"].startswith("text"):  # the dtype names the number of decimals
         return lambda _: 0.5 * 10.0 ** -int(case["dtype"][4:]) + 1e-9
     if (case["library"], case["variant"]) == ("ir_measures", "exp_log2"):  # gdeval prints five decimals
         return lambda _: 0.5e-5 + 1e-9
@@ -404,7 +404,7 @@ def test_golden_values(
         if fault is not None:
             wrong.append(f"{case['input_name']} k={case['k']} weights={case['weights_used']}: {fault}")
         counts["undeclared" if fault else column[outcome.kind]] += 1
-    if kernel == "numpy":  # counted once
+    if kernel == "numpy":  # count each case once, not per kernel
         record_property("golden", (library, dict(counts)))
     assert not wrong, f"{len(wrong)} of {len(cases)}:\n" + "\n".join(wrong)
 

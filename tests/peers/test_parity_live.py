@@ -491,7 +491,7 @@ def rax_says(y, s, sizes, k):
 def test_rax(k):
     for seed in range(5):
         y, s, sizes = ragged(seed, top=5 if seed % 2 else 30)
-        s[:: 2 + seed] = -np.inf  # its way to say: not retrieved
+        s[:: 2 + seed] = -np.inf  # rax marks documents that were not retrieved this way
         ours = ndcg_score(y, s, group=sizes, retrieved=s > -np.inf, flavor="rax", k=k)
         assert ours == pytest.approx(rax_says(y, s, sizes, k), abs=1e-5)
 

@@ -243,7 +243,7 @@ def test_s2_xgbranker_scores_the_whole_fold_as_one_query():
     """XGBRanker.score without a qid column takes all rows for one query (xgboost#12334), and a search selects on it."""
     X, y, qid, _ = ranking(0)
     grid = {"n_estimators": [2, 8]}
-    silent = Version(xgboost.__version__) < Version("3.4.1")  # which raises
+    silent = Version(xgboost.__version__) < Version("3.4.1")  # XGBoost 3.4.1 raises
     with sklearn.config_context(enable_metadata_routing=True):
         theirs = GridSearchCV(
             xgb().set_fit_request(qid=True),
@@ -430,7 +430,7 @@ def test_s7_a_nan_score_is_ranked_somewhere():
         valid_sets=[data],
         feval=lambda scores, _: seen.append(scores.copy()) or ("m", 0.0, True),
     )
-    assert seen[0].tolist() == [0.0, 2.0, 1.0], FIXED  # too late for any evaluation function to notice
+    assert seen[0].tolist() == [0.0, 2.0, 1.0], FIXED  # it is too late for an evaluation function to notice
     with pytest.raises(ValueError, match="NaN"):
         sklearn_ndcg([second], [s])
 
@@ -632,7 +632,7 @@ def test_s13_negative_labels_leave_the_unit_interval():
     with pytest.raises(xgboost.core.XGBoostError, match="either 0 or positive integer"):
         xgboost_says(y, s, [4])
 
-    grades, scores = [[-0.89, -0.53, -0.47, 0.39, 0.56]], [[0.07, 0.31, 0.75, 0.33, 0.27]]  # of scikit-learn#17639
+    grades, scores = [[-0.89, -0.53, -0.47, 0.39, 0.56]], [[0.07, 0.31, 0.75, 0.33, 0.27]]  # data of scikit-learn#17639
     with pytest.raises(ValueError, match="negative y_true"):
         sklearn_ndcg(grades, scores)
     assert sklearn_dcg(grades, scores) / sklearn_dcg(grades, grades) == pytest.approx(396.03, abs=0.01), FIXED
@@ -755,7 +755,7 @@ def test_s18_a_document_retrieved_twice_gives_more_than_one():
     """One relevant document, returned three times: its gain three times over an ideal of one."""
     retrieved, grade_of = ["a", "a", "a"], {"a": 1, "b": 0}
     dcg = sum(grade_of[doc] / np.log2(rank + 1) for rank, doc in enumerate(retrieved, start=1))
-    assert dcg / 1.0 > 2  # what an evaluator computes that looks each retrieved id up
+    assert dcg / 1.0 > 2  # an evaluator that looks each retrieved id up gets this
     assert sklearn_ndcg([[1, 1, 1, 0]], [[4, 3, 2, 1]]) == 1.0, FIXED  # its ideal is doubled too
 
     for flavor in ("sklearn", "trec_eval"):
@@ -889,7 +889,7 @@ LEARNERS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore")  # of failed fits, which scikit-learn raises as well
+@pytest.mark.filterwarnings("ignore")  # scikit-learn also warns of failed fits
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("splits", ["whole queries", "rows"])
 def test_a_forgotten_qid_can_never_produce_a_result(routing, learner, splits):
@@ -931,7 +931,8 @@ def test_rfecv_without_scoring_never_asks_the_ranker():
     with sklearn.config_context(enable_metadata_routing=True):
         for scoring in (None, ndcg_scorer("lightgbm")):
             selected = RFECV(model, cv=cv, scoring=scoring, importance_getter="ranker_.feature_importances_")
-            found[scoring] = selected.fit(X, y, groups=qid).cv_results_["mean_test_score"][-1]  # of all features
+            # The last score is that of all features.
+            found[scoring] = selected.fit(X, y, groups=qid).cv_results_["mean_test_score"][-1]
     theirs, ours = found.values()
     folds = [
         (test, lgbm_by_hand(X[train], y[train], qid[train]).predict(X[test])) for train, test in cv.split(X, y, qid)

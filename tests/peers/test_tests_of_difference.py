@@ -13,7 +13,7 @@ N, NAMES = 40, ["a", "b", "c"]
 RNG = np.random.default_rng(3)
 # Queries differ far more than systems do, as in every collection.
 QUERIES = RNG.normal(0.5, 0.2, (N, 1))
-# What is left has the mean 0 and the deviation .03 in each system, and no correlation: all pairs vary alike.
+# The residuals have the mean 0 and the deviation .03 in each system, and no correlation: all pairs vary alike.
 REST = RNG.normal(size=(N, 3))
 REST = np.linalg.qr(REST - REST.mean(axis=0))[0] * 0.03 * np.sqrt(N - 1)
 VALUES = QUERIES + REST + [0.0, 0.02, 0.022]
@@ -32,7 +32,8 @@ def test_the_paired_t_test_is_scipys(pair):
     p_value = float(stats.ttest_rel(b, a).pvalue)
     interval = compared(*pair, method="t", confidence=1 - p_value).interval
     assert min(abs(interval.low), abs(interval.high)) == pytest.approx(0, abs=1e-8)
-    assert compared(*pair).p_value == pytest.approx(p_value, abs=0.02)  # randomised, and not of normal values
+    # Our test is randomised, and the values are not normal.
+    assert compared(*pair).p_value == pytest.approx(p_value, abs=0.02)
 
 
 def blocks(values):

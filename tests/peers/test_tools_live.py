@@ -13,7 +13,7 @@ from ndcg_ml import evaluate
 
 KS = (1, 3, 10)
 
-# of the recorded values, the module to import, the call
+# The name in the recorded values, the module to import, and the call.
 RUNS = (
     (("mlflow", "ndcg_at_k"), "mlflow.metrics", calls.mlflow),
     (("LlamaIndex", "NDCG"), "llama_index.core", calls.llama_index),
@@ -29,7 +29,7 @@ LISTS = (
     (("pyltr", "exp2"), "pyltr.metrics", calls.pyltr, True),
     (("ignite", "NDCG"), "ignite.metrics.rec_sys.ndcg", calls.ignite, False),
 )
-# Where a document that comes twice has a number that the preset reproduces.
+# Tools whose number for a document that comes twice the preset reproduces.
 REPEATED = ("LlamaIndex", "Haystack", "pyvespa")
 
 

@@ -27,13 +27,14 @@ from ndcg_ml import ndcg_score
 from ndcg_ml.torch import NDCG, ApproxNDCGLoss, EpochWarning
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what it imports
+    warnings.simplefilter("ignore")  # Lightning's imports warn
     lightning = pytest.importorskip("lightning", reason="Lightning is not installed (pip install lightning)")
     from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
     from lightning.pytorch.loggers import CSVLogger
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::lightning.fabric.utilities.warnings.PossibleUserWarning"),  # more workers, ...
+    # Lightning's advice, such as more workers
+    pytest.mark.filterwarnings("ignore::lightning.fabric.utilities.warnings.PossibleUserWarning"),
     pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning"),
 ]
 
@@ -253,7 +254,7 @@ def test_one_metric_for_two_loaders_warns(tmp_path):
     with pytest.warns(EpochWarning, match=r"after compute without a reset.*give each loader a metric of its own"):
         first, second = of_two_loaders(tmp_path, shared, shared)
     assert first == pytest.approx(halves[0], abs=1e-12)
-    assert second == pytest.approx(whole_set(untrained(), k=5), abs=1e-12)  # of both together
+    assert second == pytest.approx(whole_set(untrained(), k=5), abs=1e-12)  # the second epoch covers both halves
 
 
 class NoReset(Ranker):
@@ -306,7 +307,7 @@ def test_an_epoch_that_is_resumed_in_the_middle(tmp_path, saved):
     assert len(said) == (not saved)
     resumed = OnTraining(saved=saved)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of Lightning, that the loader cannot be resumed
+        warnings.simplefilter("ignore")  # Lightning warns that the loader cannot be resumed
         # Lightning makes as many batches as are left, but from the start of a loader that does not know where it was.
         batches = [list(range(start, min(start + 4, N_QUERIES))) for start in range(0, N_QUERIES, 4)]
         left_first = DataLoader(QUERIES, batch_sampler=batches[3:] + batches[:3])
@@ -376,7 +377,7 @@ def process(rank, folder):
     dist.destroy_process_group()
 
 
-in_two_processes = pytest.mark.long  # as the metric is in test_torch_distributed.py, in the quick line
+in_two_processes = pytest.mark.long  # test_torch_distributed.py is the quick form
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ def new_queries(draw: st.DrawFn) -> list[tuple[tuple[float, ...], tuple[float, .
 
 
 def rows(queries: list[Query]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Grades, scores and ids, one entry a row."""
+    """Grades, scores and ids, one entry per row."""
     grades = np.array([g for _, grades, _ in queries for g in grades])
     scores = np.array([s for *_, scores in queries for s in scores])
     return grades, scores, np.repeat([i for i, *_ in queries], [len(g) for _, g, _ in queries]).astype(np.int64)

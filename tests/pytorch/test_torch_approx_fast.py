@@ -81,7 +81,7 @@ def test_fast_is_dense_in_float64(shape, kind, k, temperature, step):
     ]
     (want, gradient), (got, fast) = (value_and_gradient(loss, scores, labels, mask) for loss in make)
     torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-12)
-    # What is left of a gradient at a low temperature is the rounding of terms of the size 1 / T.
+    # At a low temperature a gradient of 0 still has the rounding of terms of the size 1 / T.
     scale = gradient.abs().max().item()
     torch.testing.assert_close(fast, gradient, rtol=0, atol=1e-10 * scale + 1e-15 / temperature)
 

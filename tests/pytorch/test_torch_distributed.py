@@ -218,7 +218,7 @@ def outcome(scenario, rank):
         return scenario(rank)
     except ValueError as error:
         return error
-    except Exception:  # the test says it; the other scenarios go on
+    except Exception:  # the test raises it later, so that the other scenarios go on
         return AssertionError(traceback.format_exc())
 
 

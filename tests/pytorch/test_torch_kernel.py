@@ -420,7 +420,8 @@ def test_a_callable_gain_is_called_once_for_each_distinct_label():
 
 
 def test_a_callable_gain_is_only_asked_about_documents_that_have_a_grade():
-    flavor = Flavor(gain=lambda grade: 1 + math.log(grade), unjudged="zero", negative="zero")  # has no value at 0
+    # The gain has no value at grade 0.
+    flavor = Flavor(gain=lambda grade: 1 + math.log(grade), unjudged="zero", negative="zero")
     labels = torch.tensor([[3.0, math.nan, -1.0, 0.0]])
     mask = torch.tensor([[True, True, True, False]])
     assert ndcg(torch.tensor([[3.0, 2.0, 1.0, 0.0]]), labels, flavor=flavor, mask=mask).item() == 1.0
@@ -488,7 +489,7 @@ def test_plain_tensors_on_the_cpu_go_to_the_numpy_kernel_and_nothing_else(case, 
         return evaluate_tensors(*arguments)
 
     monkeypatch.setattr("ndcg_ml.torch._host.Prepared", prepared)
-    if case != "compiled":  # which would not see through it
+    if case != "compiled":  # the compiler would not see through the patch
         monkeypatch.setattr("ndcg_ml.torch.functional.evaluate", evaluated)
     torch._dynamo.reset()
     got = (PLAIN | WATCHED)[case]()
@@ -504,7 +505,7 @@ def test_plain_tensors_on_the_cpu_go_to_the_numpy_kernel_and_nothing_else(case, 
 def test_a_number_worked_out_by_numpy_is_never_a_constant_of_a_trace():
     traced = torch.jit.trace(ndcg, (SCORES, LABELS), check_trace=False)
     assert traced(-SCORES, LABELS).item() == pytest.approx(ndcg(-SCORES, LABELS).item(), rel=1e-12)
-    with pytest.raises(RuntimeError, match="tracing tensor"):  # which looks for refused data
+    with pytest.raises(RuntimeError, match="tracing tensor"):  # the search for refused data looks at values
         make_fx(lambda scores, labels: ndcg(scores, labels))(SCORES, LABELS)
 
 

@@ -379,7 +379,7 @@ def test_a_list_is_empty_for_a_loss_without_ranks_when_it_is_for_the_others(data
 @pytest.mark.parametrize(
     "scores",
     [
-        torch.tensor([[3e38, -3e38, 0.0]]),  # where a log is -infinity
+        torch.tensor([[3e38, -3e38, 0.0]]),  # a log that is -infinity
         torch.tensor([[1.0, math.nan, 0.0], [1.0, 2.0, 3.0]]),
         torch.zeros(0, 3),
         torch.tensor([[1.0, 0.5, -2.0]]),

@@ -142,7 +142,7 @@ def test_a_query_that_comes_twice_is_refused(updates):
     for update in updates:
         metric.update(*update)
     words = r"1 of the queries appeared more.*\(such as id 7.*split_queries=True.*query_ids='batch'.*DistributedSampler"
-    for _ in range(2):  # and again, until it is reset
+    for _ in range(2):  # it raises every time until the reset
         with pytest.raises(ValueError, match=words):
             metric.compute()
     metric.reset()
@@ -290,7 +290,7 @@ def test_forward_gives_the_batch_and_keeps_the_sum():
 
 @pytest.mark.parametrize("split", [False, True])
 def test_forward_does_not_copy_what_was_seen_before(split):
-    """As torchmetrics would: then an epoch takes time that grows with the square of its batches."""
+    """torchmetrics would copy it, and the time of an epoch would grow with the square of its batches."""
     metric, firsts = NDCG(split_queries=split), []
     for number in range(3):
         metric(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]), torch.tensor([number]))
@@ -353,7 +353,7 @@ def test_a_tensor_without_dimensions(split):
 
 
 def test_bootstrapping_draws_queries_of_the_padded_form():
-    """Of the flat form it would draw rows: the pieces of queries have other ideals."""
+    """From the flat form it would draw rows, and pieces of queries have other ideals."""
     worth = torch.arange(1, 9) / 10
     preds = torch.stack([1 - 2 * worth, torch.zeros(8), -torch.ones(8)], 1)
     mask = torch.ones(8, 3, dtype=torch.bool)

@@ -134,7 +134,7 @@ def test_a_checkpoint_holds_no_state_by_default_and_says_so_in_mid_epoch():
     with pytest.warns(EpochWarning, match=r"leaves out the queries.*Call metric\.persistent\(True\)"):
         state = module.state_dict()
     assert set(state) == {"layer.weight", "layer.bias"}
-    module.state_dict()  # once is enough
+    module.state_dict()  # the warning comes once
     other = ranker()
     other.metric.update(*one_query())
     other.metric.compute()

@@ -70,7 +70,7 @@ def test_split_queries_refuse_bad_rows_at_once_and_empty_queries_in_the_end(bad)
 @running
 def test_split_queries_elsewhere_refuse_bad_rows_in_compute(monkeypatch):
     metric = NDCG(split_queries=True)
-    with monkeypatch.context() as patch:  # as in the test above
+    with monkeypatch.context() as patch:  # the same patch as in the test above
         patch.setattr(torch.compiler, "is_compiling", lambda: True)
         mask = torch.tensor([[True, False]])
         metric.update(torch.tensor([[0.5, math.nan]]), torch.tensor([[1.0, -9.0]]), torch.tensor([3]), mask)

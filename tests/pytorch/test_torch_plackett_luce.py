@@ -197,7 +197,7 @@ def test_the_generator_decides_and_moves_on():
 
 def test_a_second_derivative_is_refused():
     scores, labels = doubles([0.4, 0.1, -0.3, 0.9]), torch.tensor([[0, 1, 2, 1]])
-    for power in (1, 2):  # of the loss, whose own gradient is then a constant or not
+    for power in (1, 2):  # the loss or its square: the incoming gradient is constant or not
         loss = MAKERS["whole"]("mean")(scores, labels)
         (gradient,) = torch.autograd.grad(loss**power, scores, create_graph=True)
         with pytest.raises(RuntimeError, match=r"no second derivative.*create_graph.*Use ApproxNDCGLoss"):

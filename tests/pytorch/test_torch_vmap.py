@@ -153,7 +153,7 @@ def test_flat_lists_of_the_same_lengths(rows):
     same(vmap(grad(flat))(scores, labels), one_by_one(grad(flat), scores, labels))
 
 
-@pytest.mark.filterwarnings("ignore:There is a performance drop")  # of torch 2.4, which loops over the samples
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # torch 2.4 loops over the samples
 @pytest.mark.parametrize("rows", [{"offsets": torch.tensor([0, 8, 17])}, {"indexes": torch.arange(17) % 3}])
 def test_flat_lists_of_lengths_that_are_mapped_over(rows):
     (scores, *_), (labels, *_), _ = data()

@@ -48,7 +48,7 @@ def scores_of(kind: str, rng: np.random.Generator, shape: tuple[int, int]) -> np
         normal[rng.random(shape) < 1 / 3] = -np.inf
     elif kind == "all -inf":
         normal[0] = -np.inf
-    elif kind == "far down":  # where there is no room between -inf and the lowest score
+    elif kind == "far down":  # no room between -inf and the lowest score
         return np.where(rng.random(shape) < 0.9, -np.inf, rng.choice([-1e300, -3e38, 0.0], shape))
     elif kind == "infinite":
         return np.where(rng.random(shape) < 0.5, rng.choice([np.inf, -np.inf, -0.0], shape), normal.round(2))
@@ -89,7 +89,7 @@ def problem_of(seed: int, flavor: Flavor) -> dict[str, Any]:
         if rng.random() < 0.3:
             arguments[name] = rng.random(shape) < 0.8
     if flavor.ties.startswith("docid"):
-        # As many digits each, because integers are compared as text.
+        # All ids have the same number of digits, because integers are compared as text.
         arguments["doc_id"] = 1000 + np.argsort(rng.random(shape), axis=1)
     return arguments
 

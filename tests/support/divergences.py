@@ -21,9 +21,9 @@ class Facts:
     """What a predicate may look at: one recorded case."""
 
     scores: tuple[tuple[float, ...], ...]
-    """Of what was ranked, a tuple a query."""
+    """The scores of the ranked documents, one tuple per query."""
     labels: tuple[tuple[float, ...], ...]
-    """Of what was judged, a tuple a query."""
+    """The labels of the judged documents, one tuple per query."""
     k: int | None
     weighted: bool
     missing_topic: bool

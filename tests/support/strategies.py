@@ -181,7 +181,7 @@ def problems(
         plain = st.floats(-1e6, 1e6, allow_nan=False)
         scores = st.sampled_from(pool) | st.sampled_from(some) | plain
         if draw(st.integers(0, 3)) == 0:
-            scores = plain  # as good as no ties
+            scores = plain  # practically no ties
     labels = _labels(draw, flavor)
     n_queries = draw(st.integers(min_queries, max_queries))
     queries = []

@@ -36,7 +36,7 @@ def clone(repository: str) -> Path:
 
 
 def version(distribution: str) -> str:
-    """Of the wheel, or of the clone."""
+    """The version of the wheel, or the commit of the clone."""
     if not clone(distribution).is_dir():
         return wheel(distribution).name.split("-")[1]
     command = ["git", "rev-parse", "--short=10", "HEAD"]

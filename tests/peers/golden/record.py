@@ -128,7 +128,7 @@ class Library:
     name: str
     variant: str
     distribution: str
-    """Whose version is recorded; for what is lifted, its wheel or clone."""
+    """The package whose version is recorded; for lifted code, its wheel or clone."""
     function: Callable[..., calls.Answer]
     call: str
     ks: tuple[int | None, ...] = (1, 3, 10)
