@@ -80,6 +80,11 @@ def test_a_segment_of_six_clusters_is_tested(n_clusters, n_pairs):
     assert [len(each.pairs) for each in segments] == [n_pairs, 1]
 
 
+def test_a_segment_of_two_queries_is_tested():
+    segments = compare(OLD, NEW, by={"part": ["a", "b", "b", *["c"] * 37]}, n_resamples=99).slices
+    assert [(each.label, len(each.pairs)) for each in segments] == [("a", 0), ("b", 1), ("c", 1)]
+
+
 @pytest.mark.parametrize(("n_others", "piles"), [(19, True), (20, False)])
 def test_values_pile_up_where_fewer_than_twenty_are_no_bound(n_others, piles):
     assert bounded.piles_up(np.repeat([1.0, 0.5], [30, n_others])) == piles

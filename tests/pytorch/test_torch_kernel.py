@@ -554,6 +554,8 @@ IDS = torch.tensor([0, 0])
         ({"scores": S, "labels": torch.tensor([[math.inf, 0.0]])}, ValueError, "finite; got 1 infinite"),
         ({"scores": S, "labels": torch.tensor([[-math.inf, 0.0]])}, ValueError, "finite; got 1 infinite"),
         ({"scores": S, "labels": -Y}, ValueError, "under negative='raise'; got 1.*pass mask="),
+        ({"scores": S, "labels": -Y.long()}, ValueError, "under negative='raise'; got 1.*pass mask="),
+        ({"scores": S, "labels": -Y.long(), "mask": S > 0}, ValueError, "under negative='raise'; got 1.*pass mask="),
         ({"scores": S, "labels": Y, "flavor": Flavor(max_grade=0.5)}, ValueError, "max_grade=0.5; got 1 that do"),
         ({"scores": S, "labels": Y / 2, "flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1"),
         ({"scores": S, "labels": Y * 2, "flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1"),
