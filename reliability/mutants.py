@@ -192,6 +192,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "core/test_run_of_ranks",
         "core/test_unanswered",
         "cli/test_forms_of_input",
+        "core/test_baseline",
         "engines/test_fuzz",
     ),
     "ndcg_ml/readers.py": (

@@ -568,6 +568,8 @@ IDS = torch.tensor([0, 0])
         ({"scores": S, "labels": Y, "flavor": Flavor(ties="docid")}, ValueError, "doc_id must be given"),
         ({"scores": S, "labels": Y, "doc_id": IDS[None]}, ValueError, "doc_id must not repeat.*got 2"),
         ({"scores": S, "labels": Y, "doc_id": S}, TypeError, "doc_id must hold integers"),
+        ({"scores": S, "labels": Y, "doc_id": S > 0}, TypeError, "doc_id must hold integers.*got dtype torch.bool"),
+        ({"scores": S, "labels": Y, "doc_id": S + 1j}, TypeError, "doc_id must hold integers.*torch.complex64"),
         ({"scores": S, "labels": Y, "k": 0}, ValueError, "k must be an integer >= 1"),
     ],
 )
