@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 KSpec: TypeAlias = "int | None | Sequence[int | None] | EllipsisType"
 """A cut-off as callers write it: ``...`` is the flavor's own, ``None`` no cut-off, a sequence several."""
 
+OneK: TypeAlias = "int | None | EllipsisType"
+"""A cut-off alone, which gives one number."""
+ByK: TypeAlias = "dict[int | None, float]"
+"""The numbers at several cut-offs."""
+
 # No list is longer, and 64 bits hold it.
 _LARGEST = 2**63 - 1
 # A table of discounts down to this rank takes 0.8 GB.

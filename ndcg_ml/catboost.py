@@ -127,7 +127,7 @@ class NDCGEval:
         if not self._sets:
             raise ValueError("pools must hold at least one data set; got none. Pass every evaluation set.")
         _distinct(self._sets)
-        self._cache: Cache[Prepared] = Cache(2 * len(self._sets))
+        self._cache: Cache[Prepared[Any]] = Cache(2 * len(self._sets))
         for bound in self._sets:
             self._prepared(bound, None)
         self._rename()
@@ -181,8 +181,8 @@ class NDCGEval:
             return _UNKNOWN, 1.0
         raise ValueError(self._not_bound(labels))
 
-    def _prepared(self, bound: _Bound, weight: NDArray[Any] | None) -> Prepared:
-        def make() -> Prepared:
+    def _prepared(self, bound: _Bound, weight: NDArray[Any] | None) -> Prepared[Any]:
+        def make() -> Prepared[Any]:
             mean = None if weight is None else mean_row_weight(weight, bound.sizes)
             return prepare(bound.labels, group=bound.sizes, flavor=self.flavor, query_weight=mean, threads=self.threads)
 

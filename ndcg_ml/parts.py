@@ -358,7 +358,7 @@ def _part(
         queries = replace(queries, groups=replace(queries.groups, ids=_ids_of(query_id, queries.n_queries)))
     # The sums are exact, so that every split of the data has the same value to the last bit. An empty query whose value
     # is nan is left out of them and counted, because exact sums cannot hold a nan.
-    prepared = Prepared(flavor, k, queries)
+    prepared: Prepared[Any] = Prepared(flavor, k, queries)
     addends = prepared.totals(y_score).addends(flavor)
     nothing = _nothing(flavor, k)
     sums = nothing.sums

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._checks import KSpec, cutoffs, optional_whole_number
+from ndcg_ml._checks import ByK, KSpec, OneK, cutoffs, optional_whole_number
 from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._data.scored_documents import Scored
 from ndcg_ml._data.underflow import underflow_is_zero
@@ -23,11 +23,25 @@ from ndcg_ml._kernel.repeats import CreditedOnce, credited, refuse_repeats
 from ndcg_ml._kernel.threads import thread_count
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.result import Evaluation, of_totals
+from ndcg_ml.result import Evaluation, V, of_totals
 
 __all__ = ["Prepared", "prepare"]
 
 
+# fmt: off
+@overload
+def prepare(
+    y_true: ArrayLike, *, flavor: Flavor | str = ..., k: OneK = ..., qid: ArrayLike | None = ...,
+    group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
+    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ..., threads: int | None = ..., kernel: str = ...,
+) -> Prepared[float]: ...
+@overload
+def prepare(
+    y_true: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[int | None], qid: ArrayLike | None = ...,
+    group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
+    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ..., threads: int | None = ..., kernel: str = ...,
+) -> Prepared[ByK]: ...
+# fmt: on
 def prepare(
     y_true: ArrayLike,
     *,
@@ -41,7 +55,7 @@ def prepare(
     query_weight: Weights | None = None,
     threads: int | None = None,
     kernel: str = "auto",
-) -> Prepared:
+) -> Prepared[Any]:
     """Work out everything that depends on the labels alone, to score many predictions of the same documents.
 
     The layout of the queries, the gains and (unless it depends on the ranking) the ideal DCG are computed here, once.
@@ -87,7 +101,7 @@ def prepare(
     return Prepared(flavor, k, queries, threads, kernel)
 
 
-class Prepared:
+class Prepared(Generic[V]):
     """Queries with their gains and ideals, ready to score rankings. Made by ``prepare``.
 
     Attributes
@@ -136,12 +150,12 @@ class Prepared:
         definition = (self.flavor if self._several else self.flavor.replace(k=self.ks[0])).short_text
         return f"<Prepared: {definition}{k}, {self.queries.n_queries} queries, {self.n_docs} documents>"
 
-    def __call__(self, y_score: ArrayLike) -> Any:
+    def __call__(self, y_score: ArrayLike) -> V:
         """The value for these scores.
 
         Parameters
         ----------
-        y_score : array-like, shape of y_true
+        y_score : array-like of shape of y_true
             One score per document, higher is better.
 
         Returns
@@ -155,7 +169,7 @@ class Prepared:
         """
         return self._shaped(self.totals(y_score).values(self.flavor))
 
-    def dcg(self, y_score: ArrayLike) -> Any:
+    def dcg(self, y_score: ArrayLike) -> V:
         """The (weighted) mean over queries of DCG for these scores; see ``__call__``."""
         return self._shaped(self.totals(y_score).mean_dcg())
 
@@ -165,7 +179,7 @@ class Prepared:
         return self._rank(self._scores(y_score))
 
     @underflow_is_zero
-    def evaluate(self, y_score: ArrayLike) -> Evaluation[Any]:
+    def evaluate(self, y_score: ArrayLike) -> Evaluation[V]:
         """The value for these scores with the table of queries behind it; see ``__call__``."""
         scores = self._scores(y_score)
         totals = self._rank(scores)
@@ -278,5 +292,6 @@ class Prepared:
                 )
         return dcg, ideal
 
-    def _shaped(self, values: Sequence[float]) -> float | dict[int | None, float]:
-        return dict(zip(self.ks, values, strict=True)) if self._several else values[0]
+    def _shaped(self, values: Sequence[float]) -> V:
+        shaped: Any = dict(zip(self.ks, values, strict=True)) if self._several else values[0]
+        return cast("V", shaped)

@@ -487,16 +487,16 @@ class Evaluation(Generic[V]):
         )
 
     @underflow_is_zero
-    def plot(self, kind: Literal["queries", "cutoffs"] = "queries", ax: Axes | None = None) -> tuple[Figure, Axes]:
+    def plot(self, kind: Literal["queries", "cutoffs"] | None = None, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the queries, or the value at each cut-off, with matplotlib.
 
         Parameters
         ----------
-        kind : {"queries", "cutoffs"}, default "queries"
+        kind : {"queries", "cutoffs"}, optional
             ``queries``: NDCG of every query, the worst first, over its share of the mean, so that the area under the
             curve is the value; a curve per cut-off, of at most six. ``cutoffs``: the value over the cut-offs, which are
             at equal distances, with 95 % t intervals where the data have any (``interval`` knows one that is better
-            for few queries).
+            for few queries). Default: ``cutoffs`` where several were asked for, else ``queries``.
         ax : matplotlib.axes.Axes, default None
             Where to draw. None: new axes in a new figure of pyplot.
 
@@ -528,6 +528,8 @@ class Evaluation(Generic[V]):
         >>> fig, ax = result.plot("cutoffs")  # doctest: +SKIP
         >>> fig.savefig("cutoffs.png")  # doctest: +SKIP
         """
+        if kind is None:
+            kind = "cutoffs" if isinstance(self.k, tuple) else "queries"
         one_of(kind, "kind", ("queries", "cutoffs"))
         from ndcg_ml._show import plot
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, one_of
+from ndcg_ml._checks import TIES_BY_ID, ByK, KSpec, OneK, cutoffs, one_of
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
 from ndcg_ml._data.groups import Groups, starts_of
@@ -23,7 +23,7 @@ from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.result import Evaluation, PerQuery, at_cutoff
+from ndcg_ml.result import Evaluation, PerQuery, V, at_cutoff
 
 __all__ = [
     "AlignedRun",
@@ -72,7 +72,7 @@ class RunPerQuery(PerQuery):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class RunEvaluation(Evaluation[Any]):
+class RunEvaluation(Evaluation[V]):
     """NDCG of a run: an ``Evaluation`` that also knows which topics the run lacks and how much of it is judged.
 
     Attributes
@@ -170,6 +170,20 @@ class RunEvaluation(Evaluation[Any]):
 # -- the public function --------------------------------------------------------------------------------------------
 
 
+# fmt: off
+@overload
+def evaluate_run(
+    qrels: RunLike, run: RunLike, *, flavor: Flavor | str = ..., k: OneK = ..., queries: Which = ...,
+    by: ArrayLike | Mapping[str, Any] | None = ..., cluster: ArrayLike | Mapping[Any, Any] | None = ...,
+    exclude: Exclude | None = ..., columns: ColumnNames | None = ...,
+) -> RunEvaluation[float]: ...
+@overload
+def evaluate_run(
+    qrels: RunLike, run: RunLike, *, flavor: Flavor | str = ..., k: Sequence[int | None], queries: Which = ...,
+    by: ArrayLike | Mapping[str, Any] | None = ..., cluster: ArrayLike | Mapping[Any, Any] | None = ...,
+    exclude: Exclude | None = ..., columns: ColumnNames | None = ...,
+) -> RunEvaluation[ByK]: ...
+# fmt: on
 def evaluate_run(
     qrels: RunLike,
     run: RunLike,
@@ -181,7 +195,7 @@ def evaluate_run(
     cluster: ArrayLike | Mapping[Any, Any] | None = None,
     exclude: Exclude | None = None,
     columns: ColumnNames | None = None,
-) -> RunEvaluation:
+) -> RunEvaluation[Any]:
     """NDCG of a run against relevance judgements (qrels): what trec_eval computes, or any other flavor.
 
     Parameters
@@ -296,7 +310,7 @@ def evaluate_run(
     )
     _check_labels(aligned, flavor)
     labels, clusters = _topic_labels(by, cluster, aligned.qid)
-    evaluation = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
+    evaluation: Evaluation[Any] = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
     check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
     per_query = RunPerQuery(
@@ -317,7 +331,7 @@ def evaluate_run(
 
 def _of_topics(
     evaluation: Evaluation[Any], queries: Which, qrels_only: NDArray[Any], run_only: NDArray[Any]
-) -> RunEvaluation:
+) -> RunEvaluation[Any]:
     """What is known of a run beside the numbers of an evaluation, of all topics or of a slice of them."""
     table = evaluation.per_query
     assert isinstance(table, RunPerQuery)
@@ -351,11 +365,11 @@ def _topic_labels(
     )
 
 
-def run_with_slices(result: RunEvaluation, labels: Mapping[str, list[Any]]) -> RunEvaluation:
+def run_with_slices(result: RunEvaluation[Any], labels: Mapping[str, list[Any]]) -> RunEvaluation[Any]:
     """The result with the slices of these labels of its topics, each slice the evaluation of a run too."""
     from ndcg_ml._stats.slices import Slices, sliced
 
-    def of_run(evaluation: Evaluation[Any]) -> RunEvaluation:
+    def of_run(evaluation: Evaluation[Any]) -> RunEvaluation[Any]:
         inside = set(evaluation.per_query.qid.tolist())
 
         def among(topics: NDArray[Any]) -> NDArray[Any]:
@@ -367,7 +381,7 @@ def run_with_slices(result: RunEvaluation, labels: Mapping[str, list[Any]]) -> R
     return replace(result, slices=Slices(tuple(replace(one, evaluation=of_run(one.evaluation)) for one in slices)))
 
 
-def warn_of_empty_answers(result: RunEvaluation, stacklevel: int) -> None:
+def warn_of_empty_answers(result: RunEvaluation[Any], stacklevel: int) -> None:
     """Say which topics with relevant documents count as retrieving nothing although the run has them."""
     lacking = set(result.qrels_only.tolist())
     table = result.per_query

@@ -6,13 +6,12 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import EllipsisType
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ndcg_ml._checks import KSpec
+from ndcg_ml._checks import ByK, KSpec, OneK
 from ndcg_ml._data.frames import ColumnNames, Frame, column_names, columns_of, is_frame, library_of
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Weights, real_array
@@ -22,9 +21,6 @@ from ndcg_ml.prepared import prepare
 from ndcg_ml.result import Evaluation
 
 __all__ = ["dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"]
-
-OneK: TypeAlias = "int | None | EllipsisType"
-ByK: TypeAlias = "dict[int | None, float]"
 
 
 # fmt: off
@@ -73,7 +69,7 @@ def ndcg_score(
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
     k : int, None or sequence of them, optional
         Cut-off in ranks; None is no cut-off; a sequence computes several from one ranking. Default: the flavor's own.
-    qid : array-like, shape (n_documents,), optional
+    qid : array-like of shape (n_documents,), optional
         With 1-D input: the query of each row, of any dtype, in any order. In a list, a tuple is one id of several
         parts.
     group : array-like of int, shape (n_queries,), optional
@@ -84,7 +80,7 @@ def ndcg_score(
         With 2-D input: True where the slot holds a document; the others are padding and may hold anything.
     retrieved : array of bool, shape of `y_true`, optional
         True where the document was ranked; the others only enter the ``global`` ideal. Default: all.
-    doc_id : array-like, shape of `y_true`, optional
+    doc_id : array-like of shape of `y_true`, optional
         Document ids, needed by ``ties="docid"`` and ``"docid_ascending"``, which compare them as text, as trec_eval
         does: of tied documents 10 and 9, 9 is the later one. Integers are compared as their decimal text on every route
         (for an order of your own, number the documents from 10^9). An id that repeats within a query is an error
@@ -348,6 +344,22 @@ def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:
     return columns["label"], columns["score"], columns["qid"], columns.get("docno")
 
 
+@overload
+def evaluate_ranked(
+    grades: Iterable[Iterable[float]],
+    *,
+    judged: Iterable[Iterable[float]] | None = ...,
+    flavor: Flavor | str = ...,
+    k: OneK = ...,
+) -> Evaluation[float]: ...
+@overload
+def evaluate_ranked(
+    grades: Iterable[Iterable[float]],
+    *,
+    judged: Iterable[Iterable[float]] | None = ...,
+    flavor: Flavor | str = ...,
+    k: Sequence[int | None],
+) -> Evaluation[ByK]: ...
 def evaluate_ranked(
     grades: Iterable[Iterable[float]],
     *,

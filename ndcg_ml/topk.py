@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._checks import KSpec, cutoffs
+from ndcg_ml._checks import ByK, KSpec, OneK, cutoffs
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Groups, starts_of
 from ndcg_ml._data.queries import Queries, ids_as_array, plain_array, real_array, repeats_of
@@ -34,6 +34,18 @@ _PART_ROWS = 1 << 18
 _MOST_ITEMS = 1 << 40
 
 
+# fmt: off
+@overload
+def evaluate_topk(
+    retrieved_ids: ArrayLike | Sequence[Sequence[int]], held_out: HeldOut, *, flavor: Flavor | str = ...,
+    k: OneK = ..., qid: ArrayLike | None = ...,
+) -> RunEvaluation[float]: ...
+@overload
+def evaluate_topk(
+    retrieved_ids: ArrayLike | Sequence[Sequence[int]], held_out: HeldOut, *, flavor: Flavor | str = ...,
+    k: Sequence[int | None], qid: ArrayLike | None = ...,
+) -> RunEvaluation[ByK]: ...
+# fmt: on
 def evaluate_topk(
     retrieved_ids: ArrayLike | Sequence[Sequence[int]],
     held_out: HeldOut,
@@ -41,7 +53,7 @@ def evaluate_topk(
     flavor: Flavor | str = "trec_eval",
     k: KSpec = ...,
     qid: ArrayLike | None = None,
-) -> RunEvaluation:
+) -> RunEvaluation[Any]:
     """NDCG of the items that a recommender retrieved for each user, against held-out interactions.
 
     What ``evaluate_run`` computes from dicts, for users and items that are numbered 0, 1, 2, ... as in the matrices of
@@ -62,7 +74,7 @@ def evaluate_topk(
         it means that a user is shown an item twice.
     k : int, None or sequence of them, optional
         As for ``ndcg_score``. Default: the flavor's own. No cut-off reaches beyond `depth`.
-    qid : array-like, shape (n_users,), optional
+    qid : array-like of shape (n_users,), optional
         The ids of the users, one per row, for the table and for ``compare``. Default: their numbers.
 
     Returns
@@ -118,7 +130,7 @@ def evaluate_topk(
     totals, counts, judged, sizes = [], [], [], []
     for part in _parts(retrieved, held):
         queries, n_retrieved, hits = _queries(part, held.n_items, flavor)
-        prepared = Prepared(ranked, k, queries)
+        prepared: Prepared[Any] = Prepared(ranked, k, queries)
         scores = _falling(queries.groups)
         totals.append(prepared.totals(scores))
         counts.append(prepared.counts(scores))

@@ -106,7 +106,7 @@ class NDCGEval:
         self.flavor: Flavor = self._metric.flavor
         self.ks: tuple[int | None, ...] = self._metric.ks
         self.names: tuple[str, ...] = self._metric.names
-        self._cache: Cache[Prepared] = Cache(_SLOTS)
+        self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
 
     @property
     def __name__(self) -> str:  # XGBRanker asks for the name of its eval_metric before the call that raises
@@ -144,10 +144,10 @@ class NDCGEval:
             values = self._prepared(dmatrix).totals(_one_score(preds, "NDCGEval")).values(self.flavor)
         return list(zip(self.names, values, strict=True))[::-1]
 
-    def _prepared(self, dmatrix: Any) -> Prepared:
+    def _prepared(self, dmatrix: Any) -> Prepared[Any]:
         return self._cache.prepared(_held(dmatrix), lambda: self._prepare(*_held(dmatrix)))
 
-    def _prepare(self, ends: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> Prepared:
+    def _prepare(self, ends: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> Prepared[Any]:
         group = np.diff(ends.astype(np.int64))
         if weight is not None and weight.shape != group.shape:
             raise ValueError(
@@ -226,12 +226,12 @@ class NDCGCallback:
         Features of the held-out rows, in the same form as the training data (a data frame if those are one): anything
         that ``xgb.DMatrix`` takes. The training data's ``missing`` (``XGBRanker(missing=)``) applies here too. A
         ``DMatrix`` is used as it is, with its own missing values and base margin.
-    y : array-like, shape (n_rows,)
+    y : array-like of shape (n_rows,)
         Labels.
     group, qid
         The queries, as for ``ndcg_score``: sizes of consecutive queries, or one id per row.
-    query_weight : array-like, shape (n_queries,), optional
-    base_margin : array-like, shape (n_rows,), optional
+    query_weight : array-like of shape (n_queries,), optional
+    base_margin : array-like of shape (n_rows,), optional
         Where boosting starts on each held-out row; required if the training data have one.
     name : str, default "validation"
         What the data set is called in the evaluation history.

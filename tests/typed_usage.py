@@ -12,12 +12,18 @@ from ndcg_ml import (
     Flavor,
     Identification,
     Interval,
+    Prepared,
+    RunEvaluation,
     align,
     compare,
     dcg_score,
     evaluate,
+    evaluate_ranked,
+    evaluate_run,
+    evaluate_topk,
     identify,
     ndcg_score,
+    prepare,
 )
 from ndcg_ml.runs import AlignedRun
 from ndcg_ml.torch import NDCG
@@ -45,6 +51,18 @@ assert_type(evaluate(labels, scores, group=[2, 1], k=(1, 5), by=["x", "y"]).std,
 evaluate(labels, scores, group=[2, 1]).interval(method="bootstrap")  # type: ignore[arg-type]
 assert_type(compare(scores, scores, y_true=labels, group=[2, 1]).interval, Interval)
 assert_type(compare(evaluate(labels, scores, group=[3]), evaluate(labels, scores, group=[3])), Comparison)
+
+# One cut-off gives a number and several a dict, wherever a number is asked for.
+assert_type(evaluate_ranked([[3, 0, 1]]).value, float)
+assert_type(evaluate_ranked([[3, 0, 1]], k=(1, 5)), Evaluation[dict[int | None, float]])
+assert_type(prepare(labels, group=[3], k=5), Prepared[float])
+assert_type(prepare(labels, group=[3])(scores), float)
+assert_type(prepare(labels, group=[3], k=(1, 5)).dcg(scores), dict[int | None, float])
+assert_type(prepare(labels, group=[3], k=(1, 5)).evaluate(scores), Evaluation[dict[int | None, float]])
+assert_type(evaluate_run({"q1": {"d1": 3}}, {"q1": ["d1"]}), RunEvaluation[float])
+assert_type(evaluate_run({"q1": {"d1": 3}}, {"q1": ["d1"]}, k=(1, 5)).value, dict[int | None, float])
+assert_type(evaluate_topk([[0, 1]], ([0], [1], [1]), k=10).value, float)
+assert_type(compare(scores, scores, y_true=labels, group=[2, 1]).difference, float)
 
 # An editor must know the names that are imported at their first use.
 aligned = align({"q1": {"d1": 3}}, {"q1": ["d1", "d2"]})

@@ -276,7 +276,7 @@ def _same(computed: NDArray[np.float64], stored: NDArray[np.float64], name: str)
     _must((near | (np.isinf(computed) & np.isnan(stored))).all(), f"{name} is not what follows from its dcg and idcg")
 
 
-def _of_run(evaluation: Evaluation[Any], run: Any, rows: list[dict[str, Any]], width: int) -> RunEvaluation:
+def _of_run(evaluation: Evaluation[Any], run: Any, rows: list[dict[str, Any]], width: int) -> RunEvaluation[Any]:
     _keys(run, _RUN, "run")
     _must(run["queries"] in ("qrels", "run", "both"), "queries must be qrels, run or both")
     judged, n_retrieved = _table(rows, "judged", width), _counts(rows, "n_retrieved")

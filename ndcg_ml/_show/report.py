@@ -1,8 +1,9 @@
 """Evaluations and comparisons as one HTML file: values, drawings, the queries that decide, the definition, versions.
 
-The file asks nobody for anything: styles and drawings are in it, there is no script, and a policy in its head tells
-the browser to load nothing. Text is escaped by Jinja2 in the template, and by ``_show.escaping`` in tables. The same
-result gives the same text.
+The first screen has what decides: values, verdicts and the picture. The rest is folded, and opens on a click and on
+paper. The file asks nobody for anything: styles and drawings are in it, there is no script, and a policy in its head
+tells the browser to load nothing. Text is escaped by Jinja2 in the template, and by ``_show.escaping`` in tables. The
+same result gives the same text.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import re
 import shutil
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from io import StringIO
@@ -47,6 +48,8 @@ AnyPath: TypeAlias = "str | os.PathLike[str]"
 _MOST_SLICES = 100
 _MOST_PAIRS = 6
 _MOST_IDS = 20
+_MOST_VERDICTS = 10  # pairs in the table above the picture, which should still be on the first screen
+_LONG = 12  # rows of a table that folds
 
 _NO_ROOM = "constrained_layout not applied"
 # Inches. A narrow screen shows the drawing as wide as its letters need, and scrolls it (report.html).
@@ -128,8 +131,23 @@ class _Section:
     def say(self, text: str) -> None:
         self.parts.append(escaping.paragraph(text))
 
-    def table(self, table: Table) -> None:
-        self.parts.append(f'<div class="table">{table.html()}</div>')
+    def table(self, table: Table, kind: str = "") -> None:
+        """A table that scrolls where the screen is narrow, or is folded into lines if its kind is "verdicts"."""
+        self.parts.append(f'<div class="{f"table {kind}".strip()}">{table.html()}</div>')
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """What is said meanwhile stands side by side where the screen is wide enough."""
+        self.parts.append('<div class="beside">')
+        yield
+        self.parts.append("</div>")
+
+    @contextmanager
+    def folded(self, title: str) -> Iterator[None]:
+        """What is said meanwhile stands below this line, which opens it."""
+        self.parts.append(f"<details><summary>{escaping.escaped(title)}</summary>")
+        yield
+        self.parts.append("</details>")
 
     def facts(self, facts: Iterable[tuple[str, str]]) -> None:
         lines = (f"<dt>{escaping.escaped(name)}</dt><dd>{escaping.escaped(words)}</dd>" for name, words in facts)
@@ -177,8 +195,10 @@ def of_evaluation(
     if evaluation.slices is not None:
         slices = evaluation.slices
         section = _Section("Slices")
-        section.draw("the slices", _rows_high(len(slices)), slices.plot)
-        _limited(section, slices._table(), _MOST_SLICES, "rows of slices, those that differ most from the others first")
+        section.draw("the slices", _rows_high(len(slices)), lambda ax: _names_above(slices.plot(ax)[1]))
+        table = slices._table()
+        with section.folded("All numbers of the slices") if len(table.rows) > _LONG else nullcontext():
+            _limited(section, table, _MOST_SLICES, "rows of slices, those that differ most from the others first")
         section.say(
             "Intervals are t intervals. Among many slices some differ by chance, and nothing is corrected here."
         )
@@ -197,10 +217,21 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
         As from ``Comparison.to_html``.
     """
     require()
-    values = _Section("Values")
+    values = _Section("Values and verdicts")
     systems = systems_table(comparison, about.digits)
     rows = [[shown_text(row[0]), *row[1:]] for row in systems.rows]
-    values.table(replace(systems, rows=rows))
+    with values.beside():
+        values.table(replace(systems, rows=rows))
+        values.table(_verdicts(comparison, about), "verdicts")
+    if len(comparison.pairs) > _MOST_VERDICTS:
+        values.say(
+            f"The first {_MOST_VERDICTS} of {len(comparison.pairs)} pairs; the numbers of all are below the picture."
+        )
+    if len(comparison.pairs) == 1:
+        values.draw("the differences", 4.3, comparison.plot)
+    else:
+        height = _rows_high(len(comparison.pairs))
+        values.draw("the differences", height, lambda ax: _names_above(comparison.plot(ax)[1]))
     n_left_out = len(comparison.not_compared)
     values.say(
         f"{comparison.n_queries} queries were compared"
@@ -211,28 +242,39 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
             else "."
         )
     )
-    differences = _Section("Differences")
+    for line in closing_lines(comparison):
+        values.say(line)
     table = pairs_table(comparison, about.digits)
     cells = [[*map(shown_text, row[:2]), *row[2:]] for row in table.rows]
-    if len(cells) == 1:
-        differences.facts(zip(table.head, cells[0], strict=True))
-    else:
-        differences.table(replace(table, rows=cells, caption=""))
-        if table.marked:
-            differences.say("Marked: pairs with a verdict.")
-    for line in closing_lines(comparison):
-        differences.say(line)
-    height = 4.3 if len(comparison.pairs) == 1 else _rows_high(len(comparison.pairs))
-    differences.draw("the differences", height, comparison.plot)
+    with values.folded("All numbers of the differences"):
+        if len(cells) == 1:
+            values.facts(zip(table.head, cells[0], strict=True))
+        else:
+            values.table(replace(table, rows=cells, caption=""))
+            if table.marked:
+                values.say("Marked: pairs with a verdict.")
     queries = _Section("Queries that moved most")
     _largest_moves(queries, comparison, about)
     names = " and ".join(map(shown_text, comparison.names)) if len(rows) == 2 else f"{len(rows)} systems"
-    sections = [values, differences, *_segments(comparison, about), queries]
+    sections = [values, *_segments(comparison, about), queries]
     k = None if comparison.flavor is None else comparison.flavor.k
     return _page(path, about, f"Comparison of {names}", sections, comparison.flavor, (k,), comparison.measure)
 
 
 # -- their parts ----------------------------------------------------------------------------------------------------
+
+
+def _verdicts(comparison: Comparison, about: About) -> Table:
+    """The difference of each pair, the p that decides it, and what may be said: few columns, for a narrow screen."""
+    full = pairs_table(comparison, about.digits)
+    decides = "p adjusted" if "p adjusted" in full.head else "p"
+    picked = [full.head.index(name) for name in (full.head[2], decides, full.head[-1])]
+    rows = [
+        [f"{shown_text(row[1])} against {shown_text(row[0])}", *(row[at] for at in picked)]
+        for row in full.rows[:_MOST_VERDICTS]
+    ]
+    marked = [at for at in full.marked if at < _MOST_VERDICTS]
+    return Table(["b against a", *(full.head[at] for at in picked)], rows, "lrrl", marked)
 
 
 def _values(
@@ -296,7 +338,10 @@ def _largest_losses(section: _Section, evaluation: Evaluation[Any], about: About
             ]
             for i in listed.tolist()
         ]
-        section.table(Table([*head, *["weight"] * weighted], rows))
+        with section.folded(
+            "The query that loses most" if len(rows) == 1 else f"The {len(rows)} queries that lose most"
+        ):
+            section.table(Table([*head, *["weight"] * weighted], rows))
     unknown = int((counts & ~known).sum())
     if unknown:
         section.say(f"{unknown} more cannot be listed, because their DCG is too large for float64.")
@@ -310,13 +355,10 @@ def _largest_moves(section: _Section, comparison: Comparison, about: About) -> N
         wins = np.flatnonzero(apart > SAME)
         losses = np.flatnonzero(apart < -SAME)
         names = [shown_text(name) for name in (pair.a, pair.b)]
+        tables = []
         for queries, order, word in ((losses, apart, "below"), (wins, -apart, "above")):
             listed = queries[np.argsort(order[queries], kind="stable")[: about.top]]
             count = f"{listed.size} of {queries.size}" if listed.size < queries.size else str(queries.size)
-            caption = f"{names[1]} {word} {names[0]}: {count} {'query' if count == '1' else 'queries'}"
-            if not listed.size:
-                section.say(f"{caption}.")
-                continue
             rows = [
                 [
                     _id(comparison.qid, i),
@@ -326,7 +368,17 @@ def _largest_moves(section: _Section, comparison: Comparison, about: About) -> N
                 ]
                 for i in listed.tolist()
             ]
-            section.table(Table(["query", *names, "difference"], rows, caption=caption))
+            caption = f"{names[1]} {word} {names[0]}: {count} {'query' if count == '1' else 'queries'}"
+            tables.append(Table(["query", *names, "difference"], rows, caption=caption))
+        counts = f"above in {_counted(wins.size, 'query', 'queries')}, below in {losses.size}"
+        with section.folded(f"{names[1]} against {names[0]}: {counts}"):
+            for table in tables:
+                if not table.rows:
+                    section.say(f"{table.caption}.")
+            with section.beside():
+                for table in tables:
+                    if table.rows:
+                        section.table(table)
     if len(comparison.pairs) > _MOST_PAIRS:
         section.say(f"These are the first {_MOST_PAIRS} of {len(comparison.pairs)} pairs.")
 
@@ -338,7 +390,8 @@ def _segments(comparison: Comparison, about: About) -> list[_Section]:
     section = _Section("Segments")
     table = comparison.slices.table(about.digits)
     rows = [[shown_text(row[0]), row[1], *map(shown_text, row[2:4]), *row[4:]] for row in table.rows]
-    section.table(replace(table, rows=rows, caption=""))
+    with section.folded(f"{len(rows)} rows, one per segment and pair") if len(rows) > _LONG else nullcontext():
+        section.table(replace(table, rows=rows, caption=""))
     section.say(comparison.slices.caption())
     return [section]
 
@@ -367,7 +420,27 @@ def _named(k: int | None) -> str:
 
 
 def _rows_high(n: int) -> float:
-    return 1.6 + 0.5 * min(n, 30)
+    return 1.4 + 0.4 * min(n, 30)
+
+
+def _names_above(axes: Axes) -> None:
+    """Write the names of the rows on one line above their intervals, so that a narrow screen shows both."""
+    names = [label.get_text().replace("\n", ": ") for label in axes.get_yticklabels()]
+    for at, name in zip(axes.get_yticks(), names, strict=True):
+        text = axes.annotate(
+            name,
+            (0, at),
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(4, 4),
+            textcoords="offset points",
+            va="bottom",
+            fontsize="small",
+            parse_math=False,
+        )
+        text.set_in_layout(False)  # the axes keep their width, however long a name is
+    axes.set_yticks([])
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(bottom, top - 0.3)
 
 
 # -- the page -------------------------------------------------------------------------------------------------------

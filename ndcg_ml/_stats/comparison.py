@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,7 @@ from ndcg_ml._stats.matching import (
     refuse_other_flavors,
     values_of_queries,
 )
-from ndcg_ml._stats.means import Means, Seed, as_confidence, generator
+from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
 from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
 from ndcg_ml._stats.slice_labels import query_clusters, query_labels
 from ndcg_ml._stats.verdict import as_margin
@@ -148,16 +148,16 @@ class Comparison:
     _missing: MissingLabels | None = field(default=None, repr=False)
     """The systems with their documents, to ask what missing labels leave open."""
 
-    difference = _OfOnlyPair(lambda pair: pair.difference)
-    interval = _OfOnlyPair(lambda pair: pair.interval)
-    standard_error = _OfOnlyPair(lambda pair: pair.standard_error)
-    p_value = _OfOnlyPair(lambda pair: pair.p_value)
-    wins = _OfOnlyPair(lambda pair: pair.wins)
-    ties = _OfOnlyPair(lambda pair: pair.ties)
-    losses = _OfOnlyPair(lambda pair: pair.losses)
-    effect_size = _OfOnlyPair(lambda pair: pair.effect_size)
-    p_adjusted = _OfOnlyPair(lambda pair: pair.p_adjusted)
-    verdict = _OfOnlyPair(lambda pair: pair.verdict)
+    difference: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair(lambda pair: pair.difference)
+    interval: ClassVar[_OfOnlyPair[Interval]] = _OfOnlyPair(lambda pair: pair.interval)
+    standard_error: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair(lambda pair: pair.standard_error)
+    p_value: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair(lambda pair: pair.p_value)
+    wins: ClassVar[_OfOnlyPair[int]] = _OfOnlyPair(lambda pair: pair.wins)
+    ties: ClassVar[_OfOnlyPair[int]] = _OfOnlyPair(lambda pair: pair.ties)
+    losses: ClassVar[_OfOnlyPair[int]] = _OfOnlyPair(lambda pair: pair.losses)
+    effect_size: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair(lambda pair: pair.effect_size)
+    p_adjusted: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair(lambda pair: pair.p_adjusted)
+    verdict: ClassVar[_OfOnlyPair[str]] = _OfOnlyPair(lambda pair: pair.verdict)
 
     @property
     def n_queries(self) -> int:

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ndcg_ml import __version__
+from ndcg_ml._checks import ByK
 from ndcg_ml._flavor.divergences import declared
 from ndcg_ml._flavor.text import empty_in_words, switch_text
 from ndcg_ml._identify.identify import MOST_DECIMALS as _MOST_DECIMALS
@@ -37,7 +38,6 @@ from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.presets import MIRRORS, Mirror
 from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import RunEvaluation
-from ndcg_ml.score import ByK
 
 if TYPE_CHECKING:
     from ndcg_ml.explain import Explanation

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
+from ndcg_ml._checks import ByK
 from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
 from ndcg_ml._stats.comparison import Comparison, Difference
@@ -31,7 +32,6 @@ from ndcg_ml.cli.output import Screen, command_line, html_option, print_json, re
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import Which
-from ndcg_ml.score import ByK
 
 _EPILOG = """\
 \b

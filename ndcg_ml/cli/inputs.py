@@ -19,6 +19,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._checks import ByK
 from ndcg_ml._data.queries import Queries
 from ndcg_ml._files.formats import table_columns
 from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_line
@@ -28,7 +29,7 @@ from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_columns, read_letor
 from ndcg_ml.result import Evaluation
 from ndcg_ml.runs import Exclude, RunEvaluation, Which, align, evaluate_run, run_with_slices
-from ndcg_ml.score import ByK, evaluate
+from ndcg_ml.score import evaluate
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

@@ -52,11 +52,11 @@ class Screen:
     def __init__(self, digits: int) -> None:
         # Ids and file names are printed as they are: "[b]" is no markup in them.
         self._console = Console(markup=False, emoji=False, highlight=False)
-        self.is_terminal = self._console.is_terminal
+        self.is_terminal: bool = self._console.is_terminal
         self.digits = digits
         if not self.is_terminal:
             self._console = Console(markup=False, emoji=False, highlight=False, color_system=None, width=_UNWRAPPED)
-        self.width = self._console.width
+        self.width: int = self._console.width
 
     def print(self, what: rich.table.Table | Text | str = "") -> None:
         """Print one table or text; in a pipe, without wrapping or trailing blanks."""

@@ -82,7 +82,7 @@ class NDCGEval:
         self.flavor: Flavor = self._metric.flavor
         self.ks: tuple[int | None, ...] = self._metric.ks
         self.names: tuple[str, ...] = self._metric.names
-        self._cache: Cache[Prepared] = Cache(_SLOTS)
+        self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
         self._whole = FoldGuard("NDCGEval")
 
     def __repr__(self) -> str:
@@ -117,10 +117,10 @@ class NDCGEval:
         one_score_per_row(scores, "NDCGEval", "Use an objective with a single output, such as lambdarank.")
         return self._prepared(group, np.asarray(labels), weight).totals(scores)
 
-    def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Prepared:
+    def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Prepared[Any]:
         weight = None if weight is None else np.asarray(weight)
 
-        def make() -> Prepared:
+        def make() -> Prepared[Any]:
             query_weight = None if weight is None else mean_row_weight(weight, group)
             return prepare(
                 labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=self.threads

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 try:
     import sklearn as _sklearn  # noqa: F401
-except ImportError as error:
-    raise ImportError("ndcg_ml.sklearn needs scikit-learn. Install it with: pip install 'ndcg_ml[sklearn]'") from error
+except ImportError as _error:
+    raise ImportError("ndcg_ml.sklearn needs scikit-learn. Install it with: pip install 'ndcg_ml[sklearn]'") from _error
 
 from ndcg_ml.sklearn.cut_queries import CutQueryWarning
 from ndcg_ml.sklearn.folds import QueryKFold

@@ -30,7 +30,7 @@ class WholeQueries:
 
     Parameters
     ----------
-    qid : array-like, shape (n_rows,)
+    qid : array-like of shape (n_rows,)
         The query of each row of the data set, in any order.
     """
 

@@ -28,7 +28,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     ----------
     n_splits : int, default 5
         Number of folds, at least 2 and at most the number of queries.
-    qid : array-like, shape (n_rows,), optional
+    qid : array-like of shape (n_rows,), optional
         The query of each row of the X that will be split.
     qid_column : str or int, optional
         The column of X that holds the ids: a name for a DataFrame, a position for an array.
@@ -83,10 +83,10 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, shape (n_rows, n_features)
+        X : array-like of shape (n_rows, n_features)
         y : array-like, optional
             Not used.
-        groups : array-like, shape (n_rows,), optional
+        groups : array-like of shape (n_rows,), optional
             The query of each row, if the splitter was created without ids; else equal to its own.
 
         Yields

@@ -147,13 +147,13 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix, shape (n_rows, n_features)
-        y : array-like, shape (n_rows,)
+        y : array-like of shape (n_rows,)
             Graded labels.
-        qid : array-like, shape (n_rows,)
+        qid : array-like of shape (n_rows,)
             The query of each row. Default: the column `qid_column` of X.
-        sample_weight : array-like, shape (n_rows,), optional
+        sample_weight : array-like of shape (n_rows,), optional
             Weight of the row's query, equal in all of its rows.
-        groups : array-like, shape (n_rows,), optional
+        groups : array-like of shape (n_rows,), optional
             What a group splitter takes. They are the ids if there is neither `qid` nor `qid_column`.
 
         Returns

@@ -55,7 +55,7 @@ def ndcg_scorer(
         The column of X that holds the query ids: a name for a DataFrame, a position for an array. The estimator gets X
         with that column; ``QueryRanker(..., qid_column=...)`` takes it out again. Routed ``groups`` are then only the
         splitter's.
-    qid : array-like, shape (n_rows_in_all,), optional
+    qid : array-like of shape (n_rows_in_all,), optional
         The ids of all rows that will be split, in any order: the scorer then refuses cut queries in every tool, by
         counting rows. Pass it if the tool is not scikit-learn's, or if folds leave out rows that cannot be used (then
         pass the ids of the others). With ``folds = QueryKFold(5, qid=ids)`` it is ``qid=folds.qid``. The ids of the
@@ -158,7 +158,7 @@ class NDCGScorer:
                 "aggregate='micro'. Use flavor.replace(aggregate='macro'), or leave keep_queries=False."
             )
         self.kept: KeptQueries | None = KeptQueries() if keep_queries else None
-        self._cache: Cache[Prepared] = Cache(_SLOTS)  # every candidate of a search is scored on the same folds
+        self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)  # every candidate of a search is scored on the same folds
 
     def __repr__(self) -> str:
         column = "" if self.qid_column is None else f", qid_column={self.qid_column!r}"
@@ -209,13 +209,13 @@ class NDCGScorer:
         estimator : estimator
             A ranker or regressor is asked for ``predict``. A classifier of grades is asked for the expected grade,
             ``predict_proba(X) @ classes_``, because its hard labels would tie most documents.
-        X : array-like, shape (n_rows, n_features)
-        y_true : array-like, shape (n_rows,) or (n_queries, n_documents)
+        X : array-like of shape (n_rows, n_features)
+        y_true : array-like of shape (n_rows,) or (n_queries, n_documents)
             Graded labels. If two-dimensional, each row is one query, as for ``sklearn.metrics.ndcg_score``, and there
             are no ids. A single column holds one label per row.
-        qid : array-like, shape (n_rows,)
+        qid : array-like of shape (n_rows,)
             The query of each row. Default: the column `qid_column`.
-        groups : array-like, shape (n_rows,), optional
+        groups : array-like of shape (n_rows,), optional
             What a group splitter takes. They are the ids if there is neither `qid` nor `qid_column`.
 
         Returns
@@ -274,7 +274,7 @@ class NDCGScorer:
         y_true: ArrayLike,
         qid: ArrayLike | None,
         groups: ArrayLike | None,
-    ) -> tuple[Prepared, NDArray[Any]]:
+    ) -> tuple[Prepared[Any], NDArray[Any]]:
         labels = plain_array(y_true, "y_true")
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
@@ -290,7 +290,7 @@ class NDCGScorer:
         ids = ids_of_rows(qid, column, groups, labels.size)
         split = current_split(ids, self.qid_column)
 
-        def make() -> Prepared:
+        def make() -> Prepared[Any]:
             if split is not None:
                 refuse_cut_queries(split, self._known)
             if self._known is not None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 try:
     import torch  # noqa: F401
-except ImportError as error:
-    raise ImportError("ndcg_ml.torch needs PyTorch. Install it with: pip install 'ndcg_ml[torch]'") from error
+except ImportError as _error:
+    raise ImportError("ndcg_ml.torch needs PyTorch. Install it with: pip install 'ndcg_ml[torch]'") from _error
 
 from ndcg_ml.torch.functional import ndcg
 from ndcg_ml.torch.losses import (

@@ -13,8 +13,8 @@ from torch.nn.functional import pad
 from ndcg_ml._kernel.gains import discounts, top_gain
 from ndcg_ml._kernel.gains import gain as host_gain
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._layout import Layout
-from ndcg_ml.torch._transforms import not_mapped
+from ndcg_ml.torch._layout import Layout, Padded
+from ndcg_ml.torch._transforms import host_may_look, not_mapped
 
 # Exponent of 2 to which the largest gain of a query is scaled: above is room for sums, below for small gains.
 # float32 has no such room.
@@ -47,6 +47,8 @@ class Judgements:
     """Which queries hold a label that the flavor refuses."""
     dtype: torch.dtype
     """The dtype of the labels, which says how large they can be, and whether they are whole."""
+    highest: float = math.inf
+    """No grade of the batch is above this, as far as the host has looked."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,13 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
     grade = labels.to(working_dtype(labels.device))
     # Each operation is a launch on a device, and these are all that most flavors need.
     if _takes_no_other_label_than_a_finite_one_above_zero(flavor):
+        # Where a look costs no wait, the least and the largest label of the batch say that nothing has to be refused.
+        if isinstance(layout, Padded) and labels.numel() and host_may_look(labels):
+            seen = grade if full else grade.masked_fill(~listed, 0.0)
+            least, highest = (float(bound) for bound in torch.aminmax(seen))
+            if least >= 0 and highest < math.inf:
+                none = torch.zeros(seen.shape[0], dtype=torch.bool)
+                return Judgements(seen, listed, listed, None, none, labels.dtype, highest)
         if not labels.is_floating_point():
             # The least label of a query says it all, and no slot has to be looked at by itself.
             grade = grade if full else grade.masked_fill(~listed, 0.0)
@@ -162,6 +171,9 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: La
         grade = grade.clamp(max=flavor.max_grade)
     # The one formula that needs its factor before it can be computed.
     if flavor.gain == "exponential":
+        if _needs_no_factor(flavor, judgements):
+            whole = not judgements.dtype.is_floating_point
+            return Gains(torch.exp2(grade) - 1.0 if whole else _exponential(grade, None), None, None)
         return _exponential_gains(flavor, grade, judgements.dtype, layout)
     # Grade 0 gains nothing under "linear" and "binary"; under the others it may, and then those who do not count would.
     if isinstance(flavor.gain, tuple):
@@ -193,6 +205,12 @@ def _may_overflow(flavor: Flavor, working: torch.dtype, labels: torch.dtype, hig
     if highest not in (None, 0.0) and not _SMALL < abs(highest) < _LARGE:
         return True
     return flavor.gain == "linear" and labels == torch.float64
+
+
+def _needs_no_factor(flavor: Flavor, judgements: Judgements) -> bool:
+    """Whether the host has seen that no exponential gain is large, nor so small that float64 would lose its digits."""
+    narrow = judgements.dtype != torch.float64
+    return narrow and judgements.highest <= _TOP[torch.float64] and flavor.ideal != "max"
 
 
 def _scaled(gain: Tensor, highest: float | None, layout: Layout) -> Gains:
@@ -238,13 +256,13 @@ def _exponential_gains(flavor: Flavor, grade: Tensor, labels: torch.dtype, layou
     return Gains(gain, shift, None if top is None else _exponential(top, shift))
 
 
-def _exponential(grade: Tensor, shift: Tensor) -> Tensor:
-    """(2^grade - 1) 2^shift."""
-    scale = torch.exp2(shift)
+def _exponential(grade: Tensor, shift: Tensor | None) -> Tensor:
+    """(2^grade - 1) 2^shift; None is a shift of 0."""
+    scale: Tensor | float = 1.0 if shift is None else torch.exp2(shift)
     # expm1 keeps the digits of a small fraction; exp2 is exact for whole numbers.
     small = grade.abs() < 1
     whole = grade.floor()
-    power = torch.exp2(grade - whole) * torch.exp2(whole + shift)
+    power = torch.exp2(grade - whole) * torch.exp2(whole if shift is None else whole + shift)
     fraction = torch.expm1(grade.masked_fill(~small, 0.0) * math.log(2.0)) * scale
     return torch.where(small, fraction, power - scale)
 

@@ -19,11 +19,11 @@ from torch import Tensor
 try:
     from torchmetrics import Metric
     from torchmetrics.utilities.distributed import gather_all_tensors
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         "ndcg_ml.torch.NDCG needs torchmetrics, which ndcg_ml.torch.ndcg and the losses do not. "
         "Install it with: pip install 'ndcg_ml[torch]'"
-    ) from error
+    ) from _error
 
 from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
@@ -190,9 +190,9 @@ compute_with_cache
     ValueError: under query_ids='global' each query must appear once, whole; 1 of the queries appeared ...
     """
 
-    is_differentiable = False
-    higher_is_better = True
-    full_state_update = False
+    is_differentiable: bool | None = False
+    higher_is_better: bool | None = True
+    full_state_update: bool | None = False
 
     n_queries: Tensor
     n_empty: Tensor

@@ -105,12 +105,14 @@ ONE_NUMBER_ONLY = {"multi-metric", "RFECV", "SequentialFeatureSelector", "permut
 REFUSED = [(tool, SCORER) for tool in TOOLS] + [(tool, SEVERAL) for tool in TOOLS if tool not in ONE_NUMBER_ONLY]
 
 
-# joblib ends its processes where one raises, so that each search in two of them starts them anew.
+# joblib ends its processes where one raises, so that each search in two of them starts them anew: by default for one
+# scorer and one split, because the number of cut-offs and of cut queries does not change how an error leaves a process.
 @pytest.mark.parametrize(("tool", "scorer"), quick([each for each in REFUSED if each != (IN_TWO, SEVERAL)], REFUSED))
 def test_a_split_by_rows_is_refused_by_every_tool(problem, routing, tool, scorer):
     X, y, qid = problem
-    with pytest.raises(ValueError, match=r"the split cuts \d+ of the \d+ queries that it scores.*GroupKFold"):
-        TOOLS[tool](X, y, qid, KFold(3), scorer)
+    if (tool, scorer) != (IN_TWO, SCORER):
+        with pytest.raises(ValueError, match=r"the split cuts \d+ of the \d+ queries that it scores.*GroupKFold"):
+            TOOLS[tool](X, y, qid, KFold(3), scorer)
     one_cut = one_fold(np.flatnonzero(np.isin(qid, [0, 1, 2]))[:-1], len(qid))
     with pytest.raises(ValueError, match=r"the split cuts 1 of the 3 queries that it scores: of query"):
         TOOLS[tool](X, y, qid, one_cut, scorer)

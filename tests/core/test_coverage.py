@@ -28,10 +28,17 @@ def test_from_200_queries_on_the_record_is_good():
             assert 0.94 <= row[method] <= 0.96, (row["population"], row["queries"], method)
 
 
+# A quarter of the record's: a coverage that is off by .031 or more still fails.
+SAMPLES = 1000
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("row", RECORDED["rows"], ids=lambda row: f"{row['population']}, {row['queries']}")
 def test_the_record_is_what_comes_out(row):
     [population] = [each for each in populations() if each.name == row["population"]]
-    found = coverage(population, row["queries"], RECORDED["samples"], RECORDED["resamples"], seed=row["queries"])
-    for method in METHODS:  # another NumPy may draw otherwise: 4 standard errors of the difference of two simulations
-        assert found[method] == pytest.approx(row[method], abs=4 * (2 * 0.05 * 0.95 / RECORDED["samples"]) ** 0.5)
+    found = coverage(population, row["queries"], SAMPLES, RECORDED["resamples"], seed=row["queries"])
+    # Four standard errors of the difference of two simulations: the first draws are the record's, but another NumPy may
+    # draw otherwise.
+    error = (0.05 * 0.95 * (1 / SAMPLES + 1 / RECORDED["samples"])) ** 0.5
+    for method in METHODS:
+        assert found[method] == pytest.approx(row[method], abs=4 * error)

@@ -34,11 +34,20 @@ def test_promises_are_kept(name, samples, low, high):
     assert found["samples"] == samples
 
 
+# Half the time of all cells goes into these. Sixty samples tell 95 % from the 73 % that plain intervals of five systems
+# cover, and the power of the last is 1.
+FEWER = {
+    "all intervals of 10 systems cover, 50 queries": 60,
+    "all intervals of 10 systems cover, 200 queries": 60,
+    "t = 25 found among 100 systems": 10,
+}
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", CELLS)
 def test_the_record_is_what_comes_out(name):
     cell, row = CELLS[name], RECORDED[name]
-    found = promises.measured(cell, min(200, row["samples"]))
+    found = promises.measured(cell, min(FEWER.get(name, 200), row["samples"]))
     error = 4 * (found["standard_error"] ** 2 + row["standard_error"] ** 2) ** 0.5
     assert found["result"] == pytest.approx(row["result"], abs=max(error, 2.0 if cell.per_cent else 0.01))
 

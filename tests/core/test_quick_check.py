@@ -8,9 +8,10 @@ from pathlib import Path
 
 from core.conftest import FRAMEWORKS
 
+# Nothing is asserted, so that no assertion is rewritten: that would take most of the time.
 COLLECT = """
 import sys, pytest
-status = pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", sys.argv[1]])
+status = pytest.main(["--collect-only", "-qq", "--assert=plain", "-p", "no:cacheprovider", sys.argv[1]])
 print(int(status), [name for name in sys.argv[2:] if sys.modules.get(name)])
 """
 

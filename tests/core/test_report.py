@@ -41,6 +41,8 @@ class Page(HTMLParser):
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.tables: list[list[list[str]]] = []
+        self.folded: list[bool] = []  # of each table
+        self.depth = 0
         self.words: list[str] = []
         self._cell = self._silent = False
         self.feed(text)
@@ -48,8 +50,10 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
+        self.depth += tag == "details"
         if tag == "table":
             self.tables.append([])
+            self.folded.append(self.depth > 0)
         elif tag == "tr":
             self.tables[-1].append([])
         elif tag in ("td", "th"):
@@ -58,6 +62,7 @@ class Page(HTMLParser):
         self._silent = tag == "style"
 
     def handle_endtag(self, tag):
+        self.depth -= tag == "details"
         self._cell = self._cell and tag not in ("td", "th")
         self._silent = False
 
@@ -75,6 +80,11 @@ class Page(HTMLParser):
         """The rows of the one table whose heading begins like this."""
         [table] = [each for each in self.tables if each[0][: len(heading)] == list(heading)]
         return table[1:]
+
+    def open_tables(self) -> list[list[str]]:
+        """The headings of the tables that no click has to open."""
+        assert self.depth == 0
+        return [table[0] for table, folded in zip(self.tables, self.folded, strict=True) if not folded]
 
 
 def compared(**more):
@@ -265,6 +275,35 @@ def test_the_same_result_gives_the_same_page():
     assert result.to_html() == first
     assert compared().to_html() == compared().to_html()
     assert result.to_html(seed=1) != first
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_verdicts_stand_open_and_the_rest_is_folded():
+    names = ["old", "new", "third", "fourth"]
+    four = compare(A, B, Y, [row[::-1] for row in A], y_true=Y, names=names, seed=0)
+    page = Page(four.to_html())
+    verdicts = page.table("b against a")
+    assert page.open_tables() == [["system", "NDCG"], ["b against a", "b - a, NDCG", "p adjusted", "verdict on b"]]
+    assert verdicts == [
+        [f"{pair.b} against {pair.a}", f"{pair.difference:+.4f}", f"{pair.p_adjusted:.4f}", pair.verdict]
+        for pair in four.pairs
+    ]
+    assert len(page.table("a", "b")) == 6
+    [[name, _, p, verdict]] = (two := Page(compared().to_html())).table("b against a")
+    pair = compared().pairs[0]
+    assert (name, p, verdict) == ("new against old", f"{pair.p_value:.4f}", pair.verdict)
+    assert [head[0] for head in two.open_tables()] == ["system", "b against a"]
+    assert [head[0] for head in Page(evaluate(Y, A, by=["a"] * 5).to_html()).open_tables()] == ["", "slice"]
+    assert [head[0] for head in Page(evaluate(Y * 3, A * 3, by=list(range(15))).to_html()).open_tables()] == [""]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_verdicts_of_many_pairs_leave_room_for_the_picture():
+    six = compare(*[np.array(A) + 0.1 * i for i in range(6)], y_true=Y, seed=0)
+    page = Page(six.to_html())
+    assert len(page.table("b against a")) == 10
+    assert len(page.table("a", "b")) == 15
+    assert "The first 10 of 15 pairs" in page.text
 
 
 # -- what cannot be computed or drawn -------------------------------------------------------------------------------

@@ -39,26 +39,32 @@ def run(step, folder, **variables):
     )
 
 
-@pytest.fixture
-def clone(tmp_path, monkeypatch):
-    """A clone of a repository with a search, judgements and a baseline; the command is that of this checkout."""
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory):
+    """The commands of a runner, which are those of this checkout."""
     for tool in ("git", "bash"):
         if shutil.which(tool) is None:
             pytest.skip(f"needs {tool}")
     pytest.importorskip("click")
-    commands = tmp_path / "bin"
-    commands.mkdir()
+    folder = tmp_path_factory.mktemp("bin")
     for name, call in (
         ("ndcg-ml", "-c 'from ndcg_ml.cli import main; main()'"),
         ("python", ""),
         ("pytest", "-m pytest -p no:cacheprovider"),
         ("pip", '-c \'import sys; assert sys.argv[1:] == ["install", "ndcg_ml[cli]"], sys.argv\''),
     ):
-        (commands / name).write_text(f'#!/bin/sh\nexec {sys.executable} {call} "$@"\n')
-        (commands / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(commands), prepend=os.pathsep)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
-    repository = tmp_path / "repository"
+        (folder / name).write_text(f'#!/bin/sh\nexec {sys.executable} {call} "$@"\n')
+        (folder / name).chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(folder), prepend=os.pathsep)
+        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+        yield
+
+
+@pytest.fixture(scope="module")
+def repository(commands, tmp_path_factory):
+    """A repository with a search, judgements and a baseline, which is cloned and never changed."""
+    repository = tmp_path_factory.mktemp("origin") / "repository"
     repository.mkdir()
     (repository / "search.py").write_text(SEARCH)
     (repository / "qrels.jsonl").write_text(
@@ -70,10 +76,15 @@ def clone(tmp_path, monkeypatch):
     shutil.copy(FILES / "test_ranking.py", repository)
     [save] = re.findall(r"```sh\n(python search.py.*?)```", PAGE, flags=re.DOTALL)
     git = "git -c user.name=x -c user.email=x@example.com -c init.defaultBranch=main"
-    for step in (save, f"rm main.jsonl && {git} init -q && git add -A && {git} commit -qm Start"):
+    for step in (save, f"rm main.jsonl && {git} init -q && {git} add -A && {git} commit -qm Start"):
         done = run(step, repository)
         assert done.returncode == 0, done.stderr
-    assert run("git clone -q repository clone", tmp_path).returncode == 0
+    return repository
+
+
+@pytest.fixture
+def clone(repository, tmp_path):
+    assert run(f"git clone -q {repository} clone", tmp_path).returncode == 0
     return tmp_path / "clone"
 
 

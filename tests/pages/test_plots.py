@@ -138,7 +138,7 @@ def test_a_value_that_is_nan_has_no_line(ax):
 
 def test_several_cut_offs_have_a_curve_each(ax):
     result = evaluated(k=(1, 2, None))
-    result.plot(ax=ax)
+    result.plot("queries", ax)
     for (heights, edges), value in zip(steps(ax), result.value.values(), strict=True):
         assert area(heights, edges) == pytest.approx(value, abs=1e-12)
     assert words(ax)[:3] == [
@@ -151,7 +151,7 @@ def test_several_cut_offs_have_a_curve_each(ax):
 
 def test_more_cut_offs_than_colours_are_refused(ax):
     with pytest.raises(ValueError, match=r"more than 6 cannot be told apart; got 7 cut-offs.*kind='cutoffs'"):
-        evaluated(k=range(1, 8)).plot(ax=ax)
+        evaluated(k=range(1, 8)).plot("queries", ax)
 
 
 def test_nothing_to_draw_is_refused(ax):
@@ -507,6 +507,14 @@ def test_other_axes_are_refused(draw):
     ):
         with pytest.raises(TypeError, match=f"ax must be the axes of a matplotlib figure.*{named}"):
             draw(other)
+
+
+def test_several_cutoffs_are_drawn_without_asking(ax):
+    axes = evaluated(k=(1, 2, 3, 4, 5, 6, 7)).plot(ax=ax)[1]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == list("1234567")
+    assert axes.get_xlabel() == "cut-off k"
+    assert evaluated(k=(2,)).plot()[1].get_xlabel() == "cut-off k"
+    assert evaluated(k=2).plot()[1].get_xlabel() == "queries, the worst first (%)"
 
 
 def test_another_kind_is_refused(ax):

@@ -12,6 +12,8 @@ from ndcg_ml import compare, evaluate
 
 HOSTILE = "<script>document.title = 'taken'</script><img src=http://localhost/x onerror=alert(1)>" + "x" * 90
 
+FOUR = ["BM25 with tuned parameters", "cross-encoder (MiniLM, 6 layers)", "LightGBM lambdarank", "production 2024-05"]
+
 
 def reports() -> dict[str, str]:
     rng = np.random.default_rng(0)
@@ -22,6 +24,7 @@ def reports() -> dict[str, str]:
         evaluate(labels.ravel(), each.ravel(), qid=np.repeat(np.array(ids, dtype=object), 12), flavor="lightgbm", k=10)
         for each in scores
     ]
+    four = [labels + rng.normal(0, noise, labels.shape) for noise in (3.0, 2.8, 2.5, 2.45)]
     by = {"a column of a long name": rng.integers(0, 8, 400), HOSTILE: rng.integers(0, 2, 400)}
     names = ["a very long name of a system", "another name that is as long", HOSTILE]
     return {
@@ -30,6 +33,7 @@ def reports() -> dict[str, str]:
         ),
         "two": compare(*evaluations[:2], names=names[1:], seed=0).to_html(title=HOSTILE),
         "three": compare(*evaluations, names=names, seed=0).to_html(),
+        "four": compare(*four, y_true=labels, names=FOUR, flavor="lightgbm", k=10, seed=0).to_html(),
     }
 
 
@@ -70,6 +74,52 @@ def test_reports_fit_the_screen_and_load_nothing(files, chromium, width, scheme)
         assert view.locator("figure:visible text").first.evaluate(
             "each => getComputedStyle(each).fill"
         ) == view.locator("body").evaluate("each => getComputedStyle(each).color")
+        view.close()
+
+
+@pytest.mark.long
+def test_the_first_screen_has_the_verdicts_and_the_picture(files, chromium):
+    [file] = [file for file in files if file.stem == "four"]
+    view = chromium.new_page(viewport={"width": 1280, "height": 900})
+    view.goto(file.as_uri())
+    assert view.evaluate("document.documentElement.scrollHeight") <= 2 * 900
+    where = "all => all.map(each => each.getBoundingClientRect().bottom)"
+    assert max(view.locator("table:visible, figure text").evaluate_all(where)) <= 900
+    view.close()
+
+
+@pytest.mark.long
+def test_a_phone_shows_names_in_few_lines_and_every_p(files, chromium):
+    [file] = [file for file in files if file.stem == "four"]
+    view = chromium.new_page(viewport={"width": 390, "height": 900})
+    view.goto(file.as_uri())
+    cells = view.locator(".verdicts td").evaluate_all(
+        "all => all.map(each => [each.getBoundingClientRect().right, each.getBoundingClientRect().height])"
+    )
+    assert len(cells) == 6 * 4
+    assert max(right for right, _ in cells) <= 390
+    line = min(height for _, height in cells)
+    assert max(height for _, height in cells) <= 2.5 * line
+    # The picture begins with its axes and the names, not with names alone.
+    starts = view.locator("figure text").evaluate_all("all => all.map(each => each.getBoundingClientRect().left)")
+    assert min(starts) < 60
+    view.close()
+
+
+@pytest.mark.long
+def test_what_is_folded_opens_on_a_click_and_on_paper(files, chromium):
+    for file in files:
+        view = chromium.new_page(viewport={"width": 680, "height": 960})
+        view.goto(file.as_uri())
+        inside = view.locator("details > :not(summary)")
+        assert inside.count() == inside.locator("visible=false").count() > 2, file.name
+        view.locator("summary").last.click()
+        assert inside.locator("visible=true").count() > 0
+        view.locator("summary").last.click()
+        view.emulate_media(media="print")
+        heights = inside.evaluate_all("all => all.map(each => each.getBoundingClientRect().height)")
+        assert min(heights) > 0, file.name
+        assert "How it was made" in view.locator("summary").last.inner_text()
         view.close()
 
 

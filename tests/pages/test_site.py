@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import zipfile
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,28 @@ def test_no_page_asks_another_host_for_anything(site: Path) -> None:
         assert not found, (page.relative_to(site), found[:3])
 
 
+@pytest.mark.long
+def test_signatures_say_their_types_and_defaults(site: Path) -> None:
+    """A function with overloads shows these alone, with the defaults of the function; no name of an alias is left."""
+    signatures = {}
+    for page in (site / "api").glob("*/index.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"\b(KSpec|OneK|ByK)\b", text), page
+        for block in re.findall(r'<div class="doc-signature.*?</div>', text, re.DOTALL):
+            words = " ".join(unescape(re.sub(r"<[^>]+>", "", block)).split())
+            signatures.setdefault(words.partition("(")[0], []).append(words)
+    for name in ("ndcg_score", "dcg_score", "evaluate", "evaluate_ranked", "evaluate_run", "evaluate_topk", "prepare"):
+        one, several = signatures[name]
+        assert "k: int | None = ..." in one, one
+        assert "k: Sequence[int | None]," in several, several
+        assert ("None = ..." in one.replace("k: int | None = ...", ""), "Any" in one.rpartition("->")[2]) == (
+            False,
+            False,
+        )
+    assert 'flavor: Flavor | str = "sklearn"' in signatures["ndcg_score"][0]
+    assert signatures["ndcg_score"][1].endswith("-> dict[int | None, float]")
+
+
 class Anchors(HTMLParser):
     """The places of a page that a link can name, and where its own links lead."""
 
@@ -182,3 +205,35 @@ def test_pages_fit_the_screen(chromium: Any, address: str, width: int) -> None:
         assert view.evaluate("document.documentElement.scrollWidth") <= width, page
     view.close()
     assert not wrong
+
+
+@pytest.mark.long
+def test_the_table_of_presets_shows_that_it_scrolls(chromium: Any, address: str) -> None:
+    view = chromium.new_page(viewport={"width": 390, "height": 900})
+    view.goto(f"{address}flavors/")
+    wrap = view.locator(".wide .md-typeset__scrollwrap").first
+    assert wrap.evaluate("each => each.scrollWidth > each.clientWidth")
+    # The shadow at the side is behind the table, which must not cover it.
+    assert "linear-gradient" in wrap.evaluate("each => getComputedStyle(each).backgroundImage")
+    seen = "each => getComputedStyle(each).backgroundColor"
+    assert wrap.locator("table").evaluate(seen) == "rgba(0, 0, 0, 0)"
+    assert {
+        *wrap.locator("td:nth-child(4)").evaluate_all("all => all.map(each => getComputedStyle(each).whiteSpace)")
+    } == {"nowrap"}
+    view.close()
+
+
+@pytest.mark.long
+def test_commands_fit_their_column_and_drawings_suit_the_dark_theme(chromium: Any, address: str) -> None:
+    view = chromium.new_page(viewport={"width": 1280, "height": 900}, color_scheme="dark")
+    view.goto(address)
+    beyond = "all => all.filter(each => each.scrollWidth > each.clientWidth).map(each => each.textContent)"
+    assert view.locator("pre > code").evaluate_all(beyond) == []
+    for page in ("", "notebooks/03_rosetta/"):
+        view.goto(f"{address}{page}")
+        drawings = view.locator("article img")
+        assert drawings.count() > 0
+        assert all(
+            "invert" in each for each in drawings.evaluate_all("all => all.map(each => getComputedStyle(each).filter)")
+        )
+    view.close()

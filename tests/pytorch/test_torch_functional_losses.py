@@ -239,7 +239,7 @@ def test_functions_compile_without_a_graph_break(name, options):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("plackett_luce", {"samples": 3}),
+        ("plackett_luce", {"flavor": CUT, "samples": 3}),
         pytest.param("softmax", {"target": "xendcg"}, marks=pytest.mark.long),
         pytest.param("list_mle", {}, marks=pytest.mark.long),
     ],

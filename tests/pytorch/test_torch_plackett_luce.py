@@ -12,7 +12,6 @@ import math
 
 import loss_invariants
 import torch
-from lanes import quick
 from loss_invariants import doubles, seeded, value_and_gradient
 from torch_features import functions_with_second_derivatives_in_a_graph, skip_unless
 
@@ -64,7 +63,8 @@ def test_it_never_waits_for_an_accelerator(maker):
     loss_invariants.it_never_waits_for_an_accelerator(UNSEEDED[maker])
 
 
-@pytest.mark.parametrize("maker", quick(["pl"], UNSEEDED))
+@pytest.mark.long  # by default its function is compiled, in test_torch_functional_losses.py
+@pytest.mark.parametrize("maker", UNSEEDED)
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_it_compiles_without_a_graph_break(maker):
     if maker == "pl":

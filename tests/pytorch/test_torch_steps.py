@@ -11,7 +11,7 @@ import math
 from collections import Counter
 
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from strategies import examples, flavors
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -148,3 +148,44 @@ def test_one_look_refuses_the_labels_of_which_each_kind_of_fault_is_told(flavor,
         assert judge(flavor, given_labels, listed, layout).refused.tolist() == want.tolist()
         if listed.all():
             assert judge(flavor, given_labels, listed, layout, full=True).refused.tolist() == want.tolist()
+
+
+@examples(50)
+@given(
+    st.sampled_from(
+        [
+            SoftmaxLoss(FLAVOR, reduction="none"),
+            SoftmaxLoss("sklearn", target="listnet"),
+            ListMLELoss(FLAVOR, tie_order="input"),
+            ApproxNDCGLoss(FLAVOR.replace(ideal="recall", k=3)),
+            ApproxNDCGLoss(FLAVOR.replace(ideal="max", max_grade=70)),
+            LambdaNDCGLoss(AT_10, reduction="sum"),
+        ]
+    ),
+    st.sampled_from([torch.int64, torch.uint8, torch.float16, torch.float32, torch.float64]),
+    st.sampled_from([[0], [0, 1, 4], [0, 0.25, 1, 30], [0, 1, 52, 60], [0, 1e-322, 3e-322], [3, 5]]),
+    st.sampled_from([1.0, 3e38, math.inf, math.nan]),
+    st.booleans(),
+    st.integers(0, 99),
+)
+@example(ApproxNDCGLoss(FLAVOR), torch.float64, [0, 1e-322, 3e-322], 1.0, False, 0)  # gains of few digits
+@example(SoftmaxLoss(FLAVOR), torch.int64, [0], 1.0, False, 0)
+@example(SoftmaxLoss(FLAVOR), torch.int64, [0, 1, 4], math.inf, True, 0)
+def test_what_the_host_sees_changes_no_bit(loss, dtype, grades, largest, masked, seed):
+    draw = torch.Generator().manual_seed(seed)
+    labels = torch.tensor(grades, dtype=torch.float64).to(dtype)[torch.randint(len(grades), (5, 12), generator=draw)]
+    scores = torch.randn(5, 12, generator=draw)
+    scores[0, :3] = largest
+    mask = torch.rand(5, 12, generator=draw) < 0.7 if masked else None
+
+    def value_and_gradient():
+        given_scores = scores.clone().requires_grad_()
+        value = loss(given_scores, labels, mask)
+        value.sum().backward()
+        return value.detach(), given_scores.grad
+
+    seen = value_and_gradient()
+    with Steps():  # nothing is looked at while somebody watches
+        unseen = value_and_gradient()
+    for one, other in zip(seen, unseen, strict=True):
+        torch.testing.assert_close(one, other, rtol=0.0, atol=0.0, equal_nan=True)

@@ -43,8 +43,9 @@ class Lists(NamedTuple):
         Lists without a relevant document.
     refused : Tensor of bool, shape (n_lists,)
         Lists with a label that the flavor refuses.
-    spoiled : Tensor, like `scores`, shape (n_lists, 1)
-        nan where a score of the list is not finite, and otherwise 0: the driver adds it to the loss.
+    spoiled : Tensor, like `scores`, shape (n_lists, 1), or None
+        nan where a score of the list is not finite, and otherwise 0: the driver adds it to the loss. None where the
+        host has seen that all are finite.
     absent : Tensor of bool, like `scores`, or None
         Which slots `ranked` leaves out; None where none is, as it may be known without a look.
     """
@@ -55,7 +56,7 @@ class Lists(NamedTuple):
     ranked: Tensor
     empty: Tensor
     refused: Tensor
-    spoiled: Tensor
+    spoiled: Tensor | None
     absent: Tensor | None
 
 
@@ -165,10 +166,11 @@ class ListLoss(nn.Module):
         read = [self._read(*batch) for batch in batches]
         looked = _refuse_faults(self.flavor, read, batches)
         # The driver alone decides what an empty, a refused and a spoiled list count.
-        losses = _together([_counted(self._losses_of(lists), lists, looked=looked) for lists in read])
+        full = _are_seen_to_be_full(read)
+        losses = _together([_counted(self._losses_of(lists), lists, looked=looked, full=full) for lists in read])
         if places is not None and self.reduction == "none":
             return losses[places]
-        return _reduced(losses, [lists.empty for lists in read], self.reduction)
+        return _reduced(losses, None if full else [lists.empty for lists in read], self.reduction)
 
     def _mean_over(self, drawn: Sequence[PaddedLists], places: Tensor | None) -> Tensor:
         """The mean of the loss over several draws of the scores, whose first dimension they are; labels are read once.
@@ -178,19 +180,19 @@ class ListLoss(nn.Module):
         # Weights are those of any draw, since they depend on the labels alone.
         read = [self._read(scores[0], labels, mask) for scores, labels, mask in drawn]
         looked = _refuse_faults(self.flavor, read, [(scores[0], labels, mask) for scores, labels, mask in drawn])
+        full = _are_seen_to_be_full(read)
         losses = []
         for lists, (scores, *_) in zip(read, drawn, strict=True):
             # Lists without any document have one masked slot each, as their labels do by now.
             every = _with_scores(scores if scores.shape[-1] else pad(scores, (0, 1)), lists)
-            of_draws = [
-                self._losses_of(_replaced(lists, one, spoiled))
-                for one, spoiled in zip(every.scores.unbind(), every.spoiled.unbind(), strict=True)
-            ]
-            losses.append(_counted(torch.stack(of_draws), every, looked=looked))
+            draws = every.scores.unbind()
+            spoiled = [None] * len(draws) if every.spoiled is None else every.spoiled.unbind()
+            of_draws = [self._losses_of(_replaced(lists, *of_draw)) for of_draw in zip(draws, spoiled, strict=True)]
+            losses.append(_counted(torch.stack(of_draws), every, looked=looked, full=full))
         joined = losses[0] if len(losses) == 1 else torch.cat(losses, dim=-1)
         if places is not None and self.reduction == "none":
             joined = joined[:, places]
-        return _reduced(joined.mean(0), [lists.empty for lists in read], self.reduction)
+        return _reduced(joined.mean(0), None if full else [lists.empty for lists in read], self.reduction)
 
     def extra_repr(self) -> str:
         """The flavor and the parameters, for ``repr``."""
@@ -224,11 +226,14 @@ def _with_scores(scores: Tensor, lists: Lists) -> Lists:
     if lists.absent is not None:
         clean = clean.masked_fill(lists.absent, 0.0)
     with torch.no_grad():
+        # A finite sum has finite terms; the sum of many large ones may overflow, and then each list is looked at.
+        if host_may_look(clean) and math.isfinite(clean.sum()):
+            return _replaced(lists, clean, None)
         spoiled = (clean * 0.0).sum(-1, keepdim=True)
     return _replaced(lists, clean, spoiled)
 
 
-def _replaced(lists: Lists, scores: Tensor, spoiled: Tensor) -> Lists:
+def _replaced(lists: Lists, scores: Tensor, spoiled: Tensor | None) -> Lists:
     # In full, because graphs of older versions of torch break at _replace().
     _, gains, weight, ranked, empty, refused, _, absent = lists
     return Lists(scores, gains, weight, ranked, empty, refused, spoiled, absent)
@@ -334,10 +339,7 @@ class DirectLoss(ListLoss):
 
 def finite_scores(lists: Lists) -> Tensor:
     """The scores, 0 in the lists that have one that is not finite."""
-    # A fill and its backward pass cost more than a look.
-    if host_may_look(lists.spoiled) and not lists.spoiled.any():
-        return lists.scores
-    return lists.scores.masked_fill(lists.spoiled != 0, 0.0)
+    return lists.scores if lists.spoiled is None else lists.scores.masked_fill(lists.spoiled != 0, 0.0)
 
 
 def filled_absent(values: Tensor, lists: Lists, value: float) -> Tensor:
@@ -393,17 +395,30 @@ def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[Padd
     return refuse(flavor, _together([lists.refused for lists in read]), counts)
 
 
-def _counted(loss: Tensor, lists: Lists, *, looked: bool) -> Tensor:
+def _are_seen_to_be_full(read: Sequence[Lists]) -> bool:
+    """Whether the host has seen that there are lists, and none is empty."""
+    empty = [lists.empty for lists in read]
+    return all(host_may_look(flags) and flags.numel() > 0 and not flags.any() for flags in empty)
+
+
+def _counted(loss: Tensor, lists: Lists, *, looked: bool, full: bool) -> Tensor:
     """0 for an empty list; nan for one with a score that is not finite, or with labels that the flavor refuses."""
-    loss = loss.masked_fill(lists.empty, 0.0) + lists.spoiled.squeeze(-1)
+    # A fill and its backward pass cost more than the look that spares them.
+    if not full:
+        loss = loss.masked_fill(lists.empty, 0.0)
+    if lists.spoiled is not None:
+        loss = loss + lists.spoiled.squeeze(-1)
     return loss if looked else loss.masked_fill(lists.refused, math.nan)
 
 
-def _reduced(losses: Tensor, empty: Sequence[Tensor], reduction: Reduction) -> Tensor:
+def _reduced(losses: Tensor, empty: Sequence[Tensor] | None, reduction: Reduction) -> Tensor:
+    """The losses, reduced; `empty` is None where no list is."""
     if reduction == "none":
         return losses
     if reduction == "sum":
         return losses.sum()
+    if empty is None:
+        return losses.mean()
     return losses.sum() / (~_together(empty)).sum().clamp(min=1)
 
 

@@ -103,7 +103,7 @@ class SoftmaxLoss(ListLoss):
         logs = filled_absent(finite_scores(lists), lists, lowest).log_softmax(-1)
         # The log may be -infinity at a target of 0, and 0 * infinity is nan. It hardly ever is, and a fill with its
         # backward pass costs more than a look.
-        if not (host_may_look(logs) and (logs.detach().amin(-1) > -math.inf).all()):
+        if not (host_may_look(logs) and logs.numel() and logs.detach().amin() > -math.inf):
             logs = logs.masked_fill(targets == 0, 0.0)
         return (targets * logs).sum(-1)
 

@@ -1,0 +1,58 @@
+"""Signatures as a reader needs them: overloads with the defaults they have, and cut-offs spelled out.
+
+Python wants ``...`` for a default in an overload, and the package has short names for the types of cut-offs. Neither
+tells a reader of the reference anything.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from griffe import Attribute, Extension, Function, Module, Object
+
+# Types of cut-offs and of numbers by cut-off, by the names they have in ndcg_ml._checks.
+_NAMES = ("KSpec", "OneK", "ByK")
+
+
+class Signatures(Extension):
+    """What mkdocstrings calls when the package has been read."""
+
+    def on_package(self, *, pkg: Module, **_: Any) -> None:
+        """Rewrite the signatures of a package."""
+        checks = pkg.members["_checks"]
+        words = {name: ast.literal_eval(str(checks.members[name].value)) for name in _NAMES}
+        # The default says that `...` may be passed.
+        self._spelled = {name: text.removesuffix(" | EllipsisType") for name, text in words.items()}
+        self._walk(pkg)
+
+    def _walk(self, parent: Object) -> None:
+        for member in parent.members.values():
+            if member.is_alias:
+                continue
+            if isinstance(member, Function):
+                for overload in member.overloads or ():
+                    self._give_defaults(overload, member)
+                    self._spell(overload)
+                self._spell(member)
+            elif isinstance(member, Attribute):
+                member.annotation = self._spelled_out(member.annotation)
+            elif member.is_module or member.is_class:
+                self._walk(member)
+
+    def _give_defaults(self, overload: Function, whole: Function) -> None:
+        for parameter in overload.parameters:
+            if parameter.default is not None:
+                parameter.default = whole.parameters[parameter.name].default
+
+    def _spell(self, function: Function) -> None:
+        for parameter in function.parameters:
+            parameter.annotation = self._spelled_out(parameter.annotation)
+        function.returns = self._spelled_out(function.returns)
+
+    def _spelled_out(self, annotation: Any) -> Any:
+        """The annotation as it is, with its links, or as text where a name in it is spelled out."""
+        text = str(annotation)
+        new = re.sub(rf"\b({'|'.join(_NAMES)})\b", lambda found: self._spelled[found[1]], text)
+        return annotation if annotation is None or new == text else new
