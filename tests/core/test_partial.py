@@ -888,3 +888,10 @@ def test_how_large_sums_may_be():
     for numerator, denominator, words in ((3 + 1024, 0, "a numerator"), (0, 3 + 500, "a denominator")):
         with pytest.raises(ValueError, match=f"{words} is too large"):
             text_of_parts._check_size(3, numerator, denominator)
+
+
+@pytest.mark.parametrize(("power", "exponent"), [(0, 0), (4095, 0), (4096, 4097), (-4097, 0), (-4098, -4097)])
+def test_from_where_on_sums_are_kept_over_the_largest(power, exponent):
+    sums = ExactSums.of([(Fraction(1), power)], [(Fraction(1), power)])
+    assert sums.exponent == exponent
+    assert sums.numerator[0] * Fraction(2) ** exponent == Fraction(2) ** power
