@@ -9,7 +9,7 @@ from typing import Any
 from reliability.records import RESULTS
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
-ORDER = ("fuzz", "mutation", "mutants", "stress", "parquet", "engines", "versions")
+ORDER = ("fuzz", "mutation", "mutants", "stress", "parquet", "engines", "versions", "types")
 
 INTRODUCTION = """\
 # Reliability: everything we tried in order to break the library
