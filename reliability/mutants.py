@@ -563,7 +563,8 @@ def record(rows: list[dict[str, Any]], drawn: int, command: str) -> None:
         "defaults, a raise or return left out), at places drawn evenly from each group, and the quick tests that see "
         f"the file ran. Of the {drawn} that were drawn {every['mutants']} were tried, one of each group in turn: "
         f"{every['equivalent']} are equivalent, {first} of the other {kills} were killed at first "
-        f"({100 * first / kills:.1f} %), and {every['killed']} with the tests that were written for the survivors.",
+        f"({100 * first / kills:.1f} %), and {every['killed']} with the tests that were written for the survivors. "
+        "What a new sample would show is nearer the first figure than the last.",
         command=command,
         count=every["mutants"],
         unit="mutants",
