@@ -8,11 +8,12 @@ cells choose less. ``--page`` writes the table of docs/deciding.md.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ BEGIN, END = "<!-- table: written by python -m benchmarks.decisions --page -->",
 
 FloatArray = NDArray[np.float64]
 Rng = np.random.Generator
+P = ParamSpec("P")
 
 
 class Cell(NamedTuple):
@@ -77,6 +79,24 @@ def compared(values: FloatArray, rng: Rng, **settings: Any) -> Comparison:
 # -- promises -------------------------------------------------------------------------------------------------------
 
 
+def when_drawn(promise: Callable[P, Callable[[Rng], float]]) -> Callable[P, Callable[[Rng], float]]:
+    """Make a population only when its first sample is drawn: there are 80 cells, and a test wants few of them."""
+
+    @functools.wraps(promise)
+    def later(*arguments: P.args, **options: P.kwargs) -> Callable[[Rng], float]:
+        made: list[Callable[[Rng], float]] = []
+
+        def sample(rng: Rng) -> float:
+            if not made:
+                made.append(promise(*arguments, **options))
+            return made[0](rng)
+
+        return sample
+
+    return later
+
+
+@when_drawn
 def all_cover(n_systems: int, n: int) -> Callable[[Rng], float]:
     """Whether the intervals of all pairs hold the true differences, none of which is 0."""
     truth = np.linspace(0, 0.05, n_systems)
@@ -90,6 +110,7 @@ def all_cover(n_systems: int, n: int) -> Callable[[Rng], float]:
     return sample
 
 
+@when_drawn
 def false_alarm(n_systems: int, n_equal: int, n: int, baseline: bool = False) -> Callable[[Rng], float]:
     """Whether any two systems of equal means are told apart; the others differ."""
     values = population(n_systems, np.where(np.arange(n_systems) < n_equal, 0.0, 0.06))
@@ -103,6 +124,7 @@ def false_alarm(n_systems: int, n_equal: int, n: int, baseline: bool = False) ->
     return sample
 
 
+@when_drawn
 def power(correction: Correction, n_systems: int, n: int) -> Callable[[Rng], float]:
     """The share of true differences that are found."""
     truth = np.where(np.arange(n_systems) < n_systems // 2, 0.0, 0.06)
@@ -126,6 +148,7 @@ def found_among_many(rng: Rng) -> float:
     return all(p.verdict != "undecided" for p in found.pairs if p.a == "a")
 
 
+@when_drawn
 def contradiction(n_systems: int, n: int) -> Callable[[Rng], float]:
     """Whether a verdict, an interval and an adjusted p-value contradict each other anywhere."""
     values = population(n_systems, np.linspace(0, 0.06, n_systems))
@@ -142,6 +165,7 @@ def contradiction(n_systems: int, n: int) -> Callable[[Rng], float]:
     return sample
 
 
+@when_drawn
 def not_worse_at_the_margin(n: int) -> Callable[[Rng], float]:
     """Whether a system that is worse by the margin is called not worse."""
     values = population(2, np.array([0.0, -0.02]))
@@ -152,6 +176,7 @@ def not_worse_at_the_margin(n: int) -> Callable[[Rng], float]:
     return sample
 
 
+@when_drawn
 def covers(method: str, n: int) -> Callable[[Rng], float]:
     """Whether the interval of the difference of two systems holds it."""
     values = population(2, np.array([0.0, 0.03]))
@@ -163,6 +188,7 @@ def covers(method: str, n: int) -> Callable[[Rng], float]:
     return sample
 
 
+@when_drawn
 def planned(n_pilot: int) -> Callable[[Rng], float]:
     """Whether as many queries as a pilot asks for show the difference that was stated."""
     values = population(2, np.array([0.0, 0.05]))
@@ -174,6 +200,7 @@ def planned(n_pilot: int) -> Callable[[Rng], float]:
     return sample
 
 
+@when_drawn
 def detectable(n: int) -> Callable[[Rng], float]:
     """Whether the smallest detectable difference, as a true one, is found."""
     equal = population(2)
@@ -286,6 +313,7 @@ def bounded_width(share: float, rest: str, n: int) -> Callable[[Rng], float]:
     return sample
 
 
+@when_drawn
 def searched(what: str, n_candidates: int, n: int, apart: float) -> Callable[[Rng], float]:
     """How a search is valued: the bias of its honest value, of its best score, or whether the interval covers.
 

@@ -68,11 +68,9 @@ def _summary(found: dict[str, dict[str, Any]]) -> list[tuple[str, ...]]:
 def _mutants(record: dict[str, Any]) -> list[str]:
     if "score" not in record:
         return []
-    rows = [
-        (f"`{module}`", *(f"{score[key]:,}" for key in ("mutants", "killed", "equivalent", "survived")))
-        for module, score in record["score"].items()
-    ]
-    return ["", *_table(("module", "mutants", "killed", "equivalent", "survived"), rows)]
+    columns = list(next(iter(record["score"].values())))
+    rows = [(f"`{module}`", *(f"{score[column]:,}" for column in columns)) for module, score in record["score"].items()]
+    return ["", *_table(("module", *columns), rows)]
 
 
 def _details(record: dict[str, Any], key: str) -> list[str]:

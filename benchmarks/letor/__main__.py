@@ -39,6 +39,9 @@ def main() -> None:
     parser.add_argument("--folds", type=int, nargs="+", help="folds to run, from 1 (default: all)")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="what to run")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="contenders whose names begin with one of these")
+    parser.add_argument(
+        "--without", nargs="+", metavar="NAME", default=[], help="contenders to leave out, in the same way"
+    )
     parser.add_argument("--quick", action="store_true", help="minutes instead of an hour or two")
     parser.add_argument("--seeds", type=int, help="seeds of each kind, in place of the usual numbers")
     parser.add_argument("--first-seed", type=int, default=0, help="the first seed, for a second opinion")
@@ -80,6 +83,7 @@ def wanted(folder: Folder, arguments: argparse.Namespace) -> list[Cell]:
         if kind in arguments.kinds
         for name in names(kind)
         if not arguments.only or name.startswith(tuple(arguments.only))
+        if not name.startswith(tuple(arguments.without))
     ]
 
 

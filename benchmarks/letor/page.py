@@ -67,8 +67,7 @@ def tables(report: dict[str, Any], again: dict[str, Any] | None = None) -> dict[
             written[f"{data} counterparts"] = _counterparts(parts)
         if "trained_on" in parts:
             written[f"{data} wrong metric"] = _trained_on(parts)
-        if ACROSS in parts:
-            written[f"{data} across"] = _across(parts)
+        if "best" in parts:
             written[f"{data} best"] = _best(parts["best"])
         written[f"{data} letor"] = _letor(parts)
         if again is not None and data in again["data"]:
@@ -161,15 +160,6 @@ def _trained_on(parts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _across(parts: dict[str, Any]) -> str:
-    """The best networks and all trees against one kind of trees that was named before."""
-    against = parts[ACROSS]
-    lines = [f"| | less {against['reference']} (95 %) | verdict |", "|---|--:|---|"]
-    ranked = sorted(against["pairs"].items(), key=lambda item: -item[1]["difference"])
-    lines += [f"| {name} | {_interval(pair)} | {_word(pair)} |" for name, pair in ranked]
-    return "\n".join(lines)
-
-
 def _best(best: dict[str, Any]) -> str:
     """One sentence."""
     return f"`{best['loss']}` less {best['trees']}: {_interval(best)}, {_word(best)}."
@@ -189,10 +179,14 @@ def _letor(parts: dict[str, Any]) -> str:
 
 def _again(parts: dict[str, Any], again: dict[str, Any]) -> str:
     """Both runs side by side."""
-    lines = ["| loss | first run | from other seeds, tuned anew | second less first |", "|---|--:|--:|--:|"]
+    lines = [
+        "| loss | first run | by fold | from other seeds, tuned anew | by fold | second less first |",
+        "|---|--:|---|--:|---|--:|",
+    ]
     for name, row in _ranked(again["network"]):
-        first = parts["network"]["rows"][name]["mean"]
-        lines.append(f"| {name} | {first:.4f} | {row['mean']:.4f} | {row['mean'] - first:+.4f} |")
+        runs = (parts["network"]["rows"][name], row)
+        cells = [cell for run in runs for cell in (f"{run['mean']:.4f}", ", ".join(f"{v:.4f}" for v in run["by_fold"]))]
+        lines.append(f"| {name} | {' | '.join(cells)} | {runs[1]['mean'] - runs[0]['mean']:+.4f} |")
     return "\n".join(lines)
 
 
@@ -205,14 +199,18 @@ def _how(report: dict[str, Any]) -> str:
         for kind in ("network", "attention", "trees"):
             if kind in parts:
                 part = parts[kind]
-                sizes.append(f"{kind}: {part['folds']} folds, {part['queries']} test queries, {part['seeds']} seeds")
+                sizes.append(f"{kind}: {_folds(part['folds'])}, {part['queries']} test queries, {part['seeds']} seeds")
         if "stopping" in parts:
-            sizes.append(f"stopping: {parts['stopping_folds']} folds")
+            sizes.append(f"stopping: {_folds(parts['stopping_folds'])}")
     return (
         f"{report['date']}; {machine['processor']}, {machine['cores']} cores, {machine['system']}; Python "
         f"{report['python']}; {versions}. {report['seconds'] / 3600:.1f} hours of one core. "
         f"{'; '.join(sizes)}. Reported: `{report['reported']}`."
     )
+
+
+def _folds(number: int) -> str:
+    return "1 fold" if number == 1 else f"{number} folds"
 
 
 def draw(report: dict[str, Any], folder: Path) -> None:
@@ -230,9 +228,12 @@ def pictures(report: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
     for data, parts in report["data"].items():
         for kind in ("network", "attention", "trees"):
             if kind in parts:
-                drawn[f"evidence_{data}_{kind}.png"] = {"NDCG@10": parts[kind]["against"]}
+                title = f"NDCG@10 on {_folds(parts[kind]['folds'])}"
+                drawn[f"evidence_{data}_{kind}.png"] = {title: parts[kind]["against"]}
+        if ACROSS in parts:
+            drawn[f"evidence_{data}_across.png"] = {f"NDCG@10 on {_folds(parts[ACROSS]['folds'])}": parts[ACROSS]}
         drawn[f"evidence_{data}_stopping.png"] = {
-            f"{library}, NDCG@10": part["against"] for library, part in parts.get("stopping", {}).items()
+            f"{library}'s NDCG@10": part["against"] for library, part in parts.get("stopping", {}).items()
         }
         drawn[f"evidence_{data}_wrong_metric.png"] = {
             f"{gain} NDCG@10": against for gain, against in parts.get("trained_on", {}).items()

@@ -46,6 +46,9 @@ ACROSS = "across"
 CONFIDENCE = 0.95
 _DRAWS = 9999
 
+Values = dict[str, np.ndarray]
+"""Of one contender, by what is reported: one row per seed, one column per query."""
+
 
 def write_report(cells: list[Cell], answers: Answers, folders: list[Folder], out: Path) -> None:
     """All comparisons of these cells, as JSON."""
@@ -72,13 +75,13 @@ def write_report(cells: list[Cell], answers: Answers, folders: list[Folder], out
 def _report_of(data: str, cells: list[Cell], answers: Answers) -> dict[str, Any]:
     """One data set: every kind, and the best of each kind side by side."""
     report: dict[str, Any] = {}
-    every: dict[str, np.ndarray] = {}
+    by_kind: dict[str, dict[str, Values]] = {}
     for kind in ("trees", "network", "attention"):
         of_kind = [cell for cell in cells if cell.data == data and cell.kind == kind]
         if of_kind:
             rows = {name: _row(_of(of_kind, name, answers)) for name in dict.fromkeys(cell.name for cell in of_kind)}
             values = {name: row.pop("values") for name, row in rows.items()}
-            every |= {_label(kind, name): value for name, value in values.items()}
+            by_kind[kind] = values
             report[kind] = {
                 "folds": len({cell.fold for cell in of_kind}),
                 "seeds": of_kind[0].seeds,
@@ -96,31 +99,50 @@ def _report_of(data: str, cells: list[Cell], answers: Answers) -> dict[str, Any]
             for name in dict.fromkeys(cell.name for cell in stopping)
         }
     if "trees" in report and "network" in report:
-        report[ACROSS] = _verdicts(every, REFERENCES["trees"], "reported")
-        report["best"] = _best(report, every)
+        side_by_side, folds = _on_common_folds(data, cells, answers)
+        against = _verdicts(side_by_side, REFERENCES["trees"], "reported")
+        report[ACROSS] = against and {**against, "folds": folds}
+        report["best"] = _best(side_by_side, list(report["trees"]["rows"]))
     if "network" in report:
-        report["counterparts"] = _counterparts(every)
-    if all(name in every for name in TRAINED_ON):
-        objectives = {name: every[name] for name in TRAINED_ON}
+        report["counterparts"] = _counterparts(by_kind["network"])
+    if all(name in by_kind.get("trees", ()) for name in TRAINED_ON):
+        objectives = {name: by_kind["trees"][name] for name in TRAINED_ON}
         report["trained_on"] = {gain: _verdicts(objectives, name, what) for gain, (what, name) in MATCHING.items()}
     return report
 
 
-def _best(report: dict[str, Any], every: dict[str, np.ndarray]) -> dict[str, Any]:
+def _on_common_folds(data: str, cells: list[Cell], answers: Answers) -> tuple[dict[str, Values], int]:
+    """Trees, networks and, where they have them all, networks with attention, on the folds that both of the first have.
+
+    A run that goes on may have got further with one kind than with another.
+    """
+    folds_of = {
+        kind: {cell.fold for cell in cells if (cell.data, cell.kind) == (data, kind)}
+        for kind in ("trees", "network", "attention")
+    }
+    common = folds_of["trees"] & folds_of["network"]
+    chosen = [cell for cell in cells if cell.data == data and cell.fold in common]
+    return {
+        _label(kind, name): _row(_of([cell for cell in chosen if cell.kind == kind], name, answers))["values"]
+        for kind, folds in folds_of.items()
+        if common <= folds
+        for name in dict.fromkeys(cell.name for cell in chosen if cell.kind == kind)
+    }, len(common)
+
+
+def _best(every: dict[str, Values], trees: list[str]) -> dict[str, Any]:
     """The best of this library's losses less the best trees. Both were picked for being best."""
     from benchmarks.letor.networks import OURS
 
     ours = [one.name for one in OURS if one.module == "ndcg_ml"]
     losses = [name for one in ours for name in (one, _label("attention", one)) if name in every]
-    best, tree = (
-        max(names, key=lambda name: every[name]["reported"].mean()) for names in (losses, report["trees"]["rows"])
-    )
+    best, tree = (max(names, key=lambda name: every[name]["reported"].mean()) for names in (losses, trees))
     pair = _verdicts({tree: every[tree], best: every[best]}, tree, "reported")
     assert pair is not None
     return {"loss": best, "trees": tree, **pair["pairs"][best]}
 
 
-def _counterparts(every: dict[str, np.ndarray]) -> dict[str, Any]:
+def _counterparts(every: dict[str, Values]) -> dict[str, Any]:
     """Each of our losses less another package's form of it. The intervals of all pairs hold together (Bonferroni)."""
     there = [(ours, other) for ours, other in COUNTERPARTS if ours in every and other in every]
     pairs = []
@@ -155,6 +177,7 @@ def _row(folds: list[dict]) -> dict[str, Any]:
     return {
         "values": values,
         "mean": round(float(by_seed.mean()), 5),
+        "by_fold": [round(float(np.mean([seed["reported"] for seed in fold["seeds"]])), 5) for fold in folds],
         "sd_of_seeds": round(float(by_seed.std(ddof=1)), 5) if len(by_seed) > 1 else None,
         "linear": round(float(values["linear"].mean()), 5),
         "tuned": round(float(tuned), 5),
@@ -174,7 +197,7 @@ def _by_fold(folds: list[dict], k: str) -> list[float]:
 
 
 def _verdicts(
-    values: dict[str, dict[str, np.ndarray]], reference: str, what: str, confidence: float = CONFIDENCE
+    values: dict[str, Values], reference: str, what: str, confidence: float = CONFIDENCE
 ) -> dict[str, Any] | None:
     """Each contender less the reference: simultaneous intervals over queries and seeds, and what they allow to say."""
     if reference not in values or len(values) < 2:
@@ -223,6 +246,10 @@ def _stopping(folds: list[dict]) -> dict[str, Any]:
         for rule in rules
     }
     reference = "StopEarly, what is reported, rows file"
+    # A seed is one boosting under every rule, so a rule is compared with the reference on the same seed. The reference
+    # stands at its mean over the seeds and a rule at its differences from it, which leaves the noise of these alone.
+    at = values[reference]["reported"]
+    paired = {rule: {"reported": at.mean(0) + value["reported"] - at} for rule, value in values.items()}
     return {
         "rows": {
             rule: {
@@ -231,5 +258,5 @@ def _stopping(folds: list[dict]) -> dict[str, Any]:
             }
             for rule in rules
         },
-        "against": _verdicts(values, reference, "reported"),
+        "against": _verdicts(paired, reference, "reported"),
     }

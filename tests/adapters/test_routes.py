@@ -20,6 +20,8 @@ pytest.importorskip("torchmetrics")
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import EllipsisType
 from typing import Any, NamedTuple
 
@@ -493,6 +495,157 @@ def test_every_route_gives_one_number(route: Callable[[Case], float], data: st.D
     try:
         answers = [oracle(case.flavor, query, case.k) for query in case.problem.queries]
         expected = oracle_overall(case.flavor, answers, case.problem.weights)
+    except NothingToAverageError:
+        with pytest.raises(ValueError, match=r"."):
+            route(case)
+        return
+    assert route(case) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+# -- queries for which nothing is retrieved ---------------------------------------------------------------------------
+# Boosting libraries, scikit-learn's scorers and torch's metric score every row that they have.
+
+
+class Asked(NamedTuple):
+    """Queries as qrels, a run as lists of documents with scores, and the same as arrays."""
+
+    flavor: Flavor
+    problem: Problem
+    how: tuple[Any, ...]
+    """What stands in a run for each query that is not answered: an empty list, an empty dict, or nothing at all."""
+
+    @property
+    def qrels(self) -> dict[str, dict[str, float]]:
+        topics = enumerate(self.problem.queries)
+        return {f"q{at}": {d.doc_id: d.grade for d in query if d.judged} for at, query in topics}
+
+    @property
+    def run(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for at, query in enumerate(self.problem.queries):
+            retrieved = {d.doc_id: d.score for d in query if d.retrieved}
+            if retrieved or self.how[at] is not None:
+                found[f"q{at}"] = retrieved or self.how[at]
+        return found
+
+    @property
+    def n_unanswered(self) -> int:
+        return sum(not query[0].retrieved for query in self.problem.queries)
+
+    def rows(self, of: dict[str, dict[str, float]], name: str) -> pd.DataFrame:
+        rows = [(topic, doc, value) for topic, docs in of.items() for doc, value in docs.items()]
+        return pd.DataFrame(rows, columns=["qid", "docno", name])
+
+
+def counted(result: Any, asked: Asked) -> float:
+    assert result.n_unanswered == asked.n_unanswered
+    assert (result.per_query.n_retrieved == 0).sum() == asked.n_unanswered
+    return result.value
+
+
+def run_of_dicts(asked: Asked) -> float:
+    return counted(ndcg_ml.evaluate_run(asked.qrels, asked.run, flavor=asked.flavor), asked)
+
+
+def run_of_frames(asked: Asked) -> float:
+    answered = {topic: docs for topic, docs in asked.run.items() if docs}
+    run = asked.rows(answered, "score")
+    return counted(ndcg_ml.evaluate_run(asked.qrels, run, flavor=asked.flavor), asked)
+
+
+def run_of_files(asked: Asked) -> float:
+    lines = [
+        f"{topic} Q0 {doc} 1 {score!r} t\n" for topic, docs in asked.run.items() if docs for doc, score in docs.items()
+    ]
+    with TemporaryDirectory() as folder:
+        (run := Path(folder, "run")).write_text("".join(lines))
+        return counted(ndcg_ml.evaluate_run(asked.qrels, run, flavor=asked.flavor), asked)
+
+
+def aligned(asked: Asked) -> float:
+    rows = ndcg_ml.align(asked.qrels, asked.run).arguments()
+    return ndcg_score(**rows, flavor=asked.flavor)
+
+
+def flagged_rows(asked: Asked) -> float:
+    return ndcg_score(**asked.problem.flat(asked.flavor), flavor=asked.flavor)
+
+
+def flagged_slots(asked: Asked) -> float:
+    return ndcg_score(**asked.problem.padded(asked.flavor), flavor=asked.flavor)
+
+
+def flagged_parts(asked: Asked) -> float:
+    found = [
+        evaluate_part(**Problem((query,)).flat(asked.flavor), query_id=[at], flavor=asked.flavor)
+        for at, query in enumerate(asked.problem.queries)
+    ]
+    return sum(found[1:], found[0]).value
+
+
+def flagged_and_prepared(asked: Asked) -> float:
+    rows = asked.problem.flat(asked.flavor)
+    scores = rows.pop("y_score")
+    return ndcg_ml.prepare(rows.pop("y_true"), **rows, flavor=asked.flavor)(scores)
+
+
+def flagged_tensors(asked: Asked) -> float:
+    found = {name: torch.from_numpy(values) for name, values in asked.problem.padded(asked.flavor).items()}
+    of_queries = ndcg_ml.torch.ndcg(
+        found["y_score"], found["y_true"], mask=found["mask"], retrieved=found.get("retrieved"), flavor=asked.flavor
+    )
+    return mean_of_queries(of_queries, Case(asked.flavor, ..., asked.problem))
+
+
+def flagged_tensors_on_a_device(asked: Asked) -> float:
+    with torch_kernel():
+        return flagged_tensors(asked)
+
+
+OF_RUNS = [run_of_dicts, run_of_frames, run_of_files, aligned]
+OF_MACRO |= {flagged_tensors, flagged_tensors_on_a_device}
+
+
+@st.composite
+def asked(draw: st.DrawFn, route: Callable[[Asked], float]) -> Asked:
+    flavor = draw(
+        flavors(
+            gains=("linear", "exponential", "binary", "judged"),
+            ideal="global",  # another is 0 where nothing is retrieved, which runs refuse
+            ideal_depth=draw(st.sampled_from(["k", "all"])),
+            ties=draw(st.sampled_from(["average", "first", "last", "best", "worst"])),
+            empty=draw(st.sampled_from([0.0, 1.0, "skip", "raise"])),
+            negative=draw(st.sampled_from(["raise", "zero", "drop"])),
+            aggregate=draw(st.sampled_from(["macro"] if route in OF_MACRO else ["macro", "micro"])),
+            duplicates="raise",
+        )
+    )
+    problem = draw(problems(flavor, max_docs=5, max_queries=5, retrieved=False, weighted=False, finite=True))
+    queries = [query for query in problem.queries if query]
+    answered = [draw(st.booleans()) for _ in queries]
+    assume(any(answered) and not all(answered))
+    queries = [
+        query if there else tuple(replace(d, retrieved=False) for d in query)
+        for query, there in zip(queries, answered, strict=True)
+    ]
+    how = tuple(draw(st.sampled_from([[], {}, None])) for _ in queries)
+    return Asked(flavor, Problem(tuple(queries)), how)
+
+
+@pytest.mark.parametrize(
+    "route",
+    [*OF_RUNS, flagged_rows, flagged_slots, flagged_parts, flagged_and_prepared, flagged_tensors,
+     flagged_tensors_on_a_device],
+    ids=lambda route: route.__name__,
+)  # fmt: skip
+@examples(20)
+@given(st.data())
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_queries_without_an_answer_count_on_every_route(route: Callable[[Asked], float], data: st.DataObject) -> None:
+    case = data.draw(asked(route))
+    try:
+        answers = [oracle(case.flavor, query, ...) for query in case.problem.queries]
+        expected = oracle_overall(case.flavor, answers, None)
     except NothingToAverageError:
         with pytest.raises(ValueError, match=r"."):
             route(case)

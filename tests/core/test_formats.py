@@ -254,3 +254,13 @@ def test_wrong_tables_of_json_lines(tmp_path, content, words):
     (tmp_path / "rows").write_text(content)
     with pytest.raises(DataFileError, match=f"rows.*{words}"):
         read_columns(tmp_path / "rows")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [("1" * 5000, "Exceeds the limit"), ("[" * 100_000, ""), ('{"d1": 1} {}', "expecting ','")],
+)
+def test_json_that_python_cannot_read_is_named_by_its_line(tmp_path, value, words):
+    (tmp_path / "qrels").write_text(f'{{"q1": {{"d1": 1}},\n "q2": {value}}}', encoding="utf-8")
+    with pytest.raises(DataFileError, match=rf"qrels, line 2: not JSON of topics: .*{words}"):
+        evaluate_run(tmp_path / "qrels", {"q1": ["d1"]})

@@ -32,7 +32,8 @@ from ndcg_ml import (
     evaluate_part,
     ndcg_score,
 )
-from ndcg_ml._parts.exact import ExactSums, exact_sum
+from ndcg_ml._parts import text as text_of_parts
+from ndcg_ml._parts.exact import ExactSums, exact_sum, magnitude
 from ndcg_ml._parts.query_ids import KINDS
 
 KS: Any = (1, 3, None)
@@ -872,3 +873,25 @@ def test_only_an_ideal_that_can_be_beaten_is_read_above_1(ideal: Any, depth: Any
         stored["numerator"] = [["0x2", 0]]
         with pytest.raises(ValueError, match="an NDCG is above 1"):
             PartialEvaluation.from_json(json.dumps(stored))
+
+
+@pytest.mark.parametrize("number", [1, 3, 4, Fraction(3, 4), Fraction(1, 8), -5, 2**70 + 1])
+def test_a_magnitude_is_the_power_of_two_just_above(number):
+    power = magnitude(Fraction(number))
+    assert Fraction(2) ** (power - 1) <= abs(number) < Fraction(2) ** power
+    assert magnitude(Fraction(0)) == 0
+
+
+def test_how_large_sums_may_be():
+    # Three queries have weights of 10^150 at most, 2^500, and an NDCG of 2^1024 at most.
+    text_of_parts._check_size(3, 2 + 1024, 2 + 500)
+    for numerator, denominator, words in ((3 + 1024, 0, "a numerator"), (0, 3 + 500, "a denominator")):
+        with pytest.raises(ValueError, match=f"{words} is too large"):
+            text_of_parts._check_size(3, numerator, denominator)
+
+
+@pytest.mark.parametrize(("power", "exponent"), [(0, 0), (4095, 0), (4096, 4097), (-4097, 0), (-4098, -4097)])
+def test_from_where_on_sums_are_kept_over_the_largest(power, exponent):
+    sums = ExactSums.of([(Fraction(1), power)], [(Fraction(1), power)])
+    assert sums.exponent == exponent
+    assert sums.numerator[0] * Fraction(2) ** exponent == Fraction(2) ** power

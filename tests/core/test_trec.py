@@ -117,6 +117,14 @@ def test_numbers_are_pythons(tokens, infinite):
     assert found is None or [value.hex() for value in found.tolist()] == [value.hex() for value in expected.tolist()]
 
 
+@pytest.mark.parametrize("token", ["1.5", "-1.5", ".5", "5.", "-0.25", "123456789.1234567", "17", "-17"])
+def test_plain_numbers_are_read_all_at_once(monkeypatch, token):
+    monkeypatch.setattr(trec, "_floats", None)
+    text = np.frombuffer(token.encode() + PADDING, dtype=np.uint8)
+    found = trec._numbers_at(text, np.zeros(1, dtype=np.int64), np.array([len(token)]), infinite=False)
+    assert found.tolist() == [float(token)]
+
+
 def test_a_number_of_eighteen_characters_that_begins_like_a_shorter_one():
     coded = [b"1.2345678901234567890", b"12345678901234567890", b"9007199254740993", b"-9007199254740992.0"]
     text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)

@@ -551,7 +551,11 @@ IDS = torch.tensor([0, 0])
             ValueError,
             "finite; got 1 infinite",
         ),
+        ({"scores": S, "labels": torch.tensor([[math.inf, 0.0]])}, ValueError, "finite; got 1 infinite"),
+        ({"scores": S, "labels": torch.tensor([[-math.inf, 0.0]])}, ValueError, "finite; got 1 infinite"),
         ({"scores": S, "labels": -Y}, ValueError, "under negative='raise'; got 1.*pass mask="),
+        ({"scores": S, "labels": -Y.long()}, ValueError, "under negative='raise'; got 1.*pass mask="),
+        ({"scores": S, "labels": -Y.long(), "mask": S > 0}, ValueError, "under negative='raise'; got 1.*pass mask="),
         ({"scores": S, "labels": Y, "flavor": Flavor(max_grade=0.5)}, ValueError, "max_grade=0.5; got 1 that do"),
         ({"scores": S, "labels": Y / 2, "flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1"),
         ({"scores": S, "labels": Y * 2, "flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1"),
@@ -564,6 +568,8 @@ IDS = torch.tensor([0, 0])
         ({"scores": S, "labels": Y, "flavor": Flavor(ties="docid")}, ValueError, "doc_id must be given"),
         ({"scores": S, "labels": Y, "doc_id": IDS[None]}, ValueError, "doc_id must not repeat.*got 2"),
         ({"scores": S, "labels": Y, "doc_id": S}, TypeError, "doc_id must hold integers"),
+        ({"scores": S, "labels": Y, "doc_id": S > 0}, TypeError, "doc_id must hold integers.*got dtype torch.bool"),
+        ({"scores": S, "labels": Y, "doc_id": S + 1j}, TypeError, "doc_id must hold integers.*torch.complex64"),
         ({"scores": S, "labels": Y, "k": 0}, ValueError, "k must be an integer >= 1"),
     ],
 )
@@ -588,3 +594,23 @@ def test_a_copy_of_a_document_is_not_in_the_ideal() -> None:
     flavor = Flavor(ideal="global", unjudged="zero", duplicates="first")
     value = ndcg(torch.tensor([[-3.0, -2.0, -1.0]], dtype=torch.float64), labels, flavor=flavor, doc_id=ids)
     assert value.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "ids", "is_refused"),
+    [
+        ([1.0, 1.0, 0.0], [5, 5, 6], True),
+        ([0.0, 1.0, 1.0], [5, 5, 5], True),
+        ([0.0, 1.0, 1.0], [5, 5, 6], False),
+        ([0.0, 0.0, 1.0], [5, 5, 5], False),  # its first is the third, which is not tied
+        ([0.0, 1.0, 2.0], [5, 5, 5], False),
+    ],
+)
+def test_the_first_of_copies_must_not_be_tied_with_the_second(scores, ids, is_refused):
+    flavor = Flavor(duplicates="first", ties="average")
+    arguments = {"flavor": flavor, "doc_id": torch.tensor([ids])}
+    if is_refused:
+        with pytest.raises(ValueError, match="tie a document with its own repeat"):
+            ndcg(torch.tensor([scores]), torch.ones(1, 3), **arguments)
+    else:
+        assert ndcg(torch.tensor([scores]), torch.ones(1, 3), **arguments).tolist() == [1.0]

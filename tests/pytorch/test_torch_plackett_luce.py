@@ -294,3 +294,12 @@ def test_repr_says_what_it_is():
     text = repr(Stochastic(ApproxNDCGLoss(Flavor(k=10)), scale=2))
     assert "noise='gumbel', samples=8, scale=2.0" in text
     assert "ndcg@10" in text
+
+
+@pytest.mark.parametrize("loss", [ApproxNDCGLoss, NeuralNDCGLoss])
+def test_lists_without_documents_have_no_loss(loss):
+    scores = torch.zeros(2, 0, requires_grad=True)
+    found = Stochastic(loss(Flavor(k=2), reduction="none"), samples=3)(scores, torch.zeros(2, 0))
+    assert found.tolist() == [0.0, 0.0]
+    found.sum().backward()
+    assert scores.grad.shape == (2, 0)
