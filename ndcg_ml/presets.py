@@ -1048,6 +1048,96 @@ _ENTRIES = (
         unusual="Plain 'ndcg', the default metric of the task 'rank', takes the whole data set for one query.",
         alias_of="sklearn",
     ),
+    Mirror(
+        name="pytorchltr",
+        library="pytorchltr 0.2.1 (git 625416e), pytorchltr.evaluation.ndcg",
+        verified="run; 77 recorded values, and 60 random problems without ties to 1e-6",
+        unusual=(
+            "Tied scores are shuffled in every call, of which averaging over all orders is the expectation; exp=False "
+            "is gain='linear' here; it gives the value of each query, and the mean is the caller's."
+        ),
+        switches={
+            "gain": "exponential",
+            "ideal": "recall",
+            "ties": "average",
+            "empty": 0.0,
+            "score_dtype": "float32",
+            "negative": "allow",
+        },
+    ),
+    Mirror(
+        name="rankeval",
+        library="RankEval (git c6e39e9), rankeval.metrics.NDCG",
+        verified="its metrics were run alone; 87 recorded values, and 60 random problems without ties to 1e-6",
+        unusual=(
+            "A query without a relevant document counts 1 (no_relevant_results); implementation='flat' is "
+            "gain='linear' here; tied scores are in the reverse order of an unstable sort."
+        ),
+        switches={
+            "gain": "exponential",
+            "ideal": "recall",
+            "ties": "last",
+            "empty": 1.0,
+            "negative": "allow",
+        },
+    ),
+    Mirror(
+        name="ptranking",
+        library="PT-Ranking (git f1d366c), Evaluator.ndcg_at_ks",
+        verified="its evaluator was run alone; 83 recorded values, and 60 random problems to 1e-6",
+        unusual=(
+            "A list with fewer than k documents counts 0, even when it is ranked perfectly; one query without a "
+            "relevant document makes the mean NaN, so its data loaders leave such queries out."
+        ),
+        switches={
+            "gain": "exponential",
+            "ideal": "recall",
+            "ties": "first",
+            "empty": float("nan"),
+            "short_lists": "zero",
+            "score_dtype": "float32",
+            "negative": "allow",
+        },
+    ),
+    # -- monitoring, and further recommender systems
+    Mirror(
+        name="whylogs",
+        library="whylogs 1.6.4, log_batch_ranking_metrics with scores",
+        verified="run; 84 recorded values, and 60 random problems without ties to 1e-12",
+        unusual=(
+            "A list without a relevant item counts 1; lists must have at least k items each, or it raises; tied scores "
+            "are in the order of an unstable sort; lists of names instead of scores are binary, which is "
+            "gain='binary', ideal='global' here."
+        ),
+        switches={
+            "gain": "linear",
+            "ideal": "recall",
+            "ties": "first",
+            "empty": 1.0,
+            "negative": "allow",
+        },
+    ),
+    Mirror(
+        name="rankereval",
+        library="rankerEval 0.2.0, NDCG with NumericLabels",
+        verified="run; 139 recorded values, and 60 random problems to 1e-6, the library holds labels in float32",
+        unusual=(
+            "One query without a relevant document makes the mean NaN (nan_handling='propagate', the default; 'drop' "
+            "is empty='skip' here, 'zerofill' empty=0); the logarithm is natural, which changes DCG but not NDCG; "
+            "relevance_scaling='power' is y^2 - 1 and not 2^y - 1."
+        ),
+        switches={**_GRADED_LIST, "discount": "ln", "empty": float("nan")},
+    ),
+    Mirror(
+        name="recpack",
+        library="RecPack 0.3.6, NDCGK",
+        verified="run; 102 recorded values, and 60 random problems to 1e-12",
+        unusual=(
+            "It is the NDCG of PyTorch Geometric: binary, and users without a relevant item are left out; with grades "
+            "the gain is y, over the ideal of as many relevant items as the grades sum to."
+        ),
+        alias_of="pyg",
+    ),
 )
 
 

@@ -251,7 +251,7 @@ def test_presets_are_listed_and_say_where_they_come_from():
     assert {"burges2005", "jarvelin2002"} <= set(PRESETS)
     first = {
         **dict.fromkeys(("pytrec_eval", "ir_measures", "mteb", "beir", "flagembedding"), "trec_eval"),
-        **dict.fromkeys(("implicit", "rectools_achievable", "cornac"), "pyg"),
+        **dict.fromkeys(("implicit", "rectools_achievable", "cornac", "recpack"), "pyg"),
         "spark": "recbole",
         "letor4": "letor3",
         "keras_rs": "tensorflow_ranking",
@@ -277,6 +277,7 @@ def test_an_alias_is_the_flavor_of_the_preset_that_it_names():
     assert aliases == {
         **dict.fromkeys(("mteb", "beir", "flagembedding"), "pytrec_eval"),
         "cornac": "pyg",
+        "recpack": "pyg",
         "flaml": "sklearn",
     }
     for name, target in aliases.items():

@@ -25,6 +25,8 @@ NEEDS = {
     "Keras": ("keras",),
     "FLAML": ("flaml", "lightgbm", "sklearn", "pandas"),
     "Ray Tune": ("ray", "pandas", "pyarrow"),
+    "skore": ("skore", "lightgbm", "sklearn"),
+    "Extreme classification": (),
 }
 
 
@@ -128,6 +130,26 @@ def test_sentence_transformers(tmp_path):
         expected = ndcg_score(grades, queries @ documents.T, k=10, flavor="sklearn[gain=exponential]")
         assert abs(graded["ndcg_at_10"] - expected) < 0.01, (graded, expected)  # ties: by id there, averaged here
         assert binary["cosine_ndcg@10"] == 1 > graded["ndcg_at_10"]
+
+        from types import SimpleNamespace
+        from sentence_transformers.cross_encoder.evaluation import CrossEncoderRerankingEvaluator
+
+        known, ranked = [*sorted(texts)], np.zeros((len(asked), len(texts)), dtype=bool)
+        ranked[:, :40] = True
+        grades = np.array([[qrels[q].get(d, 0) for d in known] for q in asked])
+        given = np.pad(scores.reshape(len(asked), 40), ((0, 0), (0, 20)))
+        ids = [known] * len(asked)
+        mine = ndcg_score(grades, given, retrieved=ranked, doc_id=ids, k=10, flavor="trec_eval[gain=exponential]")
+        assert abs(reranked.value - mine) < 1e-12
+        reranker.model_card_data = SimpleNamespace(set_evaluation_metrics=lambda *given: None)
+        theirs = [
+            {"query": asked[q], "positive": [texts[d] for d in run[q] if d in qrels[q]],
+             "negative": [texts[d] for d in run[q] if d not in qrels[q]]}
+            for q in asked
+        ]
+        binary = CrossEncoderRerankingEvaluator(theirs, write_csv=False)(reranker)["ndcg@10"]
+        mine = ndcg_score(grades[:, :40] > 0, given[:, :40], k=10, flavor="sklearn")
+        assert abs(binary - mine) < 1e-6 and abs(binary - reranked.value) > 0.01, (binary, mine, reranked.value)
         """,
     )
 
@@ -214,5 +236,37 @@ def test_ray_tune(tmp_path):
         values = [ndcg_score(y[valid], each, qid=qid[valid], flavor=flavor) for each in scores]
         assert grid.get_best_result().config["weight"] == (0.0, 0.1, 0.2, 0.4)[int(np.argmax(values))]
         assert abs(grid.get_best_result().metrics["ndcg_at_10"] - max(values)) < 1e-9
+        """,
+    )
+
+
+@pytest.mark.needs(*NEEDS["skore"])
+def test_skore(tmp_path):
+    run(
+        tmp_path,
+        "skore",
+        """
+        expected = ndcg_score(y[test], ranker.predict(table[test]), qid=qid[test], flavor=flavor)
+        assert abs(report.metrics.get("ndcg_at_10") - expected) < 1e-12
+        assert not np.allclose(expected, ndcg_score(y[test], ranker.predict(table[test]), group=[test.sum()]))
+        """,
+    )
+
+
+def test_extreme_classification(tmp_path):
+    """The numbers are those of pyxclib 0.97 (git 5d13086) on the same labels and scores."""
+    run(
+        tmp_path,
+        "Extreme classification",
+        """
+        theirs = 0.4384545385837555, 0.44136667251586914, 0.4652375280857086, 0.4663713276386261, 0.4791165888309479
+        assert abs(ps_ndcg - theirs[4]) < 1e-6 and plain.empty.sum() == 1
+        weighted = truth * inverse_propensity
+        for k, value in enumerate(theirs, start=1):
+            ideal = evaluate(truth, predicted, k=k, flavor="ndcg").per_query.idcg
+            weights = 1 / np.where(ideal > 0, ideal, 1)
+            ours = ndcg_score(weighted, predicted, k=k, flavor="ndcg[aggregate=micro]", query_weight=weights)
+            assert abs(ours - value) < 1e-6, k
+        assert abs(ndcg_score(weighted, predicted, k=5, flavor="ndcg") - ps_ndcg) > 0.004  # the mistake
         """,
     )

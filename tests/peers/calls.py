@@ -9,7 +9,7 @@ tells its users to. Nothing of a library is imported before its function is call
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 from types import SimpleNamespace
 from typing import Any
@@ -325,6 +325,40 @@ def evidently(run: Run, qrels: Qrels, k: int) -> Answer:
     return float(report.as_dict()["metrics"][0]["result"]["current_value"]), None
 
 
+def recpack(run: Run, qrels: Qrels, k: int) -> Answer:
+    """Scores that fall with the rank: its matrices have no order of their own, and drop a score of 0."""
+    from recpack.metrics import NDCGK
+    from scipy.sparse import csr_matrix
+
+    number, users = numbered(run, qrels), list(qrels)
+    shape = len(users), len(number)
+    truth, found = np.zeros(shape), np.zeros(shape)
+    for row, qid in enumerate(users):
+        truth[row, [number[doc] for doc in relevant(qrels, qid)]] = 1
+        hits = ranked(run, qid)
+        found[row, [number[doc] for doc in hits]] = np.arange(len(hits), 0, -1)
+    metric = NDCGK(k)
+    metric.calculate(csr_matrix(truth), csr_matrix(found))
+    table = zip(metric.results["user_id"], metric.results["score"], strict=True)
+    return float(metric.value), {users[row]: float(value) for row, value in table}
+
+
+def rankereval(run: Run, qrels: Qrels, k: int | None, *, scaling: str = "identity", log_base: str = "e") -> Answer:
+    vars(np).setdefault("NaN", np.nan)  # NumPy 2 dropped it
+    from rankereval import NDCG, NumericLabels, Rankings
+
+    number = numbered(run, qrels)
+    truth = np.zeros((len(qrels), len(number)), dtype=np.float32)
+    for row, docs in enumerate(qrels.values()):
+        for doc, grade in docs.items():
+            truth[row, number[doc]] = grade
+    labels = NumericLabels.from_matrix(truth)
+    found = Rankings.from_ranked_indices([[number[doc] for doc in ranked(run, qid)] for qid in qrels])
+    metric = NDCG(k, relevance_scaling=scaling, log_base=log_base)
+    values = dict(zip(qrels, metric.score(labels, found).tolist(), strict=True))
+    return float(metric.mean(labels, found)), values
+
+
 def rank_metrics(run: Run, qrels: Qrels, k: int | None, *, method: int = 0) -> Answer:
     """The gist bwhite/3726239, as PyPI's cute-ranking has it."""
     from peers.golden.lifted import module
@@ -475,3 +509,58 @@ def flaml(scores: Lists, labels: Lists, k: int | None) -> Answer:
 
     name = "ndcg" if k is None else f"ndcg@{k}"
     return 1 - float(sklearn_metric_loss_score(name, _rows(scores), _rows(labels), groups=_ids(labels))), None
+
+
+def whylogs(scores: Lists, labels: Lists, k: int | None) -> Answer:
+    import pandas as pd
+    from whylogs.experimental.api.logger import log_batch_ranking_metrics
+
+    data = pd.DataFrame({"labels": labels, "scores": scores})
+    view = log_batch_ranking_metrics(data, target_column="labels", score_column="scores", k=k).view()
+    [column] = [name for name in view.get_columns() if name.startswith("norm_dis_cumul_gain_k_")]
+    return float(view.get_column(column).to_summary_dict()["distribution/mean"]), None
+
+
+def pytorchltr(scores: Lists, labels: Lists, k: int | None, *, exponential: bool = True) -> Answer:
+    """Padded lists. Without a cut-off it gives the value at every rank, of which the last is that of the list."""
+    import torch
+    from peers.golden.lifted import pytorchltr_ndcg
+
+    shape = len(labels), max(map(len, labels))
+    inside = np.arange(shape[1]) < np.array([len(values) for values in labels])[:, None]
+    y, s = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
+    y[inside], s[inside] = _rows(labels), _rows(scores)
+    said = pytorchltr_ndcg(torch.tensor(s), torch.tensor(y), torch.tensor(inside.sum(axis=1)), k, exponential)
+    values = (said if k is not None else said[:, -1]).tolist()
+    return fmean(values), values
+
+
+def rankeval(scores: Lists, labels: Lists, k: int | None, *, gain: str = "exp") -> Answer:
+    from peers.golden.lifted import rankeval_ndcg
+
+    class Data:
+        """What it reads of its own data set, which it keeps as a key."""
+
+        y, n_queries = _rows(labels), len(labels)
+
+        def query_iterator(self) -> Iterator[tuple[int, int, int]]:
+            ends = np.cumsum([len(values) for values in labels]).tolist()
+            yield from zip(range(len(labels)), [0, *ends], ends, strict=False)
+
+    mean, values = rankeval_ndcg(cutoff=k, implementation=gain).eval(Data(), _rows(scores))
+    return float(mean), values.tolist()
+
+
+def ptranking(scores: Lists, labels: Lists, k: int) -> Answer:
+    """Batches of one query, and the cut-offs 1 and k, because it fails where no cut-off fits."""
+    import torch
+    from peers.golden.lifted import ptranking_evaluator
+
+    def batches(lists: slice) -> Any:
+        pairs = zip(scores[lists], labels[lists], strict=True)
+        return [([0], torch.tensor([s]), torch.tensor([y], dtype=torch.float32)) for s, y in pairs]
+
+    def asked(lists: slice) -> float:
+        return float(ptranking_evaluator().ndcg_at_ks(batches(lists), ks=[1, k])[1])
+
+    return asked(slice(None)), [asked(slice(i, i + 1)) for i in range(len(labels))]

@@ -26,7 +26,7 @@ from ndcg_ml.presets import MIRRORS
 Case = dict[str, Any]
 
 # The number of known cases. A file with others need not show every divergence.
-KNOWN = 10106
+KNOWN = 11161
 
 # grades 1..5 gain 2^y - 1 as in `-m ndcg.1=1,2=3,3=7,4=15,5=31`, and trec_eval leaves the others as they are
 EXPONENTIAL_TO_5 = (0, 1, 3, 7, 15, 31, *range(6, 32))
@@ -185,6 +185,15 @@ VARIANTS: dict[tuple[str, str], Variant] = {
     ("keras-rs on torch", "NDCG"): Variant("keras_rs"),
     ("FLAML", "ndcg@k"): Variant("flaml"),
     ("FLAML", "ndcg"): Variant("flaml"),
+    ("RecPack", "NDCGK"): Variant("recpack", topics="qrels"),
+    ("rankerEval", "NDCG"): Variant("rankereval", topics="qrels"),
+    ("rankerEval", "power_2"): Variant("rankereval", with_(gain="exponential", discount="log2"), topics="qrels"),
+    ("whylogs", "scores"): Variant("whylogs"),
+    ("pytorchltr", "exponential"): Variant("pytorchltr"),
+    ("pytorchltr", "linear"): Variant("pytorchltr", LINEAR),
+    ("RankEval", "exp"): Variant("rankeval"),
+    ("RankEval", "flat"): Variant("rankeval", LINEAR),
+    ("PT-Ranking", "ndcg_at_ks"): Variant("ptranking"),
 }
 
 NO_RECORDED_VALUES = {

@@ -177,6 +177,10 @@ def several_queries(case: Facts) -> bool:
     return len(case.labels) > 1
 
 
+def empty_and_short(case: Facts) -> bool:
+    return case.k is not None and any(nothing_relevant(query) and len(query) < case.k for query in case.labels)
+
+
 def every_case(_: Facts) -> bool:
     return True
 
@@ -216,6 +220,7 @@ COVERS: dict[str, Callable[[Facts], bool]] = {
     "tied_in_float32": tied_in_float32,
     "padded": padded,
     "several_queries": several_queries,
+    "empty_and_short": empty_and_short,
 }
 
 

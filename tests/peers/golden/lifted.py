@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import enum
 import itertools
 import logging
 import math
@@ -128,14 +129,62 @@ def transformers4rec_ndcg(top_ks: list[int]) -> Any:
 
 def elliot_ndcg(recommended: Any, judged: Any, k: int, threshold: float) -> Any:
     sys.path.insert(0, str(clone("elliot")))
-    # the two files that it takes, without the package around them, which imports TensorFlow
-    for name in ("elliot", "elliot.evaluation", "elliot.evaluation.metrics"):
-        package = sys.modules.setdefault(name, ModuleType(name))
-        package.__path__ = [str(clone("elliot").joinpath(*name.split(".")))]
+    # the package imports TensorFlow
+    _without_package("elliot", "elliot", "elliot.evaluation", "elliot.evaluation.metrics")
     from elliot.evaluation.metrics.accuracy.ndcg.ndcg import nDCG
     from elliot.evaluation.relevance.relevance import Relevance
 
     return nDCG(recommended, None, None, SimpleNamespace(cutoff=k, relevance=Relevance(judged, threshold)))
+
+
+def _without_package(repository: str, *names: str) -> None:
+    """Let files of a clone be imported without the packages around them, which import more."""
+    for name in names:
+        package = sys.modules.setdefault(name, ModuleType(name))
+        package.__path__ = [str(clone(repository).joinpath(*name.split(".")))]
+
+
+def pytorchltr_ndcg(*arguments: Any) -> Any:
+    if str(clone("pytorchltr")) not in sys.path:
+        sys.path.insert(0, str(clone("pytorchltr")))
+    from pytorchltr.evaluation.dcg import ndcg
+
+    return ndcg(*arguments)
+
+
+def rankeval_ndcg(**options: Any) -> Any:
+    _without_package("rankeval", "rankeval", "rankeval.metrics")
+    from rankeval.metrics.ndcg import NDCG
+
+    return NDCG(**options)
+
+
+@cache
+def _ptranking() -> type[Any]:
+    import torch
+
+    folder = clone("ptranking") / "ptranking"
+    kinds = {"Enum": enum.Enum, "auto": enum.auto}
+    label_type = taken((folder / "data" / "data_utils.py").read_text(), ("LABEL_TYPE",), kinds).LABEL_TYPE
+    named = ("torch_dcg_at_ks", "torch_ndcg_at_ks")
+    given = {"torch": torch, "np": np, "LABEL_TYPE": label_type}
+    metric = taken((folder / "metric" / "adhoc" / "adhoc_metric.py").read_text(), named, given)
+    given = {"torch": torch, "LABEL_TYPE": label_type, "torch_ndcg_at_ks": metric.torch_ndcg_at_ks}
+    evaluator = taken((folder / "base" / "ranker.py").read_text(), ("Evaluator",), given).Evaluator
+
+    class ScoresAsTheyAre(evaluator):  # type: ignore[misc, valid-type]
+        gpu = False
+
+        def eval_mode(self) -> None: ...
+
+        def predict(self, batch: Any) -> Any:
+            return batch
+
+    return ScoresAsTheyAre
+
+
+def ptranking_evaluator() -> Any:
+    return _ptranking()()
 
 
 _MAIN = """

@@ -8,7 +8,8 @@ Each library is run in a throw-away environment that holds it, by hand; no test 
 NAME is a library of ``LIBRARIES``; ``calls.py`` says how each is called. Those that use ``lifted.py`` there are not
 installed: their package lies in the folder ``WHEELS`` (``pip download --no-deps``), or a clone in ``SOURCES``. The
 environments were: haystack-ai, llama-index-core, mlflow-skinny and pyvespa; azure-ai-evaluation and trulens-feedback;
-rectools and lenskit; evidently; replay-rec; and the others beside ``.[test]``. keras-rs ran on JAX (KERAS_BACKEND=jax).
+rectools and lenskit; evidently; replay-rec; whylogs, recpack and rankereval; and the others beside ``.[test]``.
+keras-rs ran on JAX (KERAS_BACKEND=jax).
 """
 
 from __future__ import annotations
@@ -118,6 +119,25 @@ LISTS: dict[str, Problem] = {
     "tied12": {
         "queries": [
             {"qid": "1", "scores": [float(i % 3) for i in range(12)], "labels": [(5 * i) % 4 for i in range(12)]}
+        ]
+    },
+}
+
+
+LISTS |= {
+    "negative, nothing relevant": {
+        "queries": [
+            {"qid": "1", "scores": [0.0, 1.0], "labels": [0, -1]},
+            {"qid": "2", "scores": [3.0, 1.0, 2.0], "labels": [-1, -2, -1]},
+            {"qid": "3", "scores": [1.0, 2.0], "labels": [1, 0]},
+        ]
+    },
+    "grade 130": {"queries": [{"qid": "1", "scores": [0.0, 1.0, 2.0], "labels": [130, 2, 129]}]},
+    "short, one without a relevant document": {
+        "queries": [
+            {"qid": "1", "scores": [0.3, 0.2, 0.4, 0.1, 0.6], "labels": [1, 0, 2, 0, 1]},
+            {"qid": "2", "scores": [0.3, 0.2], "labels": [0, 0]},
+            {"qid": "3", "scores": [0.1, 0.7, 0.5], "labels": [3, 0, 1]},
         ]
     },
 }
@@ -485,6 +505,70 @@ LIBRARIES = (
         "1 - sklearn_metric_loss_score('ndcg', scores, labels, groups=qids), its default for ranking",
         ks=(None,),
         lists=True,
+    ),
+    Library("RecPack", "NDCGK", "recpack", calls.recpack, "NDCGK(k).calculate(relevant, found), .value and .results"),
+    *(
+        Library(
+            "rankerEval",
+            variant,
+            "rankerEval",
+            calls.rankereval,
+            f"NDCG(k{text}).mean(NumericLabels.from_matrix(grades), Rankings.from_ranked_indices(found))",
+            ks=ANY,
+            options=options,
+            dtype="float32",
+        )
+        for variant, text, options in (
+            ("NDCG", "", ()),
+            ("power_2", ", relevance_scaling='power', log_base='2'", (("scaling", "power"), ("log_base", "2"))),
+        )
+    ),
+    Library(
+        "whylogs",
+        "scores",
+        "whylogs",
+        calls.whylogs,
+        "log_batch_ranking_metrics(data, target_column='labels', score_column='scores', k=k), the mean",
+        ks=ANY,
+        lists=True,
+    ),
+    *(
+        Library(
+            "pytorchltr",
+            variant,
+            "pytorchltr",
+            calls.pytorchltr,
+            f"pytorchltr.evaluation.ndcg(scores, labels, sizes, k, exp={exponential}), lists padded with 0",
+            ks=ANY,
+            options=(("exponential", exponential),),
+            lists=True,
+            dtype="float32",
+        )
+        for variant, exponential in (("exponential", True), ("linear", False))
+    ),
+    *(
+        Library(
+            "RankEval",
+            gain,
+            "rankeval",
+            calls.rankeval,
+            f"rankeval.metrics.NDCG(cutoff=k, implementation='{gain}').eval(data, scores)",
+            ks=ANY,
+            options=(("gain", gain),),
+            lists=True,
+            dtype="float32",
+        )
+        for gain in ("exp", "flat")
+    ),
+    Library(
+        "PT-Ranking",
+        "ndcg_at_ks",
+        "ptranking",
+        calls.ptranking,
+        "Evaluator.ndcg_at_ks(batches of one query, ks=[1, k])[1]",
+        ks=(1, 3, 5, 10),
+        lists=True,
+        dtype="float32",
     ),
 )
 
