@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml._stats.means import SAME
 from ndcg_ml._stats.randomisation import paired
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor

@@ -12,7 +12,7 @@ from numbers import Complex, Real
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs
+from ndcg_ml._one_line import shown, shown_text
 from ndcg_ml._parts.query_ids import digests
-from ndcg_ml._shown import shown, shown_text
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.parts import PartialEvaluation, evaluate_part
 

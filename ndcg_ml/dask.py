@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ndcg_ml._checks import KSpec
 from ndcg_ml._engines import MERGED_AT_ONCE, EngineRows, merged
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:

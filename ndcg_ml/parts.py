@@ -18,11 +18,11 @@ from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Queries, Weights, by_ids, ids_as_array, real_array
 from ndcg_ml._files.parquet import ParquetStream
 from ndcg_ml._kernel.totals import Sums
+from ndcg_ml._one_line import shown, shown_text
 from ndcg_ml._parts.exact import ExactSums, exact_sum
 from ndcg_ml._parts.query_ids import Digests, digests, joined_digests
 from ndcg_ml._parts.stream import whole_queries
 from ndcg_ml._parts.text import fields_of, text_of
-from ndcg_ml._shown import shown, shown_text
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import at_cutoff

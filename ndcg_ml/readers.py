@@ -31,7 +31,7 @@ from ndcg_ml._files.lines import (
     numbered,
     wrong_line,
 )
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 
 __all__ = [
     "DataFileError",

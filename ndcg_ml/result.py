@@ -13,10 +13,10 @@ from ndcg_ml._checks import one_of
 from ndcg_ml._data.frames import made
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor.text import at_cutoff
+from ndcg_ml._one_line import shown
 from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.plain import finite, plain_ids
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ndcg_ml._checks import ByK, KSpec, OneK
 from ndcg_ml._data.frames import ColumnNames, Frame, column_names, columns_of, is_frame, library_of
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Weights, real_array
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import prepare
 from ndcg_ml.result import Evaluation

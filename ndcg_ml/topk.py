@@ -15,7 +15,7 @@ from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Groups, starts_of
 from ndcg_ml._data.queries import Queries, ids_as_array, plain_array, real_array, repeats_of
 from ndcg_ml._kernel.totals import joined
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import of_totals

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import one_of
 from ndcg_ml._flavor.text import at_cutoff
+from ndcg_ml._one_line import shown
 from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
 from ndcg_ml._stats.comparison import Comparison, compare
 from ndcg_ml._stats.differences import Difference
 from ndcg_ml._stats.means import as_confidence

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import cutoffs
 from ndcg_ml._files.lines import AnyPath, DataFileError, begun, whole_text
 from ndcg_ml._kernel.totals import Totals
+from ndcg_ml._one_line import shown, shown_text
 from ndcg_ml._parts.text import gains_are_positive, ideal_can_be_beaten
-from ndcg_ml._shown import shown, shown_text
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, PerQuery, of_totals
 from ndcg_ml.runs import RunEvaluation, RunPerQuery

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._one_line import shown, shown_text
 
 ColumnNames: TypeAlias = "Mapping[str, Hashable]"
 """What the caller calls the columns ``qid``, ``docno``, ``label`` and ``score``."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 
 
 class Axes(NamedTuple):

@@ -18,7 +18,7 @@ from ndcg_ml._data.groups import Groups, ranges, starts_of
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
 from ndcg_ml._data.underflow import underflow_is_zero
-from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._one_line import shown, shown_text
 
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
 """One weight per query, in their order or by id."""

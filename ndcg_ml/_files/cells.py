@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.queries import kept_apart
 from ndcg_ml._files.lines import EXACT, AnyPath, DataFileError, as_number, as_score
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 
 NUMBERS = ("label", "grade", "score")
 """Meanings of columns that hold numbers. A label may be missing, which is an unjudged document; a grade may not."""

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from ndcg_ml._files.cells import cell_of_text
 from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, chosen_columns, numbered
-from ndcg_ml._shown import shown_text
+from ndcg_ml._one_line import shown_text
 
 
 def delimiter_of(header: str) -> str:

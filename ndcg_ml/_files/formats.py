@@ -19,7 +19,7 @@ from ndcg_ml._files.jsonl import coded, is_json, jsonl_lines, read_jsonl
 from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, begun, whole_text
 from ndcg_ml._files.parquet import is_parquet, parquet_columns
 from ndcg_ml._files.trec import QRELS, RUN, Lines, trec_lines
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 
 
 @contextmanager

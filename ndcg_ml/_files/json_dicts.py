@@ -13,7 +13,7 @@ from ndcg_ml._files.cells import id_of_json, in_json, is_wrong, number_of_json, 
 from ndcg_ml._files.jsonl import coded
 from ndcg_ml._files.lines import EXACT, AnyPath, DataFileError
 from ndcg_ml._files.trec import Lines
-from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._one_line import shown, shown_text
 
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple)

@@ -17,7 +17,7 @@ from ndcg_ml._files.byte_ids import Names
 from ndcg_ml._files.cells import cell_of_json, id_of_json, in_json, names_in, number_of_json, scores_of
 from ndcg_ml._files.lines import AnyPath, DataFileError, chosen_columns, numbered, utf8
 from ndcg_ml._files.trec import Lines
-from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._one_line import shown, shown_text
 
 _ROWS = 1 << 14  # rows that become columns at once
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import IO, Any, TypeAlias
 
-from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._one_line import shown, shown_text
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 

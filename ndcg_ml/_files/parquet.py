@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.queries import kept_apart
 from ndcg_ml._files.cells import NUMBERS, are_wrong, must
 from ndcg_ml._files.lines import AnyPath, DataFileError, chosen_columns
-from ndcg_ml._shown import shown_text
+from ndcg_ml._one_line import shown_text
 
 
 def is_parquet(path: AnyPath) -> bool:

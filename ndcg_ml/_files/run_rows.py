@@ -20,7 +20,7 @@ from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.formats import lines_of
 from ndcg_ml._files.lines import DataFileError
 from ndcg_ml._files.parquet import is_parquet
-from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._one_line import shown, shown_text
 
 RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
 """Qrels or a run, in any form that ``evaluate_run`` takes."""

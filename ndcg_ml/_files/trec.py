@@ -20,7 +20,7 @@ from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._files.byte_ids import PADDING, Names, cells
 from ndcg_ml._files.cells import scores_of
 from ndcg_ml._files.lines import EXACT, GLUED, AnyPath, DataFileError, as_number, as_score, as_text, blocks, wrong_line
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 
 Bytes = NDArray[np.uint8]
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ndcg_ml._checks import did_you_mean, listed, unknown_preset
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor

@@ -21,7 +21,7 @@ from ndcg_ml._identify.matches import Candidate, identification
 from ndcg_ml._identify.result import Identification, decimals_of
 from ndcg_ml._identify.sweep import Sweep
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.prepared import Prepared
 

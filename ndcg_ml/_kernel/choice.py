@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from ndcg_ml._checks import one_of
-from ndcg_ml._shown import shown_text
+from ndcg_ml._one_line import shown_text
 
 Rank = Callable[..., bool]
 """``compiled_kernel.rank``."""

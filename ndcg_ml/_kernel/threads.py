@@ -1,4 +1,4 @@
-"""How many threads a call may use, and sharing out among them work that runs without Python's lock."""
+"""How many threads a call of the compiled kernel may use, and sharing out among them work that needs no Python lock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
 from ndcg_ml._checks import whole_number
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.gains import unscaled
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor
 
 # A perfect ranking may come out as 1 + a few rounding errors; that is 1.

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 
 Digests: TypeAlias = NDArray[np.uint64]
 

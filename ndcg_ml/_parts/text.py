@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ndcg_ml._checks import cutoffs
+from ndcg_ml._one_line import shown, shown_text
 from ndcg_ml._parts.exact import ExactSums, magnitude
 from ndcg_ml._parts.query_ids import KINDS, Digests
-from ndcg_ml._shown import shown, shown_text
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from ndcg_ml._shown import visible
+from ndcg_ml._one_line import visible
 
 _BLOCK = "overflow-x:auto;font-size:.9em;line-height:1.4"
 

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml._flavor.text import at_cutoff
+from ndcg_ml._one_line import percent, shown, shown_text, visible
 from ndcg_ml._show import escaping
 from ndcg_ml._show.table import Table
 from ndcg_ml._show.versions import versions
-from ndcg_ml._shown import percent, shown, shown_text, visible
 from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table
 from ndcg_ml._stats.means import SAME, Method, Seed, as_confidence, generator, how_many
 

@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from ndcg_ml._one_line import visible
 from ndcg_ml._show.escaping import escaped
-from ndcg_ml._shown import visible
 
 # Colours are the page's own, or see-through, so that nothing has to be known about the theme.
 _LINE = "1px solid rgba(128,128,128,.4)"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml._stats.means import Means, spread_of
 
 FEWEST = 6

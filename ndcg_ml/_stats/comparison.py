@@ -16,7 +16,7 @@ from ndcg_ml._checks import one_of, whole_number
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._data.underflow import underflow_is_zero
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.comparison_slices import Segments, compared_by
 from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._one_line import shown
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
 from ndcg_ml._stats.clusters import FEWEST, numbered
 from ndcg_ml._stats.differences import Difference, Pairs, Settings, differences
 from ndcg_ml._stats.means import Means

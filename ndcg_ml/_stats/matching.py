@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import BoolArray, FloatArray
 from ndcg_ml._data.pandas_index import by_id
 from ndcg_ml._data.queries import ids_as_array, is_missing
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml.result import Evaluation
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import by_id, has_all, no_labels, same_rows
 from ndcg_ml._data.queries import Queries, ids_as_array, is_missing
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 
 
 def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:

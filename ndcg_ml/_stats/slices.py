@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.totals import Totals
+from ndcg_ml._one_line import shown
 from ndcg_ml._show.escaping import block
 from ndcg_ml._show.plain import finite, plain_id
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
 from ndcg_ml._stats.clusters import by_cluster, numbered, robust_error
 from ndcg_ml._stats.intervals import counted, over_clusters
 from ndcg_ml._stats.means import Interval, means_of, spread_of

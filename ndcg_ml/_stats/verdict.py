@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, get_args
 
 from ndcg_ml._checks import as_float
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml._stats.means import SAME
 
 Verdict: TypeAlias = Literal["better", "worse", "not worse", "equivalent", "undecided"]

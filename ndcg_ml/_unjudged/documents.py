@@ -14,7 +14,7 @@ from ndcg_ml._data.queries import Queries
 from ndcg_ml._kernel.gains import Graded, discounts, gain, grade, top_gain
 from ndcg_ml._kernel.numpy_kernel import in_tie_order
 from ndcg_ml._kernel.repeats import credited
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor
 
 # More grades than any scale has: such labels are measurements.

@@ -23,8 +23,8 @@ from ndcg_ml._flavor.text import empty_in_words, switch_text
 from ndcg_ml._identify.identify import MOST_DECIMALS as _MOST_DECIMALS
 from ndcg_ml._identify.identify import identify as find
 from ndcg_ml._identify.result import Identification, Match
+from ndcg_ml._one_line import shown
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
 from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
 from ndcg_ml.cli.output import (
     IDS_IN_JSON,

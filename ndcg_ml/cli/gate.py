@@ -14,7 +14,7 @@ import click
 from ndcg_ml._baseline.gate import Gate, GateError, OnChange
 from ndcg_ml._baseline.gate import gate as compared
 from ndcg_ml._baseline.saved import read
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml.cli.inputs import (
     BadInput,
     Inputs,

@@ -23,8 +23,8 @@ from ndcg_ml._checks import ByK
 from ndcg_ml._data.queries import Queries
 from ndcg_ml._files.formats import table_columns
 from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_line
+from ndcg_ml._one_line import shown
 from ndcg_ml._show.plain import plain_id, plain_ids
-from ndcg_ml._shown import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_columns, read_letor
 from ndcg_ml.result import Evaluation

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from ndcg_ml._files.lines import DataFileError
+from ndcg_ml._one_line import shown
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
 from ndcg_ml._stats.comparison import compare
 from ndcg_ml._unjudged.filled import qrels_text, with_labels
 from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, cut_off, digits_option, flavor_option

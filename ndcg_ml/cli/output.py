@@ -16,9 +16,9 @@ from rich import box
 from rich.console import Console
 from rich.text import Text
 
+from ndcg_ml._one_line import shown, visible
 from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown, visible
 from ndcg_ml.demo.run import check_folder
 from ndcg_ml.flavor import PRESETS, Flavor
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import ids_as_array, is_missing
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 
 __all__ = [
     "HOW_TO_PASS_IDS",

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._data.groups import Groups
 from ndcg_ml._data.queries import by_ids, ids_as_array
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml.sklearn.call_stack import Split
 
 __all__ = ["CutQueryWarning", "TrainedQueries", "WholeQueries", "refuse_cut_queries"]

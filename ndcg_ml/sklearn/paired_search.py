@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml._data.queries import by_ids
+from ndcg_ml._one_line import shown
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import shown
 from ndcg_ml._stats.differences import holm
 from ndcg_ml._stats.honest import HonestValue, honest_value
 from ndcg_ml._stats.means import SAME, Interval, Means, Seed, Spread, as_confidence, generator, minus, spread_of

@@ -14,7 +14,7 @@ from ndcg_ml._checks import optional_whole_number
 from ndcg_ml._data.groups import Groups
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_ids, real_array
-from ndcg_ml._shown import shown
+from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.sklearn.boosters import RowsByQuery, fit, fit_and_stop, readable
 from ndcg_ml.sklearn.columns import check_column, ids_of_rows, split_column, table

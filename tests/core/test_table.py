@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 
+from ndcg_ml._one_line import visible
 from ndcg_ml._show.escaping import block, paragraph
 from ndcg_ml._show.table import Table
-from ndcg_ml._shown import visible
 
 HOSTILE = [
     "a|b",

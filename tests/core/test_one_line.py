@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ndcg_ml._shown import shown, shown_text
+from ndcg_ml._one_line import shown, shown_text
 
 
 class _NoRepr:
