@@ -1,4 +1,4 @@
-"""How many threads a call of the compiled kernel may use, and sharing out among them work that needs no Python lock."""
+"""How many threads the compiled kernel and the objective of LightGBM may use, and sharing out their work among them."""
 
 from __future__ import annotations
 
