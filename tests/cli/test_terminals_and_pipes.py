@@ -217,7 +217,9 @@ def test_the_examples_of_the_help_run():
     Path("scores.csv").write_text("\n".join(["qid,label,linear,docno,trees,network", *three]))
     user = TABLE.replace("qid,label,score,docno", "user,rating,s,old").replace("a\n", "1\n").replace("b\n", "2\n")
     user = re.sub("c\n", "3\n", user)
-    Path("ratings.csv").write_text(user)
+    # One country per user.
+    head, *ratings = user.splitlines()
+    Path("ratings.csv").write_text("\n".join([f"{head},country", *(f"{row},nl" for row in ratings)]))
     Path("clicks.csv").write_text(user.replace(",s,", ",new,"))
     files = {
         "bm25.run": RUN,
