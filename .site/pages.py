@@ -93,8 +93,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return _LINK.sub(site, markdown)
 
 
-# The content security policy of the explorer's page. The page loads nothing from other hosts: Python runs in a worker,
-# which has a policy of its own, loads from cdn.jsdelivr.net, and checks what it gets.
+# The content security policy of the explorer's page. The page loads nothing from other hosts. Python runs in a worker
+# under a policy of its own: the worker loads from cdn.jsdelivr.net, and checks what it gets.
 _POLICY = (
     "default-src 'none'; script-src 'self' {hashes}; worker-src 'self'; connect-src 'self'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; "

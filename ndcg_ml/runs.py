@@ -574,8 +574,8 @@ def _aligned(
             f"qrels and run must share a topic; {judged.source} has {_some(topics, in_qrels)} and {ranked.source} has "
             f"{_some(topics, in_run)}. Ids are compared exactly: check prefixes and leading zeros."
         )
-    # Each row of the run gets the row of the qrels that judges it. Some rows are left out, and the caller is warned of
-    # what looks like a mistake.
+    # Each row of the run gets the row of the qrels that judges it. Some rows are left out, and the caller is warned
+    # where that looks like a mistake.
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
     match, place, repeated = _matched(ids, judged, ranked, keep, every_place)
     takes_part = chosen[ranked.topic]

@@ -37,7 +37,7 @@ from ndcg_ml.torch import (
 BATCH = 32  # queries
 HIDDEN = 32
 WEIGHT_DECAY = 0.01
-NOISE = 0.3  # of the logarithm of a list's length, by which lists are brought together
+NOISE = 0.3  # deviation of what is added to the logarithm of a list's length, so that batches differ by epoch
 LONGEST = 200  # documents of a training list: a longer one is cut by chance
 RATES = (0.0003, 0.0008, 0.002, 0.005, 0.012, 0.03)
 """Six settings for a loss with nothing else to tune ..."""

@@ -67,7 +67,7 @@ def _rax(loss: Callable[[Any], Callable[..., Any]], gains: bool = False) -> Call
 
 
 def _approx(rax: Any) -> Callable[..., Any]:
-    # What approx_t12n wraps; it fails itself, in 0.4.0, for a function that jax has dropped (jax.util.wraps).
+    # The function that approx_t12n wraps. In 0.4.0 approx_t12n itself fails, because jax has dropped jax.util.wraps.
     metric = functools.partial(rax.ndcg_metric, rank_fn=rax.utils.approx_ranks)
     return lambda scores, labels, where: -metric(scores, labels, where=where)
 

@@ -20,7 +20,7 @@ from ndcg_ml._checks import cutoffs
 from ndcg_ml._files.lines import AnyPath, DataFileError, begun, whole_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown, shown_text
-from ndcg_ml._parts.text import gains_are_positive, ideal_can_be_beaten
+from ndcg_ml._parts.text import gains_are_positive, ideal_can_be_beaten, must, unique_keys
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, PerQuery, of_totals
 from ndcg_ml.runs import RunEvaluation, RunPerQuery
@@ -148,60 +148,49 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None]:
     with begun(path) as (_, file):
         text = whole_text(path, file)
     try:
-        return _evaluation(json.loads(text, object_pairs_hook=_once, parse_constant=_refuse))
+        return _evaluation(json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse))
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise DataFileError(
             f"{path}: must be what Evaluation.save wrote; it could not be read: {shown_text(str(error).rstrip('.'))}."
         ) from error
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    stored = dict(pairs)
-    _must(len(stored) == len(pairs), "a key appears twice in an object")
-    return stored
-
-
 def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is no number of JSON")
 
 
-def _must(holds: object, otherwise: str) -> None:
-    if not holds:
-        raise ValueError(otherwise)
-
-
 def _keys(stored: Any, names: tuple[str, ...], what: str) -> None:
-    _must(isinstance(stored, dict), f"{what} must be an object")
-    _must(sorted(stored) == sorted(names), f"the keys of {what} must be {', '.join(names)}")
+    must(isinstance(stored, dict), f"{what} must be an object")
+    must(sorted(stored) == sorted(names), f"the keys of {what} must be {', '.join(names)}")
 
 
 def _evaluation(stored: Any) -> tuple[Evaluation[Any], str | None]:
-    _must(isinstance(stored, dict) and "ndcg_ml_evaluation" in stored, "it is no such object")
+    must(isinstance(stored, dict) and "ndcg_ml_evaluation" in stored, "it is no such object")
     version = stored["ndcg_ml_evaluation"]
-    _must(
+    must(
         type(version) is int and version == _FORMAT,
         f"its format is {shown(version)}, and this version reads format {_FORMAT}",
     )
     _keys(stored, _KEYS, "the file")
     qrels = stored["qrels"]
-    _must(qrels is None or (isinstance(qrels, str) and qrels and "\0" not in qrels), "qrels must be the name of a file")
+    must(qrels is None or (isinstance(qrels, str) and qrels and "\0" not in qrels), "qrels must be the name of a file")
 
     # The definition: a flavor has the cut-off itself where there is one.
-    _must(isinstance(stored["flavor"], str), "flavor must be text")
+    must(isinstance(stored["flavor"], str), "flavor must be text")
     flavor, k = Flavor.parse(stored["flavor"]), stored["k"]
     ks, several = cutoffs(tuple(k) if isinstance(k, list) else k, flavor)
-    _must(several or flavor.k == ks[0], "its flavor has another cut-off")
+    must(several or flavor.k == ks[0], "its flavor has another cut-off")
 
     # The table of queries, from which everything else follows.
     rows, run = stored["per_query"], stored["run"]
-    _must(isinstance(rows, list) and rows, "per_query must be a list of queries")
+    must(isinstance(rows, list) and rows, "per_query must be a list of queries")
     in_clusters = isinstance(rows[0], dict) and "cluster" in rows[0]
     for row in rows:
         _keys(row, (_QUERY if run is None else _QUERY_OF_RUN) + ("cluster",) * in_clusters, "a query")
     totals = _totals(flavor, ks, rows)
     counts = {name: _counts(rows, name) for name in _COUNTS}
     for least, most in (("n_relevant", "n_judged"), ("tied", "n_docs")):
-        _must((counts[least] <= counts[most]).all(), f"{least} is above {most}")
+        must((counts[least] <= counts[most]).all(), f"{least} is above {most}")
     result = of_totals(totals, flavor, several, **counts)
     _same(result.per_query.ndcg.reshape(len(rows), -1), _table(rows, "ndcg", len(ks)), "ndcg")
     values = result.value if isinstance(result.value, dict) else {ks[0]: result.value}
@@ -214,30 +203,28 @@ def _evaluation(stored: Any) -> tuple[Evaluation[Any], str | None]:
 def _totals(flavor: Flavor, ks: tuple[int | None, ...], rows: list[dict[str, Any]]) -> Totals:
     """DCG and ideal of every query, each of them and together such as the flavor can give."""
     dcg, ideal = (_table(rows, name, len(ks)) for name in ("dcg", "idcg"))
-    _must(np.isfinite(dcg).all() and np.isfinite(ideal).all(), "dcg and idcg must be numbers")
+    must(np.isfinite(dcg).all() and np.isfinite(ideal).all(), "dcg and idcg must be numbers")
     exponents = [row["exponent"] for row in rows]
-    _must(
-        all(type(exponent) is int and abs(exponent) <= _MOST for exponent in exponents), "exponent must be an integer"
-    )
+    must(all(type(exponent) is int and abs(exponent) <= _MOST for exponent in exponents), "exponent must be an integer")
     weights = [row["weight"] for row in rows]
-    _must(
+    must(
         all(weight is None for weight in weights) or None not in weights, "weight must be given for all queries or none"
     )
     weight = None if weights[0] is None else _table([{"weight": weights}], "weight", len(rows))[0]
-    _must(weight is None or (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()), "a weight is below 0")
+    must(weight is None or (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()), "a weight is below 0")
     if gains_are_positive(flavor):
-        _must((dcg >= 0).all(), "a dcg is below 0, which its flavor cannot give")
+        must((dcg >= 0).all(), "a dcg is below 0, which its flavor cannot give")
         if not ideal_can_be_beaten(flavor):
-            _must((dcg <= ideal * (1 + _CLOSE)).all(), "a dcg is above its idcg, which its flavor cannot give")
+            must((dcg <= ideal * (1 + _CLOSE)).all(), "a dcg is above its idcg, which its flavor cannot give")
     exponent = np.array(exponents, dtype=np.int64) if any(exponents) else None
     return Totals(ks, _ids([row["qid"] for row in rows], "qid"), dcg, ideal, exponent, weight)
 
 
 def _ids(stored: Any, name: str) -> NDArray[Any]:
-    _must(isinstance(stored, list), f"{name} must be a list")
+    must(isinstance(stored, list), f"{name} must be a list")
     kinds = set(map(type, stored))
-    _must(kinds in ({str}, {int}, set()), f"{name} must be text or integers, all of one kind")
-    _must(len(set(stored)) == len(stored), f"{name} must be different ids")
+    must(kinds in ({str}, {int}, set()), f"{name} must be text or integers, all of one kind")
+    must(len(set(stored)) == len(stored), f"{name} must be different ids")
     # NumPy's own strings would lose a NUL at the end, and integers beyond 64 bits may become floats.
     lossy = any(query.endswith("\0") if isinstance(query, str) else abs(query) >= 2**63 for query in stored)
     return np.array(stored, dtype=object if lossy else None if stored else str)
@@ -246,7 +233,7 @@ def _ids(stored: Any, name: str) -> NDArray[Any]:
 def _clusters(rows: list[dict[str, Any]]) -> NDArray[Any]:
     clusters = np.empty(len(rows), dtype=object)
     for at, row in enumerate(rows):
-        _must(type(row["cluster"]) in (str, int), "cluster must be text or an integer")
+        must(type(row["cluster"]) in (str, int), "cluster must be text or an integer")
         clusters[at] = row["cluster"]
     return clusters
 
@@ -255,16 +242,16 @@ def _table(rows: list[dict[str, Any]], name: str, width: int) -> NDArray[np.floa
     """Lists of numbers, where null is NaN."""
     for row in rows:
         numbers = row[name]
-        _must(isinstance(numbers, list) and len(numbers) == width, f"{name} must have one number for each cut-off")
+        must(isinstance(numbers, list) and len(numbers) == width, f"{name} must have one number for each cut-off")
         for number in numbers:
-            _must(number is None or type(number) in (int, float), f"{name} must hold numbers; it has {shown(number)}")
+            must(number is None or type(number) in (int, float), f"{name} must hold numbers; it has {shown(number)}")
     return np.array([[math.nan if number is None else float(number) for number in row[name]] for row in rows])
 
 
 def _counts(rows: list[dict[str, Any]], name: str) -> NDArray[np.int64]:
     counts = [row[name] for row in rows]
     for count in counts:
-        _must(
+        must(
             type(count) is int and 0 <= count <= _MOST, f"{name} must be an integer of 0 or more; it is {shown(count)}"
         )
     return np.array(counts, dtype=np.int64)
@@ -273,24 +260,24 @@ def _counts(rows: list[dict[str, Any]], name: str) -> NDArray[np.int64]:
 def _same(computed: NDArray[np.float64], stored: NDArray[np.float64], name: str) -> None:
     with np.errstate(invalid="ignore"):
         near = np.isclose(computed, stored, rtol=_CLOSE, atol=_CLOSE, equal_nan=True)
-    _must((near | (np.isinf(computed) & np.isnan(stored))).all(), f"{name} is not what follows from its dcg and idcg")
+    must((near | (np.isinf(computed) & np.isnan(stored))).all(), f"{name} is not what follows from its dcg and idcg")
 
 
 def _of_run(evaluation: Evaluation[Any], run: Any, rows: list[dict[str, Any]], width: int) -> RunEvaluation[Any]:
     _keys(run, _RUN, "run")
-    _must(run["queries"] in ("qrels", "run", "both"), "queries must be qrels, run or both")
+    must(run["queries"] in ("qrels", "run", "both"), "queries must be qrels, run or both")
     judged, n_retrieved = _table(rows, "judged", width), _counts(rows, "n_retrieved")
     with np.errstate(invalid="ignore"):
         outside = (judged < 0) | (judged > 1 + _CLOSE)
-    _must(not outside.any(), "judged must be from 0 to 1")
-    _must((np.isnan(judged) == (n_retrieved == 0)[:, None]).all(), "judged must be null where nothing is retrieved")
+    must(not outside.any(), "judged must be from 0 to 1")
+    must((np.isnan(judged) == (n_retrieved == 0)[:, None]).all(), "judged must be null where nothing is retrieved")
     n_excluded = run["n_excluded"]
-    _must(n_excluded is None or (type(n_excluded) is int and n_excluded >= 0), "n_excluded must be a count")
+    must(n_excluded is None or (type(n_excluded) is int and n_excluded >= 0), "n_excluded must be a count")
     digests = [row["judgements"] for row in rows]
     known = digests[0] is not None
     for digest in digests:
-        _must((digest is not None) == known, "judgements must be known of all queries or of none")
-        _must(
+        must((digest is not None) == known, "judgements must be known of all queries or of none")
+        must(
             digest is None
             or (isinstance(digest, str) and len(digest) == 16 and set(digest) <= set("0123456789abcdef")),
             "judgements must be 16 hexadecimal digits",

@@ -69,40 +69,42 @@ def fields_of(text: str | bytes) -> dict[str, Any]:
     if not isinstance(text, (str, bytes, bytearray)):
         raise TypeError(f"text must be a str or bytes; got {shown(text)} of type {type(text).__name__}.")
     try:
-        return _fields(json.loads(text, object_pairs_hook=_once))
+        return _fields(json.loads(text, object_pairs_hook=unique_keys))
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise ValueError(
             f"text must be what PartialEvaluation.to_json wrote; it could not be read: {shown_text(str(error))}."
         ) from error
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, in which no key may appear twice."""
     stored = dict(pairs)
-    _must(len(stored) == len(pairs), "a key appears twice in it")
+    must(len(stored) == len(pairs), "a key appears twice in it")
     return stored
 
 
-def _must(holds: bool, otherwise: str) -> None:
+def must(holds: object, otherwise: str) -> None:
+    """Refuse a stored text that is not as it was written."""
     if not holds:
         raise ValueError(otherwise)
 
 
 def _fields(stored: Any) -> dict[str, Any]:
-    _must(isinstance(stored, dict) and "ndcg_ml" in stored, "it is no such object")
+    must(isinstance(stored, dict) and "ndcg_ml" in stored, "it is no such object")
     version = stored["ndcg_ml"]
-    _must(
+    must(
         type(version) is int and version == _FORMAT,
         f"its format is {shown(version)}, and this version reads format {_FORMAT}",
     )
-    _must(sorted(stored) == sorted(_KEYS), f"its keys must be {', '.join(_KEYS)}")
+    must(sorted(stored) == sorted(_KEYS), f"its keys must be {', '.join(_KEYS)}")
     flavor = Flavor.parse(stored["flavor"])
     k = stored["k"]
     ks, several = cutoffs(tuple(k) if isinstance(k, list) else k, flavor)
-    _must(flavor.k == (None if several else ks[0]), "its flavor has another cut-off")
+    must(flavor.k == (None if several else ks[0]), "its flavor has another cut-off")
     n_queries, n_docs = (_count(stored, name, _MOST) for name in ("n_queries", "n_docs"))
     listed = {name: stored[name] for name in ("n_empty", "numerator", "denominator")}
     for name, values in listed.items():
-        _must(isinstance(values, list) and len(values) == len(ks), f"{name} must have one entry for each cut-off")
+        must(isinstance(values, list) and len(values) == len(ks), f"{name} must have one entry for each cut-off")
     empties = tuple(_count({"n_empty": n_empty}, "n_empty", n_queries) for n_empty in listed["n_empty"])
     sums = _sums(listed["numerator"], listed["denominator"])
     for numerator, denominator, n_empty in zip(sums.numerator, sums.denominator, empties, strict=True):
@@ -112,8 +114,8 @@ def _fields(stored: Any) -> dict[str, Any]:
             )
         _check_sums(flavor, n_queries, numerator, denominator, n_empty)
     kind = stored["id_kind"]
-    _must(kind in (KINDS if n_queries else ("",)), f"id_kind must be that of the ids; it is {shown(kind)}")
-    _must(n_queries > 0 or n_docs == 0, "it has documents without queries")
+    must(kind in (KINDS if n_queries else ("",)), f"id_kind must be that of the ids; it is {shown(kind)}")
+    must(n_queries > 0 or n_docs == 0, "it has documents without queries")
     return {
         "flavor": flavor,
         "ks": ks,
@@ -129,9 +131,7 @@ def _fields(stored: Any) -> dict[str, Any]:
 
 def _count(stored: dict[str, Any], name: str, most: int) -> int:
     value = stored[name]
-    _must(
-        type(value) is int and 0 <= value <= most, f"{name} must be an integer from 0 to {most}; it is {shown(value)}"
-    )
+    must(type(value) is int and 0 <= value <= most, f"{name} must be an integer from 0 to {most}; it is {shown(value)}")
     number: int = value
     return number
 
@@ -141,13 +141,13 @@ def _sums(numerator: list[Any], denominator: list[Any]) -> ExactSums:
 
 
 def _pair(pair: Any) -> tuple[Fraction, int]:
-    _must(isinstance(pair, list) and len(pair) == 2, f"a sum must be a mantissa and an exponent; it is {shown(pair)}")
+    must(isinstance(pair, list) and len(pair) == 2, f"a sum must be a mantissa and an exponent; it is {shown(pair)}")
     mantissa, exponent = pair
-    _must(
+    must(
         isinstance(mantissa, str) and re.fullmatch("-?0x[0-9a-f]+", mantissa) is not None,
         f"the mantissa of a sum must be a hexadecimal integer; it is {shown(mantissa)}",
     )
-    _must(
+    must(
         type(exponent) is int and abs(exponent) <= _MOST,
         f"the exponent of a sum must be an integer of 64 bits; it is {shown(exponent)}",
     )
@@ -157,25 +157,25 @@ def _pair(pair: Any) -> tuple[Fraction, int]:
 def _check_size(n_queries: int, numerator: int, denominator: int) -> None:
     """Whether these can be the magnitudes of sums of NDCG and of weights."""
     few = n_queries.bit_length()
-    _must(denominator <= few + _HEAVIEST, "a denominator is too large for the weights of its queries")
-    _must(numerator <= few + 1024, "a numerator is too large for the NDCG of its queries")
+    must(denominator <= few + _HEAVIEST, "a denominator is too large for the weights of its queries")
+    must(numerator <= few + 1024, "a numerator is too large for the NDCG of its queries")
 
 
 def _check_sums(flavor: Flavor, n_queries: int, numerator: Fraction, denominator: Fraction, n_empty: int) -> None:
     """Whether these can be the sums of so many queries, of which so many are empty."""
-    _must(denominator >= 0, "a denominator is below 0")
-    _must(flavor.empty != "raise" or not n_empty, "it has empty queries under empty='raise'")
+    must(denominator >= 0, "a denominator is below 0")
+    must(flavor.empty != "raise" or not n_empty, "it has empty queries under empty='raise'")
     if n_empty == n_queries:
         counted = flavor.aggregate == "macro" and flavor.empty != "skip" and n_queries > 0
-        _must(counted or not denominator, "its denominator must be 0, because no query counts")
-        _must(
+        must(counted or not denominator, "its denominator must be 0, because no query counts")
+        must(
             numerator == (denominator if counted and flavor.empty == 1.0 else 0),
             "its numerator is not that of empty queries",
         )
     if gains_are_positive(flavor):
-        _must(numerator >= 0, "an NDCG is below 0, which its flavor cannot give")
+        must(numerator >= 0, "an NDCG is below 0, which its flavor cannot give")
         if not ideal_can_be_beaten(flavor):
-            _must(numerator <= denominator * _ROUNDED_UP, "an NDCG is above 1, which its flavor cannot give")
+            must(numerator <= denominator * _ROUNDED_UP, "an NDCG is above 1, which its flavor cannot give")
 
 
 def gains_are_positive(flavor: Flavor) -> bool:
@@ -197,12 +197,12 @@ def ideal_can_be_beaten(flavor: Flavor) -> bool:
 
 
 def _ids(text: Any, kind: str, n_queries: int) -> Digests:
-    _must(isinstance(text, str), "ids must be text in base64")
+    must(isinstance(text, str), "ids must be text in base64")
     ids = np.frombuffer(base64.b64decode(text, validate=True), "<u8").astype(np.uint64)
-    _must(ids.size == n_queries, f"ids must be those of {n_queries} queries; it has {ids.size}")
-    _must(bool((ids[1:] > ids[:-1]).all()), "ids must rise, and none may repeat")
+    must(ids.size == n_queries, f"ids must be those of {n_queries} queries; it has {ids.size}")
+    must(bool((ids[1:] > ids[:-1]).all()), "ids must rise, and none may repeat")
     if kind == "float":
-        _must(not np.isnan(ids.view(np.float64)).any() and _MINUS_ZERO not in ids, "an id is no number")
+        must(not np.isnan(ids.view(np.float64)).any() and _MINUS_ZERO not in ids, "an id is no number")
     elif kind == "time":
-        _must(_NOT_A_TIME not in ids, "an id is no time")
+        must(_NOT_A_TIME not in ids, "an id is no time")
     return ids

@@ -70,7 +70,7 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
     grade = labels.to(working_dtype(labels.device))
     # Each operation is a launch on a device, and these are all that most flavors need.
     if _takes_no_other_label_than_a_finite_one_above_zero(flavor):
-        # Where a look costs no wait, the least and the largest label of the batch say that nothing has to be refused.
+        # If a look costs no wait, the least and the largest label of the batch say whether anything can be refused.
         if isinstance(layout, Padded) and labels.numel() and host_may_look(labels):
             seen = grade if full else grade.masked_fill(~listed, 0.0)
             least, highest = (float(bound) for bound in torch.aminmax(seen))

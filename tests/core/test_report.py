@@ -41,7 +41,7 @@ class Page(HTMLParser):
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.tables: list[list[list[str]]] = []
-        self.folded: list[bool] = []  # of each table
+        self.folded: list[bool] = []  # one entry per table
         self.depth = 0
         self.words: list[str] = []
         self._cell = self._silent = False
