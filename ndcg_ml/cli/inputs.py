@@ -327,7 +327,12 @@ def labels_by_query(file: str, ids: NDArray[Any]) -> list[str]:
     for number, line in numbered(file):
         match line.decode("utf-8", "surrogateescape").split(maxsplit=1):
             case [query, label]:
-                labels[query] = label.strip()
+                label = label.strip()
+                if labels.setdefault(query, label) != label:
+                    raise BadInput(
+                        f"{file}, line {number}: a query must have one label; {shown(query)} has "
+                        f"{shown(labels[query])} and {shown(label)}."
+                    )
             case []:
                 continue
             case _:

@@ -284,10 +284,12 @@ def test_compare_has_the_options_of_the_function():
     assert "by=one half" in shown
     assert "10; the queries are " in shown
     Path("bare").write_text("0 a\n1\n")
+    Path("twice").write_text("0 a\n0 a\n0 b\n")
     for wrong, message in (
         ("--baseline nobody", "--baseline must be one of the runs, old, new, same; got nobody"),
         ("--margin 0", "Invalid value for '--margin'"),
         ("--by users --cluster bare", "bare, line 2: must be the id of a query and its label; got"),
+        ("--by twice", "twice, line 3: a query must have one label; '0' has 'a' and 'b'."),
     ):
         result = invoke(f"{command} {wrong}")
         assert result.exit_code == 2
