@@ -91,7 +91,7 @@ class Seen:
         path = self._paths[file]
         then = Path(path).read_text("utf-8").splitlines()
         now = (ROOT / file).read_text("utf-8").splitlines()
-        today = {}
+        today: dict[int, int] = {}
         for block in SequenceMatcher(None, then, now, autojunk=False).get_matching_blocks():
             today |= {block.a + at + 1: block.b + at + 1 for at in range(block.size)}
         run = {}
