@@ -120,7 +120,7 @@ def test_the_deepest_truncation_of_lightgbm():
 def test_the_longest_table_of_gains_of_lightgbm():
     linear = Flavor.preset("lightgbm", k=5, gain="linear")
     assert linear.replace(max_grade=9999).lightgbm_params()["label_gain"] == [float(grade) for grade in range(10_000)]
-    with pytest.raises(ValueError, match="max_grade must be from 0 to 9999 for LightGBM.*; got 10000.0"):
+    with pytest.raises(ValueError, match=r"max_grade must be from 0 to 9999 for LightGBM.*; got 10000\.0"):
         linear.replace(max_grade=10_000).lightgbm_params()
     assert linear.replace(gain=(0, 1, 3), max_grade=5).lightgbm_params()["label_gain"] == [0, 1, 3]
 
@@ -136,7 +136,7 @@ def test_the_largest_gain_of_lightgbm():
 
 
 def test_the_first_grade_whose_gain_falls_is_named():
-    with pytest.raises(ValueError, match="here grade 1 gains 0.5, less than 1.0 of grade 0"):
+    with pytest.raises(ValueError, match=r"here grade 1 gains 0\.5, less than 1\.0 of grade 0"):
         Flavor.preset("lightgbm", k=5, gain=(1, 0.5, 0)).lightgbm_params()
 
 

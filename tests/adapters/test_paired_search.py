@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+import dataclasses
 import inspect
 import json
 import math
@@ -517,3 +518,14 @@ def test_defaults_of_paired_search():
 
     assert defaults(paired_search) == {"metric": None, "confidence": 0.95, "n_resamples": 9999, "seed": None}
     assert defaults(PairedSearch.honest) == {"rule": None, "confidence": 0.95, "n_resamples": 999, "seed": None}
+
+
+def test_what_json_does_not_know_is_its_repr(problem):
+    values = [None, True, 3, 0.5, "leaf", math.nan, math.inf, -math.inf, (1, 2), np.float64(2.5)]
+    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
+    params = {str(at): value for at, value in enumerate(values)}
+    changed = dataclasses.replace(result, candidates=(result.best._replace(params=params),))
+    (candidate,) = changed.to_dict()["candidates"]
+    plain = list(candidate["params"].values())
+    assert plain == [None, True, 3, 0.5, "leaf", "nan", "inf", "-inf", "(1, 2)", 2.5]
+    assert [type(value) for value in plain[:2]] == [type(None), bool]
