@@ -147,10 +147,17 @@ TESTS: dict[str, tuple[str, ...]] = {
         "core/test_slices",
         "core/test_slices_of_runs",
         "core/test_smallest_inputs",
+        "core/test_limits_of_statistics",
         "engines/test_slices_of_frames",
     ),
-    "ndcg_ml/_stats/quantiles.py": ("core/test_intervals", "peers/test_scipy", "core/test_decisions"),
+    "ndcg_ml/_stats/quantiles.py": (
+        "core/test_limits_of_statistics",
+        "core/test_intervals",
+        "peers/test_scipy",
+        "core/test_decisions",
+    ),
     "ndcg_ml/_stats/means.py": (
+        "core/test_limits_of_statistics",
         "core/test_intervals",
         "core/test_compare",
         "core/test_paired",
@@ -173,6 +180,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "adapters/test_paired_search",
     ),
     "ndcg_ml/result.py": (
+        "core/test_limits_of_statistics",
         "engines/test_frames",
         "core/test_intervals",
         "core/test_kernel",
@@ -186,6 +194,8 @@ TESTS: dict[str, tuple[str, ...]] = {
         "core/test_aggregate",
     ),
     "ndcg_ml/_files/": (
+        "core/test_limits_of_files",
+        "core/test_names",
         "core/test_readers",
         "core/test_trec",
         "core/test_formats",
@@ -201,14 +211,21 @@ TESTS: dict[str, tuple[str, ...]] = {
         "engines/test_fuzz",
     ),
     "ndcg_ml/readers.py": (
+        "core/test_limits_of_files",
         "core/test_readers",
         "core/test_formats",
         "engines/test_parquet",
         "cli/test_forms_of_input",
         "engines/test_fuzz",
     ),
-    "ndcg_ml/_parts/": ("core/test_partial", "engines/test_parquet", "engines/test_engines"),
+    "ndcg_ml/_parts/": (
+        "core/test_limits_of_parts",
+        "core/test_partial",
+        "engines/test_parquet",
+        "engines/test_engines",
+    ),
     "ndcg_ml/parts.py": (
+        "core/test_limits_of_parts",
         "core/test_partial",
         "engines/test_parquet",
         "engines/test_frames",
