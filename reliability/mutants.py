@@ -148,16 +148,19 @@ TESTS: dict[str, tuple[str, ...]] = {
         "core/test_slices_of_runs",
         "core/test_smallest_inputs",
         "core/test_limits_of_statistics",
+        "core/test_limits_of_decisions",
         "engines/test_slices_of_frames",
     ),
     "ndcg_ml/_stats/quantiles.py": (
         "core/test_limits_of_statistics",
+        "core/test_limits_of_decisions",
         "core/test_intervals",
         "peers/test_scipy",
         "core/test_decisions",
     ),
     "ndcg_ml/_stats/means.py": (
         "core/test_limits_of_statistics",
+        "core/test_limits_of_decisions",
         "core/test_intervals",
         "core/test_compare",
         "core/test_paired",
@@ -169,6 +172,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/_stats/": (
         "core/test_limits_of_statistics",
+        "core/test_limits_of_decisions",
         "core/test_compare",
         "core/test_decisions",
         "core/test_paired",
@@ -181,6 +185,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/result.py": (
         "core/test_limits_of_statistics",
+        "core/test_limits_of_decisions",
         "engines/test_frames",
         "core/test_intervals",
         "core/test_kernel",

@@ -10,7 +10,7 @@ import pytest
 from ndcg_ml import align, evaluate_run
 from ndcg_ml._files import csv_rows, jsonl
 from ndcg_ml._files import lines as lines_of_files
-from ndcg_ml._files.lines import DataFileError, blocks, whole_text
+from ndcg_ml._files.lines import DataFileError, MissingColumnError, blocks, chosen_columns, whole_text
 from ndcg_ml.readers import letor_rows, read_letor
 
 # -- how long a line and a file may be ------------------------------------------------------------------------------
@@ -240,3 +240,38 @@ def test_json_is_known_by_the_first_8_kib(tmp_path, blank, is_json):
 def test_a_tag_may_begin_as_a_comment_does(tmp_path):
     (tmp_path / "run").write_text("q1 Q0 d1 1 2 #t\nq1 Q0 d2 2 1 t #u\n# q1 Q0 d3 3 0 t\n")
     assert align({"q1": {"d1": 1}}, tmp_path / "run").y_score.tolist() == [2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("names", "hint"),
+    [
+        (["scores", "Score_", "qid"], "'scores' or 'Score_'"),
+        (["scores", "Score_", "score2", "qid"], "'scores' or '(Score_|score2)'"),
+        (["SCORE", "qid"], "'SCORE'"),
+        (["sc", "qid"], None),
+        (["s", "qid"], None),
+        (["abcde", "qid"], None),
+    ],
+)
+def test_columns_of_like_names_are_suggested(names, hint):
+    with pytest.raises(MissingColumnError, match=r"score is missing, the file has .*") as caught:
+        chosen_columns("rows", names, ["qid", "score"])
+    if hint is None:
+        assert "Did you mean" not in str(caught.value)
+    else:
+        assert re.search(rf"\. Did you mean {hint}\?$", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"), [(["qid"], "qid is missing"), (["qid", "score"], "qid, score are missing")]
+)
+def test_what_is_missing_is_counted(missing, words):
+    with pytest.raises(MissingColumnError, match=f"must have the columns qid, score; {words}, the file has") as caught:
+        chosen_columns("rows", [name for name in ("qid", "score") if name not in missing], ["qid", "score"])
+    assert caught.value.names == tuple(missing)
+
+
+def test_a_column_that_is_there_twice_is_counted():
+    with pytest.raises(DataFileError, match="must have each column once; got 'score' 3 times"):
+        chosen_columns("rows", ["qid", "score", "score", "score"], ["qid", "score"])
+    assert chosen_columns("rows", ["qid", "x", "x", "score"], ["qid", "score"], ["docno"]) == ["qid", "score"]

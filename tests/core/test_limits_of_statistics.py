@@ -12,7 +12,8 @@ import pytest
 from ndcg_ml import compare, evaluate
 from ndcg_ml._stats import bounded, clusters, judged_shares, randomisation, simultaneous
 from ndcg_ml._stats import verdict as verdicts
-from ndcg_ml._stats.means import Means, drawn_queries
+from ndcg_ml._stats.means import SAME, Means, Spread, drawn_queries
+from ndcg_ml._stats.quantiles import t_quantile, t_tail
 
 RNG = np.random.default_rng(3)
 Y = RNG.integers(0, 3, (40, 6))
@@ -410,3 +411,52 @@ def test_beyond_a_critical_value_p_is_at_most_the_level(level, critical):
         assert drawn.p_value(critical + 1e-9) <= level
         assert drawn.p_value(critical) > level or level == 1
         assert drawn.p_value(-critical) == drawn.p_value(critical) == drawn.p_value(critical - 1e-9)
+
+
+@pytest.mark.parametrize("dof", [0.5, 1, 3, 1e6, 1e6 + 1, 1e9])
+def test_the_tails_of_t_end_at_0_and_1(dof):
+    assert t_tail(0.0, dof) == 1.0
+    assert t_tail(np.inf, dof) == 0.0
+    assert 0 < t_tail(1.0, dof) < 1
+
+
+def test_the_tails_of_t_meet_those_of_the_normal_distribution():
+    assert t_tail(2.0, 1e6) == pytest.approx(t_tail(2.0, 1e6 + 1), rel=1e-5)
+    assert t_tail(2.0, 1e6) != t_tail(2.0, 1e6 + 1) == t_tail(2.0, 1e12)
+
+
+@pytest.mark.parametrize("confidence", [0.01, 0.5, 0.95, 0.999])
+def test_quantiles_of_t_go_on_where_the_series_begins(confidence):
+    closed, series = t_quantile(confidence, 1000), t_quantile(confidence, 1001)
+    assert closed == pytest.approx(series, rel=1e-5)
+    assert series < closed
+    assert t_tail(closed, 1000) == pytest.approx(1 - confidence, rel=1e-11)
+    assert t_tail(series, 1001) == pytest.approx(1 - confidence, rel=1e-11)
+    assert t_quantile(confidence, 1000.5) == pytest.approx((closed + series) / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("draws", "words"), [([0.0, 1.0], None), ([1.0, 1.0], "lie on one"), ([-1.0, -1.0], "lie on one")]
+)
+def test_draws_must_be_on_both_sides_of_the_value(draws, words):
+    influence = np.array([-0.5, 0.5])
+    spread = Spread(0.0, influence, influence, np.array(draws))
+    if words is None:
+        assert spread.interval(0.5, "bca").n_resamples == 2
+    else:
+        with pytest.raises(ValueError, match=words):
+            spread.interval(0.5, "bca")
+
+
+@pytest.mark.parametrize(("value", "slack"), [(0.0, 1e-12), (1.0, 1e-12), (2.0**20, 2.0**20 * 1e-12)])
+def test_draws_as_near_as_rounding_are_on_neither_side(value, slack):
+    influence = np.array([-0.5, 0.25, 0.25])
+    edge = value - SAME * max(1.0, value)
+    assert value - edge == pytest.approx(slack, rel=1e-3)
+    low, high = ([value - 0.5] * 3, [value + 0.5] * 3)
+    limits = {}
+    for name, draw in (("at the value", value), ("at the edge", edge), ("beyond", np.nextafter(edge, -np.inf))):
+        spread = Spread(value, influence, value - influence, np.array([*low, draw, *high]))
+        limits[name] = spread._corrected(spread.draws, (0.025, 0.975))
+    assert limits["at the value"] == limits["at the edge"]
+    assert limits["beyond"] != limits["at the edge"]
