@@ -9,7 +9,7 @@ import numpy as np
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._one_line import shown
-from ndcg_ml._stats.means import Means, spread_of
+from ndcg_ml._stats.means import SAME, Means, spread_of
 
 FEWEST = 6
 """With fewer clusters, the exact test cannot reach 5 %."""
@@ -41,7 +41,7 @@ def by_cluster(means: Means, codes: IntArray) -> Means:
     np.add.at(weight, codes, means.weight)
     np.add.at(total, codes, means.weight * means.values)
     share = weight / weight.sum(axis=0)
-    if share.max() > 0.5:
+    if share.max() > 0.5 + SAME:
         largest = int(np.argmax(share.max(axis=1)))
         raise ValueError(
             f"no cluster may have most of the weight, because the rest cannot say how it varies; cluster number "

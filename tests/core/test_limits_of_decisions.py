@@ -1,0 +1,369 @@
+"""The edges at which a comparison says something else: margins, ties, clusters, names, draws, shares of a level."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ndcg_ml import compare, evaluate, evaluate_run
+from ndcg_ml._stats import bounded, clusters, matching, randomisation
+from ndcg_ml._stats.comparison_slices import _order
+from ndcg_ml._stats.differences import Settings, holm, levels_of_holm
+from ndcg_ml._stats.means import SAME, Means
+from ndcg_ml._stats.missing_labels import MissingLabels
+from ndcg_ml._stats.quantiles import t_quantile
+from ndcg_ml._stats.seeds import CrossedError, crossed_error
+from ndcg_ml._stats.verdict import verdict
+
+RNG = np.random.default_rng(4)
+Y = RNG.integers(0, 3, (40, 6))
+
+
+def numbers(*systems, **options):
+    return compare(*systems, qid=np.arange(len(systems[0])), measure="m", **{"n_resamples": 99, "seed": 0} | options)
+
+
+# -- verdicts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "margin", "word"),
+    [
+        (0.0, 0.1, None, "undecided"),
+        (SAME, 0.1, None, "undecided"),
+        (2 * SAME, 0.1, None, "better"),
+        (-0.1, 0.0, None, "undecided"),
+        (-0.1, -SAME, None, "undecided"),
+        (-0.1, -2 * SAME, None, "worse"),
+        (-0.25, 0.1, 0.25, "undecided"),
+        (-0.2499, 0.3, 0.25, "not worse"),
+        (-0.2499, 0.2499, 0.25, "equivalent"),
+        (-0.2499, 0.25, 0.25, "not worse"),
+        (-0.25, 0.2499, 0.25, "undecided"),
+        (0.1, 0.2499, 0.25, "equivalent"),
+        (0.1, 0.25, 0.25, "better"),
+        (-0.25, -0.1, 0.25, "worse"),
+    ],
+)
+def test_where_a_verdict_turns(low, high, margin, word):
+    assert verdict(low, high, 50, margin) == word
+
+
+@pytest.mark.parametrize(
+    ("apart", "wins", "losses"), [(SAME, 0, 0), (1.01 * SAME, 1, 0), (-SAME, 0, 0), (-1.01 * SAME, 0, 1)]
+)
+def test_queries_that_differ_by_rounding_are_ties(apart, wins, losses):
+    one = np.array([0.0, 0.0, 0.5, 0.5, 1.0, 1.0])
+    other = one.copy()
+    other[0] += apart
+    pair = numbers(one, other).pairs[0]
+    assert (pair.wins, pair.ties, pair.losses) == (wins, 6 - wins - losses, losses)
+
+
+@pytest.mark.parametrize(("difference", "size"), [(0.0, 0.0), (0.5, math.inf), (-0.5, -math.inf)])
+def test_the_effect_size_where_all_queries_differ_by_the_same(difference, size):
+    pair = numbers(np.full(8, 0.5), np.full(8, 0.5 + difference)).pairs[0]
+    assert pair.effect_size == size
+    assert pair.standard_error == 0
+    assert (pair.interval.low, pair.interval.high) == (difference, difference)
+    assert pair.skewness == 0
+
+
+@pytest.mark.parametrize(("p", "significant"), [(0.05, True), (0.05 * (1 + 1e-9), False), (0.0499, True)])
+def test_what_is_significant(p, significant):
+    pair = replace(numbers(np.arange(8.0), np.arange(8.0) ** 2).pairs[0], p_adjusted=p)
+    assert pair.significant == significant
+
+
+# -- draws and levels -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("correction", "n_pairs", "n_families", "n_draws"),
+    [
+        ("max-t", 3, 1, 40),
+        ("none", 3, 1, 40),
+        ("holm", 1, 1, 40),
+        ("holm", 3, 1, 120),
+        ("max-t", 3, 2, 80),
+        ("holm", 3, 2, 240),
+    ],
+)
+def test_a_test_draws_enough_to_reach_its_level(correction, n_pairs, n_families, n_draws):
+    settings = Settings(confidence=0.95, method="test", correction=correction, margin=None, n_resamples=1)
+    assert settings.n_families == 1
+    settings = replace(settings, n_families=n_families)
+    assert settings.n_draws(n_pairs) == n_draws
+    assert replace(settings, n_resamples=n_draws - 1).n_draws(n_pairs) == n_draws
+    assert replace(settings, n_resamples=n_draws + 1).n_draws(n_pairs) == n_draws + 1
+
+
+@pytest.mark.parametrize(("n", "n_resamples", "exact"), [(3, 8, True), (3, 7, False), (4, 16, False), (4, 15, False)])
+def test_up_to_so_many_queries_every_exchange_is_made(monkeypatch, n, n_resamples, exact):
+    monkeypatch.setattr(randomisation, "_MOST_EXACT", 3)
+    values = np.zeros((9, 2))
+    values[:n, 1] = 0.5
+    [test] = randomisation.exchange_tests(Means.of(values, None), [(0, 1)], n_resamples, np.random.default_rng(0))
+    assert test.exact == exact
+
+
+@pytest.mark.parametrize(("n", "way"), [(24, "_all_signs"), (25, "drawn_signs")])
+def test_at_most_24_queries_are_enumerated(monkeypatch, n, way):
+    class Asked(Exception):  # noqa: N818
+        pass
+
+    for name in ("_all_signs", "drawn_signs"):
+
+        def asked(*_, name=name):
+            raise Asked(name)
+
+        monkeypatch.setattr(randomisation, name, asked)
+    values = np.stack([np.zeros(n), np.ones(n)], axis=1)
+    with pytest.raises(Asked, match=way):
+        randomisation.exchange_tests(Means.of(values, None), [(0, 1)], 1 << 26, np.random.default_rng(0))
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([0.25]) == [0.25]
+    assert holm([]) == []
+    assert levels_of_holm([0.01, 0.04, 0.03], 0.06) == pytest.approx([0.02, 0.06, 0.03])
+    assert levels_of_holm([0.5, 0.01], 0.06) == pytest.approx([0.06, 0.03])
+    assert levels_of_holm([0.5, 0.6], 0.0625) == [0.03125, 0.03125]
+    assert levels_of_holm([0.03125, 0.6], 0.0625) == [0.03125, 0.0625]
+
+
+@pytest.mark.parametrize("correction", ["none", "holm", "max-t"])
+def test_pairs_of_systems_with_runs_are_corrected(correction):
+    runs = {
+        name: [np.clip(RNG.normal(0.5 + 0.1 * at, 0.2, 30), 0, 1) for _ in range(3)] for at, name in enumerate("abc")
+    }
+    alone = {
+        (one, other): compare({name: runs[name] for name in (one, other)}, qid=np.arange(30), measure="m").pairs[0]
+        for one, other in ("ab", "ac", "bc")
+    }
+    found = compare(runs, qid=np.arange(30), measure="m", correction=correction)
+    p_values = [alone[pair.a, pair.b].p_value for pair in found.pairs]
+    adjusted = {"none": p_values, "holm": holm(p_values), "max-t": [min(1.0, 3 * p) for p in p_values]}[correction]
+    levels = {"none": [0.05] * 3, "holm": levels_of_holm(p_values, 0.05), "max-t": [0.05 / 3] * 3}[correction]
+    assert [pair.p_value for pair in found.pairs] == pytest.approx(p_values)
+    assert [pair.p_adjusted for pair in found.pairs] == pytest.approx(adjusted)
+    assert [pair.level for pair in found.pairs] == pytest.approx(levels)
+    for pair in found.pairs:
+        reach = t_quantile(1 - pair.level, pair.dof) * pair.standard_error
+        assert (pair.interval.low, pair.interval.high) == pytest.approx(
+            (pair.difference - reach, pair.difference + reach)
+        )
+        assert pair.dof == alone[pair.a, pair.b].dof
+        assert pair.interval.n_resamples is None
+
+
+@pytest.mark.parametrize(
+    ("error", "difference", "p"), [(0.0, 0.0, 1.0), (0.0, SAME, 1.0), (0.0, 1.01 * SAME, 0.0), (0.5, -SAME, 1.0)]
+)
+def test_runs_that_do_not_vary(error, difference, p):
+    assert CrossedError(error, 5.0).p_value(difference) == p
+    alike = crossed_error(0.0, 7, np.full(3, 0.5), np.full(2, 0.25))
+    assert (alike.standard_error, alike.dof) == (0.0, 6.0)
+
+
+# -- planning -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, -0.1, 1.1])
+def test_a_power_is_a_probability(power):
+    with pytest.raises(ValueError, match="power must be above 0 and below 1"):
+        randomisation.queries_needed(0.1, 0.01, power, 0.95)
+    with pytest.raises(ValueError, match="power must be above 0 and below 1"):
+        randomisation.smallest_detectable(0.1, 9.0, power, 0.95)
+
+
+@pytest.mark.parametrize(("confidence", "fewest"), [(0.95, 6), (0.9375, 5), (0.93, 5), (0.5, 2), (0.99, 8)])
+def test_no_fewer_queries_than_the_test_needs(confidence, fewest):
+    assert randomisation.queries_needed(1e-9, 1.0, 0.8, confidence) == fewest
+    with pytest.raises(ValueError, match="difference must not be 0"):
+        randomisation.queries_needed(0.1, 0, 0.8, confidence)
+
+
+def test_queries_that_are_needed_by_hand():
+    z, z_power = 1.9599639845400545, 0.8416212335729143
+    assert randomisation.queries_needed(0.3, 0.05, 0.8, 0.95) == math.ceil(((z + z_power) * 6) ** 2 + z * z / 2)
+    assert randomisation.queries_needed(0.3, -0.05, 0.8, 0.95) == randomisation.queries_needed(0.3, 0.05, 0.8, 0.95)
+    t = t_quantile(0.95, 9)
+    by_hand = (t * (1 - 1 / 36) + z_power * math.sqrt(1 + t * t / 18)) * 0.1
+    assert randomisation.smallest_detectable(0.1, 9, 0.8, 0.95) == pytest.approx(by_hand)
+    assert randomisation.smallest_detectable(0.1, 9, 1e-9, 0.5) == 0.0
+    pair = numbers(np.arange(8.0), np.arange(8.0) ** 2).pairs[0]
+    assert pair.queries_needed(0.5) == pair.queries_needed(0.5, 0.8)
+    assert pair.smallest_detectable() == pair.smallest_detectable(0.8)
+
+
+# -- intervals between bounds ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "near"), [([1.0] * 4, 1.0), ([0.0] * 4, 0.0), ([0.5] * 4, 1.0), ([0.4375] * 4, 0.0), ([0.0, 1.0], 1.0)]
+)
+def test_an_interval_between_bounds_by_hand(values, near):
+    n, pseudo = len(values), [(0.5, near), (0.75, 1 - near)]
+    total = n + 1.25
+    centre = (sum(values) + sum(weight * bound for weight, bound in pseudo)) / total
+    square = (sum(value**2 for value in values) + sum(weight * bound for weight, bound in pseudo)) / total
+    reach = t_quantile(0.9, n + 0.25) * math.sqrt((square - centre**2) / (n + 0.25))
+    mean = sum(values) / n
+    expected = max(0.0, min(centre - reach, mean)), min(1.0, max(centre + reach, mean))
+    found = bounded.bounded_limits(np.array(values), np.full(n, 1 / n), 0.9)
+    assert found == pytest.approx(expected)
+    assert 0 <= found[0] <= mean <= found[1] <= 1
+
+
+@pytest.mark.parametrize(
+    ("outside", "refused"), [(-SAME, False), (-2 * SAME, True), (1 + SAME / 2, False), (1 + 2 * SAME, True)]
+)
+def test_values_beyond_the_bounds_have_no_such_interval(outside, refused):
+    values = np.array([0.5, outside])
+    assert not bounded.piles_up(values)
+    if refused:
+        with pytest.raises(ValueError, match=f"needs values between 0 and 1; a query has {outside:g}"):
+            bounded.bounded_limits(values, np.full(2, 0.5), 0.9)
+    else:
+        assert bounded.bounded_limits(values, np.full(2, 0.5), 0.9)[0] < 0.5
+    assert bounded.piles_up(np.full(9, outside)) != refused
+    assert bounded.piles_up(np.repeat([0.5, 0.5 + SAME / 2], 2))
+    assert not bounded.piles_up(np.repeat([0.5, 0.5 + 4 * SAME], 2))
+
+
+# -- clusters and segments ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [5, 6])
+def test_six_clusters_are_enough(n):
+    means = Means.of(np.arange(2.0 * n)[:, None], None)
+    codes = np.arange(2 * n) // 2
+    if n == 5:
+        with pytest.raises(ValueError, match=r"at least 6 clusters, .* got 5 among 10 queries"):
+            clusters.by_cluster(means, codes)
+    else:
+        assert clusters.by_cluster(means, codes).values[:, 0].tolist() == [0.5, 2.5, 4.5, 6.5, 8.5, 10.5]
+
+
+@pytest.mark.parametrize(("weight", "fine"), [(5.0, True), (5.5, False)])
+def test_a_cluster_may_have_half_of_the_weight(weight, fine):
+    means = Means.of(np.arange(6.0)[:, None], np.array([weight, 1, 1, 1, 1, 1]))
+    if fine:
+        assert clusters.by_cluster(means, np.arange(6)).share()[0, 0] == pytest.approx(0.5)
+    else:
+        with pytest.raises(ValueError, match="cluster number 0 has 52 % of it"):
+            clusters.by_cluster(means, np.arange(6))
+
+
+def test_segments_are_in_the_order_of_their_labels():
+    labels = ["b", 10, 9.5, "a", True, 9, -1, (1, 2), False]
+    assert sorted(labels, key=_order) == [-1, 9, 9.5, 10, (1, 2), False, True, "a", "b"]
+    segments = numbers(np.arange(9.0), np.arange(9.0) ** 2, by={"what": labels}).slices
+    assert [segment.label for segment in segments] == [-1, 9, 9.5, 10, (1, 2), False, True, "a", "b"]
+    assert segments["what", "a"] is segments[7]
+    assert segments[-1].label == "b"
+    with pytest.raises(
+        KeyError, match=r"\('what', 'c'\) is no segment; name a column and a label, such as \('what', -1\)"
+    ):
+        segments["what", "c"]
+    rows = segments.to_dicts()
+    assert rows[0] == {"column": "what", "label": -1, "n_queries": 1, "verdict": "undecided"}
+    assert "too few" in str(segments)
+
+
+def test_a_table_of_segments_has_four_decimals():
+    segments = numbers(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), by={"half": ["a", "b"] * 8}).slices
+    pair = segments[0].pairs[0]
+    assert f" {pair.difference:+.4f} " in str(segments)
+    assert f" {pair.interval.low:+.4f} to {pair.interval.high:+.4f} " in str(segments)
+    assert f"{pair.difference:+.2f} " in segments.table(2).text()
+    assert "corrected for 2 segments (Bonferroni)" in str(segments)
+    assert segments.to_dicts()[1]["low"] == segments[1].pairs[0].interval.low
+
+
+def test_a_slice_that_is_not_there_is_named():
+    slices = evaluate(Y, -Y, by=["a", "b"] * 20).slices
+    assert slices["by", "a"].label == "a"
+    with pytest.raises(
+        KeyError, match=r"\('by', 'c'\) is no slice; name a column and a label, such as \('by', '[ab]'\)"
+    ):
+        slices["by", "c"]
+
+
+# -- names and queries ----------------------------------------------------------------------------------------------
+
+
+def test_systems_are_called_by_letters_and_then_by_numbers():
+    names = matching._names([0] * 28, None)
+    assert names[:2] == ("a", "b")
+    assert names[25:] == ("z", "s27", "s28")
+
+
+@pytest.mark.parametrize(
+    ("n", "n_others", "fine"), [(1, 1, True), (2, 2, True), (2, 3, True), (1, 2, False), (2, 1, False)]
+)
+def test_systems_have_several_runs_or_one(n, n_others, fine):
+    runs = {"old": [np.arange(9.0)] * n, "new": [np.arange(9.0) ** 2] * n_others}
+    if fine:
+        assert compare(runs, qid=np.arange(9), measure="m").n_runs == (n, n_others)
+    else:
+        lone = "old" if n == 1 else "new"
+        with pytest.raises(
+            ValueError, match=f"each system must have two or more runs .*'{lone}' has 1. Train it again"
+        ):
+            compare(runs, qid=np.arange(9), measure="m")
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_two_queries_are_compared_and_one_is_not(n):
+    values = np.full(3, np.nan)
+    values[:n] = 0.5
+    if n == 2:
+        assert numbers(values, np.zeros(3), missing="drop").n_queries == 2
+    else:
+        with pytest.raises(ValueError, match=r"at least two queries must have a value .* got 1 of 3\."):
+            numbers(values, np.zeros(3), missing="drop")
+
+
+@pytest.mark.parametrize(("n", "words"), [(1, "2 has no value in b"), (2, "2, such as 1, have none in b")])
+def test_queries_without_a_value_are_counted(n, words):
+    values = np.zeros(3)
+    values[3 - n :] = np.nan
+    with pytest.raises(ValueError, match=f"every query must have a value in every system; of 3 queries {words}. It is"):
+        numbers(np.zeros(3), values)
+
+
+@pytest.mark.parametrize(("n_pairs", "asked"), [(45, True), (46, False)])
+def test_up_to_45_pairs_are_asked_what_labels_leave_open(monkeypatch, n_pairs, asked):
+    qrels = {"q": {"a": 1, "b": 0}, "r": {"a": 1}}
+    sides = [evaluate_run(qrels, {"q": run, "r": ["a"]}, k=1) for run in (["a", "x"], ["x", "a"])]
+    missing = compare(*sides, unjudged="accept", n_resamples=99)._missing
+    calls, ranges = [], MissingLabels.range
+    monkeypatch.setattr(MissingLabels, "range", lambda self, *pair: calls.append(pair) or ranges(self, *pair))
+    words = missing.notes([(0, 1, -0.5)] * n_pairs)
+    assert len(calls) == n_pairs * asked
+    assert bool(words) == asked
+
+
+@pytest.mark.parametrize(("lists", "n"), [([], 1), (["a"], 0), (["a", "b"], 0)])
+def test_a_list_of_one_document_is_an_answer(lists, n):
+    with pytest.warns(UserWarning, match="empty") if not lists else nullcontext():
+        side = evaluate_run({"q": {"a": 1, "b": 0}, "r": {"a": 1}}, {"q": ["a", "b"], "r": lists})
+    assert int(side._unanswered().sum()) == n
+
+
+def test_defaults_of_intervals_and_reports():
+    side = evaluate(Y, Y + RNG.normal(0, 2, Y.shape), k=5)
+    assert side.interval(seed=0) == side.interval(0.95, "bca", 9999, 0)
+    assert side.interval(seed=0) != side.interval(0.95, "bca", 9998, 0)
+    page = side.to_html()
+    assert page == side.to_html(confidence=0.95, n_resamples=9999, seed=0)
+    assert page != side.to_html(seed=1)
+    assert side.to_dict()["per_query"] is None
