@@ -432,6 +432,8 @@ def test_the_result_prints_and_becomes_a_frame(problem):
     assert f"{result.candidates[1].difference:+.4f}" in lines[3]
     pytest.importorskip("pandas")
     frame = result.to_frame()
+    columns = "row params value difference standard_error low high p_value p_adjusted within_noise"
+    assert list(frame.columns) == columns.split()
     assert frame["difference"].tolist() == [each.difference for each in result.candidates]
     assert frame["low"].iloc[1] < frame["difference"].iloc[1] < frame["high"].iloc[1]
     assert not math.isnan(frame["p_value"].sum())
@@ -529,3 +531,19 @@ def test_what_json_does_not_know_is_its_repr(problem):
     plain = list(candidate["params"].values())
     assert plain == [None, True, 3, 0.5, "leaf", "nan", "inf", "-inf", "(1, 2)", 2.5]
     assert [type(value) for value in plain[:2]] == [type(None), bool]
+
+
+def test_the_table_of_candidates_is_printed_as_it_is_read(problem):
+    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
+    best = result.best._replace(value=0.5, difference=0.0, standard_error=0.0, params={"a": 1}, within_noise=True)
+    other = best._replace(
+        value=0.25, difference=-0.25, standard_error=0.125, p_value=0.01, p_adjusted=0.02, within_noise=False
+    )
+    for failed, said in (((), ""), ((3,), "; 1 failed and are left out")):
+        changed = dataclasses.replace(result, candidates=(best, other), n_queries=7, failed=failed)
+        assert [line.rstrip() for line in str(changed).splitlines()] == [
+            f"2 candidates on 7 queries, 1 within noise of the best (=){said}",
+            "NDCG    difference         p       p (Holm)",
+            "0.5000  +0.0000 +- 0.0000  1.0000  1.0000    =  {'a': 1}",
+            "0.2500  -0.2500 +- 0.1250  0.0100  0.0200       {'a': 1}",
+        ]

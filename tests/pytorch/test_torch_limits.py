@@ -29,6 +29,7 @@ from ndcg_ml.torch import (
 )
 from ndcg_ml.torch import _gains as gains
 from ndcg_ml.torch._host import on_host, torch_kernel
+from ndcg_ml.torch._inputs import in_batches
 from ndcg_ml.torch._kernel import snapped
 from ndcg_ml.torch._layout import Padded
 from ndcg_ml.torch.losses import _soft_ranks, approx, lambdas, neural
@@ -275,13 +276,16 @@ def test_fewer_documents_than_ranks_in_a_long_list(ties, width, k):
         torch.testing.assert_close(got, want, rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize("sizes", [(2,), (2, 2), (1, 9), (1, 3, 9, 1), (1, 2, 40)])
+@pytest.mark.parametrize(
+    ("sizes", "groups"), [((2,), 1), ((2, 2), 1), ((1, 9), 1), ((9, 1, 1), 2), ((1, 3, 9, 1), 3), ((1, 2, 40), 3)]
+)
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
-def test_noise_around_lists_in_one_two_and_more_groups(sizes, reduction):
+def test_noise_around_lists_in_one_two_and_more_groups(sizes, groups, reduction):
     n = sum(sizes)
     scores, labels = torch.randn(n, dtype=torch.float64, generator=seeded()), torch.arange(n) % 3 + 1
     loss = ApproxNDCGLoss(reduction=reduction)
     offsets = torch.tensor([0, *sizes]).cumsum(0)
+    assert len(in_batches(scores, labels, offsets=offsets)[0]) == groups
     noisy = Stochastic(loss, samples=2, scale=1e-14, generator=seeded())
     torch.testing.assert_close(
         noisy(scores, labels, offsets=offsets), loss(scores, labels, offsets=offsets), rtol=1e-9, atol=1e-11
@@ -301,3 +305,45 @@ def test_lists_of_one_document_take_the_short_way_where_a_mask_or_a_single_one_s
     three = torch.rand(1, 3, 1)
     assert on_host(Flavor(), (None,), three, torch.ones_like(three), mask=mask[None]) is None
     assert on_host(Flavor(), (None,), three.mT, torch.ones_like(three.mT)) is not None
+
+
+# -- ranks and runs, with a gain at every one of them ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("width", "k"), [(12, None), (12, 5), (60, 3), (60, 1), (900, 50)])
+@pytest.mark.parametrize("form", ["padded", "flat"])
+def test_a_document_without_a_tie_has_its_own_discount_to_the_last_digit(width, k, form):
+    flavor = Flavor(k=k, gain="binary")
+    depth = width if k is None else k
+    labels = torch.eye(width)[:, torch.randperm(width, generator=seeded())]
+    scores = -torch.arange(float(width)).expand(width, width)[:, torch.randperm(width, generator=seeded())]
+    with torch_kernel():
+        if form == "padded":
+            got = ndcg(scores, labels, flavor=flavor)
+        else:
+            ids = torch.arange(width).repeat_interleave(width)
+            got = ndcg(scores.flatten(), labels.flatten(), flavor=flavor, indexes=ids)
+    ranks = torch.arange(1.0, width + 1, dtype=torch.float64)
+    want = torch.where(ranks <= depth, gains.discount_at(flavor, ranks), 0.0)
+    assert got[: depth - 1].tolist() == want[: depth - 1].tolist()
+    # The run at the edge of a long list may go on below, and alone is a difference of sums.
+    torch.testing.assert_close(got[depth - 1 :], want[depth - 1 :], rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("ties", ["average", "first", "last", "best", "worst"])
+@pytest.mark.parametrize("levels", [1, 2, 7, 29, 10_000])
+@pytest.mark.parametrize("ks", [[None, 1, 5], [1], [2], [3, 2, 1], [7, 100]])
+def test_long_lists_of_documents_that_all_gain_are_the_numpy_kernel(ties, levels, ks):
+    """Also where the run that crosses the cut-off has one document, or where there are fewer than the cut-off."""
+    flavor = Flavor(ties=ties, gain="exponential", empty=0)
+    for width, seed in itertools.product((47, 64, 130), range(2)):
+        scores = torch.randint(0, levels, (4, width), generator=seeded(seed)).double()
+        labels = torch.randint(1, 5, (4, width), generator=seeded(seed + 9))
+        mask = torch.rand(4, width, generator=seeded(seed)) < torch.tensor([[1.0], [0.5], [0.06], [0.02]])
+        for given in ({}, {"mask": mask}, {"retrieved": mask}):
+            want = ndcg(scores, labels, flavor=flavor, k=ks, **given)
+            for kind in (scores, scores.long()):
+                with torch_kernel():
+                    got = ndcg(kind, labels, flavor=flavor, k=ks, **given)
+                for k in ks:
+                    torch.testing.assert_close(got[k], want[k], rtol=1e-13, atol=0)
