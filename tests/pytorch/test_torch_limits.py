@@ -32,6 +32,7 @@ from ndcg_ml.torch._host import on_host, torch_kernel
 from ndcg_ml.torch._inputs import in_batches
 from ndcg_ml.torch._kernel import snapped
 from ndcg_ml.torch._layout import Padded
+from ndcg_ml.torch._state import rows_of
 from ndcg_ml.torch.losses import _soft_ranks, approx, lambdas, neural
 
 
@@ -347,3 +348,21 @@ def test_long_lists_of_documents_that_all_gain_are_the_numpy_kernel(ties, levels
                     got = ndcg(kind, labels, flavor=flavor, k=ks, **given)
                 for k in ks:
                     torch.testing.assert_close(got[k], want[k], rtol=1e-13, atol=0)
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_a_list_without_a_slot_or_a_document_leaves_one_row(drop):
+    ids = torch.tensor([3, 8])
+    nothing = torch.zeros(2, 0)
+    rows = rows_of(nothing, nothing, ids, None, drop=drop)
+    assert (rows.ids.tolist(), rows.listed.tolist()) == ([3, 8], [False, False])
+    assert (rows.preds.tolist(), rows.target.tolist()) == ([0.0, 0.0], [0.0, 0.0])
+    values = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    mask = torch.tensor([[False, False], [False, True]])
+    rows = rows_of(values, values + 1, ids, mask, drop=drop)
+    if drop:
+        assert (rows.ids.tolist(), rows.listed.tolist()) == ([3, 8], [False, True])
+        assert (rows.preds.tolist(), rows.target.tolist()) == ([1.0, 4.0], [2.0, 5.0])
+    else:
+        assert (rows.ids.tolist(), rows.listed.tolist()) == ([3, 3, 8, 8], [False, False, False, True])
+        assert (rows.preds.tolist(), rows.target.tolist()) == ([1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0])
