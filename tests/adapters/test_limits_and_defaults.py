@@ -7,7 +7,9 @@ import pytest
 pytest.importorskip("sklearn")
 pytest.importorskip("lightgbm")
 
+import gc
 import inspect
+import pickle
 import warnings
 
 import lightgbm as lgb
@@ -20,8 +22,11 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from ndcg_ml import Flavor, evaluate_run, ndcg_score
 from ndcg_ml._boosting import Progress, RoundScores
 from ndcg_ml.lightgbm import NDCGEval, NDCGObjective, StopEarly, query_folds
+from ndcg_ml.lightgbm.folds import FoldGuard
+from ndcg_ml.lightgbm.stopping import _set_and_metric
 from ndcg_ml.sklearn import QueryKFold, QueryRanker, SimplestWithinNoise, ndcg_scorer, paired_search
-from ndcg_ml.sklearn.call_stack import current_fit, current_split
+from ndcg_ml.sklearn.call_stack import _split_in, current_fit, current_split
+from ndcg_ml.sklearn.query_store import Carrier, KeptQueries, Scored, _of_this_process
 
 
 def problem(n_queries=30, length=10):
@@ -199,6 +204,69 @@ def test_a_split_is_looked_for_in_twelve_frames():
         assert (found.candidate, found.split, found.test.tolist()) == (3, 1, [2, 3])
     assert library["cross_validate"]([0, 1], test, ids, asked(12, split)) is None
     assert library["_fit_and_score"](X, test, asked(12, fit)) is None
+
+
+def test_what_no_split_of_scikit_learn_holds_is_no_split():
+    ids = np.array([7, 7, 8, 8])
+    taken = {"groups": ids}
+    for test, scored, found in (
+        ([2, 3], ids[2:], [2, 3]),
+        ([-1, 0], ids[[-1, 0]], [3, 0]),  # some numbers count from the end
+        (np.array([False, True, True, False]), ids[1:3], [1, 2]),
+        ([0, 3], ids[[0, 3]], [0, 3]),
+        (None, ids[2:], None),
+        ((2, 3), ids[2:], None),
+        ([2, 3], ids[:2], None),  # the training rows are scored
+        ([2, 4], ids[2:], None),
+        ([2, -5], ids[2:], None),
+        (np.array([], dtype=np.int64), ids[:0], []),
+    ):
+        split = _split_in({"test": test, "score_params": taken}, scored, None)
+        assert (None if split is None else split.test.tolist()) == found
+        assert split is None or split.all_ids.tolist() == ids.tolist()
+    split = _split_in({"test": [2, 3], "X": np.column_stack([np.zeros(4), ids])}, ids[2:], 1)
+    assert split is not None
+    assert split.test.tolist() == [2, 3]
+    table = {"test": [2, 3], "X": np.column_stack([np.zeros(4), ids])}
+    assert _split_in(table, ids[2:], None) is None
+    assert _split_in(table, ids[2:], "qid") is None
+    assert _split_in({"test": [2, 3], "score_params": {"groups": ids[:, None]}}, ids[2:], None) is None
+    assert _split_in({"test": [2, 3], "score_params": {"groups": None, "qid": ids}}, ids[2:], None) is not None
+
+
+def test_metrics_of_lightgbm_before_4_7_have_set_and_metric_in_one_name():
+    assert _set_and_metric(("cv_agg", "valid ndcg_lightgbm@10", 0.5, True)) == ("valid", "ndcg_lightgbm@10")
+    assert _set_and_metric(("valid_0", "ndcg of mine", 0.5, True)) == ("valid_0", "ndcg of mine")
+
+
+def test_a_subset_of_rows_without_queries_has_none():
+    X, y, _ = problem(1)
+    data = lgb.Dataset(X, y, params={"verbosity": -1, "min_data_in_leaf": 1}, free_raw_data=False).construct()
+    subset = data.subset([0, 1, 2]).construct()
+    FoldGuard("somebody").refuse_cut(subset)
+    with pytest.raises(ValueError, match="NDCGEval needs the sizes of the queries, and this data set has none"):
+        NDCGEval("lightgbm")(np.zeros(3), subset)
+
+
+def test_a_score_carries_its_queries_to_those_that_are_there():
+    kept = KeptQueries("a token of this test")
+    scored = Scored(np.array([1, 2]), np.array([[0.5], [1.0]]), (0.75,))
+    packed = pickle.dumps(Carrier(0.75, kept.token, 2, 1, scored))
+    value = pickle.loads(packed)
+    assert (type(value), value) == (float, 0.75)
+    assert len(kept) == 1
+    assert kept.knows(2, 1)
+    assert not kept.knows(1, 2)
+    found = kept.get(2, 1, 0, 0.75)
+    assert found is not None
+    assert (found.ids.tolist(), found.ndcg.tolist(), found.values) == ([1, 2], [[0.5], [1.0]], (0.75,))
+    assert kept.get(2, 1, 0, 0.5) is None
+    assert pickle.loads(pickle.dumps(kept)) is kept
+    del kept
+    gc.collect()
+    assert pickle.loads(packed) == 0.75
+    anew = _of_this_process("a token of this test")
+    assert len(anew) == 0
 
 
 # -- how many queries are held out -----------------------------------------------------------------------------------

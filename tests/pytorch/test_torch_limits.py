@@ -34,6 +34,7 @@ from ndcg_ml.torch._kernel import snapped
 from ndcg_ml.torch._layout import Padded
 from ndcg_ml.torch._state import rows_of
 from ndcg_ml.torch.losses import _soft_ranks, approx, lambdas, neural
+from ndcg_ml.torch.losses._draws import gumbel
 
 
 def seeded(seed=0):
@@ -366,3 +367,56 @@ def test_a_list_without_a_slot_or_a_document_leaves_one_row(drop):
     else:
         assert (rows.ids.tolist(), rows.listed.tolist()) == ([3, 3, 8, 8], [False, False, False, True])
         assert (rows.preds.tolist(), rows.target.tolist()) == ([1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0])
+
+
+# -- what few callers reach --------------------------------------------------------------------------------------------
+
+
+class Sum(torch.nn.Module):
+    """A loss that is none of this package's."""
+
+    def forward(self, scores, labels, mask=None, *, indexes=None, offsets=None):
+        self.given = (mask, indexes, offsets)
+        return (scores * labels).sum()
+
+
+def test_noise_around_any_module():
+    loss = Sum()
+    scores, labels = torch.randn(3, 4, dtype=torch.float64, generator=seeded()), torch.arange(12).reshape(3, 4)
+    mask = torch.ones(3, 4, dtype=torch.bool)
+    noisy = Stochastic(loss, samples=3, scale=0.5, generator=seeded(4))
+    drawn = gumbel(scores, 3, seeded(4))
+    torch.testing.assert_close(noisy(scores, labels, mask), ((scores + 0.5 * drawn) * labels).sum() / 3)
+    assert loss.given[0] is mask
+    assert loss.given[1:] == (None, None)
+    rows, grades, ids = scores.flatten(), labels.flatten(), torch.arange(3).repeat_interleave(4)
+    flat = Stochastic(loss, samples=3, scale=1e-14, generator=seeded())(rows, grades, indexes=ids)
+    torch.testing.assert_close(flat, loss(rows, grades))
+    Stochastic(loss, samples=1, generator=seeded())(rows, grades, indexes=ids)
+    assert loss.given[0] is None
+    assert loss.given[1] is ids
+    assert loss.given[2] is None
+
+
+def test_the_smooth_ndcg_of_documents_is_the_rest_of_the_loss():
+    loss = ApproxNDCGLoss(Flavor(k=2), temperature=0.3, reduction="none")
+    scores, labels = (
+        torch.randn(3, 5, dtype=torch.float64, generator=seeded()),
+        torch.randint(1, 4, (3, 5), generator=seeded()),
+    )
+    lists = loss._read(scores, labels, None)
+    smooth = loss.ndcg(lists.scores, lists.weight, lists.ranked)
+    torch.testing.assert_close(1.0 - smooth, loss(scores, labels))
+
+
+def test_scores_of_unsigned_64_bits_and_complex_numbers():
+    labels = torch.tensor([[1, 3, 2]])
+    scores = torch.tensor([[5, 2**63 + 4096, 7]], dtype=torch.uint64)
+    with torch_kernel():
+        assert ndcg(scores, labels).item() == ndcg(torch.tensor([[1.0, 3.0, 2.0]]), labels).item()
+        for name, arguments in (
+            ("scores", (labels.to(torch.complex64), labels)),
+            ("labels", (labels, labels.to(torch.complex64))),
+        ):
+            with pytest.raises(TypeError, match=f"{name} must hold real numbers; got dtype torch.complex64"):
+                ndcg(*arguments)
