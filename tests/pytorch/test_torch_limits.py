@@ -236,6 +236,34 @@ def test_the_power_of_two_may_leave_the_range_of_float64():
         assert gains.times_power_of_two(values, values.new_tensor(exponent)).tolist() == want
 
 
+@pytest.mark.parametrize(("dtype", "exponent"), [(torch.float64, -1000), (torch.float32, -104)])
+def test_the_least_gain_beside_the_largest(dtype, exponent):
+    least = 2.0**exponent
+    assert gains._least(dtype) == least
+    scaled = torch.tensor([0.0, 0.0, 0.0, least / 2, -least / 2, least, 2 * least, -2 * least], dtype=dtype)
+    gain = torch.tensor([0.0, 1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0], dtype=dtype)
+    want = [0.0, least, -least, least, -least, least, 2 * least, -2 * least]
+    assert gains._not_lost(scaled, gain).tolist() == want
+    # Beside a grade of 2000, 2^1 - 1 is nothing; it still is the least gain, and that of grade 0 is none.
+    grades = torch.tensor([[2000.0, 1.0, 0.0]], dtype=dtype)
+    layout = Padded(1, 3, grades.device)
+    for labels, negative in ((torch.int64, "raise"), (torch.int64, "allow"), (dtype, "raise")):
+        flavor = Flavor(gain="exponential", negative=negative)
+        assert gains._exponential_gains(flavor, grades, labels, layout).gain.tolist()[0][1:] == [least, 0.0]
+
+
+@pytest.mark.parametrize("shift", [None, 3.0])
+def test_exponential_gains_of_fractions_keep_their_digits(shift):
+    grades = [0.0, 1e-300, 1e-9, 0.5, 1.0, 1.5, 2.0, 10.0, 30.0, -1e-9, -0.5, -1.0, -1.5, -40.0]
+    factor = None if shift is None else torch.full((1,), shift, dtype=torch.float64)
+    got = gains._exponential(torch.tensor(grades, dtype=torch.float64), factor).tolist()
+    want = [math.expm1(grade * math.log(2)) * 2 ** (shift or 0) for grade in grades]
+    assert got == pytest.approx(want, rel=1e-14, abs=0)
+    assert [got[grades.index(grade)] for grade in (0.0, 1.0, 2.0, 10.0, 30.0, -1.0)] == [
+        (2.0**grade - 1) * 2 ** (shift or 0) for grade in (0.0, 1.0, 2.0, 10.0, 30.0, -1.0)
+    ]
+
+
 def test_a_value_just_above_one_is_one():
     for dtype, rounding in ((torch.float64, 1e-12), (torch.float32, 1e-6)):
         values = torch.tensor([0.5, 1.0, 1 + 0.4 * rounding, 1 + 1.6 * rounding, 1.5, 2.5, math.nan], dtype=dtype)
@@ -369,6 +397,40 @@ def test_a_list_without_a_slot_or_a_document_leaves_one_row(drop):
         assert (rows.preds.tolist(), rows.target.tolist()) == ([1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0])
 
 
+def below_zero(grade):
+    return grade - 1.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "negative"),
+    [
+        ({"gain": "linear", "negative": "allow"}, True),
+        ({"gain": "exponential", "negative": "allow"}, True),
+        ({"gain": "binary", "negative": "allow"}, False),
+        ({"gain": "judged", "negative": "allow"}, False),
+        ({"gain": "linear", "negative": "zero"}, False),
+        ({"gain": below_zero}, True),
+        ({"gain": (0.0, 1.0, 2.0)}, False),
+        ({"gain": (0.0, -1.0, 2.0)}, True),
+    ],
+    ids=str,
+)
+def test_slots_outside_the_pool_stay_below_gains_below_zero(changes, negative):
+    flavor = Flavor(**changes, empty=0)
+    assert gains.may_be_negative(flavor) is negative
+    labels = torch.tensor([[2.0, -1.0, -3.0, 1.0, 5.0], [2.0, 2.0, -1.0, 0.0, 5.0]])
+    if not isinstance(flavor.gain, str):
+        labels = labels.clamp(0, 2)
+    mask = torch.tensor([[True, True, True, False, False], [True, True, True, True, False]])
+    scores = torch.tensor([[0.1, 0.2, 0.3, 0.9, 0.8], [0.1, 0.3, 0.2, 0.4, 0.9]])
+    for k, given in itertools.product((None, 3), ({"mask": mask}, {"retrieved": mask}, {})):
+        for ideal in ("global", "recall"):
+            cut = flavor.replace(k=k, ideal=ideal)
+            want = ndcg(scores, labels, flavor=cut, **given)
+            with torch_kernel():
+                torch.testing.assert_close(ndcg(scores, labels, flavor=cut, **given), want, rtol=1e-13, atol=0)
+
+
 # -- what few callers reach --------------------------------------------------------------------------------------------
 
 
@@ -420,3 +482,67 @@ def test_scores_of_unsigned_64_bits_and_complex_numbers():
         ):
             with pytest.raises(TypeError, match=f"{name} must hold real numbers; got dtype torch.complex64"):
                 ndcg(*arguments)
+
+
+# -- the metric ------------------------------------------------------------------------------------------------------
+
+SWITCHES = (
+    "_is_synced", "_should_unsync", "_to_sync", "_cache", "_computed", "_enable_grad", "compute_on_cpu",
+    "_update_count", "_batch_alone", "_closed",
+)  # fmt: skip
+SCORES, LABELS, IDS = torch.tensor([0.3, 0.2, 0.1, 0.4]), torch.tensor([1, 0, 1, 1]), torch.tensor([5, 5, 6, 6])
+
+
+@pytest.mark.parametrize("settings", [{}, {"sync_on_compute": False}, {"compute_on_cpu": True}])
+def test_a_refused_batch_leaves_every_switch_as_it_was(settings):
+    metric, plain = NDCG(**settings), NDCG(**settings)
+    for each in (metric, plain):
+        each(SCORES, LABELS, IDS)
+        each.update(SCORES, LABELS, IDS + 10)
+    before = {name: getattr(metric, name) for name in SWITCHES}
+    with pytest.raises(ValueError, match="must not hold NaN"):
+        metric(torch.full((2,), math.nan), torch.ones(2), torch.tensor([1, 1]))
+    after = {name: getattr(metric, name) for name in SWITCHES}
+    assert after == {**before, "_computed": None, "_cache": None}
+    assert metric.compute() == plain.compute()
+
+
+def test_merged_and_loaded_states_count_their_updates():
+    def made(n, query_ids="batch"):
+        metric = NDCG(query_ids=query_ids)
+        for _ in range(n):
+            metric.update(SCORES, LABELS, IDS)
+        return metric
+
+    for mine, theirs in ((0, 1), (2, 3)):
+        metric = made(mine)
+        metric.merge_state(made(theirs))
+        assert metric.update_count == mine + theirs
+        metric.merge_state(made(theirs).metric_state)
+        assert metric.update_count == mine + theirs + 1
+        assert metric.compute() == pytest.approx(made(1).compute().item())
+    saved = made(2)
+    saved.persistent(True)
+    for n in (0, 1, 4):
+        metric = made(n)
+        metric.persistent(True)
+        metric.load_state_dict(saved.state_dict())
+        assert metric.update_count == max(n, 1)
+        assert metric.n_queries == 4
+
+
+def test_the_name_of_a_meaning_is_that_of_every_process():
+    (name,) = (name for name in NDCG("sklearn@5")._defaults if name.startswith("meaning_"))
+    assert len(name) == len("meaning_") + 16
+    int(name.removeprefix("meaning_"), 16)
+    (again,) = (name for name in NDCG("sklearn", k=5)._defaults if name.startswith("meaning_"))
+    (other,) = (name for name in NDCG("sklearn", k=6)._defaults if name.startswith("meaning_"))
+    assert name == again != other
+
+
+def test_a_metric_says_what_it_has_seen_twice():
+    metric = NDCG()
+    for ids in (IDS, IDS - 1, IDS + 1):
+        metric.update(SCORES, LABELS, ids)
+    with pytest.raises(ValueError, match=r"; 2 of the queries appeared more than once \(such as id 5\)"):
+        metric.compute()
