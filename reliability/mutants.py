@@ -7,6 +7,11 @@ need are imported once: each mutant runs in a forked child, which imports the pa
 A mutant that no test notices is a survivor: a hole in the tests, or equivalent, if no input tells it from the original.
 ``--again`` runs the survivors again, with the tests that were written for them; ``--record`` writes the record, from
 which docs/reliability.md is made.
+
+The tests of a file are those of the table TESTS. With ``--seen .coverage`` the tests that run the changed line come
+first, the cheapest ones before the others. That file is what
+``pytest --cov=ndcg_ml --cov-branch --cov-context=test --durations=0 > log.txt`` leaves, and ``--durations log.txt``
+says what is cheap.
 """
 
 from __future__ import annotations
@@ -237,6 +242,8 @@ TESTS: dict[str, tuple[str, ...]] = {
 
 LIMIT = 400
 """Processor seconds of one mutant: several times what the tests of any file take on the original."""
+QUICK_LIMIT = 60
+"""The same of tests that take five seconds."""
 WAIT = 3000
 """Seconds of one mutant that waits for ever: many times as long, because a loaded machine makes all of them slow."""
 PAST = "past the limit"
@@ -398,7 +405,13 @@ def tests_of(file: str) -> list[str]:
     raise ValueError(f"no tests are known of {file}.")
 
 
-def in_child(folder: Path, tests: list[str], *options: str) -> tuple[bool | None, list[str]]:
+def known_tests(folder: Path) -> list[str]:
+    """Every test of the suite: pytest calls it an error to name one that is there no more."""
+    in_child(folder, [], "--collect-only", "--no-header")
+    return [line for line in (folder / "out.txt").read_text("utf-8").splitlines() if "::" in line]
+
+
+def in_child(folder: Path, tests: list[str], *options: str, limit: int = LIMIT) -> tuple[bool | None, list[str]]:
     """Whether all tests pass in a forked child that imports the package of this folder; None past a limit.
 
     And the lines that name the tests that failed.
@@ -426,7 +439,7 @@ def in_child(folder: Path, tests: list[str], *options: str) -> tuple[bool | None
             sys.stderr.flush()
             os._exit(int(code))
     end = time.monotonic() + WAIT
-    while time.monotonic() < end and _used(child) < LIMIT:
+    while time.monotonic() < end and _used(child) < limit:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             lines = out.read_text("utf-8", "replace").splitlines()
@@ -476,7 +489,7 @@ def every_of(group: str) -> list[Mutant]:
     return [mutant for pattern in GROUPS[group] for path in sorted(ROOT.glob(pattern)) for mutant in sites(group, path)]
 
 
-def run(mutants: list[Mutant], out: Path, lock: Path | None) -> None:
+def run(mutants: list[Mutant], out: Path, lock: Path | None, seen: Path | None, log: Path | None) -> None:
     """Try mutants in a copy of the project, and append what becomes of each."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("NDCG_ML_DATA", str(ROOT.parent / "shared" / "data"))
@@ -492,12 +505,21 @@ def run(mutants: list[Mutant], out: Path, lock: Path | None) -> None:
         folder = Path(scratch) / "project"
         folder.mkdir()
         copied(folder)
+        lines = None
+        if seen is not None:
+            from reliability.seen import Seen  # needs coverage.py
+
+            lines = Seen(seen, log, known_tests(folder))
         for mutant in mutants:
             path, original = folder / mutant.file, (ROOT / mutant.file).read_bytes()
             path.write_bytes(original[: mutant.start] + mutant.text.encode() + original[mutant.stop :])
             begun = time.monotonic()
+            quick, more = ([], []) if lines is None else lines.tests_of(mutant.file, mutant.line)
             with locked(lock):
-                passed, words = in_child(folder, tests_of(mutant.file), "-x")
+                for tests, limit in ((quick, QUICK_LIMIT), (more, LIMIT), (tests_of(mutant.file), LIMIT)):
+                    passed, words = in_child(folder, tests, "-x", limit=limit) if tests else (True, [])
+                    if passed is not True:
+                        break
             path.write_bytes(original)
             row = {
                 "name": mutant.name,
@@ -583,6 +605,8 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, required=True, help="JSON lines, one per mutant; those there are not run again"
     )
+    parser.add_argument("--seen", type=Path, help="a coverage file that says which tests ran each line")
+    parser.add_argument("--durations", type=Path, help="the log of that run, with the seconds of its tests")
     parser.add_argument("--lock", type=Path, help="a file that is locked while tests run")
     parser.add_argument("--again", action="store_true", help="run the survivors of --out again, and nothing else")
     parser.add_argument("--record", action="store_true", help="write the record of --out, and run nothing")
@@ -604,7 +628,7 @@ def main() -> None:
     else:
         names = {row["name"] for row in before}
         mutants = [mutant for mutant in drawn_from(groups, chosen.count, chosen.seed) if mutant.name not in names]
-    run(mutants, chosen.out, chosen.lock)
+    run(mutants, chosen.out, chosen.lock, chosen.seen, chosen.durations)
 
 
 class locked:  # noqa: N801
