@@ -71,9 +71,9 @@ class WaitingBatches:
 
     def take(self, preds: Any, target: Any, indexes: Any, mask: Any) -> bool:
         """Copy a batch, if nothing can be wrong with it; whether that is so."""
-        if self._top < 0 or not takes_tensors():
+        if self._top is None or not takes_tensors():
             return False
-        batch = self._read(preds, target, indexes, mask)
+        batch = self._read(self._top, preds, target, indexes, mask)
         if batch is None:
             return False
         self._batches.append(batch)
@@ -130,7 +130,7 @@ class WaitingBatches:
             ids += [] if of_queries is None else [of_queries]
         return sums, ids
 
-    def _read(self, preds: Any, target: Any, indexes: Any, mask: Any) -> _Batch | None:
+    def _read(self, top: float, preds: Any, target: Any, indexes: Any, mask: Any) -> _Batch | None:
         """A copy of the arrays behind plain tensors; None where anything is unusual."""
         optional = [tensor for tensor in (indexes, mask) if tensor is not None]
         if not all(map(is_plain, (preds, target, *optional))) or not self._fit(preds, target, indexes, mask):
@@ -147,7 +147,7 @@ class WaitingBatches:
             return None
         # NaN fails these comparisons, and stays what it is as a minimum.
         lowest = scores.min() if listed is None else np.min(scores, where=listed, initial=np.inf)
-        if not (labels.min() >= 0 and labels.max() <= self._top and lowest == lowest):
+        if not (labels.min() >= 0 and labels.max() <= top and lowest == lowest):
             return None
         grades = labels.astype(np.uint8)
         if labels.dtype.kind == "f" and not (grades == labels).all():
@@ -170,10 +170,10 @@ class WaitingBatches:
         )
 
 
-def _highest_grade(flavor: Flavor) -> float:
-    """Up to which no whole label can be refused under this flavor; below 0 where a batch may be for other reasons."""
+def _highest_grade(flavor: Flavor) -> float | None:
+    """Up to which no whole label can be refused under this flavor; None where a batch may be for other reasons."""
     if flavor.empty == "raise" or not (isinstance(flavor.gain, str) and isinstance(flavor.discount, str)):
-        return -1.0
+        return None
     return _TOP if flavor.max_grade is None else min(_TOP, flavor.max_grade)
 
 

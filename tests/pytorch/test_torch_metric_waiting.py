@@ -22,6 +22,7 @@ from torchmetrics import MetricCollection
 
 from ndcg_ml import Flavor
 from ndcg_ml.torch import NDCG, _waiting
+from ndcg_ml.torch._host import torch_kernel
 from ndcg_ml.torch._waiting import WaitingBatches
 
 pytestmark = pytest.mark.filterwarnings("ignore::ndcg_ml.torch.EpochWarning")  # looks while the epoch goes on
@@ -85,6 +86,8 @@ def outcome(function: Callable[[], Any]) -> str:
 
 # -- what waits ------------------------------------------------------------------------------------------------------
 
+IDS = flat()[2]
+ROWS = flat()[:2]
 LISTS = torch.rand((3, 4), generator=torch.Generator().manual_seed(1)), torch.tensor([[0, 1, 2, 0]] * 3)
 MASK = torch.tensor([[True, True, False, True]] * 3)
 FORMS = {
@@ -95,7 +98,12 @@ FORMS = {
     "ids of 32 bits": lambda at: (*flat()[:2], flat(10 * at)[2].int()),
     "scores of 16 bits": lambda at: (flat()[0].half(), *flat(10 * at)[1:]),
     "with a gradient": lambda at: (flat()[0].requires_grad_(), *flat(10 * at)[1:]),
+    "the highest grade": lambda at: (flat()[0], torch.full((12,), 255), flat(10 * at)[2]),
+    "the first list has one": lambda at: (*flat()[:2], torch.tensor([1, 2, 2, 3, *[4] * 8]) + 10 * at),
+    "two rows": lambda at: (ROWS[0][:2], ROWS[1][:2], torch.tensor([at, at])),
     "padded": lambda at: LISTS,
+    "one list": lambda at: (LISTS[0][:1], LISTS[1][:1]),
+    "lists of two": lambda at: (LISTS[0][:, :2], LISTS[1][:, :2]),
     "padded, with ids": lambda at: (*LISTS, torch.arange(3) + 10 * at),
     "padded, with a mask": lambda at: (*LISTS, None, MASK),
 }
@@ -109,12 +117,10 @@ def test_batches_are_ranked_together(form, rankings):
         alone.update(*FORMS[form](at))
     assert not rankings
     assert outcome(metric.compute) == outcome(alone.compute)
-    assert rankings == [5 * 12]
+    assert rankings == [5 * FORMS[form](0)[0].numel()]
     assert state_of(metric) == state_of(alone)
 
 
-IDS = flat()[2]
-ROWS = flat()[:2]
 NOT_WAITING = {
     "lists of one": lambda: (*ROWS, torch.arange(12)),
     "masked lists of one": lambda: (*LISTS, None, torch.tensor([[True, False, False, False]] * 3)),
@@ -169,6 +175,24 @@ def test_those_that_have_a_room_full_of_rows_are_ranked(rankings, monkeypatch):
     metric.update(*flat(2000, n_queries=7, size=5))
     metric.compute()
     assert rankings == [36, 36, 12, 35]
+
+
+def test_a_room_has_262144_rows(rankings):
+    metric = NDCG()
+    scores, ids = torch.zeros(1 << 17), torch.zeros(1 << 17, dtype=torch.int64)
+    metric.update(scores, ids, ids)
+    metric.update(scores[1:], ids[1:], ids[1:] + 1)
+    assert not rankings
+    metric.update(scores[:2], ids[:2], ids[:2] + 2)
+    assert rankings == [(1 << 18) + 1]
+
+
+def test_nothing_waits_for_another_kernel(rankings):
+    metric = NDCG()
+    with torch_kernel():
+        metric.update(*flat())
+    metric.compute()
+    assert not rankings
 
 
 def test_rows_of_one_query_need_not_follow_each_other(rankings):
@@ -228,10 +252,11 @@ def test_a_batch_may_change_after_it_was_given():
         (torch.tensor([[0.1, math.nan]] * 2), torch.tensor([[1, 4]] * 2), None, torch.tensor([[True, True]] * 2)),
         (torch.tensor([[0.1, 0.2]] * 2), torch.tensor([[1, -4]] * 2), None, torch.tensor([[True, True]] * 2)),
         (torch.tensor([0.1, 0.2, 0.3]), torch.tensor([1, 4]), torch.tensor([1, 1, 1])),
+        (LISTS[0][:, :1], LISTS[1][:, :1]),
     ],
     ids=[
         *("NaN score", "negative label", "NaN label", "above max_grade", "ids of floats", "no ids", "too many ids"),
-        *("mask of integers", "NaN in a list", "negative in a list", "too few labels"),
+        *("mask of integers", "NaN in a list", "negative in a list", "too few labels", "a column"),
     ],
 )
 def test_a_bad_batch_is_refused_when_it_comes_and_the_others_stay(bad):
