@@ -78,7 +78,7 @@ class Matched:
 # -- systems --------------------------------------------------------------------------------------------------------
 
 
-def named_systems(systems: Sequence[Any], names: Sequence[str] | None, numbers: bool = False) -> dict[str, list[Any]]:
+def named_systems(systems: Sequence[Any], names: Sequence[str] | None, numbers: bool) -> dict[str, list[Any]]:
     """The runs of each system by name: one, or several where a mapping gives a list of them.
 
     With `numbers`, a run is one number per query. Otherwise a list of lists may be the scores of one run.

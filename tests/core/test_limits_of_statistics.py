@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from ndcg_ml import compare, evaluate
-from ndcg_ml._stats import bounded, judged_shares, randomisation, simultaneous
+from ndcg_ml._stats import bounded, clusters, judged_shares, randomisation, simultaneous
 from ndcg_ml._stats import verdict as verdicts
-from ndcg_ml._stats.means import Means
+from ndcg_ml._stats.means import Means, drawn_queries
 
 RNG = np.random.default_rng(3)
 Y = RNG.integers(0, 3, (40, 6))
@@ -134,3 +136,277 @@ def test_weights_of_queries_may_be_0_or_below_1():
     for wrong in (weight - 1e-9, weight * 0, weight * np.nan, weight[:, None], weight + np.inf):
         with pytest.raises(ValueError, match="query_weight must have one number, 0 or more"):
             compare(*numbers, query_weight=wrong, **of)
+
+
+# -- three systems, of which two pairs are compared -----------------------------------------------------------------
+
+THREE = [OLD, NEW, evaluate(Y, Y + RNG.normal(0, 2, Y.shape), k=5)]
+
+
+def of_two_pairs(**options):
+    return compare(
+        *THREE, **{"names": ["old", "new", "newest"], "baseline": "old", "n_resamples": 99, "seed": 0} | options
+    )
+
+
+def test_two_pairs_have_no_only_difference():
+    comparison = of_two_pairs()
+    assert [(pair.a, pair.b) for pair in comparison.pairs] == [("old", "new"), ("old", "newest")]
+    for name in ("difference", "interval", "p_value", "p_adjusted", "verdict", "wins"):
+        with pytest.raises(AttributeError, match=r"a comparison of 3 systems has 2 differences\. Ask one of \.pairs"):
+            getattr(comparison, name)
+
+
+@pytest.mark.parametrize(
+    ("correction", "words"),
+    [
+        ("max-t", "p and intervals corrected for 2 pairs by max-T"),
+        ("holm", "p corrected by Holm for 2 pairs"),
+        ("none", "not corrected for 2 pairs"),
+    ],
+)
+def test_two_pairs_are_corrected_and_the_caption_says_how(correction, words):
+    comparison = of_two_pairs(correction=correction)
+    assert comparison.caption().endswith(words)
+    assert ("p adjusted" in str(comparison)) == (correction != "none")
+    alone = of_two_pairs(correction="none").pairs
+    expected = {
+        "none": [pair.p_value for pair in alone],
+        "holm": randomisation_holm([pair.p_value for pair in alone]),
+    }
+    if correction in expected:
+        assert [pair.p_adjusted for pair in comparison.pairs] == expected[correction]
+    else:
+        assert all(pair.p_adjusted > one.p_value for pair, one in zip(comparison.pairs, alone, strict=True))
+    levels = [pair.level for pair in comparison.pairs]
+    assert all(level == pytest.approx(0.05) for level in levels) == (correction == "none")
+
+
+def randomisation_holm(p_values):
+    small, large = sorted(p_values)
+    smaller = min(1.0, 2 * small)
+    corrected = {small: smaller, large: max(smaller, large)}
+    return [corrected[p] for p in p_values]
+
+
+def test_several_runs_are_compared_within_segments_too():
+    rng = np.random.default_rng(5)
+    runs = {name: [evaluate(Y, Y + rng.normal(0, 2, Y.shape), k=5) for _ in range(3)] for name in ("old", "new")}
+    half = ["a", "b"] * 20
+    segments = compare(runs, by={"half": half}).slices
+    for label, at in (("a", slice(0, None, 2)), ("b", slice(1, None, 2))):
+        inside = {name: [run.per_query.ndcg[at] for run in of_one] for name, of_one in runs.items()}
+        alone = compare(inside, qid=np.arange(20), measure="NDCG", confidence=0.975)
+        segment = segments["half", label]
+        assert segment.values == pytest.approx(alone.values)
+        assert segment.pairs[0].difference == pytest.approx(alone.difference)
+        assert segment.pairs[0].interval.low == pytest.approx(alone.interval.low)
+        assert segment.pairs[0].p_value == pytest.approx(alone.p_value)
+
+
+# -- numbers of draws -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", [1, 40, 1 << 17])
+@pytest.mark.parametrize("n", [7, 600])
+def test_as_many_draws_as_asked_for(monkeypatch, n, block):
+    monkeypatch.setattr(simultaneous, "_BLOCK", block)
+    values = np.random.default_rng(0).random((n, 3))
+    for n_draws in (1, 2, 13):
+        drawn = simultaneous.max_t(Means.of(values, None), [(0, 1)], n_draws, np.random.default_rng(0))
+        assert drawn.largest.size == n_draws
+        assert (np.diff(drawn.largest) >= 0).all()
+
+
+def test_as_many_resamples_as_asked_for(monkeypatch):
+    for block, sizes in ((1, [1, 1, 1, 1, 1]), (6, [2, 2, 1]), (8, [2, 2, 1]), (9, [3, 2]), (1 << 17, [5])):
+        monkeypatch.setattr("ndcg_ml._stats.means._BLOCK", block)
+        drawn = list(drawn_queries(3, 5, np.random.default_rng(0)))
+        assert [each.shape for each in drawn] == [(size, 3) for size in sizes]
+        assert {*np.concatenate(drawn).ravel().tolist()} == {0, 1, 2}
+
+
+def test_systems_that_never_differ_have_a_t_of_0():
+    drawn = simultaneous.max_t(Means.of(np.full((7, 3), 0.5), None), [(0, 1), (1, 2)], 5, np.random.default_rng(0))
+    assert drawn.largest.tolist() == [0.0] * 5
+    assert drawn.p_value(0.0) == 1.0
+    assert drawn.p_value(0.1) == 1 / 6
+
+
+# -- tolerances -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("column", ["idcg", "weight"])
+@pytest.mark.parametrize(
+    ("times", "alike"), [(1 + 0.9e-9, True), (1 - 0.9e-9, True), (1 + 1.1e-9, False), (1 - 1.1e-9, False)]
+)
+@pytest.mark.parametrize("scale", [1.0, 1e-6])
+def test_ideals_and_weights_may_differ_by_rounding(column, times, alike, scale):
+    def scaled(evaluation, by):
+        table = evaluation.per_query
+        return replace(evaluation, per_query=replace(table, **{column: getattr(table, column) * by}))
+
+    one, other = scaled(OLD, scale), scaled(NEW, scale * times)
+    if alike:
+        assert compare(one, other, n_resamples=99).difference == compare(OLD, NEW, n_resamples=99).difference
+    else:
+        with pytest.raises(ValueError, match="another ideal DCG in 40" if column == "idcg" else "weigh the same"):
+            compare(one, other, n_resamples=99)
+
+
+@pytest.mark.parametrize(
+    ("judged", "values", "by"),
+    [
+        ((1.0, 0.5), (0.0, 0.0), ""),
+        ((1.0, 0.5), (0.5, 0.5), " by about 0.500"),
+        ((0.8, 0.5), (1.0, 0.25), ""),
+        ((0.8, 0.5), (1.0, 0.375), " by about 0.125"),
+        ((0.8, 0.5), (1.0, 0.125), ""),
+    ],
+)
+def test_a_gain_that_is_none_is_not_put_in_numbers(judged, values, by):
+    assert f"which favours a{by}, if" in judged_shares.favoured(["a", "b"], judged, values)
+
+
+@pytest.mark.parametrize("judged", [(0.0, 1.0), (0.0, 0.0), (float("nan"), 0.5)])
+def test_a_system_without_a_judged_document_is_not_set_against_others(judged):
+    assert judged_shares.favoured(["a", "b"], judged, [0.5, 0.5]) is None
+
+
+def test_clusters_of_equal_values_are_as_good_as_their_queries():
+    queries = Means.of(np.tile([[0.5, 0.25]], (12, 1)), None)
+    grouped = clusters.by_cluster(queries, np.arange(12) // 2)
+    assert clusters.effective_queries(queries, grouped).tolist() == [12, 12]
+
+
+@pytest.mark.parametrize(("weight", "high"), [(1.0, 0.0), (0.5, -0.0738), (0.0, -0.1845)])
+def test_an_empty_query_of_any_weight_is_open_too(weight, high):
+    labels, flavor = [[1, 0], [1, 0], [0, np.nan]], "trec_eval[ties=average,empty=skip]"
+    scores = ([[2, 1], [2, 1], [2, 1]], [[1, 2], [2, 1], [1, 2]])
+    sides = [evaluate(labels, each, flavor=flavor, query_weight=[1, 1, weight]) for each in scores]
+    limits = compare(*sides, n_resamples=99).range()
+    assert limits.n_unjudged == (weight > 0)
+    assert (round(limits.low, 4), round(limits.high, 4)) == (-0.1845, high)
+
+
+@pytest.mark.parametrize("labels", [7, "ab", iter("ab"), None])
+def test_labels_that_are_no_list_are_refused(labels):
+    words = "must hold a label per query, or be a mapping from query ids; got"
+    if labels is not None:
+        with pytest.raises(TypeError, match=rf"^by\['half'\] {words}"):
+            compare(OLD, NEW, by={"half": labels}, n_resamples=99)
+        with pytest.raises(TypeError, match=f"^cluster {words}"):
+            compare(OLD, NEW, cluster=labels, n_resamples=99)
+    with pytest.raises(TypeError, match=r"^by\['half'\] must hold a label per row or per query; got"):
+        evaluate(Y, Y, by={"half": labels}) if labels != "ab" else evaluate(Y, Y, by={"half": 7})
+
+
+# -- what is shown --------------------------------------------------------------------------------------------------
+
+
+def test_a_comparison_is_shown_without_its_tables():
+    comparison = compare(OLD, NEW, by={"half": ["a", "b"] * 20}, n_resamples=99)
+    shown = re.findall(r"\b(\w+)=", re.sub(r"(flavor|pairs)=\(?[A-Z].*?\)\)?,", "", repr(comparison)))
+    assert "names" in shown
+    assert not {"qid", "ndcg", "not_compared", "slices", "accepts_unjudged", "_missing"} & {*shown}
+    assert len(repr(comparison)) < 1200
+
+
+@pytest.mark.parametrize("name", ["Comparison", "Segments", "Slices"])
+def test_a_frame_needs_pandas(monkeypatch, name):
+    half = {"half": ["a", "b"] * 20}
+    comparison = compare(OLD, NEW, by=half, n_resamples=99)
+    result = {"Comparison": comparison, "Segments": comparison.slices, "Slices": evaluate(Y, Y, by=half).slices}[name]
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=rf"^{name}\.to_frame needs pandas\. Install it with: pip install pandas$"):
+        result.to_frame()
+
+
+def test_a_report_has_twenty_queries_of_each_side_and_four_decimals():
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 3, (90, 6))
+    sides = [evaluate(labels, labels + rng.normal(0, 2, labels.shape), k=5) for _ in range(2)]
+    for result in (compare(*sides, n_resamples=99, seed=0), sides[0]):
+        page = result.to_html()
+        assert page == result.to_html(top=20, digits=4)
+        assert page != result.to_html(top=21)
+        assert page != result.to_html(digits=5)
+
+
+@pytest.mark.parametrize("digits", [-1, 0, 1])
+def test_a_table_has_0_decimals_or_more(digits):
+    comparison = compare(OLD, NEW, n_resamples=99)
+    for write in (comparison.to_markdown, comparison.to_latex):
+        if digits < 0:
+            with pytest.raises(ValueError, match="digits must be"):
+                write(digits)
+        else:
+            assert f"{comparison.difference:+.{digits}f}" in write(digits)
+
+
+def test_two_systems_have_9999_resamples_and_exchanges():
+    both = randomisation.paired(np.arange(30.0), np.arange(30.0)[::-1] ** 2)
+    assert both.interval(method="bca", seed=0) == both.interval(0.95, "bca", 9999, 0)
+    assert both.interval(method="bca", seed=0).n_resamples == 9999
+    assert both.test(seed=0) == both.test(9999, seed=0)
+    assert both.test(seed=0).p_value * 10_000 == pytest.approx(round(both.test(seed=0).p_value * 10_000))
+    assert both.interval().method == "t"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "weight", "words"),
+    [
+        ([1.0], [1.0], None, r"at least two queries, .*; got 1\."),
+        ([], [], None, r"at least two queries, .*; got 0\."),
+        ([1.0, 2.0], [1.0], None, r"got shapes \(2,\), \(1,\)\."),
+        ([1.0, 2.0], [1.0, 2.0], [1.0], r"got shapes \(2,\), \(2,\), \(1,\)\."),
+        ([[1.0, 2.0]], [[1.0, 2.0]], None, r"got shapes \(1, 2\), \(1, 2\)\."),
+        ([1.0, np.nan, 0.0], [np.inf, 1.0, 0.0], None, "got 2 of 3 queries that are not"),
+        ([1.0, 2.0], [1.0, 2.0], [1.0, 0.0], "weight must be finite and above 0"),
+        ([1.0, 2.0], [1.0, 2.0], [1.0, -1.0], "weight must be finite and above 0"),
+        ([1.0, 2.0], [1.0, 2.0], [1.0, np.inf], "weight must be finite and above 0"),
+    ],
+)
+def test_two_systems_that_cannot_be_paired(a, b, weight, words):
+    with pytest.raises(ValueError, match=words):
+        randomisation.paired(np.array(a), np.array(b), None if weight is None else np.array(weight))
+
+
+@pytest.mark.parametrize("n_resamples", [8, 9, 16, 17, 1 << 12])
+def test_every_exchange_of_the_queries_that_differ_comes_as_often(n_resamples):
+    apart = np.array([True, False, True, False, False, True, *[False] * 7])
+    blocks = randomisation._all_signs_of(apart, n_resamples, np.random.default_rng(0))
+    signs = np.unpackbits(np.concatenate(list(blocks)), axis=1, bitorder="little")[:, : apart.size]
+    assert len(signs) == 8 * -(-n_resamples // 8)
+    patterns, counts = np.unique(signs[:, apart], axis=0, return_counts=True)
+    assert len(patterns) == 8
+    assert (counts == len(signs) // 8).all()
+    assert {*np.unique(signs).tolist()} == {0, 1}
+
+
+@pytest.mark.parametrize(("n_resamples", "n_signs"), [(8192, 8192), (8191, 8192), (8193, 8200)])
+def test_every_sign_is_enumerated_where_there_is_room(n_resamples, n_signs):
+    apart = np.array([True] * 3 + [False] * 10)
+    drawn = np.concatenate(list(randomisation._all_signs_of(apart, n_resamples, np.random.default_rng(0))))
+    if n_resamples >= 8192:
+        assert len(drawn) == 8192
+        assert len(np.unique(drawn, axis=0)) == 8192
+    else:
+        assert len(drawn) == n_signs
+
+
+def test_slices_of_which_nothing_is_known_come_after_equal_ones():
+    slices = evaluate([[1, 0]] * 5, [[2, 1]] * 5, by=["one", "a", "a", "b", "b"]).slices
+    assert [(entry.label, entry.interval is None) for entry in slices] == [("a", False), ("b", False), ("one", True)]
+
+
+@pytest.mark.parametrize(
+    ("level", "critical"), [(0.2, np.inf), (0.25, 3.0), (0.49, 3.0), (0.5, 2.0), (0.75, 1.0), (1.0, 1.0)]
+)
+def test_beyond_a_critical_value_p_is_at_most_the_level(level, critical):
+    drawn = simultaneous.MaxT(np.array([1.0, 2.0, 3.0]))
+    assert drawn.critical(level) == critical
+    if critical < np.inf:
+        assert drawn.p_value(critical + 1e-9) <= level
+        assert drawn.p_value(critical) > level or level == 1
+        assert drawn.p_value(-critical) == drawn.p_value(critical) == drawn.p_value(critical - 1e-9)

@@ -82,6 +82,18 @@ def test_an_array_that_grows(widths):
     assert len(grown) == 7 * len(widths)
 
 
+def test_one_wide_row_finds_room_beside_narrow_ones():
+    grown = Growing(np.uint64)
+    for _ in range(3):  # there is room for a seventh row then
+        grown.extend(np.ones((2, 2), dtype=np.uint64))
+    grown.extend(np.full((1, 3), 2, dtype=np.uint64))
+    assert grown.array.tolist() == [[1, 1, 0]] * 6 + [[2, 2, 2]]
+
+
+def test_rows_are_numbered_in_half_the_memory():
+    assert earlier(np.zeros(2, dtype=np.int32), names_of([b"a", b"a"])).dtype == np.int32
+
+
 def test_an_id_stands_before_the_same_with_nuls_after_it():
     names = names_of([b"a\0\0", b"a\0", b"a", b""])
     assert names.in_byte_order(np.zeros(4, dtype=np.int64), np.arange(4)).tolist() == [3, 2, 1, 0]

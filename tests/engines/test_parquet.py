@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from core.test_partial import assert_joined, cut, same, stream
 
-from ndcg_ml import Flavor, evaluate, evaluate_parquet, evaluate_run, ndcg_score
+from ndcg_ml import Flavor, evaluate, evaluate_parquet, evaluate_run, ndcg_score, parts
 from ndcg_ml._files import parquet
 from ndcg_ml.readers import DataFileError, read_columns
 
@@ -139,6 +140,33 @@ def test_damage_that_is_met_on_the_way_is_reported_with_the_file(tmp_path: Path)
     path.write_bytes(content[:page] + b"\xff" * 20 + content[page + 20 :])
     with pytest.raises(DataFileError, match=r"a\.parquet: cannot be read as Parquet"):
         evaluate_parquet(path, **NAMES, batch_rows=32)
+
+
+TWO = np.array([1, 0]), np.array([0.5, 1.5]), np.array([1, 1])
+
+
+def test_files_are_read_quietly_and_a_quarter_of_a_million_rows_at_once(tmp_path: Path, monkeypatch: Any) -> None:
+    path = written(tmp_path / "rows", TWO)
+    asked: list[int] = []
+    batches = parquet.ParquetStream.batches
+    monkeypatch.setattr(parquet.ParquetStream, "batches", lambda self, rows: asked.append(rows) or batches(self, rows))
+    monkeypatch.setattr(parts, "_bar", lambda n_rows: pytest.fail(f"a bar of {n_rows} rows"))
+    assert evaluate_parquet(path, **NAMES).n_docs == 2
+    assert asked == [262_144]
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("tqdm.auto", r"^progress=True needs tqdm\. Install it with: pip install 'ndcg_ml\[parquet\]'$"),
+        ("pyarrow.parquet", r"^ndcg_ml\.evaluate_parquet needs pyarrow\. Install it with: pip install 'ndcg_ml\["),
+    ],
+)
+def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: Any, module: str, words: str) -> None:
+    path = written(tmp_path / "rows", TWO)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=words):
+        evaluate_parquet(path, **NAMES, progress=True)
 
 
 def test_the_progress_bar_counts_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,242 @@
+"""Limits of the readers of files that no ordinary file meets: sizes, the largest numbers, one row, an odd line."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from ndcg_ml import align, evaluate_run
+from ndcg_ml._files import csv_rows, jsonl
+from ndcg_ml._files import lines as lines_of_files
+from ndcg_ml._files.lines import DataFileError, blocks, whole_text
+from ndcg_ml.readers import letor_rows, read_letor
+
+# -- how long a line and a file may be ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("over", "refused"), [(0, False), (1, True)])
+def test_a_line_may_have_16_mib(tmp_path, over, refused):
+    path = tmp_path / "lines"
+    path.write_bytes(b"x" * ((16 << 20) + over))
+    if refused:
+        with pytest.raises(DataFileError, match=r"a line must have at most 16 MiB; .* begins after 0 bytes"):
+            list(blocks(path))
+    else:
+        assert sum(map(len, blocks(path))) == 16 << 20
+
+
+class _Long:
+    """A file of as many bytes as are asked for."""
+
+    def __len__(self):
+        return self.size
+
+    def read(self, size):
+        self.size = size
+        return self
+
+
+def test_a_file_without_lines_may_have_2_gib():
+    with pytest.raises(DataFileError, match=r"^big: must have at most 2 GiB; got more\. Write one line for each query"):
+        whole_text("big", _Long())
+    assert len(_Long().read(7)) == 7
+
+
+@pytest.mark.parametrize(("largest", "refused"), [(24, True), (25, False), (26, False)])
+def test_a_file_without_lines_may_be_as_long_as_that(tmp_path, monkeypatch, largest, refused):
+    monkeypatch.setattr(lines_of_files, "_LARGEST", largest)
+    (tmp_path / "run").write_text('{"q1": {"d1": 1, "d2":0}}')
+    if refused:
+        with pytest.raises(DataFileError, match="must have at most 0 GiB"):
+            evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+    else:
+        assert evaluate_run({"q1": {"d1": 1}}, tmp_path / "run").value == 1.0
+
+
+# -- the largest numbers --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("digits", "words"),
+    [(18, "sizes must sum to the 1 rows of labels; got 9{18}"), (19, "line 1: a line must be the size")],
+)
+def test_the_size_of_a_query_has_18_digits(tmp_path, digits, words):
+    for name, content in (("labels", "1 1:2\n"), ("scores", "1\n"), ("labels.query", "9" * digits + "\n")):
+        (tmp_path / name).write_text(content)
+    with pytest.raises(DataFileError, match=words):
+        read_letor(tmp_path / "labels", tmp_path / "scores")
+
+
+@pytest.mark.parametrize("index", [-1, 0, 2**63 - 2, 2**63 - 1])
+def test_indices_of_features_are_integers_of_64_bits(tmp_path, index):
+    (tmp_path / "labels").write_text(f"1 qid:1 {index}:0.5\n")
+    if 0 <= index < 2**63 - 1:
+        assert letor_rows(tmp_path / "labels", features=True).indices.tolist() == [index]
+    else:
+        with pytest.raises(DataFileError, match=f"the indices 0 or more in ascending order, .* got '{index}:0.5'"):
+            letor_rows(tmp_path / "labels", features=True)
+
+
+@pytest.mark.parametrize("wrong", ["2:inf", "2:-inf", "2:nan", "2:1_0", "2_0:1", "2", "x:1", "2.0:1"])
+def test_features_are_finite_numbers_at_integers(tmp_path, wrong):
+    (tmp_path / "labels").write_text(f"1 qid:1 1:0.5 {wrong}\n")
+    with pytest.raises(DataFileError, match=f"line 1: features must be .* got '{wrong}'"):
+        letor_rows(tmp_path / "labels", features=True)
+
+
+def test_indices_of_features_rise(tmp_path):
+    (tmp_path / "labels").write_text("1 qid:1 1:0.5 2:0.5\n1 qid:1 2:0.5 2:0.5\n")
+    with pytest.raises(DataFileError, match=r"line 2: features must be .* in ascending order"):
+        letor_rows(tmp_path / "labels", features=True)
+
+
+FORMS = {
+    "TREC": "q1 Q0 d1 1 {} t\nq1 Q0 d2 2 {} t\n",
+    "TREC, a long tag": "q1 Q0 d1 1 {} t t\nq1 Q0 d2 2 {} t\n",
+    "JSON": '{{"q1": {{"d1": {}, "d2": {}}}}}',
+    "JSONL": '{{"qid": "q1", "docno": "d1", "score": {}}}\n{{"qid": "q1", "docno": "d2", "score": {}}}\n',
+    "JSONL of dicts": '{{"qid": "q1", "docs": {{"d1": {}, "d2": {}}}}}\n',
+    "CSV": "qid,docno,score\nq1,d1,{}\nq1,d2,{}\n",
+}
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("above", [-1, 0, 1])
+@pytest.mark.parametrize("form", [*FORMS, "dict"])
+def test_scores_are_integers_beyond_2_53_alone(tmp_path, form, above, sign):
+    scores = [sign * (2**53 + above), sign * (2**53 + above - 1)]
+    run = {"q1": dict(zip(("d1", "d2"), scores, strict=True))}
+    if form != "dict":
+        run = tmp_path / "run"
+        run.write_text(FORMS[form].format(*scores))
+    found = align({"q1": {"d1": 1}}, run).y_score
+    assert found.tolist() == scores
+    assert found.dtype == (np.int64 if above == 1 else np.float64)
+
+
+# -- lines ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "words"),
+    [
+        ('{"q1": {"d1": 1},\n 7: {"d1": 1}}', 2, "expecting a topic in double quotes"),
+        ('{"q1": {"d1": 1},\n null: {"d1": 1}}', 2, "expecting a topic in double quotes"),
+        ("{} 7", 1, "expecting the end"),
+        ("{}\n\n7", 3, "expecting the end"),
+        ('{"q1": {"d1": 1}}\n\n]', 3, "expecting the end"),
+    ],
+)
+def test_json_that_is_no_object_of_topics(tmp_path, content, line, words):
+    (tmp_path / "run").write_text(content)
+    with pytest.raises(DataFileError, match=f"run, line {line}: not JSON of topics: {words}"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+@pytest.mark.parametrize("content", ["{}", " { } ", "\n{\n}\n"])
+def test_an_object_without_topics_holds_no_document(tmp_path, content):
+    (tmp_path / "run").write_text(content)
+    with pytest.raises(ValueError, match=r"^run must hold at least one document; got none\."):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+TWICE = {
+    "comment between": "q1 Q0 d1 1 3 t\n# one\nq1 Q0 d2 2 2 t\nq1 Q0 d1 3 1 t\n",
+    "comments between": "# one\n\nq1 Q0 d1 1 3 t\n# one\n# two\nq1 Q0 d2 2 2 t\n\nq1 Q0 d1 3 1 t\n",
+    "JSON, an entry a line": '{"q1": {\n"d1": 3,\n"d2": 2,\n"d1": 1\n}}',
+    "JSON, indented": '{\n  "q1": {\n    "d1": 3,\n\t "d2": 2,\n    "d1": 1\n  }\n}',
+    "JSON, a blank line": '{"q1": {\n"d1": 3,\n\n"d2": 2,\n"d1": 1\n}}',
+    "JSON, two on a line": '{"q1": {\n"d1": 3, "d2": 2,\n"d1": 1\n}}',
+    "JSON, a value on a line of its own": '{"q1": {\n"d1":\n3,\n"d1": 1\n}}',
+    "JSON, a list": '{"q1": [\n"d1",\n"d2",\n"d1"\n]}',
+    "JSON, a list with a blank line": '{"q1": [\n"d1",\n\n"d2",\n"d1"\n]}',
+    "JSONL": '{"qid": "q1", "docno": "d1", "score": 2}\n\n\n{"qid": "q1", "docno": "d1", "score": 1}\n',
+}
+
+
+@pytest.mark.parametrize("form", TWICE)
+def test_repeats_are_named_by_their_lines_whatever_stands_between(tmp_path, form):
+    (tmp_path / "run").write_text(TWICE[form])
+    at = [number for number, line in enumerate(TWICE[form].split("\n"), 1) if "d1" in line]
+    with pytest.raises(ValueError, match=f"'d1' does in .*run, line {at[0]} and .*run, line {at[-1]}"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
+def test_rows_of_jsonl_become_columns_in_blocks(tmp_path, monkeypatch, rows):
+    (tmp_path / "run").write_text(
+        "".join(f'{{"qid": "q{at % 2}", "docno": "d{at}", "score": {at}}}\n' for at in range(4))
+    )
+    qrels = {"q0": {"d0": 1, "d2": 0}, "q1": {"d1": 2, "d3": 1}}
+    expected = evaluate_run(qrels, {"q0": {"d0": 0, "d2": 2}, "q1": {"d1": 1, "d3": 3}})
+    monkeypatch.setattr(jsonl, "_ROWS", rows)
+    assert evaluate_run(qrels, tmp_path / "run").value == expected.value
+    with (tmp_path / "run").open("rb") as file:
+        found = [block.values.size for block in jsonl.jsonl_lines(tmp_path / "run", "run", file)]
+    assert found == [rows] * (4 // rows) + [4 % rows] * (4 % rows > 0)
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter"),
+    [("a\tb;c,d", "\t"), ("a;b", ";"), ("a;b,c", ","), ("a,b", ","), ("a", ","), ("", ",")],
+)
+def test_what_separates_columns(header, delimiter):
+    assert csv_rows.delimiter_of(header) == delimiter
+
+
+def test_topics_that_numpy_would_round_stay_integers():
+    qrels = {-1: {"d": 1}, 2**63: {"d": 1}}
+    found = evaluate_run(qrels, {-1: ["d"], 2**63: ["d"]}).per_query.qid.tolist()
+    assert found == [-1, 2**63]
+    assert all(type(topic) is int for topic in found)
+
+
+@pytest.mark.parametrize(
+    ("tag", "holds_a_second"),
+    [
+        ("t Q0 d2 2 1.5", False),
+        ("tq1 Q0 d2 2 1.5 t", True),
+        ("tq1 X d2 2 1.5 t", True),
+        ("t q1 X d2 2 1.5 t", True),
+        ("t u q1 X d2 2 1.5 t", False),
+        ("t u q1 Q0 d2 2 1.5 t", True),
+        ("t u q1 Q0 d2 -2 1.5 t", True),
+        ("t u q1 Q0 d2 2.0 1.5 t", False),
+        ("t u q1 Q0 d2 2 x t", False),
+        ("t u v w q1 Q0 d2 2 1.5 t", True),
+        ("t u v w q1 Q0 d2 2 1.5", False),
+    ],
+)
+def test_where_a_tag_holds_a_second_line(tmp_path, tag, holds_a_second):
+    (tmp_path / "run").write_text(f"q1 Q0 d1 1 2.5 {tag}\n")
+    if holds_a_second:
+        with pytest.raises(DataFileError, match=rf"line 1: .*; got {5 + len(tag.split())}\. Two lines may have become"):
+            evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+    else:
+        assert evaluate_run({"q1": {"d1": 1}}, tmp_path / "run").value == 1.0
+
+
+@pytest.mark.parametrize("score", ["1:", ":", "1/", "1;5", "1.5.2", "-", ".", "-.", "--1", "1-"])
+def test_scores_that_begin_like_numbers_are_refused(tmp_path, score):
+    (tmp_path / "run").write_text(f"q1 Q0 d1 1 {score} t\n")
+    with pytest.raises(
+        DataFileError, match=f"line 1: column 5, the score, must be a number.*; got '{re.escape(score)}'"
+    ):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+@pytest.mark.parametrize(("blank", "is_json"), [(8190, True), (8191, False)])
+def test_json_is_known_by_the_first_8_kib(tmp_path, blank, is_json):
+    (tmp_path / "run").write_text("\n" * blank + '{"q1": {"d1": 1}}')
+    if is_json:
+        assert evaluate_run({"q1": {"d1": 1}}, tmp_path / "run").value == 1.0
+    else:
+        with pytest.raises(DataFileError, match=f"run, line {blank + 1}: a line of a run must have"):
+            evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+def test_a_tag_may_begin_as_a_comment_does(tmp_path):
+    (tmp_path / "run").write_text("q1 Q0 d1 1 2 #t\nq1 Q0 d2 2 1 t #u\n# q1 Q0 d3 3 0 t\n")
+    assert align({"q1": {"d1": 1}}, tmp_path / "run").y_score.tolist() == [2.0, 1.0]

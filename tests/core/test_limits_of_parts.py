@@ -1,0 +1,212 @@
+"""Limits of parts and streams that no ordinary data meet: the largest ids, counts and sums, and what is left out."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ndcg_ml import Flavor, PartialEvaluation, evaluate_batches, evaluate_part
+from ndcg_ml._parts import exact, query_ids
+from ndcg_ml._parts.exact import ExactSums
+
+
+def stored(flavor="sklearn", **changes):
+    part = evaluate_part([1, 0], [0, 1], qid=[1, 2], flavor=flavor)
+    return json.dumps({**json.loads(part.to_json()), **changes})
+
+
+# -- ids ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([-(2**63), 2**63 - 1], np.int64),
+        ([0, 2**63], np.uint64),
+        ([0, 2**64 - 1], np.uint64),
+        ([-1, 2**63], object),
+        ([0, 2**64], object),
+        ([True, 2], np.int64),
+        ([0.5, 1.5], np.float64),
+        ([0.5, 1], object),
+        ([np.datetime64("2026-01-01", "D")] * 2, "M8[D]"),
+        (["a", "b"], object),
+        ([b"a", b"b"], object),
+        ([(0.5, 1.5), (2.5, 3.5)], object),
+        ([], object),
+    ],
+    ids=str,
+)
+def test_objects_become_numbers_where_none_is_changed(values, dtype):
+    ids = np.empty(len(values), dtype=object)
+    ids[:] = values
+    found = query_ids.typed_ids(ids)
+    assert found.dtype == dtype
+    assert found.shape == (len(values),)
+    assert all(one == other for one, other in zip(found, values, strict=True))
+
+
+@pytest.mark.parametrize("ids", [[-(2**63), 2**63], [2**64 - 1, -1], [2**63 - 1, 2**63]])
+def test_integers_of_64_bits_are_ids(ids):
+    part = evaluate_part([1, 1], [1, 2], qid=np.array(ids, dtype=object))
+    assert part.id_kind == "int"
+    assert part.n_queries == 2
+    assert sorted(part.ids.tolist()) == sorted(one % 2**64 for one in ids)
+
+
+@pytest.mark.parametrize("wide", [2**64, -(2**63) - 1])
+def test_integers_beyond_64_bits_are_refused(wide):
+    with pytest.raises(TypeError, match=f"that are integers must fit 64 bits; got {wide}"):
+        evaluate_part([1, 1], [1, 2], qid=np.array([0, wide], dtype=object))
+
+
+# -- sums -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [Fraction(1), Fraction(3, 4), Fraction(5)])
+def test_addends_are_dropped_where_they_are_32768_powers_of_two_below(number):
+    kept = -32768 - exact.magnitude(number)
+    assert exact._times(number, kept) == number / 2**-kept
+    assert exact._times(-number, kept) == -number / 2**-kept
+    assert exact._times(number, kept - 1) == 0
+    assert exact._times(number, 0) == number
+    assert exact._times(Fraction(0), 5) == 0
+
+
+def test_a_sum_keeps_what_is_32768_powers_of_two_below_another():
+    large, small = ExactSums.of([(Fraction(1), 0)], [(Fraction(1), 0)]), -32769
+    for power, kept in ((small, True), (small - 1, False)):
+        total = ExactSums.total([large, ExactSums.of([(Fraction(1), power)], [(Fraction(1), power)])])
+        assert (total.numerator[0] > 1) == kept
+
+
+# -- texts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pair", [["0x1", 0, 0], ["0x1"], [], "0x", None, 5, {"0x1": 0, "0x2": 0}])
+def test_a_sum_is_a_pair(pair):
+    with pytest.raises(ValueError, match="a sum must be a mantissa and an exponent; it is"):
+        PartialEvaluation.from_json(stored(numerator=[pair]))
+
+
+@pytest.mark.parametrize("exponent", [2**63, -(2**63), True, 0.0, "0"])
+def test_an_exponent_is_an_integer_of_64_bits(exponent):
+    with pytest.raises(ValueError, match="the exponent of a sum must be an integer of 64 bits"):
+        PartialEvaluation.from_json(stored(numerator=[["0x0", exponent]]))
+
+
+@pytest.mark.parametrize("mantissa", ["1", "0x", "0xG", "+0x1", " 0x1", "0x1 ", "0x1\n", 1])
+def test_a_mantissa_is_hexadecimal(mantissa):
+    with pytest.raises(ValueError, match="the mantissa of a sum must be a hexadecimal integer"):
+        PartialEvaluation.from_json(stored(numerator=[[mantissa, 0]]))
+
+
+@pytest.mark.parametrize(("n_docs", "fine"), [(-1, False), (0, True), (2**63 - 1, True), (2**63, False), (True, False)])
+def test_a_count_is_an_integer_of_64_bits(n_docs, fine):
+    if fine:
+        assert PartialEvaluation.from_json(stored(n_docs=n_docs)).n_docs == n_docs
+    else:
+        with pytest.raises(ValueError, match=f"n_docs must be an integer from 0 to {2**63 - 1}; it is {n_docs}"):
+            PartialEvaluation.from_json(stored(n_docs=n_docs))
+
+
+@pytest.mark.parametrize(("n_empty", "fine"), [(-1, False), (0, True), (1, True), (2, False), (3, False)])
+def test_no_more_queries_are_empty_than_there_are(n_empty, fine):
+    if fine:
+        assert PartialEvaluation.from_json(stored(n_empty=[n_empty])).n_empty == n_empty
+    else:
+        with pytest.raises(
+            ValueError, match=r"n_empty must be an integer from 0 to 2|its numerator is not that of empty"
+        ):
+            PartialEvaluation.from_json(stored(n_empty=[n_empty]))
+
+
+@pytest.mark.parametrize(("above", "fine"), [(0, True), (1, False)])
+def test_an_ndcg_may_be_above_1_by_a_billionth(above, fine):
+    # The float 1 + 1e-9 is a number of 52 bits behind the point.
+    mantissa = round((1 + 1e-9) * 2**52) + above
+    text = stored(numerator=[[hex(mantissa), -51]], denominator=[["0x1", 1]])
+    if fine:
+        assert PartialEvaluation.from_json(text).value == 1 + 1e-9
+    else:
+        with pytest.raises(ValueError, match="an NDCG is above 1, which its flavor cannot give"):
+            PartialEvaluation.from_json(text)
+
+
+@pytest.mark.parametrize("text", [5, None, ["{}"], np.bytes_(b"{}").tolist])
+def test_a_text_of_another_type_is_refused(text):
+    with pytest.raises(TypeError, match="text must be a str or bytes; got"):
+        PartialEvaluation.from_json(text)
+
+
+# -- merging --------------------------------------------------------------------------------------------------------
+
+
+def test_parts_are_added_to_parts_and_to_the_0_of_sum():
+    part = evaluate_part([1, 0], [0, 1], qid=[1, 2])
+    assert 0 + part == part
+    for other in (1, 0.0, None):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            other + part
+        with pytest.raises(TypeError, match="unsupported operand"):
+            part + other
+    assert part != 0
+    assert part != "part"
+
+
+def _gain(label):
+    return label
+
+
+def _other_gain(label):
+    return 2 * label
+
+
+def test_callables_are_blamed_only_where_all_else_is_the_same():
+    flavor = Flavor(gain=_gain)
+    one = evaluate_part([1], [1], qid=[1], flavor=flavor, k=[1, 2])
+    for other in (
+        evaluate_part([1], [1], qid=[2], flavor=flavor.replace(discount="ln"), k=[1, 2]),
+        evaluate_part([1], [1], qid=[2], flavor=flavor, k=[1, 3]),
+        evaluate_part([1], [1], qid=[2], flavor=flavor, k=[2, 3]),
+        evaluate_part([1], [1], qid=[2], flavor=flavor, k=1),
+    ):
+        with pytest.raises(ValueError, match=r"^parts must have one flavor and the same cut-offs; got "):
+            one + other
+
+
+# -- streams --------------------------------------------------------------------------------------------------------
+
+
+def test_a_repeated_query_is_noticed_after_64_batches():
+    taken = []
+
+    def batches():
+        for at in range(1000):
+            taken.append(at)
+            yield [1], [1], [0 if at == 5 else at]
+
+    with pytest.raises(ValueError, match="a query reappeared after other queries"):
+        evaluate_batches(batches())
+    # A part without rows begins the list, and the last query of a batch waits for the next batch.
+    assert len(taken) == 64 + 1
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_integers_and_floats_may_meet_below_2_53(sign):
+    def batches(largest):
+        return [([1, 0], np.array([sign * largest, 3]), [7, 7]), ([1], np.array([0.5]), [7])]
+
+    assert evaluate_batches(batches(2**53 - 1)).n_queries == 1
+    with pytest.raises(TypeError, match=r"y_score must have one dtype in all batches .* got float64 and int64"):
+        evaluate_batches(batches(2**53))
+
+
+def test_two_lists_of_one_are_warned_of_and_one_is_not(recwarn):
+    evaluate_batches([([1], [1], [0])])
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="2 queries"):
+        evaluate_batches([([1], [1], [0]), ([1], [1], [1])])
