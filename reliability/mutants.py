@@ -58,6 +58,7 @@ GROUPS = {
 }
 
 _OF_METRIC = (
+    "pytorch/test_torch_metric_waiting",
     "pytorch/test_torch_metric",
     "pytorch/test_torch_metric_refusals",
     "pytorch/test_torch_metric_epochs",
@@ -251,6 +252,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ndcg_ml/torch/losses/": ("pytorch/test_torch_approx_fast", "pytorch/test_torch_loss"),
     "ndcg_ml/torch/metric.py": _OF_METRIC,
     "ndcg_ml/torch/_state.py": _OF_METRIC,
+    "ndcg_ml/torch/_waiting.py": ("pytorch/test_torch_metric_waiting",),
     "ndcg_ml/torch/functional.py": ("pytorch/test_torch_functional_losses", "pytorch/test_torch_errors"),
     "ndcg_ml/torch/": (
         "pytorch/test_torch_kernel",

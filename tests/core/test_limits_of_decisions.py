@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import pickle
 from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ndcg_ml import compare, evaluate, evaluate_run
+from ndcg_ml import RangeError, compare, evaluate, evaluate_run
 from ndcg_ml._stats import bounded, clusters, matching, randomisation
 from ndcg_ml._stats.comparison_slices import _order
 from ndcg_ml._stats.differences import Settings, holm, levels_of_holm
@@ -367,3 +368,80 @@ def test_defaults_of_intervals_and_reports():
     assert page == side.to_html(confidence=0.95, n_resamples=9999, seed=0)
     assert page != side.to_html(seed=1)
     assert side.to_dict()["per_query"] is None
+
+
+# -- labels that are missing ----------------------------------------------------------------------------------------
+
+
+def two_runs(flavor="trec_eval", grade=0, unjudged="accept"):
+    qrels = {"q": {"a": 2, "b": grade}, "r": {"a": 1}}
+    sides = [evaluate_run(qrels, {"q": run, "r": ["a"]}, flavor=flavor, k=2) for run in (["a", "x"], ["x", "a"])]
+    return compare(*sides, unjudged=unjudged, n_resamples=99, seed=0)
+
+
+@pytest.mark.parametrize("flavor", ["trec_eval[negative=allow]"])
+def test_a_range_that_is_not_known_leaves_a_comparison_as_it_is(flavor):
+    with pytest.raises(RangeError, match="gain"):
+        two_runs(flavor, -1).range()
+    assert two_runs(flavor, -1).notes == ()
+    assert not two_runs(flavor, -1)._missing.may_turn(0, 1, -0.5)
+    assert two_runs()._missing.may_turn(0, 1, -0.5)
+    assert two_runs().notes[0].startswith("labels could turn it: over all grades of 1 unjudged documents")
+
+
+def test_a_pickled_comparison_has_no_documents():
+    comparison = two_runs()
+    again = pickle.loads(pickle.dumps(comparison))
+    assert again.difference == comparison.difference
+    assert again.notes == ()
+    with pytest.raises(RangeError, match="the range needs one evaluation per system, with its documents"):
+        again.range()
+
+
+def test_unjudged_documents_of_queries_that_do_not_count_are_not_noted():
+    labels, flavor = [[1, 0], [1, 0], [1, np.nan]], "trec_eval[ties=average]"
+    scores = ([[2, 1], [2, 1], [2, 1]], [[1, 2], [2, 1], [1, 2]])
+    sides = [evaluate(labels, each, flavor=flavor, query_weight=[1, 1, 0]) for each in scores]
+    assert compare(*sides, n_resamples=99).notes == ()
+    assert compare(*sides, n_resamples=99).range().n_unjudged == 0
+
+
+# -- what is shown --------------------------------------------------------------------------------------------------
+
+
+def test_runs_and_their_correction_are_shown():
+    runs = {name: [np.arange(9.0) * at % 3 + at for at in (1, 2)] for name in "abc"}
+    comparison = compare(runs, qid=np.arange(9), measure="m", by={"half": ["x", "y", "z"] * 3})
+    assert "; runs of each system: 2, 2, 2; " in comparison.caption()
+    assert comparison.caption().endswith("; p and intervals corrected by Bonferroni for 3 pairs")
+    assert "two-sided t test over queries and runs" in comparison.caption()
+    head, row = str(comparison).split("\n")[:2]
+    assert head.split() == ["system", "m", "runs"]
+    assert row.split() == ["a", f"{comparison.values[0]:.6f}", "2"]
+    assert "runs" not in str(numbers(np.arange(9.0), np.arange(9.0) ** 2)).split("\n")[0]
+
+
+def test_a_notebook_shows_segments():
+    segments = numbers(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), by={"half": ["a", "b"] * 8}).slices
+    shown = segments._repr_html_()
+    assert f"{segments[0].pairs[0].difference:+.4f}" in shown
+    assert "half=b" in shown
+    assert list(segments) == [segments[0], segments[1]]
+
+
+def test_segments_need_a_column():
+    with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to compare"):
+        numbers(np.arange(9.0), np.arange(9.0), by={})
+    with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to evaluate"):
+        evaluate(Y, Y, by={})
+
+
+@pytest.mark.parametrize("n_systems", [2, 3])
+def test_numbers_of_a_measure_have_no_range(n_systems):
+    comparison = numbers(*[np.arange(9.0) + at for at in range(n_systems)])
+    with pytest.raises(RangeError, match="got numbers of a measure, or several runs"):
+        comparison.range(a="a", b="b")
+
+
+def test_two_systems_count_their_queries():
+    assert randomisation.paired(np.arange(5.0), np.arange(5.0) ** 2).n_queries == 5

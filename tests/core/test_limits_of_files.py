@@ -275,3 +275,35 @@ def test_a_column_that_is_there_twice_is_counted():
     with pytest.raises(DataFileError, match="must have each column once; got 'score' 3 times"):
         chosen_columns("rows", ["qid", "score", "score", "score"], ["qid", "score"])
     assert chosen_columns("rows", ["qid", "x", "x", "score"], ["qid", "score"], ["docno"]) == ["qid", "score"]
+
+
+# -- JSON -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b'{"q1": {"d1": 1},\n "q2": {"d\xff1": 1}}', 2),
+        (b'{"q1": {"\xffd1": 1}}', 1),
+        (b'{"qid": "q1", "docno": "d1", "score": 1}\n\n{"qid": "q1", "docno": "d\xff", "score": 1}\n', 3),
+    ],
+)
+def test_json_is_utf_8(tmp_path, content, line):
+    (tmp_path / "run").write_bytes(content)
+    with pytest.raises(DataFileError, match=rf"run, line {line}: JSON must be text in UTF-8; got '.*") as caught:
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+    eight = content[content.index(b"\xff") :][:8]
+    assert str(caught.value).endswith(f"got {eight.decode('utf-8', 'backslashreplace')!r}.")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("null", "null"), ("true", "true"), ("false", "false"), ("{}", "an object"), ('{"a": 1}', "an object"),
+        ("[]", "an array"), ("[1]", "an array"), ("1.5", "1.5"), ('""', "''"),
+    ],
+)  # fmt: skip
+def test_what_is_no_id_is_shown_in_words_of_json(tmp_path, value, words):
+    (tmp_path / "run").write_text(f'{{"qid": "q1", "docno": {value}, "score": 1}}\n')
+    with pytest.raises(DataFileError, match=f"line 1: docno must be an id, text or an integer; got {re.escape(words)}"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
