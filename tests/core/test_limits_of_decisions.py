@@ -445,3 +445,36 @@ def test_numbers_of_a_measure_have_no_range(n_systems):
 
 def test_two_systems_count_their_queries():
     assert randomisation.paired(np.arange(5.0), np.arange(5.0) ** 2).n_queries == 5
+
+
+def test_defaults_of_comparisons():
+    rng = np.random.default_rng(2)
+    one, other, third = (rng.random(30) for _ in range(3))
+    comparison = compare(one, other, third, qid=np.arange(30), measure="m", seed=0)
+    assert (comparison.n_resamples, comparison.correction) == (9999, "max-t")
+    assert comparison.pairs[0].interval.confidence == 0.95
+    assert {pair.interval.method for pair in comparison.pairs} == {"max-t"}
+    assert (
+        comparison.queries_needed(0.01)
+        == comparison.queries_needed(0.01, 0.8)
+        == max(pair.queries_needed(0.01, 0.8) for pair in comparison.pairs)
+    )
+    assert comparison.smallest_detectable() == comparison.smallest_detectable(0.8)
+    assert comparison.smallest_detectable() == max(pair.smallest_detectable(0.8) for pair in comparison.pairs)
+    for write in (comparison.to_markdown, comparison.to_latex):
+        assert write() == write(4) != write(5)
+    slices = evaluate(Y, -Y, by=["a", "b"] * 20).slices
+    assert str(slices) == slices._table(4).text() != slices._table(5).text()
+
+
+def test_twenty_documents_are_to_be_judged_next():
+    qrels = {f"q{at}": {"a": 2, "b": 1} for at in range(25)}
+    sides = [
+        evaluate_run(qrels, {f"q{at}": order for at in range(25)}, flavor="trec_eval", k=2)
+        for order in (["a", "x"], ["x", "a"])
+    ]
+    comparison = compare(*sides, unjudged="accept", n_resamples=99)
+    assert not comparison.settled
+    assert len(comparison.judge_next()) == 20
+    assert len(comparison.judge_next(21)) == 21
+    assert len(comparison.judge_next(30)) == 25
