@@ -478,3 +478,35 @@ def test_twenty_documents_are_to_be_judged_next():
     assert len(comparison.judge_next()) == 20
     assert len(comparison.judge_next(21)) == 21
     assert len(comparison.judge_next(30)) == 25
+
+
+@pytest.mark.parametrize("ks", [(1, 3, None), (None, 3, 1), (3, 1, None)])
+def test_slices_are_in_the_order_of_the_first_cut_off(ks):
+    rng = np.random.default_rng(1)
+    labels, by = rng.integers(0, 3, (60, 6)), np.repeat(list("abcd"), 15)
+    scores = labels + rng.normal(0, 2, labels.shape)
+    orders = {k: [entry.label for entry in evaluate(labels, scores, k=k, by=by).slices] for k in ks}
+    assert len({tuple(order) for order in orders.values()}) == 3
+    assert [entry.label for entry in evaluate(labels, scores, k=ks, by=by).slices] == orders[ks[0]]
+
+
+@pytest.mark.parametrize("k", [1, 2, None])
+def test_one_of_several_cut_offs_is_compared(k):
+    qrels = {f"q{at}": {"a": 2, "b": 1, "c": 0} for at in range(6)} | {"r": {"a": 1, "b": 2}}
+    runs = [
+        {f"q{at}": order for at in range(6)} | {"r": ["b", "a"]}
+        for order in (["a", "x", "b", "c"], ["x", "b", "a", "y"])
+    ]
+    several, alone = ([evaluate_run(qrels, run, flavor="trec_eval", k=ks) for run in runs] for ks in ((1, 2, None), k))
+    found = compare(*several, k=k, unjudged="accept", seed=0, n_resamples=99)
+    expected = compare(*alone, unjudged="accept", seed=0, n_resamples=99)
+    assert found.to_dict() == expected.to_dict()
+    assert found.judged == expected.judged
+    assert found.range() == expected.range()
+    assert found.flavor.k == k
+    with pytest.raises(ValueError, match=r"k must say which cut-off is compared, .* have several: \(1, 2, None\)"):
+        compare(*several)
+    with pytest.raises(ValueError, match=r"must have the cut-off 3; got one with \(1, 2, None\)"):
+        compare(*several, k=3)
+    with pytest.raises(ValueError, match=rf"must have the cut-off 3; got one with {k}\."):
+        compare(*alone, k=3)
