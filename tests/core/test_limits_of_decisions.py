@@ -445,3 +445,68 @@ def test_numbers_of_a_measure_have_no_range(n_systems):
 
 def test_two_systems_count_their_queries():
     assert randomisation.paired(np.arange(5.0), np.arange(5.0) ** 2).n_queries == 5
+
+
+def test_defaults_of_comparisons():
+    rng = np.random.default_rng(2)
+    one, other, third = (rng.random(30) for _ in range(3))
+    comparison = compare(one, other, third, qid=np.arange(30), measure="m", seed=0)
+    assert (comparison.n_resamples, comparison.correction) == (9999, "max-t")
+    assert comparison.pairs[0].interval.confidence == 0.95
+    assert {pair.interval.method for pair in comparison.pairs} == {"max-t"}
+    assert (
+        comparison.queries_needed(0.01)
+        == comparison.queries_needed(0.01, 0.8)
+        == max(pair.queries_needed(0.01, 0.8) for pair in comparison.pairs)
+    )
+    assert comparison.smallest_detectable() == comparison.smallest_detectable(0.8)
+    assert comparison.smallest_detectable() == max(pair.smallest_detectable(0.8) for pair in comparison.pairs)
+    for write in (comparison.to_markdown, comparison.to_latex):
+        assert write() == write(4) != write(5)
+    slices = evaluate(Y, -Y, by=["a", "b"] * 20).slices
+    assert str(slices) == slices._table(4).text() != slices._table(5).text()
+
+
+def test_twenty_documents_are_to_be_judged_next():
+    qrels = {f"q{at}": {"a": 2, "b": 1} for at in range(25)}
+    sides = [
+        evaluate_run(qrels, {f"q{at}": order for at in range(25)}, flavor="trec_eval", k=2)
+        for order in (["a", "x"], ["x", "a"])
+    ]
+    comparison = compare(*sides, unjudged="accept", n_resamples=99)
+    assert not comparison.settled
+    assert len(comparison.judge_next()) == 20
+    assert len(comparison.judge_next(21)) == 21
+    assert len(comparison.judge_next(30)) == 25
+
+
+@pytest.mark.parametrize("ks", [(1, 3, None), (None, 3, 1), (3, 1, None)])
+def test_slices_are_in_the_order_of_the_first_cut_off(ks):
+    rng = np.random.default_rng(1)
+    labels, by = rng.integers(0, 3, (60, 6)), np.repeat(list("abcd"), 15)
+    scores = labels + rng.normal(0, 2, labels.shape)
+    orders = {k: [entry.label for entry in evaluate(labels, scores, k=k, by=by).slices] for k in ks}
+    assert len({tuple(order) for order in orders.values()}) == 3
+    assert [entry.label for entry in evaluate(labels, scores, k=ks, by=by).slices] == orders[ks[0]]
+
+
+@pytest.mark.parametrize("k", [1, 2, None])
+def test_one_of_several_cut_offs_is_compared(k):
+    qrels = {f"q{at}": {"a": 2, "b": 1, "c": 0} for at in range(6)} | {"r": {"a": 1, "b": 2}}
+    runs = [
+        {f"q{at}": order for at in range(6)} | {"r": ["b", "a"]}
+        for order in (["a", "x", "b", "c"], ["x", "b", "a", "y"])
+    ]
+    several, alone = ([evaluate_run(qrels, run, flavor="trec_eval", k=ks) for run in runs] for ks in ((1, 2, None), k))
+    found = compare(*several, k=k, unjudged="accept", seed=0, n_resamples=99)
+    expected = compare(*alone, unjudged="accept", seed=0, n_resamples=99)
+    assert found.to_dict() == expected.to_dict()
+    assert found.judged == expected.judged
+    assert found.range() == expected.range()
+    assert found.flavor.k == k
+    with pytest.raises(ValueError, match=r"k must say which cut-off is compared, .* have several: \(1, 2, None\)"):
+        compare(*several)
+    with pytest.raises(ValueError, match=r"must have the cut-off 3; got one with \(1, 2, None\)"):
+        compare(*several, k=3)
+    with pytest.raises(ValueError, match=rf"must have the cut-off 3; got one with {k}\."):
+        compare(*alone, k=3)

@@ -125,6 +125,10 @@ def test_scores_are_integers_beyond_2_53_alone(tmp_path, form, above, sign):
         ('{"q1": {"d1": 1},\n 7: {"d1": 1}}', 2, "expecting a topic in double quotes"),
         ('{"q1": {"d1": 1},\n null: {"d1": 1}}', 2, "expecting a topic in double quotes"),
         ("{} 7", 1, "expecting the end"),
+        ("\n{} 7", 2, "expecting the end"),
+        ('\n{"q1" 7}', 2, "expecting ':'"),
+        ('\n{"q1": {"d1": 1} "q2": 7}', 2, "expecting ','"),
+        ('\n[["q1"]]', 2, "expecting '{'"),
         ("{}\n\n7", 3, "expecting the end"),
         ('{"q1": {"d1": 1}}\n\n]', 3, "expecting the end"),
     ],
@@ -307,3 +311,12 @@ def test_what_is_no_id_is_shown_in_words_of_json(tmp_path, value, words):
     (tmp_path / "run").write_text(f'{{"qid": "q1", "docno": {value}, "score": 1}}\n')
     with pytest.raises(DataFileError, match=f"line 1: docno must be an id, text or an integer; got {re.escape(words)}"):
         evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+def test_features_are_read_where_they_are_asked_for(tmp_path):
+    (tmp_path / "labels").write_text("1 qid:1 1:0.5 3:1\n0 qid:1\n")
+    assert letor_rows(tmp_path / "labels").lengths.size == 0
+    rows = letor_rows(tmp_path / "labels", features=True)
+    assert rows.lengths.tolist() == [2, 0]
+    assert rows.indices.tolist() == [1, 3]
+    assert rows.values.tolist() == [0.5, 1.0]
