@@ -259,7 +259,7 @@ def test_a_rule_of_lightgbms_own_is_one_of_at_least_one_round(rounds, refused):
         if refused
         else nullcontext()
     ):
-        lgb.train(params, rows, 1, valid_sets=[held_out], **StopEarly("lightgbm").train())
+        lgb.train(params, rows, 3, valid_sets=[held_out], **StopEarly("lightgbm").train())
 
 
 def test_threads_of_the_objective_go_by_rows_and_pairs(monkeypatch):
@@ -269,6 +269,29 @@ def test_threads_of_the_objective_go_by_rows_and_pairs(monkeypatch):
     for truncation in (1, 15, 16, 17, None):
         NDCGObjective("lightgbm", truncation=truncation, threads=3)(y, X[:, 0], None, np.array([40, 40, 40]))
     assert asked == [(3, 120 * pairs) for pairs in (1, 15, 16, 16, 16)]
+
+
+def test_the_objective_takes_so_many_documents_at_once(monkeypatch):
+    shapes = []
+    inner = objective_module._Pairs._of_queries
+
+    def spied(pairs, scores, gains):
+        shapes.append(scores.shape)
+        return inner(pairs, scores, gains)
+
+    monkeypatch.setattr(objective_module._Pairs, "_of_queries", spied)
+    for n_queries, length, taken in (
+        (4096, 8, [(4096, 8)]),
+        (4097, 8, [(4096, 8), (1, 8)]),
+        (2, 32_768, [(1, 32_768)] * 2),
+        (2, 32_769, [(1, 32_769)] * 2),
+        (2, 16_384, [(2, 16_384)]),
+    ):
+        y = np.arange(n_queries * length) % length == 0
+        shapes.clear()
+        sizes = np.full(n_queries, length)
+        NDCGObjective("lightgbm", truncation=1, threads=1)(y.astype(float), np.zeros(y.size), None, sizes)
+        assert shapes == taken
 
 
 def test_metrics_of_lightgbm_before_4_7_have_set_and_metric_in_one_name():

@@ -35,7 +35,7 @@ from ndcg_ml import Flavor, evaluate
 from ndcg_ml._stats.honest import honest_value
 from ndcg_ml._stats.randomisation import paired
 from ndcg_ml.sklearn import SimplestWithinNoise, ndcg_scorer, paired_search
-from ndcg_ml.sklearn.paired_search import PairedSearch
+from ndcg_ml.sklearn.paired_search import PairedSearch, _Table
 from ndcg_ml.sklearn.query_store import KeptQueries, Scored
 
 DEPTHS = [1, 2, 3, 4, 6]
@@ -547,3 +547,29 @@ def test_the_table_of_candidates_is_printed_as_it_is_read(problem):
             "0.5000  +0.0000 +- 0.0000  1.0000  1.0000    =  {'a': 1}",
             "0.2500  -0.2500 +- 0.1250  0.0100  0.0200       {'a': 1}",
         ]
+
+
+@pytest.mark.parametrize(
+    ("k", "metric", "name", "column"),
+    [
+        (5, None, "score", 0),
+        (5, "five", "five", 0),  # a key of a dict of scorers
+        ((5, 1), None, "ndcg_at_5", 0),
+        ((5, 1), "ndcg_at_5", "ndcg_at_5", 0),
+        ((5, 1), "ndcg_at_1", "ndcg_at_1", 1),
+        ((5, 1, None), "ndcg", "ndcg", 2),
+    ],
+)
+def test_the_first_cutoff_chooses_unless_another_is_named(monkeypatch, k, metric, name, column):
+    asked = []
+
+    def of(scorer, results, *which):
+        asked.append(which)
+        return _Table(np.array([[0.1, 0.9], [0.2, 0.8]]), [3, 7], ())
+
+    monkeypatch.setattr(_Table, "of", of)
+    rule = SimplestWithinNoise(ndcg_scorer("sklearn", k=k, keep_queries=True), "depth", metric=metric)
+    assert rule({f"mean_test_{name}": [], "params": [{"depth": at} for at in range(8)]}) == 7
+    assert asked == [(name, column)]
+    with pytest.raises(ValueError, match=f"one of the search's scores, 'other'; got {metric!r}"):
+        rule({"mean_test_other": [], "std_test_other": []})
