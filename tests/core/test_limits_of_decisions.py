@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import pickle
 from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ndcg_ml import compare, evaluate, evaluate_run
+from ndcg_ml import RangeError, compare, evaluate, evaluate_run
 from ndcg_ml._stats import bounded, clusters, matching, randomisation
 from ndcg_ml._stats.comparison_slices import _order
 from ndcg_ml._stats.differences import Settings, holm, levels_of_holm
@@ -367,3 +368,145 @@ def test_defaults_of_intervals_and_reports():
     assert page == side.to_html(confidence=0.95, n_resamples=9999, seed=0)
     assert page != side.to_html(seed=1)
     assert side.to_dict()["per_query"] is None
+
+
+# -- labels that are missing ----------------------------------------------------------------------------------------
+
+
+def two_runs(flavor="trec_eval", grade=0, unjudged="accept"):
+    qrels = {"q": {"a": 2, "b": grade}, "r": {"a": 1}}
+    sides = [evaluate_run(qrels, {"q": run, "r": ["a"]}, flavor=flavor, k=2) for run in (["a", "x"], ["x", "a"])]
+    return compare(*sides, unjudged=unjudged, n_resamples=99, seed=0)
+
+
+@pytest.mark.parametrize("flavor", ["trec_eval[negative=allow]"])
+def test_a_range_that_is_not_known_leaves_a_comparison_as_it_is(flavor):
+    with pytest.raises(RangeError, match="gain"):
+        two_runs(flavor, -1).range()
+    assert two_runs(flavor, -1).notes == ()
+    assert not two_runs(flavor, -1)._missing.may_turn(0, 1, -0.5)
+    assert two_runs()._missing.may_turn(0, 1, -0.5)
+    assert two_runs().notes[0].startswith("labels could turn it: over all grades of 1 unjudged documents")
+
+
+def test_a_pickled_comparison_has_no_documents():
+    comparison = two_runs()
+    again = pickle.loads(pickle.dumps(comparison))
+    assert again.difference == comparison.difference
+    assert again.notes == ()
+    with pytest.raises(RangeError, match="the range needs one evaluation per system, with its documents"):
+        again.range()
+
+
+def test_unjudged_documents_of_queries_that_do_not_count_are_not_noted():
+    labels, flavor = [[1, 0], [1, 0], [1, np.nan]], "trec_eval[ties=average]"
+    scores = ([[2, 1], [2, 1], [2, 1]], [[1, 2], [2, 1], [1, 2]])
+    sides = [evaluate(labels, each, flavor=flavor, query_weight=[1, 1, 0]) for each in scores]
+    assert compare(*sides, n_resamples=99).notes == ()
+    assert compare(*sides, n_resamples=99).range().n_unjudged == 0
+
+
+# -- what is shown --------------------------------------------------------------------------------------------------
+
+
+def test_runs_and_their_correction_are_shown():
+    runs = {name: [np.arange(9.0) * at % 3 + at for at in (1, 2)] for name in "abc"}
+    comparison = compare(runs, qid=np.arange(9), measure="m", by={"half": ["x", "y", "z"] * 3})
+    assert "; runs of each system: 2, 2, 2; " in comparison.caption()
+    assert comparison.caption().endswith("; p and intervals corrected by Bonferroni for 3 pairs")
+    assert "two-sided t test over queries and runs" in comparison.caption()
+    head, row = str(comparison).split("\n")[:2]
+    assert head.split() == ["system", "m", "runs"]
+    assert row.split() == ["a", f"{comparison.values[0]:.6f}", "2"]
+    assert "runs" not in str(numbers(np.arange(9.0), np.arange(9.0) ** 2)).split("\n")[0]
+
+
+def test_a_notebook_shows_segments():
+    segments = numbers(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), by={"half": ["a", "b"] * 8}).slices
+    shown = segments._repr_html_()
+    assert f"{segments[0].pairs[0].difference:+.4f}" in shown
+    assert "half=b" in shown
+    assert list(segments) == [segments[0], segments[1]]
+
+
+def test_segments_need_a_column():
+    with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to compare"):
+        numbers(np.arange(9.0), np.arange(9.0), by={})
+    with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to evaluate"):
+        evaluate(Y, Y, by={})
+
+
+@pytest.mark.parametrize("n_systems", [2, 3])
+def test_numbers_of_a_measure_have_no_range(n_systems):
+    comparison = numbers(*[np.arange(9.0) + at for at in range(n_systems)])
+    with pytest.raises(RangeError, match="got numbers of a measure, or several runs"):
+        comparison.range(a="a", b="b")
+
+
+def test_two_systems_count_their_queries():
+    assert randomisation.paired(np.arange(5.0), np.arange(5.0) ** 2).n_queries == 5
+
+
+def test_defaults_of_comparisons():
+    rng = np.random.default_rng(2)
+    one, other, third = (rng.random(30) for _ in range(3))
+    comparison = compare(one, other, third, qid=np.arange(30), measure="m", seed=0)
+    assert (comparison.n_resamples, comparison.correction) == (9999, "max-t")
+    assert comparison.pairs[0].interval.confidence == 0.95
+    assert {pair.interval.method for pair in comparison.pairs} == {"max-t"}
+    assert (
+        comparison.queries_needed(0.01)
+        == comparison.queries_needed(0.01, 0.8)
+        == max(pair.queries_needed(0.01, 0.8) for pair in comparison.pairs)
+    )
+    assert comparison.smallest_detectable() == comparison.smallest_detectable(0.8)
+    assert comparison.smallest_detectable() == max(pair.smallest_detectable(0.8) for pair in comparison.pairs)
+    for write in (comparison.to_markdown, comparison.to_latex):
+        assert write() == write(4) != write(5)
+    slices = evaluate(Y, -Y, by=["a", "b"] * 20).slices
+    assert str(slices) == slices._table(4).text() != slices._table(5).text()
+
+
+def test_twenty_documents_are_to_be_judged_next():
+    qrels = {f"q{at}": {"a": 2, "b": 1} for at in range(25)}
+    sides = [
+        evaluate_run(qrels, {f"q{at}": order for at in range(25)}, flavor="trec_eval", k=2)
+        for order in (["a", "x"], ["x", "a"])
+    ]
+    comparison = compare(*sides, unjudged="accept", n_resamples=99)
+    assert not comparison.settled
+    assert len(comparison.judge_next()) == 20
+    assert len(comparison.judge_next(21)) == 21
+    assert len(comparison.judge_next(30)) == 25
+
+
+@pytest.mark.parametrize("ks", [(1, 3, None), (None, 3, 1), (3, 1, None)])
+def test_slices_are_in_the_order_of_the_first_cut_off(ks):
+    rng = np.random.default_rng(1)
+    labels, by = rng.integers(0, 3, (60, 6)), np.repeat(list("abcd"), 15)
+    scores = labels + rng.normal(0, 2, labels.shape)
+    orders = {k: [entry.label for entry in evaluate(labels, scores, k=k, by=by).slices] for k in ks}
+    assert len({tuple(order) for order in orders.values()}) == 3
+    assert [entry.label for entry in evaluate(labels, scores, k=ks, by=by).slices] == orders[ks[0]]
+
+
+@pytest.mark.parametrize("k", [1, 2, None])
+def test_one_of_several_cut_offs_is_compared(k):
+    qrels = {f"q{at}": {"a": 2, "b": 1, "c": 0} for at in range(6)} | {"r": {"a": 1, "b": 2}}
+    runs = [
+        {f"q{at}": order for at in range(6)} | {"r": ["b", "a"]}
+        for order in (["a", "x", "b", "c"], ["x", "b", "a", "y"])
+    ]
+    several, alone = ([evaluate_run(qrels, run, flavor="trec_eval", k=ks) for run in runs] for ks in ((1, 2, None), k))
+    found = compare(*several, k=k, unjudged="accept", seed=0, n_resamples=99)
+    expected = compare(*alone, unjudged="accept", seed=0, n_resamples=99)
+    assert found.to_dict() == expected.to_dict()
+    assert found.judged == expected.judged
+    assert found.range() == expected.range()
+    assert found.flavor.k == k
+    with pytest.raises(ValueError, match=r"k must say which cut-off is compared, .* have several: \(1, 2, None\)"):
+        compare(*several)
+    with pytest.raises(ValueError, match=r"must have the cut-off 3; got one with \(1, 2, None\)"):
+        compare(*several, k=3)
+    with pytest.raises(ValueError, match=rf"must have the cut-off 3; got one with {k}\."):
+        compare(*alone, k=3)

@@ -125,6 +125,10 @@ def test_scores_are_integers_beyond_2_53_alone(tmp_path, form, above, sign):
         ('{"q1": {"d1": 1},\n 7: {"d1": 1}}', 2, "expecting a topic in double quotes"),
         ('{"q1": {"d1": 1},\n null: {"d1": 1}}', 2, "expecting a topic in double quotes"),
         ("{} 7", 1, "expecting the end"),
+        ("\n{} 7", 2, "expecting the end"),
+        ('\n{"q1" 7}', 2, "expecting ':'"),
+        ('\n{"q1": {"d1": 1} "q2": 7}', 2, "expecting ','"),
+        ('\n[["q1"]]', 2, "expecting '{'"),
         ("{}\n\n7", 3, "expecting the end"),
         ('{"q1": {"d1": 1}}\n\n]', 3, "expecting the end"),
     ],
@@ -275,3 +279,44 @@ def test_a_column_that_is_there_twice_is_counted():
     with pytest.raises(DataFileError, match="must have each column once; got 'score' 3 times"):
         chosen_columns("rows", ["qid", "score", "score", "score"], ["qid", "score"])
     assert chosen_columns("rows", ["qid", "x", "x", "score"], ["qid", "score"], ["docno"]) == ["qid", "score"]
+
+
+# -- JSON -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b'{"q1": {"d1": 1},\n "q2": {"d\xff1": 1}}', 2),
+        (b'{"q1": {"\xffd1": 1}}', 1),
+        (b'{"qid": "q1", "docno": "d1", "score": 1}\n\n{"qid": "q1", "docno": "d\xff", "score": 1}\n', 3),
+    ],
+)
+def test_json_is_utf_8(tmp_path, content, line):
+    (tmp_path / "run").write_bytes(content)
+    with pytest.raises(DataFileError, match=rf"run, line {line}: JSON must be text in UTF-8; got '.*") as caught:
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+    eight = content[content.index(b"\xff") :][:8]
+    assert str(caught.value).endswith(f"got {eight.decode('utf-8', 'backslashreplace')!r}.")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("null", "null"), ("true", "true"), ("false", "false"), ("{}", "an object"), ('{"a": 1}', "an object"),
+        ("[]", "an array"), ("[1]", "an array"), ("1.5", "1.5"), ('""', "''"),
+    ],
+)  # fmt: skip
+def test_what_is_no_id_is_shown_in_words_of_json(tmp_path, value, words):
+    (tmp_path / "run").write_text(f'{{"qid": "q1", "docno": {value}, "score": 1}}\n')
+    with pytest.raises(DataFileError, match=f"line 1: docno must be an id, text or an integer; got {re.escape(words)}"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+def test_features_are_read_where_they_are_asked_for(tmp_path):
+    (tmp_path / "labels").write_text("1 qid:1 1:0.5 3:1\n0 qid:1\n")
+    assert letor_rows(tmp_path / "labels").lengths.size == 0
+    rows = letor_rows(tmp_path / "labels", features=True)
+    assert rows.lengths.tolist() == [2, 0]
+    assert rows.indices.tolist() == [1, 3]
+    assert rows.values.tolist() == [0.5, 1.0]

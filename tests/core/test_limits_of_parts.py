@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, PartialEvaluation, evaluate_batches, evaluate_part
-from ndcg_ml._parts import exact, query_ids
+from ndcg_ml._parts import exact, query_ids, stream
 from ndcg_ml._parts.exact import ExactSums
 
 
@@ -210,3 +210,57 @@ def test_two_lists_of_one_are_warned_of_and_one_is_not(recwarn):
     assert not recwarn.list
     with pytest.warns(UserWarning, match="2 queries"):
         evaluate_batches([([1], [1], [0]), ([1], [1], [1])])
+
+
+# -- sums and streams by hand, beside those that are drawn ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 25])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1 / 3, -2 / 3, 1 / 3 + 2**-54],
+        [1e308, 2.0**-1074, -1e308],
+        [0.1, 0.2, 0.3, -0.6],
+        [2.0**27 + 1, 2.0**53 - 1, -(2.0**26) - 0.5],
+        [-1.0],
+        [0.0, -0.0],
+        [],
+    ],
+)
+def test_an_exact_sum_by_hand(monkeypatch, chunk, values):
+    monkeypatch.setattr(exact, "_CHUNK", chunk)
+    assert exact.exact_sum(np.array(values, dtype=np.float64)) == sum(map(Fraction, values), Fraction(0))
+
+
+@pytest.mark.parametrize(
+    ("number", "nearest"),
+    [(Fraction(2) ** 1024, np.inf), (-(Fraction(2) ** 1024), -np.inf), (Fraction(1, 3), 1 / 3), (Fraction(0), 0.0)],
+)
+def test_the_nearest_float_of_any_number(number, nearest):
+    assert exact._nearest(number) == nearest
+
+
+def test_sums_are_rounded_over_a_power_of_two():
+    sums = ExactSums.of([(Fraction(3), 2), (Fraction(0), 0)], [(Fraction(1), -1), (Fraction(5), 0)])
+    assert (sums.numerator, sums.denominator, sums.exponent) == ((12, 0), (Fraction(1, 2), 5), 0)
+    assert sums.largest == 4
+    assert [side.tolist() for side in sums.rounded(4)] == [[0.75, 0.0], [0.03125, 0.3125]]
+    nothing = ExactSums.of([(Fraction(0), 7)], [(Fraction(0), -9)])
+    assert (nothing.exponent, nothing.largest) == (0, 0)
+    assert ExactSums.total([nothing, nothing]) == nothing
+    assert ExactSums.total([nothing, sums, nothing]) == sums
+    huge = ExactSums.of([(Fraction(1), 5000)], [(Fraction(3), 4998)])
+    assert (huge.numerator, huge.denominator, huge.exponent) == ((Fraction(1, 2),), (Fraction(3, 8),), 5001)
+    assert ExactSums.total([huge, huge]).exponent == 5002
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [2], [3], [1, 2], [2, 4], [3, 3], [0, 6], [1, 2, 3, 4, 5]])
+def test_a_stream_that_is_cut_by_hand(cuts):
+    y, s, qid = np.array([1, 0, 2, 0, 1, 1]), np.array([3.0, 4, 1, 2, 5, 6]), np.array([7, 7, 7, 8, 8, 9])
+    pieces = [tuple(column[at:to] for column in (y, s, qid)) for at, to in zip([0, *cuts], [*cuts, 6], strict=True)]
+    whole = evaluate_part(y, s, qid=qid)
+    assert evaluate_batches(pieces) == whole
+    sizes = [ids.tolist() for _, _, ids in stream.whole_queries(iter(pieces))]
+    assert [qid for ids in sizes for qid in ids] == qid.tolist()
+    assert len({qid for ids in sizes for qid in set(ids)}) == sum(len(set(ids)) for ids in sizes) == 3

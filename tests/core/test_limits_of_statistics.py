@@ -13,7 +13,7 @@ from ndcg_ml import compare, evaluate
 from ndcg_ml._stats import bounded, clusters, judged_shares, randomisation, simultaneous
 from ndcg_ml._stats import verdict as verdicts
 from ndcg_ml._stats.means import SAME, Means, Spread, drawn_queries
-from ndcg_ml._stats.quantiles import t_quantile, t_tail
+from ndcg_ml._stats.quantiles import normal_cdf, t_quantile, t_tail
 
 RNG = np.random.default_rng(3)
 Y = RNG.integers(0, 3, (40, 6))
@@ -217,6 +217,24 @@ def test_as_many_draws_as_asked_for(monkeypatch, n, block):
         drawn = simultaneous.max_t(Means.of(values, None), [(0, 1)], n_draws, np.random.default_rng(0))
         assert drawn.largest.size == n_draws
         assert (np.diff(drawn.largest) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("block", "sizes"), [(1, [1] * 8), (12, [1] * 8), (13, [1] * 8), (26, [2] * 4), (39, [3, 3, 2])]
+)
+def test_steps_have_a_row_or_more(monkeypatch, block, sizes):
+    monkeypatch.setattr(randomisation, "_BLOCK", block)
+    monkeypatch.setattr(simultaneous, "_BLOCK", block)
+    rng = np.random.default_rng(0)
+    assert list(map(len, randomisation._all_signs_of(np.arange(13) < 3, 8, rng))) == sizes
+    assert list(map(len, randomisation.drawn_signs(13 * 8, 8, rng))) == sizes
+    of_thirteen = Means.of(np.zeros((13, 1)), None)
+    assert [len(mean) for mean, _ in simultaneous._permuted(of_thirteen, 8, rng)] == sizes
+    monkeypatch.setattr(simultaneous, "_BLOCK", block * 4 // 13)
+    of_two = Means.of(np.zeros((13, 2)), None)
+    assert [len(mean) for mean, _ in simultaneous._limit(of_two, 8, rng)] == sizes
+    monkeypatch.setattr(randomisation, "_BLOCK", 3)
+    assert list(map(len, randomisation._all_signs(3))) == [3, 3, 2]
 
 
 def test_as_many_resamples_as_asked_for(monkeypatch):
@@ -460,3 +478,12 @@ def test_draws_as_near_as_rounding_are_on_neither_side(value, slack):
         limits[name] = spread._corrected(spread.draws, (0.025, 0.975))
     assert limits["at the value"] == limits["at the edge"]
     assert limits["beyond"] != limits["at the edge"]
+
+
+@pytest.mark.parametrize(
+    ("bias", "acceleration", "tail"),
+    [(2.0, 0.5, 1.0), (-2.0, -0.5, 0.0), (2.0, 1.0, 1.0), (-2.0, -1.0, 0.0), (2.0, 0.25, None), (0.0, 0.5, 0.5)],
+)
+def test_a_limit_is_the_end_of_the_draws_where_there_is_no_room(bias, acceleration, tail):
+    found = Spread._at(0.5, bias, acceleration)
+    assert found == pytest.approx(normal_cdf(bias + bias / (1 - acceleration * bias)) if tail is None else tail)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndcg_ml._files.byte_ids import Growing, Names, earlier
+from ndcg_ml._files.byte_ids import Growing, Names, digests, earlier
 
 # Ends in NULs, lengths around the words' and the columns' ends, ids that differ beyond the columns.
 IDS = st.one_of(
@@ -97,3 +97,39 @@ def test_rows_are_numbered_in_half_the_memory():
 def test_an_id_stands_before_the_same_with_nuls_after_it():
     names = names_of([b"a\0\0", b"a\0", b"a", b""])
     assert names.in_byte_order(np.zeros(4, dtype=np.int64), np.arange(4)).tolist() == [3, 2, 1, 0]
+
+
+LONG = [b"p" * 64 + end for end in (b"c", b"a", b"b", b"aa", b"")]
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_ids_that_differ_beyond_their_columns_are_in_order_in_every_topic(first):
+    topic = np.array([first, first, *np.repeat([3, 4], len(LONG)), 5])
+    names = names_of([b"z", b"a", *LONG, *LONG, b"b"])
+    ordered = names.in_byte_order(topic, np.arange(13))
+    assert topic[ordered].tolist() == topic.tolist()
+    assert [names[row] for row in ordered] == [b"a", b"z", *sorted(LONG), *sorted(LONG), b"b"]
+
+
+def test_ids_that_differ_beyond_their_columns_are_told_apart():
+    names = names_of([LONG[0], LONG[1], LONG[1], LONG[0], b"p" * 64, LONG[3]])
+    assert names.changes().tolist() == [0, 1, 3, 4, 5]
+    assert names.same(np.arange(5), np.arange(1, 6)).tolist() == [False, True, False, False, False]
+    assert earlier(np.array([0, 0, 0, 0, 0, 0]), names).tolist() == [-1, -1, 1, 0, -1, -1]
+    assert earlier(np.array([0, 0, 1, 0, 1, 1]), names).tolist() == [-1, -1, -1, 0, -1, -1]
+    assert names.long_rows(slice(1, 4)) == [1, 2, 3]
+    assert names.long_rows(slice(4, 6)) == [5]
+
+
+def test_digests_tell_ids_that_differ_beyond_their_columns_apart():
+    def digest(ids, values):
+        names = names_of([b"first", *ids])
+        return digests(
+            names, slice(1, len(names)), np.arange(len(ids)), np.array(values, dtype=np.float64), len(ids)
+        ).tolist()
+
+    one, other, again = digest([LONG[0], LONG[1], LONG[0]], [1, 1, 1])
+    assert one == again != other
+    assert digest([LONG[0]], [1]) == [one]
+    assert digest([LONG[0]], [2]) != [one]
+    assert digest([LONG[0]], [0.0]) == digest([LONG[0]], [-0.0])
