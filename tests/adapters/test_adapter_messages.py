@@ -13,7 +13,7 @@ pd = pytest.importorskip("pandas")
 from sklearn.linear_model import Ridge
 
 from ndcg_ml import evaluate, evaluate_run
-from ndcg_ml.sklearn import QueryKFold, QueryRanker, ndcg_scorer
+from ndcg_ml.sklearn import QueryKFold, QueryRanker, SimplestWithinNoise, ndcg_scorer
 
 X = pd.DataFrame({"user": [1.0, 2, np.nan, 3], "a": [1.0, 2, 3, 4]})
 Y = [1, 0, 2, 1]
@@ -97,3 +97,52 @@ def test_a_confidence_just_below_one_is_not_a_hundred_per_cent():
     assert "99.99999 %" in str(found.interval(0.9999999, method="t"))
     assert "95 %" in str(found.interval(method="t"))
     assert "99.9 %" in str(found.interval(0.999, method="t"))
+
+
+def test_every_object_of_the_boosters_says_its_definition():
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("xgboost")
+    pytest.importorskip("catboost")
+    from ndcg_ml import catboost, lightgbm, xgboost
+
+    for room in (lightgbm, xgboost):
+        assert repr(room.NDCGEval("sklearn@5", k=(10, None))) == "NDCGEval('sklearn', k=(10, None))"
+        assert repr(room.NDCGEval("lightgbm@5")) == "NDCGEval('lightgbm', k=5)"
+    data = {"X": X, "y": Y, "group": [4]}
+    assert repr(xgboost.NDCGCallback("sklearn@5", **data)) == (
+        "NDCGCallback('sklearn', k=5, name='validation', rounds=None)"
+    )
+    for delta, said in ((0.0, ""), (0.25, ", min_delta=0.25"), ("noise", ", min_delta='noise'")):
+        assert repr(xgboost.NDCGCallback("sklearn", name="held out", rounds=3, min_delta=delta, **data)) == (
+            f"NDCGCallback('sklearn', name='held out', rounds=3{said})"
+        )
+    sets = [(Y, [1] * 4), ([1, 0], [1, 1])]
+    assert repr(catboost.NDCGEval("sklearn", k=5, pools=sets[:1])) == "NDCGEval('sklearn', k=5, pools=<1 data set>)"
+    assert repr(catboost.NDCGEval("sklearn@5", pools=sets)) == "NDCGEval('sklearn', k=5, pools=<2 data sets>)"
+    assert repr(lightgbm.StopEarly("lightgbm", k=5, rounds=7, watch="v")) == (
+        "StopEarly('lightgbm', k=5, rounds=7, min_delta=0.0, watch='v')"
+    )
+    assert repr(lightgbm.NDCGObjective("lightgbm@5")) == (
+        "NDCGObjective('lightgbm@5', sigmoid=1.0, truncation=8, norm=True)"
+    )
+
+
+def test_every_object_of_scikit_learn_says_its_definition():
+    scorer = ndcg_scorer("lightgbm@5", qid_column="user", qid=[1, 1, 2], keep_queries=True)
+    said = "ndcg_scorer('lightgbm', k=5, qid_column='user', qid=<3 rows of 2 queries>, keep_queries=True)"
+    assert repr(scorer) == said
+    assert repr(ndcg_scorer("lightgbm", k=(1, None))) == "ndcg_scorer('lightgbm', k=(1, None))"
+    assert repr(SimplestWithinNoise(scorer, "depth")) == f"SimplestWithinNoise({said}, 'depth')"
+    assert repr(SimplestWithinNoise(scorer, ["a", "b"], metric="m")) == (
+        f"SimplestWithinNoise({said}, ['a', 'b'], metric='m')"
+    )
+
+
+def test_what_the_callback_of_xgboost_answers():
+    pytest.importorskip("xgboost")
+    from ndcg_ml.xgboost import NDCGCallback
+
+    callback = NDCGCallback("sklearn", X=X, y=Y, group=[4])
+    model = object()
+    assert callback.before_iteration(model, 0, {}) is False
+    assert callback.after_training(model) is model

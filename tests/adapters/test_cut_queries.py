@@ -12,6 +12,7 @@ pytest.importorskip("polars")
 import pickle
 import tracemalloc
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -46,6 +47,7 @@ from sklearn.preprocessing import StandardScaler
 from ndcg_ml import ndcg_score
 from ndcg_ml.sklearn import CutQueryWarning, QueryKFold, QueryRanker, ndcg_scorer
 from ndcg_ml.sklearn.call_stack import current_split
+from ndcg_ml.sklearn.cut_queries import _mixed
 
 GRID = {"alpha": [1.0, 2.0]}
 SCORER, SEVERAL = ndcg_scorer("lightgbm", k=10), ndcg_scorer("lightgbm", k=(1, 10))
@@ -197,6 +199,9 @@ def test_a_loop_that_cuts_queries_warns(problem, ranker):
         model = ranker.fit(X[train], y[train], qid[train])
         with pytest.warns(CutQueryWarning, match=r"\d+ of \d+ queries that are scored were also in training"):
             SCORER(model, X[test], y[test], qid=qid[test])
+        with pytest.warns(CutQueryWarning) as seen:
+            SCORER(model, X[test], y[test], qid=qid[test])
+        assert [one.filename for one in seen] == [__file__]  # where the scorer is called
         with pytest.warns(CutQueryWarning):
             model.score(X[test], y[test], qid[test])
         in_pipe = make_pipeline(StandardScaler(), ranker)
@@ -530,6 +535,7 @@ def test_a_search_like_that_of_optuna_which_drops_the_error_warns_with_its_text(
         assert np.isnan(optuna["objective"](Ridge(), wide, y, **settings)).all()
         with pytest.raises(ValueError, match="the split cuts"):
             cross_validate(Ridge(), wide, y, **settings)
+    assert all(Path(warning.filename).name == "scorer.py" for warning in seen)
     words = [str(warning.message) for warning in seen]
     assert len(words) == (action == "always")  # an error of scikit-learn's has no warning beside it
     assert all(word.startswith("an error of the NDCG scorer: the split cuts") for word in words)
@@ -636,6 +642,20 @@ def test_the_same_labels_in_another_dtype_are_not_other_rows(problem, fitted, sc
     half = np.arange(len(y)) % 2 == 0
     with pytest.warns(CutQueryWarning):
         SCORER(model, X[half], y[half].astype(scored), qid=qid[half])
+
+
+def test_the_digest_is_the_finaliser_of_splitmix64():
+    def finalised(bits):
+        bits = (bits + 0x9E3779B97F4A7C15) % 2**64
+        bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB % 2**64
+        return bits ^ (bits >> 31)
+
+    assert finalised(0) == 0xE220A8397B1DCDAF  # the first number of the generator from the seed 0
+    labels = [0.0, 1.0, 2.0, -3.5, 0.1]
+    rounded = np.float32(labels).astype(np.float64).view(np.uint64).tolist()
+    assert _mixed(np.array(labels)).tolist() == [finalised(bits) for bits in rounded]
+    assert _mixed(np.array([-0.0])).tolist() == _mixed(np.array([0.0])).tolist()
 
 
 def test_labels_too_large_or_small_for_the_digest_do_no_harm():

@@ -7,7 +7,9 @@ import pytest
 pytest.importorskip("sklearn")
 pytest.importorskip("lightgbm")
 
+import gc
 import inspect
+import pickle
 import warnings
 
 import lightgbm as lgb
@@ -20,7 +22,11 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from ndcg_ml import Flavor, evaluate_run, ndcg_score
 from ndcg_ml._boosting import Progress, RoundScores
 from ndcg_ml.lightgbm import NDCGEval, NDCGObjective, StopEarly, query_folds
+from ndcg_ml.lightgbm.folds import FoldGuard
+from ndcg_ml.lightgbm.stopping import _set_and_metric
 from ndcg_ml.sklearn import QueryKFold, QueryRanker, SimplestWithinNoise, ndcg_scorer, paired_search
+from ndcg_ml.sklearn.call_stack import _split_in, current_fit, current_split
+from ndcg_ml.sklearn.query_store import Carrier, KeptQueries, Scored, _of_this_process
 
 
 def problem(n_queries=30, length=10):
@@ -93,6 +99,174 @@ def test_five_folds_and_no_fewer_than_two():
     assert len(query_folds([2, 2], 2)) == len(list(QueryKFold(2).split(np.zeros((4, 1)), None, [0, 0, 1, 1]))) == 2
     with pytest.raises(ValueError, match="at most the number of queries with rows, 2; got 3"):
         query_folds([2, 0, 2], 3)
+
+
+# -- caps ------------------------------------------------------------------------------------------------------------
+
+FARTHEST = 2**31 - 1
+"""The largest cut-off that XGBoost and CatBoost read."""
+
+
+@pytest.mark.parametrize(("k", "cut"), [(FARTHEST - 1, FARTHEST - 1), (FARTHEST, FARTHEST), (FARTHEST + 1, FARTHEST)])
+def test_the_largest_cutoff_that_xgboost_and_catboost_read(k, cut):
+    of_xgboost = Flavor.preset("xgboost", k=k).xgboost_params()
+    assert (of_xgboost["lambdarank_num_pair_per_sample"], of_xgboost["eval_metric"]) == (cut, f"ndcg@{cut}")
+    of_catboost = Flavor.preset("catboost", k=k).catboost_params()
+    assert f";top={cut};" in of_catboost["loss_function"]
+    assert f":top={cut};" in of_catboost["eval_metric"]
+
+
+def test_the_deepest_truncation_of_lightgbm():
+    for k, level, at in [(9996, 9999, 9996), (9997, 10000, 9997), (9998, 10000, 9998), (10001, 10000, 10000)]:
+        taken = Flavor.preset("lightgbm", k=k).lightgbm_params()
+        assert (taken["lambdarank_truncation_level"], taken["eval_at"]) == (level, [at])
+
+
+def test_the_longest_table_of_gains_of_lightgbm():
+    linear = Flavor.preset("lightgbm", k=5, gain="linear")
+    assert linear.replace(max_grade=9999).lightgbm_params()["label_gain"] == [float(grade) for grade in range(10_000)]
+    with pytest.raises(ValueError, match=r"max_grade must be from 0 to 9999 for LightGBM.*; got 10000\.0"):
+        linear.replace(max_grade=10_000).lightgbm_params()
+    assert linear.replace(gain=(0, 1, 3), max_grade=5).lightgbm_params()["label_gain"] == [0, 1, 3]
+
+
+def test_the_largest_gain_of_lightgbm():
+    table = Flavor.preset("lightgbm", k=5)
+    largest, beyond = 1e300, float(np.nextafter(1e300, np.inf))
+    for gain in ((0, largest), (-largest, 0), (0, largest, largest)):
+        assert table.replace(gain=gain).lightgbm_params()["label_gain"] == list(gain)
+    for gain, top in (((0, beyond), 1), ((-beyond, 0), 1), ((0, 1, beyond), 2)):
+        with pytest.raises(ValueError, match=rf"up to grade {top}, whose gain is beyond 1e\+300"):
+            table.replace(gain=gain).lightgbm_params()
+
+
+def test_the_first_grade_whose_gain_falls_is_named():
+    with pytest.raises(ValueError, match=r"here grade 1 gains 0\.5, less than 1\.0 of grade 0"):
+        Flavor.preset("lightgbm", k=5, gain=(1, 0.5, 0)).lightgbm_params()
+
+
+def test_so_many_data_sets_are_kept_between_rounds():
+    xgboost, catboost = pytest.importorskip("ndcg_ml.xgboost"), pytest.importorskip("ndcg_ml.catboost")
+    pools = [([1.0, 0.0], [0, 0]), ([0.0, 1.0], [0, 0])]
+    slots = {
+        "lightgbm": NDCGEval("lightgbm")._cache.slots,
+        "objective": NDCGObjective("lightgbm")._cache.slots,
+        "xgboost": xgboost.NDCGEval("xgboost")._cache.slots,
+        "catboost": catboost.NDCGEval("catboost", pools=pools, learn=([2.0, 0.0], [0, 0]))._cache.slots,
+        "scorer": ndcg_scorer("lightgbm")._cache.slots,
+    }
+    assert slots == {"lightgbm": 32, "objective": 32, "xgboost": 32, "catboost": 6, "scorer": 16}
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_a_message_names_the_first_eight_columns(as_frame):
+    pd = pytest.importorskip("pandas")
+    names = list("abcdefghi")
+    for n, listed in ((8, r"\['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'\]\. "), (9, r"'g', 'h'\] and more\. ")):
+        X = pd.DataFrame(np.zeros((4, n)), columns=names[:n])
+        X = X if as_frame else pytest.importorskip("pyarrow").table({name: X[name] for name in X})
+        with pytest.raises(ValueError, match=rf"its column qid_column='qid'; got columns .*{listed}"):
+            ndcg_scorer("lightgbm", qid_column="qid")(Ridge(), X, np.zeros(4))
+
+
+SPLITS = """
+def cross_validate(train, test, groups, inner):
+    score_params = {"groups": groups}
+    return inner()
+
+def _fit_and_score(X_test, test, inner):
+    candidate_progress, split_progress = (3, 9), (1, 5)
+    return inner()
+"""
+
+
+def test_a_split_is_looked_for_in_twelve_frames():
+    """The frame above the one that asks is the first; then come those between it and the function that splits."""
+    library = {"__name__": "sklearn.model_selection.of_another_version"}
+    exec(SPLITS, library)
+    ids, test, X = np.array([7, 7, 8, 8]), np.array([2, 3]), np.zeros((2, 1))
+
+    def below(n, ask):
+        return ask() if n == 1 else below(n - 1, ask)
+
+    def asked(n, ask):
+        """With `n` frames between the one that asks and the function that splits."""
+        return lambda: below(n - 1, ask)
+
+    split = lambda: current_split(ids[test], None)  # noqa: E731
+    fit = lambda: current_fit(X)  # noqa: E731
+    for between in (2, 11):
+        found = library["cross_validate"]([0, 1], test, ids, asked(between, split))
+        assert found is not None
+        assert (found.all_ids.tolist(), found.test.tolist()) == ([7, 7, 8, 8], [2, 3])
+        found = library["_fit_and_score"](X, test, asked(between, fit))
+        assert found is not None
+        assert (found.candidate, found.split, found.test.tolist()) == (3, 1, [2, 3])
+    assert library["cross_validate"]([0, 1], test, ids, asked(12, split)) is None
+    assert library["_fit_and_score"](X, test, asked(12, fit)) is None
+
+
+def test_what_no_split_of_scikit_learn_holds_is_no_split():
+    ids = np.array([7, 7, 8, 8])
+    taken = {"groups": ids}
+    for test, scored, found in (
+        ([2, 3], ids[2:], [2, 3]),
+        ([-1, 0], ids[[-1, 0]], [3, 0]),  # some numbers count from the end
+        (np.array([False, True, True, False]), ids[1:3], [1, 2]),
+        ([0, 3], ids[[0, 3]], [0, 3]),
+        (None, ids[2:], None),
+        ((2, 3), ids[2:], None),
+        ([2, 3], ids[:2], None),  # the training rows are scored
+        ([2, 4], ids[2:], None),
+        ([2, -5], ids[2:], None),
+        (np.array([], dtype=np.int64), ids[:0], []),
+    ):
+        split = _split_in({"test": test, "score_params": taken}, scored, None)
+        assert (None if split is None else split.test.tolist()) == found
+        assert split is None or split.all_ids.tolist() == ids.tolist()
+    split = _split_in({"test": [2, 3], "X": np.column_stack([np.zeros(4), ids])}, ids[2:], 1)
+    assert split is not None
+    assert split.test.tolist() == [2, 3]
+    table = {"test": [2, 3], "X": np.column_stack([np.zeros(4), ids])}
+    assert _split_in(table, ids[2:], None) is None
+    assert _split_in(table, ids[2:], "qid") is None
+    assert _split_in({"test": [2, 3], "score_params": {"groups": ids[:, None]}}, ids[2:], None) is None
+    assert _split_in({"test": [2, 3], "score_params": {"groups": None, "qid": ids}}, ids[2:], None) is not None
+
+
+def test_metrics_of_lightgbm_before_4_7_have_set_and_metric_in_one_name():
+    assert _set_and_metric(("cv_agg", "valid ndcg_lightgbm@10", 0.5, True)) == ("valid", "ndcg_lightgbm@10")
+    assert _set_and_metric(("valid_0", "ndcg of mine", 0.5, True)) == ("valid_0", "ndcg of mine")
+
+
+def test_a_subset_of_rows_without_queries_has_none():
+    X, y, _ = problem(1)
+    data = lgb.Dataset(X, y, params={"verbosity": -1, "min_data_in_leaf": 1}, free_raw_data=False).construct()
+    subset = data.subset([0, 1, 2]).construct()
+    FoldGuard("somebody").refuse_cut(subset)
+    with pytest.raises(ValueError, match="NDCGEval needs the sizes of the queries, and this data set has none"):
+        NDCGEval("lightgbm")(np.zeros(3), subset)
+
+
+def test_a_score_carries_its_queries_to_those_that_are_there():
+    kept = KeptQueries("a token of this test")
+    scored = Scored(np.array([1, 2]), np.array([[0.5], [1.0]]), (0.75,))
+    packed = pickle.dumps(Carrier(0.75, kept.token, 2, 1, scored))
+    value = pickle.loads(packed)
+    assert (type(value), value) == (float, 0.75)
+    assert len(kept) == 1
+    assert kept.knows(2, 1)
+    assert not kept.knows(1, 2)
+    found = kept.get(2, 1, 0, 0.75)
+    assert found is not None
+    assert (found.ids.tolist(), found.ndcg.tolist(), found.values) == ([1, 2], [[0.5], [1.0]], (0.75,))
+    assert kept.get(2, 1, 0, 0.5) is None
+    assert pickle.loads(pickle.dumps(kept)) is kept
+    del kept
+    gc.collect()
+    assert pickle.loads(packed) == 0.75
+    anew = _of_this_process("a token of this test")
+    assert len(anew) == 0
 
 
 # -- how many queries are held out -----------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+import dataclasses
 import inspect
 import json
 import math
@@ -431,6 +432,8 @@ def test_the_result_prints_and_becomes_a_frame(problem):
     assert f"{result.candidates[1].difference:+.4f}" in lines[3]
     pytest.importorskip("pandas")
     frame = result.to_frame()
+    columns = "row params value difference standard_error low high p_value p_adjusted within_noise"
+    assert list(frame.columns) == columns.split()
     assert frame["difference"].tolist() == [each.difference for each in result.candidates]
     assert frame["low"].iloc[1] < frame["difference"].iloc[1] < frame["high"].iloc[1]
     assert not math.isnan(frame["p_value"].sum())
@@ -517,3 +520,30 @@ def test_defaults_of_paired_search():
 
     assert defaults(paired_search) == {"metric": None, "confidence": 0.95, "n_resamples": 9999, "seed": None}
     assert defaults(PairedSearch.honest) == {"rule": None, "confidence": 0.95, "n_resamples": 999, "seed": None}
+
+
+def test_what_json_does_not_know_is_its_repr(problem):
+    values = [None, True, 3, 0.5, "leaf", math.nan, math.inf, -math.inf, (1, 2), np.float64(2.5)]
+    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
+    params = {str(at): value for at, value in enumerate(values)}
+    changed = dataclasses.replace(result, candidates=(result.best._replace(params=params),))
+    (candidate,) = changed.to_dict()["candidates"]
+    plain = list(candidate["params"].values())
+    assert plain == [None, True, 3, 0.5, "leaf", "nan", "inf", "-inf", "(1, 2)", 2.5]
+    assert [type(value) for value in plain[:2]] == [type(None), bool]
+
+
+def test_the_table_of_candidates_is_printed_as_it_is_read(problem):
+    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
+    best = result.best._replace(value=0.5, difference=0.0, standard_error=0.0, params={"a": 1}, within_noise=True)
+    other = best._replace(
+        value=0.25, difference=-0.25, standard_error=0.125, p_value=0.01, p_adjusted=0.02, within_noise=False
+    )
+    for failed, said in (((), ""), ((3,), "; 1 failed and are left out")):
+        changed = dataclasses.replace(result, candidates=(best, other), n_queries=7, failed=failed)
+        assert [line.rstrip() for line in str(changed).splitlines()] == [
+            f"2 candidates on 7 queries, 1 within noise of the best (=){said}",
+            "NDCG    difference         p       p (Holm)",
+            "0.5000  +0.0000 +- 0.0000  1.0000  1.0000    =  {'a': 1}",
+            "0.2500  -0.2500 +- 0.1250  0.0100  0.0200       {'a': 1}",
+        ]
