@@ -34,7 +34,8 @@ def lightgbm(scale: float) -> Iterator[Result]:
     """A boosting round's evaluation beside LightGBM's own metric."""
     model = workloads.of_a_model(workloads.ragged(scale), 20)
     for threads, target in ((1, 3.5), (2, 3.0)):
-        for work in (model, workloads.ragged(scale), workloads.tied(workloads.ragged(scale))):
+        ragged = workloads.ragged(scale)
+        for work in (model, ragged, workloads.tied(ragged), workloads.short(scale)):
             yield compare(
                 f"LightGBM evaluation of one round, k=10, {threads} thread{'s' * (threads > 1)}; {work.name}",
                 [
@@ -196,8 +197,8 @@ def validation_epoch(scale: float) -> Iterator[Result]:
 
 def shapes(scale: float) -> Iterator[Result]:
     """How the cost moves with shape, ties, precision and cut-off."""
-    works = [workloads.ragged(scale), workloads.tiny(scale), workloads.huge(scale), workloads.trec(scale)]
-    for work in filter(None, works):
+    made = (workloads.ragged, workloads.tiny, workloads.short, workloads.huge, workloads.trec)
+    for work in filter(None, (make(scale) for make in made)):
         for k in (1, 10, 100, None):
             yield compare(
                 f"shape: {work.name}, k={k}",

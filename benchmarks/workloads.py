@@ -67,6 +67,12 @@ def tiny(scale: float = 1.0) -> Workload:
     return _made("many tiny 1 000 000 x 3", np.full(int(1_000_000 * scale), 3), 4)
 
 
+def short(scale: float = 1.0) -> Workload:
+    """As a recommender or a shop shows them: lists of 5 to 15."""
+    sizes = np.random.default_rng(9).integers(5, 16, int(100_000 * scale))
+    return _made("short 100 000 lists of about 10", sizes, 10)
+
+
 def huge(scale: float = 1.0) -> Workload:
     return _made("few huge 10 x 1 000 000", np.full(10, int(1_000_000 * scale)), 5)
 

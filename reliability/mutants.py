@@ -177,11 +177,13 @@ TESTS: dict[str, tuple[str, ...]] = {
         "core/test_smallest_inputs",
         "core/test_limits_of_statistics",
         "core/test_limits_of_decisions",
+        "core/test_first_of_several",
         "engines/test_slices_of_frames",
     ),
     "ndcg_ml/_stats/quantiles.py": (
         "core/test_limits_of_statistics",
         "core/test_limits_of_decisions",
+        "core/test_first_of_several",
         "core/test_intervals",
         "peers/test_scipy",
         "core/test_decisions",
@@ -189,6 +191,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ndcg_ml/_stats/means.py": (
         "core/test_limits_of_statistics",
         "core/test_limits_of_decisions",
+        "core/test_first_of_several",
         "core/test_intervals",
         "core/test_compare",
         "core/test_paired",
@@ -201,6 +204,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ndcg_ml/_stats/": (
         "core/test_limits_of_statistics",
         "core/test_limits_of_decisions",
+        "core/test_first_of_several",
         "core/test_compare",
         "core/test_decisions",
         "core/test_paired",
@@ -214,6 +218,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ndcg_ml/result.py": (
         "core/test_limits_of_statistics",
         "core/test_limits_of_decisions",
+        "core/test_first_of_several",
         "engines/test_frames",
         "core/test_intervals",
         "core/test_kernel",
@@ -228,6 +233,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/_files/": (
         "core/test_limits_of_files",
+        "core/test_first_of_several",
         "core/test_names",
         "core/test_readers",
         "core/test_trec",
@@ -245,6 +251,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/readers.py": (
         "core/test_limits_of_files",
+        "core/test_first_of_several",
         "core/test_readers",
         "core/test_formats",
         "engines/test_parquet",
@@ -253,12 +260,14 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/_parts/": (
         "core/test_limits_of_parts",
+        "core/test_first_of_several",
         "core/test_partial",
         "engines/test_parquet",
         "engines/test_engines",
     ),
     "ndcg_ml/parts.py": (
         "core/test_limits_of_parts",
+        "core/test_first_of_several",
         "core/test_partial",
         "engines/test_parquet",
         "engines/test_frames",
@@ -642,9 +651,10 @@ def explained() -> list[dict[str, str]]:
     return json.loads(path.read_text()).get("figures", []) if path.exists() else []
 
 
-def record(rows: list[dict[str, Any]], drawn: int, command: str) -> None:
+def record(rows: list[dict[str, Any]], note: str, command: str) -> None:
     """Write what became of a sample; a survivor is equivalent if the record has a reason, and else a hole."""
-    why = {one["equivalent"]: one["why"] for one in explained()}
+    names = {row["name"] for row in rows}
+    why = {one["equivalent"]: one["why"] for one in explained() if one["equivalent"] in names}
     score = {}
     for group in GROUPS:
         of_group = [row for row in rows if row["group"] == group]
@@ -664,11 +674,11 @@ def record(rows: list[dict[str, Any]], drawn: int, command: str) -> None:
         *("numpy", "hypothesis", "pytest", "torch"),
         title="A sample of mutants of adapters, statistics, files, parts and torch",
         tried="One token of a file was changed at a time (comparisons, arithmetic, constants by one, negations, "
-        "defaults, a raise or return left out), at places drawn evenly from each group, and the quick tests that see "
-        f"the file ran. Of the {drawn} that were drawn {every['mutants']} were tried, one of each group in turn: "
-        f"{every['equivalent']} are equivalent, {first} of the other {kills} were killed at first "
-        f"({100 * first / kills:.1f} %), and {every['killed']} with the tests that were written for the survivors. "
-        "What a new sample would show is nearer the first figure than the last.",
+        "defaults, a raise or return left out), at places drawn evenly from each group, and the tests ran that run the "
+        "line, the cheapest first, and then those of a table of the files. "
+        f"Of {every['mutants']} mutants {every['equivalent']} are equivalent, {first} of the other {kills} were killed "
+        f"at first ({100 * first / kills:.1f} %), and {every['killed']} with the tests that were written for the "
+        f"survivors. What a new sample would show is nearer the first figure than the last. {note}".strip(),
         command=command,
         count=every["mutants"],
         unit="mutants",
@@ -692,16 +702,13 @@ def main() -> None:
     parser.add_argument("--lock", type=Path, help="a file that is locked while tests run")
     parser.add_argument("--again", action="store_true", help="run the survivors of --out again, and nothing else")
     parser.add_argument("--record", action="store_true", help="write the record of --out, and run nothing")
+    parser.add_argument("--note", default="", help="what else the record says of how the sample came about")
     chosen = parser.parse_args()
     groups = chosen.group or list(GROUPS)
     before = read(chosen.out)
     if chosen.record:
-        drawn = chosen.count * len(GROUPS)
-        record(
-            before,
-            drawn,
-            f"python -m reliability.mutants --count {chosen.count} --seed {chosen.seed} --out mutants.jsonl",
-        )
+        options = f"--count {chosen.count} --seed {chosen.seed} --seen .coverage --durations log.txt"
+        record(before, chosen.note, f"python -m reliability.mutants {options} --out mutants.jsonl")
         return
     if chosen.again:
         names = {row["name"] for row in before if not row["killed"]} - {one["equivalent"] for one in explained()}

@@ -154,14 +154,19 @@ def _loaded() -> tuple[Rank | None, str | None]:
 
 
 def _is_right(rank: Rank) -> bool:
-    """Whether it ranks a query of known DCG: gains 1, 2, 4 and 8, of which the first two are tied at rank 2."""
-    whole = [np.array([number]) for number in (0, 4, 2)]
-    dcg = np.zeros(1)
-    none = np.empty(0, np.int64)
-    scores, gains, discounts = np.array([2.0, 2.0, -np.inf, 3.0]), np.array([1.0, 2, 4, 8]), np.array([1.0, 0.5, 0, 0])
-    codes = np.empty(0, np.uint8)
-    known = rank(scores, none, codes, gains, *whole[:2], discounts, whole[2], True, False, none, 0, dcg, np.empty(0))
-    return bool(known and dcg[0] == 8.75)
+    """Whether it ranks two queries of known DCG.
+
+    A short one has gains 1, 2, 4 and 8, of which the first two are tied at rank 2; a long one has gains that rise with
+    the scores.
+    """
+    starts, sizes, cuts = np.array([0, 4]), np.array([4, 40]), np.array([2])
+    scores = np.concatenate([[2.0, 2.0, -np.inf, 3.0], np.arange(40.0)])
+    gains = np.concatenate([[1.0, 2.0, 4.0, 8.0], np.arange(40.0)])
+    discounts = np.zeros(40)
+    discounts[:2] = 1.0, 0.5
+    dcg, none, codes = np.zeros(2), np.empty(0, np.int64), np.empty(0, np.uint8)
+    known = rank(scores, none, codes, gains, starts, sizes, discounts, cuts, True, False, none, 0, dcg, np.empty(0))
+    return bool(known and dcg.tolist() == [8.75, 58.0])
 
 
 def _after_fork() -> None:

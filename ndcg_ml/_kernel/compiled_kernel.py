@@ -5,6 +5,8 @@ This file needs Numba, and importing it compiles it (or reads what was compiled 
 A query's scores are read twice. The first pass keeps the largest score of each of a few interleaved lanes; the d-th
 largest of these is at most the d-th score of the query. The second pass keeps the documents above that bound, which
 are few more than d, and only these are sorted. Scores at the bound itself, one tied run, are never sorted.
+Short lists of about one length are ranked side by side, a list in each lane of the vector registers: the place of a
+document is how many stand before it, which takes no branch.
 Every sum is added in the order of the ranks or rows, whatever the number of threads.
 """
 
@@ -31,6 +33,9 @@ _FEWEST_LANES, _LANES_PER_RANK = 16, 1.6
 _PER_LANE, _PER_PAIR_OF_LANES = 2, 1 / 64
 # In lists from this length on, stretches without a document above the bound are stepped over.
 _LONG, _STRETCH = 1024, 64
+# Lists up to the first of these lengths are ranked side by side: at most so many at once, all of them of one of so many
+# ranges of lengths.
+_SHORT, _ABREAST, _RANGES = 32, 64, 8
 # Moves per document after which sorting by buckets gives up, because the scores are too uneven for it.
 _MOVES = 8
 
@@ -298,6 +303,156 @@ def _expected_gains(
         first = stop
 
 
+@_PART
+def _places(scores: FloatArray, rows: int, lanes: int, before: IntArray, places: IntArray) -> None:
+    """How many scores of a lane stand before each: larger ones, and equal ones of an earlier row."""
+    # One function for all rows, because the compiler makes vector code of these loops in this form, and not of others.
+    for row in range(rows):
+        x = row * lanes
+        for lane in range(lanes):
+            before[lane] = 0
+        for other in range(rows):
+            y = other * lanes
+            if other < row:
+                for lane in range(lanes):
+                    before[lane] += scores[y + lane] >= scores[x + lane]
+            elif other > row:
+                for lane in range(lanes):
+                    before[lane] += scores[y + lane] > scores[x + lane]
+        for lane in range(lanes):
+            places[x + lane] = before[lane]
+
+
+@_PART
+def _side_by_side(
+    queries: IntArray,
+    lanes: int,
+    scores: FloatArray,
+    order: IntArray,
+    codes: Codes,
+    gains: FloatArray,
+    starts: IntArray,
+    sizes: IntArray,
+    discounts: FloatArray,
+    cuts: IntArray,
+    average: bool,
+    backwards: bool,
+    abreast: FloatArray,
+    gains_abreast: FloatArray,
+    sorted_abreast: FloatArray,
+    sums: FloatArray,
+    before: IntArray,
+    places: IntArray,
+    best: FloatArray,
+    best_gains: FloatArray,
+    out: FloatArray,
+    dcg: FloatArray,
+) -> bool:
+    """DCG at each cut-off of the first `lanes` of these queries, which are short; False where a score is NaN."""
+    # A list in each lane. A lane that is shorter than others ends with NaN, which stands before nothing.
+    rows, depth = 0, 0
+    for lane in range(lanes):
+        rows = max(rows, sizes[queries[lane]])
+    for cut in cuts:
+        depth = max(depth, min(cut, rows))
+    for slot in range(rows * lanes):
+        abreast[slot], sorted_abreast[slot], sums[slot] = np.nan, np.nan, 0.0
+    for lane in range(lanes):
+        query = queries[lane]
+        n, start = sizes[query], starts[query]
+        for turn in range(n):
+            at = start + (n - 1 - turn if backwards else turn)
+            x = scores[order[at] if order.size > 0 else at]
+            if x != x:
+                return False
+            abreast[turn * lanes + lane] = x
+            gains_abreast[turn * lanes + lane] = _gain(codes, gains, at)
+    # Each document goes to its place.
+    _places(abreast, rows, lanes, before, places)
+    for lane in range(lanes):
+        for slot in range(lane, sizes[queries[lane]] * lanes, lanes):
+            to = places[slot] * lanes + lane
+            sorted_abreast[to], sums[to] = abreast[slot], gains_abreast[slot]
+    # Lists in which documents that count are tied get their expected gains one by one.
+    if average:
+        for lane in range(lanes):
+            before[lane] = 0
+        for slot in range(lanes, min(depth + 1, rows) * lanes, lanes):
+            for lane in range(lanes):
+                before[lane] += sorted_abreast[slot + lane] == sorted_abreast[slot - lanes + lane]
+        for lane in range(lanes):
+            n = sizes[queries[lane]]
+            if before[lane] > 0:
+                for i in range(n):
+                    best[i], best_gains[i] = sorted_abreast[i * lanes + lane], sums[i * lanes + lane]
+                _expected_gains(best, best_gains, n, min(depth, n), True, 0, out)
+                for i in range(min(depth, n)):
+                    sums[i * lanes + lane] = out[i]
+    # DCG down to each rank, in the place of its gain.
+    for lane in range(lanes):
+        sums[lane] = 0.0 + sums[lane] * discounts[0]
+    for i in range(1, depth):
+        slot, discount = i * lanes, discounts[i]
+        for lane in range(lanes):
+            sums[slot + lane] = sums[slot - lanes + lane] + sums[slot + lane] * discount
+    for lane in range(lanes):
+        query = queries[lane]
+        for c in range(cuts.size):
+            dcg[query * cuts.size + c] = sums[(min(cuts[c], sizes[query]) - 1) * lanes + lane]
+    return True
+
+
+@_PART
+def _short_lists(
+    short: int,
+    scores: FloatArray,
+    order: IntArray,
+    codes: Codes,
+    gains: FloatArray,
+    starts: IntArray,
+    sizes: IntArray,
+    discounts: FloatArray,
+    cuts: IntArray,
+    average: bool,
+    backwards: bool,
+    best: FloatArray,
+    best_gains: FloatArray,
+    out: FloatArray,
+    dcg: FloatArray,
+) -> bool:
+    """DCG of the lists up to this length, each together with others of about its own; False where a score is NaN."""
+    rows, lanes = 0, 0
+    for size in sizes:
+        if 0 < size <= short:
+            rows = max(rows, size)
+            lanes = min(lanes + 1, _ABREAST)
+    slots = rows * lanes
+    abreast, gains_abreast, sorted_abreast, sums = np.empty(slots), np.empty(slots), np.empty(slots), np.empty(slots)
+    before, places = np.empty(lanes, np.int64), np.empty(slots, np.int64)
+    # Lists wait until there are enough of a range of lengths. Behind the last one come those that still wait.
+    waiting, n_waiting = np.empty((_RANGES, lanes), np.int64), np.zeros(_RANGES, np.int64)
+    for query in range(sizes.size + _RANGES if lanes > 0 else 0):
+        if query < sizes.size:
+            if not 0 < sizes[query] <= short:
+                continue
+            own = (sizes[query] - 1) * _RANGES // _SHORT
+            waiting[own, n_waiting[own]] = query
+            n_waiting[own] += 1
+            full = n_waiting[own] == lanes
+        else:
+            own = query - sizes.size
+            full = n_waiting[own] > 0
+        if full:
+            if not _side_by_side(
+                *(waiting[own], n_waiting[own], scores, order, codes, gains, starts, sizes, discounts, cuts),
+                *(average, backwards, abreast, gains_abreast, sorted_abreast, sums, before, places),
+                *(best, best_gains, out, dcg),
+            ):
+                return False
+            n_waiting[own] = 0
+    return True
+
+
 @_compiled
 def rank(
     scores: FloatArray,
@@ -366,9 +521,16 @@ def rank(
     kept, kept_rows, kept_gains = np.empty(longest + 1), np.empty(longest + 1, np.int64), np.empty(longest + 1)
     best, best_gains, out = np.empty(longest), np.empty(longest), np.empty(longest)
     top, bucket, ends = np.empty(lanes), np.empty(longest, np.int64), np.empty(2 * longest + 2, np.int64)
+    # An ideal that depends on the ranking is computed list by list only.
+    short = _SHORT if ideal_cuts.size == 0 else 0
+    if not _short_lists(
+        *(short, scores, order, codes, gains, starts, sizes, discounts, cuts, average, backwards),
+        *(best, best_gains, out, dcg),
+    ):
+        return False
     for query in range(sizes.size):
         n, start = sizes[query], starts[query]
-        if n == 0:
+        if n <= short:
             continue
         # The best documents in the order of their ranks, into `best`. A comparison with NaN is false, so that NaN is
         # among them, if there is one.

@@ -510,3 +510,31 @@ def test_one_of_several_cut_offs_is_compared(k):
         compare(*several, k=3)
     with pytest.raises(ValueError, match=rf"must have the cut-off 3; got one with {k}\."):
         compare(*alone, k=3)
+
+
+def test_a_test_is_shown_without_its_limits():
+    [test] = randomisation.exchange_tests(
+        Means.of(np.array([[0.0, 1.0]] * 4), None), [(0, 1)], 16, np.random.default_rng(0), [0.5]
+    )
+    assert repr(test) == "SignFlip(p_value=0.125, exact=True)"
+    assert (test.low, test.high) == (1.0, 1.0)
+    [alone] = randomisation.exchange_tests(
+        Means.of(np.array([[0.0, 1.0]] * 4), None), [(0, 1)], 16, np.random.default_rng(0)
+    )
+    assert math.isnan(alone.low)
+    assert math.isnan(alone.high)
+
+
+def test_the_linear_part_of_ratios_by_hand():
+    values = np.array([[0.5, 1.0], [0.25, 0.0], [1.0, 0.5]])
+    weight = np.array([[1.0, 1.0], [0.5, 1.0], [0.5, 0.25]])
+    linear = Means.of(values, weight).linear()
+    for column in range(2):
+        w, v = weight[:, column], values[:, column]
+        mean = (w * v).sum() / w.sum()
+        assert linear.values[:, column] == pytest.approx(mean + 3 * w / w.sum() * (v - mean))
+        assert linear.values[:, column].mean() == pytest.approx(mean)
+    assert (linear.weight == 1).all()
+    assert linear.influence() == pytest.approx(Means.of(values, weight).influence())
+    alike = Means.of(values, weight[:, 0])
+    assert alike.linear() is alike

@@ -11,7 +11,7 @@ from ndcg_ml import align, evaluate_run
 from ndcg_ml._files import csv_rows, jsonl
 from ndcg_ml._files import lines as lines_of_files
 from ndcg_ml._files.lines import DataFileError, MissingColumnError, blocks, chosen_columns, whole_text
-from ndcg_ml.readers import letor_rows, read_letor
+from ndcg_ml.readers import letor_rows, read_columns, read_letor
 
 # -- how long a line and a file may be ------------------------------------------------------------------------------
 
@@ -201,6 +201,8 @@ def test_topics_that_numpy_would_round_stay_integers():
     ("tag", "holds_a_second"),
     [
         ("t Q0 d2 2 1.5", False),
+        ("t u 3 1.5 v", False),
+        ("t u v 3 1.5 w", True),
         ("tq1 Q0 d2 2 1.5 t", True),
         ("tq1 X d2 2 1.5 t", True),
         ("t q1 X d2 2 1.5 t", True),
@@ -320,3 +322,116 @@ def test_features_are_read_where_they_are_asked_for(tmp_path):
     assert rows.lengths.tolist() == [2, 0]
     assert rows.indices.tolist() == [1, 3]
     assert rows.values.tolist() == [0.5, 1.0]
+
+
+# -- grades and scores in every format ------------------------------------------------------------------------------
+
+VALUES = {
+    "TREC": ("q1 0 d1 {}\n", "q1 Q0 d1 1 {} t\n"),
+    "BEIR": ("query-id\tcorpus-id\tscore\nq1\td1\t{}\n",) * 2,
+    "CSV": ("qid,docno,label\nq1,d1,{}\n", "qid,docno,score\nq1,d1,{}\n"),
+    "CSV with grades": ("qid,docno,grade\nq1,d1,{}\n", "qid,docno,score\nq1,d1,{}\n"),
+    "JSON": ('{{"q1": {{"d1": {}}}}}',) * 2,
+    "JSONL": ('{{"qid": "q1", "docno": "d1", "label": {}}}\n', '{{"qid": "q1", "docno": "d1", "score": {}}}\n'),
+    "JSONL of BEIR": ('{{"query-id": "q1", "corpus-id": "d1", "score": {}}}\n',) * 2,
+    "JSONL of dicts": ('{{"qid": "q1", "docs": {{"d1": {}}}}}\n',) * 2,
+    "JSONL of objects": (
+        '{{"qid": "q1", "docs": [{{"docno": "d1", "grade": {}}}]}}\n',
+        '{{"qid": "q1", "docs": [{{"docno": "d1", "score": {}}}]}}\n',
+    ),
+}
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1"])
+@pytest.mark.parametrize("form", VALUES)
+def test_scores_may_be_infinite_and_grades_may_not(tmp_path, form, value):
+    for name, content, other in zip(("qrels", "run"), VALUES[form], ("run", "qrels"), strict=True):
+        (tmp_path / name).write_text(content.format(value))
+        sides = {name: tmp_path / name, other: {"q1": {"d1": 1}}}
+        if value == "1" or (name == "run" and value != "NaN"):
+            assert evaluate_run(**sides, flavor="sklearn").value == 1.0
+        else:
+            words = "a finite number" if name == "qrels" else "a number, and not NaN"
+            with pytest.raises(DataFileError, match=f"{name}, line .*must be {words}"):
+                evaluate_run(**sides)
+
+
+@pytest.mark.parametrize("form", VALUES)
+def test_scores_of_19_digits_stay_apart(tmp_path, form):
+    (tmp_path / "run").write_text(VALUES[form][1].format(2**62 + 1))
+    assert align({"q1": {"d1": 1}}, tmp_path / "run").y_score.tolist() == [2**62 + 1]
+    (tmp_path / "qrels").write_text(VALUES[form][0].format(3))
+    assert align(tmp_path / "qrels", {"q1": {"d1": 1}}).y_true.tolist() == [3.0]
+
+
+@pytest.mark.parametrize("topic", ["qid", "docs", "query-id"])
+@pytest.mark.parametrize("documents", ['{"d1": 1}', '["d1"]'])
+def test_topics_may_be_called_as_keys_are(tmp_path, topic, documents):
+    (tmp_path / "run").write_text(f'{{"{topic}": {documents}}}')
+    assert evaluate_run({topic: {"d1": 1}}, tmp_path / "run").value == 1.0
+
+
+def test_beirs_names_inside_docs(tmp_path):
+    (tmp_path / "run").write_text(
+        '{"query-id": "q1", "docs": [{"corpus-id": "d1", "score": 2}, {"corpus-id": "d2", "score": 3}]}\n'
+        '{"query-id": "q2", "docs": {"d1": 1}}\n{"query-id": "q3", "corpus-id": "d1", "score": 1}\n'
+    )
+    run = {"q1": {"d1": 2, "d2": 3}, "q2": {"d1": 1}, "q3": {"d1": 1}}
+    qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"d1": 1}, "q3": {"d1": 1}}
+    assert (
+        evaluate_run(qrels, tmp_path / "run").per_query.ndcg.tolist()
+        == evaluate_run(qrels, run).per_query.ndcg.tolist()
+    )
+
+
+def test_qrels_may_have_an_empty_list_and_no_other(tmp_path):
+    (tmp_path / "qrels").write_text('{"qid": "q1", "docs": {"d1": 1}}\n{"qid": "q2", "docs": []}\n')
+    assert evaluate_run(tmp_path / "qrels", {"q1": ["d1"]}).n_queries == 2
+    (tmp_path / "qrels").write_text('{"qid": "q1", "docs": {"d1": 1}}\n{"qid": "q2", "docs": ["d1"]}\n')
+    with pytest.raises(DataFileError, match=r"line 2: docs must be .* got a list without grades"):
+        evaluate_run(tmp_path / "qrels", {"q1": ["d1"]})
+
+
+@pytest.mark.parametrize(
+    ("header", "is_table"),
+    [("qid,docno,score", True), ("qid;docno;score", True), ("qid\tdocno\tscore", True), ("#qid,docno,score", False)],
+)
+def test_a_header_names_the_documents(tmp_path, header, is_table):
+    separator = next((mark for mark in ",;\t" if mark in header), ",")
+    (tmp_path / "run").write_text(f"{header}\n" + separator.join(["q1", "d1", "2"]) + "\n")
+    if is_table:
+        assert evaluate_run({"q1": {"d1": 1}}, tmp_path / "run").value == 1.0
+    else:
+        with pytest.raises(DataFileError, match="line 2: a line of a run must have"):
+            evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+def test_lines_of_a_table_are_counted_with_those_inside_quotes(tmp_path):
+    (tmp_path / "run").write_text('qid,docno,score\n"q\n1",d1,1\n\nq2,d2,x\n')
+    with pytest.raises(DataFileError, match="run, line 5: score must be a number; got 'x'"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+    (tmp_path / "run").write_text('qid,docno,score\n"q\n1",d1,1\n\nq2,"d2,1\n')
+    with pytest.raises(DataFileError, match="run, line 5: not CSV: "):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("cell", "hint"),
+    [
+        ("na", " Leave the cell empty where the document is unjudged."),
+        (" N/A ", " Leave the cell empty where the document is unjudged."),
+        ("-", " Leave the cell empty where the document is unjudged."),
+        ("1,5", " Write a decimal point, not a comma."),
+        ("1,5,0", ""),
+        ("high", ""),
+    ],
+)
+def test_what_to_write_instead_of_a_cell(tmp_path, cell, hint):
+    (tmp_path / "rows").write_text(f'qid,label,score\nq1,"{cell}",1\n')
+    with pytest.raises(DataFileError) as caught:
+        read_columns(tmp_path / "rows")
+    assert str(caught.value).endswith(f"rows, line 2: label must be a number; got {cell!r}.{hint}")
+    (tmp_path / "rows").write_text(f'qid,label,score\nq1,1,"{cell}"\n')
+    with pytest.raises(DataFileError) as caught:
+        read_columns(tmp_path / "rows")
+    assert str(caught.value).endswith(f"score must be a number; got {cell!r}.{hint if ',' in cell else ''}")
