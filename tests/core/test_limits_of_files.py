@@ -342,7 +342,9 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1"])
+@pytest.mark.parametrize(
+    "value", ["NaN", "Infinity", "-Infinity", "1" + "0" * 400, "-1" + "0" * 400, "1"], ids=lambda value: value[:9]
+)
 @pytest.mark.parametrize("form", VALUES)
 def test_scores_may_be_infinite_and_grades_may_not(tmp_path, form, value):
     for name, content, other in zip(("qrels", "run"), VALUES[form], ("run", "qrels"), strict=True):
