@@ -14,7 +14,8 @@ from ndcg_ml import RangeError, compare, evaluate, evaluate_run
 from ndcg_ml._stats import bounded, clusters, matching, randomisation
 from ndcg_ml._stats.comparison_slices import _order
 from ndcg_ml._stats.differences import Settings, holm, levels_of_holm
-from ndcg_ml._stats.means import SAME, Means
+from ndcg_ml._stats.honest import honest_value
+from ndcg_ml._stats.means import SAME, Means, drawn_queries
 from ndcg_ml._stats.missing_labels import MissingLabels
 from ndcg_ml._stats.quantiles import t_quantile
 from ndcg_ml._stats.seeds import CrossedError, crossed_error
@@ -538,3 +539,29 @@ def test_the_linear_part_of_ratios_by_hand():
     assert linear.influence() == pytest.approx(Means.of(values, weight).influence())
     alike = Means.of(values, weight[:, 0])
     assert alike.linear() is alike
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_an_honest_value_by_hand(given):
+    ndcg = np.random.default_rng(1).random((7, 3))
+    rule = (lambda own: int(own.max(axis=0).argmax())) if given else (lambda own: int(own.mean(axis=0).argmax()))
+    left_out: list[list[float]] = [[] for _ in range(7)]
+    chosen = [0, 0, 0]
+    for drawn in np.concatenate(list(drawn_queries(7, 40, np.random.default_rng(0)))):
+        winner = rule(ndcg[drawn])
+        chosen[winner] += 1
+        for query in {*range(7)} - {*drawn.tolist()}:
+            left_out[query].append(ndcg[query, winner])
+    assert all(left_out)
+    value = np.mean([np.mean(each) for each in left_out])
+    variance = np.mean([np.mean(np.square(each)) for each in left_out]) - value**2
+    reach = t_quantile(0.9, 6) * math.sqrt(variance / 6)
+    found = honest_value(ndcg, rule if given else None, 0.9, 40, np.random.default_rng(0))
+    assert found.value == pytest.approx(value)
+    assert (found.interval.low, found.interval.high) == pytest.approx((value - reach, value + reach))
+    assert (found.interval.value, found.interval.n_queries, found.interval.n_resamples) == (found.value, 7, None)
+    assert found.chosen == pytest.approx([each / 40 for each in chosen])
+    assert found.best_value == pytest.approx(ndcg[:, rule(ndcg)].mean())
+    assert found.optimism == found.best_value - found.value
+    most = max(range(3), key=found.chosen.__getitem__)
+    assert f"candidate {most} is chosen in {100 * found.chosen[most]:.0f} % of 40 resamples" in str(found)
