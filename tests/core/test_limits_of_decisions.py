@@ -565,3 +565,42 @@ def test_an_honest_value_by_hand(given):
     assert found.optimism == found.best_value - found.value
     most = max(range(3), key=found.chosen.__getitem__)
     assert f"candidate {most} is chosen in {100 * found.chosen[most]:.0f} % of 40 resamples" in str(found)
+
+
+def test_what_is_compared_is_said_in_short():
+    sides = [evaluate(Y, Y + RNG.normal(0, 2, Y.shape), k=5) for _ in range(2)]
+    comparison = compare(*sides, n_resamples=99)
+    assert comparison.definition == comparison.flavor.short_text
+    assert comparison.flavor == sides[0].flavor
+    assert comparison.measure == "NDCG@5"
+    assert comparison.caption().startswith(f"{comparison.flavor}; 40 queries; ")
+    of_numbers = numbers(np.arange(9.0), np.arange(9.0) ** 2)
+    assert of_numbers.definition == of_numbers.measure == "m"
+    assert of_numbers.flavor is None
+    assert of_numbers.caption().startswith("m; 9 queries; ")
+    assert (of_numbers.judged, of_numbers.n_clusters, of_numbers.slices, of_numbers.baseline) == (None,) * 4
+    assert (of_numbers.n_unanswered, of_numbers.n_runs, comparison.n_unanswered) == ((), (1, 1), (0, 0))
+
+
+def test_arrays_of_a_comparison_and_of_a_table_have_their_types():
+    side = evaluate(Y, -Y, k=(1, 3), query_weight=np.ones(40, dtype=np.int64))
+    table = side.per_query
+    assert {name: table[name].dtype.kind for name in table} == {
+        "qid": "i", "ndcg": "f", "dcg": "f", "idcg": "f", "empty": "b", "n_docs": "i", "n_judged": "i",
+        "n_relevant": "i", "tied": "i", "weight": "f",
+    }  # fmt: skip
+    assert {name: table[name].shape for name in table if table[name].ndim == 2} == dict.fromkeys(
+        ("ndcg", "dcg", "idcg", "empty"), (40, 2)
+    )
+    assert len(table) == 40
+    assert repr(table) == f"<PerQuery of 40 queries: {', '.join(table.keys())}>"
+    with pytest.raises(KeyError, match="'x' is not a column of per_query; the columns are qid, ndcg, "):
+        table["x"]
+    comparison = compare(side, side, k=3, n_resamples=99)
+    assert (comparison.ndcg.dtype, comparison.ndcg.shape) == (np.float64, (40, 2))
+    assert comparison.qid.tolist() == list(range(40))
+    assert comparison.not_compared.size == 0
+    pair = comparison.pairs[0]
+    assert {type(value) for value in (pair.difference, pair.p_value, pair.standard_error, pair.skewness)} == {float}
+    assert {type(value) for value in (pair.wins, pair.ties, pair.losses, comparison.n_queries)} == {int}
+    assert (type(pair.exact), type(pair.interval.low), type(pair.interval.n_queries)) == (bool, float, int)

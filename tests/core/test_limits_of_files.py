@@ -437,3 +437,14 @@ def test_what_to_write_instead_of_a_cell(tmp_path, cell, hint):
     with pytest.raises(DataFileError) as caught:
         read_columns(tmp_path / "rows")
     assert str(caught.value).endswith(f"score must be a number; got {cell!r}.{hint if ',' in cell else ''}")
+
+
+@pytest.mark.parametrize(
+    ("topics", "dtype"),
+    [([1, 126], np.int64), ([0, 2**63 - 1], np.int64), ([0, 2**63], object), ([-(2**63), 0], object),
+     (["1", "a"], "<U1"), (["1\0", "a"], object)],
+)  # fmt: skip
+def test_topics_have_a_type_of_numpy_where_it_keeps_them(topics, dtype):
+    found = evaluate_run({topic: {"d": 1} for topic in topics}, {topic: ["d"] for topic in topics}).per_query.qid
+    assert found.dtype == dtype
+    assert found.tolist() == topics

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from hashlib import blake2b
 
 import numpy as np
 import pytest
@@ -16,6 +17,10 @@ from ndcg_ml._parts.exact import ExactSums
 def stored(flavor="sklearn", **changes):
     part = evaluate_part([1, 0], [0, 1], qid=[1, 2], flavor=flavor)
     return json.dumps({**json.loads(part.to_json()), **changes})
+
+
+def digest_of(text):
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
 # -- ids ------------------------------------------------------------------------------------------------------------
@@ -264,3 +269,27 @@ def test_a_stream_that_is_cut_by_hand(cuts):
     sizes = [ids.tolist() for _, _, ids in stream.whole_queries(iter(pieces))]
     assert [qid for ids in sizes for qid in ids] == qid.tolist()
     assert len({qid for ids in sizes for qid in set(ids)}) == sum(len(set(ids)) for ids in sizes) == 3
+
+
+@pytest.mark.parametrize(
+    ("ids", "kind", "bits"),
+    [
+        ([0.5, 1e-300], "float", np.array([0.5, 1e-300]).view(np.uint64)),
+        ([-0.0, 2.0**-1074], "float", np.array([0.0, 2.0**-1074]).view(np.uint64)),
+        (np.array([0.5, 0.25], dtype=np.float32), "float", np.array([0.5, 0.25]).view(np.uint64)),
+        ([7, -7], "int", np.array([7, 2**64 - 7], dtype=np.uint64)),
+        ([True, False], "int", np.array([1, 0], dtype=np.uint64)),
+        (np.array([7, 2**64 - 1], dtype=np.uint64), "int", np.array([7, 2**64 - 1], dtype=np.uint64)),
+        (np.array([7, 8], dtype=np.uint8), "int", np.array([7, 8], dtype=np.uint64)),
+        (np.array([1, 2], dtype="M8[s]"), "time", np.array([10**9, 2 * 10**9], dtype=np.uint64)),
+        (["a", "b"], "str", np.array([digest_of(b"a"), digest_of(b"b")], dtype=np.uint64)),
+        ([b"a", b"b\0"], "bytes", np.array([digest_of(b"a"), digest_of(b"b\0")], dtype=np.uint64)),
+    ],
+    ids=str,
+)
+def test_ids_are_kept_as_the_bits_of_their_values(ids, kind, bits):
+    part = evaluate_part([1, 1], [1, 2], qid=ids)
+    assert part.id_kind == kind
+    assert part.ids.dtype == np.uint64
+    assert part.ids.tolist() == sorted(bits.tolist())
+    assert PartialEvaluation.from_json(part.to_json()) == part

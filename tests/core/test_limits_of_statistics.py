@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from dataclasses import replace
@@ -487,3 +488,10 @@ def test_draws_as_near_as_rounding_are_on_neither_side(value, slack):
 def test_a_limit_is_the_end_of_the_draws_where_there_is_no_room(bias, acceleration, tail):
     found = Spread._at(0.5, bias, acceleration)
     assert found == pytest.approx(normal_cdf(bias + bias / (1 - acceleration * bias)) if tail is None else tail)
+
+
+@pytest.mark.parametrize("dof", [1, 2, 1000, 1001, 10**6])
+@pytest.mark.parametrize("confidence", [1e-14, 1e-9, 1e-4])
+def test_quantiles_of_a_small_confidence_keep_their_digits(dof, confidence):
+    density = math.exp(math.lgamma((dof + 1) / 2) - math.lgamma(dof / 2)) / math.sqrt(dof * math.pi)
+    assert t_quantile(confidence, dof) == pytest.approx(confidence / (2 * density), rel=1e-6)
