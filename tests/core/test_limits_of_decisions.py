@@ -604,3 +604,14 @@ def test_arrays_of_a_comparison_and_of_a_table_have_their_types():
     assert {type(value) for value in (pair.difference, pair.p_value, pair.standard_error, pair.skewness)} == {float}
     assert {type(value) for value in (pair.wins, pair.ties, pair.losses, comparison.n_queries)} == {int}
     assert (type(pair.exact), type(pair.interval.low), type(pair.interval.n_queries)) == (bool, float, int)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_run_is_compared_with_arrays(turned):
+    qrels = {f"q{at}": {"a": 1, "b": 0} for at in range(6)}
+    run = evaluate_run(qrels, {topic: ["a", "b"] for topic in qrels}, flavor="sklearn")
+    rows = evaluate([1, 0] * 6, [1, 2] * 6, flavor=run.flavor, qid=np.repeat([*qrels], 2))
+    sides = [rows, run] if turned else [run, rows]
+    comparison = compare(*sides, n_resamples=99)
+    assert comparison.n_queries == 6
+    assert comparison.difference == pytest.approx((1 - 2 * turned) * (rows.value - 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from hashlib import blake2b
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, PartialEvaluation, evaluate_batches, evaluate_part
-from ndcg_ml._parts import exact, query_ids, stream
+from ndcg_ml._parts import exact, query_ids, stream, text
 from ndcg_ml._parts.exact import ExactSums
 
 
@@ -293,3 +294,52 @@ def test_ids_are_kept_as_the_bits_of_their_values(ids, kind, bits):
     assert part.ids.dtype == np.uint64
     assert part.ids.tolist() == sorted(bits.tolist())
     assert PartialEvaluation.from_json(part.to_json()) == part
+
+
+# -- what makes a part what it is -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_docs": 3},
+        {"n_queries": 3},
+        {"empties": (0,)},
+        {"several": True},
+        {"ks": (1,)},
+        {"id_kind": "float"},
+        {"ids": np.array([1, 3], dtype=np.uint64)},
+        {"ids": np.array([1], dtype=np.uint64)},
+        {"flavor": Flavor(gain="exponential")},
+        {"sums": ExactSums.of([(Fraction(3), -1)], [(Fraction(2), 0)])},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_parts_are_equal_where_all_of_them_is(change):
+    part = evaluate_part([1, 0], [0, 1], qid=[1, 2])
+    assert replace(part) == part
+    assert hash(replace(part)) == hash(part)
+    assert replace(part, **change) != part
+
+
+@pytest.mark.parametrize(
+    ("flavor", "positive", "beaten"),
+    [
+        ({}, True, False),
+        ({"negative": "allow"}, False, False),
+        ({"negative": "allow", "gain": "binary"}, True, False),
+        ({"gain": (0, 1, 3)}, True, False),
+        ({"gain": (-1, 1, 3)}, False, False),
+        ({"gain": (0, 1, 3), "ideal": "max", "max_grade": 2}, True, False),
+        ({"gain": (0, 3, 1), "ideal": "max", "max_grade": 2}, True, True),
+        ({"gain": (0, 3, 1), "ideal": "max", "max_grade": 1}, True, False),
+        ({"ideal": "global", "duplicates": "count"}, True, True),
+        ({"ideal": "global"}, True, False),
+        ({"ideal": "given"}, True, True),
+        ({"ideal": "recall"}, True, False),
+    ],
+    ids=str,
+)
+def test_what_an_ndcg_of_a_flavor_may_be(flavor, positive, beaten):
+    assert text.gains_are_positive(Flavor(**flavor)) == positive
+    assert text.ideal_can_be_beaten(Flavor(**flavor)) == beaten
