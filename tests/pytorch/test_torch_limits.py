@@ -35,6 +35,7 @@ from ndcg_ml.torch._layout import Padded
 from ndcg_ml.torch._state import rows_of
 from ndcg_ml.torch.losses import _soft_ranks, approx, lambdas, neural
 from ndcg_ml.torch.losses._draws import gumbel, normal
+from ndcg_ml.torch.metric import ByCutoff
 
 
 def seeded(seed=0):
@@ -608,3 +609,12 @@ def test_noise_is_finite_at_both_ends_of_the_draws(monkeypatch, dtype):
         if draw < 1:
             drawn = -torch.log(-torch.log(torch.tensor(least, dtype=dtype)))
             assert gumbel(like, 3, None).unique().tolist() == [drawn.item()]
+
+
+def test_values_by_cutoff_are_found_by_numbers_and_names_alone():
+    values = ByCutoff(ndcg_at_5=torch.tensor(0.5), ndcg=torch.tensor(0.25))
+    assert values[5] is values["ndcg_at_5"]
+    assert values[None] is values["ndcg"]
+    for key in ("5", 5.0, "None", True, 6, "ndcg_at_6"):
+        with pytest.raises(KeyError):
+            values[key]
