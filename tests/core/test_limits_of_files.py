@@ -494,3 +494,14 @@ def test_numbers_of_files(token, number, score):
     assert as_number(token) == number
     assert as_score(token) == score
     assert type(as_score(token)) is type(score)
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_line_with_a_word_too_many_before_one_with_a_word_too_few_is_refused(tmp_path, at):
+    # Read without regard to line ends, the words would be as many as those of four good lines.
+    lines = ["q 0 a 1", "q 0 b 0", "q 0 c 2", "q 0 d 1"]
+    lines[at : at + 2] = ["q 0 b 0 5", "0 c 2"]
+    qrels = tmp_path / "qrels"
+    qrels.write_text("\n".join([*lines, ""]))
+    with pytest.raises(DataFileError, match=f"line {at + 1}: a line of qrels must have 4 columns .* got 5"):
+        evaluate_run(qrels, {"q": {"a": 1.0}})

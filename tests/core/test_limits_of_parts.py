@@ -358,3 +358,13 @@ def test_what_an_ndcg_of_a_flavor_may_be(flavor, positive, beaten):
 def test_the_shapes_of_a_batch_are_told_apart(batch, shapes):
     with pytest.raises(ValueError, match=rf"per row; batch 0 has shapes {shapes}\.$"):
         evaluate_batches([batch])
+
+
+def test_digits_that_are_left_of_large_numbers_are_added():
+    assert exact.exact_sum(np.array([1 + 2**-52, -1.0])) == Fraction(1, 2**52)
+    assert exact.exact_sum(np.array([1.0, 1.0])) == 2
+
+
+def test_a_part_of_nothing_has_no_ids():
+    part = evaluate_part([], [], qid=[])
+    assert (part.n_queries, part.ids.size, part.sums.exponent) == (0, 0, 0)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndcg_ml import Flavor, evaluate, evaluate_run
+from ndcg_ml import Flavor, compare, evaluate, evaluate_run
 
 LABELS, SCORES = [[3, 0, 1], [0, 0, 0], [1, 0, 2]], [[3, 2, 1], [3, 1, 2], [1, 3, 2]]
 
@@ -60,3 +60,8 @@ def test_an_interval():
     document = plain(interval)
     assert (document["low"], document["value"], document["high"]) == (interval.low, interval.value, interval.high)
     assert (document["method"], document["n_resamples"]) == ("t", None)
+
+
+def test_of_numbers_of_a_measure_no_query_is_unanswered():
+    systems = compare([0.1, 0.5, 0.3], [0.2, 0.4, 0.9], qid=[1, 2, 3], measure="recall").to_dict()["systems"]
+    assert [system["n_unanswered"] for system in systems] == [0, 0]

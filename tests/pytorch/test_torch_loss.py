@@ -17,6 +17,8 @@ from strategies import examples
 
 from ndcg_ml import Flavor
 from ndcg_ml.torch import ApproxNDCGLoss, Stochastic, approx_ndcg_loss, ndcg
+from ndcg_ml.torch._gains import times_power_of_two
+from ndcg_ml.torch._inputs import read_lists
 
 # From rax 0.4.0 in float64, approx_t12n(ndcg_metric): list, temperature, cut-off, gain, discount, surrogate, and the
 # gradient of its negative. Rounded to 11 decimals. Cut and padded at once rax is wrong, so no list here is padded.
@@ -363,3 +365,15 @@ def test_repr_says_what_it_is():
         "ApproxNDCGLoss('lightgbm@5', temperature=0.5, step='logistic', method='auto', cut_temperature=1.0, "
         "reduction='mean')"
     )
+
+
+def test_lists_without_a_slot_get_one_that_no_document_has():
+    scores, labels, listed = read_lists(torch.zeros(2, 0), torch.zeros(2, 0), None)
+    assert scores.shape == labels.shape == listed.shape == (2, 1)
+    assert not listed.any()
+
+
+@pytest.mark.parametrize(("exponent", "value"), [(2000, 2.0**-1000), (-2000, 2.0**1000), (1474, 2.0**-1074)])
+def test_a_power_of_two_that_float64_does_not_hold_is_multiplied_in_two_steps(exponent, value):
+    scaled = times_power_of_two(torch.tensor(value, dtype=torch.float64), torch.tensor(float(exponent)).double())
+    assert math.frexp(scaled.item()) == (0.5, math.frexp(value)[1] + exponent)
