@@ -748,7 +748,7 @@ def compare(
         check_unjudged(tuple(named), of_names, values, unjudged, stacklevel=4)
 
     # The tests. Missing labels that could turn a difference make it undecided, if the caller asked for that.
-    codes = None if clusters is None else numbered(_at(clusters, sources[0], table))
+    codes = None if clusters is None else numbered(_at(clusters, table))
     decided = differences(
         tuple(named),
         means,
@@ -767,7 +767,7 @@ def compare(
     # Slices are tested apart from the whole, with a correction of their own for their number.
     slices = None
     if columns is not None:
-        labels = {column: _at(of_query, sources[0], table) for column, of_query in columns.items()}
+        labels = {column: _at(of_query, table) for column, of_query in columns.items()}
         slices = compared_by(
             labels, tuple(named), means, pairs, settings, rng, clusters=codes, runs=runs if several_runs else None
         )
@@ -899,7 +899,7 @@ def _clusters_by_query(evaluation: Evaluation[Any]) -> dict[Any, Any]:
     return dict(zip(evaluation.per_query.qid.tolist(), evaluation.cluster.tolist(), strict=True))
 
 
-def _at(labels: Sequence[Any], first: Source, table: Matched) -> list[Any]:
+def _at(labels: Sequence[Any], table: Matched) -> list[Any]:
     """The labels of the queries that are compared, from those of all queries of the first system."""
     return [labels[row] for row in table.rows[:, 0].tolist()]
 

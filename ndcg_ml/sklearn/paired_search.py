@@ -527,7 +527,7 @@ class _Table(NamedTuple):
     ndcg: NDArray[np.float64]
     rows: list[int]
     failed: tuple[int, ...]
-    is_halving: bool = False
+    is_halving: bool
 
     @classmethod
     def of(cls, scorer: NDCGScorer, results: Mapping[str, Any], name: str, column: int) -> _Table:

@@ -68,7 +68,7 @@ def counted_faults(faults: Mapping[str, Tensor]) -> Tensor:
     return torch.stack([faults.get(name, none) for name in FAULTS]).flatten(1).sum(-1)
 
 
-def refusal(flavor: Flavor, counts: Sequence[int], labels: str = "labels", scores: str = "scores") -> str | None:
+def refusal(flavor: Flavor, counts: Sequence[int], labels: str, scores: str) -> str | None:
     """The message about the first kind of fault that was counted; None if there is none.
 
     Parameters

@@ -11,6 +11,7 @@ import gc
 import inspect
 import pickle
 import warnings
+from contextlib import nullcontext
 
 import lightgbm as lgb
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
+import ndcg_ml.lightgbm.objective as objective_module
 from ndcg_ml import Flavor, evaluate_run, ndcg_score
 from ndcg_ml._boosting import Progress, RoundScores
 from ndcg_ml.lightgbm import NDCGEval, NDCGObjective, StopEarly, query_folds
@@ -26,7 +28,10 @@ from ndcg_ml.lightgbm.folds import FoldGuard
 from ndcg_ml.lightgbm.stopping import _set_and_metric
 from ndcg_ml.sklearn import QueryKFold, QueryRanker, SimplestWithinNoise, ndcg_scorer, paired_search
 from ndcg_ml.sklearn.call_stack import _split_in, current_fit, current_split
+from ndcg_ml.sklearn.columns import column_of
 from ndcg_ml.sklearn.query_store import Carrier, KeptQueries, Scored, _of_this_process
+
+CV = {"objective": "regression", "metric": "None", "verbosity": -1, "min_data_in_leaf": 1, "num_threads": 1}
 
 
 def problem(n_queries=30, length=10):
@@ -234,6 +239,61 @@ def test_what_no_split_of_scikit_learn_holds_is_no_split():
     assert _split_in({"test": [2, 3], "score_params": {"groups": None, "qid": ids}}, ids[2:], None) is not None
 
 
+@pytest.mark.parametrize(("dtype", "exact"), [(np.float64, 2**53), (np.float32, 2**24), (np.float16, 2**11)])
+def test_ids_in_floats_are_below_what_the_dtype_tells_apart(dtype, exact):
+    for sign in (1, -1):
+        last = np.array([[0], [sign * (exact - 1)]], dtype=dtype)
+        assert column_of(last, 0).tolist() == [0, sign * (exact - 1)]
+        with pytest.raises(ValueError, match=rf"got {exact} in {dtype.__name__}, which is exact only below {exact}\. "):
+            column_of(np.array([[0], [sign * exact]], dtype=dtype), 0)
+
+
+@pytest.mark.parametrize(("rounds", "refused"), [(None, False), (-1, False), (0, False), (1, True), (2, True)])
+def test_a_rule_of_lightgbms_own_is_one_of_at_least_one_round(rounds, refused):
+    X, y, _ = problem(2)
+    rows = lgb.Dataset(X, y, group=[10, 10], params={"verbosity": -1})
+    params = {**CV, **StopEarly("lightgbm").params, **({} if rounds is None else {"early_stopping_round": rounds})}
+    held_out = lgb.Dataset(X, y, group=[10, 10], reference=rows)
+    with (
+        pytest.raises(ValueError, match=f"early_stopping_round must not be among the parameters.*got {rounds}")
+        if refused
+        else nullcontext()
+    ):
+        lgb.train(params, rows, 3, valid_sets=[held_out], **StopEarly("lightgbm").train())
+
+
+def test_threads_of_the_objective_go_by_rows_and_pairs(monkeypatch):
+    asked = []
+    monkeypatch.setattr(objective_module, "thread_count", lambda threads, work: asked.append((threads, work)) or 1)
+    X, y, _ = problem(3, 40)
+    for truncation in (1, 15, 16, 17, None):
+        NDCGObjective("lightgbm", truncation=truncation, threads=3)(y, X[:, 0], None, np.array([40, 40, 40]))
+    assert asked == [(3, 120 * pairs) for pairs in (1, 15, 16, 16, 16)]
+
+
+def test_the_objective_takes_so_many_documents_at_once(monkeypatch):
+    shapes = []
+    inner = objective_module._Pairs._of_queries
+
+    def spied(pairs, scores, gains):
+        shapes.append(scores.shape)
+        return inner(pairs, scores, gains)
+
+    monkeypatch.setattr(objective_module._Pairs, "_of_queries", spied)
+    for n_queries, length, taken in (
+        (4096, 8, [(4096, 8)]),
+        (4097, 8, [(4096, 8), (1, 8)]),
+        (2, 32_768, [(1, 32_768)] * 2),
+        (2, 32_769, [(1, 32_769)] * 2),
+        (2, 16_384, [(2, 16_384)]),
+    ):
+        y = np.arange(n_queries * length) % length == 0
+        shapes.clear()
+        sizes = np.full(n_queries, length)
+        NDCGObjective("lightgbm", truncation=1, threads=1)(y.astype(float), np.zeros(y.size), None, sizes)
+        assert shapes == taken
+
+
 def test_metrics_of_lightgbm_before_4_7_have_set_and_metric_in_one_name():
     assert _set_and_metric(("cv_agg", "valid ndcg_lightgbm@10", 0.5, True)) == ("valid", "ndcg_lightgbm@10")
     assert _set_and_metric(("valid_0", "ndcg of mine", 0.5, True)) == ("valid_0", "ndcg of mine")
@@ -384,8 +444,6 @@ def test_a_rise_of_one_standard_error_is_none():
 
 
 # -- queries cut by lgb.cv -------------------------------------------------------------------------------------------
-
-CV = {"objective": "regression", "metric": "None", "verbosity": -1, "min_data_in_leaf": 1, "num_threads": 1}
 
 
 @pytest.mark.parametrize("sizes", [[2] * 5, [1, 8, 1], [9, 1], [3, 3, 4]])

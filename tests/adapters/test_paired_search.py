@@ -35,7 +35,7 @@ from ndcg_ml import Flavor, evaluate
 from ndcg_ml._stats.honest import honest_value
 from ndcg_ml._stats.randomisation import paired
 from ndcg_ml.sklearn import SimplestWithinNoise, ndcg_scorer, paired_search
-from ndcg_ml.sklearn.paired_search import PairedSearch
+from ndcg_ml.sklearn.paired_search import PairedSearch, _Table
 from ndcg_ml.sklearn.query_store import KeptQueries, Scored
 
 DEPTHS = [1, 2, 3, 4, 6]
@@ -547,3 +547,81 @@ def test_the_table_of_candidates_is_printed_as_it_is_read(problem):
             "0.5000  +0.0000 +- 0.0000  1.0000  1.0000    =  {'a': 1}",
             "0.2500  -0.2500 +- 0.1250  0.0100  0.0200       {'a': 1}",
         ]
+
+
+@pytest.mark.parametrize(
+    ("k", "metric", "name", "column"),
+    [
+        (5, None, "score", 0),
+        (5, "five", "five", 0),  # a key of a dict of scorers
+        ((5, 1), None, "ndcg_at_5", 0),
+        ((5, 1), "ndcg_at_5", "ndcg_at_5", 0),
+        ((5, 1), "ndcg_at_1", "ndcg_at_1", 1),
+        ((5, 1, None), "ndcg", "ndcg", 2),
+    ],
+)
+def test_the_first_cutoff_chooses_unless_another_is_named(monkeypatch, k, metric, name, column):
+    asked = []
+
+    def of(scorer, results, *which):
+        asked.append(which)
+        return _Table(np.array([[0.1, 0.9], [0.2, 0.8]]), [3, 7], (), False)
+
+    monkeypatch.setattr(_Table, "of", of)
+    rule = SimplestWithinNoise(ndcg_scorer("sklearn", k=k, keep_queries=True), "depth", metric=metric)
+    assert rule({f"mean_test_{name}": [], "params": [{"depth": at} for at in range(8)]}) == 7
+    assert asked == [(name, column)]
+    with pytest.raises(ValueError, match=f"one of the search's scores, 'other'; got {metric!r}"):
+        rule({"mean_test_other": [], "std_test_other": []})
+
+
+@pytest.mark.parametrize(
+    ("of_others", "failed"),
+    [
+        ([0.5, 0.5], ()),  # as the scorer gave them
+        ([0.5, math.nan], (1,)),
+        ([0.5, -1.0], (1,)),  # one number may be the search's error_score
+        ([-1.0, -1.0], (1,)),
+        ([-1.0, -2.0], None),  # two are another search
+    ],
+)
+def test_two_scores_that_the_scorer_has_not_given_are_those_of_another_search(of_others, failed):
+    scorer = ndcg_scorer("sklearn", keep_queries=True)
+    ids = np.array([[1, 2], [3, 4]])
+    for candidate, split in np.ndindex(3, 2):
+        scorer.kept.put(candidate, split, Scored(ids[split], np.full((2, 1), 0.5), (0.5,)))
+    results = {"params": [{}] * 3}
+    for split, other in enumerate(of_others):
+        results[f"split{split}_test_score"] = [0.5, other, 0.5]
+    if failed is None:
+        message = "another search: its score of candidate 1 in split 0 is not the search's"
+        with pytest.raises(ValueError, match=message):
+            _Table.of(scorer, results, "score", 0)
+        return
+    table = _Table.of(scorer, results, "score", 0)
+    assert table.failed == failed
+    assert table.rows == [row for row in range(3) if row not in failed]
+    assert table.ndcg.shape == (4, len(table.rows))
+    assert not table.is_halving
+
+
+def test_candidates_are_of_the_same_queries_and_empty_for_all_or_for_none():
+    scorer = ndcg_scorer("sklearn", keep_queries=True)
+    results = {"params": [{}] * 2, "split0_test_score": [0.5, 0.5]}
+    nan = math.nan
+    ndcg = {"same": [nan, 0.5, 0.25], "other": [0.5, nan, 0.25]}
+    scorer.kept.put(0, 0, Scored(np.array([1, 2, 3]), np.array([ndcg["same"]]).T, (0.5,)))
+    for ids, values, message in (
+        ([1, 2, 4], "same", "candidates must be scored on the same queries; candidate 1 was not"),
+        ([1, 2, 3], "other", "a query must be empty for every candidate or for none"),
+    ):
+        scorer.kept.put(1, 0, Scored(np.array(ids), np.array([ndcg[values]]).T, (0.5,)))
+        with pytest.raises(ValueError, match=message):
+            _Table.of(scorer, results, "score", 0)
+    scorer.kept.put(1, 0, Scored(np.array([1, 2, 3]), np.array([ndcg["same"]]).T, (0.5,)))
+    assert _Table.of(scorer, results, "score", 0).ndcg.tolist() == [[0.5, 0.5], [0.25, 0.25]]
+    one = np.array([[nan, 0.5, nan]]).T
+    for candidate in (0, 1):
+        scorer.kept.put(candidate, 0, Scored(np.array([1, 2, 3]), one, (0.5,)))
+    with pytest.raises(ValueError, match="at least two queries that are not empty; got 1"):
+        _Table.of(scorer, results, "score", 0)

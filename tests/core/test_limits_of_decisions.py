@@ -14,7 +14,8 @@ from ndcg_ml import RangeError, compare, evaluate, evaluate_run
 from ndcg_ml._stats import bounded, clusters, matching, randomisation
 from ndcg_ml._stats.comparison_slices import _order
 from ndcg_ml._stats.differences import Settings, holm, levels_of_holm
-from ndcg_ml._stats.means import SAME, Means
+from ndcg_ml._stats.honest import honest_value
+from ndcg_ml._stats.means import SAME, Means, drawn_queries
 from ndcg_ml._stats.missing_labels import MissingLabels
 from ndcg_ml._stats.quantiles import t_quantile
 from ndcg_ml._stats.seeds import CrossedError, crossed_error
@@ -538,3 +539,79 @@ def test_the_linear_part_of_ratios_by_hand():
     assert linear.influence() == pytest.approx(Means.of(values, weight).influence())
     alike = Means.of(values, weight[:, 0])
     assert alike.linear() is alike
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_an_honest_value_by_hand(given):
+    ndcg = np.random.default_rng(1).random((7, 3))
+    rule = (lambda own: int(own.max(axis=0).argmax())) if given else (lambda own: int(own.mean(axis=0).argmax()))
+    left_out: list[list[float]] = [[] for _ in range(7)]
+    chosen = [0, 0, 0]
+    for drawn in np.concatenate(list(drawn_queries(7, 40, np.random.default_rng(0)))):
+        winner = rule(ndcg[drawn])
+        chosen[winner] += 1
+        for query in {*range(7)} - {*drawn.tolist()}:
+            left_out[query].append(ndcg[query, winner])
+    assert all(left_out)
+    value = np.mean([np.mean(each) for each in left_out])
+    variance = np.mean([np.mean(np.square(each)) for each in left_out]) - value**2
+    reach = t_quantile(0.9, 6) * math.sqrt(variance / 6)
+    found = honest_value(ndcg, rule if given else None, 0.9, 40, np.random.default_rng(0))
+    assert found.value == pytest.approx(value)
+    assert (found.interval.low, found.interval.high) == pytest.approx((value - reach, value + reach))
+    assert (found.interval.value, found.interval.n_queries, found.interval.n_resamples) == (found.value, 7, None)
+    assert found.chosen == pytest.approx([each / 40 for each in chosen])
+    assert found.best_value == pytest.approx(ndcg[:, rule(ndcg)].mean())
+    assert found.optimism == found.best_value - found.value
+    most = max(range(3), key=found.chosen.__getitem__)
+    assert f"candidate {most} is chosen in {100 * found.chosen[most]:.0f} % of 40 resamples" in str(found)
+
+
+def test_what_is_compared_is_said_in_short():
+    sides = [evaluate(Y, Y + RNG.normal(0, 2, Y.shape), k=5) for _ in range(2)]
+    comparison = compare(*sides, n_resamples=99)
+    assert comparison.definition == comparison.flavor.short_text
+    assert comparison.flavor == sides[0].flavor
+    assert comparison.measure == "NDCG@5"
+    assert comparison.caption().startswith(f"{comparison.flavor}; 40 queries; ")
+    of_numbers = numbers(np.arange(9.0), np.arange(9.0) ** 2)
+    assert of_numbers.definition == of_numbers.measure == "m"
+    assert of_numbers.flavor is None
+    assert of_numbers.caption().startswith("m; 9 queries; ")
+    assert (of_numbers.judged, of_numbers.n_clusters, of_numbers.slices, of_numbers.baseline) == (None,) * 4
+    assert (of_numbers.n_unanswered, of_numbers.n_runs, comparison.n_unanswered) == ((), (1, 1), (0, 0))
+
+
+def test_arrays_of_a_comparison_and_of_a_table_have_their_types():
+    side = evaluate(Y, -Y, k=(1, 3), query_weight=np.ones(40, dtype=np.int64))
+    table = side.per_query
+    assert {name: table[name].dtype.kind for name in table} == {
+        "qid": "i", "ndcg": "f", "dcg": "f", "idcg": "f", "empty": "b", "n_docs": "i", "n_judged": "i",
+        "n_relevant": "i", "tied": "i", "weight": "f",
+    }  # fmt: skip
+    assert {name: table[name].shape for name in table if table[name].ndim == 2} == dict.fromkeys(
+        ("ndcg", "dcg", "idcg", "empty"), (40, 2)
+    )
+    assert len(table) == 40
+    assert repr(table) == f"<PerQuery of 40 queries: {', '.join(table.keys())}>"
+    with pytest.raises(KeyError, match="'x' is not a column of per_query; the columns are qid, ndcg, "):
+        table["x"]
+    comparison = compare(side, side, k=3, n_resamples=99)
+    assert (comparison.ndcg.dtype, comparison.ndcg.shape) == (np.float64, (40, 2))
+    assert comparison.qid.tolist() == list(range(40))
+    assert comparison.not_compared.size == 0
+    pair = comparison.pairs[0]
+    assert {type(value) for value in (pair.difference, pair.p_value, pair.standard_error, pair.skewness)} == {float}
+    assert {type(value) for value in (pair.wins, pair.ties, pair.losses, comparison.n_queries)} == {int}
+    assert (type(pair.exact), type(pair.interval.low), type(pair.interval.n_queries)) == (bool, float, int)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_run_is_compared_with_arrays(turned):
+    qrels = {f"q{at}": {"a": 1, "b": 0} for at in range(6)}
+    run = evaluate_run(qrels, {topic: ["a", "b"] for topic in qrels}, flavor="sklearn")
+    rows = evaluate([1, 0] * 6, [1, 2] * 6, flavor=run.flavor, qid=np.repeat([*qrels], 2))
+    sides = [rows, run] if turned else [run, rows]
+    comparison = compare(*sides, n_resamples=99)
+    assert comparison.n_queries == 6
+    assert comparison.difference == pytest.approx((1 - 2 * turned) * (rows.value - 1))

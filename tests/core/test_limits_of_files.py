@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -10,7 +11,15 @@ import pytest
 from ndcg_ml import align, evaluate_run
 from ndcg_ml._files import csv_rows, jsonl
 from ndcg_ml._files import lines as lines_of_files
-from ndcg_ml._files.lines import DataFileError, MissingColumnError, blocks, chosen_columns, whole_text
+from ndcg_ml._files.lines import (
+    DataFileError,
+    MissingColumnError,
+    as_number,
+    as_score,
+    blocks,
+    chosen_columns,
+    whole_text,
+)
 from ndcg_ml.readers import letor_rows, read_columns, read_letor
 
 # -- how long a line and a file may be ------------------------------------------------------------------------------
@@ -342,7 +351,9 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1"])
+@pytest.mark.parametrize(
+    "value", ["NaN", "Infinity", "-Infinity", "1" + "0" * 400, "-1" + "0" * 400, "1"], ids=lambda value: value[:9]
+)
 @pytest.mark.parametrize("form", VALUES)
 def test_scores_may_be_infinite_and_grades_may_not(tmp_path, form, value):
     for name, content, other in zip(("qrels", "run"), VALUES[form], ("run", "qrels"), strict=True):
@@ -435,3 +446,38 @@ def test_what_to_write_instead_of_a_cell(tmp_path, cell, hint):
     with pytest.raises(DataFileError) as caught:
         read_columns(tmp_path / "rows")
     assert str(caught.value).endswith(f"score must be a number; got {cell!r}.{hint if ',' in cell else ''}")
+
+
+@pytest.mark.parametrize(
+    ("topics", "dtype"),
+    [([1, 126], np.int64), ([0, 2**63 - 1], np.int64), ([0, 2**63], object), ([-(2**63), 0], object),
+     (["1", "a"], "<U1"), (["1\0", "a"], object)],
+)  # fmt: skip
+def test_topics_have_a_type_of_numpy_where_it_keeps_them(topics, dtype):
+    found = evaluate_run({topic: {"d": 1} for topic in topics}, {topic: ["d"] for topic in topics}).per_query.qid
+    assert found.dtype == dtype
+    assert found.tolist() == topics
+
+
+@pytest.mark.parametrize(
+    ("token", "number", "score"),
+    [
+        (b"1", 1.0, 1.0),
+        (b"-1e3", -1000.0, -1000.0),
+        (b"1_000", None, None),
+        (b"x", None, None),
+        (b"", None, None),
+        (b"inf", math.inf, math.inf),
+        (b"9007199254740991", 2.0**53 - 1, 2.0**53 - 1),
+        (b"9007199254740993", 2.0**53, 2**53 + 1),
+        (b"-9007199254740993", -(2.0**53), -(2**53) - 1),
+        (b"+9007199254740993 ", 2.0**53, 2**53 + 1),
+        (b"9007199254740993.0", 2.0**53, 2.0**53),
+        (b"1e400", math.inf, math.inf),
+        (b"1" + b"0" * 400, math.inf, math.inf),
+    ],
+)
+def test_numbers_of_files(token, number, score):
+    assert as_number(token) == number
+    assert as_score(token) == score
+    assert type(as_score(token)) is type(score)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
+from hashlib import blake2b
 
 import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, PartialEvaluation, evaluate_batches, evaluate_part
-from ndcg_ml._parts import exact, query_ids, stream
+from ndcg_ml._parts import exact, query_ids, stream, text
 from ndcg_ml._parts.exact import ExactSums
 
 
 def stored(flavor="sklearn", **changes):
     part = evaluate_part([1, 0], [0, 1], qid=[1, 2], flavor=flavor)
     return json.dumps({**json.loads(part.to_json()), **changes})
+
+
+def digest_of(text):
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
 # -- ids ------------------------------------------------------------------------------------------------------------
@@ -264,3 +270,76 @@ def test_a_stream_that_is_cut_by_hand(cuts):
     sizes = [ids.tolist() for _, _, ids in stream.whole_queries(iter(pieces))]
     assert [qid for ids in sizes for qid in ids] == qid.tolist()
     assert len({qid for ids in sizes for qid in set(ids)}) == sum(len(set(ids)) for ids in sizes) == 3
+
+
+@pytest.mark.parametrize(
+    ("ids", "kind", "bits"),
+    [
+        ([0.5, 1e-300], "float", np.array([0.5, 1e-300]).view(np.uint64)),
+        ([-0.0, 2.0**-1074], "float", np.array([0.0, 2.0**-1074]).view(np.uint64)),
+        (np.array([0.5, 0.25], dtype=np.float32), "float", np.array([0.5, 0.25]).view(np.uint64)),
+        ([7, -7], "int", np.array([7, 2**64 - 7], dtype=np.uint64)),
+        ([True, False], "int", np.array([1, 0], dtype=np.uint64)),
+        (np.array([7, 2**64 - 1], dtype=np.uint64), "int", np.array([7, 2**64 - 1], dtype=np.uint64)),
+        (np.array([7, 8], dtype=np.uint8), "int", np.array([7, 8], dtype=np.uint64)),
+        (np.array([1, 2], dtype="M8[s]"), "time", np.array([10**9, 2 * 10**9], dtype=np.uint64)),
+        (["a", "b"], "str", np.array([digest_of(b"a"), digest_of(b"b")], dtype=np.uint64)),
+        ([b"a", b"b\0"], "bytes", np.array([digest_of(b"a"), digest_of(b"b\0")], dtype=np.uint64)),
+    ],
+    ids=str,
+)
+def test_ids_are_kept_as_the_bits_of_their_values(ids, kind, bits):
+    part = evaluate_part([1, 1], [1, 2], qid=ids)
+    assert part.id_kind == kind
+    assert part.ids.dtype == np.uint64
+    assert part.ids.tolist() == sorted(bits.tolist())
+    assert PartialEvaluation.from_json(part.to_json()) == part
+
+
+# -- what makes a part what it is -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_docs": 3},
+        {"n_queries": 3},
+        {"empties": (0,)},
+        {"several": True},
+        {"ks": (1,)},
+        {"id_kind": "float"},
+        {"ids": np.array([1, 3], dtype=np.uint64)},
+        {"ids": np.array([1], dtype=np.uint64)},
+        {"flavor": Flavor(gain="exponential")},
+        {"sums": ExactSums.of([(Fraction(3), -1)], [(Fraction(2), 0)])},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_parts_are_equal_where_all_of_them_is(change):
+    part = evaluate_part([1, 0], [0, 1], qid=[1, 2])
+    assert replace(part) == part
+    assert hash(replace(part)) == hash(part)
+    assert replace(part, **change) != part
+
+
+@pytest.mark.parametrize(
+    ("flavor", "positive", "beaten"),
+    [
+        ({}, True, False),
+        ({"negative": "allow"}, False, False),
+        ({"negative": "allow", "gain": "binary"}, True, False),
+        ({"gain": (0, 1, 3)}, True, False),
+        ({"gain": (-1, 1, 3)}, False, False),
+        ({"gain": (0, 1, 3), "ideal": "max", "max_grade": 2}, True, False),
+        ({"gain": (0, 3, 1), "ideal": "max", "max_grade": 2}, True, True),
+        ({"gain": (0, 3, 1), "ideal": "max", "max_grade": 1}, True, False),
+        ({"ideal": "global", "duplicates": "count"}, True, True),
+        ({"ideal": "global"}, True, False),
+        ({"ideal": "given"}, True, True),
+        ({"ideal": "recall"}, True, False),
+    ],
+    ids=str,
+)
+def test_what_an_ndcg_of_a_flavor_may_be(flavor, positive, beaten):
+    assert text.gains_are_positive(Flavor(**flavor)) == positive
+    assert text.ideal_can_be_beaten(Flavor(**flavor)) == beaten

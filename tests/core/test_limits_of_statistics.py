@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 from ndcg_ml import compare, evaluate
 from ndcg_ml._stats import bounded, clusters, judged_shares, randomisation, simultaneous
 from ndcg_ml._stats import verdict as verdicts
-from ndcg_ml._stats.means import SAME, Means, Spread, drawn_queries
+from ndcg_ml._stats.means import SAME, Means, Spread, as_confidence, drawn_queries
 from ndcg_ml._stats.quantiles import normal_cdf, t_quantile, t_tail
 
 RNG = np.random.default_rng(3)
@@ -487,3 +488,47 @@ def test_draws_as_near_as_rounding_are_on_neither_side(value, slack):
 def test_a_limit_is_the_end_of_the_draws_where_there_is_no_room(bias, acceleration, tail):
     found = Spread._at(0.5, bias, acceleration)
     assert found == pytest.approx(normal_cdf(bias + bias / (1 - acceleration * bias)) if tail is None else tail)
+
+
+@pytest.mark.parametrize("dof", [1, 2, 1000, 1001, 10**6])
+@pytest.mark.parametrize("confidence", [1e-14, 1e-9, 1e-4])
+def test_quantiles_of_a_small_confidence_keep_their_digits(dof, confidence):
+    density = math.exp(math.lgamma((dof + 1) / 2) - math.lgamma(dof / 2)) / math.sqrt(dof * math.pi)
+    assert t_quantile(confidence, dof) == pytest.approx(confidence / (2 * density), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "hint"),
+    [(95, " Write 0.95 for 95 %."), (1.5, " Write 0.015 for 1.5 %."), (100, ""), (1, ""), (0, ""), (-1, "")],
+)
+def test_a_confidence_in_percent_is_put_right(confidence, hint):
+    with pytest.raises(ValueError, match=r"^confidence must be above 0 and below 1; got ") as caught:
+        as_confidence(confidence)
+    assert str(caught.value).endswith(f"got {confidence}.{hint}")
+
+
+@pytest.mark.parametrize("confidence", ["0.9", None, [0.9], 1j])
+def test_a_confidence_is_a_number(confidence):
+    with pytest.raises(TypeError, match=f"of type {type(confidence).__name__}"):
+        as_confidence(confidence)
+
+
+@pytest.mark.parametrize(
+    ("level", "n", "at_most"), [(0.05, 19, 0), (0.05, 20, 1), (0.05, 39, 1), (0.05, 40, 2), (1 / 3, 3, 1), (0.1, 30, 3)]
+)
+def test_how_many_cases_may_be_as_extreme(level, n, at_most):
+    assert randomisation.rejected(level, n) == at_most
+
+
+def test_the_words_of_an_interval():
+    side = evaluate(Y, Y + RNG.normal(0, 2, Y.shape), k=5)
+    drawn = {"bca": "BCa bootstrap, 99 resamples", "percentile": "percentile bootstrap, 99 resamples"}
+    for method, name in (drawn | {"t": "t interval", "bounded": "interval between bounds"}).items():
+        words = f"95 %, {name}"
+        interval = side.interval(method=method, n_resamples=99, seed=0)
+        assert interval.how_text() == words
+        assert str(interval) == f"{interval.value:.6f} ({interval.low:.6f} to {interval.high:.6f}; {words}; 40 queries)"
+        assert interval.to_dict()["effective_queries"] is None
+        assert f"{interval.low:.6f}" in interval._repr_html_()
+    clustered = evaluate(Y, Y, k=5, cluster=np.arange(40) // 4).interval(method="t")
+    assert str(clustered).endswith(f"40 queries, worth {clustered.effective_queries:.0f} independent ones)")

@@ -546,3 +546,36 @@ def test_a_metric_says_what_it_has_seen_twice():
         metric.update(SCORES, LABELS, ids)
     with pytest.raises(ValueError, match=r"; 2 of the queries appeared more than once \(such as id 5\)"):
         metric.compute()
+
+
+def test_what_is_on_another_device_is_named_as_the_caller_named_it():
+    here, there = torch.zeros(1, 3), torch.zeros(1, 3, device="meta")
+    ids, far = torch.zeros(3, dtype=torch.int64), torch.zeros(3, dtype=torch.int64, device="meta")
+    flags = torch.ones(1, 3, dtype=torch.bool, device="meta")
+    loss = SoftmaxLoss()
+    for call, name, of in (
+        (lambda: ndcg(here, there), "labels", "scores"),
+        (lambda: ndcg(here, here, mask=flags), "mask", "scores"),
+        (lambda: ndcg(here, here, retrieved=flags), "retrieved", "scores"),
+        (lambda: ndcg(here, here, doc_id=there.long()), "doc_id", "scores"),
+        (lambda: ndcg(here[0], here[0], indexes=far), "indexes", "scores"),
+        (lambda: NDCG().update(here, there), "target", "preds"),
+        (lambda: NDCG().update(here, here, mask=flags), "mask", "preds"),
+        (lambda: NDCG().update(here[0], here[0], far), "indexes", "preds"),
+        (lambda: NDCG().update(here, here, far[:1]), "indexes", "preds"),
+        (lambda: loss(here, there), "labels", "scores"),
+        (lambda: loss(here, here, flags), "mask", "scores"),
+        (lambda: loss(here[0], there[0], indexes=ids), "labels", "scores"),
+        (lambda: loss(here[0], here[0], indexes=far), "indexes", "scores"),
+        (lambda: loss(here[0], here[0], offsets=far[:2]), "offsets", "scores"),
+    ):
+        message = rf"{name} must be on the device of {of}, cpu; got meta\. Move it: {name}\.to\({of}\.device\)\."
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_no_rows_are_one_batch_without_a_slot():
+    nothing = torch.zeros(0)
+    ((scores, labels, mask),), places = in_batches(nothing, nothing, offsets=torch.tensor([0]))
+    assert scores.shape == labels.shape == mask.shape == (0, 0)
+    assert places is None
