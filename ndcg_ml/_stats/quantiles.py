@@ -79,7 +79,7 @@ def t_quantile(confidence: float, dof: float) -> float:
     their series in 1/dof, 26.7.5. A fraction of a degree: the t at which ``t_tail`` is 1 - confidence, by bisection.
     """
     if dof > _MANY:
-        z = _NORMAL.inv_cdf((1 + confidence) / 2) if confidence < 0.5 else -_NORMAL.inv_cdf((1 - confidence) / 2)
+        z = -_NORMAL.inv_cdf((1 - confidence) / 2)  # 1 + confidence would lose a digit more
         square = z * z
         terms = (
             (square + 1) / 4,

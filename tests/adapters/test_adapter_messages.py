@@ -108,6 +108,7 @@ def test_every_object_of_the_boosters_says_its_definition():
     for room in (lightgbm, xgboost):
         assert repr(room.NDCGEval("sklearn@5", k=(10, None))) == "NDCGEval('sklearn', k=(10, None))"
         assert repr(room.NDCGEval("lightgbm@5")) == "NDCGEval('lightgbm', k=5)"
+    assert xgboost.NDCGEval("xgboost@5", k=(10, 3)).__name__ == "ndcg_xgboost@10"
     data = {"X": X, "y": Y, "group": [4]}
     assert repr(xgboost.NDCGCallback("sklearn@5", **data)) == (
         "NDCGCallback('sklearn', k=5, name='validation', rounds=None)"

@@ -371,30 +371,30 @@ def test_pipelines_of_any_length_are_refused(steps):
 # -- early stopping: exactly so many rounds after the best one --------------------------------------------------------
 
 
-def history_lightgbm(X, y, qid, rounds):
+def history_lightgbm(X, y, qid, rounds, weight=None):
     model = QueryRanker(
         LGBMRanker(n_estimators=300, max_depth=2, verbosity=-1, n_jobs=1),
         flavor="sklearn@5", early_stopping_rounds=rounds, random_state=0,
-    ).fit(X, y, qid)  # fmt: skip
+    ).fit(X, y, qid, weight)  # fmt: skip
     return model, model.ranker_.evals_result_["valid_0"]["ndcg_sklearn@5"]
 
 
-def history_xgboost(X, y, qid, rounds):
+def history_xgboost(X, y, qid, rounds, weight=None):
     xgb = pytest.importorskip("xgboost")
     model = QueryRanker(
         xgb.XGBRanker(n_estimators=300, max_depth=2, n_jobs=1),
         flavor="sklearn@5", early_stopping_rounds=rounds, random_state=0,
-    ).fit(X, y, qid)  # fmt: skip
+    ).fit(X, y, qid, weight)  # fmt: skip
     return model, model.ranker_.evals_result()["validation"]["ndcg_sklearn@5"]
 
 
-def history_catboost(X, y, qid, rounds):
+def history_catboost(X, y, qid, rounds, weight=None):
     catboost = pytest.importorskip("catboost")
     quiet = {"verbose": 0, "allow_writing_files": False, "thread_count": 1}
     model = QueryRanker(
         catboost.CatBoostRanker(iterations=300, depth=2, **quiet),
         flavor="sklearn@5", early_stopping_rounds=rounds, random_state=0,
-    ).fit(X, y, qid)  # fmt: skip
+    ).fit(X, y, qid, weight)  # fmt: skip
     return model, model.ranker_.get_evals_result()["validation"]["ndcg_sklearn@5"]
 
 
@@ -409,6 +409,23 @@ def test_training_ends_exactly_so_many_rounds_after_the_best(train, rounds):
     held_out = np.isin(qid, model.validation_queries_)
     again = ndcg_score(y[held_out], model.predict(X[held_out]), qid=qid[held_out], flavor="sklearn@5")
     assert model.best_score_ == pytest.approx(again, abs=1e-12)
+
+
+@pytest.mark.parametrize("train", [history_lightgbm, history_xgboost, history_catboost])
+def test_weights_of_held_out_queries_count_in_every_round(train):
+    X, y, qid = problem()
+    weight = np.random.default_rng(1).choice([0.0, 1.0, 20.0], qid.max() + 1)[qid]
+    model, values = train(X, y, qid, 4, weight)
+    held_out = np.isin(qid, model.validation_queries_)
+    of_query = weight[held_out][:: len(qid) // (qid.max() + 1)]
+    assert len(set(of_query.tolist())) > 1
+    given = {"qid": qid[held_out], "flavor": "sklearn@5"}
+    scores = model.predict(X[held_out])
+    weighted = ndcg_score(y[held_out], scores, query_weight=of_query, **given)
+    assert abs(weighted - ndcg_score(y[held_out], scores, **given)) > 1e-3
+    assert model.best_score_ == pytest.approx(weighted, abs=1e-12)
+    assert max(values) == pytest.approx(weighted, abs=1e-6)
+    assert len(values) == model.best_iteration_ + 4
 
 
 # -- noise stopping ----------------------------------------------------------------------------------------------------

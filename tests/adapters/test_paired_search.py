@@ -625,3 +625,19 @@ def test_candidates_are_of_the_same_queries_and_empty_for_all_or_for_none():
         scorer.kept.put(candidate, 0, Scored(np.array([1, 2, 3]), one, (0.5,)))
     with pytest.raises(ValueError, match="at least two queries that are not empty; got 1"):
         _Table.of(scorer, results, "score", 0)
+
+
+def test_a_rule_may_choose_any_column_and_no_other(problem):
+    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
+    assert result._table.ndcg.shape[1] == 5
+    for column in (0, 4, np.int64(0), np.int32(4)):
+        honest = result.honest(lambda ndcg, params, column=column: column, n_resamples=30, seed=0)
+        assert honest.chosen == tuple(float(row == column) for row in range(5))
+    for column in (-1, 5, 0.0, None, "0"):
+        with pytest.raises(ValueError, match=rf"rule must return a column from 0 to 4; got {column!r}"):
+            result.honest(lambda ndcg, params, column=column: column, n_resamples=30, seed=0)
+
+
+def test_the_repr_of_a_result_leaves_out_its_tables(problem):
+    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
+    assert repr(result) == f"PairedSearch(candidates={result.candidates!r}, n_queries=50, failed=())"

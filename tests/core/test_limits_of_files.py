@@ -25,15 +25,17 @@ from ndcg_ml.readers import letor_rows, read_columns, read_letor
 # -- how long a line and a file may be ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("before", [b"", b"\n", b"\r", b"\r\n"])
 @pytest.mark.parametrize(("over", "refused"), [(0, False), (1, True)])
-def test_a_line_may_have_16_mib(tmp_path, over, refused):
+def test_a_line_may_have_16_mib(tmp_path, before, over, refused):
     path = tmp_path / "lines"
-    path.write_bytes(b"x" * ((16 << 20) + over))
+    path.write_bytes(before + b"x" * ((16 << 20) + over))
     if refused:
-        with pytest.raises(DataFileError, match=r"a line must have at most 16 MiB; .* begins after 0 bytes"):
+        words = f"a line must have at most 16 MiB; got a longer one, which begins after {len(before)} bytes"
+        with pytest.raises(DataFileError, match=words):
             list(blocks(path))
     else:
-        assert sum(map(len, blocks(path))) == 16 << 20
+        assert sum(map(len, blocks(path))) == (16 << 20) + len(before)
 
 
 class _Long:
@@ -218,14 +220,17 @@ def test_topics_that_numpy_would_round_stay_integers():
         ("t u q1 X d2 2 1.5 t", False),
         ("t u q1 Q0 d2 2 1.5 t", True),
         ("t u q1 Q0 d2 -2 1.5 t", True),
+        ("t u q1 d1 d2 2 1.5 t", False),
+        ("t u q1 q1 d2 2 1.5 t", False),
         ("t u q1 Q0 d2 2.0 1.5 t", False),
         ("t u q1 Q0 d2 2 x t", False),
         ("t u v w q1 Q0 d2 2 1.5 t", True),
         ("t u v w q1 Q0 d2 2 1.5", False),
     ],
 )
-def test_where_a_tag_holds_a_second_line(tmp_path, tag, holds_a_second):
-    (tmp_path / "run").write_text(f"q1 Q0 d1 1 2.5 {tag}\n")
+@pytest.mark.parametrize("column", ["Q0", "0"])
+def test_where_a_tag_holds_a_second_line(tmp_path, tag, holds_a_second, column):
+    (tmp_path / "run").write_text(f"q1 {column} d1 1 2.5 {tag}\n")
     if holds_a_second:
         with pytest.raises(DataFileError, match=rf"line 1: .*; got {5 + len(tag.split())}\. Two lines may have become"):
             evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
@@ -331,6 +336,14 @@ def test_features_are_read_where_they_are_asked_for(tmp_path):
     assert rows.lengths.tolist() == [2, 0]
     assert rows.indices.tolist() == [1, 3]
     assert rows.values.tolist() == [0.5, 1.0]
+
+
+def test_a_tag_holds_a_second_line_with_the_second_column_of_the_first(tmp_path):
+    (tmp_path / "run").write_text("q1 X d1 1 2.5 t u q1 X d2 2 1.5 t\n")
+    with pytest.raises(DataFileError, match=r"got 13\. Two lines may have become"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+    (tmp_path / "run").write_text("q1 Y d1 1 2.5 t u q1 X d2 2 1.5 t\n")
+    assert evaluate_run({"q1": {"d1": 1}}, tmp_path / "run").value == 1.0
 
 
 # -- grades and scores in every format ------------------------------------------------------------------------------

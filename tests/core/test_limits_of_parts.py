@@ -333,6 +333,7 @@ def test_parts_are_equal_where_all_of_them_is(change):
         ({"gain": (0, 1, 3), "ideal": "max", "max_grade": 2}, True, False),
         ({"gain": (0, 3, 1), "ideal": "max", "max_grade": 2}, True, True),
         ({"gain": (0, 3, 1), "ideal": "max", "max_grade": 1}, True, False),
+        ({"gain": (1, 3), "ideal": "max", "max_grade": 0}, True, False),
         ({"ideal": "global", "duplicates": "count"}, True, True),
         ({"ideal": "global"}, True, False),
         ({"ideal": "given"}, True, True),
@@ -343,3 +344,17 @@ def test_parts_are_equal_where_all_of_them_is(change):
 def test_what_an_ndcg_of_a_flavor_may_be(flavor, positive, beaten):
     assert text.gains_are_positive(Flavor(**flavor)) == positive
     assert text.ideal_can_be_beaten(Flavor(**flavor)) == beaten
+
+
+@pytest.mark.parametrize(
+    ("batch", "shapes"),
+    [
+        (([[1]], [[1]], [1]), r"\(1, 1\), \(1, 1\) and \(1,\)"),
+        (([[1]], [1], [[1], [2]]), r"\(1, 1\), \(1,\) and \(2, 1\)"),
+        (([1], [[1]], [1]), r"\(1,\), \(1, 1\) and \(1,\)"),
+        (([1, 0], [1, 2], [1]), r"\(2,\), \(2,\) and \(1,\)"),
+    ],
+)
+def test_the_shapes_of_a_batch_are_told_apart(batch, shapes):
+    with pytest.raises(ValueError, match=rf"per row; batch 0 has shapes {shapes}\.$"):
+        evaluate_batches([batch])

@@ -491,10 +491,10 @@ def test_a_limit_is_the_end_of_the_draws_where_there_is_no_room(bias, accelerati
 
 
 @pytest.mark.parametrize("dof", [1, 2, 1000, 1001, 10**6])
-@pytest.mark.parametrize("confidence", [1e-14, 1e-9, 1e-4])
+@pytest.mark.parametrize("confidence", [1e-9, 1e-6])
 def test_quantiles_of_a_small_confidence_keep_their_digits(dof, confidence):
     density = math.exp(math.lgamma((dof + 1) / 2) - math.lgamma(dof / 2)) / math.sqrt(dof * math.pi)
-    assert t_quantile(confidence, dof) == pytest.approx(confidence / (2 * density), rel=1e-6)
+    assert t_quantile(confidence, dof) == pytest.approx(confidence / (2 * density), rel=5e-8, abs=0)
 
 
 @pytest.mark.parametrize(

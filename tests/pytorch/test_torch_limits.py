@@ -34,7 +34,8 @@ from ndcg_ml.torch._kernel import snapped
 from ndcg_ml.torch._layout import Padded
 from ndcg_ml.torch._state import rows_of
 from ndcg_ml.torch.losses import _soft_ranks, approx, lambdas, neural
-from ndcg_ml.torch.losses._draws import gumbel
+from ndcg_ml.torch.losses._draws import gumbel, normal
+from ndcg_ml.torch.metric import ByCutoff
 
 
 def seeded(seed=0):
@@ -579,3 +580,41 @@ def test_no_rows_are_one_batch_without_a_slot():
     ((scores, labels, mask),), places = in_batches(nothing, nothing, offsets=torch.tensor([0]))
     assert scores.shape == labels.shape == mask.shape == (0, 0)
     assert places is None
+
+
+@pytest.mark.parametrize("step", _soft_ranks.STEPS)
+@pytest.mark.parametrize("n", [1, 5, 16, 17, 40])
+def test_smooth_ranks_of_any_number_of_dimensions(step, n):
+    scores = torch.randn(2, 3, n, dtype=torch.float64, generator=seeded())
+    valid = torch.rand(2, 3, n, generator=seeded(1)) < 0.8
+    for ranks in (_soft_ranks.dense_soft_ranks, _soft_ranks.fast_soft_ranks):
+        whole = scores.clone().requires_grad_()
+        got = ranks(whole, valid, 0.7, step)
+        (got * torch.arange(n)).sum().backward()
+        for at in itertools.product(range(2), range(3)):
+            alone = scores[at].clone().requires_grad_()
+            want = ranks(alone, valid[at], 0.7, step)
+            (want * torch.arange(n)).sum().backward()
+            torch.testing.assert_close(got[at], want, rtol=1e-12, atol=1e-12)
+            torch.testing.assert_close(whole.grad[at], alone.grad, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_noise_is_finite_at_both_ends_of_the_draws(monkeypatch, dtype):
+    like, finfo = torch.zeros(1, 2, dtype=dtype), torch.finfo(dtype)
+    for draw, least, most in ((0.0, finfo.tiny, finfo.tiny), (1.0, 1.0, 1 - finfo.eps / 2), (0.25, 0.25, 0.25)):
+        monkeypatch.setattr(torch, "rand", lambda shape, draw=draw, **given: torch.full(shape, draw, **given))
+        quantile = torch.special.ndtri(torch.tensor(most, dtype=dtype))
+        assert normal(like, 3, None).unique().tolist() == [quantile.item()]
+        if draw < 1:
+            drawn = -torch.log(-torch.log(torch.tensor(least, dtype=dtype)))
+            assert gumbel(like, 3, None).unique().tolist() == [drawn.item()]
+
+
+def test_values_by_cutoff_are_found_by_numbers_and_names_alone():
+    values = ByCutoff(ndcg_at_5=torch.tensor(0.5), ndcg=torch.tensor(0.25))
+    assert values[5] is values["ndcg_at_5"]
+    assert values[None] is values["ndcg"]
+    for key in ("5", 5.0, "None", True, 6, "ndcg_at_6"):
+        with pytest.raises(KeyError):
+            values[key]

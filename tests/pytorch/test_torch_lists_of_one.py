@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
-from ndcg_ml.torch import NDCG, ApproxNDCGLoss, LambdaNDCGLoss, NeuralNDCGLoss, ndcg
+from ndcg_ml.torch import NDCG, ApproxNDCGLoss, LambdaNDCGLoss, NeuralNDCGLoss, SoftmaxLoss, Stochastic, ndcg
 from ndcg_ml.torch._host import torch_kernel
 
 SCORES, LABELS = torch.tensor([0.9, 0.8, 0.1, 0.5, 0.4, 0.3]), torch.tensor([3, 0, 1, 0, 2, 1])
@@ -101,3 +102,34 @@ def test_compiled_code_refuses_a_column_too():
     mask = torch.ones((6, 1), dtype=torch.bool)
     whole = torch.compile(ndcg, backend="eager", fullgraph=True)
     assert whole(SCORES[:, None], LABELS[:, None], mask=mask).tolist() == [1.0, 0, 1, 0, 1, 1]
+
+
+ONE_LIST = {
+    "ndcg": lambda scores, labels, mask: ndcg(scores, labels, mask=mask),
+    "loss": SoftmaxLoss(),
+    "stochastic": Stochastic(ApproxNDCGLoss(), samples=1),
+    "metric": lambda scores, labels, mask: NDCG().update(scores, labels, mask=mask),
+}
+
+
+@pytest.mark.parametrize("name", ONE_LIST)
+@pytest.mark.parametrize("short", [True, False])
+def test_a_single_list_of_one_document_is_not_warned_of_and_two_are(name, short):
+    for n in (1, 2):
+        column = torch.ones(n, 1)
+        mask = None if n == 1 else torch.ones(n, 1, dtype=torch.bool)
+        with nullcontext() if short else torch_kernel(), warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            ONE_LIST[name](column, column, mask)
+        assert [f"each of the {n} queries has one document" in str(one.message) for one in seen] == [True] * (n - 1)
+
+
+@pytest.mark.parametrize("loss", [SoftmaxLoss(), Stochastic(ApproxNDCGLoss(), samples=1)])
+def test_a_single_flat_list_of_one_document_is_not_warned_of_and_two_are(loss):
+    for n in (1, 2):
+        rows, ids = torch.ones(n), torch.arange(n)
+        for given in ({"indexes": ids}, {"offsets": torch.arange(n + 1)}):
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                loss(rows, rows, **given)
+            assert len(seen) == n - 1
