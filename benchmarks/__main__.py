@@ -67,6 +67,8 @@ def main() -> None:
     path = arguments.out / f"{arguments.name}.json"
     if arguments.keep:
         before = json.loads(path.read_text())
+        # A file may be older than the list of libraries that are named.
+        before["versions"] = {**report["versions"], **before["versions"]}
         if {**before, "results": {}, "date": "", "load": ""} != {**report, "date": "", "load": ""}:
             parser.error(f"{path} is of another machine, scale or version of a library: its comparisons cannot be kept")
         report["results"] = before["results"]
