@@ -414,7 +414,7 @@ def below_zero(grade):
         ({"gain": (0.0, 1.0, 2.0)}, False),
         ({"gain": (0.0, -1.0, 2.0)}, True),
     ],
-    ids=str,
+    ids=["linear", "exponential", "binary", "judged", "zero", "function", "table", "table below 0"],
 )
 def test_slots_outside_the_pool_stay_below_gains_below_zero(changes, negative):
     flavor = Flavor(**changes, empty=0)
