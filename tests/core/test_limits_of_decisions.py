@@ -365,10 +365,12 @@ def test_defaults_of_intervals_and_reports():
     side = evaluate(Y, Y + RNG.normal(0, 2, Y.shape), k=5)
     assert side.interval(seed=0) == side.interval(0.95, "bca", 9999, 0)
     assert side.interval(seed=0) != side.interval(0.95, "bca", 9998, 0)
+    assert side.to_dict()["per_query"] is None
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
     page = side.to_html()
     assert page == side.to_html(confidence=0.95, n_resamples=9999, seed=0)
     assert page != side.to_html(seed=1)
-    assert side.to_dict()["per_query"] is None
 
 
 # -- labels that are missing ----------------------------------------------------------------------------------------

@@ -343,6 +343,8 @@ def test_a_frame_needs_pandas(monkeypatch, name):
 
 
 def test_a_report_has_twenty_queries_of_each_side_and_four_decimals():
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 3, (90, 6))
     sides = [evaluate(labels, labels + rng.normal(0, 2, labels.shape), k=5) for _ in range(2)]
