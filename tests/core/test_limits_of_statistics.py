@@ -368,9 +368,10 @@ def test_a_table_has_0_decimals_or_more(digits):
 
 def test_two_systems_have_9999_resamples_and_exchanges():
     both = randomisation.paired(np.arange(30.0), np.arange(30.0)[::-1] ** 2)
-    assert both.interval(method="bca", seed=0) == both.interval(0.95, "bca", 9999, 0)
+    # By their text, because nan is not itself where Python compares field by field.
+    assert repr(both.interval(method="bca", seed=0)) == repr(both.interval(0.95, "bca", 9999, 0))
     assert both.interval(method="bca", seed=0).n_resamples == 9999
-    assert both.test(seed=0) == both.test(9999, seed=0)
+    assert repr(both.test(seed=0)) == repr(both.test(9999, seed=0))
     assert both.test(seed=0).p_value * 10_000 == pytest.approx(round(both.test(seed=0).p_value * 10_000))
     assert both.interval().method == "t"
 
