@@ -49,8 +49,9 @@ def rankings(monkeypatch) -> list[int]:
     counted = []
 
     def ranked(flavor, ks, scores, settings, *, whole):
-        counted.append(scores.size)
-        return original(flavor, ks, scores, settings, whole=whole)
+        totals = original(flavor, ks, scores, settings, whole=whole)
+        counted.append(scores.size if totals is not None else 0)
+        return totals
 
     original = _waiting.ranked
     monkeypatch.setattr(_waiting, "ranked", ranked)
@@ -123,6 +124,7 @@ def test_batches_are_ranked_together(form, rankings):
 
 NOT_WAITING = {
     "lists of one": lambda: (*ROWS, torch.arange(12)),
+    "two lists of one": lambda: (ROWS[0][:2], ROWS[1][:2], torch.tensor([1, 2])),
     "masked lists of one": lambda: (*LISTS, None, torch.tensor([[True, False, False, False]] * 3)),
     "a grade beyond a byte": lambda: (ROWS[0], torch.full((12,), 256), IDS),
     "labels that are not whole": lambda: (ROWS[0], ROWS[1] + 0.5, IDS),
@@ -227,6 +229,16 @@ def at(batch: tuple[torch.Tensor, ...]) -> Any:
     metric = at_once()
     metric.update(*batch)
     return metric.compute()
+
+
+def test_ids_that_fall_may_be_those_of_other_batches(rankings):
+    metric, alone = NDCG(query_ids="batch"), at_once(query_ids="batch")
+    for seed in range(4):
+        batch = (*flat(seed=seed)[:2], flat()[2].flip(0))
+        metric.update(*batch)
+        alone.update(*batch)
+    assert outcome(metric.compute) == outcome(alone.compute)
+    assert rankings == [48]
 
 
 def test_a_batch_may_change_after_it_was_given():
