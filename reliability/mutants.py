@@ -10,8 +10,8 @@ which docs/reliability.md is made.
 
 The tests of a file are those of the table TESTS. With ``--seen .coverage`` the tests that run the changed line come
 first, the cheapest ones before the others. That file is what
-``pytest --cov=ndcg_ml --cov-branch --cov-context=test --durations=0 > log.txt`` leaves, and ``--durations log.txt``
-says what is cheap.
+``pytest --cov=ndcg_ml --cov-branch --cov-context=test --durations=0 > log.txt`` leaves (pip install pytest-cov), and
+``--durations log.txt`` says what is cheap.
 """
 
 from __future__ import annotations

@@ -388,7 +388,7 @@ def _side_by_side(
                 _expected_gains(best, best_gains, n, min(depth, n), True, 0, out)
                 for i in range(min(depth, n)):
                     sums[i * lanes + lane] = out[i]
-    # DCG down to each rank, in the place of its gain.
+    # DCG down to each rank, in the place of its gain. A sum begins at 0, so that a gain of -0 does not leave its sign.
     for lane in range(lanes):
         sums[lane] = 0.0 + sums[lane] * discounts[0]
     for i in range(1, depth):
@@ -421,6 +421,7 @@ def _short_lists(
     dcg: FloatArray,
 ) -> bool:
     """DCG of the lists up to this length, each together with others of about its own; False where a score is NaN."""
+    # Memory for the largest group that there may be.
     rows, lanes = 0, 0
     for size in sizes:
         if 0 < size <= short:

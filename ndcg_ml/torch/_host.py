@@ -79,7 +79,7 @@ def on_host(
 def ranked(
     flavor: Flavor, ks: Sequence[int | None], y_score: NDArray[Any], settings: Mapping[str, Any], *, whole: bool
 ) -> Totals | None:
-    """The same of arrays, by the names that ``Queries.read`` has for them."""
+    """DCG and ideal DCG of the queries of arrays, given by the names of ``Queries.read``; None where one is refused."""
     try:
         totals = Prepared(flavor, ks, Queries.read(**settings, whole=whole)).totals(y_score)
         if flavor.empty == "raise":

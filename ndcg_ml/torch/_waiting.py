@@ -1,8 +1,8 @@
 """Whole queries in small batches on the CPU, copied, which wait to be ranked together.
 
-Ranking a hundred queries takes longer than copying them, and most of it is not ranking but the way there: together
-with those of other batches they take a third of the time. What must be refused is refused when it arrives. Only what
-cannot be wrong waits, so that nothing is raised later; all else is left to whoever asked.
+A call of the kernel has a fixed cost, which is most of what a hundred queries take; ranked with those of other batches
+they take a third of the time. A batch waits only if nothing in it can be refused, so that no error comes late. The
+metric ranks any other batch at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ndcg_ml.torch._state import Cutoffs, MetricSums, sums_of_batch, sums_of_tot
 
 # Rows that wait at most. More of them would not be ranked any faster, and this many take 4 MB.
 _ROOM = 1 << 18
-# Grades beyond a byte are not waited for: a gain may then be too large for a float64, or depend on its neighbours.
+# Grades stay bytes while they wait; up to here every named gain has its ordinary size, in whatever company.
 _TOP = 255
 _SCORES = (torch.float16, torch.float32, torch.float64)
 
@@ -70,7 +70,7 @@ class WaitingBatches:
         return len(self._batches)
 
     def take(self, preds: Any, target: Any, indexes: Any, mask: Any) -> bool:
-        """Copy a batch, if nothing can be wrong with it; whether that is so."""
+        """Copy a batch, if nothing in it can be refused; whether that is so."""
         if self._top is None or not takes_tensors():
             return False
         batch = self._read(self._top, preds, target, indexes, mask)

@@ -81,17 +81,17 @@ _FIX = {
 T = TypeVar("T")
 
 
-class _Sum(Generic[T]):
+class _State(Generic[T]):
     """A state of ``NDCG`` to which batches that wait add: whoever reads or sets it finds them added."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
     @overload
-    def __get__(self, metric: None, owner: type) -> _Sum[T]: ...
+    def __get__(self, metric: None, owner: type) -> _State[T]: ...
     @overload
     def __get__(self, metric: NDCG, owner: type) -> T: ...
-    def __get__(self, metric: NDCG | None, owner: type) -> _Sum[T] | T:
+    def __get__(self, metric: NDCG | None, owner: type) -> _State[T] | T:
         if metric is None:
             return self
         metric._add_waiting()
@@ -227,13 +227,13 @@ compute_with_cache
     higher_is_better: bool | None = True
     full_state_update: bool | None = False
 
-    n_queries = _Sum[Tensor]()
-    n_empty = _Sum[Tensor]()
-    problems = _Sum[Tensor]()
-    ndcg_sum = _Sum[Tensor]()
-    dcg_sum = _Sum[Tensor]()
-    idcg_sum = _Sum[Tensor]()
-    ids = _Sum[list[Tensor]]()
+    n_queries = _State[Tensor]()
+    n_empty = _State[Tensor]()
+    problems = _State[Tensor]()
+    ndcg_sum = _State[Tensor]()
+    dcg_sum = _State[Tensor]()
+    idcg_sum = _State[Tensor]()
+    ids = _State[list[Tensor]]()
     """One entry per query."""
     row_ids: list[Tensor]
     """Sorted, one tensor per update, one entry per row: on a device, until there is a reason to wait for it."""

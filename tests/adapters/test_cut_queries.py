@@ -201,7 +201,7 @@ def test_a_loop_that_cuts_queries_warns(problem, ranker):
             SCORER(model, X[test], y[test], qid=qid[test])
         with pytest.warns(CutQueryWarning) as seen:
             SCORER(model, X[test], y[test], qid=qid[test])
-        # Where the scorer is called; old versions of libraries warn of themselves as well.
+        # The place is that of the call; old versions of libraries warn of themselves as well.
         assert [one.filename for one in seen if one.category is CutQueryWarning] == [__file__]
         with pytest.warns(CutQueryWarning):
             model.score(X[test], y[test], qid[test])

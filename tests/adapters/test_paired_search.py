@@ -578,7 +578,7 @@ def test_the_first_cutoff_chooses_unless_another_is_named(monkeypatch, k, metric
 @pytest.mark.parametrize(
     ("of_others", "failed"),
     [
-        ([0.5, 0.5], ()),  # as the scorer gave them
+        ([0.5, 0.5], ()),  # those of the scorer
         ([0.5, math.nan], (1,)),
         ([0.5, -1.0], (1,)),  # one number may be the search's error_score
         ([-1.0, -1.0], (1,)),

@@ -172,7 +172,7 @@ def test_those_that_have_a_room_full_of_rows_are_ranked(rankings, monkeypatch):
     for at in range(7):
         metric.update(*flat(10 * at))
     assert rankings == [36, 36]
-    metric.update(*flat(1000, n_queries=9))  # as many alone
+    metric.update(*flat(1000, n_queries=9))  # a batch that fills the room alone
     assert rankings == [36, 36, 12]
     metric.update(*flat(2000, n_queries=7, size=5))
     metric.compute()
@@ -225,7 +225,7 @@ def test_one_id_in_two_waiting_batches_is_two_queries_and_refused():
         in_each.update(*LISTS, torch.arange(3))
 
 
-def at(batch: tuple[torch.Tensor, ...]) -> Any:
+def value_of(batch: tuple[torch.Tensor, ...]) -> Any:
     metric = at_once()
     metric.update(*batch)
     return metric.compute()
@@ -244,7 +244,7 @@ def test_ids_that_fall_may_be_those_of_other_batches(rankings):
 def test_a_batch_may_change_after_it_was_given():
     metric, batch = NDCG(), flat()
     metric.update(*batch)
-    want = at(batch)
+    want = value_of(batch)
     for tensor in batch:
         tensor.zero_()
     assert metric.compute() == want
@@ -452,7 +452,7 @@ def test_a_reset_ranks_nothing(rankings):
     assert metric.n_queries == 0
     assert not rankings
     metric.update(*flat())
-    assert metric.compute() == at(flat())
+    assert metric.compute() == value_of(flat())
 
 
 def test_a_metric_of_rows_has_no_sums():
