@@ -74,11 +74,6 @@ def _lightgbm():
     return evaluation.NDCGEval("lightgbm", k=2)(TINY, SCORES, np.full(7, 1e-100), np.array(GROUP))
 
 
-def _objective():
-    lightgbm = pytest.importorskip("ndcg_ml.lightgbm")
-    return lightgbm.NDCGObjective("lightgbm")(TINY * 0 + [0, 1, 2, 0, 0, 1, 3], SCORES * 1e5, None, np.array(GROUP))
-
-
 def _catboost():
     catboost = pytest.importorskip("ndcg_ml.catboost")
     metric = catboost.NDCGEval("sklearn", k=2, learn=(TINY, QID), pools=[(TINY, QID)])
@@ -127,7 +122,6 @@ ROUTES = {
         [0, 1, 2], [1, 2, 3], group=[3], flavor=Flavor(discount=lambda rank: 1e-308 / rank**5)
     ),
     "LightGBM": _lightgbm,
-    "LightGBM's objective": _objective,
     "XGBoost": _xgboost,
     "CatBoost": _catboost,
     "scikit-learn": _scorer,
