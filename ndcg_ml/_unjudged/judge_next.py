@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml._data.frames import made
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._unjudged.completions import added
 from ndcg_ml._unjudged.documents import gains_of_scale
 from ndcg_ml._unjudged.range import Pair, Range
@@ -148,7 +147,6 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int)) and not isinstance(value, bool) else str(value)
 
 
-@underflow_is_zero
 def next_to_judge(
     pair: Pair, difference: float, qid: NDArray[Any], n: int, max_grade: float | None = None, library: str = "pandas"
 ) -> ToJudge:
