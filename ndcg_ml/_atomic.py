@@ -53,4 +53,4 @@ def _written_directly(path: str | os.PathLike[str]) -> bool:
         with suppress(OSError):
             if os.path.samestat(found, os.fstat(stream)):
                 return True
-    return not os.path.isfile(path) and not os.path.isdir(path)
+    return not os.path.isfile(path)

@@ -14,7 +14,7 @@ class _Output(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "-":
             self.fail("must be the name of a file; got -.", param, ctx)
-        file = super().convert(value, param, ctx)
+        file = os.fsdecode(super().convert(value, param, ctx))
         if not os.path.exists(file) or os.path.isfile(file):  # a device or a pipe needs no folder
             folder = os.path.dirname(os.path.realpath(file))
             if not os.path.isdir(folder):
