@@ -6,12 +6,12 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml import _atomic
 from ndcg_ml._checks import whole_number
 from ndcg_ml._data.frames import made
 from ndcg_ml._unjudged.completions import added
@@ -107,7 +107,7 @@ class ToJudge:
         ]
         text = "".join(f"{line}\n" for line in lines)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            _atomic.write(path, text)
         return text
 
     def closing_line(self) -> str:
