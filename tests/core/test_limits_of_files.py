@@ -43,14 +43,14 @@ def test_a_line_may_have_16_mib(tmp_path, before, over, refused):
 def test_a_file_that_unpacks_to_more_bytes_than_the_limit_is_refused(tmp_path, monkeypatch, pack, content):
     (tmp_path / "run").write_bytes(pack(content))
     monkeypatch.setenv("NDCG_ML_MAX_BYTES", "9999")
-    with pytest.raises(DataFileError, match="run: must have at most 9999 bytes when unpacked; got more.*NDCG_ML_MAX_B"):
+    with pytest.raises(DataFileError, match=r"run: must have at most 9999 bytes when unpacked; got more\."):
         evaluate_run({"q1": {"d1": 1}}, tmp_path / "run", flavor="ranx")
 
 
 def test_the_limit_of_bytes_is_an_integer(monkeypatch):
     assert unpacked_limit(7) == 7
     monkeypatch.setenv("NDCG_ML_MAX_BYTES", "1e9")
-    with pytest.raises(ValueError, match="NDCG_ML_MAX_BYTES must be an integer of 1 or more; got '1e9'"):
+    with pytest.raises(ValueError, match="NDCG_ML_MAX_BYTES must be an integer"):
         unpacked_limit()
 
 
