@@ -25,7 +25,16 @@ from ndcg_ml._identify.identify import identify as find
 from ndcg_ml._identify.result import Identification, Match
 from ndcg_ml._one_line import shown
 from ndcg_ml._show.table import Table
-from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
+from ndcg_ml.cli.inputs import (
+    BadInput,
+    Inputs,
+    cut_off,
+    digits_option,
+    flavor_option,
+    flavor_text,
+    json_option,
+    takes_data,
+)
 from ndcg_ml.cli.output import (
     IDS_IN_JSON,
     Screen,
@@ -34,6 +43,7 @@ from ndcg_ml.cli.output import (
     print_json,
     refuse_input,
 )
+from ndcg_ml.cli.written import OUTPUT
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.presets import MIRRORS, Mirror
 from ndcg_ml.result import Evaluation, at_cutoff
@@ -257,7 +267,7 @@ Examples:
 )
 @click.option(
     "--save",
-    type=click.Path(dir_okay=False, writable=True),
+    type=OUTPUT,
     help="Save the evaluation to this file, as a baseline for 'ndcg-ml gate', in the place of any older one.",
 )
 @html_option
@@ -287,8 +297,10 @@ def evaluate(
     if by:
         result = data.sliced(result, by)
     if save is not None:
-        with data.refusals():
+        try:
             result.save(save, qrels=None if data.qrels == "-" else data.qrels)
+        except (TypeError, ValueError) as error:
+            raise BadInput(str(error)) from error
     if html is not None:
         result.to_html(html, command=command_line(), digits=digits)
     if as_json:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ndcg_ml import _atomic
 from ndcg_ml._files.lines import DataFileError
 from ndcg_ml._one_line import shown
 from ndcg_ml._show.table import Table
@@ -13,6 +14,7 @@ from ndcg_ml._stats.comparison import compare
 from ndcg_ml._unjudged.filled import qrels_text, with_labels
 from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, cut_off, digits_option, flavor_option
 from ndcg_ml.cli.output import Screen
+from ndcg_ml.cli.written import OUTPUT
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.runs import Which, evaluate_run
 
@@ -46,7 +48,7 @@ lines that keep null are left out.
 )
 @click.option(
     "--write-qrels",
-    type=click.Path(dir_okay=False, writable=True),
+    type=OUTPUT,
     help="Write the judgements with the labels of --filled as a TREC qrels file.",
 )
 @digits_option
@@ -93,7 +95,7 @@ def judge_next(
         raise BadInput(f"{run_a}, {run_b}: {' '.join(str(error).split())}") from error
     # Files are written only when everything has been computed, so that an error leaves none half done.
     if write_qrels is not None:
-        Path(write_qrels).write_text(text, encoding="utf-8")
+        _atomic.write(write_qrels, text)
     if output == "-":
         click.echo(tasks.to_jsonl(), nl=False)
         return

@@ -7,7 +7,6 @@ import os
 import shlex
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -19,7 +18,7 @@ from rich.text import Text
 from ndcg_ml._one_line import shown, visible
 from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
-from ndcg_ml.demo.run import check_folder
+from ndcg_ml.cli.written import OUTPUT
 from ndcg_ml.flavor import PRESETS, Flavor
 
 IDS_IN_JSON = """
@@ -139,7 +138,7 @@ def html_option(command: _Command) -> _Command:
     """``--html``: the file of a report, which could be written as far as can be known before any work."""
     return click.option(
         "--html",
-        type=click.Path(dir_okay=False, writable=True),
+        type=OUTPUT,
         callback=_report_file,
         help="Write a report to this HTML file as well, in the place of any older one.  Needs pip install "
         "'ndcg_ml[report]'.",
@@ -149,9 +148,6 @@ def html_option(command: _Command) -> _Command:
 def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str | None:
     if file is None:
         return None
-    if file == "-":
-        raise click.BadParameter("must be the name of a file; got -.")
-    check_folder(Path(file), "--html")
     from ndcg_ml._show.report import require  # only reports need it and its many imports
 
     try:
