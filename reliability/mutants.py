@@ -96,7 +96,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ndcg_ml/sklearn/boosters.py": (
         "adapters/test_query_ranker",
         "adapters/test_limits_and_defaults",
-        "adapters/test_noise_stopping",
         "adapters/test_adapter_messages",
     ),
     "ndcg_ml/sklearn/paired_search.py": (
@@ -120,7 +119,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/lightgbm/stopping.py": (
         "adapters/test_lightgbm_stopping",
-        "adapters/test_noise_stopping",
         "adapters/test_limits_and_defaults",
         "adapters/test_adapter_messages",
     ),
@@ -139,7 +137,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/xgboost.py": (
         "adapters/test_xgboost_eval",
-        "adapters/test_noise_stopping",
         "adapters/test_limits_and_defaults",
         "engines/test_index_of_adapters",
         "adapters/test_adapter_messages",
@@ -147,14 +144,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/catboost.py": (
         "adapters/test_catboost_eval",
-        "adapters/test_noise_stopping",
         "adapters/test_limits_and_defaults",
         "adapters/test_adapter_messages",
         "adapters/test_settings",
     ),
     "ndcg_ml/_boosting.py": (
         "adapters/test_limits_and_defaults",
-        "adapters/test_noise_stopping",
         "adapters/test_xgboost_eval",
         "adapters/test_lightgbm_stopping",
         "adapters/test_catboost_eval",
