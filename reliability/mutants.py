@@ -118,12 +118,6 @@ TESTS: dict[str, tuple[str, ...]] = {
         "adapters/test_limits_and_defaults",
         "adapters/test_adapter_messages",
     ),
-    "ndcg_ml/lightgbm/objective.py": (
-        "adapters/test_lightgbm_objective",
-        "adapters/test_settings",
-        "adapters/test_limits_and_defaults",
-        "adapters/test_adapter_messages",
-    ),
     "ndcg_ml/lightgbm/stopping.py": (
         "adapters/test_lightgbm_stopping",
         "adapters/test_noise_stopping",
@@ -139,7 +133,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ndcg_ml/lightgbm/": (
         "adapters/test_lightgbm_eval",
         "adapters/test_lightgbm_stopping",
-        "adapters/test_lightgbm_objective",
         "adapters/test_settings",
         "adapters/test_limits_and_defaults",
         "adapters/test_adapter_messages",
