@@ -1,7 +1,8 @@
 """What the torch room costs on a CUDA device: ``python -m benchmarks.gpu``.
 
 Which calls wait for the device; ``ndcg`` and ``NDCG`` beside torchmetrics and beside one stable sort of the same
-scores, which is the floor; working in float32 instead of float64; and where ``method="auto"`` of ``ApproxNDCGLoss`` should change from pairs to steps. Values are compared before
+scores, which is the floor; working in float32 instead of float64;
+and where ``method="auto"`` of ``ApproxNDCGLoss`` should change from pairs to steps. Values are compared before
 anything is timed. Without a CUDA device it says so and writes nothing.
 
 ``--device cpu --scale 0.001 --out FOLDER`` tries the script itself, on a machine without a device.
@@ -224,13 +225,17 @@ def threshold(device: Device, scale: float, budget_s: float) -> Iterator[Row]:
     for n in LENGTHS:
         for lists in (16, 64):
             row: Row = {"n": n, "lists": lists}
-            draw = torch.Generator().manual_seed(n)
-            scores = torch.randn(lists, n, generator=draw).to(device.torch)
-            labels = torch.randint(0, 5, (lists, n), generator=draw).to(device.torch)
             for method in ("dense", "fast"):
                 form = ApproxNDCGLoss(Flavor(gain="exponential"), method=method)
-                row[f"{method}, ms"] = _timed(device, _step(form, scores, labels), budget_s)["median_ms"]
+                step = _step(form, *(part.to(device.torch) for part in _batch(n, lists)))
+                row[f"{method}, ms"] = _timed(device, step, budget_s)["median_ms"]
             yield row
+
+
+def _batch(n: int, lists: int) -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    labels = torch.randint(0, 5, (lists, n), generator=draw)
+    return labels + 2 * torch.randn(lists, n, generator=draw), labels
 
 
 def _step(loss: Callable[[Tensor, Tensor], Tensor], scores: Tensor, labels: Tensor) -> Call:

@@ -1,4 +1,4 @@
-"""docs/losses.md is true: its code runs, and every loss is in its table."""
+"""docs/losses.md is true: its code runs, and it names every loss."""
 
 from __future__ import annotations
 
