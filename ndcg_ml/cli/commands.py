@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,9 +40,8 @@ from ndcg_ml.cli.output import (
     command_line,
     html_option,
     print_json,
-    refuse_input,
 )
-from ndcg_ml.cli.written import OUTPUT
+from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.presets import MIRRORS, Mirror
 from ndcg_ml.result import Evaluation, at_cutoff
@@ -288,9 +286,7 @@ def evaluate(
 
     The data are --qrels with --run, --labels with --scores, or --table. A file may be gzipped; - is standard input.
     """
-    read = [*data.files, *filter(os.path.isfile, by)]
-    refuse_input(html, read)
-    refuse_input(save, read, "--save")
+    refuse_overwriting()
     chosen = data.flavor if flavor is None else flavor
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or (chosen.k,)
     result = data.evaluate(chosen, cut_offs)

@@ -25,8 +25,8 @@ from ndcg_ml.cli.inputs import (
     json_option,
     label_name,
 )
-from ndcg_ml.cli.output import Screen, command_line, html_option, print_json, refuse_input
-from ndcg_ml.cli.written import OUTPUT
+from ndcg_ml.cli.output import Screen, command_line, html_option, print_json
+from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation
 
@@ -124,15 +124,15 @@ def gate(
     and the cut-offs of the baseline; --qrels may be left out where the file of judgements is where it was. The run
     passes if the interval of the difference is above minus the margin, at every cut-off and in every segment.
     """
-    # A baseline that is wrong is found before the run is read.
+    # What is wrong with the names of files or with the baseline is found before the run is read.
+    refuse_overwriting()
     with _errors_are_one(baseline):
         base, place = read(baseline)
         if files["run"] is not None and files["qrels"] is None and files["labels"] is None and files["table"] is None:
             files["qrels"] = _judgements(baseline, place)
         # The new run is evaluated as the baseline was: its flavor, cut-offs and choice of topics.
         data = Inputs(**{field.name: files[field.name] for field in fields(Inputs)})
-        for name, written in (("--html", html), ("--markdown", markdown)):
-            refuse_input(written, [*data.files, baseline], name)
+        refuse_overwriting(data.qrels)
         _refuse_other(base, flavor, tuple(k for (k,) in ks))
         queries = getattr(base, "queries", None)
         if data.queries is None and data.qrels is not None and queries is not None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -15,7 +14,7 @@ from rich import box
 from rich.console import Console
 from rich.text import Text
 
-from ndcg_ml._one_line import shown, visible
+from ndcg_ml._one_line import visible
 from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
 from ndcg_ml.cli.written import OUTPUT
@@ -155,13 +154,6 @@ def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str
     except ImportError as error:
         raise click.ClickException(str(error)) from error
     return file
-
-
-def refuse_input(written: str | None, files: Iterable[str], option: str = "--html") -> None:
-    """Refuse to write a file in the place of one that is read."""
-    for file in files:
-        if written is not None and file != "-" and os.path.exists(written) and os.path.samefile(written, file):
-            raise click.UsageError(f"{option} would replace {shown(file)}, which is read. Name another file.")
 
 
 def command_line() -> str | None:
