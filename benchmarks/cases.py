@@ -272,17 +272,6 @@ def runs(scale: float) -> Iterator[Result]:
             yield compare_files(title, qrels, run, repeats)
 
 
-def boosting(scale: float) -> Iterator[Result]:
-    """Ten rounds of lambdarank: LightGBM's own objective beside ours, which gives the same trees."""
-    data = workloads.features(scale)
-    for threads in (1, 2):
-        yield compare(
-            f"10 rounds of lambdarank, truncation 30, {threads} thread{'s' * (threads > 1)}; {data[0].name}",
-            [peers.our_objective(data, threads), peers.lightgbm_objective(data, threads)],
-            budget_s=12.0,
-        )
-
-
 def imports(scale: float) -> Iterator[Result]:
     """What importing the package adds to importing NumPy, where Python has compiled both before."""
     with tempfile.TemporaryDirectory() as folder:
@@ -315,7 +304,6 @@ CASES = {
             validation_epoch,
             shapes,
             runs,
-            boosting,
             rounds,
         ),
         imports,

@@ -1,7 +1,7 @@
 """What the torch room costs on a CUDA device: ``python -m benchmarks.gpu``.
 
 Which calls wait for the device; ``ndcg`` and ``NDCG`` beside torchmetrics and beside one stable sort of the same
-scores, which is the floor; working in float32 instead of float64; the losses beside those of allRank and pytorchltr;
+scores, which is the floor; working in float32 instead of float64;
 and where ``method="auto"`` of ``ApproxNDCGLoss`` should change from pairs to steps. Values are compared before
 anything is timed. Without a CUDA device it says so and writes nothing.
 
@@ -27,9 +27,8 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from benchmarks import loss_peers, workloads
+from benchmarks import workloads
 from benchmarks.__main__ import _version
-from benchmarks.losses import SHAPES, batch
 from ndcg_ml import Flavor, ndcg_score
 from ndcg_ml.torch import (
     NDCG,
@@ -43,7 +42,7 @@ from ndcg_ml.torch import (
 )
 from ndcg_ml.torch._host import torch_kernel
 
-LIBRARIES = ("numpy", "torch", "torchmetrics", "allrank", "pytorchltr")
+LIBRARIES = ("numpy", "torch", "torchmetrics")
 K = 10
 # Flavors whose kernels differ: sorted ideal, ideal from the ranking, gain table, a second key of the sort.
 FLAVORS = ("sklearn", "lightgbm", "ndcg[ideal=local]", "ndcg[gain=0|1|3|7|15]", "ndcg[ties=worst]")
@@ -221,27 +220,6 @@ def _torchmetrics(scores: Tensor, labels: Tensor, rows: Tensor) -> Call:
 # -- the losses --------------------------------------------------------------------------------------------------------
 
 
-def losses(device: Device, scale: float, budget_s: float) -> Iterator[Row]:
-    """Forward and backward of the losses, ours and the peers' in torch, at several lengths."""
-    for comparison in loss_peers.COMPARISONS:
-        for n, lists in SHAPES.items():
-            scores, labels = batch(max(10, int(n * min(1.0, 10 * scale))), lists)
-            ours: float | None = None
-            for form in comparison.forms:
-                if form.library == "rax":  # rax runs on jax
-                    continue
-                what = {"loss": comparison.title, "n": n, "lists": lists, "form": f"{form.library}, {form.name}"}
-                try:
-                    with loss_peers.on(str(device.torch)):
-                        step = form.build(scores, labels)
-                        row = _timed(device, step, budget_s)
-                except (ImportError, RuntimeError) as error:  # not installed; or out of memory, of n x n matrices
-                    yield {**what, "not run": f"{type(error).__name__}: {str(error).splitlines()[0][:80]}"}
-                    continue
-                ours = float(row["median_ms"]) if ours is None else ours  # type: ignore[arg-type]
-                yield {**what, **row, "times ours": _ratio(row, ours)}
-
-
 def threshold(device: Device, scale: float, budget_s: float) -> Iterator[Row]:
     """``ApproxNDCGLoss`` by pairs and by steps: the last length at which pairs are the faster."""
     for n in LENGTHS:
@@ -249,9 +227,15 @@ def threshold(device: Device, scale: float, budget_s: float) -> Iterator[Row]:
             row: Row = {"n": n, "lists": lists}
             for method in ("dense", "fast"):
                 form = ApproxNDCGLoss(Flavor(gain="exponential"), method=method)
-                step = _step(form, *(torch.from_numpy(part).to(device.torch) for part in batch(n, lists)))
+                step = _step(form, *(part.to(device.torch) for part in _batch(n, lists)))
                 row[f"{method}, ms"] = _timed(device, step, budget_s)["median_ms"]
             yield row
+
+
+def _batch(n: int, lists: int) -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    labels = torch.randint(0, 5, (lists, n), generator=draw)
+    return labels + 2 * torch.randn(lists, n, generator=draw), labels
 
 
 def _step(loss: Callable[[Tensor, Tensor], Tensor], scores: Tensor, labels: Tensor) -> Call:
@@ -292,7 +276,7 @@ def _ratio(row: Row, floor: float) -> float:
     return float(row["median_ms"]) / floor  # type: ignore[arg-type]
 
 
-PARTS = {part.__name__: part for part in (waiting, metric, losses, threshold)}
+PARTS = {part.__name__: part for part in (waiting, metric, threshold)}
 
 
 def markdown(report: dict) -> str:

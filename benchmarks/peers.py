@@ -13,12 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.measure import Contender
 from benchmarks.workloads import Workload
 from ndcg_ml import ndcg_score, prepare
-from ndcg_ml.lightgbm import NDCGEval, NDCGObjective
+from ndcg_ml.lightgbm import NDCGEval
 
 
 def ours(work: Workload, flavor: str, k: int | None, threads: int | None = 1, kernel: str = "auto") -> Contender:
@@ -325,29 +324,3 @@ def rax(work: Workload, k: int | None) -> Contender:
 def one_pass(work: Workload) -> Contender:
     """Reading the scores and the labels once: the floor under any metric."""
     return Contender("one pass over scores and labels", lambda: float(work.scores.sum() + work.labels.sum()), None)
-
-
-def _ten_rounds(
-    data: tuple[Workload, NDArray[np.float64]], name: str, objective: object, threads: int, within: float
-) -> Contender:
-    import lightgbm as lgb
-
-    work, features = data
-    params = {"objective": objective, "metric": "None", "verbosity": -1, "num_threads": threads, "seed": 0}
-    built = lgb.Dataset(features, work.labels, group=work.sizes, params={"verbosity": -1, "num_threads": threads})
-    built.construct()
-
-    def call() -> float:
-        booster = lgb.train(params, built, 10)
-        return float(booster.predict(features[:1000]).sum())
-
-    return Contender(f"{name}, {threads} thread{'s' * (threads > 1)}", call, within, "the same trees")
-
-
-def our_objective(data: tuple[Workload, NDArray[np.float64]], threads: int) -> Contender:
-    objective = NDCGObjective("lightgbm", truncation=30, threads=threads)
-    return _ten_rounds(data, "ndcg_ml.lightgbm.NDCGObjective", objective, threads, 0.0)
-
-
-def lightgbm_objective(data: tuple[Workload, NDArray[np.float64]], threads: int) -> Contender:
-    return _ten_rounds(data, "LightGBM lambdarank", "lambdarank", threads, 1e-6)

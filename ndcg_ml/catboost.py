@@ -22,7 +22,6 @@ from ndcg_ml._checks import KSpec, optional_whole_number
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_ids, mean_row_weight, real_array
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml.flavor import Flavor, as_arguments
 from ndcg_ml.prepared import Prepared, prepare
@@ -151,7 +150,6 @@ class NDCGEval:
         """The value that ``evaluate`` found. Called by CatBoost."""
         return error
 
-    @underflow_is_zero
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
         """Evaluate one data set, called by CatBoost.
 
@@ -217,7 +215,6 @@ def _restored(state: dict[str, Any]) -> NDCGEval:
     return made
 
 
-@underflow_is_zero
 def _bound(entry: Any, what: str) -> _Bound:
     if hasattr(entry, "get_group_id_hash"):
         labels, qid = entry.get_label(), entry.get_group_id_hash()

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from ndcg_ml._checks import optional_whole_number, whole_number
 from ndcg_ml._data.queries import Queries, Weights
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._show.escaping import block, paragraph
@@ -248,7 +247,6 @@ METHODS: Mapping[str, str] = {
 }
 
 
-@underflow_is_zero
 def explain_difference(
     flavor_a: Flavor | str,
     flavor_b: Flavor | str,

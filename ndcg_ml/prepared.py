@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._checks import ByK, KSpec, OneK, cutoffs, optional_whole_number
 from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._data.scored_documents import Scored
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
 from ndcg_ml._kernel.compiled_call import Ranking
@@ -115,7 +114,6 @@ class Prepared(Generic[V]):
         Number of documents that are ranked.
     """
 
-    @underflow_is_zero
     def __init__(
         self, flavor: Flavor | str, k: KSpec, queries: Queries, threads: int | None = None, kernel: str = "auto"
     ) -> None:
@@ -173,12 +171,10 @@ class Prepared(Generic[V]):
         """The (weighted) mean over queries of DCG for these scores; see ``__call__``."""
         return self._shaped(self.totals(y_score).mean_dcg())
 
-    @underflow_is_zero
     def totals(self, y_score: ArrayLike) -> Totals:
         """DCG and ideal DCG of every query for these scores, to be averaged under any rule; see ``__call__``."""
         return self._rank(self._scores(y_score))
 
-    @underflow_is_zero
     def evaluate(self, y_score: ArrayLike) -> Evaluation[V]:
         """The value for these scores with the table of queries behind it; see ``__call__``."""
         scores = self._scores(y_score)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import one_of
 from ndcg_ml._data.frames import made
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import shown
 from ndcg_ml._show.escaping import block, paragraph
@@ -157,7 +156,6 @@ class Evaluation(Generic[V]):
         n_resamples: int = ..., seed: Seed = ...,
     ) -> dict[int | None, Interval]: ...
     # fmt: on
-    @underflow_is_zero
     def interval(
         self, confidence: float = 0.95, method: Method | None = None, n_resamples: int = 9999, seed: Seed = None
     ) -> Interval | dict[int | None, Interval]:
@@ -235,7 +233,6 @@ class Evaluation(Generic[V]):
         return numbered(self.cluster.tolist())
 
     @property
-    @underflow_is_zero
     def standard_error(self) -> V:
         """The standard error of the value over the queries; see ``interval``, whose errors it raises."""
         from ndcg_ml._stats.intervals import standard_errors
@@ -244,7 +241,6 @@ class Evaluation(Generic[V]):
         return by_k
 
     @property
-    @underflow_is_zero
     def std(self) -> V:
         """The standard deviation of the queries' NDCG, with n - 1, weighted as the mean is.
 
@@ -421,7 +417,6 @@ class Evaluation(Generic[V]):
                 columns.update({f"{name}{at_cutoff(k)}": table[:, i] for i, k in enumerate(self.k)})
         return made(self.frame_library, columns)
 
-    @underflow_is_zero
     def to_html(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -486,7 +481,6 @@ class Evaluation(Generic[V]):
             self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
         )
 
-    @underflow_is_zero
     def plot(self, kind: Literal["queries", "cutoffs"] | None = None, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the queries, or the value at each cut-off, with matplotlib.
 
@@ -635,7 +629,6 @@ class Evaluation(Generic[V]):
         return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values.items()), *self._notes()])
 
 
-@underflow_is_zero
 def of_totals(
     totals: Totals,
     flavor: Flavor,

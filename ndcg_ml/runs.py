@@ -669,7 +669,7 @@ def _in_both_orders(
     The first rows are those of the run, one per score; `judgement` is a row of the qrels, or -1.
     """
     n_run, beyond = score.size, int(judgement.max(initial=0)) + 1
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore"):
         coarse = score.astype(np.float32)  # scores tied in float64 are tied in float32 too
     # Documents of one score, in the order of the run. An unjudged one goes before the next judged one of its score.
     by_score = np.lexsort((coarse, topic[:n_run]))
@@ -809,7 +809,7 @@ def _matched(
 
 def _perhaps_tied(ranked: RunRows) -> IntArray:
     """Rows of the run whose score another one of the topic may have, in float32: all rows, if they are not in order."""
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore"):
         score = ranked.value.astype(np.float32)
     follows = ranked.topic[1:] == ranked.topic[:-1]
     if follows.size - follows.sum() + 1 > ranked.topics.size or (follows & (score[1:] > score[:-1])).any():

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml import _atomic
 from ndcg_ml._checks import cutoffs
 from ndcg_ml._files.lines import AnyPath, DataFileError, begun, whole_text
 from ndcg_ml._kernel.totals import Totals
@@ -41,9 +42,7 @@ _CLOSE = 1e-9
 
 def write(evaluation: Evaluation[Any], path: AnyPath, qrels: AnyPath | None) -> None:
     """Write an evaluation; `qrels` is the file of its judgements, whose place is kept relative to this file."""
-    text = _text_of(evaluation, None if qrels is None else _beside(path, qrels))
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+    _atomic.write(path, _text_of(evaluation, None if qrels is None else _beside(path, qrels)))
 
 
 def _beside(path: AnyPath, qrels: AnyPath) -> str | None:

@@ -17,7 +17,6 @@ from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.groups import Groups, ranges, starts_of
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._one_line import shown, shown_text
 
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
@@ -454,7 +453,6 @@ def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | No
     return weight
 
 
-@underflow_is_zero
 def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
     """Mean weight of each query's rows; 0 for a query without rows, which has none."""
     if weight.size != sizes.sum():
@@ -476,13 +474,11 @@ def _is_plain(value: object) -> TypeGuard[NDArray[Any]]:
     return type(value) is np.ndarray and value.dtype in _PLAIN and value.flags.c_contiguous
 
 
-@underflow_is_zero
 def real_array(value: Any, name: str) -> NDArray[Any]:
     """A real-valued array, float32 or float64 in native byte order, C-contiguous."""
     return _real(plain_array(value, name), name)
 
 
-@underflow_is_zero
 def _label_array(value: Any) -> NDArray[Any]:
     """Labels as real numbers. Integers keep their dtype, because only few of them may have to be read."""
     array = plain_array(value, "y_true")
@@ -518,7 +514,6 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
         return np.asarray(array, dtype=dtype, order="C")
 
 
-@underflow_is_zero
 def _score_array(value: Any, name: str) -> NDArray[Any]:
     """Scores as real numbers; their ranks instead, where float64 would make different scores equal."""
     given = plain_array(value, name)

@@ -19,7 +19,8 @@ AnyPath: TypeAlias = "str | os.PathLike[str]"
 _MARK = b"\xef\xbb\xbf"  # the byte order mark in UTF-8
 _BLOCK = 1 << 20  # bytes of lines that are split at once; their tokens take some ten times as much memory
 _HEAD = 1 << 13  # bytes that are looked at to see which format a file has
-_LARGEST = 1 << 31  # bytes of a file that is read whole, because it has no lines of its own
+_MOST_BYTES = 1 << 32  # unpacked bytes of one file of lines
+_MOST_WHOLE = 1 << 30  # of a file that is read whole, because it has no lines of its own
 _LONGEST = 1 << 24  # bytes of a line: 2 MB of gzip may unpack to 4 GB without a line end
 
 EXACT = 2**53
@@ -44,6 +45,28 @@ class MissingColumnError(DataFileError):
     def __init__(self, message: str, names: Sequence[str]) -> None:
         super().__init__(message)
         self.names = tuple(names)
+
+
+def unpacked_limit(default: int = _MOST_BYTES) -> int:
+    """Return the most unpacked bytes that one file may have: NDCG_ML_MAX_BYTES, or `default` if it is not set.
+
+    Raises
+    ------
+    ValueError
+        The environment variable is not an integer of 1 or more.
+    """
+    text = os.environ.get("NDCG_ML_MAX_BYTES", "")
+    if text and not (text.isascii() and text.isdigit() and int(text)):
+        raise ValueError(f"NDCG_ML_MAX_BYTES must be an integer of 1 or more; got {shown(text)}.")
+    return int(text) if text else default
+
+
+def too_large(path: AnyPath, limit: int) -> DataFileError:
+    """Return the error for a file that unpacks to more than `limit` bytes."""
+    return DataFileError(
+        f"{path}: must have at most {limit} bytes when unpacked; got more. If you trust the file, set the environment "
+        "variable NDCG_ML_MAX_BYTES to a larger number."
+    )
 
 
 @contextmanager
@@ -103,9 +126,11 @@ def blocks(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[bytes]:
         with _opened(path) as file:
             yield from blocks(path, file)
         return
-    rest, before = b"", 0
+    rest, before, limit = b"", 0, unpacked_limit()
     while read := file.read(_BLOCK):
         block = rest + read
+        if before + len(block) > limit:
+            raise too_large(path, limit)
         # A carriage return at the end may be the first half of a line end.
         stop = max(block.rfind(b"\n"), block.rfind(b"\r", 0, -1)) + 1
         block, rest = block[:stop], block[stop:]
@@ -133,12 +158,15 @@ def _checked_text(path: AnyPath, block: bytes) -> bytes:
     return block
 
 
-def whole_text(path: AnyPath, file: IO[bytes]) -> str:
-    """The text of a file that has no lines of its own, such as JSON."""
-    content = file.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise DataFileError(f"{path}: must have at most {_LARGEST >> 30} GiB; got more. Write one line for each query.")
-    return utf8(path, _checked_text(path, content))
+def whole_text(path: AnyPath, file: IO[bytes], most: int = _MOST_WHOLE) -> str:
+    """Return the text of a file that has no lines of its own, such as JSON; `most` as for ``unpacked_limit``."""
+    limit = unpacked_limit(most)
+    content = bytearray()
+    while read := file.read(_BLOCK):
+        content += read
+        if len(content) > limit:
+            raise too_large(path, limit)
+    return utf8(path, _checked_text(path, bytes(content)))
 
 
 def utf8(path: AnyPath, content: bytes, number: int = 1) -> str:

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_whole_number
 from ndcg_ml._data.groups import Groups
 from ndcg_ml._data.queries import Queries, Weights
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._identify.facts import Facts
 from ndcg_ml._identify.grid import COMMON_KS, NO_IDS, Grid, Progress, usual_cutoffs
@@ -33,7 +32,6 @@ _MOST_ROWS_OF_ONE_QUERY = 100_000
 Rank: TypeAlias = Callable[[Flavor, Sequence["int | None"]], Totals]
 
 
-@underflow_is_zero
 def identify(
     value: float | str,
     y_true: ArrayLike,

@@ -143,7 +143,7 @@ def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
     top = flavor.top_label
     if top is not None and graded.sizes.any() and (highest := _range(labels, graded)[1]) > top:
         listed = graded.listed(labels)
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore"):
             in_float32 = float(np.float32(top))  # the top itself may be a little larger there: 0.8 is 0.80000001
         if highest != in_float32 or ((listed > top) & (listed != in_float32)).any():
             raise ValueError(

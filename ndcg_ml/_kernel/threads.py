@@ -1,4 +1,4 @@
-"""How many threads the compiled kernel and the objective of LightGBM may use, and sharing out their work among them."""
+"""How many threads the compiled kernel may use, and sharing out their work among them."""
 
 from __future__ import annotations
 

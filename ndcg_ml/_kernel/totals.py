@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.gains import unscaled
 from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor
@@ -83,12 +82,10 @@ class Totals:
             ndcg[above & (ndcg < 1 + _ROUNDING)] = 1.0
         return ndcg, empty
 
-    @underflow_is_zero
     def in_units_of_gain(self) -> tuple[FloatArray, FloatArray]:
         """DCG and ideal DCG, no longer divided."""
         return unscaled(self.dcg, self.exponent), unscaled(self.ideal, self.exponent)
 
-    @underflow_is_zero
     def addends(self, flavor: Flavor) -> Addends:
         """What each query adds to the sums whose ratio is the value."""
         parts, n_empty = self._parts(flavor)
@@ -99,14 +96,12 @@ class Totals:
         numerator, denominator = [part.upper[row] for part, row in ordered], [part.lower[row] for part, row in ordered]
         return Addends(numerator, denominator, scale, len(self.dcg), n_empty)
 
-    @underflow_is_zero
     def sums(self, flavor: Flavor) -> Sums:
         """What these queries add to a mean over more of them."""
         addends = self.addends(flavor)
         numerator, denominator = (np.array([column.sum() for column in side], dtype=float) for side in addends[:2])
         return Sums(numerator, denominator, addends.exponent, addends.n_queries, addends.n_empty)
 
-    @underflow_is_zero
     def ratios(self, flavor: Flavor) -> FloatArray:
         """The value at each cut-off; nan where there is nothing to average.
 
@@ -153,7 +148,6 @@ class Totals:
         """The value at each cut-off; raises ``EmptyQueryError`` where there is nothing to average."""
         return self.sums(flavor).values(flavor)
 
-    @underflow_is_zero
     def finite_values(self, flavor: Flavor) -> list[float | None]:
         """The value at each cut-off, or None where the flavor's rules leave it undefined.
 
@@ -171,7 +165,6 @@ class Totals:
         column = [self.ks.index(k)]
         return replace(self, ks=(k,), dcg=self.dcg[:, column], ideal=self.ideal[:, column])
 
-    @underflow_is_zero
     def shares(self, flavor: Flavor, k: int | None) -> tuple[FloatArray, FloatArray, BoolArray]:
         """NDCG of each query, the share of each in the mean at this cut-off, and which are empty.
 
@@ -195,7 +188,6 @@ class Totals:
         total = share.sum()
         return ndcg, share / total if total > 0 else share, empty
 
-    @underflow_is_zero
     def mean_dcg(self) -> list[float]:
         """Weighted mean of the queries' DCG at each cut-off. No ideal, so no query is empty."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -301,7 +293,6 @@ class Sums:
     n_queries: int
     n_empty: NDArray[np.int64]
 
-    @underflow_is_zero
     def rescaled(self, exponent: int) -> Sums:
         """The same sums, divided by two to another power, not smaller than theirs."""
         shift = self.exponent - exponent
@@ -323,7 +314,6 @@ class Sums:
             self.n_empty + other.n_empty,
         )
 
-    @underflow_is_zero
     def values(self, flavor: Flavor) -> list[float]:
         """The value at each cut-off.
 
@@ -344,7 +334,6 @@ class Sums:
         ratios: list[float] = self.ratios(flavor).tolist()
         return ratios
 
-    @underflow_is_zero
     def ratios(self, flavor: Flavor) -> FloatArray:
         """The value at each cut-off; nan under ``empty="skip"`` where there is nothing to average."""
         nothing = math.nan if isinstance(flavor.empty, str) else flavor.empty

@@ -11,8 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.underflow import underflow_is_zero
-
 _DIGITS = 53
 # Addends that are smaller than the largest by this many powers of two are dropped. No result in float64 could show
 # them, and summing gains of 2^(10^15) and 1 exactly would need an integer larger than memory.
@@ -76,7 +74,6 @@ class ExactSums(NamedTuple):
         return numerator, denominator
 
 
-@underflow_is_zero
 def exact_sum(values: NDArray[np.float64]) -> Fraction:
     """The sum of the values.
 

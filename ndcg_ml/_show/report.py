@@ -11,11 +11,10 @@ from __future__ import annotations
 import datetime
 import os
 import re
-import shutil
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from io import StringIO
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml import _atomic
 from ndcg_ml._checks import whole_number
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import percent, shown, shown_text, visible
@@ -477,7 +477,7 @@ def _page(
     text = text.encode("utf-8", "replace").decode("utf-8")
     if path is None:
         return text
-    _save(path, text)
+    _atomic.write(path, text)
     return Path(path)
 
 
@@ -499,32 +499,3 @@ def _svg(draw: Callable[[Axes], object], height: float, *, salt: str, what: str)
     drawing = drawing[drawing.index("<svg") :].replace(_INK, "currentColor").replace(_PAPER, "var(--paper)")
     drawing = re.sub(r'<g id="[^"]*"', "<g", drawing)  # names of groups, which every drawing has
     return drawing.replace("<svg ", f'<svg role="img" aria-label="{escaping.escaped(what)}" ', 1)
-
-
-def _save(path: AnyPath, text: str) -> None:
-    """Write the file whole or not at all: a full disk leaves what was there before.
-
-    Raises
-    ------
-    OSError
-        With the name of the file.
-    """
-    target = os.path.realpath(path)
-    try:
-        if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device, which must not be replaced
-            with open(target, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            return
-        part = f"{target}.{os.getpid()}.part"
-        try:
-            with open(part, "x", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            if os.path.exists(target):
-                shutil.copymode(target, part)
-            os.replace(part, target)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(part)
-            raise
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._checks import one_of, whole_number
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._one_line import shown
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.comparison_slices import Segments, compared_by
@@ -432,7 +431,6 @@ class Comparison:
         """
         return pairs_table(self, digits).latex()
 
-    @underflow_is_zero
     def to_html(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -549,7 +547,6 @@ def _finite(value: Any) -> Any:
 # -- the public function --------------------------------------------------------------------------------------------
 
 
-@underflow_is_zero
 def compare(
     *systems: Evaluation[Any] | ArrayLike | Mapping[str, Any],
     names: Sequence[str] | None = None,

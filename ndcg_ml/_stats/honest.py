@@ -10,7 +10,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._stats.means import Interval, drawn_queries
 from ndcg_ml._stats.quantiles import t_quantile
 
@@ -56,7 +55,6 @@ class HonestValue:
         )
 
 
-@underflow_is_zero
 def honest_value(
     ndcg: FloatArray,
     choose: Choice | None,

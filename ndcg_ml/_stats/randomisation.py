@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import finite_number, whole_number
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._stats.means import (
     SAME,
     Interval,
@@ -81,13 +80,11 @@ class Paired:
         return float(b - a)
 
     @property
-    @underflow_is_zero
     def standard_error(self) -> float:
         """The standard error of the difference, over the queries."""
         a, b = spread_of(self.means)
         return minus(b, a).standard_error
 
-    @underflow_is_zero
     def interval(
         self, confidence: float = 0.95, method: Method = "t", n_resamples: int = 9999, seed: Seed = None
     ) -> Interval:
@@ -148,7 +145,6 @@ def paired(a: FloatArray, b: FloatArray, weight: FloatArray | None = None) -> Pa
 # -- the randomisation test -----------------------------------------------------------------------------------------
 
 
-@underflow_is_zero
 def exchange_tests(
     means: Means,
     pairs: Sequence[tuple[int, int]],

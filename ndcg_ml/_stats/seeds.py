@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._stats.means import SAME
 from ndcg_ml._stats.quantiles import t_tail
 
@@ -32,7 +31,6 @@ class CrossedError:
         return t_tail(abs(difference) / self.standard_error, self.dof) if self.standard_error > 0 else 0.0
 
 
-@underflow_is_zero
 def crossed_error(over_queries: float, n_units: int, *runs: FloatArray) -> CrossedError:
     """The error of a difference from its parts.
 

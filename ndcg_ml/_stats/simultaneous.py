@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._stats.means import SAME, Means
 from ndcg_ml._stats.randomisation import rejected
 
@@ -44,7 +43,6 @@ class MaxT:
         return math.inf if at < 0 else float(self.largest[::-1][min(at, self.largest.size - 1)])
 
 
-@underflow_is_zero
 def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.random.Generator) -> MaxT:
     """Draws of the largest |t| over pairs of columns, by permuting the systems within each query.
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown
 from ndcg_ml._show.escaping import block
@@ -215,7 +214,6 @@ def _rows(entry: Slice) -> list[tuple[Any, ...]]:
     return [(k, *(part[k] for part in parts)) for k in evaluation.k]
 
 
-@underflow_is_zero
 def sliced(evaluation: Evaluation[Any], columns: Mapping[str, list[Any]]) -> Slices:
     """The slices of an evaluation, from the label of every query in each column."""
     totals = evaluation._totals

@@ -6,15 +6,14 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml import _atomic
 from ndcg_ml._checks import whole_number
 from ndcg_ml._data.frames import made
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._unjudged.completions import added
 from ndcg_ml._unjudged.documents import gains_of_scale
 from ndcg_ml._unjudged.range import Pair, Range
@@ -108,7 +107,7 @@ class ToJudge:
         ]
         text = "".join(f"{line}\n" for line in lines)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            _atomic.write(path, text)
         return text
 
     def closing_line(self) -> str:
@@ -148,7 +147,6 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int)) and not isinstance(value, bool) else str(value)
 
 
-@underflow_is_zero
 def next_to_judge(
     pair: Pair, difference: float, qid: NDArray[Any], n: int, max_grade: float | None = None, library: str = "pandas"
 ) -> ToJudge:

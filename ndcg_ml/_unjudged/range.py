@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.scored_documents import Scored
-from ndcg_ml._data.underflow import underflow_is_zero
 from ndcg_ml._kernel.gains import discounts
 from ndcg_ml._unjudged.completions import Best, Open, Runs, added, largest, largest_of_sums
 from ndcg_ml._unjudged.documents import Documents, RangeError, documents_of, gains_of_scale, scale_of
@@ -63,7 +62,6 @@ class Range:
         )
 
 
-@underflow_is_zero
 def range_of_value(
     scored: Scored,
     flavor: Flavor,

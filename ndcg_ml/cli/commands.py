@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,15 +24,24 @@ from ndcg_ml._identify.identify import identify as find
 from ndcg_ml._identify.result import Identification, Match
 from ndcg_ml._one_line import shown
 from ndcg_ml._show.table import Table
-from ndcg_ml.cli.inputs import Inputs, cut_off, digits_option, flavor_option, flavor_text, json_option, takes_data
+from ndcg_ml.cli.inputs import (
+    BadInput,
+    Inputs,
+    cut_off,
+    digits_option,
+    flavor_option,
+    flavor_text,
+    json_option,
+    takes_data,
+)
 from ndcg_ml.cli.output import (
     IDS_IN_JSON,
     Screen,
     command_line,
     html_option,
     print_json,
-    refuse_input,
 )
+from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.presets import MIRRORS, Mirror
 from ndcg_ml.result import Evaluation, at_cutoff
@@ -257,7 +265,7 @@ Examples:
 )
 @click.option(
     "--save",
-    type=click.Path(dir_okay=False, writable=True),
+    type=OUTPUT,
     help="Save the evaluation to this file, as a baseline for 'ndcg-ml gate', in the place of any older one.",
 )
 @html_option
@@ -278,17 +286,17 @@ def evaluate(
 
     The data are --qrels with --run, --labels with --scores, or --table. A file may be gzipped; - is standard input.
     """
-    read = [*data.files, *filter(os.path.isfile, by)]
-    refuse_input(html, read)
-    refuse_input(save, read, "--save")
+    refuse_overwriting()
     chosen = data.flavor if flavor is None else flavor
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or (chosen.k,)
     result = data.evaluate(chosen, cut_offs)
     if by:
         result = data.sliced(result, by)
     if save is not None:
-        with data.refusals():
+        try:
             result.save(save, qrels=None if data.qrels == "-" else data.qrels)
+        except (TypeError, ValueError) as error:
+            raise BadInput(str(error)) from error
     if html is not None:
         result.to_html(html, command=command_line(), digits=digits)
     if as_json:

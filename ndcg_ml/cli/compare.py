@@ -28,7 +28,8 @@ from ndcg_ml.cli.inputs import (
     flavor_option,
     json_option,
 )
-from ndcg_ml.cli.output import Screen, command_line, html_option, print_json, refuse_input
+from ndcg_ml.cli.output import Screen, command_line, html_option, print_json
+from ndcg_ml.cli.written import refuse_overwriting
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 from ndcg_ml.runs import Which
@@ -208,8 +209,7 @@ def compare(
         sides = [Inputs(table=table, **shared)]
     if table is None and runs.count("-") > 1:
         raise click.UsageError("only one file can be read from standard input (-).")
-    # The report must not overwrite an input.
-    refuse_input(html, (file for side in sides for file in side.files))
+    refuse_overwriting()
     # Each run is evaluated once; the comparison pairs the queries of these results.
     chosen = sides[0].flavor if flavor is None else flavor
     k = chosen.k if at is None else at[0]

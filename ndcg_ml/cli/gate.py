@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import click
 
+from ndcg_ml import _atomic
 from ndcg_ml._baseline.gate import Gate, GateError, OnChange
 from ndcg_ml._baseline.gate import gate as compared
 from ndcg_ml._baseline.saved import read
@@ -25,8 +25,8 @@ from ndcg_ml.cli.inputs import (
     json_option,
     label_name,
 )
-from ndcg_ml.cli.output import Screen, command_line, html_option, print_json, refuse_input
-from ndcg_ml.demo.run import check_folder
+from ndcg_ml.cli.output import Screen, command_line, html_option, print_json
+from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation
 
@@ -96,9 +96,7 @@ cannot be used, or that cannot be compared with the baseline.
     "compared.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what the test draws.")
-@click.option(
-    "--markdown", type=click.Path(dir_okay=False, writable=True), help="Write the result to this file as well."
-)
+@click.option("--markdown", type=OUTPUT, help="Write the result to this file as well.")
 @html_option
 @digits_option
 @json_option
@@ -126,17 +124,15 @@ def gate(
     and the cut-offs of the baseline; --qrels may be left out where the file of judgements is where it was. The run
     passes if the interval of the difference is above minus the margin, at every cut-off and in every segment.
     """
-    # Anything wrong is found before the run is read: where to write, and the baseline itself.
-    if markdown is not None:
-        check_folder(Path(markdown), "--markdown")
+    # What is wrong with the names of files or with the baseline is found before the run is read.
+    refuse_overwriting()
     with _errors_are_one(baseline):
         base, place = read(baseline)
         if files["run"] is not None and files["qrels"] is None and files["labels"] is None and files["table"] is None:
             files["qrels"] = _judgements(baseline, place)
         # The new run is evaluated as the baseline was: its flavor, cut-offs and choice of topics.
         data = Inputs(**{field.name: files[field.name] for field in fields(Inputs)})
-        for name, written in (("--html", html), ("--markdown", markdown)):
-            refuse_input(written, [*data.files, baseline], name)
+        refuse_overwriting(data.qrels)
         _refuse_other(base, flavor, tuple(k for (k,) in ks))
         queries = getattr(base, "queries", None)
         if data.queries is None and data.qrels is not None and queries is not None:
@@ -157,7 +153,7 @@ def gate(
         # The files are written here too, so that a failure to write ends with the exit code 1 and not as an outcome.
         code = _CODES[result.outcome]
         if markdown is not None:
-            Path(markdown).write_text(result.markdown(digits), encoding="utf-8")
+            _atomic.write(markdown, result.markdown(digits))
         if html is not None:
             next(iter(result.comparisons.values())).to_html(html, command=command_line(), digits=digits)
     if as_json:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 import click
 
+from ndcg_ml import _atomic
 from ndcg_ml._files.lines import DataFileError
 from ndcg_ml._one_line import shown
 from ndcg_ml._show.table import Table
 from ndcg_ml._stats.comparison import compare
-from ndcg_ml._unjudged.filled import qrels_text, with_labels
+from ndcg_ml._unjudged.filled import qrels_text, read_filled, with_labels
 from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, cut_off, digits_option, flavor_option
 from ndcg_ml.cli.output import Screen
+from ndcg_ml.cli.written import OUTPUT, OUTPUT_OR_STDOUT, refuse_overwriting
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.runs import Which, evaluate_run
 
@@ -41,12 +43,12 @@ lines that keep null are left out.
 @click.option("--filled", type=FILE, multiple=True, help="A file of --output with labels filled in; may be repeated.")
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, writable=True, allow_dash=True),
+    type=OUTPUT_OR_STDOUT,
     help="Write the documents as JSONL, to be filled in; '-' is standard output.",
 )
 @click.option(
     "--write-qrels",
-    type=click.Path(dir_okay=False, writable=True),
+    type=OUTPUT,
     help="Write the judgements with the labels of --filled as a TREC qrels file.",
 )
 @digits_option
@@ -75,10 +77,12 @@ def judge_next(
     files = [run_a, run_b, qrels, *filled]
     if "-" in files:
         raise click.UsageError("judge-next reads its files more than once; standard input (-) cannot be one of them.")
-    written = [target for target in (output, write_qrels) if target not in (None, "-")]
-    for target in written:
-        if target is not None and any(Path(target).resolve() == Path(file).resolve() for file in files):
-            raise click.UsageError(f"{shown(target)} is read and cannot be written as well. Name another file.")
+    refuse_overwriting()
+    if output is not None and os.path.isfile(output) and _is_filled(output):
+        raise click.UsageError(
+            f"--output would replace {shown(output)}, which holds more than documents without a label. Give it as "
+            "--filled as well as another --output."
+        )
     # The test of the comparison is not shown, so it need not be precise. And unjudged documents are the subject here,
     # so no warning is needed of them.
     try:
@@ -93,7 +97,7 @@ def judge_next(
         raise BadInput(f"{run_a}, {run_b}: {' '.join(str(error).split())}") from error
     # Files are written only when everything has been computed, so that an error leaves none half done.
     if write_qrels is not None:
-        Path(write_qrels).write_text(text, encoding="utf-8")
+        _atomic.write(write_qrels, text)
     if output == "-":
         click.echo(tasks.to_jsonl(), nl=False)
         return
@@ -121,3 +125,11 @@ def judge_next(
     screen.table(Table(("qid", "docno", "can change"), rows, "ll"))
     if output is not None:
         screen.fact("file", screen.text(output))
+
+
+def _is_filled(file: str) -> bool:
+    """Whether a file has labels, or is none that this command wrote."""
+    try:
+        return bool(read_filled(file))
+    except DataFileError:
+        return True

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -16,10 +14,10 @@ from rich import box
 from rich.console import Console
 from rich.text import Text
 
-from ndcg_ml._one_line import shown, visible
+from ndcg_ml._one_line import visible
 from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
-from ndcg_ml.demo.run import check_folder
+from ndcg_ml.cli.written import OUTPUT
 from ndcg_ml.flavor import PRESETS, Flavor
 
 IDS_IN_JSON = """
@@ -139,7 +137,7 @@ def html_option(command: _Command) -> _Command:
     """``--html``: the file of a report, which could be written as far as can be known before any work."""
     return click.option(
         "--html",
-        type=click.Path(dir_okay=False, writable=True),
+        type=OUTPUT,
         callback=_report_file,
         help="Write a report to this HTML file as well, in the place of any older one.  Needs pip install "
         "'ndcg_ml[report]'.",
@@ -149,9 +147,6 @@ def html_option(command: _Command) -> _Command:
 def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str | None:
     if file is None:
         return None
-    if file == "-":
-        raise click.BadParameter("must be the name of a file; got -.")
-    check_folder(Path(file), "--html")
     from ndcg_ml._show.report import require  # only reports need it and its many imports
 
     try:
@@ -159,13 +154,6 @@ def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str
     except ImportError as error:
         raise click.ClickException(str(error)) from error
     return file
-
-
-def refuse_input(written: str | None, files: Iterable[str], option: str = "--html") -> None:
-    """Refuse to write a file in the place of one that is read."""
-    for file in files:
-        if written is not None and file != "-" and os.path.exists(written) and os.path.samefile(written, file):
-            raise click.UsageError(f"{option} would replace {shown(file)}, which is read. Name another file.")
 
 
 def command_line() -> str | None:

@@ -25,11 +25,11 @@ from ndcg_ml._kernel.gains import gain
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
 
-__all__ = ["BELOW_THE_CUT", "lightgbm_params"]
+__all__ = ["lightgbm_params"]
 
 # How far below the cut-off pairs reach: LightGBM documents lambdarank_truncation_level as "slightly above k, for
 # example k + 3".
-BELOW_THE_CUT = 3
+_BELOW_THE_CUT = 3
 # LightGBM refuses a query with more rows (4.7), so that a cut-off of as many cuts nothing.
 _LONGEST = 10_000
 # LightGBM's own number of grades: 0..30.
@@ -58,7 +58,7 @@ def lightgbm_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
     params = {
         "objective": "lambdarank",
         "label_gain": _label_gain(flavor),
-        "lambdarank_truncation_level": min(at + BELOW_THE_CUT, _LONGEST),
+        "lambdarank_truncation_level": min(at + _BELOW_THE_CUT, _LONGEST),
     }
     return {**params, **({"metric": "ndcg", "eval_at": [at]} if evaluate else {"metric": "None"})}
 

@@ -121,7 +121,7 @@ def _mixed(values: NDArray[Any]) -> NDArray[np.uint64]:
     """A well-spread 64-bit number for each value (the finaliser of splitmix64, Steele et al. 2014), so that sums tell
     multisets apart. A value is what it is in float32, because labels come in float64 here and in float32 there.
     """
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)
     bits = (rounded + np.float32(0)).astype(np.float64).view(np.uint64)  # + 0: -0.0 is 0
     bits += np.uint64(0x9E3779B97F4A7C15)

@@ -123,9 +123,6 @@ def test_every_object_of_the_boosters_says_its_definition():
     assert repr(lightgbm.StopEarly("lightgbm", k=5, rounds=7, watch="v")) == (
         "StopEarly('lightgbm', k=5, rounds=7, min_delta=0.0, watch='v')"
     )
-    assert repr(lightgbm.NDCGObjective("lightgbm@5")) == (
-        "NDCGObjective('lightgbm@5', sigmoid=1.0, truncation=8, norm=True)"
-    )
 
 
 def test_every_object_of_scikit_learn_says_its_definition():

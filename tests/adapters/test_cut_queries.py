@@ -661,7 +661,7 @@ def test_the_digest_is_the_finaliser_of_splitmix64():
 
 def test_labels_too_large_or_small_for_the_digest_do_no_harm():
     X, qid = np.zeros((4, 1)), [1, 1, 2, 2]
-    with np.errstate(all="raise"):
+    with np.errstate(over="raise", invalid="raise"):
         model = QueryRanker(Ridge()).fit(X, [1e300, 1e-300, 0.0, 1.0], qid)
     assert model.trained_queries_.digests.size == 2
 

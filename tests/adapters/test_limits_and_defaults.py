@@ -8,7 +8,6 @@ pytest.importorskip("sklearn")
 pytest.importorskip("lightgbm")
 
 import gc
-import inspect
 import pickle
 import warnings
 from contextlib import nullcontext
@@ -20,14 +19,13 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-import ndcg_ml.lightgbm.objective as objective_module
-from ndcg_ml import Flavor, evaluate_run, ndcg_score
+from ndcg_ml import Flavor, ndcg_score
 from ndcg_ml._boosting import Progress, RoundScores
-from ndcg_ml.lightgbm import NDCGEval, NDCGObjective, StopEarly, query_folds
+from ndcg_ml.lightgbm import NDCGEval, StopEarly, query_folds
 from ndcg_ml.lightgbm.folds import FoldGuard
 from ndcg_ml.lightgbm.stopping import _set_and_metric
-from ndcg_ml.sklearn import QueryKFold, QueryRanker, SimplestWithinNoise, ndcg_scorer, paired_search
-from ndcg_ml.sklearn.call_stack import _split_in, current_fit, current_split
+from ndcg_ml.sklearn import QueryKFold, QueryRanker, ndcg_scorer
+from ndcg_ml.sklearn.call_stack import _split_in
 from ndcg_ml.sklearn.columns import column_of
 from ndcg_ml.sklearn.query_store import Carrier, KeptQueries, Scored, _of_this_process
 
@@ -38,60 +36,6 @@ def problem(n_queries=30, length=10):
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(n_queries * length, 3)), np.repeat(np.arange(n_queries), length)
     return X, np.clip(np.round(X[:, 0] + rng.normal(size=len(X))), 0, 3).astype(int), qid
-
-
-def defaults(function):
-    parameters = inspect.signature(function).parameters.values()
-    return {each.name: each.default for each in parameters if each.default is not each.empty}
-
-
-# -- defaults --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        (ndcg_scorer, {"k": ..., "qid_column": None, "qid": None, "keep_queries": False}),
-        (
-            QueryRanker,
-            {
-                "flavor": "sklearn",
-                "qid_column": None,
-                "early_stopping_rounds": None,
-                "validation_fraction": 0.1,
-                "random_state": None,
-            },
-        ),
-        (QueryKFold, {"n_splits": 5, "qid": None, "qid_column": None, "shuffle": False, "random_state": None}),
-        (SimplestWithinNoise, {"metric": None}),
-        (NDCGEval, {"k": ..., "threads": None}),
-        (query_folds, {"n_splits": 5, "shuffle": False, "random_state": None}),
-        (StopEarly, {"k": ..., "rounds": 50, "min_delta": 0.0, "watch": None, "threads": None}),
-        (NDCGObjective, {"sigmoid": 1.0, "truncation": ..., "norm": True, "threads": None}),
-    ],
-)
-def test_defaults(function, expected):
-    assert defaults(function) == expected
-
-
-def test_defaults_of_a_paired_search():
-    found = defaults(paired_search)
-    assert (found["confidence"], found["n_resamples"]) == (0.95, 9999)
-
-
-def test_defaults_of_xgboost_and_catboost():
-    pytest.importorskip("xgboost")
-    pytest.importorskip("catboost")
-    import ndcg_ml.catboost
-    import ndcg_ml.xgboost
-
-    assert defaults(ndcg_ml.xgboost.NDCGEval) == {"k": ..., "threads": None}
-    of_callback = defaults(ndcg_ml.xgboost.NDCGCallback)
-    assert of_callback == {
-        "k": ..., "group": None, "qid": None, "query_weight": None, "base_margin": None, "name": "validation",
-        "rounds": None, "min_delta": 0.0, "threads": None,
-    }  # fmt: skip
-    assert defaults(ndcg_ml.catboost.NDCGEval)["k"] is ...
 
 
 def test_five_folds_and_no_fewer_than_two():
@@ -150,19 +94,6 @@ def test_the_first_grade_whose_gain_falls_is_named():
         Flavor.preset("lightgbm", k=5, gain=(1, 0.5, 0)).lightgbm_params()
 
 
-def test_so_many_data_sets_are_kept_between_rounds():
-    xgboost, catboost = pytest.importorskip("ndcg_ml.xgboost"), pytest.importorskip("ndcg_ml.catboost")
-    pools = [([1.0, 0.0], [0, 0]), ([0.0, 1.0], [0, 0])]
-    slots = {
-        "lightgbm": NDCGEval("lightgbm")._cache.slots,
-        "objective": NDCGObjective("lightgbm")._cache.slots,
-        "xgboost": xgboost.NDCGEval("xgboost")._cache.slots,
-        "catboost": catboost.NDCGEval("catboost", pools=pools, learn=([2.0, 0.0], [0, 0]))._cache.slots,
-        "scorer": ndcg_scorer("lightgbm")._cache.slots,
-    }
-    assert slots == {"lightgbm": 32, "objective": 32, "xgboost": 32, "catboost": 6, "scorer": 16}
-
-
 @pytest.mark.parametrize("as_frame", [False, True])
 def test_a_message_names_the_first_eight_columns(as_frame):
     pd = pytest.importorskip("pandas")
@@ -172,43 +103,6 @@ def test_a_message_names_the_first_eight_columns(as_frame):
         X = X if as_frame else pytest.importorskip("pyarrow").table({name: X[name] for name in X})
         with pytest.raises(ValueError, match=rf"its column qid_column='qid'; got columns .*{listed}"):
             ndcg_scorer("lightgbm", qid_column="qid")(Ridge(), X, np.zeros(4))
-
-
-SPLITS = """
-def cross_validate(train, test, groups, inner):
-    score_params = {"groups": groups}
-    return inner()
-
-def _fit_and_score(X_test, test, inner):
-    candidate_progress, split_progress = (3, 9), (1, 5)
-    return inner()
-"""
-
-
-def test_a_split_is_looked_for_in_twelve_frames():
-    """The frame above the one that asks is the first; then come those between it and the function that splits."""
-    library = {"__name__": "sklearn.model_selection.of_another_version"}
-    exec(SPLITS, library)
-    ids, test, X = np.array([7, 7, 8, 8]), np.array([2, 3]), np.zeros((2, 1))
-
-    def below(n, ask):
-        return ask() if n == 1 else below(n - 1, ask)
-
-    def asked(n, ask):
-        """With `n` frames between the one that asks and the function that splits."""
-        return lambda: below(n - 1, ask)
-
-    split = lambda: current_split(ids[test], None)  # noqa: E731
-    fit = lambda: current_fit(X)  # noqa: E731
-    for between in (2, 11):
-        found = library["cross_validate"]([0, 1], test, ids, asked(between, split))
-        assert found is not None
-        assert (found.all_ids.tolist(), found.test.tolist()) == ([7, 7, 8, 8], [2, 3])
-        found = library["_fit_and_score"](X, test, asked(between, fit))
-        assert found is not None
-        assert (found.candidate, found.split, found.test.tolist()) == (3, 1, [2, 3])
-    assert library["cross_validate"]([0, 1], test, ids, asked(12, split)) is None
-    assert library["_fit_and_score"](X, test, asked(12, fit)) is None
 
 
 def test_what_no_split_of_scikit_learn_holds_is_no_split():
@@ -262,38 +156,6 @@ def test_a_rule_of_lightgbms_own_is_one_of_at_least_one_round(rounds, refused):
         else nullcontext()
     ):
         lgb.train(params, rows, 3, valid_sets=[held_out], **StopEarly("lightgbm").train())
-
-
-def test_threads_of_the_objective_go_by_rows_and_pairs(monkeypatch):
-    asked = []
-    monkeypatch.setattr(objective_module, "thread_count", lambda threads, work: asked.append((threads, work)) or 1)
-    X, y, _ = problem(3, 40)
-    for truncation in (1, 15, 16, 17, None):
-        NDCGObjective("lightgbm", truncation=truncation, threads=3)(y, X[:, 0], None, np.array([40, 40, 40]))
-    assert asked == [(3, 120 * pairs) for pairs in (1, 15, 16, 16, 16)]
-
-
-def test_the_objective_takes_so_many_documents_at_once(monkeypatch):
-    shapes = []
-    inner = objective_module._Pairs._of_queries
-
-    def spied(pairs, scores, gains):
-        shapes.append(scores.shape)
-        return inner(pairs, scores, gains)
-
-    monkeypatch.setattr(objective_module._Pairs, "_of_queries", spied)
-    for n_queries, length, taken in (
-        (4096, 8, [(4096, 8)]),
-        (4097, 8, [(4096, 8), (1, 8)]),
-        (2, 32_768, [(1, 32_768)] * 2),
-        (2, 32_769, [(1, 32_769)] * 2),
-        (2, 16_384, [(2, 16_384)]),
-    ):
-        y = np.arange(n_queries * length) % length == 0
-        shapes.clear()
-        sizes = np.full(n_queries, length)
-        NDCGObjective("lightgbm", truncation=1, threads=1)(y.astype(float), np.zeros(y.size), None, sizes)
-        assert shapes == taken
 
 
 def test_metrics_of_lightgbm_before_4_7_have_set_and_metric_in_one_name():
@@ -480,8 +342,6 @@ def test_a_query_cut_anywhere_is_refused_by_lgb_cv(sizes, cut_at):
         evaluated()
     with pytest.raises(ValueError, match="needs whole queries"):
         lgb.cv(CV, lgb.Dataset(X, y, group=sizes), 1, folds=folds, **StopEarly("lightgbm@5").train())
-    with pytest.raises(ValueError, match="NDCGObjective needs whole queries"):
-        lgb.cv({**CV, "objective": NDCGObjective("lightgbm@5")}, lgb.Dataset(X, y, group=sizes), 1, folds=folds)
 
 
 # -- others ----------------------------------------------------------------------------------------------------------
@@ -541,20 +401,6 @@ def test_a_worker_whose_queries_weigh_nothing_or_are_empty_adds_finite_sums(weig
     assert np.isfinite(sums.numerator).all()
     assert np.isfinite(sums.denominator).all()
     assert (sums.numerator == 0).all()  # the query that counts is empty, or none counts
-
-
-def test_integer_ids_in_dicts_are_no_text_in_files(tmp_path):
-    run, qrels = tmp_path / "run.txt", tmp_path / "qrels.txt"
-    run.write_text("1 Q0 1 1 2.0 tag\n1 Q0 2 2 1.5 tag\n")
-    qrels.write_text("1 0 1 1\n1 0 2 0\n")
-    for topic, document, what in ((1, "1", "topic"), ("1", 1, "document"), (1, 1, "topic")):
-        with pytest.raises(TypeError, match=f"{what} ids must have one type.*7 and '7' are never taken for each other"):
-            evaluate_run({topic: {document: 1}}, run)
-        with pytest.raises(TypeError, match=f"{what} ids must have one type"):
-            evaluate_run(qrels, {topic: {document: 1.0}})
-        with pytest.raises(TypeError, match=f"{what} ids must have one type"):
-            evaluate_run(qrels, {topic: [document]})
-    assert evaluate_run({"1": {"1": 1}}, run).value == 1.0
 
 
 def test_lists_of_three_dimensions_with_ids_and_pieces():

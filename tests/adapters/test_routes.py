@@ -704,19 +704,3 @@ def test_only_that_one_number_is_admitted_above_the_top_of_the_scale() -> None:
         ndcg_ml.torch.NDCG(flavor).update(torch.tensor([[1.0, 0]]), torch.tensor([[between, 0]], dtype=torch.float64))
     with pytest.raises(ValueError, match="must not exceed"):  # one label is admitted, the other is not
         ndcg_score([between, in_float32(0.8)], [1, 0], group=[2], flavor=flavor)
-
-
-def test_objective_and_loss_admit_it_too() -> None:
-    labels, scores = np.array([0, 0.8, 0.4], np.float32), np.zeros(3)
-    for ideal in ("global", "max"):
-        flavor = Flavor(max_grade=0.8, ideal=ideal)
-        in_float32, exact = (
-            ndcg_ml.lightgbm.NDCGObjective(flavor)(of, scores, None, np.array([3]))
-            for of in (labels, labels.astype(np.float64).round(1))
-        )
-        assert np.allclose(in_float32, exact, atol=1e-6)
-        loss = ndcg_ml.torch.ApproxNDCGLoss(flavor, temperature=1.0)
-        of_both = [loss(torch.zeros((1, 3)), torch.tensor(of)[None]).item() for of in (labels, [0, 0.8, 0.4])]
-        assert of_both[0] == pytest.approx(of_both[1], abs=1e-6)
-        with pytest.raises(ValueError, match="must not exceed"):
-            ndcg_ml.lightgbm.NDCGObjective(flavor)(labels + np.float32(1e-6), scores, None, np.array([3]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import re
 
@@ -10,7 +11,6 @@ import pytest
 
 from ndcg_ml import align, evaluate_run
 from ndcg_ml._files import csv_rows, jsonl
-from ndcg_ml._files import lines as lines_of_files
 from ndcg_ml._files.lines import (
     DataFileError,
     MissingColumnError,
@@ -18,7 +18,7 @@ from ndcg_ml._files.lines import (
     as_score,
     blocks,
     chosen_columns,
-    whole_text,
+    unpacked_limit,
 )
 from ndcg_ml.readers import letor_rows, read_columns, read_letor
 
@@ -38,32 +38,20 @@ def test_a_line_may_have_16_mib(tmp_path, before, over, refused):
         assert sum(map(len, blocks(path))) == (16 << 20) + len(before)
 
 
-class _Long:
-    """A file of as many bytes as are asked for."""
-
-    def __len__(self):
-        return self.size
-
-    def read(self, size):
-        self.size = size
-        return self
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("content", [b"q1 Q0 d1 1 1.0 t\n" * 999, b'{"q1": {' + b" " * 9999 + b'"d1": 1}}'])
+def test_a_file_that_unpacks_to_more_bytes_than_the_limit_is_refused(tmp_path, monkeypatch, pack, content):
+    (tmp_path / "run").write_bytes(pack(content))
+    monkeypatch.setenv("NDCG_ML_MAX_BYTES", "9999")
+    with pytest.raises(DataFileError, match=r"run: must have at most 9999 bytes when unpacked; got more\."):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run", flavor="ranx")
 
 
-def test_a_file_without_lines_may_have_2_gib():
-    with pytest.raises(DataFileError, match=r"^big: must have at most 2 GiB; got more\. Write one line for each query"):
-        whole_text("big", _Long())
-    assert len(_Long().read(7)) == 7
-
-
-@pytest.mark.parametrize(("largest", "refused"), [(24, True), (25, False), (26, False)])
-def test_a_file_without_lines_may_be_as_long_as_that(tmp_path, monkeypatch, largest, refused):
-    monkeypatch.setattr(lines_of_files, "_LARGEST", largest)
-    (tmp_path / "run").write_text('{"q1": {"d1": 1, "d2":0}}')
-    if refused:
-        with pytest.raises(DataFileError, match="must have at most 0 GiB"):
-            evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
-    else:
-        assert evaluate_run({"q1": {"d1": 1}}, tmp_path / "run").value == 1.0
+def test_the_limit_of_bytes_is_an_integer(monkeypatch):
+    assert unpacked_limit(7) == 7
+    monkeypatch.setenv("NDCG_ML_MAX_BYTES", "1e9")
+    with pytest.raises(ValueError, match="NDCG_ML_MAX_BYTES must be an integer"):
+        unpacked_limit()
 
 
 # -- the largest numbers --------------------------------------------------------------------------------------------

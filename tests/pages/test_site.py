@@ -67,11 +67,10 @@ def test_a_name_that_no_preset_has_leads_to_the_words() -> None:
     assert "(flavors/lightgbm.md)" in (ROOT / "docs" / "flavors.md").read_text(encoding="utf-8")
 
 
-def test_the_change_log_has_this_version_below_what_is_in_flight() -> None:
+def test_the_change_log_has_this_version() -> None:
     lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
-    headings = [line for line in lines if line.startswith("## ")]
-    assert headings[0] == "## [Unreleased]"
-    assert headings[1].startswith(f"## [{ndcg_ml.__version__}]")  # the release workflow looks for this heading
+    headings = [line for line in lines if line.startswith("## ") and line != "## [Unreleased]"]
+    assert headings[0].startswith(f"## [{ndcg_ml.__version__}]")  # the release workflow looks for this heading
     said = re.search(r"(\d+) presets", "\n".join(lines))
     assert said
     assert int(said[1]) == len(PRESETS)
