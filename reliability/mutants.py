@@ -95,7 +95,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ndcg_ml/sklearn/boosters.py": (
         "adapters/test_query_ranker",
         "adapters/test_limits_and_defaults",
-        "adapters/test_noise_stopping",
         "adapters/test_adapter_messages",
     ),
     "ndcg_ml/sklearn/paired_search.py": (
@@ -119,7 +118,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/lightgbm/stopping.py": (
         "adapters/test_lightgbm_stopping",
-        "adapters/test_noise_stopping",
         "adapters/test_limits_and_defaults",
         "adapters/test_adapter_messages",
     ),
@@ -138,7 +136,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/xgboost.py": (
         "adapters/test_xgboost_eval",
-        "adapters/test_noise_stopping",
         "adapters/test_limits_and_defaults",
         "engines/test_index_of_adapters",
         "adapters/test_adapter_messages",
@@ -146,14 +143,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/catboost.py": (
         "adapters/test_catboost_eval",
-        "adapters/test_noise_stopping",
         "adapters/test_limits_and_defaults",
         "adapters/test_adapter_messages",
         "adapters/test_settings",
     ),
     "ndcg_ml/_boosting.py": (
         "adapters/test_limits_and_defaults",
-        "adapters/test_noise_stopping",
         "adapters/test_xgboost_eval",
         "adapters/test_lightgbm_stopping",
         "adapters/test_catboost_eval",
