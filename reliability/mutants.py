@@ -59,7 +59,6 @@ GROUPS = {
 
 _OF_METRIC = (
     "pytorch/test_torch_limits",
-    "pytorch/test_torch_metric_waiting",
     "pytorch/test_torch_metric",
     "pytorch/test_torch_metric_refusals",
     "pytorch/test_torch_metric_epochs",
@@ -294,7 +293,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ndcg_ml/torch/losses/": ("pytorch/test_torch_approx_fast", "pytorch/test_torch_loss", "pytorch/test_torch_limits"),
     "ndcg_ml/torch/metric.py": _OF_METRIC,
     "ndcg_ml/torch/_state.py": _OF_METRIC,
-    "ndcg_ml/torch/_waiting.py": ("pytorch/test_torch_metric_waiting", "pytorch/test_torch_limits"),
     "ndcg_ml/torch/functional.py": (
         "pytorch/test_torch_functional_losses",
         "pytorch/test_torch_errors",
