@@ -331,7 +331,7 @@ def searched(what: str, n_candidates: int, n: int, apart: float) -> Callable[[Rn
         worth = float(truth[ndcg.mean(axis=0).argmax()])
         if what == "best score":
             return float(ndcg.mean(axis=0).max()) - worth
-        honest = honest_value(ndcg, None, 0.95, 299, rng)
+        honest = honest_value(ndcg, 0.95, 299, rng)
         return honest.value - worth if what == "bias" else honest.interval.low <= worth <= honest.interval.high
 
     return sample

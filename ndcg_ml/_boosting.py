@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
 from ndcg_ml._one_line import shown
-from ndcg_ml._stats.means import SAME
-from ndcg_ml._stats.randomisation import paired
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.result import at_cutoff
 
@@ -141,64 +138,12 @@ def one_score_per_row(scores: Any, who: str, fix: str) -> Any:
 
 # -- early stopping -------------------------------------------------------------------------------------------------
 
-MinDelta: TypeAlias = float | Literal["noise"]
-"""How much counts as an improvement: a number, or more than the noise of the validation queries."""
 
-
-def as_min_delta(value: object) -> MinDelta:
-    """A finite number >= 0, or "noise"."""
-    if isinstance(value, str) and value == "noise":
-        return "noise"
+def as_min_delta(value: object) -> float:
+    """A finite number >= 0."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(
-            f"min_delta must be one number >= 0, or 'noise'; got {shown(value)} of type {type(value).__name__}."
-        )
+        raise TypeError(f"min_delta must be one number >= 0; got {shown(value)} of type {type(value).__name__}.")
     number = float(value)
     if not 0 <= number < math.inf:
-        raise ValueError(f"min_delta must be a finite number >= 0, or 'noise'; got {shown(value)}.")
+        raise ValueError(f"min_delta must be a finite number >= 0; got {shown(value)}.")
     return number
-
-
-class RoundScores(NamedTuple):
-    """NDCG and weight of each validation query after one boosting round.
-
-    Attributes
-    ----------
-    ndcg : ndarray of float, shape (n_queries,)
-    share : ndarray of float, shape (n_queries,)
-        Weight in the mean, as a fraction of 1; 0 for an empty query that the mean skips.
-    """
-
-    ndcg: NDArray[np.float64]
-    share: NDArray[np.float64]
-
-
-class Progress:
-    """The number of improvements over the best round so far that the queries tell from noise.
-
-    An improvement counts if its mean over the queries, paired with the best round, is above its standard error. The
-    best round is the last that counted, so that many small steps add up.
-    """
-
-    def __init__(self) -> None:
-        self.n_improvements = 0
-        self._best: RoundScores | None = None
-
-    def __call__(self, now: RoundScores) -> int:
-        """The number of improvements, this round included."""
-        n_counted = int(np.count_nonzero(now.share))
-        if n_counted < 2:
-            raise ValueError(
-                f"min_delta='noise' needs at least two validation queries that count; got {n_counted}. Hold out more "
-                "queries, or pass a number."
-            )
-        if self._best is None or _is_better(now, self._best):
-            self._best = now
-            self.n_improvements += 1
-        return self.n_improvements
-
-
-def _is_better(now: RoundScores, best: RoundScores) -> bool:
-    counted = (now.share > 0) & (best.share > 0)
-    both = paired(best.ndcg[counted], now.ndcg[counted], now.share[counted])
-    return both.difference > both.standard_error + SAME

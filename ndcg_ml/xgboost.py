@@ -17,9 +17,6 @@ from ndcg_ml._boosting import (
     LOGARITHM,
     Library,
     Metric,
-    MinDelta,
-    Progress,
-    RoundScores,
     Rule,
     as_min_delta,
     check_expressible,
@@ -237,9 +234,8 @@ class NDCGCallback:
         What the data set is called in the evaluation history.
     rounds : int, optional
         Stop when the value has not risen for this many rounds. Default: do not stop early.
-    min_delta : float or "noise", default 0.0
-        How much it must rise to count, with `rounds`. ``"noise"``: more than one standard error of the paired
-        difference between this round and the best one, over the held-out queries. It stops earlier, on a smaller model.
+    min_delta : float, default 0.0
+        How much it must rise to count, with `rounds`.
     threads : int, optional
         As for ``prepare``.
 
@@ -307,7 +303,7 @@ class NDCGCallback:
         base_margin: ArrayLike | None = None,
         name: str = "validation",
         rounds: int | None = None,
-        min_delta: MinDelta = 0.0,
+        min_delta: float = 0.0,
         threads: int | None = None,
     ) -> None:
         # Everything that needs no data is checked first.
@@ -415,9 +411,12 @@ class NDCGCallback:
             return None
         from xgboost.callback import EarlyStopping
 
-        delta = 0.0 if self.min_delta == "noise" else self.min_delta
         return EarlyStopping(
-            rounds=self.rounds, metric_name=self.names[0], data_name=self.name, maximize=True, min_delta=delta
+            rounds=self.rounds,
+            metric_name=self.names[0],
+            data_name=self.name,
+            maximize=True,
+            min_delta=self.min_delta,
         )
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
@@ -428,8 +427,7 @@ class NDCGCallback:
         """Evaluate and record; True stops the training. Called by XGBoost."""
         assert self._run is not None
         scores = _one_score(model.predict(self._run.data), "NDCGCallback")
-        totals = self._prepared.totals(scores)
-        values = totals.values(self.flavor)
+        values = self._prepared.totals(scores).values(self.flavor)
         log = evals_log.setdefault(self.name, {})
         # The first comes last, as in NDCGEval, because other callbacks follow the last metric.
         for logged, value in reversed(list(zip(self.names, values, strict=True))):
@@ -440,20 +438,8 @@ class NDCGCallback:
                 )
             log[logged].append(value)
         self._run.n_done += 1
-        stopping, progress = self._run.stopping, self._run.progress
-        if stopping is None:
-            return False
-        if self.min_delta != "noise":
-            return bool(stopping.after_iteration(model, epoch, evals_log))
-        # XGBoost's own early stopping follows the number of improvements beyond noise, and records it as the score.
-        ndcg, share, _ = totals.shares(self.flavor, self.ks[0])
-        before = progress.n_improvements
-        count = progress(RoundScores(ndcg, share))
-        stops = bool(stopping.after_iteration(model, epoch, {self.name: {self.names[0]: [count]}}))
-        if count > before:
-            self._run.best_score = values[0]
-        model.set_attr(best_score=str(self._run.best_score))
-        return stops
+        stopping = self._run.stopping
+        return stopping is not None and bool(stopping.after_iteration(model, epoch, evals_log))
 
     def after_training(self, model: Any) -> Any:
         """Release what belongs to this training, called by XGBoost."""
@@ -482,8 +468,6 @@ class _Run:
         self.data = data
         self.stopping = stopping
         self.n_done = 0
-        self.progress = Progress()
-        self.best_score = 0.0
 
 
 def _metric(flavor: Flavor | str, k: KSpec, who: str) -> Metric:

@@ -59,7 +59,6 @@ GROUPS = {
 
 _OF_METRIC = (
     "pytorch/test_torch_limits",
-    "pytorch/test_torch_metric_waiting",
     "pytorch/test_torch_metric",
     "pytorch/test_torch_metric_refusals",
     "pytorch/test_torch_metric_epochs",
@@ -96,7 +95,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ndcg_ml/sklearn/boosters.py": (
         "adapters/test_query_ranker",
         "adapters/test_limits_and_defaults",
-        "adapters/test_noise_stopping",
         "adapters/test_adapter_messages",
     ),
     "ndcg_ml/sklearn/paired_search.py": (
@@ -120,7 +118,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/lightgbm/stopping.py": (
         "adapters/test_lightgbm_stopping",
-        "adapters/test_noise_stopping",
         "adapters/test_limits_and_defaults",
         "adapters/test_adapter_messages",
     ),
@@ -139,7 +136,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/xgboost.py": (
         "adapters/test_xgboost_eval",
-        "adapters/test_noise_stopping",
         "adapters/test_limits_and_defaults",
         "engines/test_index_of_adapters",
         "adapters/test_adapter_messages",
@@ -147,14 +143,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "ndcg_ml/catboost.py": (
         "adapters/test_catboost_eval",
-        "adapters/test_noise_stopping",
         "adapters/test_limits_and_defaults",
         "adapters/test_adapter_messages",
         "adapters/test_settings",
     ),
     "ndcg_ml/_boosting.py": (
         "adapters/test_limits_and_defaults",
-        "adapters/test_noise_stopping",
         "adapters/test_xgboost_eval",
         "adapters/test_lightgbm_stopping",
         "adapters/test_catboost_eval",
@@ -299,9 +293,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ndcg_ml/torch/losses/": ("pytorch/test_torch_approx_fast", "pytorch/test_torch_loss", "pytorch/test_torch_limits"),
     "ndcg_ml/torch/metric.py": _OF_METRIC,
     "ndcg_ml/torch/_state.py": _OF_METRIC,
-    "ndcg_ml/torch/_waiting.py": ("pytorch/test_torch_metric_waiting", "pytorch/test_torch_limits"),
     "ndcg_ml/torch/functional.py": (
-        "pytorch/test_torch_functional_losses",
+        "pytorch/test_torch_compiled",
         "pytorch/test_torch_errors",
         "pytorch/test_torch_limits",
     ),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +12,6 @@ from ndcg_ml._stats.means import Interval, drawn_queries
 from ndcg_ml._stats.quantiles import t_quantile
 
 FloatArray = NDArray[np.float64]
-Choice: TypeAlias = Callable[[FloatArray], int]
-"""From the NDCG of some queries, shape (n_queries, n_candidates), the column that is chosen."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +53,6 @@ class HonestValue:
 
 def honest_value(
     ndcg: FloatArray,
-    choose: Choice | None,
     confidence: float,
     n_resamples: int,
     rng: np.random.Generator,
@@ -67,8 +62,6 @@ def honest_value(
     Parameters
     ----------
     ndcg : ndarray of float64, shape (n_queries, n_candidates)
-    choose : callable, optional
-        Default: the column with the highest mean.
     confidence : float
     n_resamples : int
     rng : Generator
@@ -88,10 +81,7 @@ def honest_value(
         at = np.arange(len(queries))[:, None] * n + queries
         counts = np.bincount(at.ravel(), minlength=len(queries) * n).reshape(len(queries), n)
         # Choose on the queries that were drawn, and score the winner on the others.
-        if choose is None:
-            winners = (counts @ ndcg).argmax(axis=1)
-        else:
-            winners = np.array([choose(ndcg[drawn]) for drawn in queries])
+        winners = (counts @ ndcg).argmax(axis=1)
         outside = counts == 0
         scored = np.where(outside, ndcg[:, winners].T, 0.0)
         left_out += outside.sum(axis=0)
@@ -106,7 +96,7 @@ def honest_value(
     m = int(known.sum())
     reach = t_quantile(confidence, m - 1) * math.sqrt(max(0.0, variance) / (m - 1))
     # The search itself reports the winner on all queries, and its value there.
-    winner = int(ndcg.mean(axis=0).argmax()) if choose is None else choose(ndcg)
+    winner = int(ndcg.mean(axis=0).argmax())
     return HonestValue(
         value=value,
         interval=Interval(

@@ -11,7 +11,6 @@ from ndcg_ml._boosting import metric, one_score_per_row
 from ndcg_ml._checks import KSpec, optional_whole_number
 from ndcg_ml._data.queries import mean_row_weight
 from ndcg_ml._kernel.cache import Cache
-from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.lightgbm.folds import FoldGuard
 from ndcg_ml.prepared import Prepared, prepare
@@ -105,17 +104,10 @@ class NDCGEval:
         -------
         list of (name, value, is_higher_better)
         """
-        return self.named(self.totals(a, b, weight, group))
-
-    def named(self, totals: Totals) -> list[tuple[str, float, bool]]:
-        """The values under their names, as LightGBM takes them."""
-        return [(name, value, True) for name, value in zip(self.names, totals.values(self.flavor), strict=True)]
-
-    def totals(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> Totals:
-        """DCG and ideal DCG of every query; see ``__call__``."""
         scores, labels, weight, group = self._whole.rows(a, b, weight, group)
         one_score_per_row(scores, "NDCGEval", "Use an objective with a single output, such as lambdarank.")
-        return self._prepared(group, np.asarray(labels), weight).totals(scores)
+        totals = self._prepared(group, np.asarray(labels), weight).totals(scores)
+        return [(name, value, True) for name, value in zip(self.names, totals.values(self.flavor), strict=True)]
 
     def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Prepared[Any]:
         weight = None if weight is None else np.asarray(weight)

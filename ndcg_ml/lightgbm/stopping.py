@@ -6,9 +6,7 @@ import inspect
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from ndcg_ml._boosting import MinDelta, Progress, RoundScores, as_min_delta
+from ndcg_ml._boosting import as_min_delta
 from ndcg_ml._checks import KSpec, whole_number
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_sizes
@@ -36,9 +34,8 @@ class StopEarly:
         As for ``NDCGEval``. Training stops on the first cut-off.
     rounds : int, default 50
         Training stops after this many rounds without an improvement.
-    min_delta : float or "noise", default 0.0
-        How much counts as an improvement. ``"noise"``: more than one standard error of the paired difference between
-        this round and the best one, over the validation queries. It stops earlier, on a smaller model.
+    min_delta : float, default 0.0
+        How much the metric must rise to count as an improvement.
     watch : str, optional
         Name of the validation set that decides, such as ``"valid_1"`` (``"valid"`` in ``lgb.cv``). Default: the only
         one; required if there are several.
@@ -54,16 +51,12 @@ class StopEarly:
     ------
     TypeError, ValueError
         An argument is not valid, or as for ``NDCGEval``. In the first round of training: there is no validation set,
-        there are several and `watch` is None, `watch` is not the name of one, the metric is not evaluated (or with
-        ``min_delta="noise"`` not by the function in these arguments), fewer than two queries count there, or
+        there are several and `watch` is None, `watch` is not the name of one, the metric is not evaluated, or
         ``early_stopping_round`` is among the parameters of the booster, for which LightGBM (4.3 and 4.7) adds a rule
         of its own that stops on every metric of every set.
 
     Notes
     -----
-    Under ``min_delta="noise"`` in ``lgb.cv`` each fold has the same weight, as in LightGBM's own mean over the folds: a
-    query weighs one over the number of queries of its fold, so that it counts for more in a smaller fold.
-
     ``best_iteration`` is LightGBM's own, and ``best_score`` holds all metrics of all sets in that round. LightGBM
     cannot stop early with ``dart``: it warns and trains on.
 
@@ -79,7 +72,7 @@ class StopEarly:
     flavor: Flavor | str
     k: KSpec = ...
     rounds: int = field(default=50, kw_only=True)
-    min_delta: MinDelta = field(default=0.0, kw_only=True)
+    min_delta: float = field(default=0.0, kw_only=True)
     watch: str | None = field(default=None, kw_only=True)
     threads: int | None = field(default=None, kw_only=True)
     eval: NDCGEval = field(init=False)
@@ -112,8 +105,7 @@ class StopEarly:
         dict
             ``feval`` and ``callbacks``, new each time.
         """
-        feval, callback = self._feval_and_callback()
-        return {"feval": feval, "callbacks": [callback]}
+        return {"feval": self.eval, "callbacks": [self._callback()]}
 
     def fit(self, *valid: tuple[Any, ...]) -> dict[str, Any]:
         """Keyword arguments for ``LGBMRanker.fit``.
@@ -146,94 +138,44 @@ class StopEarly:
             sets = {"eval_X": tuple(entry[0] for entry in valid), "eval_y": tuple(entry[1] for entry in valid)}
         else:
             sets = {"eval_set": [(entry[0], entry[1]) for entry in valid]}
-        feval, callback = self._feval_and_callback()
         return {
             **sets,
             "eval_group": [entry[2] for entry in valid],
             "eval_sample_weight": [entry[3] if len(entry) == 4 else None for entry in valid],
-            "eval_metric": feval,
-            "callbacks": [callback],
+            "eval_metric": self.eval,
+            "callbacks": [self._callback()],
         }
 
-    def _feval_and_callback(self) -> tuple[NDCGEval | _Recorder, _Watch]:
+    def _callback(self) -> _Watch:
         from lightgbm import early_stopping
 
-        by_noise = self.min_delta == "noise"
-        delta = 0.0 if by_noise else float(self.min_delta)
-        lightgbms_own = early_stopping(self.rounds, first_metric_only=True, verbose=False, min_delta=delta)
-        recorder = _Recorder(self.eval) if by_noise else None
-        return recorder or self.eval, _Watch(lightgbms_own, self.eval.names[0], self.watch, recorder)
-
-
-class _Recorder:
-    """The evaluation function, which also records the queries of every data set that it evaluates in a round."""
-
-    def __init__(self, ndcg: NDCGEval) -> None:
-        self._eval = ndcg
-        self._recorded: list[RoundScores] = []
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Recorder:
-        return self  # LGBMRanker.fit copies its eval_metric, and the callback must see what the copy records
-
-    def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
-        totals = self._eval.totals(a, b, weight, group)
-        ndcg, share, _ = totals.shares(self._eval.flavor, self._eval.ks[0])
-        self._recorded.append(RoundScores(ndcg, share))
-        return self._eval.named(totals)
-
-    def taken(self, at: int, n_sets: int) -> RoundScores:
-        """The queries of one of the data sets in this round, of all folds of ``lgb.cv`` together; the rest is dropped.
-
-        LightGBM does not tell an evaluation function which data set it evaluates, but evaluates them in the order in
-        which it lists them, fold by fold.
-        """
-        recorded, self._recorded = self._recorded, []
-        if not recorded or len(recorded) % n_sets:
-            raise ValueError(
-                "min_delta='noise' needs feval= (eval_metric= of LGBMRanker.fit) from the same StopEarly.train() or "
-                f"StopEarly.fit() as the callback, called once per data set; got {len(recorded)} calls for {n_sets} "
-                "data sets. Pass both as they come, to one training."
-            )
-        folds = recorded[at::n_sets]
-        return RoundScores(*(np.concatenate(parts) for parts in zip(*folds, strict=True)))
+        lightgbms_own = early_stopping(self.rounds, first_metric_only=True, verbose=False, min_delta=self.min_delta)
+        return _Watch(lightgbms_own, self.eval.names[0], self.watch)
 
 
 class _Watch:
     """LightGBM's own early stopping, which sees only the metric and the validation set that decide."""
 
-    def __init__(self, early_stopping: Any, metric: str, watch: str | None, recorder: _Recorder | None) -> None:
+    def __init__(self, early_stopping: Any, metric: str, watch: str | None) -> None:
         self.order, self.before_iteration = early_stopping.order, early_stopping.before_iteration
         self._early_stopping = early_stopping
-        self._metric, self._watch, self._recorder = metric, watch, recorder
+        self._metric, self._watch = metric, watch
         self._rounds: list[Any] = []
-        self._progress = Progress()
 
     def __call__(self, env: Any) -> None:
         from lightgbm.callback import EarlyStopException
 
         if env.iteration == env.begin_iteration:
             self._check(env)
-            self._rounds, self._progress = [], Progress()
+            self._rounds = []
         self._rounds.append(env.evaluation_result_list)
         watched = [entry for entry in env.evaluation_result_list if self._decides(*_set_and_metric(entry))]
-        if self._recorder is not None:
-            watched = [self._counted(env, self._recorder)]
         try:
             self._early_stopping(replace(env, evaluation_result_list=watched))
         except EarlyStopException as stop:
             # It carries what it saw, which becomes best_score: give it all that was evaluated in that round.
             everything = self._rounds[stop.best_iteration - env.begin_iteration]
             raise EarlyStopException(stop.best_iteration, everything) from None
-
-    def _counted(self, env: Any, recorder: _Recorder) -> Any:
-        """The entry that decides, with the number of improvements beyond noise in place of its value."""
-        entries = [entry for entry in env.evaluation_result_list if _set_and_metric(entry)[1] == self._metric]
-        names = [_set_and_metric(entry)[0] for entry in entries]
-        watch = self._watch or next(name for name in names if name not in _training_sets(env))
-        at = names.index(watch)
-        parts = list(entries[at])
-        parts[2] = float(self._progress(recorder.taken(at, len(entries))))
-        return tuple(parts) if type(entries[at]) is tuple else type(entries[at])(*parts)
 
     def _decides(self, name: str, metric: str) -> bool:
         return metric == self._metric and self._watch in (None, name)  # LightGBM itself leaves out the training set

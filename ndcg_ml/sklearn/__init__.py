@@ -9,7 +9,7 @@ except ImportError as _error:
 
 from ndcg_ml.sklearn.cut_queries import CutQueryWarning
 from ndcg_ml.sklearn.folds import QueryKFold
-from ndcg_ml.sklearn.paired_search import Candidate, PairedSearch, SimplestWithinNoise, paired_search
+from ndcg_ml.sklearn.paired_search import Candidate, PairedSearch, paired_search
 from ndcg_ml.sklearn.ranker import QueryRanker
 from ndcg_ml.sklearn.scorer import NDCGScorer, ndcg_scorer
 
@@ -20,7 +20,6 @@ __all__ = [
     "PairedSearch",
     "QueryKFold",
     "QueryRanker",
-    "SimplestWithinNoise",
     "ndcg_scorer",
     "paired_search",
 ]

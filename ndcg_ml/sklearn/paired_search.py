@@ -1,22 +1,21 @@
-"""After a search: the best candidate against each other one, query by query, and the simplest that is as good."""
+"""After a search: compare the best candidate with each other one, query by query."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml._data.queries import by_ids
-from ndcg_ml._one_line import shown
 from ndcg_ml._show.table import Table
 from ndcg_ml._stats.differences import holm
 from ndcg_ml._stats.honest import HonestValue, honest_value
-from ndcg_ml._stats.means import SAME, Interval, Means, Seed, Spread, as_confidence, generator, minus, spread_of
+from ndcg_ml._stats.means import SAME, Interval, Means, Seed, as_confidence, generator, minus, spread_of
 from ndcg_ml._stats.randomisation import exchange_tests
 from ndcg_ml.sklearn.query_store import KeptQueries
 from ndcg_ml.sklearn.scorer import NDCGScorer
@@ -24,10 +23,7 @@ from ndcg_ml.sklearn.scorer import NDCGScorer
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Candidate", "PairedSearch", "SimplestWithinNoise", "paired_search"]
-
-Simplicity: TypeAlias = str | Sequence[str] | Callable[[Mapping[str, Any]], Any]
-
+__all__ = ["Candidate", "PairedSearch", "paired_search"]
 
 _FEWEST = 20
 
@@ -85,27 +81,21 @@ class PairedSearch:
     n_queries: int
     failed: tuple[int, ...]
     _table: _Table = field(repr=False)
-    _params: Sequence[Mapping[str, Any]] = field(repr=False)
 
     def honest(
         self,
-        rule: SimplestWithinNoise | Callable[..., int] | None = None,
         *,
         confidence: float = 0.95,
         n_resamples: int = 999,
         seed: Seed = None,
     ) -> HonestValue:
-        """What the search is worth on other queries: its best value is too high, because it won on these.
+        """Estimate the value of the search on other queries: its best value is too high, because it won on these.
 
         Queries are drawn with replacement; a candidate is chosen on those that were drawn and scored on the others,
         from the table that the search has left. Nothing is trained again.
 
         Parameters
         ----------
-        rule : SimplestWithinNoise or callable, optional
-            How the search chooses. A callable takes the NDCG of some queries, an array of shape (n_queries,
-            n_candidates), and the parameters of the candidates, and returns the column that it chooses. Default: the
-            highest mean.
         confidence : float, default 0.95
             Confidence of the interval.
         n_resamples : int, default 999
@@ -122,8 +112,7 @@ class PairedSearch:
         Raises
         ------
         TypeError, ValueError
-            A halving search, whose candidates were scored after different amounts of training; fewer than 20 queries; a
-            rule that chooses no candidate.
+            A halving search, whose candidates were scored after different amounts of training; fewer than 20 queries.
 
         Notes
         -----
@@ -142,29 +131,14 @@ class PairedSearch:
                 f"honest needs at least {_FEWEST} queries, because a resample leaves out a third of them; got "
                 f"{self.n_queries}. Search on more queries, or score the winner on a test set of its own."
             )
-        if rule is not None and not callable(rule):
-            raise TypeError(f"rule must be a SimplestWithinNoise, a callable or None; got {shown(rule)}.")
-        # The rule may look at the parameters of the candidates as well as at their values.
-        table = self._table
-        params = [self._params[row] for row in table.rows]
-
-        def choose(ndcg: NDArray[np.float64]) -> int:
-            assert rule is not None
-            choice = rule.choose if isinstance(rule, SimplestWithinNoise) else rule
-            column = choice(ndcg, params)
-            if not isinstance(column, int | np.integer) or not 0 <= column < len(params):
-                raise ValueError(f"rule must return a column from 0 to {len(params) - 1}; got {shown(column)}.")
-            return int(column)
-
         honest = honest_value(
-            table.ndcg,
-            None if rule is None else choose,
+            self._table.ndcg,
             as_confidence(confidence),
             whole_number(n_resamples, "n_resamples"),
             generator(seed),
         )
-        chosen = np.zeros(len(self._params))
-        chosen[table.rows] = honest.chosen
+        chosen = np.zeros(self._table.n_candidates)
+        chosen[self._table.rows] = honest.chosen
         return replace(honest, chosen=tuple(chosen.tolist()))
 
     @property
@@ -270,10 +244,6 @@ def paired_search(
         when the search was pickled; `metric` is missing or unknown; candidates were scored on different queries; fewer
         than two queries or candidates are left.
 
-    See Also
-    --------
-    SimplestWithinNoise : choose in the search itself.
-
     Notes
     -----
     The unit is the query: one that is tested in several splits counts once, with its mean. Empty queries that the
@@ -315,8 +285,7 @@ def paired_search(
     rng = generator(seed)
     # The search's own choice of a score decides, unless the caller names another.
     refit = getattr(search, "refit", None)
-    scorer, name, column = _metric(search.scorer_, refit if metric is None and isinstance(refit, str) else metric)
-    table = _Table.of(scorer, results, name, column)
+    table = _table(search.scorer_, results, refit if metric is None and isinstance(refit, str) else metric)
     means = Means.of(table.ndcg, None)
     spreads = spread_of(means)
     order = np.argsort(-means.mean(), kind="stable").tolist()
@@ -342,7 +311,7 @@ def paired_search(
                 interval=gap.interval(confidence, "t"),
                 p_value=p_value,
                 p_adjusted=p_adjusted,
-                within_noise=_within_noise(gap),
+                within_noise=-gap.value <= gap.standard_error + SAME,
             )
         )
     return PairedSearch(
@@ -350,164 +319,7 @@ def paired_search(
         n_queries=means.n_queries,
         failed=table.failed,
         _table=table,
-        _params=list(results["params"]),
     )
-
-
-class SimplestWithinNoise:
-    """Choose the simplest candidate that is within noise of the best, as ``GridSearchCV(refit=...)``.
-
-    Within noise is a mean paired difference of at most one standard error, over the queries. (The usual rule of one
-    standard error takes that of the best score itself over the folds, which says how much the folds differ.)
-
-    Parameters
-    ----------
-    scorer : NDCGScorer
-        The scorer of the search: ``ndcg_scorer(..., keep_queries=True)``.
-    simplicity : str, sequence of str, or callable
-        What is simpler: the name of a parameter, whose smaller values are simpler; several, of which the first decides
-        unless it is equal; or a function that takes the parameters of a candidate and returns something to sort by.
-    metric : str, optional
-        Which score decides, if the search has several: ``"ndcg_at_10"``, or the key of this scorer in a dict. Default:
-        the scorer's first cut-off.
-
-    Raises
-    ------
-    TypeError, ValueError
-        The scorer keeps no queries, or an argument is of the wrong type. In the search: it has no such metric, a
-        parameter is missing from a candidate, the values cannot be put in order; or as for ``paired_search``.
-
-    See Also
-    --------
-    paired_search : the table of all candidates.
-
-    Notes
-    -----
-    With a callable `refit` a search has ``best_index_`` and ``best_params_``, and no ``best_score_``.
-
-    Examples
-    --------
-    >>> import numpy as np, sklearn
-    >>> from sklearn.model_selection import GridSearchCV, GroupKFold
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> from ndcg_ml.sklearn import SimplestWithinNoise, ndcg_scorer
-    >>> rng = np.random.default_rng(0)
-    >>> X, qid = rng.normal(size=(600, 4)), np.repeat(np.arange(60), 10)
-    >>> y = np.clip(np.round(X[:, 0] + rng.normal(size=600)), 0, 3)
-    >>> scorer = ndcg_scorer("lightgbm@10", keep_queries=True)
-    >>> simplest = SimplestWithinNoise(scorer, "max_depth")
-    >>> tree, grid = DecisionTreeRegressor(random_state=0), {"max_depth": [1, 2, 3, 4, 5]}
-    >>> with sklearn.config_context(enable_metadata_routing=True):
-    ...     search = GridSearchCV(tree, grid, scoring=scorer, cv=GroupKFold(3), refit=simplest)
-    ...     search = search.fit(X, y, groups=qid)
-    >>> search.best_params_["max_depth"] <= grid["max_depth"][int(search.cv_results_["mean_test_score"].argmax())]
-    True
-    """
-
-    def __init__(self, scorer: NDCGScorer, simplicity: Simplicity, *, metric: str | None = None) -> None:
-        if not isinstance(scorer, NDCGScorer):
-            raise TypeError(f"scorer must be an ndcg_scorer(...); got {type(scorer).__name__}.")
-        _kept(scorer)
-        if metric is not None and not isinstance(metric, str):
-            raise TypeError(f"metric must be the name of a score (a str) or None; got {shown(metric)}.")
-        if not callable(simplicity):
-            names = (simplicity,) if isinstance(simplicity, str) else simplicity
-            if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
-                raise TypeError(
-                    "simplicity must be the name of a parameter, several of them, or a function of a candidate's "
-                    f"parameters; got {shown(simplicity)}."
-                )
-        self.scorer = scorer
-        self.simplicity = simplicity
-        self.metric = metric
-
-    def __repr__(self) -> str:
-        metric = "" if self.metric is None else f", metric={self.metric!r}"
-        return f"SimplestWithinNoise({self.scorer!r}, {self.simplicity!r}{metric})"
-
-    def __call__(self, cv_results: Mapping[str, Any]) -> int:
-        """The row of ``cv_results_`` to refit, called by the search."""
-        names = self.scorer.names
-        name = self.metric or ("score" if names is None else names[0])
-        if f"mean_test_{name}" not in cv_results:
-            found = [key[len("mean_test_") :] for key in cv_results if key.startswith("mean_test_")]
-            raise ValueError(
-                f"metric must be one of the search's scores, {', '.join(map(repr, found))}; got {self.metric!r}."
-            )
-        table = _Table.of(self.scorer, cv_results, name, names.index(name) if names and name in names else 0)
-        return table.rows[self.choose(table.ndcg, [cv_results["params"][row] for row in table.rows])]
-
-    def choose(self, ndcg: NDArray[np.float64], params: Sequence[Mapping[str, Any]]) -> int:
-        """The column of a table of queries and candidates: the simplest candidate within noise of the best.
-
-        Parameters
-        ----------
-        ndcg : ndarray of float64, shape (n_queries, n_candidates)
-        params : sequence of mappings
-            Parameters of the candidates.
-
-        Returns
-        -------
-        int
-        """
-        spreads = spread_of(Means.of(ndcg, None))
-        best = max(spreads, key=lambda spread: spread.value)
-        near = [i for i, spread in enumerate(spreads) if _within_noise(minus(spread, best))]
-        keys = {i: self._key(params[i]) for i in near}
-        try:
-            # Among equally simple candidates the best one is chosen.
-            return min(near, key=lambda i: (keys[i], -spreads[i].value))
-        except TypeError as error:
-            raise TypeError(f"simplicity must give values that can be put in order: {error}.") from None
-
-    def _key(self, params: Mapping[str, Any]) -> Any:
-        if callable(self.simplicity):
-            return self.simplicity(params)
-        names = (self.simplicity,) if isinstance(self.simplicity, str) else self.simplicity
-        missing = [name for name in names if name not in params]
-        if missing:
-            raise ValueError(
-                f"simplicity must name parameters that every candidate has; {missing[0]!r} is not among "
-                f"{sorted(params)}."
-            )
-        return tuple(params[name] for name in names)
-
-
-def _within_noise(gap: Spread) -> bool:
-    return -gap.value <= gap.standard_error + SAME
-
-
-def _metric(scorer: Any, metric: str | None) -> tuple[NDCGScorer, str, int]:
-    """The scorer, what ``cv_results_`` calls its score, and which of its cut-offs that is."""
-    if isinstance(scorer, Mapping):
-        if metric not in scorer:
-            raise ValueError(
-                f"metric must be one of the search's scores, {', '.join(map(repr, scorer))}; got {metric!r}."
-            )
-        scorer, name = scorer[metric], str(metric)
-    elif isinstance(scorer, NDCGScorer) and scorer.names is not None:
-        if metric not in scorer.names:
-            raise ValueError(
-                f"metric must be one of the search's scores, {', '.join(map(repr, scorer.names))}; got {metric!r}."
-            )
-        return scorer, metric, scorer.names.index(metric)
-    else:
-        if metric not in (None, "score"):
-            raise ValueError(f"metric must be None because the search has one score; got {metric!r}.")
-        name = "score"
-    if not isinstance(scorer, NDCGScorer):
-        raise TypeError(
-            "search must have been scored by ndcg_scorer(..., keep_queries=True); its scorer is of type "
-            f"{type(scorer).__name__}."
-        )
-    _kept(scorer)
-    return scorer, name, 0
-
-
-def _kept(scorer: NDCGScorer) -> KeptQueries:
-    if scorer.kept is None:
-        raise ValueError("the scorer must keep the queries of the search. Write ndcg_scorer(..., keep_queries=True).")
-    return scorer.kept
 
 
 class _Table(NamedTuple):
@@ -522,71 +334,94 @@ class _Table(NamedTuple):
         The rows of candidates that have no score in a split.
     is_halving : bool
         Whether these are the candidates of the last iteration of a halving search.
+    n_candidates : int
+        Number of candidates of the search, those without a column included.
     """
 
     ndcg: NDArray[np.float64]
     rows: list[int]
     failed: tuple[int, ...]
     is_halving: bool
+    n_candidates: int
 
-    @classmethod
-    def of(cls, scorer: NDCGScorer, results: Mapping[str, Any], name: str, column: int) -> _Table:
-        # A halving search scores its candidates anew in each iteration, with more training: only the last one compares.
-        stored = _kept(scorer)
-        first, n_rows = 0, len(results["params"])
-        if "iter" in results:  # the scorer begins to count candidates again in each iteration
-            first = int(np.flatnonzero(results["iter"] == results["iter"].max())[0])
-        n_splits = sum(key.startswith("split") and key.endswith(f"_test_{name}") for key in results)
-        ids: NDArray[Any] | None = None
-        columns, rows, failed = [], [], []
-        others: dict[float, tuple[int, int]] = {}
-        """Scores of the search that the scorer has not given for that candidate and split, though it gave another."""
-        # The queries of a fit are looked up by its score as well, so that those of another search are not taken for it.
-        for row in range(first, n_rows):
-            scores = [float(results[f"split{split}_test_{name}"][row]) for split in range(n_splits)]
-            by_split = [stored.get(row - first, split, column, score) for split, score in enumerate(scores)]
-            fits = [fit for fit in by_split if fit is not None]
-            if len(fits) < n_splits:
-                failed.append(row)
-                for split, score in enumerate(scores):
-                    if by_split[split] is None and stored.knows(row - first, split) and not np.isnan(score):
-                        others.setdefault(score, (row, split))
-                continue
-            # A pairing by position is right only where every candidate has the same queries in the same order.
-            those, values = _by_query(np.concatenate([fit.ids for fit in fits]), [fit.ndcg[:, column] for fit in fits])
-            if ids is not None and not np.array_equal(ids, those):
-                raise ValueError(
-                    f"candidates must be scored on the same queries; candidate {row} was not. Use a cv that splits "
-                    "alike for all candidates (an integer random_state)."
-                )
-            ids = those
-            columns.append(values)
-            rows.append(row)
-        # The score of a fit that failed is the search's error_score, which is one number. Several numbers that the
-        # scorer has not given, or no candidate whose scores it has, mean that it holds the queries of another search.
-        if len(others) > 1 or (others and not rows):
-            row, split = next(iter(others.values()))
+
+def _score(scorer: Any, metric: str | None) -> tuple[KeptQueries, str, int]:
+    """Find a score of a search: what its scorer has kept, its name in ``cv_results_``, and its cut-off's column."""
+    several = tuple(scorer) if isinstance(scorer, Mapping) else getattr(scorer, "names", None)
+    names = several or ("score",)
+    name = "score" if several is None and metric is None else metric
+    if name is None or name not in names:
+        raise ValueError(f"metric must be one of the search's scores, {', '.join(map(repr, names))}; got {metric!r}.")
+    column = 0 if isinstance(scorer, Mapping) else names.index(name)
+    scorer = scorer[name] if isinstance(scorer, Mapping) else scorer
+    if not isinstance(scorer, NDCGScorer):
+        raise TypeError(
+            "search must have been scored by ndcg_scorer(..., keep_queries=True); its scorer is of type "
+            f"{type(scorer).__name__}."
+        )
+    if scorer.kept is None:
+        raise ValueError("the scorer must keep the queries of the search. Write ndcg_scorer(..., keep_queries=True).")
+    return scorer.kept, name, column
+
+
+def _table(scorer: Any, results: Mapping[str, Any], metric: str | None) -> _Table:
+    """The table of one score of a search."""
+    stored, name, column = _score(scorer, metric)
+    # A halving search scores its candidates anew in each iteration, with more training: only the last one compares.
+    first, n_rows = 0, len(results["params"])
+    if "iter" in results:  # the scorer begins to count candidates again in each iteration
+        first = int(np.flatnonzero(results["iter"] == results["iter"].max())[0])
+    n_splits = sum(key.startswith("split") and key.endswith(f"_test_{name}") for key in results)
+    ids: NDArray[Any] | None = None
+    columns, rows, failed = [], [], []
+    others: dict[float, tuple[int, int]] = {}
+    """Scores of the search that the scorer has not given for that candidate and split, though it gave another."""
+    # The queries of a fit are looked up by its score as well, so that those of another search are not taken for it.
+    for row in range(first, n_rows):
+        scores = [float(results[f"split{split}_test_{name}"][row]) for split in range(n_splits)]
+        by_split = [stored.get(row - first, split, column, score) for split, score in enumerate(scores)]
+        fits = [fit for fit in by_split if fit is not None]
+        if len(fits) < n_splits:
+            failed.append(row)
+            for split, score in enumerate(scores):
+                if by_split[split] is None and stored.knows(row - first, split) and not np.isnan(score):
+                    others.setdefault(score, (row, split))
+            continue
+        # A pairing by position is right only where every candidate has the same queries in the same order.
+        those, values = _by_query(np.concatenate([fit.ids for fit in fits]), [fit.ndcg[:, column] for fit in fits])
+        if ids is not None and not np.array_equal(ids, those):
             raise ValueError(
-                f"the scorer holds the queries of another search: its score of candidate {row} in split {split} is not "
-                "the search's. Give each search a scorer of its own, and compare before fitting again."
+                f"candidates must be scored on the same queries; candidate {row} was not. Use a cv that splits "
+                "alike for all candidates (an integer random_state)."
             )
-        if not rows:
-            raise ValueError(
-                "no queries of this search are kept in this process. They are not saved with a search: call "
-                "paired_search where the search was fitted, and on a search of scikit-learn's own."
-            )
-        # Only queries with a value for every candidate can be paired.
-        table = np.stack(columns, axis=1)
-        missing = np.isnan(table)
-        if (missing.any(axis=1) != missing.all(axis=1)).any():
-            raise ValueError(
-                "a query must be empty for every candidate or for none; the flavor's ideal depends on the ranking and "
-                "empty='skip' leaves out other queries for each. Choose empty=0 or 1."
-            )
-        table = table[~missing.any(axis=1)]
-        if len(table) < 2:
-            raise ValueError(f"a comparison needs at least two queries that are not empty; got {len(table)}.")
-        return cls(table, rows, tuple(failed), "iter" in results)
+        ids = those
+        columns.append(values)
+        rows.append(row)
+    # The score of a fit that failed is the search's error_score, which is one number. Several numbers that the
+    # scorer has not given, or no candidate whose scores it has, mean that it holds the queries of another search.
+    if len(others) > 1 or (others and not rows):
+        row, split = next(iter(others.values()))
+        raise ValueError(
+            f"the scorer holds the queries of another search: its score of candidate {row} in split {split} is not "
+            "the search's. Give each search a scorer of its own, and compare before fitting again."
+        )
+    if not rows:
+        raise ValueError(
+            "no queries of this search are kept in this process. They are not saved with a search: call "
+            "paired_search where the search was fitted, and on a search of scikit-learn's own."
+        )
+    # Only queries with a value for every candidate can be paired.
+    table = np.stack(columns, axis=1)
+    missing = np.isnan(table)
+    if (missing.any(axis=1) != missing.all(axis=1)).any():
+        raise ValueError(
+            "a query must be empty for every candidate or for none; the flavor's ideal depends on the ranking and "
+            "empty='skip' leaves out other queries for each. Choose empty=0 or 1."
+        )
+    table = table[~missing.any(axis=1)]
+    if len(table) < 2:
+        raise ValueError(f"a comparison needs at least two queries that are not empty; got {len(table)}.")
+    return _Table(table, rows, tuple(failed), "iter" in results, n_rows)
 
 
 def _by_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tuple[NDArray[Any], NDArray[np.float64]]:

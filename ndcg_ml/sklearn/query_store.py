@@ -7,7 +7,6 @@ back to the process of the search, puts them where the scorer of that process fi
 
 from __future__ import annotations
 
-import threading
 import uuid
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -15,13 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._kernel.threads import ForkableLock
-
 __all__ = ["Carrier", "KeptQueries", "Scored"]
-
-
-# More searches at the same time than a machine runs: of those before, only the memory is left.
-_MOST_THREADS = 64
 
 
 class Scored(NamedTuple):
@@ -45,16 +38,14 @@ class Scored(NamedTuple):
 class KeptQueries:
     """What a scorer has kept, by candidate and split. All copies of a scorer in one process share it.
 
-    Neither pickled nor copied along. A search that runs again overwrites it. Searches that run at the same time in
-    threads, as nested ones do under joblib's threads, each have what their thread put here.
+    Neither pickled nor copied along. Another search with the same scorer overwrites it.
     """
 
     def __init__(self, token: str | None = None) -> None:
         self.token: str = uuid.uuid4().hex if token is None else token
-        self._scored: dict[tuple[int, int], dict[int, Scored]] = {}
-        """By candidate and split: by thread, the latest last."""
+        self._scored: dict[tuple[int, int], Scored] = {}
+        """By candidate and split."""
         self._ids: dict[int, NDArray[Any]] = {}
-        self._lock = ForkableLock()
         _HERE[self.token] = self
 
     def __len__(self) -> int:
@@ -68,25 +59,12 @@ class KeptQueries:
         ids = self._ids.get(split)
         if ids is None or ids.dtype != scored.ids.dtype or not np.array_equal(ids, scored.ids):
             ids = self._ids[split] = scored.ids
-        with self._lock:
-            by_thread = dict(self._scored.get((candidate, split), {}))
-            by_thread.pop(threading.get_ident(), None)
-            by_thread[threading.get_ident()] = scored._replace(ids=ids)
-            while len(by_thread) > _MOST_THREADS:
-                by_thread.pop(next(iter(by_thread)))
-            self._scored[candidate, split] = by_thread
+        self._scored[candidate, split] = scored._replace(ids=ids)
 
     def get(self, candidate: int, split: int, column: int, value: float) -> Scored | None:
-        """The queries of the fit that scored this value at this cut-off; None if there is none.
-
-        One that this thread has put here comes first, then the latest of any other.
-        """
-        by_thread = self._scored.get((candidate, split), {})
-        mine = by_thread.get(threading.get_ident())
-        for scored in (mine, *reversed(by_thread.values())):
-            if scored is not None and scored.values[column] == value:
-                return scored
-        return None
+        """The queries of the fit that scored this value at this cut-off; None if there is none."""
+        scored = self._scored.get((candidate, split))
+        return None if scored is None or scored.values[column] != value else scored
 
     def knows(self, candidate: int, split: int) -> bool:
         """Whether some search scored this fit."""

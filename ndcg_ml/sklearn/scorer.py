@@ -61,7 +61,7 @@ def ndcg_scorer(
         pass the ids of the others). With ``folds = QueryKFold(5, qid=ids)`` it is ``qid=folds.qid``. The ids of the
         rows that are scored must still reach the scorer in one of the ways above.
     keep_queries : bool, default False
-        Keep the NDCG of every query of a search, for ``paired_search`` and ``SimplestWithinNoise``, whatever its
+        Keep the NDCG of every query of a search, for ``paired_search``, whatever its
         ``n_jobs``. Memory: 8 bytes per candidate, query and cut-off, and the ids once per split.
 
     Returns

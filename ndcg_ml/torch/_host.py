@@ -55,7 +55,7 @@ def on_host(
     `whole` is as for ``Queries.read``. None where something else than plain tensors on the CPU was given, where
     somebody watches the operations, where there is no document, and where anything has to be refused.
     """
-    if not takes_tensors():
+    if not (_enabled and nobody_watches()):
         return None
     # Nested tensors are rows with sizes, which the other kernel takes as they are.
     given = {"y_score": scores, "y_true": labels}  # by the names that prepare has for them
@@ -64,22 +64,16 @@ def on_host(
     settings: dict[str, Any] = {}
     if all(isinstance(value, Tensor) and value.layout == torch.jagged for value in given.values()):
         try:
-            settings["group"] = as_array(offsets_of(given).diff())
+            settings["group"] = _as_array(offsets_of(given).diff())
         except ValueError:
             return None
         given = {name: tensor.values() for name, tensor in given.items()}
-    if not all(map(is_plain, given.values())) or not _fit(given, "group" in settings):
+    if not all(map(_is_plain, given.values())) or not _fit(given, "group" in settings):
         return None
     # The arrays share the tensors' memory; any number of leading dimensions is one of queries.
     shape = (-1,) if given["y_score"].ndim == 1 else (-1, given["y_score"].shape[-1])
-    settings.update((name, as_array(tensor).reshape(shape)) for name, tensor in given.items())
-    return ranked(flavor, ks, settings.pop("y_score"), settings, whole=whole)
-
-
-def ranked(
-    flavor: Flavor, ks: Sequence[int | None], y_score: NDArray[Any], settings: Mapping[str, Any], *, whole: bool
-) -> Totals | None:
-    """DCG and ideal DCG of the queries of arrays, given by the names of ``Queries.read``; None where one is refused."""
+    settings.update((name, _as_array(tensor).reshape(shape)) for name, tensor in given.items())
+    y_score = settings.pop("y_score")
     try:
         totals = Prepared(flavor, ks, Queries.read(**settings, whole=whole)).totals(y_score)
         if flavor.empty == "raise":
@@ -89,12 +83,7 @@ def ranked(
     return totals
 
 
-def takes_tensors() -> bool:
-    """Whether plain tensors are ranked here: unless somebody watches the operations, or asked for the torch kernel."""
-    return _enabled and nobody_watches()
-
-
-def is_plain(value: Any) -> bool:
+def _is_plain(value: Any) -> bool:
     """A tensor that is no more than its numbers, which are real and lie in the memory of the host."""
     return (
         type(value) in (Tensor, torch.nn.Parameter)
@@ -124,7 +113,7 @@ def _are_whole(tensor: Tensor) -> bool:
     return not tensor.is_floating_point() and tensor.dtype != torch.bool
 
 
-def as_array(tensor: Tensor) -> NDArray[Any]:
+def _as_array(tensor: Tensor) -> NDArray[Any]:
     """A plain tensor as an array, which shares its memory where NumPy has the dtype."""
     tensor = tensor.detach()
     # NumPy has neither bfloat16 nor the 8-bit floats; float32 holds their values exactly.

@@ -77,7 +77,7 @@ def sums_of_batch(
     totals = on_host(flavor, ks, preds, target, mask=mask, indexes=indexes, whole=whole)
     if totals is not None:
         ids = None if indexes is None else torch.from_numpy(totals.ids.astype(np.int64))
-        return sums_of_totals(flavor, totals)[0], ids
+        return sums_of_totals(flavor, totals), ids
     batch = read_batch(flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
     if batch is None:
         return None
@@ -97,7 +97,7 @@ def sums_of_rows(flavor: Flavor, ks: Cutoffs, rows: MetricRows) -> MetricSums:
     if host_looks(rows.preds) and bool(rows.listed.all()):
         totals = on_host(flavor, ks, rows.preds, rows.target, indexes=rows.ids)
         if totals is not None:
-            return sums_of_totals(flavor, totals)[0]
+            return sums_of_totals(flavor, totals)
     batch = read_batch(flavor, rows.preds, rows.target, indexes=rows.ids)
     assert batch is not None
     return _on_device(flavor, ks, batch.layout, batch.scores, batch.labels, rows.listed[batch.rows])
@@ -128,33 +128,22 @@ def _summed(flavor: Flavor, layout: Layout, result: Result) -> MetricSums:
     return MetricSums(layout.n_queries(), empty.sum(0), faults, ndcg_sum, dcg_sum, idcg_sum)
 
 
-def sums_of_totals(flavor: Flavor, totals: Totals, ends: Sequence[int] | None = None) -> list[MetricSums]:
-    """The sums of queries that the NumPy kernel has ranked: of those up to each end, or of all."""
+def sums_of_totals(flavor: Flavor, totals: Totals) -> MetricSums:
+    """The sums of queries that the NumPy kernel has ranked."""
     ndcg, empty = totals.ndcg(flavor)
     if flavor.empty == "skip" and empty.any():
         ndcg = np.where(empty, 0.0, ndcg)
+    ndcg_sum = ndcg.sum(axis=0)
+    dcg_sum = idcg_sum = np.zeros_like(ndcg_sum)
     # The sums of a mean of ratios are not looked at.
-    parts = None
     if flavor.aggregate == "micro":
-        parts = [np.where(empty, 0.0, part) for part in totals.in_units_of_gain()]
-    sums = []
-    begin = 0
-    for end in [len(ndcg)] if ends is None else ends:
-        queries = slice(begin, end)
-        ndcg_sum = ndcg[queries].sum(axis=0)
-        dcg_sum = idcg_sum = np.zeros_like(ndcg_sum)
-        if parts is not None:
-            dcg_sum, idcg_sum = (part[queries].sum(axis=0) for part in parts)
-        sums.append(
-            MetricSums(
-                torch.as_tensor(end - begin),
-                torch.from_numpy(empty[queries].sum(axis=0)),
-                torch.zeros(len(FAULTS), dtype=torch.int64),
-                *map(torch.from_numpy, (ndcg_sum, dcg_sum, idcg_sum)),
-            )
-        )
-        begin = end
-    return sums
+        dcg_sum, idcg_sum = (np.where(empty, 0.0, part).sum(axis=0) for part in totals.in_units_of_gain())
+    return MetricSums(
+        torch.as_tensor(len(ndcg)),
+        torch.from_numpy(empty.sum(axis=0)),
+        torch.zeros(len(FAULTS), dtype=torch.int64),
+        *map(torch.from_numpy, (ndcg_sum, dcg_sum, idcg_sum)),
+    )
 
 
 # -- rows ------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Generic, Literal, TypeVar, get_args, overload
+from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -43,7 +43,6 @@ from ndcg_ml.torch._state import (
     sums_of_batch,
     sums_of_rows,
 )
-from ndcg_ml.torch._waiting import WaitingBatches
 
 __all__ = ["NDCG", "EpochWarning"]
 
@@ -76,34 +75,6 @@ _FIX = {
     "averaged over the rest. Call metric.persistent(True) before training to save them, or make checkpoints between "
     "epochs.",
 }
-
-
-T = TypeVar("T")
-
-
-class _State(Generic[T]):
-    """A state of ``NDCG`` to which batches that wait add: whoever reads or sets it finds them added."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, metric: None, owner: type) -> _State[T]: ...
-    @overload
-    def __get__(self, metric: NDCG, owner: type) -> T: ...
-    def __get__(self, metric: NDCG | None, owner: type) -> _State[T] | T:
-        if metric is None:
-            return self
-        metric._add_waiting()
-        try:
-            state: T = metric.__dict__[self._name]
-        except KeyError:  # the metric keeps rows
-            raise AttributeError(self._name) from None
-        return state
-
-    def __set__(self, metric: NDCG, state: T) -> None:
-        metric._add_waiting()
-        metric.__dict__[self._name] = state
 
 
 class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
@@ -160,9 +131,7 @@ compute_with_cache
     an accelerator 8 bytes per row of 1-D input, until ``compute``). It stays exact when a model is cast
     (``.to(torch.bfloat16)``, ``set_dtype``), and adds up over processes with any number of batches, even none.
 
-    Batches of whole queries in plain tensors on the CPU are checked and copied when they come, and ranked together when
-    somebody looks at the value or the state, or when 262 144 of their rows wait (4 MB). The value is the same to the
-    last bit.
+    Another thread may read the state, copy the metric or save a checkpoint while queries are added.
 
     The state is not saved in checkpoints unless ``persistent(True)`` is called, which an epoch that may be resumed in
     the middle needs. It is not the default, because a checkpoint made at the end of a validation holds all its
@@ -227,13 +196,8 @@ compute_with_cache
     higher_is_better: bool | None = True
     full_state_update: bool | None = False
 
-    n_queries = _State[Tensor]()
-    n_empty = _State[Tensor]()
-    problems = _State[Tensor]()
-    ndcg_sum = _State[Tensor]()
-    dcg_sum = _State[Tensor]()
-    idcg_sum = _State[Tensor]()
-    ids = _State[list[Tensor]]()
+    n_queries: Tensor
+    ids: list[Tensor]
     """One entry per query."""
     row_ids: list[Tensor]
     """Sorted, one tensor per update, one entry per row: on a device, until there is a reason to wait for it."""
@@ -281,7 +245,6 @@ compute_with_cache
         self.split_queries = split_queries
         self._several = several
         self._batch_alone = False
-        self._waiting = WaitingBatches(flavor, ks, ids_of_lists=query_ids == "global")
         # The state: sums and the ids seen, or the rows themselves where queries arrive in pieces.
         lists: tuple[str, ...] = ("ids", "row_ids") if query_ids == "global" else ()
         if split_queries:
@@ -325,10 +288,6 @@ compute_with_cache
         """
         if not self._batch_alone:
             self._open()
-            if not self.split_queries and self._waiting.take(preds, target, indexes, mask):
-                if self._waiting.full:
-                    self._add_waiting()
-                return
         refuse_columns(preds, target, mask, ("preds", "target"), "indexes= (one query id per row)")
         # Ids of padded input name whole lists, and serve another purpose than those of rows.
         list_ids = None
@@ -354,37 +313,21 @@ compute_with_cache
             return
         # Whole queries leave their sums, and their ids, by which a query that comes again is recognised.
         sums, row_ids = sums_and_ids
-        self._add([sums])
+        self._add(sums)
         if self.query_ids == "global":
             if list_ids is not None:
                 self.ids.append(list_ids.to(self.device))
             elif row_ids is not None:
                 (self.ids if host_looks(preds) else self.row_ids).append(row_ids.to(self.device))
 
-    def _add_waiting(self) -> None:
-        if self._waiting:
-            sums, ids = self._waiting.ranked()
-            self._waiting = self._waiting.emptied()
-            self._add(sums)
-            if self.query_ids == "global":
-                self.ids.extend(part.to(self.device) for part in ids)
-
-    def _add(self, sums: Sequence[MetricSums]) -> None:
-        """Add the sums of one batch after another, which gives the same bits whether they waited or not."""
+    def _add(self, sums: MetricSums) -> None:
         added = {}
-        micro = self.flavor.aggregate == "micro"
-        for name, parts in zip(MetricSums._fields, zip(*sums, strict=True), strict=True):
-            if name in ("dcg_sum", "idcg_sum") and not micro:  # both are 0, and nobody looks
-                continue
+        for name, more in sums._asdict().items():
             state = getattr(self, name)
-            if state.dtype != parts[0].dtype or state.device != parts[0].device:
-                # Restored to their dtype: a cast of the module around must not narrow the sums.
-                state, parts = state.to(parts[0].dtype), tuple(part.to(state.device) for part in parts)
-            for part in parts:
-                state = state + part  # a new tensor, not the old one in place
-            added[name] = state
-        # setattr of a module asks what each is, which takes longer than all else here.
-        self.__dict__.update(added)
+            # In the dtype of the sums: a cast of the module around must not narrow them. A new tensor, which leaves the
+            # old one to whoever has read it.
+            added[name] = state.to(more.dtype) + more.to(state.device)
+        self.__dict__.update(added)  # at once, so that another thread reads the sums of whole batches
 
     def _keep(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Keep the rows, refusing at once what can be seen to be wrong with them."""
@@ -526,7 +469,6 @@ compute_with_cache
 
     def reset(self) -> None:
         """Forget all queries, as between two epochs."""
-        self._waiting = self._waiting.emptied()
         super().reset()
         if not self._batch_alone:  # forward sets the epoch aside by a reset
             self._closed = None
@@ -619,12 +561,6 @@ compute_with_cache
         self._reduce_states(mine)
         self._update_count += n_updates
         self._computed = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        self._add_waiting()
-        # A shallow copy collects batches of its own.
-        states: dict[str, Any] = super().__getstate__()
-        return {**states, "_waiting": self._waiting.emptied()}
 
     def _copy_state_dict(self) -> dict[str, Tensor | list[Tensor]]:
         # No state is ever changed in place, apart from the lists growing: their tensors can be shared. Copying them in

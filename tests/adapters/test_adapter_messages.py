@@ -13,7 +13,7 @@ pd = pytest.importorskip("pandas")
 from sklearn.linear_model import Ridge
 
 from ndcg_ml import evaluate, evaluate_run
-from ndcg_ml.sklearn import QueryKFold, QueryRanker, SimplestWithinNoise, ndcg_scorer
+from ndcg_ml.sklearn import QueryKFold, QueryRanker, ndcg_scorer
 
 X = pd.DataFrame({"user": [1.0, 2, np.nan, 3], "a": [1.0, 2, 3, 4]})
 Y = [1, 0, 2, 1]
@@ -113,7 +113,7 @@ def test_every_object_of_the_boosters_says_its_definition():
     assert repr(xgboost.NDCGCallback("sklearn@5", **data)) == (
         "NDCGCallback('sklearn', k=5, name='validation', rounds=None)"
     )
-    for delta, said in ((0.0, ""), (0.25, ", min_delta=0.25"), ("noise", ", min_delta='noise'")):
+    for delta, said in ((0.0, ""), (0.25, ", min_delta=0.25")):
         assert repr(xgboost.NDCGCallback("sklearn", name="held out", rounds=3, min_delta=delta, **data)) == (
             f"NDCGCallback('sklearn', name='held out', rounds=3{said})"
         )
@@ -130,10 +130,6 @@ def test_every_object_of_scikit_learn_says_its_definition():
     said = "ndcg_scorer('lightgbm', k=5, qid_column='user', qid=<3 rows of 2 queries>, keep_queries=True)"
     assert repr(scorer) == said
     assert repr(ndcg_scorer("lightgbm", k=(1, None))) == "ndcg_scorer('lightgbm', k=(1, None))"
-    assert repr(SimplestWithinNoise(scorer, "depth")) == f"SimplestWithinNoise({said}, 'depth')"
-    assert repr(SimplestWithinNoise(scorer, ["a", "b"], metric="m")) == (
-        f"SimplestWithinNoise({said}, ['a', 'b'], metric='m')"
-    )
 
 
 def test_what_the_callback_of_xgboost_answers():

@@ -20,7 +20,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from ndcg_ml import Flavor, ndcg_score
-from ndcg_ml._boosting import Progress, RoundScores
 from ndcg_ml.lightgbm import NDCGEval, StopEarly, query_folds
 from ndcg_ml.lightgbm.folds import FoldGuard
 from ndcg_ml.lightgbm.stopping import _set_and_metric
@@ -290,38 +289,6 @@ def test_weights_of_held_out_queries_count_in_every_round(train):
     assert model.best_score_ == pytest.approx(weighted, abs=1e-12)
     assert max(values) == pytest.approx(weighted, abs=1e-6)
     assert len(values) == model.best_iteration_ + 4
-
-
-# -- noise stopping ----------------------------------------------------------------------------------------------------
-
-
-def test_a_query_that_does_not_count_in_one_of_two_rounds_is_left_out_of_their_difference():
-    for best_share, now_share in (([1, 1, 0, 1], [1, 1, 1, 1]), ([1, 1, 1, 1], [1, 1, 0, 1])):
-        progress = Progress()
-        # The third query would decide the other way, or spoil the mean as nan.
-        best = RoundScores(
-            np.array([0.2, 0.3, 1.0 if best_share[2] else np.nan, 0.4]), np.array(best_share) / sum(best_share)
-        )
-        now = RoundScores(
-            np.array([0.5, 0.5, 0.0 if now_share[2] else np.nan, 0.7]), np.array(now_share) / sum(now_share)
-        )
-        assert (progress(best), progress(now)) == (1, 2)
-
-
-def test_two_queries_that_count_are_needed():
-    for share in ([1.0, 0, 0], [0, 0, 0]):
-        with pytest.raises(ValueError, match=rf"at least two validation queries that count; got {int(sum(share))}"):
-            Progress()(RoundScores(np.array([0.5, 0.5, 0.5]), np.array(share)))
-    assert Progress()(RoundScores(np.array([0.5, 0.5, 0.5]), np.array([0.5, 0.5, 0]))) == 1
-
-
-def test_a_rise_of_one_standard_error_is_none():
-    """Differences of .0 and .2: their mean .1 is their standard error."""
-    for rise, expected in ((0.2, 1), (0.21, 2)):
-        progress = Progress()
-        progress(RoundScores(np.array([0.5, 0.5]), np.array([0.5, 0.5])))
-        second = 0.0 if expected == 1 else 0.01
-        assert progress(RoundScores(np.array([0.5 + second, 0.5 + rise]), np.array([0.5, 0.5]))) == expected
 
 
 # -- queries cut by lgb.cv -------------------------------------------------------------------------------------------

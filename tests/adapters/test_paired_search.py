@@ -7,16 +7,14 @@ import pytest
 pytest.importorskip("sklearn")
 
 import dataclasses
-import inspect
 import json
 import math
 import pickle
-import threading
 
 import numpy as np
 import sklearn
-from joblib import parallel_backend
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from scipy.stats import t as student_t
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import Ridge
@@ -33,10 +31,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml._stats.honest import honest_value
-from ndcg_ml._stats.randomisation import paired
-from ndcg_ml.sklearn import SimplestWithinNoise, ndcg_scorer, paired_search
-from ndcg_ml.sklearn.paired_search import PairedSearch, _Table
-from ndcg_ml.sklearn.query_store import KeptQueries, Scored
+from ndcg_ml.sklearn import ndcg_scorer, paired_search
+from ndcg_ml.sklearn.paired_search import _table
+from ndcg_ml.sklearn.query_store import Scored
 
 DEPTHS = [1, 2, 3, 4, 6]
 FLAVOR = Flavor.preset("lightgbm", k=5)
@@ -85,12 +82,14 @@ def assert_as_by_hand(result, problem, **options):
         (each.value for each in result.candidates), reverse=True
     )
     for each, value in zip(result.candidates, values, strict=True):
-        expected = paired(values[0], value)
+        gaps = value - values[0]
+        difference, error = gaps.mean(), gaps.std(ddof=1) / math.sqrt(gaps.size)
         assert each.value == pytest.approx(value.mean(), abs=1e-12)
-        assert each.difference == pytest.approx(expected.difference, abs=1e-12)
-        assert each.standard_error == pytest.approx(expected.standard_error, abs=1e-12)
-        assert each.interval.low == pytest.approx(expected.interval().low, abs=1e-12)
-        assert each.within_noise == (-expected.difference <= expected.standard_error + 1e-12)
+        assert each.difference == pytest.approx(difference, abs=1e-12)
+        assert each.standard_error == pytest.approx(error, abs=1e-12)
+        reach = error * student_t.ppf(0.975, gaps.size - 1)
+        assert each.interval.low == pytest.approx(difference - reach, abs=1e-12)
+        assert each.within_noise == (-difference <= error + 1e-12)
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
@@ -141,10 +140,6 @@ def test_a_dict_of_scorers_keeps_the_queries_of_each(problem):
     assert_as_by_hand(paired_search(search, metric="one"), problem, flavor="sklearn@1")
     with pytest.raises(ValueError, match="metric must be one of the search's scores, 'five', 'one'; got 'two'"):
         paired_search(search, metric="two")
-    simplest = SimplestWithinNoise(scoring["one"], "max_depth", metric="one")
-    expected = paired_search(search, metric="one").candidates
-    chosen = fitted(problem, scoring, refit=simplest).best_params_
-    assert chosen["max_depth"] == min(each.params["max_depth"] for each in expected if each.within_noise)
 
 
 def test_of_a_halving_search_the_last_iteration_is_compared(problem):
@@ -193,55 +188,6 @@ def test_rows_of_two_dimensional_labels_are_queries():
         scores[test] = Ridge(alpha=result.best.params["alpha"]).fit(X[train], Y[train]).predict(X[test])
     assert result.best.value == pytest.approx(evaluate(Y, scores, flavor="sklearn@3").value, abs=1e-12)
     assert result.n_queries == 40
-
-
-# -- the simplest within noise --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_jobs", [None, 2])
-def test_refit_chooses_the_simplest_within_noise(problem, n_jobs):
-    candidates = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True))).candidates
-    near = [each.params["max_depth"] for each in candidates if each.within_noise]
-    assert 1 < len(near) < len(DEPTHS)
-    for simplicity, expected in (
-        ("max_depth", min(near)),
-        (["max_depth"], min(near)),
-        (lambda params: -params["max_depth"], max(near)),
-        (lambda params: 0, near[0]),  # all are as simple: the best
-    ):
-        scorer = ndcg_scorer(FLAVOR, keep_queries=True)
-        search = fitted(problem, scorer, refit=SimplestWithinNoise(scorer, simplicity), n_jobs=n_jobs)
-        assert search.best_params_ == {"max_depth": expected}
-        assert search.best_estimator_.max_depth == expected
-
-
-def test_several_parameters_decide_in_turn(problem):
-    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
-    grid = {"max_depth": [3, 4], "min_samples_leaf": [1, 2, 3]}
-    search = fitted(problem, scorer, grid=grid, refit=SimplestWithinNoise(scorer, ("max_depth", "min_samples_leaf")))
-    near = [each.params for each in paired_search(search).candidates if each.within_noise]
-    assert search.best_params_ == min(near, key=lambda params: (params["max_depth"], params["min_samples_leaf"]))
-
-
-@pytest.mark.parametrize(("n_jobs", "backend"), [(None, "loky"), (2, "loky"), (2, "threading")])
-def test_in_nested_cross_validation_each_search_sees_its_own_queries(problem, n_jobs, backend):
-    X, y, qid = problem
-    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
-    inner = GridSearchCV(
-        tree(),
-        {"max_depth": DEPTHS},
-        scoring=scorer,
-        cv=GroupKFold(3),
-        refit=SimplestWithinNoise(scorer, "max_depth"),
-    )
-    with parallel_backend(backend):
-        outer = cross_validate(
-            inner, X, y, scoring=ndcg_scorer(FLAVOR), cv=GroupKFold(3), params={"groups": qid}, n_jobs=n_jobs,
-            return_estimator=True, error_score="raise",
-        )  # fmt: skip
-    for search, (train, _) in zip(outer["estimator"], GroupKFold(3).split(X, y, qid), strict=True):
-        alone = clone(inner).fit(X[train], y[train], groups=qid[train])
-        assert search.best_params_ == alone.best_params_
 
 
 # -- what goes wrong ------------------------------------------------------------------------------------------------
@@ -305,37 +251,6 @@ def test_a_second_search_of_one_scorer_in_which_a_candidate_fails(problem, error
     assert [each.params for each in result.candidates if each.row == 2] == [{"max_depth": 4}]
 
 
-def test_threads_that_search_at_the_same_time_find_what_they_put():
-    kept, both = KeptQueries(), threading.Barrier(2)
-    found = {}
-
-    def search(which):
-        kept.put(0, 0, Scored(np.array([which]), np.array([[0.5]]), (0.5,)))
-        both.wait()
-        found[which] = kept.get(0, 0, 0, 0.5).ids.tolist()  # both put this value; each must find its own
-
-    threads = [threading.Thread(target=search, args=(which,)) for which in (1, 2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == {1: [1], 2: [2]}
-    assert kept.get(0, 0, 0, 0.5).ids.tolist() in ([1], [2])  # any other thread finds one of them
-    assert kept.get(0, 0, 0, 0.25) is None
-    assert kept.get(0, 1, 0, 0.5) is None
-    assert (kept.knows(0, 0), kept.knows(0, 1)) == (True, False)
-
-
-def test_what_threads_of_the_past_put_is_bounded(monkeypatch):
-    kept = KeptQueries()
-    for which in range(70):
-        monkeypatch.setattr(threading, "get_ident", lambda which=which: which)
-        kept.put(0, 0, Scored(np.array([0]), np.zeros((1, 1)), (float(which),)))
-    assert len(kept._scored[0, 0]) == 64
-    assert kept.get(0, 0, 0, 69.0) is not None
-    assert kept.get(0, 0, 0, 5.0) is None  # the oldest is dropped first
-
-
 def test_a_scorer_is_as_before_unless_it_is_asked_to_keep(problem):
     X, y, qid = problem
     model = tree(max_depth=3).fit(X, y)
@@ -352,14 +267,6 @@ def test_a_scorer_is_as_before_unless_it_is_asked_to_keep(problem):
     assert other["split0_test_score"].dtype == np.float64
 
 
-def test_memory_is_as_the_page_says(problem):
-    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
-    fitted(problem, scorer, n_jobs=2)
-    fits = [fit for by_thread in scorer.kept._scored.values() for fit in by_thread.values()]
-    assert sum(fit.ndcg.nbytes for fit in fits) == 8 * len(DEPTHS) * 50
-    assert len({id(fit.ids) for fit in fits}) == 4
-
-
 def test_what_a_search_must_be(problem):
     with pytest.raises(TypeError, match=r"search must be a fitted search.*got GridSearchCV without cv_results_"):
         paired_search(GridSearchCV(tree(), {}))
@@ -369,7 +276,7 @@ def test_what_a_search_must_be(problem):
         paired_search(fitted(problem, ndcg_scorer(FLAVOR)))
     scorer = ndcg_scorer(FLAVOR, keep_queries=True)
     search = fitted(problem, scorer)
-    with pytest.raises(ValueError, match="metric must be None because the search has one score; got 'x'"):
+    with pytest.raises(ValueError, match="metric must be one of the search's scores, 'score'; got 'x'"):
         paired_search(search, metric="x")
     with pytest.raises(ValueError, match="confidence must be above 0 and below 1; got 95"):
         paired_search(search, confidence=95)
@@ -401,23 +308,6 @@ def test_what_a_scorer_and_a_choice_must_be(problem):
         ndcg_scorer(FLAVOR, keep_queries="queries")
     with pytest.raises(ValueError, match="keep_queries needs a flavor with aggregate='macro'"):
         ndcg_scorer(FLAVOR.replace(aggregate="micro"), keep_queries=True)
-    with pytest.raises(ValueError, match="must keep the queries"):
-        SimplestWithinNoise(ndcg_scorer(FLAVOR), "max_depth")
-    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
-    with pytest.raises(TypeError, match="scorer must be an ndcg_scorer"):
-        SimplestWithinNoise("max_depth", "max_depth")
-    for simplicity in (3, [], ["max_depth", 3], None):
-        with pytest.raises(TypeError, match="simplicity must be the name of a parameter"):
-            SimplestWithinNoise(scorer, simplicity)
-    with pytest.raises(TypeError, match="metric must be the name of a score"):
-        SimplestWithinNoise(scorer, "max_depth", metric=5)
-    with pytest.raises(ValueError, match=r"'depth' is not among \['max_depth'\]"):
-        fitted(problem, scorer, refit=SimplestWithinNoise(scorer, "depth"))
-    with pytest.raises(ValueError, match="metric must be one of the search's scores, 'score'; got 'ndcg_at_5'"):
-        fitted(problem, scorer, refit=SimplestWithinNoise(scorer, "max_depth", metric="ndcg_at_5"))
-    mixed = SimplestWithinNoise(scorer, lambda params: [params["max_depth"], "deep"][params["max_depth"] > 2])
-    with pytest.raises(TypeError, match="simplicity must give values that can be put in order"):
-        fitted(problem, scorer, refit=mixed)
 
 
 def test_the_result_prints_and_becomes_a_frame(problem):
@@ -449,7 +339,7 @@ def test_the_honest_value_of_a_grid(problem):
     table = np.stack([by_hand(problem, {"max_depth": depth}) for depth in DEPTHS], axis=1)
     own = result._table.ndcg
     assert np.sort(own, axis=0) == pytest.approx(np.sort(table, axis=0))  # the same queries, in another order
-    again = honest_value(own, None, 0.95, 999, np.random.default_rng(0))
+    again = honest_value(own, 0.95, 999, np.random.default_rng(0))
     assert honest.value == pytest.approx(again.value, abs=1e-12)
     assert honest.chosen == again.chosen
     assert honest.best_value == pytest.approx(result.best.value)
@@ -458,27 +348,6 @@ def test_the_honest_value_of_a_grid(problem):
     assert honest.interval.low < honest.value < honest.interval.high
     assert honest.n_resamples == 999
     assert result.honest(seed=0, confidence=0.5).interval.high < honest.interval.high
-
-
-def test_the_honest_value_follows_the_rule(problem):
-    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
-    simplest = SimplestWithinNoise(scorer, "max_depth")
-    search = fitted(problem, scorer, refit=simplest)
-    result = paired_search(search)
-    by_rule = result.honest(simplest, n_resamples=60, seed=0)
-    best = result.honest(n_resamples=60, seed=0)
-    assert sum(by_rule.chosen) == pytest.approx(1)
-    depth = np.array(DEPTHS)
-    assert depth @ by_rule.chosen < depth @ best.chosen
-    assert by_rule.best_value == pytest.approx(
-        next(each.value for each in result.candidates if each.row == search.best_index_)
-    )
-    fixed = result.honest(lambda ndcg, params: [each["max_depth"] for each in params].index(2), n_resamples=60)
-    assert fixed.chosen == (0, 1, 0, 0, 0)
-    with pytest.raises(ValueError, match="rule must return a column from 0 to 4; got 5"):
-        result.honest(lambda ndcg, params: 5)
-    with pytest.raises(TypeError, match="rule must be a SimplestWithinNoise, a callable or None; got 'max_depth'"):
-        result.honest("max_depth")
 
 
 def test_searches_without_an_honest_value(problem):
@@ -513,15 +382,6 @@ def test_many_candidates_are_tested_by_more_draws(problem):
     assert drawn
 
 
-def test_defaults_of_paired_search():
-    def defaults(function):
-        parameters = inspect.signature(function).parameters.values()
-        return {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
-
-    assert defaults(paired_search) == {"metric": None, "confidence": 0.95, "n_resamples": 9999, "seed": None}
-    assert defaults(PairedSearch.honest) == {"rule": None, "confidence": 0.95, "n_resamples": 999, "seed": None}
-
-
 def test_what_json_does_not_know_is_its_repr(problem):
     values = [None, True, 3, 0.5, "leaf", math.nan, math.inf, -math.inf, (1, 2), np.float64(2.5)]
     result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
@@ -550,32 +410,6 @@ def test_the_table_of_candidates_is_printed_as_it_is_read(problem):
 
 
 @pytest.mark.parametrize(
-    ("k", "metric", "name", "column"),
-    [
-        (5, None, "score", 0),
-        (5, "five", "five", 0),  # a key of a dict of scorers
-        ((5, 1), None, "ndcg_at_5", 0),
-        ((5, 1), "ndcg_at_5", "ndcg_at_5", 0),
-        ((5, 1), "ndcg_at_1", "ndcg_at_1", 1),
-        ((5, 1, None), "ndcg", "ndcg", 2),
-    ],
-)
-def test_the_first_cutoff_chooses_unless_another_is_named(monkeypatch, k, metric, name, column):
-    asked = []
-
-    def of(scorer, results, *which):
-        asked.append(which)
-        return _Table(np.array([[0.1, 0.9], [0.2, 0.8]]), [3, 7], (), False)
-
-    monkeypatch.setattr(_Table, "of", of)
-    rule = SimplestWithinNoise(ndcg_scorer("sklearn", k=k, keep_queries=True), "depth", metric=metric)
-    assert rule({f"mean_test_{name}": [], "params": [{"depth": at} for at in range(8)]}) == 7
-    assert asked == [(name, column)]
-    with pytest.raises(ValueError, match=f"one of the search's scores, 'other'; got {metric!r}"):
-        rule({"mean_test_other": [], "std_test_other": []})
-
-
-@pytest.mark.parametrize(
     ("of_others", "failed"),
     [
         ([0.5, 0.5], ()),  # those of the scorer
@@ -596,9 +430,9 @@ def test_two_scores_that_the_scorer_has_not_given_are_those_of_another_search(of
     if failed is None:
         message = "another search: its score of candidate 1 in split 0 is not the search's"
         with pytest.raises(ValueError, match=message):
-            _Table.of(scorer, results, "score", 0)
+            _table(scorer, results, None)
         return
-    table = _Table.of(scorer, results, "score", 0)
+    table = _table(scorer, results, None)
     assert table.failed == failed
     assert table.rows == [row for row in range(3) if row not in failed]
     assert table.ndcg.shape == (4, len(table.rows))
@@ -617,25 +451,14 @@ def test_candidates_are_of_the_same_queries_and_empty_for_all_or_for_none():
     ):
         scorer.kept.put(1, 0, Scored(np.array(ids), np.array([ndcg[values]]).T, (0.5,)))
         with pytest.raises(ValueError, match=message):
-            _Table.of(scorer, results, "score", 0)
+            _table(scorer, results, None)
     scorer.kept.put(1, 0, Scored(np.array([1, 2, 3]), np.array([ndcg["same"]]).T, (0.5,)))
-    assert _Table.of(scorer, results, "score", 0).ndcg.tolist() == [[0.5, 0.5], [0.25, 0.25]]
+    assert _table(scorer, results, None).ndcg.tolist() == [[0.5, 0.5], [0.25, 0.25]]
     one = np.array([[nan, 0.5, nan]]).T
     for candidate in (0, 1):
         scorer.kept.put(candidate, 0, Scored(np.array([1, 2, 3]), one, (0.5,)))
     with pytest.raises(ValueError, match="at least two queries that are not empty; got 1"):
-        _Table.of(scorer, results, "score", 0)
-
-
-def test_a_rule_may_choose_any_column_and_no_other(problem):
-    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
-    assert result._table.ndcg.shape[1] == 5
-    for column in (0, 4, np.int64(0), np.int32(4)):
-        honest = result.honest(lambda ndcg, params, column=column: column, n_resamples=30, seed=0)
-        assert honest.chosen == tuple(float(row == column) for row in range(5))
-    for column in (-1, 5, 0.0, None, "0"):
-        with pytest.raises(ValueError, match=rf"rule must return a column from 0 to 4; got {column!r}"):
-            result.honest(lambda ndcg, params, column=column: column, n_resamples=30, seed=0)
+        _table(scorer, results, None)
 
 
 def test_the_repr_of_a_result_leaves_out_its_tables(problem):
