@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from command_line import ANSI, document, invoke, program
+from command_line import ANSI, document, invoke
 
 from ndcg_ml import Evaluation, compare, evaluate, evaluate_ranked, evaluate_run
 from ndcg_ml._baseline.gate import GateError
@@ -300,18 +300,17 @@ def test_a_label_that_moved_to_the_new_top_document_is_noticed():
         assert "queries with other judgements than in the baseline" in result.stderr
 
 
-def test_the_process_ends_with_the_code(files):
-    for run, code in (("old", 0), ("worse", 3)):
-        done = program(["gate", "base.json", "--run", f"{run}.jsonl", "--margin", "0.01"])
-        assert done.returncode == code, done.stderr
-
-
-def test_nothing_heavy_is_loaded(files):
+@pytest.mark.parametrize(("run", "code"), [("old", 0), ("worse", 3)])
+def test_the_process_ends_with_the_code_and_loads_nothing_heavy(run, code):
     script = (
         "import sys\nfrom ndcg_ml.cli import main\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 0, end.code\n"
-        "heavy = {'pandas', 'torch', 'matplotlib', 'scipy', 'sklearn', 'jinja2', 'pyarrow', 'numba', 'lightgbm'}\n"
-        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+        "try:\n    main()\nfinally:\n"
+        "    heavy = {'pandas', 'torch', 'matplotlib', 'scipy', 'sklearn', 'jinja2', 'pyarrow', 'numba', 'lightgbm'}\n"
+        "    assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
-    arguments = ["gate", "base.json", "--run", "old.jsonl", "--margin", "0.01"]
-    subprocess.run([sys.executable, "-c", script, *arguments], check=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, "gate", "base.json", "--run", f"{run}.jsonl", "--margin", "0.01"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code, done.stderr
