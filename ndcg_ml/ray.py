@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import pickle
+from typing import Any
 
 import numpy as np
 
-from ndcg_ml._checks import KSpec, whole_number
-from ndcg_ml._engines import MERGED_AT_ONCE, EngineRows, merged, merged_packed
+from ndcg_ml._checks import KSpec
+from ndcg_ml._engines import MERGED_AT_ONCE, EngineRows, merged
 from ndcg_ml._parts.query_ids import digests
 from ndcg_ml.flavor import Flavor
-
-if TYPE_CHECKING:
-    from ndcg_ml.parts import PartialEvaluation
+from ndcg_ml.parts import PartialEvaluation
 
 _BUCKET = "bucket of queries, by ndcg_ml"
 
@@ -23,10 +22,8 @@ def evaluate(
     label: str,
     score: str,
     qid: str,
-    position: str | None = None,
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
-    partitions: int | None = None,
 ) -> PartialEvaluation:
     """NDCG of a Ray data set: grouped by buckets of queries, evaluated by bucket, merged in a tree on the workers.
 
@@ -36,10 +33,8 @@ def evaluate(
     ----------
     frame : ray.data.Dataset
         One row per document.
-    label, score, qid, position, flavor, k
+    label, score, qid, flavor, k
         As for ``ndcg_ml.dask.evaluate``.
-    partitions : int, optional
-        Into how many buckets the queries are dealt. Default: four per processor of the cluster.
 
     Returns
     -------
@@ -49,8 +44,8 @@ def evaluate(
     Raises
     ------
     TypeError, ValueError
-        `frame` is no Ray data set, a column is missing, or the flavor needs `position` or document ids. What is wrong
-        with the rows themselves is raised by Ray, with the same words.
+        `frame` is no Ray data set, a column is missing, or the flavor follows the order of rows or document ids. What
+        is wrong with the rows themselves is raised by Ray, with the same words.
 
     Examples
     --------
@@ -59,40 +54,31 @@ def evaluate(
     >>> evaluate(scored, label="grade", score="score", qid="query", k=10).value  # doctest: +SKIP
     0.4731
     """
-    # Everything that needs no rows is checked on this machine, before the cluster works.
-    task = EngineRows.read(label, score, qid, position, flavor, k)
     if not type(frame).__module__.startswith("ray.data") or not hasattr(frame, "groupby"):
         raise TypeError(
             f"frame must be a ray.data.Dataset; got {type(frame).__name__}. A frame in memory is for ndcg_score, "
             "evaluate and evaluate_part."
         )
-    number = None if partitions is None else whole_number(partitions, "partitions")
+    import ray
+
     columns = frame.columns()
-    if columns is not None:
-        task.refuse_missing(columns)
+    task = EngineRows([label, score, qid] if columns is None else columns, label, score, qid, flavor, k)
     if not frame.take(1):  # Ray cannot group a data set in which no block has a row
         return task.nothing()
     # Several buckets per processor, because their sizes differ.
-    if number is None:
-        import ray
-
-        number = max(4, 4 * int(ray.cluster_resources().get("CPU", 1)))
-    buckets = number
+    buckets = max(4, 4 * int(ray.cluster_resources().get("CPU", 1)))
 
     def dealt(rows: dict[str, Any]) -> dict[str, Any]:
         # Python's hash of a text differs between processes. This one does not.
-        return {**rows, _BUCKET: (digests(np.asarray(rows[task.qid]))[1] % np.uint64(buckets)).astype(np.int64)}
+        return {**rows, _BUCKET: (digests(np.asarray(rows[qid]))[1] % np.uint64(buckets)).astype(np.int64)}
 
-    def part_of_bucket(rows: dict[str, Any]) -> dict[str, Any]:
-        return {"part": [task.packed({meaning: rows[column] for meaning, column in task.columns.items()})]}
+    def part(rows: dict[str, Any]) -> dict[str, Any]:
+        return {"part": [pickle.dumps(task.part({meaning: rows[name] for meaning, name in task.columns.items()}))]}
 
-    def merge_of_some(rows: dict[str, Any]) -> dict[str, Any]:
-        return {"part": [merged_packed(list(rows["part"]))]}
+    def merge(rows: dict[str, Any]) -> dict[str, Any]:
+        return {"part": [pickle.dumps(merged(rows["part"]))]}
 
-    # Rows to buckets, buckets to parts, and some parts to one on the workers, so that few reach this machine.
-    by_query = (
-        frame.select_columns(list(task.columns.values())).map_batches(dealt).groupby(_BUCKET, num_partitions=buckets)
-    )
-    parts = by_query.map_groups(part_of_bucket, batch_format="numpy")
-    some = parts.map_batches(merge_of_some, batch_size=MERGED_AT_ONCE, batch_format="numpy")
-    return merged([task.nothing(), *(bytes(row["part"]) for row in some.iter_rows())])
+    rows = frame.select_columns([label, score, qid]).map_batches(dealt).groupby(_BUCKET, num_partitions=buckets)
+    parts = rows.map_groups(part, batch_format="numpy")
+    some = parts.map_batches(merge, batch_size=MERGED_AT_ONCE, batch_format="numpy")
+    return merged(bytes(row["part"]) for row in some.iter_rows())

@@ -294,7 +294,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ndcg_ml/torch/metric.py": _OF_METRIC,
     "ndcg_ml/torch/_state.py": _OF_METRIC,
     "ndcg_ml/torch/functional.py": (
-        "pytorch/test_torch_functional_losses",
+        "pytorch/test_torch_compiled",
         "pytorch/test_torch_errors",
         "pytorch/test_torch_limits",
     ),

@@ -24,12 +24,6 @@ from ndcg_ml.torch.losses import (
     PlackettLuceNDCGLoss,
     SoftmaxLoss,
     Stochastic,
-    approx_ndcg_loss,
-    lambda_ndcg_loss,
-    list_mle_loss,
-    neural_ndcg_loss,
-    plackett_luce_ndcg_loss,
-    softmax_loss,
 )
 
 if TYPE_CHECKING:
@@ -45,13 +39,7 @@ __all__ = [
     "PlackettLuceNDCGLoss",
     "SoftmaxLoss",
     "Stochastic",
-    "approx_ndcg_loss",
-    "lambda_ndcg_loss",
-    "list_mle_loss",
     "ndcg",
-    "neural_ndcg_loss",
-    "plackett_luce_ndcg_loss",
-    "softmax_loss",
 ]
 
 

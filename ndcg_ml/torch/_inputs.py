@@ -348,7 +348,7 @@ def in_groups(
     return grouped
 
 
-@never_compiled("lengths of flat and nested lists are data; padded ones can be compiled whole")
+@never_compiled("lengths of flat lists are data; padded ones can be compiled whole")
 def _in_groups(
     scores: Tensor, labels: Tensor, indexes: Tensor | None, offsets: Tensor | None
 ) -> tuple[list[PaddedLists], Tensor | None]:

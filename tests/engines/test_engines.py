@@ -165,13 +165,12 @@ def test_dask_and_lightgbm_on_dask(tmp_path, dd):
     evaluated, ranked = blocks("Dask")
     ranked, close = ranked.split("client.close()")
     out = run_as_script(tmp_path, evaluated, ranked, checks, f"client.close(){close}")
-    assert "position must name a column" in out
+    assert "flavor must not follow the order of rows" in out
     assert "400 True\n" in out
     assert "on all 400 queries" in out
 
 
-@pytest.mark.parametrize("flavor", ["sklearn", "lightgbm", "spark_graded"])
-@pytest.mark.parametrize("ids", [int, str])
+@pytest.mark.parametrize(("flavor", "ids"), [("sklearn", int), ("lightgbm[ties=average]", str)])
 def test_dask_gives_the_number_of_one_machine(page, dd, flavor, ids):
     import dask
 
@@ -179,15 +178,12 @@ def test_dask_gives_the_number_of_one_machine(page, dd, flavor, ids):
     # Few queries for many partitions: some stay without rows, and rows of each query lie in several of them.
     some = rng.permutation(np.flatnonzero(page["qid"] < 7))
     columns = {name: page[name][some] for name in ("grade", "score", "qid")}
-    columns["qid"], columns["row"] = columns["qid"].astype(ids), some
+    columns["qid"] = columns["qid"].astype(ids)
     rows = dd.from_dict(columns, npartitions=9)
-    named = {"label": "grade", "score": "score", "qid": "qid", "position": "row"}
+    named = {"label": "grade", "score": "score", "qid": "qid"}
     with dask.config.set(scheduler="synchronous"):
         part = ndcg_ml.dask.evaluate(rows, **named, flavor=flavor, k=[1, 10])
-    before = np.sort(some)
-    expected = ndcg_score(
-        page["grade"][before], page["score"][before], qid=page["qid"][before], flavor=flavor, k=[1, 10]
-    )
+    expected = ndcg_score(page["grade"][some], page["score"][some], qid=page["qid"][some], flavor=flavor, k=[1, 10])
     assert part.value == pytest.approx(expected, abs=1e-12, rel=0)
     assert (part.n_queries, part.n_docs) == (7, len(some))
 
@@ -198,11 +194,10 @@ def test_dask_gives_the_number_of_one_machine(page, dd, flavor, ids):
         ({"frame": "pandas"}, TypeError, "frame must be a dask.dataframe.DataFrame; got DataFrame"),
         ({"label": "stars"}, ValueError, "label must name a column of the frame; got 'stars'"),
         ({"score": 1}, TypeError, "score must be the name of a column"),
-        ({"score": "grade"}, ValueError, "must name different columns; got 'grade' twice"),
-        ({"flavor": "lightgbm"}, ValueError, "position must name a column that tells the order"),
-        ({"flavor": "trec_eval"}, ValueError, "must not rank tied documents by their ids here"),
-        ({"flavor": "lightgbm", "position": "same"}, ValueError, "different in every row of a query; got 0 twice"),
-        ({"flavor": "lightgbm", "position": "text"}, ValueError, "must be a column of numbers or times"),
+        ({"score": "grade"}, ValueError, "must name different columns; got ['grade', 'grade', 'qid']"),
+        ({"flavor": "lightgbm"}, ValueError, "flavor must not follow the order of rows or document ids"),
+        ({"flavor": "trec_eval"}, ValueError, "neither; got ties='docid"),
+        ({"flavor": "sklearn[ideal=given]"}, ValueError, "neither; got ideal='given'"),
         ({"k": 0}, ValueError, "k must be"),
     ],
 )
@@ -210,9 +205,7 @@ def test_what_dask_is_refused(dd, change, error, words):
     import dask
     import pandas as pd
 
-    frame = pd.DataFrame(
-        {"grade": [1, 0, 2], "score": [0.1, 0.1, 0.3], "qid": [1, 1, 2], "same": 0, "text": list("abc")}
-    )
+    frame = pd.DataFrame({"grade": [1, 0, 2], "score": [0.1, 0.1, 0.3], "qid": [1, 1, 2]})
     arguments = {
         "frame": dd.from_pandas(frame, npartitions=2),
         "label": "grade",
@@ -226,51 +219,28 @@ def test_what_dask_is_refused(dd, change, error, words):
         ndcg_ml.dask.evaluate(arguments.pop("frame"), **arguments)
 
 
-def test_a_ranker_is_evaluated_on_all_rows(page, dd):
-    import dask
-
-    class Ranker:
-        def predict(self, frame):
-            assert list(frame.columns) == ["b", "a"]
-            return frame["b"].to_numpy() - frame["a"].to_numpy()
-
-    rng = np.random.default_rng(2)
-    a, b = rng.integers(0, 9, (2, len(page["qid"])))
-    rows = dd.from_dict({"a": a, "b": b, "grade": page["grade"], "query": page["qid"]}, npartitions=3)
-    named = {"features": ["b", "a"], "label": "grade", "qid": "query"}
-    with dask.config.set(scheduler="synchronous"):
-        part = ndcg_ml.dask.evaluate_ranker(Ranker(), rows, **named, k=5)
-    assert part.value == pytest.approx(ndcg_score(page["grade"], b - a, qid=page["qid"], k=5), abs=1e-12, rel=0)
-    with pytest.raises(TypeError, match="ranker must be a fitted model with predict; got int"):
-        ndcg_ml.dask.evaluate_ranker(1, rows, **named)
-    with pytest.raises(TypeError, match="features must be a sequence of names of columns; got 'ab'"):
-        ndcg_ml.dask.evaluate_ranker(Ranker(), rows, **{**named, "features": "ab"})
-    with pytest.raises(ValueError, match="features must be columns of the frame; got 'c'"):
-        ndcg_ml.dask.evaluate_ranker(Ranker(), rows, **{**named, "features": ["c"]})
-
-
 @pytest.mark.needs("ray")
 def test_ray(tmp_path):
     checks = """
         shuffled = ray.data.from_arrow(table).repartition(7).random_shuffle(seed=1)
         few = shuffled.filter(lambda row: row["query"] < 3)
-        named = {"label": "grade", "score": "score", "qid": "query", "position": "row"}
+        named = {"label": "grade", "score": "score", "qid": "query"}
         some = qid < 3
-        own = {"flavor": "lightgbm", "k": 10}
+        own = {"flavor": "lightgbm[ties=average]", "k": 10}
         total = ndcg_ml.ray.evaluate(few, **named, **own)
         assert abs(total.value - ndcg_score(grade[some], score[some], qid=qid[some], **own)) < 1e-12
         print(by_ray.n_queries, by_ray.n_docs == len(qid), total.n_queries)
         print(ndcg_ml.ray.evaluate(shuffled.filter(lambda row: row["query"] < 0), **named).n_queries)
-        for change in ({"position": None}, {"label": "stars"}):
+        for change in ({"flavor": "lightgbm"}, {"label": "stars"}):
             try:
-                ndcg_ml.ray.evaluate(shuffled, **{**named, **change}, **own)
+                ndcg_ml.ray.evaluate(shuffled, **{**named, **own, **change})
             except ValueError as error:
                 print(error)
     """
     code, shutdown = blocks("Ray")[0].split("ray.shutdown()")
     out = run_as_script(tmp_path, code, checks, f"ray.shutdown(){shutdown}")
     assert "400 True 3\n0\n" in out
-    assert "position must name a column" in out
+    assert "flavor must not follow the order of rows" in out
     assert "label must name a column of the frame; got 'stars'" in out
 
 

@@ -14,8 +14,8 @@ def test_spark(tmp_path):
         pytest.skip("Spark needs Java, and there is none on the path")
     checks = """
         print(by_spark.n_queries == 400, by_spark.n_docs == len(qid))
-        named = {"label": "grade", "score": "score", "qid": "query", "position": "row"}
-        own = {"flavor": "lightgbm", "k": 10}
+        named = {"label": "grade", "score": "score", "qid": "query"}
+        own = {"flavor": "lightgbm[ties=average]", "k": 10}
         few, some = rows.where("query < 3").repartition(5), qid < 3  # fewer queries than partitions
         total = ndcg_ml.spark.evaluate(few, **named, **own)
         assert abs(total.value - ndcg_score(grade[some], score[some], qid=qid[some], **own)) < 1e-12
@@ -24,15 +24,14 @@ def test_spark(tmp_path):
         dotted = rows.withColumnRenamed("query", "query.id`s")
         again = ndcg_ml.spark.evaluate(dotted, **{**named, "qid": "query.id`s"}, **ndcg)
         print(again.value == by_spark.value)
-        for change in ({"position": None}, {"label": "stars"}, {"position": "same"}):
+        for change in ({"flavor": "lightgbm"}, {"label": "stars"}):
             try:
-                ndcg_ml.spark.evaluate(rows.selectExpr("*", "0 as same"), **{**named, **change}, **own)
+                ndcg_ml.spark.evaluate(rows, **{**named, **own, **change})
             except Exception as error:
                 print(str(error)[-200:])
         spark.stop()
     """
     out = run_as_script(tmp_path, *blocks("Spark"), checks)
     assert out.startswith("True True\n3 0\nTrue\n")
-    assert 'ties="average".' in out
-    assert "It has query, grade, score, row, same." in out
-    assert "position must be different in every row of a query; got 0 twice in query" in out
+    assert 'Choose ties="average"' in out
+    assert "It has query, grade, score, row." in out

@@ -63,7 +63,7 @@ def test_it_never_waits_for_an_accelerator(maker):
     loss_invariants.it_never_waits_for_an_accelerator(UNSEEDED[maker])
 
 
-@pytest.mark.long  # by default its function is compiled, in test_torch_functional_losses.py
+@pytest.mark.long  # compiled by default, in test_torch_compiled.py
 @pytest.mark.parametrize("maker", UNSEEDED)
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_it_compiles_without_a_graph_break(maker):

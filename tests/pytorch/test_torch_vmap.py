@@ -17,9 +17,7 @@ from ndcg_ml.torch import (
     PlackettLuceNDCGLoss,
     SoftmaxLoss,
     Stochastic,
-    list_mle_loss,
     ndcg,
-    softmax_loss,
 )
 
 CUT = Flavor(gain="exponential", k=5)
@@ -147,7 +145,7 @@ def test_flat_lists_of_the_same_lengths(rows):
     (scores, *_), (labels, *_), _ = data()
 
     def flat(s, y):
-        return list_mle_loss(s, y, **rows, flavor=CUT, tie_order="input")
+        return ListMLELoss(CUT, tie_order="input")(s, y, **rows)
 
     same(vmap(flat)(scores, labels), one_by_one(flat, scores, labels))
     same(vmap(grad(flat))(scores, labels), one_by_one(grad(flat), scores, labels))
@@ -159,7 +157,7 @@ def test_flat_lists_of_lengths_that_are_mapped_over(rows):
     (scores, *_), (labels, *_), _ = data()
     [(name, ids)] = rows.items()
     with pytest.raises(ValueError, match=rf"{name} must be the same for all samples of torch\.func\.vmap.*mask="):
-        vmap(lambda s, y, i: softmax_loss(s, y, **{name: i}))(scores, labels, ids.expand(4, -1))
+        vmap(lambda s, y, i: SoftmaxLoss()(s, y, **{name: i}))(scores, labels, ids.expand(4, -1))
     if name == "indexes":
         with pytest.raises(ValueError, match=r"indexes must be the same for all samples of torch\.func\.vmap.*mask="):
             vmap(lambda s, y, i: ndcg(s, y, indexes=i))(scores, labels, ids.expand(4, -1))

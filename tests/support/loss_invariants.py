@@ -212,7 +212,7 @@ WITHOUT_NOISE = (
     gradients_sum_to_zero_and_a_shift_changes_nothing,
     documents_may_stand_in_any_order,
     the_gradient_is_that_of_the_value,
-    # The functions of these losses are compiled by default, in test_torch_functional_losses.py.
+    # These losses are compiled by default, in test_torch_compiled.py.
     pytest.param(it_compiles_without_a_graph_break, marks=pytest.mark.long),
 )
 """Hold for every loss that draws nothing."""

@@ -14,7 +14,7 @@ from ndcg_ml.torch._gains import discount_at
 from ndcg_ml.torch.losses._loss import DirectLoss, Lists, Reduction, above_zero, refuse_callable_discount
 from ndcg_ml.torch.losses._soft_ranks import STEPS, Step, dense_soft_ranks, fast_soft_ranks
 
-__all__ = ["ApproxNDCGLoss", "approx_ndcg_loss"]
+__all__ = ["ApproxNDCGLoss"]
 
 Method = Literal["auto", "dense", "fast"]
 _METHODS = get_args(Method)
@@ -136,32 +136,3 @@ class ApproxNDCGLoss(DirectLoss):
             in_order = soft_rank.masked_fill(~valid, math.inf).sort(dim=-1).values
             threshold = (in_order[..., k - 1 : k] + in_order[..., k : k + 1]) / 2
         return torch.sigmoid((threshold - soft_rank) / self.cut_temperature)
-
-
-def approx_ndcg_loss(
-    scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None = None,
-    *,
-    indexes: Tensor | None = None,
-    offsets: Tensor | None = None,
-    flavor: Flavor | str = "sklearn",
-    temperature: float = 1.0,
-    step: Step = "logistic",
-    method: Method = "auto",
-    cut_temperature: float = 1.0,
-    reduction: Reduction = "mean",
-) -> Tensor:
-    """``ApproxNDCGLoss`` as a function; the class documents the parameters, and its ``forward`` the tensors.
-
-    Examples
-    --------
-    >>> import torch
-    >>> scores, labels = torch.tensor([[0.3, 1.2, -0.4, 2.0, 0.9]]), torch.tensor([[3, 2, 0, 1, 2]])
-    >>> round(approx_ndcg_loss(scores, labels, flavor="ndcg[gain=exponential]", temperature=0.1).item(), 4)
-    0.3169
-    """
-    loss = ApproxNDCGLoss(
-        flavor, temperature=temperature, step=step, method=method, cut_temperature=cut_temperature, reduction=reduction
-    )
-    return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)

@@ -17,7 +17,7 @@ from ndcg_ml.torch._layout import best_first
 from ndcg_ml.torch._transforms import recomputed
 from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, above_zero, filled_absent, finite_scores
 
-__all__ = ["LambdaNDCGLoss", "lambda_ndcg_loss"]
+__all__ = ["LambdaNDCGLoss"]
 
 Scheme = Literal["lambdarank", "ndcg1", "ndcg2", "ndcg2pp", "lambda_at_k"]
 _SCHEMES = get_args(Scheme)
@@ -131,32 +131,6 @@ class LambdaNDCGLoss(ListLoss):
             self.sigma,
             self.mu,
         )
-
-
-def lambda_ndcg_loss(
-    scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None = None,
-    *,
-    indexes: Tensor | None = None,
-    offsets: Tensor | None = None,
-    flavor: Flavor | str = "sklearn",
-    scheme: Scheme = "lambdarank",
-    sigma: float = 1.0,
-    mu: float = 10.0,
-    reduction: Reduction = "mean",
-) -> Tensor:
-    """``LambdaNDCGLoss`` as a function; the class documents the parameters, and its ``forward`` the tensors.
-
-    Examples
-    --------
-    >>> import torch
-    >>> scores, labels = torch.tensor([[0.3, 1.2, -0.4, 2.0, 0.9]]), torch.tensor([[3, 2, 0, 1, 2]])
-    >>> round(lambda_ndcg_loss(scores, labels, flavor="ndcg[gain=exponential]").item(), 4)
-    0.9523
-    """
-    loss = LambdaNDCGLoss(flavor, scheme=scheme, sigma=sigma, mu=mu, reduction=reduction)
-    return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]

@@ -16,7 +16,7 @@ from ndcg_ml.torch._transforms import host_may_look
 from ndcg_ml.torch.losses._draws import check_generator, uniform
 from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, filled_absent, finite_scores
 
-__all__ = ["ListMLELoss", "SoftmaxLoss", "list_mle_loss", "softmax_loss"]
+__all__ = ["ListMLELoss", "SoftmaxLoss"]
 
 Target = Literal["gain", "listnet", "xendcg"]
 TieOrder = Literal["random", "input"]
@@ -126,31 +126,6 @@ def _shifted(values: Tensor, shift: Tensor | None, sign: int) -> Tensor:
     return values if shift is None else times_power_of_two(values, sign * shift.unsqueeze(-1))
 
 
-def softmax_loss(
-    scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None = None,
-    *,
-    indexes: Tensor | None = None,
-    offsets: Tensor | None = None,
-    flavor: Flavor | str = "sklearn",
-    target: Target = "gain",
-    generator: torch.Generator | None = None,
-    reduction: Reduction = "mean",
-) -> Tensor:
-    """``SoftmaxLoss`` as a function; the class documents the parameters, and its ``forward`` the tensors.
-
-    Examples
-    --------
-    >>> import torch
-    >>> scores, labels = torch.tensor([[0.3, 1.2, -0.4, 2.0, 0.9]]), torch.tensor([[3, 2, 0, 1, 2]])
-    >>> round(softmax_loss(scores, labels, target="listnet").item(), 4)
-    2.0317
-    """
-    loss = SoftmaxLoss(flavor, target=target, generator=generator, reduction=reduction)
-    return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
-
-
 class ListMLELoss(ListLoss):
     r"""Negative log-likelihood of the documents in the order of their gains, under the Plackett-Luce model.
 
@@ -237,28 +212,3 @@ class ListMLELoss(ListLoss):
             return best_first(key)
         drawn = uniform(lists.scores, self.generator).argsort(dim=-1)
         return drawn.gather(-1, best_first(key.gather(-1, drawn)))
-
-
-def list_mle_loss(
-    scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None = None,
-    *,
-    indexes: Tensor | None = None,
-    offsets: Tensor | None = None,
-    flavor: Flavor | str = "sklearn",
-    tie_order: TieOrder = "random",
-    generator: torch.Generator | None = None,
-    reduction: Reduction = "mean",
-) -> Tensor:
-    """``ListMLELoss`` as a function; the class documents the parameters, and its ``forward`` the tensors.
-
-    Examples
-    --------
-    >>> import torch
-    >>> scores, labels = torch.tensor([[1.5, 0.3]]), torch.tensor([[2, 1]])
-    >>> round(list_mle_loss(scores, labels).item(), 4)
-    0.2633
-    """
-    loss = ListMLELoss(flavor, tie_order=tie_order, generator=generator, reduction=reduction)
-    return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)

@@ -16,7 +16,7 @@ from ndcg_ml.torch._layout import Padded
 from ndcg_ml.torch._transforms import recomputed
 from ndcg_ml.torch.losses._loss import DirectLoss, Reduction, above_zero
 
-__all__ = ["NeuralNDCGLoss", "neural_ndcg_loss"]
+__all__ = ["NeuralNDCGLoss"]
 
 Runs = tuple[Tensor, Tensor]
 _BLOCK = 2**22
@@ -136,34 +136,6 @@ class NeuralNDCGLoss(DirectLoss):
         ranking = rank(flavor, layout, scores, valid, weight, None)
         table = discount_table(flavor, layout.width, scores.dtype, scores.device)
         return (weight.gather(-1, ranking.order) * expected_discounts(flavor, ranking, table, flavor.k)).sum(-1)
-
-
-def neural_ndcg_loss(
-    scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None = None,
-    *,
-    indexes: Tensor | None = None,
-    offsets: Tensor | None = None,
-    flavor: Flavor | str = "sklearn",
-    temperature: float = 1.0,
-    sinkhorn: int = 0,
-    straight_through: bool = False,
-    reduction: Reduction = "mean",
-) -> Tensor:
-    """``NeuralNDCGLoss`` as a function; the class documents the parameters, and its ``forward`` the tensors.
-
-    Examples
-    --------
-    >>> import torch
-    >>> scores, labels = torch.tensor([[0.3, 1.2, -0.4, 2.0, 0.9]]), torch.tensor([[3, 2, 0, 1, 2]])
-    >>> round(neural_ndcg_loss(scores, labels, flavor="ndcg[gain=exponential]", temperature=0.1).item(), 4)
-    0.3156
-    """
-    loss = NeuralNDCGLoss(
-        flavor, temperature=temperature, sinkhorn=sinkhorn, straight_through=straight_through, reduction=reduction
-    )
-    return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
 
 
 def _block(

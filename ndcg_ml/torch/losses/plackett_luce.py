@@ -15,7 +15,7 @@ from ndcg_ml.torch._layout import best_first
 from ndcg_ml.torch.losses._draws import check_generator, gumbel
 from ndcg_ml.torch.losses._loss import DirectLoss, Reduction
 
-__all__ = ["PlackettLuceNDCGLoss", "plackett_luce_ndcg_loss"]
+__all__ = ["PlackettLuceNDCGLoss"]
 
 
 class PlackettLuceNDCGLoss(DirectLoss):
@@ -102,32 +102,6 @@ class PlackettLuceNDCGLoss(DirectLoss):
                 f"rank up to {discount.numel()}. Cut the list off at a smaller k."
             )
         return _expected_ndcg(scores, weight, ranked, discount, gumbel(scores, self.samples, self.generator))
-
-
-def plackett_luce_ndcg_loss(
-    scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None = None,
-    *,
-    indexes: Tensor | None = None,
-    offsets: Tensor | None = None,
-    flavor: Flavor | str = "sklearn",
-    samples: int = 16,
-    generator: torch.Generator | None = None,
-    reduction: Reduction = "mean",
-) -> Tensor:
-    """``PlackettLuceNDCGLoss`` as a function; the class documents the parameters, and its ``forward`` the tensors.
-
-    Examples
-    --------
-    >>> import torch
-    >>> scores, labels = torch.tensor([[0.3, 1.2, -0.4, 2.0, 0.9]]), torch.tensor([[3, 2, 0, 1, 2]])
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> round(plackett_luce_ndcg_loss(scores, labels, samples=100_000, generator=generator).item(), 2)
-    0.17
-    """
-    loss = PlackettLuceNDCGLoss(flavor, samples=samples, generator=generator, reduction=reduction)
-    return loss.forward(scores, labels, mask, indexes=indexes, offsets=offsets)
 
 
 def _expected_ndcg(scores: Tensor, weight: Tensor, valid: Tensor, discount: Tensor, noise: Tensor) -> Tensor:
