@@ -50,7 +50,7 @@ def _run() -> int:
     try:
         return int(ndcg_ml.main(prog_name="ndcg-ml", standalone_mode=False) or 0)
     except click.ClickException as error:
-        error.message = visible(error.message)  # it quotes ids and file names
+        error.message = visible(error.message)  # type: ignore[misc]  # it quotes ids and file names
         error.show()
         return error.exit_code
     except click.Abort:  # click's own form of Ctrl-C
