@@ -143,6 +143,8 @@ class Evaluation(Generic[V]):
     """What the value was averaged from, and what every further mean over these queries asks."""
     _scored: Scored | None = field(default=None, repr=False)
     """The documents, by reference, for ``range``; None where they are not at hand, as after unpickling."""
+    _labels: NDArray[np.uint64] | None = field(default=None, repr=False)
+    """A digest of each query's labels, in place of the documents, of labels and scores that were loaded."""
 
     # fmt: off
     @overload
@@ -262,16 +264,16 @@ class Evaluation(Generic[V]):
         """Write the evaluation to a file, as a baseline that later ones are compared with: see ``load``.
 
         The file is JSON that people can read, with one line per query: flavor, cut-offs, ids, values, counts, judged
-        fractions, and for runs a digest of each query's judgements, so that changed judgements are seen; and the
-        versions that computed it. Clusters are saved, slices are not.
+        fractions, a digest of each query's labels and of what was excluded, so that changes of them are seen; the
+        versions that computed it, and a digest of all that. Clusters are saved, slices are not.
 
         Parameters
         ----------
         path : path
             The file, which is replaced.
         qrels : path, optional
-            The file of the judgements, whose place is then kept, relative to the saved file: ``ndcg-ml gate`` reads it
-            where it is given none.
+            The file of the judgements. If it is below the folder of the saved file, its place there is kept, and
+            ``ndcg-ml gate`` reads it where it is given none.
 
         Raises
         ------
@@ -314,8 +316,8 @@ class Evaluation(Generic[V]):
         Raises
         ------
         DataFileError
-            The file is not one that ``save`` of this version wrote: it is damaged, of another format, or its numbers do
-            not follow from each other. It is a ValueError that names the file.
+            The file is not one that ``save`` of this version wrote: it was edited or damaged, or is of another format.
+            It is a ValueError that names the file.
         OSError
             The file cannot be read.
         """

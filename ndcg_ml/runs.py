@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._checks import TIES_BY_ID, ByK, KSpec, OneK, cutoffs, one_of
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
-from ndcg_ml._data.groups import Groups, starts_of
+from ndcg_ml._data.groups import Groups, ranges, starts_of
 from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
@@ -104,6 +104,8 @@ class RunEvaluation(Evaluation[V]):
     n_excluded: int | None = None
     _judgements: NDArray[np.uint64] | None = field(default=None, repr=False)
     """A digest of each topic's judgements, the same in whatever order they are; None in a slice."""
+    _excluded: NDArray[np.uint64] | None = field(default=None, repr=False)
+    """A digest of the documents that `exclude` names in each topic; None without `exclude`, and in a slice."""
 
     def _unanswered(self) -> NDArray[np.bool_]:
         nothing: NDArray[np.bool_] = self.per_query.n_retrieved == 0
@@ -324,6 +326,7 @@ def evaluate_run(
         n_excluded=aligned.n_excluded,
         cluster=clusters,
         _judgements=aligned.digests,
+        _excluded=aligned.excluded,
     )
     warn_of_empty_answers(result, stacklevel=3)
     return result if labels is None else run_with_slices(result, labels)
@@ -447,7 +450,12 @@ class AlignedRun:
     in_run_order: NDArray[Any]
     n_excluded: int | None
     digests: NDArray[np.uint64]
-    """A digest of each topic's judgements, documents with grades: the same in whatever order they are."""
+    """A digest of each topic's judgements, documents with grades: the same in whatever order they are.
+
+    Where the order of the judgements is kept beside the rows, another one has another digest.
+    """
+    excluded: NDArray[np.uint64] | None
+    """A digest of the documents that `exclude` names in each topic; None without it."""
     judgement: IntArray | None
     """Where each judged row stands in the order of the qrels; None, where the rows stand so."""
     where: Callable[[int], str]
@@ -579,9 +587,9 @@ def _aligned(
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
     match, place, repeated = _matched(ids, judged, ranked, keep, every_place)
     takes_part = chosen[ranked.topic]
-    n_excluded = None
+    n_excluded = excluded = None
     if exclude is not None:
-        left_out, is_excluded = _excluded(exclude, ids, judged, ranked)
+        left_out, is_excluded, excluded = _excluded(exclude, ids, judged, ranked)
         n_excluded = int((left_out & takes_part).sum())
         takes_part &= ~left_out
         _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
@@ -590,6 +598,11 @@ def _aligned(
     # The names of documents take most of the memory, so only those of small runs are kept for later questions.
     rows_judged = slice(judged.first, judged.first + judged.topic.size)
     digests = judgement_digests(ids.documents, rows_judged, judged.topic, judged.value, len(topics))
+    if judgements == "beside":
+        sizes = np.bincount(judged.topic, minlength=len(topics))
+        places = np.empty(judged.topic.size)
+        places[np.argsort(judged.topic, kind="stable")] = ranges(np.zeros_like(sizes), sizes)
+        digests += judgement_digests(ids.documents, rows_judged, judged.topic, places, len(topics))
     documents = ids.documents if len(ids.documents) <= _NAMED_ROWS else None
     if judged.lines is not None and ranked.lines is not None:  # errors name the lines of files
         ids.documents = Names()
@@ -639,6 +652,7 @@ def _aligned(
         in_run_order=ids_of(in_run_order),
         n_excluded=n_excluded,
         digests=digests[chosen],
+        excluded=None if excluded is None else excluded[chosen],
         judgement=None if judgement is None else judgement[order],
         where=where,
         repeated=repeated,
@@ -706,8 +720,8 @@ def _check_exclude(exclude: Any) -> None:
 
 def _excluded(
     exclude: Exclude, ids: Ids, judged: RunRows, ranked: RunRows
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which rows of the run, and which of the qrels, hold a document that is excluded."""
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.uint64]]:
+    """Which rows of the run, and which of the qrels, hold a document that is excluded; and a digest of each topic's."""
     n_judged, n_ranked = judged.topic.size, ranked.topic.size
     topic, documents = ids.listed(exclude)
     ids.documents.extend(documents)
@@ -715,10 +729,12 @@ def _excluded(
     # Every earlier row with the document, one step at a time: a run may list it twice.
     flags = np.zeros(n_judged + n_ranked, dtype=bool)
     at = before[n_judged + n_ranked :]
+    listed = slice(flags.size, len(ids.documents))
+    digests = judgement_digests(ids.documents, listed, topic, np.ones(topic.size), len(ids.topics))
     while (at := at[at >= 0]).size:
         flags[at[at < flags.size]] = True
         at = before[at]
-    return flags[n_judged:], flags[:n_judged]
+    return flags[n_judged:], flags[:n_judged], digests
 
 
 def _warn_of_excluded(judged: RunRows, relevant: NDArray[np.bool_], stacklevel: int) -> None:

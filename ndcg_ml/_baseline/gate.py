@@ -5,6 +5,7 @@ The statistics are those of ``compare``. This file asks it once per cut-off, at 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
@@ -12,9 +13,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._baseline.labels import label_digests
 from ndcg_ml._checks import one_of
 from ndcg_ml._flavor.text import at_cutoff
-from ndcg_ml._one_line import shown, visible
+from ndcg_ml._one_line import percent, shown, visible
 from ndcg_ml._show.escaping import in_markdown, markdown_paragraph
 from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
@@ -80,7 +82,7 @@ class Gate:
         The confidence is that of all checks together.
     comparisons : dict of Comparison by cut-off
     changes : tuple of str
-        What differs between the two evaluations and was left out.
+        What differs between the two evaluations and was left out, with its values in the baseline.
     unanswered : ndarray
         Ids of queries for which the new run retrieves nothing.
     """
@@ -221,6 +223,7 @@ def gate(
     confidence: float = 0.95,
     by: Mapping[str, Mapping[Any, Any]] | None = None,
     on_change: OnChange = "refuse",
+    drop_at_most: float = 0.1,
     seed: int = 0,
 ) -> Gate:
     """Compare a new evaluation with a baseline at each of their cut-offs.
@@ -235,14 +238,17 @@ def gate(
     by : mapping by column of labels by query id, optional
         Segments of queries, each of which is checked too.
     on_change : {"refuse", "drop"}, default "refuse"
-        What happens if queries or judgements changed: an error, or the other queries are compared.
+        What happens if queries, labels, exclusions or weights changed: an error, or the other queries are compared.
+    drop_at_most : float, default 0.1
+        The largest share of the queries of the baseline that "drop" may leave out.
     seed : int, default 0
         Decides what the tests draw.
 
     Raises
     ------
     GateError
-        The two differ in flavor, cut-offs or kind; or in queries or judgements, under "refuse".
+        The two differ in definition or kind of data; the documents of one of them are not known; or they differ in
+        queries, labels, exclusions or weights, under "refuse" in any and under "drop" in too many.
     TypeError, ValueError
         As from ``compare``.
     """
@@ -255,9 +261,17 @@ def gate(
         raise GateError(
             f"{'; '.join(changes)}. A difference would mix these changes with that of the system. Save a new baseline "
             "of the old system, or compare the other queries with --on-change drop."
+            + " Documents without ids must stand in the same order."
+            * (not isinstance(base, RunEvaluation))
         )
-    if not same:
-        raise GateError(f"no query is left to compare: {'; '.join(changes)}.")
+    n_dropped = base.n_queries - len(same)
+    if not same or n_dropped > drop_at_most * base.n_queries:
+        raise GateError(
+            f"{n_dropped} of the {base.n_queries} queries of the baseline would be left out, and at most "
+            f"{percent(drop_at_most)} may be (--drop-at-most): {'; '.join(changes)}. Save a new baseline of the old "
+            "system."
+        )
+    changes = [f"{change}; these are left out" for change in changes] + _dropped(base, same)
     base, new = _only(base, same), _only(new, same)
     if new.cluster is None:  # a command cannot say what belongs together, and the baseline knows
         new = replace(new, cluster=base.cluster)
@@ -285,77 +299,87 @@ def gate(
         )
         for k in ks
     }
-    left_out = tuple(f"{change}; these are left out" for change in changes)
     return Gate(
-        margin=margin, confidence=confidence, comparisons=comparisons, changes=left_out, unanswered=_unanswered(new)
+        margin=margin,
+        confidence=confidence,
+        comparisons=comparisons,
+        changes=tuple(changes),
+        unanswered=_unanswered(new),
     )
 
 
 def _refuse_other_definition(base: Evaluation[Any], new: Evaluation[Any]) -> None:
     """Refuse what no query could be compared under."""
-    differ = []
-    for what, one, other in (
-        ("flavor", str(base.flavor.replace(k=None)), str(new.flavor.replace(k=None))),
-        ("cut-offs", _ks(base), _ks(new)),
-        ("data", _kind(base), _kind(new)),
-        ("queries=", *(getattr(evaluation, "queries", None) for evaluation in (base, new))),
-        (
-            "exclude=",
-            *("given" if getattr(evaluation, "n_excluded", None) is not None else "none" for evaluation in (base, new)),
-        ),
-    ):
-        if one != other:
-            differ.append(f"{what} {one} in the baseline and {other} now")
+    one, other = _definition(base), _definition(new)
+    differ = [f"{what} {one[what]} in the baseline and {other[what]} now" for what in one if one[what] != other[what]]
     if differ:
         raise GateError(f"baseline and new evaluation must have one definition; got {'; '.join(differ)}.")
 
 
-def _ks(evaluation: Evaluation[Any]) -> str:
-    return ", ".join(map(str, evaluation._totals.ks))
-
-
-def _kind(evaluation: Evaluation[Any]) -> str:
-    return "judgements and a run" if isinstance(evaluation, RunEvaluation) else "labels and scores"
+def _definition(evaluation: Evaluation[Any]) -> dict[str, str]:
+    """What two evaluations must share, by its name."""
+    is_run = isinstance(evaluation, RunEvaluation)
+    return {
+        "flavor": str(evaluation.flavor.replace(k=None)),
+        "cut-offs": ", ".join(map(str, evaluation._totals.ks)),
+        "data": "judgements and a run" if is_run else "labels and scores",
+        "queries=": evaluation.queries if isinstance(evaluation, RunEvaluation) else "",
+        "exclude=": "given" if isinstance(evaluation, RunEvaluation) and evaluation.n_excluded is not None else "none",
+    }
 
 
 def _what_changed(base: Evaluation[Any], new: Evaluation[Any]) -> tuple[list[Any], list[str]]:
-    """The ids of queries that both have with the same judgements, in the order of the baseline; and all others."""
+    """The ids of queries that both have with the same labels, in the order of the baseline; and all others."""
     one, other = ({qid: row for row, qid in enumerate(evaluation.per_query.qid.tolist())} for evaluation in (base, new))
     shared = [qid for qid in one if qid in other]
-    mine, theirs = ([rows[qid] for qid in shared] for rows in (one, other))
-    changed = _judged_otherwise(base, new, np.array(mine, dtype=np.int64), np.array(theirs, dtype=np.int64))
-    changes = []
-    for words, ids in (
-        ("queries of the baseline that are missing now", [qid for qid in one if qid not in other]),
-        ("queries that the baseline lacks", [qid for qid in other if qid not in one]),
-        (
-            "queries with other judgements than in the baseline",
-            [qid for qid, flag in zip(shared, changed, strict=True) if flag],
-        ),
-    ):
-        if ids:
-            changes.append(f"{words}: {_some(ids)}")
-    return [qid for qid, flag in zip(shared, changed, strict=True) if not flag], changes
+    mine, theirs = (np.array([rows[qid] for qid in shared], dtype=np.int64) for rows in (one, other))
+    changed = {
+        "queries of the baseline that are missing now": [qid for qid in one if qid not in other],
+        "queries that the baseline lacks": [qid for qid in other if qid not in one],
+    }
+    same = np.ones(len(shared), dtype=bool)
+    for name, values, values_now in zip(_COMPARED, _per_query(base), _per_query(new), strict=True):
+        unlike = values[mine] != values_now[theirs]
+        changed[f"queries with other {name} than in the baseline"] = [shared[at] for at in np.flatnonzero(unlike)]
+        same &= ~unlike
+    return (
+        [shared[at] for at in np.flatnonzero(same)],
+        [f"{words}: {_some(ids)}" for words, ids in changed.items() if ids],
+    )
 
 
-def _judged_otherwise(
-    base: Evaluation[Any], new: Evaluation[Any], mine: NDArray[np.int64], theirs: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Which of these pairs of rows have other judgements, by their digests or else by what follows from them."""
-    if isinstance(base, RunEvaluation) and isinstance(new, RunEvaluation):
-        one, other = base._judgements, new._judgements
-        if one is not None and other is not None:
-            unlike: NDArray[np.bool_] = one[mine] != other[theirs]
-            return unlike
-    a, b = base.per_query, new.per_query
-    differ: NDArray[np.bool_] = np.zeros(mine.size, dtype=bool)
-    for name in ("n_judged", "n_relevant", *["n_docs"] * (not isinstance(base, RunEvaluation))):
-        differ |= a[name][mine] != b[name][theirs]
-    if base.flavor.ideal in ("global", "max") and base.flavor.ideal_depth != "retrieved":
-        ideals = (side.idcg.reshape(len(side), -1) for side in (a, b))
-        one_ideal, other_ideal = (ideal[rows] for ideal, rows in zip(ideals, (mine, theirs), strict=True))
-        differ |= ~np.isclose(one_ideal, other_ideal, rtol=1e-9, atol=0).all(axis=1)
-    return differ
+_COMPARED = ("judgements", "exclusions", "weights")
+
+
+def _per_query(evaluation: Evaluation[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """What is asked of every query that two evaluations share: its labels, what was excluded, and its weight."""
+    labels = label_digests(evaluation)
+    if labels is None:
+        raise GateError(
+            "an evaluation must know its labels; one of ranked grades, or one that was pickled, has none that could be "
+            "compared. Evaluate labels and scores, or judgements and a run."
+        )
+    excluded = evaluation._excluded if isinstance(evaluation, RunEvaluation) else None
+    return labels, np.zeros(labels.size) if excluded is None else excluded, evaluation.per_query.weight
+
+
+def _dropped(base: Evaluation[Any], same: Sequence[Any]) -> list[str]:
+    """The values in the baseline of what is left out, beside those of all queries."""
+    kept = set(same)
+    rows = [row for row, qid in enumerate(base.per_query.qid.tolist()) if qid not in kept]
+    if not rows:
+        return []
+    table = base.per_query.ndcg.reshape(base.n_queries, -1)
+    named = [(row, base.per_query.qid.tolist()[row]) for row in rows[:5]]
+    said = []
+    for column, k in enumerate(base._totals.ks):
+        ndcg = table[:, column]
+        some = ", ".join(f"{shown(qid)} {ndcg[row]:.4f}" for row, qid in named)
+        said.append(
+            f"ndcg{at_cutoff(k)} in the baseline of what is left out: {some}{', ...' * (len(rows) > len(named))} (mean "
+            f"{_mean(ndcg[rows]):.4f}; of all {base.n_queries} queries {_mean(ndcg):.4f})"
+        )
+    return said
 
 
 def _only(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
@@ -369,11 +393,11 @@ def _only(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
     changed: dict[str, Any] = {name: getattr(part, name) for name in ("value", "n_queries", "n_empty", "_totals")}
     changed["per_query"] = replace(table, **{column.name: table[column.name][rows] for column in fields(table)})
     if isinstance(evaluation, RunEvaluation):
-        digests = evaluation._judgements
-        changed["_judgements"] = None if digests is None else digests[rows]
+        assert evaluation._judgements is not None
+        changed["_judgements"] = evaluation._judgements[rows]
         changed["n_unanswered"] = int((changed["per_query"].n_retrieved == 0).sum())
     changed["cluster"] = None if evaluation.cluster is None else evaluation.cluster[rows]
-    return replace(evaluation, **changed, slices=None, _scored=None)
+    return replace(evaluation, **changed, slices=None, _scored=None, _labels=None)
 
 
 def _unanswered(new: Evaluation[Any]) -> NDArray[Any]:
@@ -381,6 +405,11 @@ def _unanswered(new: Evaluation[Any]) -> NDArray[Any]:
         return new.per_query.qid[:0]
     ids: NDArray[Any] = new.per_query.qid[new.per_query.n_retrieved == 0]
     return ids
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    counted = values[~np.isnan(values)]
+    return float(counted.mean()) if counted.size else math.nan
 
 
 def _name(check: Check) -> str:

@@ -92,8 +92,15 @@ cannot be used, or that cannot be compared with the baseline.
     type=click.Choice(["refuse", "drop"]),
     default="refuse",
     show_default=True,
-    help="What happens where queries or judgements are not those of the baseline: an error, or the others are "
+    help="What happens where queries, labels or exclusions are not those of the baseline: an error, or the others are "
     "compared.",
+)
+@click.option(
+    "--drop-at-most",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    help="The largest share of the queries of the baseline that --on-change drop may leave out.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what the test draws.")
 @click.option("--markdown", type=OUTPUT, help="Write the result to this file as well.")
@@ -111,6 +118,7 @@ def gate(
     confidence: float,
     by: Sequence[str],
     on_change: OnChange,
+    drop_at_most: float,
     seed: int,
     markdown: str | None,
     html: str | None,
@@ -128,7 +136,9 @@ def gate(
     refuse_overwriting()
     with _errors_are_one(baseline):
         base, place = read(baseline)
-        if files["run"] is not None and files["qrels"] is None and files["labels"] is None and files["table"] is None:
+        given = [files[name] is not None for name in ("run", "qrels", "labels", "table")]
+        is_named = given == [True, False, False, False]
+        if is_named:
             files["qrels"] = _judgements(baseline, place)
         # The new run is evaluated as the baseline was: its flavor, cut-offs and choice of topics.
         data = Inputs(**{field.name: files[field.name] for field in fields(Inputs)})
@@ -137,7 +147,16 @@ def gate(
         queries = getattr(base, "queries", None)
         if data.queries is None and data.qrels is not None and queries is not None:
             data = Inputs(**{**files, "queries": queries})
-        new = data.evaluate(base.flavor, base._totals.ks)
+        try:
+            new = data.evaluate(base.flavor, base._totals.ks)
+        except BadInput as error:
+            # A baseline may come from a stranger, who must not learn what the file holds that it names.
+            if not is_named or error.message.startswith(data._shown[1]):
+                raise
+            raise BadInput(
+                f"{data._shown[0]}: cannot be used as the judgements of this run, which the baseline says it is. Give "
+                "the file as --qrels to see why."
+            ) from None
         # Segments are columns of labels, by query id.
         ids = base.per_query.qid
         labels = {label_name(name): dict(zip(ids.tolist(), data.query_labels(name, ids), strict=True)) for name in by}
@@ -148,6 +167,7 @@ def gate(
             confidence=confidence,
             by=labels or None,
             on_change=on_change,
+            drop_at_most=drop_at_most,
             seed=seed,
         )
         # The files are written here too, so that a failure to write ends with the exit code 1 and not as an outcome.
@@ -167,12 +187,18 @@ def _judgements(baseline: str, place: str | None) -> str:
     """The file of the judgements of a baseline."""
     if place is None:
         raise click.UsageError(
-            "--run needs --qrels as well, because the baseline does not say where its judgements are."
+            "--run needs --qrels as well, because the baseline names no judgements in its folder or below."
         )
-    path = os.path.normpath(os.path.join(os.path.dirname(baseline), place))
+    folder = os.path.dirname(baseline)
+    path = os.path.normpath(os.path.join(folder, place))
+    if os.path.commonpath([os.path.realpath(folder), os.path.realpath(path)]) != os.path.realpath(folder):
+        raise click.UsageError(
+            f"--run needs --qrels as well, because the judgements of the baseline, {shown(path)}, are not in its "
+            "folder or below."
+        )
     if not os.path.isfile(path):
         raise click.UsageError(
-            f"--run needs --qrels as well, because the judgements of the baseline, {path}, are gone."
+            f"--run needs --qrels as well, because the judgements of the baseline, {shown(path)}, are gone."
         )
     return path
 

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("click")
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,10 @@ from pathlib import Path
 import numpy as np
 from command_line import ANSI, document, invoke, program
 
-from ndcg_ml import Evaluation, compare, evaluate, evaluate_run
+from ndcg_ml import Evaluation, compare, evaluate, evaluate_ranked, evaluate_run
 from ndcg_ml._baseline.gate import GateError
 from ndcg_ml._baseline.gate import gate as gated
+from ndcg_ml._baseline.saved import _digest
 
 N = 40
 K = 10
@@ -177,19 +179,36 @@ def test_changes_are_refused_or_left_out(change, words, left):
     assert result.stdout == ""
     found = document("gate base.json --run alike.jsonl --margin 0.02 --on-change drop")
     assert found["checks"][0]["n_queries"] == left
-    assert found["changes"] == [f"{words}; these are left out"]
+    assert found["changes"][0] == f"{words}; these are left out"
+    if left < N:
+        [query] = set(QRELS) - set(qrels) or {words[-7:-5]}
+        value = Evaluation.load("base.json").per_query.ndcg[list(QRELS).index(query), 0]
+        assert f"of what is left out: '{query}' {value:.4f} (mean" in found["changes"][1]
 
 
-def test_changes_of_labels_are_refused_without_digests():
-    rng = np.random.default_rng(0)
-    y, s = rng.integers(0, 3, (20, 6)), rng.normal(size=(20, 6))
-    base = evaluate(y, s, k=5)
-    other = y.copy()
-    other[4] = [2, 2, 2, 2, 2, 2] if y[4].sum() < 12 else 0
-    with pytest.raises(GateError, match=r"queries with other judgements than in the baseline: 4 \(1\)"):
-        gated(base, evaluate(other, s, k=5), margin=0.01)
-    assert gated(base, evaluate(other, s, k=5), margin=0.01, on_change="drop").checks[0].n_queries == 19
-    assert gated(base, evaluate(y, s, k=5), margin=0.01).outcome == "pass"
+def test_other_exclusions_are_refused_by_name():
+    Path("one").write_text("".join(f"q{i} d1\n" for i in range(N)))
+    Path("other").write_text("".join(f"q{i} d1\n" for i in range(1, N)) + "q0 d2\n")
+    assert invoke("eval --qrels qrels.jsonl --run old.jsonl -k 10 --exclude one --save base.json").exit_code == 0
+    assert invoke("gate base.json --run old.jsonl --margin .01 --exclude one").exit_code == 0
+    result = invoke("gate base.json --run old.jsonl --margin .01 --exclude other")
+    assert result.exit_code == 1
+    assert "queries with other exclusions than in the baseline: 'q0' (1)" in result.stderr
+
+
+def test_at_most_a_tenth_may_be_left_out():
+    write("qrels.jsonl", {q: v for i, (q, v) in enumerate(QRELS.items()) if i > 4})
+    for more, code in (("", 1), ("--drop-at-most 0.12", 1), ("--drop-at-most 0.125", 0)):
+        result = invoke(f"gate base.json --run old.jsonl --margin .01 --on-change drop {more}")
+        assert result.exit_code == code
+        assert code == 0 or f"5 of the {N} queries of the baseline would be left out" in result.stderr
+
+
+def test_labels_that_are_not_known_are_refused():
+    base = evaluate([[1, 0]] * 8, [[2, 1]] * 8)
+    for other in (pickle.loads(pickle.dumps(base)), evaluate_ranked([[1, 0]] * 8)):
+        with pytest.raises(GateError, match="must know its labels"):
+            gated(other, other, margin=0.01)
 
 
 @pytest.mark.parametrize(
@@ -232,13 +251,31 @@ def test_the_baseline_must_be_one():
 def test_judgements_are_found_beside_the_baseline(files):
     (files / "data").mkdir()
     assert invoke("eval --qrels qrels.jsonl --run old.jsonl -k 10 --save data/base.json").exit_code == 0
-    assert json.loads(Path("data/base.json").read_text())["qrels"] == "../qrels.jsonl"
-    assert invoke("gate data/base.json --run old.jsonl --margin .01").exit_code == 0
-    Path("qrels.jsonl").rename("moved.jsonl")
     result = invoke("gate data/base.json --run old.jsonl --margin .01")
     assert result.exit_code == 2
-    assert "the judgements of the baseline, qrels.jsonl, are gone" in result.stderr
-    assert invoke("gate data/base.json --run old.jsonl --qrels moved.jsonl --margin .01").exit_code == 0
+    assert "names no judgements in its folder or below" in result.stderr
+    assert invoke("gate data/base.json --run old.jsonl --qrels qrels.jsonl --margin .01").exit_code == 0
+    Path("qrels.jsonl").rename("moved.jsonl")
+    result = invoke("gate base.json --run old.jsonl --margin .01")
+    assert result.exit_code == 2
+    assert "the judgements of the baseline, 'qrels.jsonl', are gone" in result.stderr
+
+
+@pytest.mark.parametrize("place", ["../secret", "/etc/hostname", "link", "data/../../secret", "near"])
+def test_a_baseline_of_a_stranger_shows_no_file(files, place):
+    """The author of a baseline can write its digest too."""
+    (files / "repository").mkdir()
+    (files / "secret").write_text("password\n")
+    (files / "repository" / "near").write_text("password\n")
+    (files / "repository" / "link").symlink_to("../secret")
+    stored = json.loads(Path("base.json").read_text())
+    del stored["digest"]
+    stored["qrels"] = place
+    Path("repository/base.json").write_text(json.dumps({**stored, "digest": _digest(stored)}))
+    result = invoke("gate repository/base.json --run old.jsonl --margin .01")
+    assert result.exit_code in (1, 2)
+    assert "--qrels" in result.stderr
+    assert "password" not in result.output
 
 
 def test_tables_and_labels_have_gates_too():
@@ -247,6 +284,20 @@ def test_tables_and_labels_have_gates_too():
     assert invoke("eval --table old.csv -k 5 --save table.json").exit_code == 0
     assert invoke("gate table.json --table old.csv --margin .01").exit_code == 0
     assert invoke("gate table.json --table new.csv --margin .01").exit_code == 3
+
+
+def test_a_label_that_moved_to_the_new_top_document_is_noticed():
+    """The counts and the ideal are the same."""
+    for name, label in (("old", "1,0"), ("moved", "0,1")):
+        first, second = label.split(",")
+        Path(f"{name}.csv").write_text("qid,label,score\n" + f"q,{first},2\nq,{second},1\n" * 1 + "p,1,2\np,0,1\n")
+        Path(f"{name}.letor").write_text(f"{first} qid:1\n{second} qid:1\n1 qid:2\n0 qid:2\n")
+    Path("scores").write_text("2\n1\n2\n1\n")
+    for data in ("--table {}.csv", "--labels {}.letor --scores scores"):
+        assert invoke(f"eval {data.format('old')} --save table.json").exit_code == 0
+        result = invoke(f"gate table.json {data.format('moved')} --margin .01")
+        assert result.exit_code == 1
+        assert "queries with other judgements than in the baseline" in result.stderr
 
 
 def test_the_process_ends_with_the_code(files):

@@ -384,7 +384,7 @@ def test_a_saved_evaluation_keeps_its_clusters(tmp_path):
         evaluate_run(qrels, run, cluster=[1.5] * 30).save(tmp_path / "other.json")
     text = (tmp_path / "base.json").read_text().replace('"u9"', "null")
     (tmp_path / "base.json").write_text(text)
-    with pytest.raises(ValueError, match="cluster must be text or an integer"):
+    with pytest.raises(ValueError, match="edited, merged or damaged"):
         Evaluation.load(tmp_path / "base.json")
 
 

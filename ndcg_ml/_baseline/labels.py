@@ -1,0 +1,41 @@
+"""Digests of labels: one per query, by which a later evaluation notices that a label or a document changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.scored_documents import Scored
+from ndcg_ml._files.byte_ids import Names, digests
+from ndcg_ml.result import Evaluation
+from ndcg_ml.runs import RunEvaluation
+
+
+def label_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
+    """A digest of each query's pairs of document and label; None where the documents are not known.
+
+    A document is named by its id, and without ids by its position in the query. Documents without a label do not count.
+    """
+    if isinstance(evaluation, RunEvaluation):
+        return evaluation._judgements
+    if evaluation._labels is not None or evaluation._scored is None or not evaluation._scored.rows_are_documents:
+        return evaluation._labels
+    scored = evaluation._scored
+    found = np.zeros(scored.queries.n_queries, dtype=np.uint64)
+    if scored.queries.names is not None:
+        documents = scored.queries.names.of(scored.queries.groups.rows())
+        found += _of_pairs(scored, [str(document) for document in documents])
+    if scored.queries.names is None or evaluation.flavor.ideal == "given":  # whose order is that of the rows
+        groups = scored.queries.groups
+        found += _of_pairs(scored, (np.arange(groups.sizes.sum()) - np.repeat(groups.starts, groups.sizes)).tolist())
+    return found
+
+
+def _of_pairs(scored: Scored, documents: list[Any]) -> NDArray[np.uint64]:
+    queries, labels = scored.queries.groups.codes(), scored.labels
+    judged = np.flatnonzero(~np.isnan(labels))
+    names = Names()
+    names.extend([str(documents[row]).encode("utf-8", "surrogatepass") for row in judged.tolist()])
+    return digests(names, slice(0, len(names)), queries[judged], labels[judged], scored.queries.n_queries)
