@@ -95,7 +95,7 @@ def test_no_field_of_a_caller_breaks_a_line_or_is_read_as_markup(text):
     for message in errors(text):
         assert message.isprintable(), message
         checked += 1
-    assert checked == 42
+    assert checked >= 42
 
 
 def texts(result):
