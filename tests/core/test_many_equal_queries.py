@@ -49,6 +49,6 @@ def test_a_bundle_of_equal_queries_barely_moves_the_interval():
 
 def test_a_level_that_takes_too_many_draws_is_refused():
     old, new = systems(50, 20)
-    with pytest.raises(ValueError, match="confidence must be at most 0.999999 here"):
+    with pytest.raises(ValueError, match=r"confidence must be at most 0\.999999 here"):
         compare(old, new, confidence=0.9999999)
     assert compare(old, new, confidence=0.9999, seed=0).pairs[0].interval.confidence == 0.9999
