@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from ndcg_ml._baseline.labels import label_digests
 from ndcg_ml._checks import one_of
 from ndcg_ml._flavor.text import at_cutoff
-from ndcg_ml._one_line import percent, shown
+from ndcg_ml._one_line import percent, shown, visible
+from ndcg_ml._show.escaping import in_markdown, markdown_paragraph
 from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
 from ndcg_ml._stats.comparison import Comparison, compare
@@ -181,12 +182,13 @@ class Gate:
         if self.unanswered.size:
             ids = self.unanswered.tolist()
             notes.append(f"queries for which the new run retrieves nothing: {_some(ids)}")
-        return [*notes, *dict.fromkeys(note for comparison in self.comparisons.values() for note in comparison.notes)]
+        notes += dict.fromkeys(note for comparison in self.comparisons.values() for note in comparison.notes)
+        return [visible(note) for note in notes]
 
     def markdown(self, digits: int = 4) -> str:
         """The outcome, the table and the notes in Markdown."""
-        notes = "".join(f"- {note}\n" for note in self.notes())
-        return f"**{self.sentence()}**\n\n{self.table(digits).markdown()}\n{notes}".rstrip() + "\n"
+        notes = "".join(f"- {markdown_paragraph(note)}\n" for note in self.notes())
+        return f"**{in_markdown(self.sentence())}**\n\n{self.table(digits).markdown()}\n{notes}".rstrip() + "\n"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold; None stands for infinity and nan."""
@@ -420,7 +422,7 @@ def _mean(values: NDArray[np.float64]) -> float:
 
 
 def _name(check: Check) -> str:
-    return f"ndcg{at_cutoff(check.k)}{f' of {check.segment}' * bool(check.segment)}"
+    return f"ndcg{at_cutoff(check.k)}{f' of {visible(check.segment)}' * bool(check.segment)}"
 
 
 def _some(ids: Sequence[Any]) -> str:
