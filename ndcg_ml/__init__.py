@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ndcg_ml._unjudged.judge_next import ToJudge
     from ndcg_ml._unjudged.range import Range
     from ndcg_ml.explain import Explanation, explain_difference
-    from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part
+    from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_part
     from ndcg_ml.runs import RunEvaluation, RunPerQuery, align, evaluate_run
     from ndcg_ml.topk import evaluate_topk
 
@@ -65,7 +65,6 @@ __all__ = [
     "dcg_score",
     "evaluate",
     "evaluate_batches",
-    "evaluate_parquet",
     "evaluate_part",
     "evaluate_ranked",
     "evaluate_run",
@@ -94,7 +93,7 @@ _LATER = {
     "explain": ("Explanation", "explain_difference"),
     "_identify.identify": ("identify",),
     "_identify.result": ("Identification",),
-    "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"),
+    "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_part"),
     "runs": ("RunEvaluation", "RunPerQuery", "align", "evaluate_run"),
     "topk": ("evaluate_topk",),
     "_show.versions": ("show_versions",),

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one, whole_number
+from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Queries, Weights, by_ids, ids_as_array, real_array
-from ndcg_ml._files.parquet import ParquetStream
 from ndcg_ml._kernel.totals import Sums
 from ndcg_ml._one_line import shown, shown_text
 from ndcg_ml._parts.exact import ExactSums, exact_sum
@@ -27,9 +23,7 @@ from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import at_cutoff
 
-__all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_parquet", "evaluate_part"]
-
-Source: TypeAlias = "str | os.PathLike[str]"
+__all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_part"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -38,8 +32,8 @@ class PartialEvaluation:
 
         value = (sum over parts and queries q of w_q NDCG_q@k) / (sum over parts and queries q of w_q)
 
-    (or the flavor's ``aggregate="micro"``: sums of DCG and of IDCG). Made by ``evaluate_part``, ``evaluate_batches``
-    and ``evaluate_parquet``; merged with ``+``, ``sum(parts)`` or ``merge``. The sums are kept exactly: however the
+    (or the flavor's ``aggregate="micro"``: sums of DCG and of IDCG). Made by ``evaluate_part`` and
+    ``evaluate_batches``; merged with ``+``, ``sum(parts)`` or ``merge``. The sums are kept exactly: however the
     parts are grouped and ordered, the merged one is the same to the last bit.
 
     Every query must be entirely in one part. The parts remember which queries they have seen, 8 bytes per query, and
@@ -464,85 +458,6 @@ def _merged_stream(parts: Sequence[PartialEvaluation]) -> PartialEvaluation:
             "each query's rows must be contiguous in the stream; a query reappeared after other queries. Sort the rows "
             "by query id, or partition them by it and merge the parts."
         ) from error
-
-
-def evaluate_parquet(
-    source: Source | Iterable[Source],
-    *,
-    label: str,
-    score: str,
-    qid: str,
-    flavor: Flavor | str = "sklearn",
-    k: KSpec = ...,
-    batch_rows: int = 1 << 18,
-    progress: bool = False,
-) -> PartialEvaluation:
-    """NDCG of the rows of Parquet files, read in batches.
-
-    Parameters
-    ----------
-    source : path, or iterable of paths
-        One file, or files that are read one after the other as one stream.
-    label, score, qid : str
-        Names of the columns that hold the grade, the score and the query id of a row. No other column is read. A
-        missing label (null) is an unjudged document; missing scores and ids are refused.
-    flavor, k
-        As for ``ndcg_score``; ``ties="docid"`` is refused.
-    batch_rows : int, default 262 144
-        Rows that are read at once. Memory grows with them, not with the files.
-    progress : bool, default False
-        Whether to show a progress bar in rows, with tqdm.
-
-    Returns
-    -------
-    PartialEvaluation
-        Its ``value`` is the NDCG. Files written by several workers, each with whole queries, can also be evaluated
-        one by one and merged.
-
-    Raises
-    ------
-    ImportError
-        pyarrow, or for the progress bar tqdm, is not installed.
-    TypeError, ValueError
-        A column is not in a file or holds no numbers; the rows of a query are not contiguous (sort by `qid`); or
-        as for ``ndcg_score``.
-    OSError
-        A file cannot be read.
-
-    Examples
-    --------
-    >>> evaluate_parquet("scores.parquet", label="grade", score="score", qid="query", k=10).value  # doctest: +SKIP
-    0.4731
-    """
-    at_once = whole_number(batch_rows, "batch_rows")
-    for name, column in (("label", label), ("score", score), ("qid", qid)):
-        if not isinstance(column, str):
-            raise TypeError(
-                f"{name} must be the name of a column; got {shown(column)} of type {type(column).__name__}."
-            )
-    sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-    if not sources:
-        raise ValueError("source must be at least one file; got none.")
-    with ExitStack() as opened:
-        files = [opened.enter_context(ParquetStream(path, (label, score, qid))) for path in sources]
-        batches: Iterator[Sequence[Any]] = chain.from_iterable(file.batches(at_once) for file in files)
-        if progress:
-            batches = _with_bar(batches, opened.enter_context(_bar(sum(file.n_rows for file in files))))
-        return evaluate_batches(batches, flavor=flavor, k=k)
-
-
-def _with_bar(batches: Iterable[Sequence[Any]], bar: Any) -> Iterator[Sequence[Any]]:
-    for batch in batches:
-        yield batch
-        bar.update(len(batch[0]))
-
-
-def _bar(n_rows: int) -> Any:
-    try:
-        from tqdm.auto import tqdm
-    except ImportError as error:
-        raise ImportError("progress=True needs tqdm. Install it with: pip install 'ndcg_ml[parquet]'") from error
-    return tqdm(total=n_rows, unit=" rows", unit_scale=True)
 
 
 def _unlike(one: PartialEvaluation, other: PartialEvaluation) -> str:

@@ -19,15 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._files.cells import NUMBERS, scores_of
+from ndcg_ml._files.cells import NUMBERS
 from ndcg_ml._files.formats import table_columns
 from ndcg_ml._files.lines import (
     GLUED,
+    ROUNDED,
     AnyPath,
     DataFileError,
     as_number,
-    as_score,
     as_text,
+    is_rounded,
     numbered,
     wrong_line,
 )
@@ -56,7 +57,6 @@ class ScoredRows:
     Attributes
     ----------
     y_true, y_score : ndarray of float64
-        Scores are integers where float64 would make some of them one: beyond 2^53.
     qid : ndarray
         The query of each row: text, or what a parquet file holds.
     doc_id : ndarray or None
@@ -65,7 +65,7 @@ class ScoredRows:
     """
 
     y_true: FloatArray
-    y_score: NDArray[Any]
+    y_score: FloatArray
     qid: NDArray[Any]
     doc_id: NDArray[Any] | None = None
     lines: NDArray[np.int64] | None = None
@@ -219,20 +219,22 @@ def _queries_of_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:
     return np.repeat(_column(str(i) for i in range(1, len(sizes) + 1)), sizes)
 
 
-def _scores(path: AnyPath, n_rows: int, labels: AnyPath) -> NDArray[Any]:
+def _scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
     scores: list[float] = []
     for number, line in numbered(path):
         token = line.strip()
         if token:
-            score = as_score(token)
+            score = as_number(token)
             if score is None or math.isnan(score):
                 raise wrong_line(path, number, "a line must be one score, a number, and not NaN", line)
+            if is_rounded(token):
+                raise wrong_line(path, number, ROUNDED, line)
             scores.append(score)
     if len(scores) != n_rows:
         raise DataFileError(
             f"{path}: must have one score for each of the {n_rows} rows of {labels}; got {len(scores)}."
         )
-    return scores_of(path, scores)
+    return np.array(scores)
 
 
 # -- CSV and parquet ------------------------------------------------------------------------------------------------
@@ -246,7 +248,7 @@ def read_columns(
     Parameters
     ----------
     path : path
-        A parquet file (known by its first bytes), which needs pyarrow or polars; JSONL, known by the brace and the
+        A parquet file (known by its first bytes), which needs pyarrow; JSONL, known by the brace and the
         quote that it begins with, one object on each line; else CSV with a header line, separated by tabs if the header
         line holds a tab, by semicolons if it holds these and no comma, and else by commas. Text may be
         compressed by gzip. Other columns are ignored.
@@ -265,10 +267,10 @@ def read_columns(
     ------
     DataFileError
         A column is missing, appears twice or is named for two things, a CSV line has more or fewer fields than the
-        header, a line is not JSON or lacks a key, a label or score is no number, a score is missing or NaN, an id is
-        missing, or there are no rows.
+        header, a line is not JSON or lacks a key, a label or score is no number or an integer beyond 2^53, a score is
+        missing or NaN, an id is missing or holds a line end, or there are no rows.
     ImportError
-        The file is parquet, and neither pyarrow nor polars is installed.
+        The file is parquet, and pyarrow is not installed.
     OSError
         The file cannot be read.
 
@@ -294,7 +296,7 @@ def read_columns(
     lines = None if numbers is None else np.array(numbers, dtype=np.int64)
     if numbers is not None:
         columns = {
-            meaning: scores_of(path, values) if meaning in NUMBERS else _column(values)
+            meaning: np.array(values, dtype=np.float64) if meaning in NUMBERS else _column(values)
             for meaning, values in columns.items()
         }
     rows = ScoredRows(columns["label"], columns["score"], columns["qid"], columns.get("docno"), lines)

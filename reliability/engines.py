@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ndcg_ml import PartialEvaluation, evaluate_batches, evaluate_parquet, evaluate_part, ndcg_score
+from ndcg_ml import PartialEvaluation, evaluate_batches, evaluate_part, ndcg_score
 from reliability.records import save
 
 COLUMNS = ["grade", "score", "query"]
@@ -107,14 +107,20 @@ def resident(field: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
+def read_parquet(paths: Iterable[str | Path], rows: int = 1 << 18) -> Iterator[list[Any]]:
+    """Batches of Parquet files, as docs/engines.md reads them."""
+    for path in paths:
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+            yield from as_batches(file.iter_batches(rows, columns=COLUMNS))
+
+
 def evaluate_file(path: str, small: str) -> dict[str, Any]:
     """Value, seconds and memory of one evaluation, in this process."""
-    names = {"label": "grade", "score": "score", "qid": "query"}
-    evaluate_parquet(small, **names, k=K)  # the first call loads the code
+    evaluate_batches(read_parquet([small]), k=K)  # the first call loads the code
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
     began = time.perf_counter()
-    part = evaluate_parquet(path, **names, k=K, progress=False)
+    part = evaluate_batches(read_parquet([path]), k=K)
     seconds = time.perf_counter() - began
     peak = resident("VmHWM")
     return {
@@ -164,7 +170,7 @@ def run_parquet(n_rows: int) -> None:
         "parquet",
         *("numpy", "pyarrow"),
         title="A Parquet file larger than memory",
-        tried=f"evaluate_parquet on {len(figures)} files of {n_rows:,} rows each, against NDCG computed from its "
+        tried=f"evaluate_batches on {len(figures)} files of {n_rows:,} rows each, against NDCG computed from its "
         "definition without the library and the file, to 1e-12. Peak memory is the high-water mark of the process, "
         "growth what the evaluation added to it: a batch, and for each query the id by which a repetition is noticed.",
         command=f"python -m reliability.engines parquet --rows {n_rows}",
@@ -187,10 +193,8 @@ def as_batches(batches: Any) -> Iterator[list[Any]]:
 
 
 def on_parquet(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
-    """evaluate_parquet over all files as one stream."""
-    size = int(rng.integers(1, 60))
-    names = {"label": "grade", "score": "score", "qid": "query"}
-    return evaluate_parquet(sorted(folder.iterdir()), **names, **ndcg, batch_rows=size)
+    """All files as one stream."""
+    return evaluate_batches(read_parquet(sorted(folder.iterdir()), int(rng.integers(1, 60))), **ndcg)
 
 
 def on_arrow(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
@@ -362,8 +366,7 @@ def one_input(number: int, engines: dict[str, Engine], counts: dict[str, int]) -
         n_cut = write_cut(folder, rows, rng)
 
         def careless() -> Any:
-            names = {"label": "grade", "score": "score", "qid": "query"}
-            return sum(evaluate_parquet(path, **names, **ndcg) for path in folder.iterdir()).value
+            return sum(evaluate_batches(read_parquet([path]), **ndcg) for path in folder.iterdir()).value
 
         for engine_name, engine in engines.items():
             got = outcome(lambda engine=engine: engine(folder, ndcg, rng).value)
@@ -385,7 +388,7 @@ def run_engines(n_inputs: int, seed: int) -> None:
     counts = {"evaluations": 0, "cut": 0, "whole": 0}
     with ExitStack() as stack:
         engines: dict[str, Engine] = {
-            "evaluate_parquet": on_parquet,
+            "files": on_parquet,
             "pyarrow": on_arrow,
             "polars": on_polars,
             "duckdb": on_duckdb,
@@ -393,7 +396,7 @@ def run_engines(n_inputs: int, seed: int) -> None:
         for name, start in {"dask": dask_engine, "pyspark": spark_engine, "ray": ray_engine}.items():
             if find_spec(name):
                 engines[name] = start(stack)
-        engines = {name: engine for name, engine in engines.items() if name == "evaluate_parquet" or find_spec(name)}
+        engines = {name: engine for name, engine in engines.items() if name == "files" or find_spec(name)}
         for number in range(seed, seed + n_inputs):
             quick = {name: engine for name, engine in engines.items() if name not in SLOW}
             wrong = one_input(number, quick if number % SLOW_EVERY else engines, counts)

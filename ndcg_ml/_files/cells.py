@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.queries import kept_apart
-from ndcg_ml._files.lines import EXACT, AnyPath, DataFileError, as_number, as_score
+from ndcg_ml._files.lines import EXACT, ROUNDED, AnyPath, DataFileError, as_number, is_rounded, place
 from ndcg_ml._one_line import shown
 
 NUMBERS = ("label", "grade", "score")
@@ -51,11 +50,13 @@ def cell_of_text(path: AnyPath, number: int, name: str, cell: str, meaning: str)
     if meaning == "label" and not cell.strip():
         return math.nan
     token = cell.encode("utf-8", "surrogateescape")
-    value = as_score(token) if meaning == "score" else as_number(token)
+    value = as_number(token)
     if value is None:
         raise DataFileError(f"{path}, line {number}: {name} must be a number; got {shown(cell)}.{_hint(cell, meaning)}")
     if is_wrong(meaning, value):
         raise DataFileError(f"{path}, line {number}: {name} must be {must(meaning)}; got {value}.")
+    if abs(value) >= EXACT and is_rounded(token):
+        raise DataFileError(f"{path}, line {number}: {name}: {ROUNDED}; got {shown(cell)}.")
     return value
 
 
@@ -67,68 +68,45 @@ def _hint(cell: str, meaning: str) -> str:
     return ""
 
 
-def cell_of_json(path: AnyPath, number: int, name: str, value: Any, meaning: str) -> str | float:
-    """The value of a key of a JSON object, which is on this line. An integer id is the text of its digits."""
+def cell_of_json(path: AnyPath, number: int | None, name: str, value: Any, meaning: str) -> Any:
+    """Return the value of a key of a JSON object, on this line if that is known: an id, or a number as a float."""
     if meaning not in NUMBERS:
         return id_of_json(path, number, name, value)
     if meaning == "label" and value is None:
         return math.nan
-    if type(value) not in (int, float):
-        raise DataFileError(f"{path}, line {number}: {name} must be a number; got {in_json(value)}.")
-    try:
-        as_float = float(value)
-    except OverflowError:
-        as_float = math.inf if value > 0 else -math.inf
-    if is_wrong(meaning, as_float):
-        raise DataFileError(f"{path}, line {number}: {name} must be {must(meaning)}; got {as_float}.")
-    whole = type(value) is int and abs(value) > EXACT and not math.isinf(as_float)
-    return value if whole and meaning == "score" else as_float
+    if type(value) not in (float, int, bool):
+        raise DataFileError(f"{place(path, number)}: {name} must be a number; got {in_json(value)}.")
+    if type(value) is int and abs(value) > EXACT:
+        raise DataFileError(f"{place(path, number)}: {name}: {ROUNDED}; got {shown(value)}.")
+    if is_wrong(meaning, value):
+        raise DataFileError(f"{place(path, number)}: {name} must be {must(meaning)}; got {value}.")
+    return float(value)
 
 
-def scores_of(path: AnyPath, values: Sequence[float]) -> NDArray[Any]:
-    """Scores of a file as an array: float64, or integers where float64 would make some of them one.
-
-    Raises
-    ------
-    DataFileError
-        Such integers stand beside other numbers, or do not fit in 64 bits.
-    """
-    if any(type(value) is int for value in values):
-        # A smaller integer was read as a float, which holds it exactly.
-        values = [int(value) if abs(value) <= EXACT and value == int(value) else value for value in values]
-    try:
-        return kept_apart(list(values), np.array(values, dtype=np.float64), "scores")
-    except (TypeError, ValueError) as error:
-        raise DataFileError(f"{path}: {error}") from error
-
-
-def number_of_json(path: AnyPath, number: int, name: str, value: Any, meaning: str) -> float | int:
-    """The same of a meaning that is a number."""
-    read = cell_of_json(path, number, name, value, meaning)
-    return read if isinstance(read, int) else float(read)
-
-
-def id_of_json(path: AnyPath, number: int, name: str, value: Any) -> str:
-    """An id, which JSON has as text or as an integer."""
+def id_of_json(path: AnyPath, number: int | None, name: str, value: Any) -> str:
+    """Return an id, which JSON has as a string or as an integer."""
     if type(value) is int:
         return str(value)
     if not isinstance(value, str) or not value:
-        raise DataFileError(f"{path}, line {number}: {name} must be an id, text or an integer; got {in_json(value)}.")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise DataFileError(
-            f"{path}, line {number}: {name} must be text that UTF-8 can hold; got {shown(value)}, which has half of a "
-            "surrogate pair."
-        ) from error
+        raise DataFileError(f"{place(path, number)}: {name} must be an id, text or an integer; got {in_json(value)}.")
+    if "\n" in value or "\r" in value:
+        raise DataFileError(f"{place(path, number)}: {name} must be an id without a line end; got {shown(value)}.")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise DataFileError(
+                f"{place(path, number)}: {name} must be text that UTF-8 can hold; got {shown(value)}, which has half "
+                "of a surrogate pair."
+            ) from error
     return value
 
 
 def in_json(value: Any) -> str:
-    """A value as a message shows it, in the words of JSON; objects are tuples of pairs here."""
+    """A value as a message shows it, in the words of JSON."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, tuple):
+    if isinstance(value, dict):
         return "an object"
     return "an array" if isinstance(value, list) else shown(value)
 

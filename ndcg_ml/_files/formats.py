@@ -1,34 +1,35 @@
-"""Which format a file of qrels or of a run has, seen from how it begins; the name of the file does not matter."""
+"""Detect which format a file of qrels or of a run has from how it begins; the name of the file does not matter."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ndcg_ml._files.byte_ids import Names
-from ndcg_ml._files.cells import names_in, scores_of
-from ndcg_ml._files.csv_rows import delimiter_of, read_csv
-from ndcg_ml._files.json_dicts import json_lines
-from ndcg_ml._files.jsonl import coded, is_json, jsonl_lines, read_jsonl
+from ndcg_ml._files.cells import names_in
+from ndcg_ml._files.json_rows import is_json, json_rows, json_topics
 from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, begun, whole_text
-from ndcg_ml._files.parquet import is_parquet, parquet_columns
+from ndcg_ml._files.parquet import is_parquet, parquet_batches
+from ndcg_ml._files.tables import csv_table, delimiter_of, json_table, text_columns
 from ndcg_ml._files.trec import QRELS, RUN, Lines, trec_lines
 from ndcg_ml._one_line import shown
 
+_ROWS = 1 << 14  # rows that become columns at once
+
 
 @contextmanager
-def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines]]:
-    """The documents of ``qrels`` or of a ``run`` (`of` says which), in blocks, while the file is open.
+def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines] | dict[str, Any]]:
+    """Give the documents of ``qrels`` or of a ``run`` (`of` says which), in blocks, while the file is open.
 
-    A file that begins with a brace and a quote is JSON: JSONL if its first line is an object with a query id, and else
-    one object of dicts. One whose first line names the columns ``docno`` or ``corpus-id`` is CSV or TSV. Parquet is
-    known by its first bytes, and anything else is TREC.
+    A file that begins with a brace and a quote is JSON: JSONL if its first line is an object with a query id, and
+    otherwise one object of dicts, which is given as it is. One whose first line names the columns ``docno`` or
+    ``corpus-id`` is CSV or TSV. Parquet is known by its first bytes, and anything else is TREC.
 
     Raises
     ------
@@ -38,19 +39,19 @@ def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines]]:
         The file cannot be read.
     """
     if is_parquet(path):
-        columns = parquet_columns(path, lambda names: names_in(path, of, names))
-        ids = {meaning: _as_text(path, columns[meaning], meaning) for meaning in ("qid", "docno")}
-        yield iter([_of_columns(path, {**columns, **ids}, np.arange(1, 1 + len(columns["qid"])))])
+        yield _lines_of_parquet(path, of)
         return
     with begun(path) as (head, file):
         if is_json(head):
             if _is_row(head):
-                yield jsonl_lines(path, of, file)
+                yield _in_blocks(json_rows(path, of, file))
             else:
-                yield iter([json_lines(path, of, whole_text(path, file))])
+                yield json_topics(path, of, whole_text(path, file))
         elif _has_header(head):
-            cells, numbers = read_csv(path, lambda names: names_in(path, of, names), file=file)
-            yield iter([_of_columns(path, cells, np.array(numbers, dtype=np.int64))])
+            columns, numbers = text_columns(path, csv_table(path, file), lambda names: names_in(path, of, names))
+            topics, documents, values = columns.values()
+            rows = zip(documents, values, strict=True)
+            yield _in_blocks((number, topic, [row]) for number, topic, row in zip(numbers, topics, rows, strict=True))
         else:
             yield trec_lines(path, QRELS if of == "qrels" else RUN, file)
 
@@ -58,23 +59,25 @@ def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines]]:
 def table_columns(
     path: AnyPath, names: Mapping[str, str], optional: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[int] | None]:
-    """Columns of a parquet, JSONL or CSV file by their meaning, and the line of each row, which parquet does not have.
+    """Return columns of a Parquet, JSONL or CSV file by their meaning; and the line of each row, None for Parquet.
 
     Raises
     ------
     DataFileError
         The file is not as its format must be, or lacks a column that is not optional.
     ImportError
-        The file is parquet, and neither pyarrow nor polars is installed.
+        The file is Parquet, and pyarrow is not installed.
     OSError
         The file cannot be read.
     """
     if is_parquet(path):
-        return {**parquet_columns(path, names, optional)}, None
+        batches = list(parquet_batches(path, names, optional))
+        if not batches:
+            raise DataFileError(f"{path}: has no rows.")
+        return {meaning: np.concatenate([batch[meaning] for batch in batches]) for meaning in batches[0]}, None
     with begun(path) as (head, file):
-        read = read_jsonl if is_json(head) else read_csv
-        cells, numbers = read(path, names, optional, file)
-    return {**cells}, numbers
+        table = json_table(path, file) if is_json(head) else csv_table(path, file)
+        return text_columns(path, table, names, optional)
 
 
 def _is_row(head: bytes) -> bool:
@@ -92,24 +95,57 @@ def _has_header(head: bytes) -> bool:
     header = as_text(head.lstrip().splitlines()[0]) if head.strip() else ""
     if header.startswith("#"):  # a comment of TREC
         return False
-    names = next(csv.reader([header], delimiter=delimiter_of(header)), [])
+    try:
+        names = next(csv.reader([header], delimiter=delimiter_of(header)), [])
+    except csv.Error:  # an id of TREC may be longer than a field of CSV
+        return False
     return "docno" in names or "corpus-id" in names
 
 
-def _of_columns(path: AnyPath, columns: dict[str, Any], numbers: NDArray[np.int64]) -> Lines:
+def _in_blocks(rows: Iterable[tuple[int, str, list[tuple[str, float]]]]) -> Iterator[Lines]:
+    """The rows of lines as columns, of about ``_ROWS`` rows at once."""
+    topics: list[str] = []
+    lengths: list[int] = []
+    documents: list[tuple[str, float]] = []
+    numbers: list[int] = []
+    for number, topic, listed in rows:
+        topics.append(topic)
+        lengths.append(len(listed))
+        documents += listed
+        numbers += repeat(number, len(listed))
+        if len(documents) >= _ROWS:
+            yield _lines(topics, lengths, documents, numbers)
+            topics, lengths, documents, numbers = [], [], [], []
+    if topics:
+        yield _lines(topics, lengths, documents, numbers)
+
+
+def _lines(topics: list[str], lengths: list[int], rows: list[tuple[str, float]], numbers: Sequence[int]) -> Lines:
     documents = Names()
-    documents.extend(coded(columns["docno"]))
-    topics = coded(columns["qid"])
-    values = next(columns[name] for name in ("grade", "score") if name in columns)
-    values = values if isinstance(values, np.ndarray) else scores_of(path, values)
-    return Lines(topics, np.ones(len(topics), np.int64), documents, values, numbers)
+    documents.extend(_coded(document for document, _ in rows))
+    values = np.array([value for _, value in rows], dtype=np.float64)
+    return Lines(_coded(topics), np.array(lengths, np.int64), documents, values, np.array(numbers, dtype=np.int64))
 
 
-def _as_text(path: AnyPath, ids: NDArray[Any], meaning: str) -> list[str]:
+def _coded(ids: Iterable[str]) -> list[bytes]:
+    """Ids as the bytes of the file; those of JSON are text that UTF-8 can hold."""
+    return [text.encode("utf-8", "surrogateescape") for text in ids]
+
+
+def _lines_of_parquet(path: AnyPath, of: str) -> Iterator[Lines]:
+    first = 1
+    for batch in parquet_batches(path, lambda names: names_in(path, of, names)):
+        topics, documents, values = batch.values()
+        n_rows = len(topics)
+        rows = zip(_as_text(path, documents, "documents"), values.tolist(), strict=True)
+        yield _lines(_as_text(path, topics, "topics"), [1] * n_rows, list(rows), range(first, first + n_rows))
+        first += n_rows
+
+
+def _as_text(path: AnyPath, ids: np.ndarray[Any, Any], what: str) -> list[str]:
     """Ids of files are text: an integer is the text of its digits."""
     listed = ids.tolist()
     odd = next((value for value in listed if type(value) not in (str, int)), None)
     if odd is not None:
-        what = "documents" if meaning == "docno" else "topics"
         raise DataFileError(f"{path}: the ids of {what} must be text or integers; got {shown(odd)}.")
     return list(map(str, listed))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
-import math
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import IO, Any, TypeAlias
@@ -25,6 +24,8 @@ _LONGEST = 1 << 24  # bytes of a line: 2 MB of gzip may unpack to 4 GB without a
 
 EXACT = 2**53
 """Up to here float64 has every integer."""
+
+ROUNDED = "an integer must be at most 2^53, because float64 rounds larger ones"
 
 GLUED = "Two lines may have become one, where files without a line end at their end were written one after another"
 
@@ -179,10 +180,9 @@ def utf8(path: AnyPath, content: bytes, number: int = 1) -> str:
         raise wrong_line(path, at, "JSON must be text in UTF-8", got) from error
 
 
-def numbered(path: AnyPath, keep_ends: bool = False, file: IO[bytes] | None = None) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file, which may be open already, with their numbers, from 1."""
-    lines: Iterable[bytes] = chain.from_iterable(block.splitlines(keep_ends) for block in blocks(path, file))
-    return enumerate(lines, 1)
+def numbered(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[tuple[int, bytes]]:
+    """Return the lines of a file, which may be open already, with their numbers, from 1."""
+    return enumerate(chain.from_iterable(map(bytes.splitlines, blocks(path, file))), 1)
 
 
 def as_number(token: bytes) -> float | None:
@@ -193,17 +193,20 @@ def as_number(token: bytes) -> float | None:
         return None
 
 
-def as_score(token: bytes) -> float | int | None:
-    """The same of a score, which stays an integer where float64 does not have every integer any more."""
-    number = as_number(token)
-    if number is None or not abs(number) >= EXACT or not math.isfinite(number):
-        return number
-    return int(token) if token.strip().lstrip(b"+-").isdigit() else number
+def is_rounded(token: bytes) -> bool:
+    """Return whether a token is an integer beyond 2^53."""
+    digits = token.strip().lstrip(b"+-").lstrip(b"0")
+    return digits.isdigit() and (len(digits) > 16 or int(digits) > EXACT)
 
 
 def as_text(token: bytes) -> str:
     """The bytes as text; different bytes stay different."""
     return token.decode("utf-8", "surrogateescape")
+
+
+def place(path: AnyPath, number: int | None) -> str:
+    """Return what to call a line in an error message, or the whole file."""
+    return str(path) if number is None else f"{path}, line {number}"
 
 
 def wrong_line(path: AnyPath, number: int, reason: str, got: bytes) -> DataFileError:

@@ -18,7 +18,6 @@ from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import is_missing, joined_scores, kept_apart, plain_array, real_array
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.formats import lines_of
-from ndcg_ml._files.lines import DataFileError
 from ndcg_ml._files.parquet import is_parquet
 from ndcg_ml._one_line import shown, shown_text
 
@@ -262,45 +261,43 @@ def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> RunRows:
     ids.topics.kind.agree(str, source)
     ids.kind.agree(str, source)
     first = len(ids.documents)
-    topic, lines, topics = Growing(np.int32), _LineNumbers(), Growing(np.int64)
-    values: list[NDArray[Any]] = []
+    topic, lines, topics, value = Growing(np.int32), _LineNumbers(), Growing(np.int64), Growing(np.float64)
     with lines_of(path, name) as blocks:
+        if isinstance(blocks, dict):
+            return _of_mapping(name, blocks, ids, source)
         for block in blocks:
             numbers = ids.topics.numbers(block.topics)
             topics.extend(numbers)  # a topic may have an empty list of documents, so no row
             topic.extend(np.repeat(numbers, block.lengths))
             ids.documents.add(block.documents)
-            values.append(block.values)
+            value.extend(block.values)
             lines.extend(block.numbers)
-    try:
-        value = joined_scores(values or [np.empty(0)], "scores")
-    except TypeError as error:
-        raise DataFileError(f"{os.fspath(path)}: {error}") from error
     return RunRows(
         source=source,
         ids=ids,
         first=first,
         topics=np.flatnonzero(np.bincount(topics.array)),
         topic=topic.array,
-        value=value,
+        value=value.array,
         path=path,
         lines=lines,
     )
 
 
-def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> RunRows:
+def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = "") -> RunRows:
+    called = called or name
     if not data:
-        raise ValueError(f"{name} must hold at least one topic; got an empty {type(data).__name__}.")
-    first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.coded(list(data), name))
+        raise ValueError(f"{called} must hold at least one topic; got an empty {type(data).__name__}.")
+    first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.coded(list(data), called))
     if (usual := _usual_entries(name, data, ids)) is not None:
         ids.documents.extend(usual[0])
         topic = np.repeat(topics, usual[1])
-        return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=usual[2])
+        return RunRows(source=called, ids=ids, first=first, topics=topics, topic=topic, value=usual[2])
     sizes: list[int] = []
     documents: list[bytes] = []
     values: list[NDArray[Any]] = []
     for topic, entries in data.items():
-        source = f"{name}[{shown(topic)}]"
+        source = f"{called}[{shown(topic)}]"
         listed = _entries(source, name, entries)
         sizes.append(len(listed))
         documents += ids.kind.coded(list(listed), source)
@@ -316,8 +313,8 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> RunRows:
         else:
             values.append(-np.arange(len(listed), dtype=np.float64))
     ids.documents.extend(documents)
-    topic, value = np.repeat(topics, sizes), joined_scores(values, name)
-    return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=value)
+    topic, value = np.repeat(topics, sizes), joined_scores(values, called)
+    return RunRows(source=called, ids=ids, first=first, topics=topics, topic=topic, value=value)
 
 
 def _usual_entries(

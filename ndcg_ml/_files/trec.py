@@ -11,15 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._files.byte_ids import PADDING, Names, cells
-from ndcg_ml._files.cells import scores_of
-from ndcg_ml._files.lines import EXACT, GLUED, AnyPath, DataFileError, as_number, as_score, as_text, blocks, wrong_line
+from ndcg_ml._files.lines import (
+    EXACT,
+    GLUED,
+    ROUNDED,
+    AnyPath,
+    DataFileError,
+    as_number,
+    as_text,
+    blocks,
+    is_rounded,
+    wrong_line,
+)
 from ndcg_ml._one_line import shown
 
 Bytes = NDArray[np.uint8]
@@ -62,8 +72,7 @@ class Lines(NamedTuple):
     lengths: IntArray
     """How many lines each run has."""
     documents: Names
-    values: NDArray[Any]
-    """float64; integers, where float64 would make scores one."""
+    values: FloatArray
     numbers: IntArray
     """The number of each line in the file, from 1."""
 
@@ -111,7 +120,7 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
         block, numbers = _without_comments(block, numbers)
         if not numbers.size:
             continue
-        lines = _all_at_once(path, block, form, numbers)
+        lines = _all_at_once(block, form, numbers)
         if lines is None:
             lines = _one_by_one(path, block, form, numbers)
         if lines.values.size:
@@ -145,7 +154,7 @@ _INDENTS = np.frombuffer(b" \t\x0b\x0c", dtype=np.uint8)
 _BLANK, _COMMENT, _LINE_END, _TAB = b" #\n\t"
 
 
-def _all_at_once(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> Lines | None:
+def _all_at_once(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
     """The lines of a block, if each has the usual columns and a number where one must be; otherwise None."""
     text = np.frombuffer(b"".join([block, b"" if block.endswith(b"\n") else b"\n", PADDING]), dtype=np.uint8)
     bounds = _bounds(text[: -len(PADDING)], len(form.columns), numbers.size)
@@ -159,8 +168,6 @@ def _all_at_once(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> 
     values = _numbers_at(text, *column(form.value), infinite=form is RUN)
     if values is None:
         return None
-    if form is RUN and not np.abs(values).max(initial=0.0) < EXACT:
-        values = _kept_apart(path, _tokens(text, *column(form.value)), values)
     topics, documents = Names(), Names()
     starts, sizes = column(0)
     topics.cut(text, starts, sizes)
@@ -233,12 +240,6 @@ def _numbers_at(text: Bytes, starts: IntArray, sizes: IntArray, *, infinite: boo
     return values
 
 
-def _kept_apart(path: AnyPath, tokens: Sequence[bytes], values: FloatArray) -> NDArray[Any]:
-    """The scores, as integers where float64 would make some of them one."""
-    read = [as_score(token) for token in tokens]
-    return scores_of(path, [score for score in read if score is not None]) if int in map(type, read) else values
-
-
 def _tokens(text: Bytes, starts: IntArray, sizes: IntArray) -> list[bytes]:
     whole = text.tobytes()
     return [whole[start:stop] for start, stop in zip(starts.tolist(), (starts + sizes).tolist(), strict=True)]
@@ -256,8 +257,6 @@ def _one_by_one(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> L
     _check_columns(path, form, fields, numbers)
     tokens = [column for columns in fields for column in columns[:usual]]
     values = _numbers(path, form, tokens[form.value :: usual], numbers)
-    if form is RUN and not np.abs(values).max(initial=0.0) < EXACT:
-        values = _kept_apart(path, tokens[form.value :: usual], values)
     documents = Names()
     documents.extend(tokens[2::usual])
     return Lines(tokens[::usual], np.ones(numbers.size, dtype=np.int64), documents, values, numbers)
@@ -302,6 +301,7 @@ def _numbers(path: AnyPath, form: Form, tokens: Sequence[bytes], numbers: IntArr
         first = next(i for i, token in enumerate(tokens) if _floats([token], infinite=form is RUN) is None)
         what = form.columns[form.value]
         kind = "a finite number" if form is QRELS else "a number, and not NaN, which has no place in a ranking"
+        kind += f" ({ROUNDED})" * is_rounded(tokens[first])
         raise wrong_line(
             path, int(numbers[first]), f"column {form.value + 1}, the {what}, must be {kind}", tokens[first]
         )
@@ -316,4 +316,7 @@ def _floats(tokens: Sequence[bytes], *, infinite: bool) -> FloatArray | None:
         return None
     bad = np.isnan(values) if infinite else ~np.isfinite(values)
     # Python reads 1_000 as a number, which no other reader of these files does.
-    return None if bad.any() or b"_" in b"".join(tokens) else values
+    if bad.any() or b"_" in b"".join(tokens):
+        return None
+    large = np.flatnonzero(np.abs(values) >= EXACT).tolist()
+    return None if any(is_rounded(tokens[at]) for at in large) else values

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from ndcg_ml import align, evaluate_run
-from ndcg_ml._files import csv_rows, jsonl
+from ndcg_ml._files import tables
 from ndcg_ml._files.lines import (
     DataFileError,
     MissingColumnError,
     as_number,
-    as_score,
     blocks,
     chosen_columns,
     unpacked_limit,
@@ -102,83 +101,26 @@ FORMS = {
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("above", [-1, 0, 1])
-@pytest.mark.parametrize("form", [*FORMS, "dict"])
-def test_scores_are_integers_beyond_2_53_alone(tmp_path, form, above, sign):
-    scores = [sign * (2**53 + above), sign * (2**53 + above - 1)]
-    run = {"q1": dict(zip(("d1", "d2"), scores, strict=True))}
-    if form != "dict":
-        run = tmp_path / "run"
-        run.write_text(FORMS[form].format(*scores))
-    found = align({"q1": {"d1": 1}}, run).y_score
-    assert found.tolist() == scores
-    assert found.dtype == (np.int64 if above == 1 else np.float64)
+@pytest.mark.parametrize("form", FORMS)
+def test_integers_beyond_2_53_are_refused_and_not_rounded(tmp_path, form, sign):
+    (tmp_path / "run").write_text(FORMS[form].format(sign * 2**53, sign * (2**53 - 1)))
+    assert align({"q1": {"d1": 1}}, tmp_path / "run").y_score.tolist() == [sign * 2**53, sign * (2**53 - 1)]
+    (tmp_path / "run").write_text(FORMS[form].format(sign * 2**53, sign * (2**53 + 1)))
+    with pytest.raises(DataFileError, match=r"run.*an integer must be at most 2\^53.* got '?-?9007199254740993"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+    (tmp_path / "run").write_text(FORMS[form].format("1e300", "1.5e17"))
+    assert align({"q1": {"d1": 1}}, tmp_path / "run").y_score.tolist() == [1e300, 1.5e17]
 
 
 # -- lines ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("content", "line", "words"),
-    [
-        ('{"q1": {"d1": 1},\n 7: {"d1": 1}}', 2, "expecting a topic in double quotes"),
-        ('{"q1": {"d1": 1},\n null: {"d1": 1}}', 2, "expecting a topic in double quotes"),
-        ("{} 7", 1, "expecting the end"),
-        ("\n{} 7", 2, "expecting the end"),
-        ('\n{"q1" 7}', 2, "expecting ':'"),
-        ('\n{"q1": {"d1": 1} "q2": 7}', 2, "expecting ','"),
-        ('\n[["q1"]]', 2, "expecting '{'"),
-        ("{}\n\n7", 3, "expecting the end"),
-        ('{"q1": {"d1": 1}}\n\n]', 3, "expecting the end"),
-    ],
-)
-def test_json_that_is_no_object_of_topics(tmp_path, content, line, words):
-    (tmp_path / "run").write_text(content)
-    with pytest.raises(DataFileError, match=f"run, line {line}: not JSON of topics: {words}"):
+@pytest.mark.parametrize("between", ["", "# one\n", "\n# one\n# two\n\n"])
+def test_repeats_are_named_by_their_lines_whatever_is_between(tmp_path, between):
+    (tmp_path / "run").write_text(f"q1 Q0 d1 1 3 t\n{between}q1 Q0 d2 2 2 t\nq1 Q0 d1 3 1 t\n")
+    last = 3 + between.count("\n")
+    with pytest.raises(ValueError, match=f"'d1' does in .*run, line 1 and .*run, line {last}"):
         evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
-
-
-@pytest.mark.parametrize("content", ["{}", " { } ", "\n{\n}\n"])
-def test_an_object_without_topics_holds_no_document(tmp_path, content):
-    (tmp_path / "run").write_text(content)
-    with pytest.raises(ValueError, match=r"^run must hold at least one document; got none\."):
-        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
-
-
-TWICE = {
-    "comment between": "q1 Q0 d1 1 3 t\n# one\nq1 Q0 d2 2 2 t\nq1 Q0 d1 3 1 t\n",
-    "comments between": "# one\n\nq1 Q0 d1 1 3 t\n# one\n# two\nq1 Q0 d2 2 2 t\n\nq1 Q0 d1 3 1 t\n",
-    "JSON, an entry a line": '{"q1": {\n"d1": 3,\n"d2": 2,\n"d1": 1\n}}',
-    "JSON, indented": '{\n  "q1": {\n    "d1": 3,\n\t "d2": 2,\n    "d1": 1\n  }\n}',
-    "JSON, a blank line": '{"q1": {\n"d1": 3,\n\n"d2": 2,\n"d1": 1\n}}',
-    "JSON, two on a line": '{"q1": {\n"d1": 3, "d2": 2,\n"d1": 1\n}}',
-    "JSON, a value on a line of its own": '{"q1": {\n"d1":\n3,\n"d1": 1\n}}',
-    "JSON, a list": '{"q1": [\n"d1",\n"d2",\n"d1"\n]}',
-    "JSON, a list with a blank line": '{"q1": [\n"d1",\n\n"d2",\n"d1"\n]}',
-    "JSONL": '{"qid": "q1", "docno": "d1", "score": 2}\n\n\n{"qid": "q1", "docno": "d1", "score": 1}\n',
-}
-
-
-@pytest.mark.parametrize("form", TWICE)
-def test_repeats_are_named_by_their_lines_whatever_stands_between(tmp_path, form):
-    (tmp_path / "run").write_text(TWICE[form])
-    at = [number for number, line in enumerate(TWICE[form].split("\n"), 1) if "d1" in line]
-    with pytest.raises(ValueError, match=f"'d1' does in .*run, line {at[0]} and .*run, line {at[-1]}"):
-        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
-def test_rows_of_jsonl_become_columns_in_blocks(tmp_path, monkeypatch, rows):
-    (tmp_path / "run").write_text(
-        "".join(f'{{"qid": "q{at % 2}", "docno": "d{at}", "score": {at}}}\n' for at in range(4))
-    )
-    qrels = {"q0": {"d0": 1, "d2": 0}, "q1": {"d1": 2, "d3": 1}}
-    expected = evaluate_run(qrels, {"q0": {"d0": 0, "d2": 2}, "q1": {"d1": 1, "d3": 3}})
-    monkeypatch.setattr(jsonl, "_ROWS", rows)
-    assert evaluate_run(qrels, tmp_path / "run").value == expected.value
-    with (tmp_path / "run").open("rb") as file:
-        found = [block.values.size for block in jsonl.jsonl_lines(tmp_path / "run", "run", file)]
-    assert found == [rows] * (4 // rows) + [4 % rows] * (4 % rows > 0)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +128,7 @@ def test_rows_of_jsonl_become_columns_in_blocks(tmp_path, monkeypatch, rows):
     [("a\tb;c,d", "\t"), ("a;b", ";"), ("a;b,c", ","), ("a,b", ","), ("a", ","), ("", ",")],
 )
 def test_what_separates_columns(header, delimiter):
-    assert csv_rows.delimiter_of(header) == delimiter
+    assert tables.delimiter_of(header) == delimiter
 
 
 def test_topics_that_numpy_would_round_stay_integers():
@@ -341,7 +283,6 @@ VALUES = {
     "BEIR": ("query-id\tcorpus-id\tscore\nq1\td1\t{}\n",) * 2,
     "CSV": ("qid,docno,label\nq1,d1,{}\n", "qid,docno,score\nq1,d1,{}\n"),
     "CSV with grades": ("qid,docno,grade\nq1,d1,{}\n", "qid,docno,score\nq1,d1,{}\n"),
-    "JSON": ('{{"q1": {{"d1": {}}}}}',) * 2,
     "JSONL": ('{{"qid": "q1", "docno": "d1", "label": {}}}\n', '{{"qid": "q1", "docno": "d1", "score": {}}}\n'),
     "JSONL of BEIR": ('{{"query-id": "q1", "corpus-id": "d1", "score": {}}}\n',) * 2,
     "JSONL of dicts": ('{{"qid": "q1", "docs": {{"d1": {}}}}}\n',) * 2,
@@ -352,9 +293,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize(
-    "value", ["NaN", "Infinity", "-Infinity", "1" + "0" * 400, "-1" + "0" * 400, "1"], ids=lambda value: value[:9]
-)
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1"])
 @pytest.mark.parametrize("form", VALUES)
 def test_scores_may_be_infinite_and_grades_may_not(tmp_path, form, value):
     for name, content, other in zip(("qrels", "run"), VALUES[form], ("run", "qrels"), strict=True):
@@ -366,14 +305,6 @@ def test_scores_may_be_infinite_and_grades_may_not(tmp_path, form, value):
             words = "a finite number" if name == "qrels" else "a number, and not NaN"
             with pytest.raises(DataFileError, match=f"{name}, line .*must be {words}"):
                 evaluate_run(**sides)
-
-
-@pytest.mark.parametrize("form", VALUES)
-def test_scores_of_19_digits_stay_apart(tmp_path, form):
-    (tmp_path / "run").write_text(VALUES[form][1].format(2**62 + 1))
-    assert align({"q1": {"d1": 1}}, tmp_path / "run").y_score.tolist() == [2**62 + 1]
-    (tmp_path / "qrels").write_text(VALUES[form][0].format(3))
-    assert align(tmp_path / "qrels", {"q1": {"d1": 1}}).y_true.tolist() == [3.0]
 
 
 @pytest.mark.parametrize("topic", ["qid", "docs", "query-id"])
@@ -400,7 +331,7 @@ def test_qrels_may_have_an_empty_list_and_no_other(tmp_path):
     (tmp_path / "qrels").write_text('{"qid": "q1", "docs": {"d1": 1}}\n{"qid": "q2", "docs": []}\n')
     assert evaluate_run(tmp_path / "qrels", {"q1": ["d1"]}).n_queries == 2
     (tmp_path / "qrels").write_text('{"qid": "q1", "docs": {"d1": 1}}\n{"qid": "q2", "docs": ["d1"]}\n')
-    with pytest.raises(DataFileError, match=r"line 2: docs must be .* got a list without grades"):
+    with pytest.raises(DataFileError, match=r"line 2: docs must be .* got an array"):
         evaluate_run(tmp_path / "qrels", {"q1": ["d1"]})
 
 
@@ -418,13 +349,43 @@ def test_a_header_names_the_documents(tmp_path, header, is_table):
             evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
 
 
-def test_lines_of_a_table_are_counted_with_those_inside_quotes(tmp_path):
-    (tmp_path / "run").write_text('qid,docno,score\n"q\n1",d1,1\n\nq2,d2,x\n')
-    with pytest.raises(DataFileError, match="run, line 5: score must be a number; got 'x'"):
+QUOTES = {
+    "closed elsewhere": 'qid,docno,score\nq1,d1,1\nq1,"d\n2",1\n',
+    "never closed": 'query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\t"d2\t1\nq2\td3\t1\n',
+    "closed by another": 'query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\t"d2\t1\nq2\td"3\t1\n',
+}
+
+
+@pytest.mark.parametrize("content", QUOTES.values(), ids=QUOTES)
+def test_a_quote_swallows_no_line(tmp_path, content):
+    (tmp_path / "run").write_text(content)
+    with pytest.raises(DataFileError, match="run, line 3: not CSV: a field in quotes must end on its line"):
         evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
-    (tmp_path / "run").write_text('qid,docno,score\n"q\n1",d1,1\n\nq2,"d2,1\n')
-    with pytest.raises(DataFileError, match="run, line 5: not CSV: "):
+
+
+@pytest.mark.parametrize("end", ["\\n", "\\r"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{{"q1": {{"d{}1": 1}}}}', '{{"q{}1": {{"d1": 1}}}}', '{{"q1": ["d{}1"]}}',
+        '{{"qid": "q{}1", "docno": "d1", "score": 1}}', '{{"qid": "q1", "docs": ["d{}1"]}}',
+    ],
+)  # fmt: skip
+def test_an_id_of_json_that_holds_a_line_end_is_refused(tmp_path, content, end):
+    (tmp_path / "run").write_text(content.format(end))
+    with pytest.raises(DataFileError, match=r"run.* must be an id without a line end; got '.\\[nr]1'"):
         evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["d", "docno"])
+def test_an_id_of_140_kb_is_read_from_trec_and_refused_in_csv(tmp_path, name):
+    long = name + "x" * 140_000
+    (tmp_path / "run").write_text(f"q1 Q0 {long} 1 1.5 t\n")
+    assert evaluate_run({"q1": {long: 1}}, tmp_path / "run").value == 1.0
+    for content in (f"qid,docno,score\nq1,{long},1\n", f"qid,docno,score,{long}\n"):
+        (tmp_path / "run").write_text(content)
+        with pytest.raises(DataFileError, match=r"run, line \d: (not CSV: field larger|a line of a run must)"):
+            evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -461,27 +422,11 @@ def test_topics_have_a_type_of_numpy_where_it_keeps_them(topics, dtype):
 
 
 @pytest.mark.parametrize(
-    ("token", "number", "score"),
-    [
-        (b"1", 1.0, 1.0),
-        (b"-1e3", -1000.0, -1000.0),
-        (b"1_000", None, None),
-        (b"x", None, None),
-        (b"", None, None),
-        (b"inf", math.inf, math.inf),
-        (b"9007199254740991", 2.0**53 - 1, 2.0**53 - 1),
-        (b"9007199254740993", 2.0**53, 2**53 + 1),
-        (b"-9007199254740993", -(2.0**53), -(2**53) - 1),
-        (b"+9007199254740993 ", 2.0**53, 2**53 + 1),
-        (b"9007199254740993.0", 2.0**53, 2.0**53),
-        (b"1e400", math.inf, math.inf),
-        (b"1" + b"0" * 400, math.inf, math.inf),
-    ],
+    ("token", "number"),
+    [(b"1", 1.0), (b"-1e3", -1000.0), (b"1_000", None), (b"x", None), (b"", None), (b"1e400", math.inf)],
 )
-def test_numbers_of_files(token, number, score):
+def test_numbers_of_files(token, number):
     assert as_number(token) == number
-    assert as_score(token) == score
-    assert type(as_score(token)) is type(score)
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])

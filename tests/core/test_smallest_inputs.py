@@ -31,7 +31,6 @@ DEFAULTS = {
     "align": {"queries": "qrels", "exclude": None, "columns": None, "duplicates": "raise"},
     "evaluate_ranked": {"judged": None, "flavor": "sklearn", "k": ...},
     "evaluate_batches": {"flavor": "sklearn", "k": ...},
-    "evaluate_parquet": {"flavor": "sklearn", "k": ..., "batch_rows": 1 << 18, "progress": False},
     "evaluate_part": dict.fromkeys(
         ("qid", "group", "query_id", "mask", "retrieved", "doc_id", "query_weight")
     ) | {"flavor": "sklearn", "k": ...},

@@ -126,7 +126,7 @@ def test_plain_numbers_are_read_all_at_once(monkeypatch, token):
 
 
 def test_a_number_of_eighteen_characters_that_begins_like_a_shorter_one():
-    coded = [b"1.2345678901234567890", b"12345678901234567890", b"9007199254740993", b"-9007199254740992.0"]
+    coded = [b"1.2345678901234567890", b"12345678901234567890.5", b"9007199254740992", b"-9007199254740992.0"]
     text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
     sizes = np.array([len(token) for token in coded])
     found = trec._numbers_at(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=False)

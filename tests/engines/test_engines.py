@@ -319,14 +319,18 @@ def test_what_is_not_noticed_is_as_the_page_says(page):
 MEASURE = """
 import sys
 from pathlib import Path
-from ndcg_ml import evaluate_parquet
+import pyarrow.parquet as pq
+from ndcg_ml import evaluate_batches
 
 def resident(field):
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 def evaluate(path):
-    return evaluate_parquet(path, label="grade", score="score", qid="query", k=10)
+    names = ["grade", "score", "query"]
+    with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+        batches = file.iter_batches(1 << 18, columns=names)
+        return evaluate_batches(([batch[name].to_numpy() for name in names] for batch in batches), k=10)
 
 evaluate(sys.argv[1])  # loads the code
 before = resident("VmRSS")

@@ -16,7 +16,7 @@ import pytest
 from lanes import quick
 
 from ndcg_ml import Flavor, evaluate_ranked, evaluate_run, ndcg_score, readers, runs
-from ndcg_ml._files import csv_rows, trec
+from ndcg_ml._files import tables, trec
 from ndcg_ml._kernel import numpy_kernel, totals
 from ndcg_ml._parts.exact import ExactSums, exact_sum
 
@@ -75,7 +75,7 @@ class Doubling:
         ("parse", Flavor, "__hash__", fails, KeyError),
         ("letor", readers, "as_text", fails, KeyError),
         ("letor", readers, "as_number", hangs, fuzz.BrokenContractError),
-        ("columns", csv_rows, "cell_of_text", warns, RuntimeWarning),
+        ("columns", tables, "cell_of_text", warns, RuntimeWarning),
         ("trec", trec, "_all_at_once", fails, KeyError),
         ("arrays", numpy_kernel, "dcg", undefined, fuzz.BrokenContractError),
         ("arrays", totals, "np", Doubling(), fuzz.BrokenContractError),

@@ -1,237 +1,82 @@
-"""Parquet files: read in batches, in any order of files, with ids of any type, by either library, and refused."""
+"""Parquet files: ids of any type, numbers of any type, and what is refused."""
 
 from __future__ import annotations
 
 import math
 import sys
-from pathlib import Path
-from typing import Any
+import tracemalloc
+from decimal import Decimal
 
 import numpy as np
 import pytest
-from core.test_partial import assert_joined, cut, same, stream
 
-from ndcg_ml import Flavor, evaluate, evaluate_parquet, evaluate_run, ndcg_score, parts
-from ndcg_ml._files import parquet
+from ndcg_ml import evaluate, evaluate_run
 from ndcg_ml.readers import DataFileError, read_columns
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-pl = pytest.importorskip("polars")
-pytest.importorskip("tqdm")
-pd = pytest.importorskip("pandas")
-
-# -- evaluate_parquet -------------------------------------------------------------------------------------------------
-
-
-def written(path: Path, rows: tuple[np.ndarray, ...], row_group: int = 64, **columns: Any) -> Path:
-    table = {"grade": rows[0], "score": rows[1], "query": rows[2], "other": rows[0], **columns}
-    pq.write_table(pa.table(table), path, row_group_size=row_group)
-    return path
-
-
-NAMES = {"label": "grade", "score": "score", "qid": "query"}
-
-
-@pytest.mark.parametrize("batch_rows", [1, 7, 64, 1 << 18])
-def test_a_file_is_read_in_batches(tmp_path: Path, batch_rows: int) -> None:
-    rows = stream()
-    path = written(tmp_path / "scores.parquet", rows)
-    result = evaluate_parquet(path, **NAMES, flavor="sklearn", k=3, batch_rows=batch_rows)
-    assert (result.n_queries, result.n_docs) == (40, rows[0].size)
-    assert same(result.value, ndcg_score(*rows[:2], qid=rows[2], flavor="sklearn", k=3))
-    assert same(evaluate_parquet(str(path), **NAMES, k=3).value, ndcg_score(*rows[:2], qid=rows[2], k=3))
-
-
-def test_files_are_one_stream_in_their_order(tmp_path: Path) -> None:
-    rows = stream()
-    pieces = [written(tmp_path / f"{i}.parquet", piece) for i, piece in enumerate(cut(rows, [50, 100]))]
-    result = evaluate_parquet(pieces, **NAMES)
-    assert same(result.value, ndcg_score(*rows[:2], qid=rows[2]))
-    assert result.n_docs == rows[0].size
-    with pytest.raises(ValueError, match="in two of the parts"):
-        sum(evaluate_parquet(piece, **NAMES) for piece in pieces)
-
-
-@pytest.mark.parametrize("kind", ["string", "dictionary", "large_string", "uint32"])
-def test_ids_of_a_file_may_be_of_any_type(tmp_path: Path, kind: str) -> None:
-    y, s, qid = stream()
-    column = pa.array(qid.astype(np.uint32)) if kind == "uint32" else pa.array([f"q{i}" for i in qid])
-    if kind == "dictionary":
-        column = column.dictionary_encode()
-    elif kind == "large_string":
-        column = column.cast(pa.large_string())
-    path = written(tmp_path / "a.parquet", (y, s, qid), query=column)
-    assert same(evaluate_parquet(path, **NAMES, batch_rows=10).value, ndcg_score(y, s, qid=qid))
-
-
-@pytest.mark.parametrize("kind", [pa.binary(16), pa.binary(), pa.large_binary(), "dictionary", "uuid"], ids=str)
-@pytest.mark.parametrize("batch_rows", [1, 2, 3, 7])
-def test_binary_ids_may_end_in_zeros(tmp_path: Path, kind: Any, batch_rows: int) -> None:
-    queries = np.repeat(np.arange(6), 3)
-    ids = [bytes(15 - q) + bytes([q + 1]) + bytes(q) for q in queries.tolist()]  # all but the first end in zeros
-    if kind == "uuid":
-        column = pa.array(ids, pa.uuid())
-    elif kind == "dictionary":
-        column = pa.array(ids).dictionary_encode()
-    else:
-        column = pa.array(ids, kind)
-    y, s, _ = stream()
-    path = written(tmp_path / "a.parquet", (y[:18], s[:18], queries), query=column, row_group=4)
-    result = evaluate_parquet(path, **NAMES, batch_rows=batch_rows)
-    assert (result.n_queries, result.id_kind) == (6, "bytes")
-    assert same(result.value, ndcg_score(y[:18], s[:18], qid=queries))
-
-
-def test_ids_of_pandas_may_change_their_dtype_between_batches() -> None:
-    numbers = [np.array([1, 2]), np.array([2, 2], dtype=object), pd.Series([2, 3], dtype="Int16")]
-    texts = [pd.Series(["a", "b"], dtype="string"), pd.Series(["b", "bc"]), pd.Series(["bc"], dtype="category")]
-    for pieces in (numbers, texts):
-        assert_joined(pieces, "pandas")
-
-
-def test_a_missing_label_is_an_unjudged_document(tmp_path: Path) -> None:
-    y = pa.array([3, None, 0, 1])
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"grade": y, "score": [0.4, 0.3, 0.2, 0.1], "query": [1, 1, 1, 1]}), path)
-    for unjudged in ("zero", "condense"):
-        flavor = Flavor(unjudged=unjudged)
-        expected = ndcg_score([3, math.nan, 0, 1], [4, 3, 2, 1], group=[4], flavor=flavor)
-        assert evaluate_parquet(path, **NAMES, flavor=flavor).value == expected
-    with pytest.raises(ValueError, match="y_true"):
-        evaluate_parquet(path, **NAMES, flavor=Flavor(unjudged="raise"))
-    with pytest.raises(ValueError, match="NaN"):
-        evaluate_parquet(path, label="score", score="grade", qid="query")
-    with pytest.raises(ValueError, match="missing"):
-        evaluate_parquet(path, label="score", score="score", qid="grade")
-
-
-def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.parquet", stream())
-    with pytest.raises(ValueError, match=r"a\.parquet: must have the columns nope, .*; nope is missing, the file has"):
-        evaluate_parquet(path, label="nope", score="score", qid="query")
-    twice = tmp_path / "twice.parquet"
-    pq.write_table(pa.Table.from_arrays([pa.array([1])] * 4, ["grade", "score", "query", "score"]), twice)
-    with pytest.raises(DataFileError, match=r"twice\.parquet: must have each column once; got 'score' 2 times"):
-        evaluate_parquet(twice, **NAMES)
-    with pytest.raises(TypeError, match="label must be the name of a column; got 3"):
-        evaluate_parquet(path, label=3, score="score", qid="query")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="batch_rows must be an integer >= 1; got 0"):
-        evaluate_parquet(path, **NAMES, batch_rows=0)
-    with pytest.raises(TypeError, match=r"batch_rows must be an integer >= 1; got 2\.5"):
-        evaluate_parquet(path, **NAMES, batch_rows=2.5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="at least one file"):
-        evaluate_parquet([], **NAMES)
-    with pytest.raises(OSError, match="nowhere"):
-        evaluate_parquet(tmp_path / "nowhere.parquet", **NAMES)
-    damaged = path.read_bytes()
-    (tmp_path / "damaged").write_bytes(damaged[:-30] + b"\x0c" * 22 + damaged[-8:])
-    with pytest.raises(ValueError, match="cannot be read as Parquet"):
-        evaluate_parquet(tmp_path / "damaged", **NAMES)
-    (tmp_path / "text").write_text("not a table")
-    with pytest.raises(ValueError, match="cannot be read as Parquet"):
-        evaluate_parquet(tmp_path / "text", **NAMES)
-
-
-def test_damage_that_is_met_on_the_way_is_reported_with_the_file(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.parquet", stream())
-    content = path.read_bytes()
-    page = content.index(b"\x15", pq.read_metadata(path).row_group(1).column(0).data_page_offset)
-    path.write_bytes(content[:page] + b"\xff" * 20 + content[page + 20 :])
-    with pytest.raises(DataFileError, match=r"a\.parquet: cannot be read as Parquet"):
-        evaluate_parquet(path, **NAMES, batch_rows=32)
-
-
-TWO = np.array([1, 0]), np.array([0.5, 1.5]), np.array([1, 1])
-
-
-def test_files_are_read_quietly_and_a_quarter_of_a_million_rows_at_once(tmp_path: Path, monkeypatch: Any) -> None:
-    path = written(tmp_path / "rows", TWO)
-    asked: list[int] = []
-    batches = parquet.ParquetStream.batches
-    monkeypatch.setattr(parquet.ParquetStream, "batches", lambda self, rows: asked.append(rows) or batches(self, rows))
-    monkeypatch.setattr(parts, "_bar", lambda n_rows: pytest.fail(f"a bar of {n_rows} rows"))
-    assert evaluate_parquet(path, **NAMES).n_docs == 2
-    assert asked == [262_144]
-
-
-@pytest.mark.parametrize(
-    ("module", "words"),
-    [
-        ("tqdm.auto", r"^progress=True needs tqdm\. Install it with: pip install 'ndcg_ml\[parquet\]'$"),
-        ("pyarrow.parquet", r"^ndcg_ml\.evaluate_parquet needs pyarrow\. Install it with: pip install 'ndcg_ml\["),
-    ],
-)
-def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: Any, module: str, words: str) -> None:
-    path = written(tmp_path / "rows", TWO)
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=words):
-        evaluate_parquet(path, **NAMES, progress=True)
-
-
-def test_the_progress_bar_counts_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = stream()
-    path = written(tmp_path / "a.parquet", rows)
-    evaluate_parquet(path, **NAMES, progress=True, batch_rows=10)
-    shown = capsys.readouterr().err
-    assert "100%" in shown
-    assert f"{rows[0].size}/{rows[0].size}" in shown
-
 
 # -- read_columns -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("library", ["pyarrow", "polars"])
-@pytest.mark.parametrize("qid", [[7, 7, 8], ["07", "07", "8"]])
-def test_parquet(tmp_path, monkeypatch, library, qid):
-    path = tmp_path / "no suffix"
+def written(path, **columns):
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.mark.parametrize("qid", [[7, 7, 8], ["07", "07", "8"], ["a", "a\0", "a\0\0"]])
+def test_parquet(tmp_path, qid):
     columns = {"qid": qid, "label": [2, None, 0], "score": [0.5, 0.1, 1], "docno": ["a", "b", "a"], "x": [[1], [2], []]}
-    pl.DataFrame(columns, strict=False).write_parquet(path)
-    if library == "pyarrow":
-        pytest.importorskip("pyarrow.parquet")
-    else:
-        hide(monkeypatch, "pyarrow.parquet")
-    rows = read_columns(path)
+    rows = read_columns(written(tmp_path / "no suffix", **columns))
     assert rows.qid.tolist() == qid
     np.testing.assert_array_equal(rows.y_true, [2.0, np.nan, 0.0])
     assert rows.y_score.tolist() == [0.5, 0.1, 1.0]
     assert rows.doc_id.tolist() == ["a", "b", "a"]
     result = evaluate(**rows.arguments(), flavor="trec_eval")
-    assert result.per_query.qid.tolist() == [qid[0], qid[2]]
+    assert result.per_query.qid.tolist() == list(dict.fromkeys(qid))
 
 
-def hide(monkeypatch, *names):
-    found = parquet.import_module
+TEXT = ["b", "a", "b\0"]
+KINDS = {
+    "string": pa.array(TEXT),
+    "large string": pa.array(TEXT, pa.large_string()),
+    "dictionary": pa.array(TEXT).dictionary_encode(),
+    "binary": pa.array([b"b", b"a", b"b\0"]),
+    "fixed binary": pa.array([b"b\0", b"a\0", b"bb"], pa.binary(2)),
+    "uint64": pa.array([2**64 - 1, 0, 7], pa.uint64()),
+}
 
-    def import_module(name):
-        if name in names:
-            raise ImportError(name)
-        return found(name)
 
-    monkeypatch.setattr(parquet, "import_module", import_module)
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_may_be_of_any_type(tmp_path, kind):
+    rows = read_columns(written(tmp_path / "rows", qid=KINDS[kind], label=[1, 0, 1], score=[0.1, 0.2, 0.3]))
+    assert rows.qid.tolist() == KINDS[kind].to_pylist()
 
 
-@pytest.mark.parametrize("library", ["pyarrow", "polars"])
-def test_ids_in_parquet_may_end_in_nul(tmp_path, monkeypatch, library):
-    path = tmp_path / "rows"
-    names = ["a", "a\0", "a\0\0"]
-    pl.DataFrame({"qid": names, "label": [1, 0, 1], "score": [1, 2, 3], "docno": names}).write_parquet(path)
-    if library == "pyarrow":
-        pytest.importorskip("pyarrow.parquet")
-    else:
-        hide(monkeypatch, "pyarrow.parquet")
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([Decimal("1.25"), Decimal("0.10"), Decimal("-3.00")], pa.decimal128(10, 2)),
+        pa.array([3, 0, 2], pa.uint8()),
+        pa.array([True, False, True]),
+        pa.array([1.5, 0.1, -1.0], pa.float32()),
+    ],
+    ids=["decimal", "uint8", "bool", "float32"],
+)
+def test_numbers_may_be_of_any_type(tmp_path, values):
+    path = written(tmp_path / "rows", qid=["q"] * 3, docno=["a", "b", "c"], label=values, score=values)
+    numbers = list(map(float, values.to_pylist()))
     rows = read_columns(path)
-    assert rows.qid.tolist() == rows.doc_id.tolist() == names
-    assert evaluate(**rows.arguments(), flavor="trec_eval").n_queries == 3
+    assert rows.y_true.tolist() == rows.y_score.tolist() == numbers
+    by_id = {"q": dict(zip("abc", numbers, strict=True))}
+    expected = evaluate_run(by_id, by_id, flavor="trec_eval[negative=allow]").value
+    assert evaluate_run(path, path, flavor="trec_eval[negative=allow]").value == expected
 
 
-def test_parquet_without_a_library_that_reads_it(tmp_path, monkeypatch):
-    path = tmp_path / "rows.parquet"
-    pl.DataFrame({"qid": [1], "label": [1], "score": [1.0]}).write_parquet(path)
-    hide(monkeypatch, "pyarrow.parquet", "polars")
-    with pytest.raises(
-        ImportError, match=r"rows.parquet is a Parquet file.*needs pyarrow or polars.*pip install pyarrow"
-    ):
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    path = written(tmp_path / "rows.parquet", qid=[1], label=[1], score=[1.0])
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(ImportError, match=r"rows.parquet is a Parquet file.*needs pyarrow.*pip install pyarrow"):
         read_columns(path)
 
 
@@ -240,21 +85,43 @@ def test_parquet_without_a_library_that_reads_it(tmp_path, monkeypatch):
     [
         ({"qid": [1, None], "label": [1, 1], "score": [1.0, 1.0]}, "column qid must have an id in every row"),
         ({"qid": ["a", None], "label": [1, 1], "score": [1.0, 1.0]}, "column qid must have an id in every row"),
+        ({"qid": ["a", "a\nb"], "label": [1, 1], "score": [1.0, 1.0]}, "row 2: qid must be an id without a line end"),
         ({"qid": [1], "label": ["1"], "score": [1.0]}, "column label must hold numbers"),
-        ({"qid": [1], "label": [1], "score": [None]}, "score must be|column score must hold numbers"),
+        ({"qid": [1], "label": [1], "score": pa.nulls(1)}, "row 1: score must be a number, and not NaN"),
+        ({"qid": [1, 1], "label": [1, 2], "score": [1, 2**53 + 1]}, "row 2: score: an integer must be at most 2"),
         ({"qid": [1], "score": [1.0]}, "label is missing"),
+        ({"qid": pa.array([], "int8"), "label": pa.array([], "int8"), "score": pa.array([], "int8")}, "has no rows"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("library", ["pyarrow", "polars"])
-def test_parquet_that_is_refused(tmp_path, monkeypatch, columns, words, library):
-    path = tmp_path / "rows"
-    pl.DataFrame(columns).write_parquet(path)
-    if library == "pyarrow":
-        pytest.importorskip("pyarrow.parquet")
-    else:
-        hide(monkeypatch, "pyarrow.parquet")
+def test_parquet_that_is_refused(tmp_path, columns, words):
     with pytest.raises(DataFileError, match=rf"rows.*{words}"):
+        read_columns(written(tmp_path / "rows", **columns))
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_large_group_of_equal_ids_takes_memory_for_its_rows_alone(tmp_path, monkeypatch):
+    n, long = 200_000, "x" * 100_000
+    path = written(tmp_path / "rows", qid=[long] * n, label=np.zeros(n, "i1"), score=np.zeros(n, "f4"))
+    tracemalloc.start()
+    try:
+        assert read_columns(path).qid.size == n
+        assert tracemalloc.get_traced_memory()[1] < 100 * n
+    finally:
+        tracemalloc.stop()
+    monkeypatch.setenv("NDCG_ML_MAX_BYTES", "10000000")
+    with pytest.raises(DataFileError, match="rows: must have at most 10000000 bytes when unpacked; got more"):
         read_columns(path)
+
+
+def test_the_pages_of_a_file_count_before_compression(tmp_path, monkeypatch):
+    table = pa.table({"qid": [f"{i}{'x' * 1000}" for i in range(1000)], "label": [1] * 1000, "score": [1.0] * 1000})
+    pq.write_table(table, tmp_path / "rows", compression="zstd", use_dictionary=False)
+    assert (tmp_path / "rows").stat().st_size < 100_000
+    monkeypatch.setenv("NDCG_ML_MAX_BYTES", "1000000")
+    with pytest.raises(DataFileError, match="must have at most 1000000 bytes"):
+        read_columns(tmp_path / "rows")
 
 
 # -- qrels and runs ---------------------------------------------------------------------------------------------------
