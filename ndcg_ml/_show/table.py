@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ndcg_ml._one_line import visible
-from ndcg_ml._show.escaping import escaped
+from ndcg_ml._show.escaping import escaped, in_markdown, markdown_paragraph
 
 # Colours are the page's own, or see-through, so that nothing has to be known about the theme.
 _LINE = "1px solid rgba(128,128,128,.4)"
@@ -20,10 +19,6 @@ _CAPTION = "caption-side:top;text-align:left;padding:.2em 0;color:inherit;overfl
 _LATEX_WORDS = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde", "<": "less", ">": "greater", "|": "bar"}
 _LATEX = {letter: f"\\text{word}{{}}" for letter, word in _LATEX_WORDS.items()}
 _LATEX |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
-# Markup only in some places: "]" in a link, "<" before a tag, "&" before an entity, "_" at the end of a word.
-_MARKDOWN = re.compile(r"[\\|*`]|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|_(?![^\W_])")
-# A heading, a list, a quotation or a rule begin a paragraph with these.
-_MARKDOWN_START = re.compile(r"^(\d*)([-+>#=~.)])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +86,9 @@ class Table:
     def markdown(self) -> str:
         """A table of GitHub's Markdown, with the caption below. No cell is read as markup."""
         rule = ["---" if side == "l" else "--:" for side in self.sides()]
-        lines = [list(map(_in_markdown, row)) for row in (self.head, *self.rows)]
+        lines = [list(map(in_markdown, row)) for row in (self.head, *self.rows)]
         table = [f"| {' | '.join(line)} |" for line in (lines[0], rule, *lines[1:])]
-        caption = _MARKDOWN_START.sub(r"\1\\\2", _in_markdown(self.caption).strip())
+        caption = markdown_paragraph(self.caption)
         return "\n".join([*table, *["", caption] * bool(caption), ""])
 
     def latex(self) -> str:
@@ -111,10 +106,6 @@ def _width(text: str) -> int:
         return len(text)
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)
-
-
-def _in_markdown(text: str) -> str:
-    return _MARKDOWN.sub(lambda found: f"\\{found[0]}", visible(text))
 
 
 def _in_latex(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml._flavor.text import at_cutoff
-from ndcg_ml._one_line import percent
+from ndcg_ml._one_line import percent, visible
 from ndcg_ml._show.table import Table
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def closing_lines(comparison: Comparison) -> list[str]:
     """The caption, and what a reader must know, each as a sentence."""
-    return [comparison.caption(), *(f"Note: {note}." for note in comparison.notes)]
+    return [visible(line) for line in (comparison.caption(), *(f"Note: {note}." for note in comparison.notes))]
 
 
 def systems_table(comparison: Comparison, digits: int) -> Table:

@@ -25,6 +25,8 @@ DifferenceMethod: TypeAlias = Literal["test", "t", "bca", "percentile"]
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
 _SKEWED, _FEW = 2.0, 100
+# Draws that one test may take: some hundred megabytes.
+_MOST_DRAWS = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,6 +185,13 @@ class Settings:
     margin: float | None
     n_resamples: int
     n_families: int = 1
+
+    def __post_init__(self) -> None:
+        if 2 / self.level > _MOST_DRAWS:
+            raise ValueError(
+                f"confidence must be at most {1 - 2 * self.n_families / _MOST_DRAWS:.7g} here, because a test at a "
+                f"smaller level takes more than {_MOST_DRAWS} draws; got {self.confidence!r}."
+            )
 
     @property
     def level(self) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._one_line import visible
 from ndcg_ml._stats.matching import Source
 
 Unjudged: TypeAlias = Literal["warn", "refuse", "accept"]
@@ -46,11 +47,12 @@ def favoured(names: Sequence[str], judged: Sequence[float], values: Sequence[flo
     if judged[most] - judged[least] <= UNEVEN:
         return None
     gain = values[least] * (1 / judged[least] - 1) - values[most] * (1 / judged[most] - 1)
+    best = visible(names[most])
     about = f" by about {gain:.3f}" if gain > 0 else ""
     return (
-        f"judgements are uneven: {100 * judged[most]:.0f} % of what {names[most]} ranks above the cut-off is judged, "
-        f"and {100 * judged[least]:.0f} % of what {names[least]} does. Unjudged documents gain nothing, which favours "
-        f"{names[most]}{about}, if unjudged documents are as good as judged ones"
+        f"judgements are uneven: {100 * judged[most]:.0f} % of what {best} ranks above the cut-off is judged, "
+        f"and {100 * judged[least]:.0f} % of what {visible(names[least])} does. Unjudged documents gain nothing, "
+        f"which favours {best}{about}, if unjudged documents are as good as judged ones"
     )
 
 

@@ -35,6 +35,8 @@ _BLOCK = 1 << 16
 _BUNDLES = 8192
 # All exchanges of so many queries are as many as any caller draws.
 _MOST_EXACT = 24
+# Beside an enumeration, more queries that are equal are exchanged in bundles.
+_MOST_EQUAL = 1023
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,11 @@ def exchange_tests(
         if level is None:
             signs = _SignedSums(d[apart, None], None, _all_signs(n))
         else:
-            signs = _SignedSums(d[:, None], share, _all_signs_of(apart, n_resamples, rng))
+            columns = np.column_stack([d, share])
+            if apart.size > _MOST_EQUAL:
+                equal = _bundled(columns[~apart], _MOST_EQUAL // 2)
+                columns, apart = np.concatenate([columns[apart], equal]), np.arange(n + len(equal)) < n
+            signs = _SignedSums(columns[:, :1], columns[:, 1], _all_signs_of(apart, n_resamples, rng))
         tests[at] = signs.test(signs.sums[:, 0], float(d.sum()), level, exact=True)
     if drawn:
         bundled = _bundled(np.column_stack([parts, share]))
@@ -264,18 +270,18 @@ class _SignedSums:
         return SignFlip(p_value, exact, min(float(low), difference), max(float(high), difference))
 
 
-def _bundled(rows: FloatArray) -> FloatArray:
-    """The rows; of very many, the sums of bundles of them, every so-manieth row in one.
+def _bundled(rows: FloatArray, n_bundles: int = _BUNDLES) -> FloatArray:
+    """Sum strided bundles if there are more than twice `n_bundles` rows.
 
     Exchanging whole bundles changes as little as exchanging single queries does where systems are exchangeable, so the
     test stays exact, and thousands of bundles lose no power that could be seen.
     """
-    if len(rows) <= 2 * _BUNDLES:
+    if len(rows) <= 2 * n_bundles:
         return rows
-    n_layers = -(-len(rows) // _BUNDLES)
-    padded = np.zeros((n_layers * _BUNDLES, rows.shape[1]))
+    n_layers = -(-len(rows) // n_bundles)
+    padded = np.zeros((n_layers * n_bundles, rows.shape[1]))
     padded[: len(rows)] = rows
-    sums: FloatArray = padded.reshape(n_layers, _BUNDLES, -1).sum(axis=0)
+    sums: FloatArray = padded.reshape(n_layers, n_bundles, -1).sum(axis=0)
     return sums
 
 
@@ -312,7 +318,7 @@ def _all_signs_of(apart: NDArray[np.bool_], n_resamples: int, rng: np.random.Gen
 
     The signs of equal queries are enumerated too where that takes no more than `n_resamples`, or else drawn.
     """
-    if 2.0**apart.size <= n_resamples:
+    if apart.size <= _MOST_EXACT and 2**apart.size <= n_resamples:
         yield from _all_signs(apart.size)
         return
     n_patterns = 2 ** int(apart.sum())

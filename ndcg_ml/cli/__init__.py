@@ -1,6 +1,6 @@
 """The ``ndcg-ml`` command.
 
-Importing this package imports nothing but the standard library: the command's own needs (click, rich) are looked for
+Importing this package imports no other package: the command's own needs (click, rich) are looked for
 when it starts, and the frameworks when a command that uses them runs.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
+
+from ndcg_ml._one_line import visible
 
 __all__ = ["main"]
 
@@ -48,6 +50,7 @@ def _run() -> int:
     try:
         return int(ndcg_ml.main(prog_name="ndcg-ml", standalone_mode=False) or 0)
     except click.ClickException as error:
+        error.message = visible(error.message)  # type: ignore[misc]  # it quotes ids and file names
         error.show()
         return error.exit_code
     except click.Abort:  # click's own form of Ctrl-C
@@ -58,7 +61,7 @@ def _ended(why: str, code: int) -> int:
     """Say why on standard error, and see to it that Python does not try to write the rest of the output."""
     try:
         if why:
-            print(f"Error: {why}.", file=sys.stderr)
+            print(f"Error: {visible(why)}.", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, AttributeError):  # nobody can be told, or nothing is to be written
         pass

@@ -23,7 +23,7 @@ from ndcg_ml._checks import ByK
 from ndcg_ml._data.queries import Queries
 from ndcg_ml._files.formats import table_columns
 from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_line
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import shown, visible
 from ndcg_ml._show.plain import plain_id, plain_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_columns, read_letor
@@ -356,7 +356,8 @@ def _warnings_shown(hidden: str = "") -> Iterator[None]:
         yield
     for warning in caught:
         message = str(warning.message)
-        click.echo(f"Warning: {' '.join((message.replace(hidden, '') if hidden else message).split())}", err=True)
+        message = " ".join((message.replace(hidden, "") if hidden else message).split())
+        click.echo(f"Warning: {visible(message)}", err=True)
 
 
 def takes_data(command: Callable[..., None]) -> Callable[..., None]:

@@ -149,77 +149,38 @@ def put(document, path, value):
     return changed
 
 
-ROW = ("per_query", 0)
+def places(inside, path=()):
+    """Where the file has a value, one inside another; of its rows the first."""
+    for key, value in inside.items() if isinstance(inside, dict) else enumerate(inside):
+        if path != ("per_query",) or key == 0:
+            yield (*path, key), value
+            if isinstance(value, (dict, list)):
+                yield from places(value, (*path, key))
 
 
-DAMAGE = [
-    (("ndcg_ml_evaluation",), 7),
-    (("ndcg_ml_evaluation",), True),
-    (("more",), 1),
-    (("flavor",), "nonsense"),
-    (("flavor",), 7),
-    (("k",), [3, 3]),
-    (("k",), [3]),
-    (("k",), 0),
-    (("value", 0), 0.5),
-    (("value", 0), None),
-    (("qrels",), 7),
-    (("per_query",), []),
-    (("per_query",), {}),
-    ((*ROW, "ndcg", 0), 0.123),
-    ((*ROW, "ndcg"), [0.1]),
-    ((*ROW, "ndcg", 0), "1"),
-    ((*ROW, "dcg", 0), -0.5),
-    ((*ROW, "dcg", 0), 1e9),
-    ((*ROW, "idcg", 0), None),
-    ((*ROW, "idcg", 0), True),
-    ((*ROW, "exponent"), 2.5),
-    ((*ROW, "exponent"), 2**64),
-    ((*ROW, "weight"), 1.0),
-    ((*ROW, "n_docs"), -1),
-    ((*ROW, "n_docs"), 1.0),
-    ((*ROW, "n_relevant"), 99),
-    ((*ROW, "tied"), 99),
-    ((*ROW, "qid"), "q1"),
-    ((*ROW, "qid"), 5),
-    ((*ROW, "qid"), None),
-    ((*ROW, "judged", 0), 1.5),
-    ((*ROW, "judged", 0), None),
-    ((*ROW, "n_retrieved"), 0),
-    ((*ROW, "judgements"), None),
-    ((*ROW, "judgements"), "0" * 15),
-    ((*ROW, "judgements"), "G" * 16),
-    ((*ROW, "judgements"), 7),
-    ((*ROW, "more"), 7),
-    (ROW, 7),
-    (("run",), None),
-    (("run",), 7),
-    (("run", "queries"), "all"),
-    (("run", "qrels_only"), "q"),
-    (("run", "n_excluded"), -1),
-]
+@pytest.mark.parametrize("value", [None, True, -1, 1, 7, 0.5, 1e9, 2**64, "x", "q1", "both", "0" * 16, [], [3], {}])
+def test_a_changed_file_is_refused(tmp_path, stored, value):
+    changes = [(path, value) for path, before in places(stored) if repr(before) != repr(value)]
+    for path, after in [*changes, (("more",), value), (("per_query", 0, "more"), value), (("run", "more"), value)]:
+        (tmp_path / "base.json").write_text(json.dumps(put(stored, path, after)))
+        with pytest.raises(
+            DataFileError, match=r"base.json: must be what Evaluation.save wrote; .*(digest|format)"
+        ) as e:
+            Evaluation.load(tmp_path / "base.json")
+        assert "\n" not in str(e.value)
 
 
-@pytest.mark.parametrize(("path", "value"), DAMAGE)
-def test_a_changed_file_is_refused(tmp_path, stored, path, value):
-    (tmp_path / "base.json").write_text(json.dumps(put(stored, path, value)))
-    with pytest.raises(
-        DataFileError, match=r"base.json: must be what Evaluation.save wrote; .*(digest|format)"
-    ) as caught:
-        Evaluation.load(tmp_path / "base.json")
-    assert "\n" not in str(caught.value)
-
-
-def test_numbers_that_were_lowered_together_are_refused(tmp_path, stored):
-    """Each follows from the others, and they are not what was saved."""
-    lower = copy.deepcopy(stored)
+def test_changes_that_agree_with_each_other_are_refused(tmp_path, stored):
+    lower, swapped = copy.deepcopy(stored), copy.deepcopy(stored)
     for row in lower["per_query"]:
-        for name in ("dcg", "ndcg"):
-            row[name] = [value / 2 for value in row[name]]
+        row |= {name: [value / 2 for value in row[name]] for name in ("dcg", "ndcg")}
     lower["value"] = [value / 2 for value in lower["value"]]
-    (tmp_path / "base.json").write_text(json.dumps(lower))
-    with pytest.raises(DataFileError, match="edited, merged or damaged"):
-        Evaluation.load(tmp_path / "base.json")
+    one, other = swapped["per_query"][:2]
+    one["qid"], other["qid"] = other["qid"], one["qid"]
+    for changed in (lower, swapped):
+        (tmp_path / "base.json").write_text(json.dumps(changed))
+        with pytest.raises(DataFileError, match="edited, merged or damaged"):
+            Evaluation.load(tmp_path / "base.json")
 
 
 def test_an_older_format_is_to_be_saved_again(tmp_path, stored):
