@@ -120,6 +120,11 @@ def test_what_cannot_be_saved(tmp_path):
         evaluate([1, 0, 1, 0], [1, 2, 1, 2], qid=[1.5, 1.5, 2.5, 2.5]).save(tmp_path / "base.json")
     with pytest.raises(ValueError, match="a function of one's own has no text"):
         evaluate([[1, 0], [1, 2]], [[1, 2], [1, 2]], flavor=Flavor(gain=np.sqrt)).save(tmp_path / "base.json")
+    labels = np.array([[1.0, 0.0], [1.0, 0.0]])
+    result = evaluate(labels, [[1, 2], [2, 1]])
+    labels[0] = [0, 1]
+    with pytest.raises(ValueError, match="the arrays have been changed since"):
+        result.save(tmp_path / "base.json")
     assert not (tmp_path / "base.json").exists()
     with pytest.raises(OSError, match="nowhere"):
         evaluate_run(QRELS, RUN).save(tmp_path / "nowhere" / "base.json")
