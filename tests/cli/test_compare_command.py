@@ -8,7 +8,9 @@ pytest.importorskip("click")
 pytest.importorskip("pyarrow")
 
 import math
+import os
 import re
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -131,7 +133,7 @@ def test_columns_of_a_table_are_compared():
     assert "adjusted for 3 pairs by max-t" in shown
     assert re.search(r"^b - a +\+0\.", shown, re.MULTILINE)
     for command, message in (
-        ("compare old none --table scores.csv", "scores.csv: must have the columns qid, label, none"),
+        ("compare old none --table scores.csv", "scores.csv: must have the columns qid, label, old, none"),
         ("compare old label --table scores.csv", "label and score must be columns of their own; got 'label' for both."),
     ):
         result = invoke(command)
@@ -306,3 +308,14 @@ def test_compare_says_how_even_the_judgements_are():
     refused = invoke("compare run better --qrels qrels --unjudged refuse")
     assert refused.exit_code == 2
     assert "unjudged='refuse' needs shares" in refused.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_a_table_is_read_once():
+    """A pipe can be read only once."""
+    content = "qid,label,old,new,other\n1,1,1,2,3\n1,0,2,1,1\n2,1,1,2,1\n2,0,2,3,2\n"
+    Path("table").write_text(content)
+    os.mkfifo("pipe")
+    threading.Thread(target=lambda: Path("pipe").write_text(content), daemon=True).start()
+    once, again = (document(f"compare old new other --table {file}")["pairs"] for file in ("pipe", "table"))
+    assert once == again
