@@ -313,7 +313,7 @@ def gate(
         flavor=base.flavor,
         comparisons=comparisons,
         changes=tuple(changes),
-        unanswered=_unanswered(new),
+        unanswered=new.per_query.qid[new.per_query.n_retrieved == 0 if isinstance(new, RunEvaluation) else slice(0)],
     )
 
 
@@ -407,13 +407,6 @@ def _only(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
         changed["n_unanswered"] = int((changed["per_query"].n_retrieved == 0).sum())
     changed["cluster"] = None if evaluation.cluster is None else evaluation.cluster[rows]
     return replace(evaluation, **changed, slices=None, _scored=None, _labels=None)
-
-
-def _unanswered(new: Evaluation[Any]) -> NDArray[Any]:
-    if not isinstance(new, RunEvaluation):
-        return new.per_query.qid[:0]
-    ids: NDArray[Any] = new.per_query.qid[new.per_query.n_retrieved == 0]
-    return ids
 
 
 def _mean(values: NDArray[np.float64]) -> float:
