@@ -176,35 +176,6 @@ class PairedSearch:
         table = Table(("NDCG", "difference", "p", "p (Holm)", "", ""), rows, "llllll")
         return f"{head}{failed}\n{table.text()}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON; a parameter that JSON does not know is its ``repr``.
-
-        Returns
-        -------
-        dict
-        """
-
-        def plain(value: object) -> object:
-            known = (
-                value is None
-                or isinstance(value, (bool, int, str))
-                or (isinstance(value, float) and math.isfinite(value))
-            )
-            return value if known else repr(value)
-
-        return {
-            "n_queries": self.n_queries,
-            "failed": [int(row) for row in self.failed],
-            "candidates": [
-                {
-                    **candidate._asdict(),
-                    "params": {name: plain(value) for name, value in candidate.params.items()},
-                    "interval": candidate.interval.to_dict(),
-                }
-                for candidate in self.candidates
-            ],
-        }
-
 
 def paired_search(
     search: Any,

@@ -17,7 +17,6 @@ from torch import Tensor
 from ndcg_ml._data.queries import Queries
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.torch._inputs import offsets_of
 from ndcg_ml.torch._transforms import nobody_watches
 
 if TYPE_CHECKING:
@@ -57,25 +56,17 @@ def on_host(
     """
     if not (_enabled and nobody_watches()):
         return None
-    # Nested tensors are rows with sizes, which the other kernel takes as they are.
     given = {"y_score": scores, "y_true": labels}  # by the names that prepare has for them
     optional = {"mask": mask, "qid": indexes, "retrieved": retrieved, "doc_id": doc_id}
     given.update((name, value) for name, value in optional.items() if value is not None)
-    settings: dict[str, Any] = {}
-    if all(isinstance(value, Tensor) and value.layout == torch.jagged for value in given.values()):
-        try:
-            settings["group"] = _as_array(offsets_of(given).diff())
-        except ValueError:
-            return None
-        given = {name: tensor.values() for name, tensor in given.items()}
-    if not all(map(_is_plain, given.values())) or not _fit(given, "group" in settings):
+    if not all(map(_is_plain, given.values())) or not _fit(given):
         return None
     # The arrays share the tensors' memory; any number of leading dimensions is one of queries.
     shape = (-1,) if given["y_score"].ndim == 1 else (-1, given["y_score"].shape[-1])
-    settings.update((name, _as_array(tensor).reshape(shape)) for name, tensor in given.items())
-    y_score = settings.pop("y_score")
+    arrays: dict[str, Any] = {name: _as_array(tensor).reshape(shape) for name, tensor in given.items()}
+    y_score = arrays.pop("y_score")
     try:
-        totals = Prepared(flavor, ks, Queries.read(**settings, whole=whole)).totals(y_score)
+        totals = Prepared(flavor, ks, Queries.read(**arrays, whole=whole)).totals(y_score)
         if flavor.empty == "raise":
             totals.ndcg(flavor)
     except (TypeError, ValueError):
@@ -93,7 +84,7 @@ def _is_plain(value: Any) -> bool:
     )
 
 
-def _fit(given: Mapping[str, Tensor], in_lists: bool) -> bool:
+def _fit(given: Mapping[str, Tensor]) -> bool:
     """Whether these go together, by shape and dtype, and it is said once which rows are one query."""
     scores = given["y_score"]
     flat = scores.ndim == 1
@@ -101,7 +92,7 @@ def _fit(given: Mapping[str, Tensor], in_lists: bool) -> bool:
         scores.ndim > 0
         and scores.numel() > 0
         and all(tensor.shape == scores.shape for tensor in given.values())
-        and ("qid" in given) + in_lists == flat
+        and ("qid" in given) == flat
         and not (flat and "mask" in given)
         and (scores.shape[-1] > 1 or flat or (scores.ndim == 2 and ("mask" in given or scores.numel() == 1)))
         and all(given[name].dtype == torch.bool for name in ("mask", "retrieved") if name in given)

@@ -1,13 +1,12 @@
 """What a caller passed, checked and laid out: for the metric as a ``Batch``, for the losses as padded lists.
 
-The metric's reader looks at shapes and dtypes only, never at data. Flat and nested lists of a loss are padded, which
+The metric's reader looks at shapes and dtypes only, never at data. Flat lists of a loss are padded, which
 needs their lengths and so waits for a device.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -36,25 +35,24 @@ def _named(text: str) -> Flavor:
     return as_flavor(text)
 
 
-def refuse_columns(scores: object, labels: object, mask: object, names: tuple[str, str], ids: str) -> None:
-    """Refuse tensors whose last axis has length 1 and may be one too many, before anything else is blamed.
+def scores_and_labels(
+    scores: object, labels: object, mask: object, names: tuple[str, str] = ("scores", "labels")
+) -> tuple[Tensor, Tensor]:
+    """Both, if they are tensors of one shape whose last axis, of length 1, is not one too many.
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
     """
-    if not (isinstance(scores, Tensor) and isinstance(labels, Tensor)) or scores.is_nested or labels.is_nested:
-        return
+    scores, labels = a_tensor(scores, names[0]), a_tensor(labels, names[1])
     refuse_other_shape(labels, names[1], scores, names[0])
-    if scores.ndim == 0 or scores.shape[-1] != 1:
-        return
-    of_all = f"torch.ones_like({names[0]}, dtype=torch.bool)"
-    refuse_column(names, scores.shape, mask is not None, _DROP, ids, of_all)
+    if scores.ndim > 0 and scores.shape[-1] == 1:
+        of_all = f"torch.ones_like({names[0]}, dtype=torch.bool)"
+        refuse_column(names, scores.shape, mask is not None, _DROP, "indexes= (one query id per row)", of_all)
+    return scores, labels
 
 
 _DROP = "{}.squeeze(-1)"
-_ONE_PER_ROW = "indexes= (one query id per row)"
-_ONE_PER_LIST_OR_ROW = f"{_ONE_PER_ROW} or offsets="
 
 
 # -- the metric ------------------------------------------------------------------------------------------------------
@@ -96,12 +94,9 @@ def read_batch(
     ValueError
         The shapes do not go together, or it is not said which rows belong to one query.
     """
-    # One form for all: tensors of one shape, on one device, nested ones as padded ones with a mask.
-    scores, labels = a_tensor(scores, names[0]), a_tensor(labels, names[1])
-    refuse_columns(scores, labels, mask, names, _ONE_PER_ROW)
-    if scores.is_nested or labels.is_nested:
-        scores, labels, mask, retrieved, doc_id = _unnested(scores, labels, mask, indexes, retrieved, doc_id, names)
-    labels = _companion(labels, names[1], scores, names[0])
+    # One form for all: tensors of one shape, on one device.
+    scores, labels = scores_and_labels(scores, labels, mask, names)
+    refuse_other_device(labels, names[1], scores, names[0])
     flags = None if retrieved is None else _flags(retrieved, "retrieved", scores, names[0])
     ids = None if doc_id is None else _whole_numbers(doc_id, "doc_id", "one per document", scores, names[0])
     if flavor.ties in TIES_BY_ID:
@@ -191,29 +186,6 @@ def _flat_batch(
     )
 
 
-def _unnested(
-    scores: Tensor,
-    labels: Tensor,
-    mask: object,
-    indexes: object,
-    retrieved: object,
-    doc_id: object,
-    names: tuple[str, str],
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Jagged tensors as padded ones with a mask, because torch cannot sort them as they are."""
-    _refuse_beside_nested({"mask": mask, "indexes": indexes})
-    parts = {names[0]: scores, names[1]: labels, "retrieved": retrieved, "doc_id": doc_id}
-    given = {name: a_tensor(value, name) for name, value in parts.items() if value is not None}
-    offsets, rows = offsets_of(given), {name: tensor.values() for name, tensor in given.items()}
-    n_rows = rows[names[0]].numel()
-    sizes = _sizes(offsets.cpu(), n_rows)
-    longest = int(sizes.max()) if sizes.numel() else 0
-    lists, positions, lengths = _by_offset(offsets, n_rows)
-    listed = torch.arange(longest, device=lengths.device) < lengths.unsqueeze(-1)
-    padded = {name: _in_slots(values, listed, lists, positions) for name, values in rows.items()}
-    return padded[names[0]], padded[names[1]], listed, padded.get("retrieved"), padded.get("doc_id")
-
-
 # -- the losses ------------------------------------------------------------------------------------------------------
 
 
@@ -225,19 +197,18 @@ def read_lists(scores: object, labels: object, mask: object) -> tuple[Tensor, Te
     TypeError, ValueError
         As for ``read_batch``; or the scores are not floats.
     """
-    scores, labels = a_tensor(scores, "scores"), a_tensor(labels, "labels")
+    scores, labels = scores_and_labels(scores, labels, mask)
     if not scores.is_floating_point():
         raise TypeError(
             f"scores must be floats, which have a gradient; got dtype {scores.dtype}. The order is (scores, labels)."
         )
-    if scores.is_nested or scores.ndim != 2:
+    if scores.ndim != 2:
         raise ValueError(
-            "scores must have shape (n_lists, n_documents), padded with mask=; got "
-            f"{'a nested tensor' if scores.is_nested else f'shape {tuple(scores.shape)}'}. For one list, scores[None]; "
-            "for flat lists, pass indexes= or offsets=."
+            f"scores must have shape (n_lists, n_documents), padded with mask=; got shape {tuple(scores.shape)}. For "
+            "one list, scores[None]; for flat lists, pass indexes=."
         )
-    refuse_columns(scores, labels, mask, ("scores", "labels"), _ONE_PER_LIST_OR_ROW)
-    labels = _label_values(_companion(labels, "labels", scores, "scores"), "labels")
+    refuse_other_device(labels, "labels", scores, "scores")
+    labels = _label_values(labels, "labels")
     listed = torch.ones_like(labels, dtype=torch.bool) if mask is None else _flags(mask, "mask", scores, "scores")
     if scores.shape[1] == 0:  # lists without any document: one masked slot each
         return pad(scores, (0, 1)), pad(labels, (0, 1)), pad(listed, (0, 1), value=False)
@@ -245,33 +216,25 @@ def read_lists(scores: object, labels: object, mask: object) -> tuple[Tensor, Te
 
 
 def in_batches(
-    scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None = None,
-    *,
-    indexes: Tensor | None = None,
-    offsets: Tensor | None = None,
+    scores: Tensor, labels: Tensor, mask: Tensor | None = None, *, indexes: Tensor | None = None
 ) -> tuple[list[PaddedLists], Tensor | None]:
     """The lists, padded; what is padded already comes back as is.
 
-    Flat and nested lists are one batch unless more than half of it were padding. They then are a batch of the lists
-    of 1 document, of 2, of 3 and 4, of 5 to 8 and so on, each padded to its own longest list, so that there are at
-    most twice as many slots as rows and lists. The scores keep their place in the graph, documents their order within
-    a list, and lists the order in which they first appear (`indexes`) or stand (`offsets`, nested). Ragged input
-    waits for the device, because the lengths fix shapes.
+    Flat lists are one batch unless more than half of it were padding. They then are a batch of the lists of 1 document,
+    of 2, of 3 and 4, of 5 to 8 and so on, each padded to its own longest list, so that there are at most twice as many
+    slots as rows and lists. The scores keep their place in the graph, documents their order within a list, and lists
+    the order in which they first appear. Flat input waits for the device, because the lengths fix shapes.
 
     Parameters
     ----------
     scores : Tensor
-        Padded, flat with `indexes` or `offsets`, or nested (jagged).
+        Padded, or flat with `indexes`.
     labels : Tensor
         In the form of `scores`.
     mask : Tensor of bool, optional
         Padded form only.
     indexes : Tensor of int, shape (n_rows,), optional
         One query id per row, in any order.
-    offsets : Tensor of int, shape (n_lists + 1,), optional
-        List q is the rows ``offsets[q]:offsets[q + 1]``.
 
     Returns
     -------
@@ -285,87 +248,59 @@ def in_batches(
     TypeError, ValueError
         As for the losses' ``forward``, which checks padded input itself.
     """
-    scores, labels, indexes, offsets = in_rows(scores, labels, mask, indexes=indexes, offsets=offsets)
-    if indexes is None and offsets is None:
+    scores, labels, indexes = in_rows(scores, labels, mask, indexes)
+    if indexes is None:
         if scores.ndim == 2:
             warn_of_a_column(scores)
         return [(scores, labels, mask)], None
-    return in_groups(scores, labels, indexes, offsets)
+    return in_groups(scores, labels, indexes)
 
 
 def in_rows(
-    scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None = None,
-    *,
-    indexes: Tensor | None = None,
-    offsets: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Scores, labels, indexes and offsets of flat lists: nested ones flattened, others checked.
-
-    Padded input comes back as is, with neither indexes nor offsets.
+    scores: Tensor, labels: Tensor, mask: Tensor | None, indexes: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Scores, labels and indexes of flat lists, checked. Padded input comes back as is, without indexes.
 
     Raises
     ------
     TypeError, ValueError
-        As for ``in_batches``. Whether offsets rise is left to it.
+        As for ``in_batches``.
     """
-    scores, labels = a_tensor(scores, "scores"), a_tensor(labels, "labels")
-    if scores.is_nested or labels.is_nested:
-        _refuse_beside_nested({"mask": mask, "indexes": indexes, "offsets": offsets})
-        offsets = offsets_of({"scores": scores, "labels": labels})
-        return scores.values(), labels.values(), None, offsets
-    refuse_columns(scores, labels, mask, ("scores", "labels"), _ONE_PER_LIST_OR_ROW)
-    given = [name for name, value in (("mask", mask), ("indexes", indexes), ("offsets", offsets)) if value is not None]
-    if indexes is None and offsets is None:
-        return scores, labels, None, None
-    if len(given) > 1:
-        raise ValueError(f"{given[-1]} must not be given with {given[0]}: one of them is enough. Leave one out.")
+    scores, labels = scores_and_labels(scores, labels, mask)
+    if indexes is None:
+        return scores, labels, None
+    if mask is not None:
+        raise ValueError("mask must not be given with indexes: one of them is enough. Leave one out.")
     if scores.ndim != 1:
         raise ValueError(
-            f"{given[0]} is for 1-D scores; got shape {tuple(scores.shape)}, where each row is a list. "
-            f"Leave {given[0]} out, and say with mask= which slots hold a document."
+            f"indexes is for 1-D scores; got shape {tuple(scores.shape)}, where each row is a list. "
+            "Leave indexes out, and say with mask= which slots hold a document."
         )
-    labels = _companion(labels, "labels", scores, "scores")
-    if indexes is not None:
-        _whole_numbers(indexes, "indexes", "one query id per row", scores, "scores")
-    else:
-        rises = refuse_unless_whole(a_tensor(offsets, "offsets"), "offsets", "where each list begins and ends")
-        refuse_other_device(rises, "offsets", scores, "scores")
-    return scores, labels, indexes, offsets
+    refuse_other_device(labels, "labels", scores, "scores")
+    return scores, labels, _whole_numbers(indexes, "indexes", "one query id per row", scores, "scores")
 
 
-def in_groups(
-    scores: Tensor, labels: Tensor, indexes: Tensor | None, offsets: Tensor | None
-) -> tuple[list[PaddedLists], Tensor | None]:
+def in_groups(scores: Tensor, labels: Tensor, indexes: Tensor) -> tuple[list[PaddedLists], Tensor | None]:
     """``in_batches`` of rows that ``in_rows`` has checked; scores may have more dimensions than that of the rows."""
-    given = "indexes" if offsets is None else "offsets"
     with not_mapped(
-        f"{given} must be the same for all samples of torch.func.vmap, because lengths fix shapes; got {given} that "
+        "indexes must be the same for all samples of torch.func.vmap, because lengths fix shapes; got indexes that "
         "are mapped over. Pass padded lists with mask=, or leave them unmapped (in_dims=None)."
     ):
-        grouped: tuple[list[PaddedLists], Tensor | None] = _in_groups(scores, labels, indexes, offsets)
+        grouped: tuple[list[PaddedLists], Tensor | None] = _in_groups(scores, labels, indexes)
     return grouped
 
 
 @never_compiled("lengths of flat lists are data; padded ones can be compiled whole")
-def _in_groups(
-    scores: Tensor, labels: Tensor, indexes: Tensor | None, offsets: Tensor | None
-) -> tuple[list[PaddedLists], Tensor | None]:
-    if indexes is not None:
-        lists, positions, lengths = _by_index(indexes)
-        sizes = lengths.cpu()
-    else:
-        assert offsets is not None
-        sizes = _sizes(offsets.cpu(), labels.numel())
-        lists, positions, lengths = _by_offset(offsets, labels.numel())
+def _in_groups(scores: Tensor, labels: Tensor, indexes: Tensor) -> tuple[list[PaddedLists], Tensor | None]:
+    lists, positions, lengths = _by_index(indexes)
+    sizes = lengths.cpu()
     longest = int(sizes.max()) if sizes.numel() else 0
     if longest == 1 and sizes.numel() > 1:
         warn_of_lists_of_one(sizes.numel())
     if sizes.numel() * longest <= 2 * labels.numel():
         return [_padded_lists(scores, labels, lists, positions, lengths, longest)], None
-    # The bits of size - 1: 0 for lists of at most 1 document, 1 for 2, 2 for 3 and 4, 3 for 5 to 8.
-    bits = torch.frexp((sizes - 1).clamp(min=0).double()).exponent
+    # The bits of size - 1: 0 for lists of 1 document, 1 for 2, 2 for 3 and 4, 3 for 5 to 8.
+    bits = torch.frexp((sizes - 1).double()).exponent
     _, group, n_lists = torch.unique(bits, return_inverse=True, return_counts=True)
     n_rows = whole_numbers(torch.zeros_like(n_lists).scatter_add(0, group, sizes))
     longest_of = whole_numbers(torch.zeros_like(n_lists).scatter_reduce(0, group, sizes, "amax"))
@@ -419,34 +354,18 @@ def _by_index(indexes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return lists, positions, lengths
 
 
-def _by_offset(offsets: Tensor, n_rows: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The same, of lists one after the other."""
-    lengths = offsets.diff()
-    lists = torch.repeat_interleave(torch.arange(lengths.numel(), device=offsets.device), lengths, output_size=n_rows)
-    return lists, torch.arange(n_rows, device=offsets.device) - offsets[lists], lengths
-
-
-def _sizes(offsets: Tensor, n_rows: int) -> Tensor:
-    """The lengths of the lists, if these are offsets."""
-    if offsets.ndim != 1 or offsets.numel() == 0:
-        raise ValueError(f"offsets must have shape (n_lists + 1,); got {tuple(offsets.shape)}.")
-    sizes = offsets.long().diff()
-    falls = bool((sizes < 0).any())
-    if int(offsets[0]) != 0 or int(offsets[-1]) != n_rows or falls:
-        raise ValueError(
-            f"offsets must rise from 0 to the number of rows, {n_rows}; got {int(offsets[0])} to {int(offsets[-1])}"
-            f"{', with a fall between' if falls else ''}. For group sizes g, torch.cat([g.new_zeros(1), g.cumsum(0)])."
-        )
-    return sizes
-
-
 # -- single tensors --------------------------------------------------------------------------------------------------
 
 
 def a_tensor(value: object, name: str) -> Tensor:
-    """The value, if it is a tensor."""
-    if isinstance(value, Tensor):
+    """The value, if it is a tensor that is not nested."""
+    if isinstance(value, Tensor) and not value.is_nested:
         return value
+    if isinstance(value, Tensor):
+        raise TypeError(
+            f"{name} must not be a nested tensor. Write torch.nested.to_padded_tensor({name}, 0.0) with mask=, or pass "
+            f"{name}.values() with indexes= (one query id per row)."
+        )
     raise TypeError(
         f"{name} must be a torch.Tensor; got {type(value).__module__}.{type(value).__qualname__}. Write "
         f"torch.as_tensor({name}), or pass arrays, lists and tables to ndcg_ml.ndcg_score(y_true, y_score, ...)."
@@ -545,32 +464,3 @@ def _label_values(labels: Tensor, name: str) -> Tensor:
 def _constant(tensor: Tensor) -> Tensor:
     """The tensor without its gradient."""
     return tensor.detach() if tensor.requires_grad else tensor
-
-
-def _refuse_beside_nested(given: Mapping[str, object]) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(
-                f"a nested tensor already says which documents belong together; got {name}= with it. Leave it out."
-            )
-
-
-def offsets_of(given: Mapping[str, Tensor]) -> Tensor:
-    """The offsets that these nested tensors share."""
-    for name, tensor in given.items():
-        if not tensor.is_nested or tensor.layout != torch.jagged or tensor.ndim != 2:
-            raise ValueError(
-                f"{name} must be a 2-D nested tensor of layout torch.jagged, as the others are; got "
-                f"{'layout ' + str(tensor.layout) if tensor.is_nested else 'a tensor that is not nested'}, "
-                f"{tensor.ndim}-D. Convert all of them, or none."
-            )
-        if tensor.lengths() is not None:  # type: ignore[attr-defined]  # torch has no type for nested tensors
-            raise ValueError(
-                f"{name} must be a contiguous nested tensor; got one with holes. Pass {name}.contiguous()."
-            )
-    (first, leader), *others = given.items()
-    offsets: Tensor = leader.offsets()  # type: ignore[attr-defined]
-    for name, tensor in others:
-        if not torch.equal(tensor.offsets(), offsets):  # type: ignore[attr-defined]
-            raise ValueError(f"{name} must have as many documents in each list as {first}; got other lengths.")
-    return offsets

@@ -41,8 +41,8 @@ def ndcg(
     scores : Tensor
         One score per document, higher is better, of any real dtype. Padded: shape (..., n_documents), one query per
         row.
-        Flat: shape (n_rows,), with `indexes`. Also a jagged nested tensor, shape (n_queries, j). Compared in its own
-        precision (half precision ties often), or in float32 if the flavor says so. -inf ranks last.
+        Flat: shape (n_rows,), with `indexes`. Compared in its own precision (half precision ties often), or in float32
+        if the flavor says so. -inf ranks last.
     labels : Tensor
         Grades, shape of `scores`, of any real dtype. NaN is an unjudged document.
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
@@ -117,7 +117,7 @@ def ndcg(
         values = _by_torch(flavor, ks, batch)
     else:
         values = torch.from_numpy(totals.ndcg(flavor)[0])
-        if scores.layout == torch.strided and scores.ndim > 1:
+        if scores.ndim > 1:
             values = values.reshape(*scores.shape[:-1], len(ks))
     if several:
         return {cut: values[..., column] for column, cut in enumerate(ks)}

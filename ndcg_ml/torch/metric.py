@@ -29,7 +29,7 @@ from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.torch._faults import refusal
 from ndcg_ml.torch._gains import working_dtype
-from ndcg_ml.torch._inputs import read_batch, refuse_columns
+from ndcg_ml.torch._inputs import read_batch, scores_and_labels
 from ndcg_ml.torch._kernel import snapped
 from ndcg_ml.torch._state import (
     Cutoffs,
@@ -288,10 +288,10 @@ compute_with_cache
         """
         if not self._batch_alone:
             self._open()
-        refuse_columns(preds, target, mask, ("preds", "target"), "indexes= (one query id per row)")
+        preds, target = scores_and_labels(preds, target, mask, ("preds", "target"))
         # Ids of padded input name whole lists, and serve another purpose than those of rows.
         list_ids = None
-        if isinstance(preds, Tensor) and preds.ndim > 1:
+        if preds.ndim > 1:
             if self.split_queries and indexes is None:
                 raise ValueError(
                     "indexes must be given under split_queries=True, to know which rows belong to one query; got None. "
@@ -331,17 +331,12 @@ compute_with_cache
 
     def _keep(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Keep the rows, refusing at once what can be seen to be wrong with them."""
-        batch = None
-        looks = isinstance(preds, Tensor) and host_looks(preds)
+        looks = host_looks(preds)
         if looks:
             # Whether a query is empty shows when all of it is there; and the value of the pieces is of no use.
             sums_of_batch(self.flavor.replace(empty=0.0), (1,), preds, target, indexes, mask, whole=False)
-        if not looks or preds.is_nested:
-            batch = read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
-            if batch is None:
-                return
-        if batch is not None and preds.is_nested:
-            preds, target, mask = batch.scores, batch.labels, batch.listed
+        else:
+            read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
         ids = indexes if list_ids is None else list_ids
         for name, part in rows_of(preds, target, ids, mask, drop=looks)._asdict().items():
             if part.numel():

@@ -21,7 +21,6 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from ndcg_ml import Flavor, ndcg_score
 from ndcg_ml.lightgbm import NDCGEval, StopEarly, query_folds
-from ndcg_ml.lightgbm.folds import FoldGuard
 from ndcg_ml.lightgbm.stopping import _set_and_metric
 from ndcg_ml.sklearn import QueryKFold, QueryRanker, ndcg_scorer
 from ndcg_ml.sklearn.call_stack import _split_in
@@ -166,7 +165,6 @@ def test_a_subset_of_rows_without_queries_has_none():
     X, y, _ = problem(1)
     data = lgb.Dataset(X, y, params={"verbosity": -1, "min_data_in_leaf": 1}, free_raw_data=False).construct()
     subset = data.subset([0, 1, 2]).construct()
-    FoldGuard("somebody").refuse_cut(subset)
     with pytest.raises(ValueError, match="NDCGEval needs the sizes of the queries, and this data set has none"):
         NDCGEval("lightgbm")(np.zeros(3), subset)
 

@@ -46,6 +46,15 @@ def test_a_file_that_unpacks_to_more_bytes_than_the_limit_is_refused(tmp_path, m
         evaluate_run({"q1": {"d1": 1}}, tmp_path / "run", flavor="ranx")
 
 
+@pytest.mark.parametrize("packer", ["bz2", "lzma", "compression.zstd"])
+def test_files_of_other_packers_are_named(tmp_path, packer):
+    packed = pytest.importorskip(packer).compress(b"q1 Q0 d1 1 1.0 t\n")
+    (tmp_path / "run").write_bytes(packed)
+    name = {"lzma": "xz", "compression.zstd": "zstd"}.get(packer, packer)
+    with pytest.raises(DataFileError, match=rf"run: must be text, plain or compressed by gzip; got {name}\. Unpack"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
 def test_the_limit_of_bytes_is_an_integer(monkeypatch):
     assert unpacked_limit(7) == 7
     monkeypatch.setenv("NDCG_ML_MAX_BYTES", "1e9")

@@ -343,29 +343,6 @@ def test_queries_without_documents_are_empty():
         assert ndcg(torch.zeros(1, 3), torch.ones(1, 3), flavor=flavor, mask=mask).tolist() == [1.0]
 
 
-def test_jagged_tensors():
-    lengths, generator = [3, 0, 5], torch.Generator().manual_seed(0)
-    scores = [torch.rand(n, generator=generator) - 1 for n in lengths]  # a padded 0 would rank first
-    labels = [torch.randint(0, 4, (n,), generator=generator) for n in lengths]
-    kept = [torch.arange(n) != 1 for n in lengths]
-    jagged = [torch.nested.nested_tensor(part, layout=torch.jagged) for part in (scores, labels, kept)]
-    got = ndcg(jagged[0], jagged[1], retrieved=jagged[2], flavor=Flavor(empty=1.0))
-    want = [
-        1.0 if not n else ndcg(s[None], y[None], retrieved=r[None], flavor=Flavor()).item()
-        for n, s, y, r in zip(lengths, scores, labels, kept, strict=True)
-    ]
-    assert got.tolist() == pytest.approx(want, rel=1e-14)
-    whole = ndcg(scores[2][None], labels[2][None]).item()
-    assert ndcg(jagged[0], jagged[1]).tolist()[2] == pytest.approx(whole, rel=1e-14)
-    assert ndcg(jagged[0], jagged[1]).tolist()[0] == pytest.approx(ndcg(scores[0][None], labels[0][None]).item())
-    with pytest.raises(ValueError, match="other lengths"):
-        ndcg(jagged[0], torch.nested.nested_tensor([*labels[:2], labels[2][:4]], layout=torch.jagged))
-    with pytest.raises(ValueError, match="Convert all of them"):
-        ndcg(jagged[0], torch.zeros(3, 5))
-    with pytest.raises(ValueError, match="Leave it out"):
-        ndcg(jagged[0], jagged[1], mask=torch.ones(3, 5, dtype=torch.bool))
-
-
 class Largest(TorchDispatchMode):
     """The largest tensor that an operation made."""
 
@@ -439,16 +416,11 @@ class Subclass(torch.Tensor):
     """A tensor that may be more than its numbers."""
 
 
-def jagged(*lists):
-    return torch.nested.nested_tensor([torch.tensor(part) for part in lists], layout=torch.jagged)
-
-
 SCORES, LABELS = torch.tensor([[0.3, 0.1, 0.2]]), torch.tensor([[0.0, 2.0, 1.0]])
 PLAIN = {
     "padded": lambda: ndcg(SCORES, LABELS),
     "masked": lambda: ndcg(SCORES, LABELS, mask=LABELS >= 0),
     "flat": lambda: ndcg(SCORES[0], LABELS[0], indexes=torch.tensor([4, 4, 4])),
-    "jagged": lambda: ndcg(jagged([0.3, 0.1, 0.2], []), jagged([0.0, 2.0, 1.0], [])),
     "bfloat16": lambda: ndcg(SCORES.bfloat16(), LABELS.bfloat16()),
     "parameter": lambda: ndcg(torch.nn.Parameter(SCORES), LABELS.int()),
     "negated view": lambda: ndcg(torch._neg_view(-SCORES), LABELS),

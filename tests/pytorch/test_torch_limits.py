@@ -315,11 +315,11 @@ def test_noise_around_lists_in_one_two_and_more_groups(sizes, groups, reduction)
     n = sum(sizes)
     scores, labels = torch.randn(n, dtype=torch.float64, generator=seeded()), torch.arange(n) % 3 + 1
     loss = ApproxNDCGLoss(reduction=reduction)
-    offsets = torch.tensor([0, *sizes]).cumsum(0)
-    assert len(in_batches(scores, labels, offsets=offsets)[0]) == groups
+    ids = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    assert len(in_batches(scores, labels, indexes=ids)[0]) == groups
     noisy = Stochastic(loss, samples=2, scale=1e-14, generator=seeded())
     torch.testing.assert_close(
-        noisy(scores, labels, offsets=offsets), loss(scores, labels, offsets=offsets), rtol=1e-9, atol=1e-11
+        noisy(scores, labels, indexes=ids), loss(scores, labels, indexes=ids), rtol=1e-9, atol=1e-11
     )
 
 
@@ -438,8 +438,8 @@ def test_slots_outside_the_pool_stay_below_gains_below_zero(changes, negative):
 class Sum(torch.nn.Module):
     """A loss that is none of this package's."""
 
-    def forward(self, scores, labels, mask=None, *, indexes=None, offsets=None):
-        self.given = (mask, indexes, offsets)
+    def forward(self, scores, labels, mask=None, *, indexes=None):
+        self.given = (mask, indexes)
         return (scores * labels).sum()
 
 
@@ -451,14 +451,13 @@ def test_noise_around_any_module():
     drawn = gumbel(scores, 3, seeded(4))
     torch.testing.assert_close(noisy(scores, labels, mask), ((scores + 0.5 * drawn) * labels).sum() / 3)
     assert loss.given[0] is mask
-    assert loss.given[1:] == (None, None)
+    assert loss.given[1] is None
     rows, grades, ids = scores.flatten(), labels.flatten(), torch.arange(3).repeat_interleave(4)
     flat = Stochastic(loss, samples=3, scale=1e-14, generator=seeded())(rows, grades, indexes=ids)
     torch.testing.assert_close(flat, loss(rows, grades))
     Stochastic(loss, samples=1, generator=seeded())(rows, grades, indexes=ids)
     assert loss.given[0] is None
     assert loss.given[1] is ids
-    assert loss.given[2] is None
 
 
 def test_the_smooth_ndcg_of_documents_is_the_rest_of_the_loss():
@@ -568,16 +567,22 @@ def test_what_is_on_another_device_is_named_as_the_caller_named_it():
         (lambda: loss(here, here, flags), "mask", "scores"),
         (lambda: loss(here[0], there[0], indexes=ids), "labels", "scores"),
         (lambda: loss(here[0], here[0], indexes=far), "indexes", "scores"),
-        (lambda: loss(here[0], here[0], offsets=far[:2]), "offsets", "scores"),
     ):
         message = rf"{name} must be on the device of {of}, cpu; got meta\. Move it: {name}\.to\({of}\.device\)\."
         with pytest.raises(ValueError, match=message):
             call()
 
 
+def test_nested_tensors_are_refused():
+    jagged = torch.nested.nested_tensor([torch.rand(2), torch.rand(3)], layout=torch.jagged)
+    for call in (ndcg, ApproxNDCGLoss(), Stochastic(ApproxNDCGLoss()), NDCG().update, NDCG(split_queries=True).update):
+        with pytest.raises(TypeError, match=r"must not be a nested tensor\. Write torch\.nested\.to_padded_tensor"):
+            call(jagged, jagged)
+
+
 def test_no_rows_are_one_batch_without_a_slot():
     nothing = torch.zeros(0)
-    ((scores, labels, mask),), places = in_batches(nothing, nothing, offsets=torch.tensor([0]))
+    ((scores, labels, mask),), places = in_batches(nothing, nothing, indexes=nothing.long())
     assert scores.shape == labels.shape == mask.shape == (0, 0)
     assert places is None
 

@@ -258,23 +258,6 @@ def test_rows_on_a_device_tell_their_queries_in_compute(monkeypatch):
         metric.compute()
 
 
-@running
-def test_nested_tensors_with_ids():
-    def jagged(*rows):
-        return torch.nested.nested_tensor([torch.tensor(row) for row in rows], layout=torch.jagged)
-
-    scores, labels = jagged([0.9, 0.1], [0.3, 0.2, 0.1]), jagged([1.0, 0.0], [0.0, 0.0, 1.0])
-    expected = (1 + 1 / math.log2(4)) / 2
-    for split in (False, True):
-        metric = NDCG(split_queries=split)
-        metric.update(scores, labels, torch.tensor([5, 6]))
-        assert metric.compute().item() == pytest.approx(expected)
-        metric.update(scores, labels, torch.tensor([6, 7]))
-        if not split:
-            with pytest.raises(ValueError, match="id 6"):
-                metric.compute()
-
-
 # -- one batch ----------------------------------------------------------------------------------------------------
 
 

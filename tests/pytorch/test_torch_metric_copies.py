@@ -22,7 +22,7 @@ from torch_batches import LISTS, batches, tensors_of
 from torchmetrics import MetricCollection
 
 from ndcg_ml import Flavor, evaluate
-from ndcg_ml.torch import NDCG, ndcg
+from ndcg_ml.torch import NDCG
 
 pytestmark = pytest.mark.usefixtures("kernel")
 running = pytest.mark.filterwarnings("ignore::ndcg_ml.torch.EpochWarning")  # computes while the epoch goes on
@@ -141,20 +141,6 @@ def test_repr_says_the_definition(metric, text):
     assert repr(metric) == text
     again = eval(text)
     assert (again.flavor, again.ks) == (metric.flavor, metric.ks)
-
-
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_nested_input_with_holes_is_refused():
-    """Its values hold more documents than its lists."""
-    values, lengths = torch.rand(3, 4), torch.tensor([2, 4, 1])
-    holes = torch.nested.narrow(values, 1, torch.zeros(3, dtype=torch.int64), lengths, layout=torch.jagged)
-    for call in (ndcg, NDCG().update):
-        with pytest.raises(ValueError, match=r"must be a contiguous nested tensor; got one with holes.*contiguous\(\)"):
-            call(holes, holes)
-    if holes.contiguous().values().numel() != lengths.sum():
-        pytest.skip(f"torch {torch.__version__} keeps what is between the lists of a nested tensor made contiguous")
-    whole = ndcg(holes.contiguous(), holes.contiguous())
-    assert whole.tolist() == pytest.approx([1.0] * 3, abs=1e-15)
 
 
 @pytest.mark.parametrize("split", [False, True])

@@ -115,7 +115,6 @@ def test_the_relaxations_are_those_of_the_package():
         torch.testing.assert_close(gradient, slope, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_every_form_of_input_is_read():
     sizes = (3, 1, 5, 30)
     scores = torch.randn(sum(sizes), dtype=torch.float64, generator=seeded())
@@ -125,13 +124,10 @@ def test_every_form_of_input_is_read():
     mask = torch.arange(max(sizes)) < torch.tensor(sizes)[:, None]
     for loss in (SigmoidRankLoss(reduction="none"), SquaredErrorLoss(reduction="none")):
         want = loss(*padded, mask)
-        offsets = torch.tensor([0, *sizes]).cumsum(0)
         ids = torch.tensor([7, -2, 30, 4]).repeat_interleave(torch.tensor(sizes))
-        nested = [torch.nested.nested_tensor(list(part), layout=torch.jagged) for part in parts]
-        for got in (loss(scores, labels, offsets=offsets), loss(scores, labels, indexes=ids), loss(*nested)):
-            torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(loss(scores, labels, indexes=ids), want, rtol=1e-12, atol=1e-12)
     noisy = Stochastic(SigmoidRankLoss(), samples=2, generator=seeded())
-    assert noisy(scores, labels, offsets=offsets).isfinite()
+    assert noisy(scores, labels, indexes=ids).isfinite()
 
 
 def test_a_loss_of_lists_is_any_function_of_them():

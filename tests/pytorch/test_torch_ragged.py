@@ -1,4 +1,4 @@
-"""Every loss takes flat and nested input, and gives what it gives on the same lists padded."""
+"""Every loss takes flat input, and gives what it gives on the same lists padded."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
-
-import itertools
 
 import loss_invariants
 import torch
@@ -37,7 +35,6 @@ LOSSES = {
     "softmax": lambda: SoftmaxLoss("lightgbm", reduction="none"),
     "list_mle": lambda: ListMLELoss("lightgbm", tie_order="input", reduction="none"),
     # A flat list is drawn for row by row, a padded one slot by slot: here by too little to tell.
-    # A flat list is drawn for row by row, a padded one slot by slot: here by too little to tell.
     "stochastic": lambda: Stochastic(
         ApproxNDCGLoss("lightgbm@3", reduction="none"), samples=2, scale=1e-14, generator=seeded()
     ),
@@ -46,17 +43,15 @@ CALM = [name for name in LOSSES if name not in ("plackett_luce", "stochastic")]
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_flat_and_nested_lists_are_the_padded_ones(name):
+def test_flat_lists_are_the_padded_ones(name):
     random = torch.Generator().manual_seed(1)
     rows = sum(SIZES)
     flat = torch.randn(rows, dtype=torch.float64, generator=random)
     labels = torch.randint(0, 4, (rows,), generator=random)
     qid = torch.repeat_interleave(torch.tensor([7, -2, 30, 4]), torch.tensor(SIZES))
-    offsets = torch.tensor([0, 3, 4, 9, 13])
     padded = torch.full((len(SIZES), 5), torch.nan, dtype=torch.float64)
     grades, mask = torch.full((len(SIZES), 5), 9), torch.zeros(len(SIZES), 5, dtype=torch.bool)
-    for row, (start, size) in enumerate(zip(offsets.tolist(), SIZES, strict=False)):
+    for row, (start, size) in enumerate(zip((0, 3, 4, 9), SIZES, strict=True)):
         padded[row, :size], grades[row, :size] = flat[start : start + size], labels[start : start + size]
         mask[row, :size] = True
     expected = LOSSES[name]()(padded, grades, mask)
@@ -67,10 +62,6 @@ def test_flat_and_nested_lists_are_the_padded_ones(name):
     by_ids.sum().backward()
     assert torch.isfinite(scores.grad).all()
     assert scores.grad.abs().max() > 0
-    assert torch.allclose(LOSSES[name]()(flat, labels, offsets=offsets), expected, atol=1e-12)
-    parts = [list(torch.split(tensor, SIZES)) for tensor in (flat, labels)]
-    nested = [torch.nested.nested_tensor(part, layout=torch.jagged) for part in parts]
-    assert torch.allclose(LOSSES[name]()(*nested), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -81,7 +72,7 @@ def test_flat_lists_without_ids_are_refused(name):
 
 # -- lists of very different lengths ---------------------------------------------------------------------------------
 
-UNEVEN = (1, 40, 0, 3, 1, 2, 5, 0, 4, 1, 33, 200, 1)
+UNEVEN = (1, 40, 3, 1, 2, 5, 4, 1, 33, 200, 1)
 
 
 def uneven(shuffled):
@@ -108,16 +99,6 @@ def test_lists_of_any_length_are_as_each_by_itself(name, shuffled):
     (weights * got).sum().backward()
     torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-13)
     torch.testing.assert_close(together.grad, alone.grad, rtol=1e-10, atol=1e-13)
-
-
-@pytest.mark.parametrize("name", CALM)
-def test_lists_without_rows_keep_their_place(name):
-    scores, labels, _, _ = uneven(False)
-    offsets = torch.tensor([0, *UNEVEN]).cumsum(0)
-    expected = [LOSSES[name]()(scores[None, a:b], labels[None, a:b]) for a, b in itertools.pairwise(offsets)]
-    for dtype in (torch.int64, torch.int32):
-        got = LOSSES[name]()(scores, labels, offsets=offsets.to(dtype))
-        torch.testing.assert_close(got, torch.cat(expected), rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
@@ -165,10 +146,10 @@ ONE_LONG = {
 
 @pytest.mark.parametrize("name", ONE_LONG)
 def test_one_long_list_does_not_pad_the_short_ones(name):
-    offsets = torch.cat([torch.arange(501), torch.tensor([10_500])])
+    ids = torch.arange(10_500).clamp(max=500)
     scores, labels = torch.randn(10_500, requires_grad=True), torch.arange(10_500) % 4
     with Largest() as largest:
-        ONE_LONG[name]()(scores, labels, offsets=offsets).backward()
+        ONE_LONG[name]()(scores, labels, indexes=ids).backward()
     assert scores.grad.isfinite().all()
     assert 10_000 <= largest.numel <= 20 * 10_500  # padded, 501 x 10 000
 
@@ -185,8 +166,9 @@ DRAWN = {
 @pytest.mark.parametrize("name", DRAWN)
 def test_groups_of_lists_are_drawn_for_shortest_first(name):
     scores, labels = torch.randn(15, dtype=torch.float64), torch.arange(15) % 3
-    got = DRAWN[name](seeded())(scores, labels, offsets=torch.tensor([0, 1, 13, 14, 15]))
-    assert torch.equal(got, DRAWN[name](seeded())(scores, labels, offsets=torch.tensor([0, 1, 13, 14, 15])))
+    ids = torch.arange(4).repeat_interleave(torch.tensor([1, 12, 1, 1]))
+    got = DRAWN[name](seeded())(scores, labels, indexes=ids)
+    assert torch.equal(got, DRAWN[name](seeded())(scores, labels, indexes=ids))
     loss = DRAWN[name](seeded())
     short = loss(scores[[0, 13, 14], None], labels[[0, 13, 14], None], torch.ones((3, 1), dtype=torch.bool))
     torch.testing.assert_close(got, torch.cat([short[:1], loss(scores[None, 1:13], labels[None, 1:13]), short[1:]]))
@@ -195,20 +177,20 @@ def test_groups_of_lists_are_drawn_for_shortest_first(name):
 @pytest.mark.parametrize("noise", ["gumbel", "normal"])
 def test_a_flat_list_has_the_noise_of_its_rows(noise, monkeypatch):
     scores, labels = torch.randn(6, dtype=torch.float64), torch.arange(6) % 3
-    offsets = torch.tensor([0, 4, 6])
+    ids = torch.tensor([0, 0, 0, 0, 1, 1])
     make = lambda: Stochastic(ApproxNDCGLoss(reduction="none"), noise, samples=2, generator=seeded())  # noqa: E731
-    one = make()(scores, labels, offsets=torch.tensor([0, 6]))
+    one = make()(scores, labels, indexes=torch.zeros_like(ids))
     torch.testing.assert_close(one, make()(scores[None], labels[None]))
     drawn = torch.randn(2, 6, dtype=torch.float64)
     monkeypatch.setattr(stochastic, noise, lambda like, samples, generator: drawn)
     inner = ApproxNDCGLoss(reduction="none")
-    want = torch.stack([inner(scores + added, labels, offsets=offsets) for added in drawn]).mean(0)
-    assert torch.equal(make()(scores, labels, offsets=offsets), want)
+    want = torch.stack([inner(scores + added, labels, indexes=ids) for added in drawn]).mean(0)
+    assert torch.equal(make()(scores, labels, indexes=ids), want)
 
 
 def test_stochastic_refuses_what_is_no_score_in_flat_lists():
     with pytest.raises(TypeError, match="scores must be floats"):
-        Stochastic(ApproxNDCGLoss())(torch.arange(4), torch.ones(4), offsets=torch.tensor([0, 4]))
+        Stochastic(ApproxNDCGLoss())(torch.arange(4), torch.ones(4), indexes=torch.zeros(4).long())
 
 
 def test_a_flavor_that_needs_the_order_of_rows_has_it_in_groups():

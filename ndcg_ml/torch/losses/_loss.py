@@ -92,7 +92,7 @@ class ListLoss(nn.Module):
     the flavor refuses raise on the CPU. Elsewhere, in compiled code, and where ``torch.func.vmap`` maps over them, the
     loss of their list is nan, as is that of a list with a score of nan or infinity.
 
-    Flat and nested lists are padded, to at most twice as many slots as rows and lists: where padding all of them to the
+    Flat lists are padded, to at most twice as many slots as rows and lists: where padding all of them to the
     longest would take more, lists of similar length are padded together. Because the lengths fix shapes, this waits for
     an accelerator and breaks a compiled graph; padded input does neither.
     """
@@ -127,15 +127,13 @@ class ListLoss(nn.Module):
         mask: Tensor | None = None,
         *,
         indexes: Tensor | None = None,
-        offsets: Tensor | None = None,
     ) -> Tensor:
         """The loss of each list, reduced.
 
         Parameters
         ----------
         scores : Tensor of float, shape (n_lists, n_documents)
-            Higher is better. Flat: shape (n_rows,), with `indexes` or `offsets`. Also a jagged nested tensor, shape
-            (n_lists, j).
+            Higher is better. Flat: shape (n_rows,), with `indexes`.
         labels : Tensor, shape of `scores`
             Grades, of any real dtype.
         mask : Tensor of bool, shape of `scores`, optional
@@ -143,8 +141,6 @@ class ListLoss(nn.Module):
             whatever they hold.
         indexes : Tensor of int, shape (n_rows,), optional
             Flat form only: one query id per row, any values, in any order.
-        offsets : Tensor of int, shape (n_lists + 1,), optional
-            Flat form only, instead of `indexes`: list q is the rows ``offsets[q]:offsets[q + 1]``.
 
         Returns
         -------
@@ -155,13 +151,11 @@ class ListLoss(nn.Module):
         Raises
         ------
         TypeError
-            An argument is not a tensor, scores are not floats, mask is not bool, or indexes or offsets are not
-            integers.
+            An argument is not a tensor, scores are not floats, mask is not bool, or indexes are not integers.
         ValueError
-            Shapes that do not match; offsets that do not run from 0 to the number of rows; on the CPU, labels that the
-            flavor refuses.
+            Shapes that do not match; on the CPU, labels that the flavor refuses.
         """
-        batches, places = in_batches(scores, labels, mask, indexes=indexes, offsets=offsets)
+        batches, places = in_batches(scores, labels, mask, indexes=indexes)
         # Lists of very different lengths are several batches.
         read = [self._read(*batch) for batch in batches]
         looked = _refuse_faults(self.flavor, read, batches)
@@ -250,7 +244,7 @@ class DirectLoss(ListLoss):
 
     A relaxation of your own derives from this class and defines ``discounts``, the d of each document from the scores.
     Where that tends to the discounts of the ranks, 1 - L tends to the flavor's NDCG. The driver handles everything
-    else, from the three forms of input to empty lists.
+    else, from the two forms of input to empty lists.
 
     Parameters
     ----------

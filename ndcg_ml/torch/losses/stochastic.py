@@ -28,8 +28,8 @@ class Stochastic(nn.Module):
     Parameters
     ----------
     loss : nn.Module
-        Called as ``loss(scores, labels, mask)``, or for flat and nested lists with ``indexes=`` or ``offsets=``; any
-        loss of this package, its reduction included.
+        Called as ``loss(scores, labels, mask)``, or for flat lists with ``indexes=``; any loss of this package, its
+        reduction included.
     noise : {"gumbel", "normal"}, default "gumbel"
         The distribution of the noise: standard Gumbel, or normal with standard deviation 1.
     samples : int, default 8
@@ -95,7 +95,6 @@ class Stochastic(nn.Module):
         mask: Tensor | None = None,
         *,
         indexes: Tensor | None = None,
-        offsets: Tensor | None = None,
     ) -> Tensor:
         """The mean of the loss; arguments as for ``ListLoss.forward``.
 
@@ -109,21 +108,20 @@ class Stochastic(nn.Module):
         TypeError, ValueError
             As for ``ListLoss.forward``; what the loss refuses.
         """
-        scores, labels, indexes, offsets = in_rows(scores, labels, mask, indexes=indexes, offsets=offsets)
-        flat = indexes is not None or offsets is not None
-        read_lists(*((scores[None], labels[None], None) if flat else (scores, labels, mask)))
+        scores, labels, indexes = in_rows(scores, labels, mask, indexes)
+        read_lists(*((scores, labels, mask) if indexes is None else (scores[None], labels[None], None)))
         wide = scores if scores.dtype == torch.float64 else scores.float()
         draw = gumbel if self.noise == "gumbel" else normal
         noise = self.scale * draw(wide.detach(), self.samples, self.generator)
         drawn = wide + noise
         if not isinstance(self.loss, ListLoss) or not _reads_labels_once(self.loss):
-            named = {"indexes": indexes, "offsets": offsets} if flat else {}
-            losses = [self.loss(one, labels, *(() if flat else (mask,)), **named) for one in drawn]
-            return torch.stack(losses).mean(0)
-        if not flat:
+            rows = (mask,) if indexes is None else ()
+            named = {} if indexes is None else {"indexes": indexes}
+            return torch.stack([self.loss(one, labels, *rows, **named) for one in drawn]).mean(0)
+        if indexes is None:
             warn_of_a_column(scores)
             return self.loss._mean_over([(drawn, labels, mask)], None)
-        batches, places = in_groups(drawn.movedim(0, -1), labels, indexes, offsets)
+        batches, places = in_groups(drawn.movedim(0, -1), labels, indexes)
         return self.loss._mean_over([(part.movedim(-1, 0), grades, listed) for part, grades, listed in batches], places)
 
     def extra_repr(self) -> str:
