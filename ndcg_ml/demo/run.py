@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml._one_line import visible
-from ndcg_ml.cli.output import show
 from ndcg_ml.demo.digits import MOST_QUERIES, digits_problem
 from ndcg_ml.demo.problem import Problem, Split, letor_problem
 from ndcg_ml.readers import DataFileError
@@ -142,8 +141,8 @@ def demo(
         report.presets_table(presets, flavor),
         report.agreement_table(agreements, len(predictions)),
     ):
-        show(f"\n{table}")
-    show(f"Training curves: {visible(str(picture))}")
+        click.echo(f"\n{table}")
+    click.echo(f"Training curves: {visible(str(picture))}")
 
 
 def _check_picture(picture: Path, endings: list[str]) -> None:
@@ -196,7 +195,7 @@ def _introduce(problem: Problem, flavor: Flavor) -> None:
         ("flavor", str(flavor)),
     ]
     for name, words in facts:
-        show(f"{name:<8}{visible(words)}")
+        click.echo(f"{name:<8}{visible(words)}")
 
 
 def _train(problem: Problem, adapters: Adapters, epochs: int, rounds: int, seed: int) -> list[Trained]:
