@@ -35,7 +35,7 @@ Examples:
 
 \b
 --json prints
-  flavor, measure, confidence, margin, correction, baseline, n_resamples, seed
+  flavor, measure, confidence, margin, baseline, n_resamples, seed
   n_queries     queries that were compared: those with a value in all runs
   not_compared  ids of queries without a value in one of the runs, or that do not count
   n_clusters    with --cluster; else null

@@ -106,7 +106,7 @@ def test_columns_of_a_table_are_compared():
     assert three["pairs"][0]["difference"] == pytest.approx(expected.difference, abs=1e-12)
     assert "corrected for 3 pairs by max-T" in text("compare old new score --table scores.csv -k 5")
     for command, message in (
-        ("compare old none --table scores.csv", "scores.csv: must have the columns qid, label, none"),
+        ("compare old none --table scores.csv", "scores.csv: must have the columns qid, label, old, none"),
         ("compare old label --table scores.csv", "label and score must be columns of their own; got 'label' for both."),
     ):
         result = invoke(command)

@@ -58,7 +58,7 @@ def test_help_fits(command):
 JSON = {
     "flavors letor3": "name library verified differs unusual alias_of text switches same_as words",
     f"eval {TREC}": "values n_queries n_documents queries qrels_only run_only n_unanswered n_excluded per_query",
-    "compare run better --qrels qrels": "flavor measure n_queries not_compared n_clusters confidence margin correction "
+    "compare run better --qrels qrels": "flavor measure n_queries not_compared n_clusters confidence margin "
     "baseline n_resamples seed systems pairs slices notes",
     f"explain --a trec_eval --b ranx_burges {TREC}": "flavor_a flavor_b value_a value_b difference method parts "
     "n_queries queries",
