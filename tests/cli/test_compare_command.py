@@ -7,7 +7,9 @@ import pytest
 pytest.importorskip("click")
 pytest.importorskip("pyarrow")
 
+import os
 import re
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -270,3 +272,14 @@ def test_compare_says_how_even_the_judgements_are():
     refused = invoke("compare run better --qrels qrels --unjudged refuse")
     assert refused.exit_code == 2
     assert "unjudged='refuse' needs shares" in refused.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_a_table_is_read_once():
+    """A pipe can be read only once."""
+    content = "qid,label,old,new,other\n1,1,1,2,3\n1,0,2,1,1\n2,1,1,2,1\n2,0,2,3,2\n"
+    Path("table").write_text(content)
+    os.mkfifo("pipe")
+    threading.Thread(target=lambda: Path("pipe").write_text(content), daemon=True).start()
+    once, again = (document(f"compare old new other --table {file}")["pairs"] for file in ("pipe", "table"))
+    assert once == again
