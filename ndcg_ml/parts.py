@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Queries, Weights, by_ids, ids_as_array, real_array
 from ndcg_ml._kernel.totals import Sums
 from ndcg_ml._one_line import shown, shown_text
-from ndcg_ml._parts.exact import ExactSums, exact_sum
+from ndcg_ml._parts.exact import ExactSums, exact_sum, nearest
 from ndcg_ml._parts.query_ids import Digests, digests, joined_digests
 from ndcg_ml._parts.stream import whole_queries
 from ndcg_ml._parts.text import fields_of, text_of
@@ -96,8 +95,8 @@ class PartialEvaluation:
         """
         if not self.n_queries:
             raise ValueError("the part holds no query, so there is nothing to average. Merge it with others first.")
-        exponent = self.sums.largest if self.flavor.aggregate == "micro" else 0
-        sums = Sums(*self.sums.rounded(exponent), exponent, self.n_queries, np.array(self.empties))
+        numerator, denominator = (np.array(list(map(nearest, column))) for column in self.sums)
+        sums = Sums(numerator, denominator, self.n_queries, np.array(self.empties))
         values = sums.values(self.flavor)
         return dict(zip(self.ks, values, strict=True)) if self.several else values[0]
 
@@ -357,8 +356,8 @@ def _part(
     nothing = _nothing(flavor, k)
     sums = nothing.sums
     if not none_counts:
-        sums = ExactSums.of(
-            *([(exact_sum(column[~np.isnan(column)]), addends.exponent) for column in side] for side in addends[:2])
+        sums = ExactSums(
+            *(tuple(exact_sum(column[~np.isnan(column)].tolist()) for column in side) for side in addends[:2])
         )
     kind, numbers = digests(queries.ids)
     return replace(
@@ -479,7 +478,6 @@ def _unlike(one: PartialEvaluation, other: PartialEvaluation) -> str:
 
 def _nothing(flavor: Flavor, k: KSpec) -> PartialEvaluation:
     ks, several = cutoffs(k, flavor)
-    zeros = [(Fraction(0), 0)] * len(ks)
     return PartialEvaluation(
         flavor=flavor.replace(k=None if several else ks[0]),
         ks=ks,
@@ -487,7 +485,7 @@ def _nothing(flavor: Flavor, k: KSpec) -> PartialEvaluation:
         n_queries=0,
         n_docs=0,
         empties=(0,) * len(ks),
-        sums=ExactSums.of(zeros, zeros),
+        sums=ExactSums(((),) * len(ks), ((),) * len(ks)),
         id_kind="",
         ids=np.empty(0, dtype=np.uint64),
     )

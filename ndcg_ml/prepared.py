@@ -269,7 +269,7 @@ class Prepared(Generic[V]):
         if flavor.short_lists == "zero":
             for column, k in enumerate(ks):
                 dcg[lengths < (k or 0), column] = 0.0
-        return Totals(ks, self.queries.ids, dcg, ideal, self._graded.exponent, self.queries.weight)
+        return Totals(ks, self.queries.ids, dcg, ideal, self.queries.weight)
 
     def _by_numpy(self, scores: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """DCG of every query, and the ideal that depends on the ranking."""

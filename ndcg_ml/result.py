@@ -644,7 +644,7 @@ def of_totals(
 ) -> Evaluation[Any]:
     """The evaluation of what was ranked; `several` says whether it has a dict by cut-off and tables with columns."""
     ndcg, empty = totals.ndcg(flavor)
-    dcg, ideal = totals.in_units_of_gain()
+    dcg, ideal = totals.dcg.copy(), totals.ideal.copy()  # the caller may change the result
     n_queries = len(totals.ids)
 
     def shaped(values: list[Any]) -> Any:

@@ -877,8 +877,7 @@ def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> 
     )
     queries = aligned.queries()
     flags = (~np.isnan(aligned.y_true)).astype(np.float64)
-    totals = Prepared(counting, ks, replace(queries, labels=flags)).totals(aligned.y_score)
-    n_judged, _ = totals.in_units_of_gain()
+    n_judged = Prepared(counting, ks, replace(queries, labels=flags)).totals(aligned.y_score).dcg
     n_retrieved = queries.groups.per_query(np.add, aligned.retrieved.astype(np.float64), 0.0)
     depths = np.stack([n_retrieved if k is None else np.minimum(n_retrieved, k) for k in ks], axis=1)
     fractions: FloatArray = np.divide(n_judged, depths, out=np.full(n_judged.shape, np.nan), where=depths > 0)

@@ -37,8 +37,6 @@ __all__ = ["NDCGCallback", "NDCGEval", "xgboost_params"]
 
 # Data sets whose layout is kept between rounds: every fold and set of a cross-validation, with room to spare.
 _SLOTS = 32
-# Below the exponent of any float64: the scale of a worker without a relevant document.
-_NO_SCALE = int(np.iinfo(np.int32).min)
 
 
 class NDCGEval:
@@ -162,9 +160,8 @@ class NDCGEval:
             mine, weight = self._share(preds, dmatrix)
         except Exception as error:
             problem = error
-        scale = mine.exponent if mine.denominator.any() else _NO_SCALE
         failed = 0 if problem is None else collective.get_rank() + 1
-        failed, scale = collective.allreduce(np.array([failed, scale], np.int64), collective.Op.MAX).tolist()
+        (failed,) = collective.allreduce(np.array([failed], np.int64), collective.Op.MAX).tolist()
         if problem is not None:
             raise problem
         if failed:
@@ -172,7 +169,6 @@ class NDCGEval:
                 f"NDCGEval could not evaluate the rows of worker {failed - 1}, so there is no overall value. See the "
                 "error raised on that worker."
             )
-        mine = mine.rescaled(0 if scale == _NO_SCALE else scale)
         counts = [mine.n_queries, weight]
         flat = np.concatenate([mine.numerator, mine.denominator, mine.n_empty, counts])
         total = collective.allreduce(flat, collective.Op.SUM)
@@ -181,7 +177,7 @@ class NDCGEval:
             raise ValueError("no worker has a query. There is nothing to evaluate.")
         if not weight > 0:
             raise ValueError("query weights must include at least one above 0; they are 0 on every worker.")
-        sums = Sums(numerator, denominator, mine.exponent, int(n_queries), n_empty.astype(np.int64))
+        sums = Sums(numerator, denominator, int(n_queries), n_empty.astype(np.int64))
         return sums.values(self.flavor)
 
     def _share(self, preds: Any, dmatrix: Any) -> tuple[Sums, float]:
@@ -199,7 +195,7 @@ class NDCGEval:
 
     def _nothing(self) -> Sums:
         zeros = np.zeros(len(self.ks))
-        return Sums(zeros, zeros, 0, 0, zeros.astype(np.int64))
+        return Sums(zeros, zeros, 0, zeros.astype(np.int64))
 
 
 class NDCGCallback:

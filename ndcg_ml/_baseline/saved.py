@@ -61,7 +61,7 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
             f"a flavor with a function of one's own has no text, so the evaluation cannot be saved; got {flavor}. Use "
             "a gain and a discount that have names."
         )
-    # A row per query holds its totals as they are, with their exponent, so that a loaded evaluation has the same bits.
+    # A row per query holds its totals as they are, so that a loaded evaluation has the same bits.
     ids = [_stored(query, "query ids") for query in table.qid.tolist()]
     ndcg = table.ndcg.reshape(len(ids), -1)
     labels = _hexadecimal(label_digests(evaluation), len(ids))
@@ -71,7 +71,6 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
             "ndcg": [finite(value) for value in ndcg[at].tolist()],
             "dcg": totals.dcg[at].tolist(),
             "idcg": totals.ideal[at].tolist(),
-            "exponent": 0 if totals.exponent is None else int(totals.exponent[at]),
             "weight": None if totals.weight is None else float(totals.weight[at]),
             **{name: int(table[name][at]) for name in _COUNTS},
             "labels": labels[at],
@@ -183,7 +182,6 @@ def _evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
         _ids(ids),
         np.array(column["dcg"], dtype=np.float64),
         np.array(column["idcg"], dtype=np.float64),
-        np.array(column["exponent"], dtype=np.int64) if any(column["exponent"]) else None,
         None if column["weight"][0] is None else np.array(column["weight"], dtype=np.float64),
     )
     counts = {name: np.array(column[name], dtype=np.int64) for name in _COUNTS}

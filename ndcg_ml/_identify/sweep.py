@@ -70,9 +70,8 @@ class Sweep:
             The flavor refuses the labels.
         """
         labels, graded = self._graded(flavor)
-        # Gains that were not divided are the same whatever the ideal and its top grade.
-        gains = labels if graded.exponent is not None else labels[:-2]
-        order = (*gains, flavor.ties, flavor.score_dtype, flavor.duplicates)
+        # The gains are the same whatever the ideal and its top grade.
+        order = (*labels[:-2], flavor.ties, flavor.score_dtype, flavor.duplicates)
         ranked = self._once(("ranked", *order), lambda: self._ranked(flavor, graded))
         dcg = self._once(("dcg", *order), lambda: self._dcg(ranked))
         # The order of the rows decides which of a document's rows is judged.
@@ -87,15 +86,13 @@ class Sweep:
             queries.ids,
             dcg.reshape(-1, n_columns),
             ideal.reshape(-1, n_columns),
-            graded.exponent,
             queries.weight,
         )
 
     def _graded(self, flavor: Flavor) -> tuple[tuple[Hashable, ...], Graded]:
         """The labels under the flavor's rules, and what of the flavor they depend on."""
-        # The scale of huge gains is set by the top grade, the retrieved documents, or all of them.
-        scale = {"max": "top", "recall": "retrieved", "local": "retrieved"}.get(flavor.ideal, "judged")
-        key = (flavor.gain, flavor.off_table, flavor.negative, flavor.unjudged, flavor.max_grade, scale)
+        is_max = flavor.ideal == "max"
+        key = (flavor.gain, flavor.off_table, flavor.negative, flavor.unjudged, flavor.max_grade, is_max)
         queries = self._queries
         return key, self._once(key, lambda: grade(flavor, queries.labels, queries.groups, queries.retrieved))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,8 @@ from ndcg_ml._data.groups import Groups
 from ndcg_ml._kernel.grade_codes import Coded, Gains, codes_of, full
 from ndcg_ml.flavor import Flavor
 
-# Gains within these bounds can be summed and multiplied in float64 as they are.
-_LARGE, _SMALL = 2.0**500, 2.0**-500
-# The exponent to which the largest gain of a query is brought, with room above for sums and below for small gains.
-_TOP = 400
-# The least size of a divided gain: smaller ones count as this, whose product with a discount has all its digits.
-_TINIEST = 2.0**-1000
-# Sums below this hold only gains of that least size.
-_LOST = 2.0**-960
+# Sums of such gains, times weights and discounts, stay within float64.
+_LARGEST = 2.0**500
 # Values per step, few enough for the processor's cache.
 _PART = 1 << 14
 # Lists with this many rows on average are wide: whole grades are kept as bytes there.
@@ -47,9 +41,7 @@ class Graded:
     ranked : Groups
         Those that are ranked.
     row_gains : ndarray of float, shape (n_rows,), or Coded
-        The gain of every row over 2^e; of a row that takes no part, 0 or (coded) anything.
-    exponent : ndarray of int, shape (n_queries,), or None
-        The e of each query; None where nothing was divided.
+        The gain of every row; of an excluded row, 0 or (coded) anything.
     relevant : ndarray of bool, shape (n_rows,), or Coded
         Which rows gain more than 0, ranked or not.
     """
@@ -58,7 +50,6 @@ class Graded:
     judged: Groups
     ranked: Groups
     row_gains: Gains
-    exponent: IntArray | None
     relevant: NDArray[np.bool_] | Coded
 
     @property
@@ -79,25 +70,22 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
     ------
     ValueError
         A label that is infinite, or NaN or negative where the flavor says "raise"; above ``max_grade``; or not a grade
-        of the gain table.
+        of the gain table; or a gain above 2^500.
     """
     with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
         coded = _coded(flavor, labels.reshape(-1), groups)
         if coded is not None:
             ranked = groups if retrieved is None else groups.keep(retrieved)
-            return Graded(groups, groups, ranked, coded, None, Coded(coded.codes, coded.table > 0))
+            return Graded(groups, groups, ranked, coded, Coded(coded.codes, coded.table > 0))
         flat = labels.reshape(-1).astype(np.float64, copy=False)
     documents, judged, graded = _rules(flavor, flat, groups)
     ranked = judged if flavor.unjudged == "condense" else documents
-    gains, exponent = _relative_gains(flavor, flat, graded)
+    gains = _row_gains(flavor, flat, graded)
     if np.may_share_memory(gains, labels):  # kept gains must not change with the caller's array
         gains = gains.copy()
-    relevant = gains > 0
     if retrieved is not None:
         ranked = ranked.keep(retrieved)
-        if flavor.ideal in ("recall", "local"):  # a gain that does not take part must not set the scale either
-            gains, exponent = _relative_gains(flavor, flat, graded.keep(retrieved))
-    return Graded(documents, judged, ranked, gains, exponent, relevant)
+    return Graded(documents, judged, ranked, gains, gains > 0)
 
 
 def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, Groups, Groups]:
@@ -164,7 +152,7 @@ def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
 
 
 def _coded(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None:
-    """Gains as a byte per row and a table, where the lists are wide and all labels whole grades of ordinary gain.
+    """Gains as a byte per row and a table, where the lists are wide and all labels whole grades.
 
     None where they are not, and wherever a rule of the flavor may have to refuse a label: the way by floats says why.
     """
@@ -187,68 +175,34 @@ def _coded(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None
         table[occur] = gain(flavor, grades[occur])
     else:
         table = gain(flavor, grades)
-    largest = float(np.abs(table).max())
-    if flavor.ideal == "max":
-        if not flavor.max_grade < 500:  # type: ignore[operator]
-            return None
-        largest = max(largest, float(abs(top_gain(flavor, None))))
-    if not (largest < _LARGE and _none_tiny(table)):
-        return None
+    _refuse_large(flavor, table)
     return Coded(codes, np.append(table, 0.0))
 
 
 # -- gains that fit float64 -----------------------------------------------------------------------------------------
 
 
-def _relative_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[FloatArray, IntArray | None]:
-    """The gain of every row divided by 2^e, and the exponent e of each query; 0 for rows that no query lists.
-
-    NDCG is a ratio, so a common factor of a query's gains cancels; dividing by a power of two keeps an exponential
-    gain of grade 1000 (and a linear one of 1e308) finite without a rounding error. The exponents are None where
-    every gain is of ordinary size and nothing was divided. The labels of listed rows are finite.
-    """
-    if groups.order is None:
-        return _of_listed(flavor, labels, groups)
-    listed = labels[groups.order]
-    gains = np.zeros(labels.size)
-    gains[groups.order], exponent = _of_listed(flavor, listed, replace(groups, order=None, n_rows=listed.size))
-    return gains, exponent
-
-
-def _of_listed(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[FloatArray, IntArray | None]:
+def _row_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> FloatArray:
+    """The gain of every row; 0 for rows that no query lists. The labels of listed rows are finite."""
+    listed = groups.listed(labels)
     if flavor.ideal == "max" and flavor.top_label is not None:  # float32 labels may be a little above the top
-        labels = np.minimum(labels, np.float64(flavor.top_label))
-    if flavor.gain == "exponential":
-        ceiling = flavor.max_grade or 0.0 if flavor.ideal == "max" else 0.0
-        top = max(float(labels.max(initial=0.0)), ceiling)
-        if top < 500:
-            grades = labels.astype(np.uint16) if labels.min(initial=0.0) >= 0 else None
-            if grades is not None and (grades == labels).all():  # whole grades: look the few values up
-                return gain(flavor, np.arange(int(top) + 1.0)).take(grades), None
-            return gain(flavor, labels), None
-        whole = np.floor(np.maximum(groups.per_query(np.maximum, labels, 0.0), ceiling))
-        # For grades this large every exponent overflows, so the exact one does not matter.
-        exponent = np.minimum(whole, 2.0**62).astype(np.int64) - _TOP
-        small = labels < 500
-        gains = _shrunk(gain(flavor, np.where(small, labels, 0.0)), exponent[groups.codes()])
-        below = np.where(small, 0.0, labels - whole[groups.codes()])
-        steps = np.floor(below)
-        large = np.ldexp(np.exp2(below - steps), np.maximum(steps, -4000).astype(np.int64) + _TOP)
-        return np.where(small, gains, np.maximum(large, _TINIEST)), exponent
-    gains = gain(flavor, labels)
-    ceiling = float(abs(top_gain(flavor, None))) if flavor.ideal == "max" else 0.0
-    if max(-float(gains.min(initial=0.0)), float(gains.max(initial=0.0)), ceiling) < _LARGE and _none_tiny(gains):
-        return gains, None
-    largest = np.maximum(groups.per_query(np.maximum, np.abs(gains), 0.0), ceiling)
-    exponent = np.frexp(largest)[1].astype(np.int64) - _TOP
-    return _shrunk(gains, exponent[groups.codes()]), exponent
+        listed = np.minimum(listed, np.float64(flavor.top_label))
+    gains = gain(flavor, listed)
+    _refuse_large(flavor, gains)
+    if groups.order is None:
+        return gains
+    out = np.zeros(labels.size)
+    out[groups.order] = gains
+    return out
 
 
-def _none_tiny(gains: FloatArray) -> bool:
-    if all_whole(gains):
-        return True
-    size = np.abs(gains)
-    return bool(size.min(initial=1.0, where=size > 0) >= _SMALL)
+def _refuse_large(flavor: Flavor, gains: FloatArray) -> None:
+    found = [float(gains.min(initial=0.0)), float(gains.max(initial=0.0))]
+    if flavor.ideal == "max":
+        found.append(top_gain(flavor))
+    largest = max(found, key=abs)
+    if abs(largest) > _LARGEST:
+        raise ValueError(f"gains must be at most 2**500; got {largest:g}. Use a gain table or smaller grades.")
 
 
 def all_whole(values: FloatArray) -> bool:
@@ -257,22 +211,6 @@ def all_whole(values: FloatArray) -> bool:
         return bool((values == np.rint(values)).all())
     parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
     return all((part == np.rint(part)).all() for part in parts)
-
-
-def _shrunk(gains: FloatArray, exponent: IntArray) -> FloatArray:
-    """Gains over 2^e; one that is lost beside the largest of its query stays above (or below) 0 all the same."""
-    shrunk: FloatArray = np.ldexp(gains, -exponent)
-    return np.where((np.abs(shrunk) < _TINIEST) & (gains != 0), np.copysign(_TINIEST, gains), shrunk)
-
-
-def unscaled(values: FloatArray, exponent: IntArray | None) -> FloatArray:
-    """Per-query sums of gains, shape (n_queries, n_cutoffs), in units of gain; infinite where float64 has no room."""
-    if exponent is None:
-        return values.copy()  # the caller may change the result, and the totals are kept
-    with np.errstate(over="ignore"):
-        lost = np.abs(values) < _LOST  # gains too small beside the largest one of the query
-        out: FloatArray = np.ldexp(np.where(lost, 0.0, values), exponent[:, None])
-    return out
 
 
 # -- the formulas ---------------------------------------------------------------------------------------------------
@@ -287,8 +225,12 @@ def gain(flavor: Flavor, grades: FloatArray) -> FloatArray:
         different, at = np.unique(grades, return_inverse=True)
         return np.array([_number(flavor.gain, one, "gain") for one in different.tolist()])[at.reshape(-1)]
     if flavor.gain == "exponential":
-        # exp2 is exact for integers; expm1 keeps the digits of a small fraction.
-        return np.where(np.abs(grades) < 1, np.expm1(grades * math.log(2)), np.exp2(grades) - 1)
+        top = float(grades.max(initial=0.0))
+        if grades.size > top and grades.min(initial=0.0) >= 0 and top < _WIDE:
+            whole = grades.astype(np.uint8)
+            if (whole == grades).all():  # few grades: look them up
+                return _exponential(np.arange(int(top) + 1.0)).take(whole)
+        return _exponential(grades)
     if flavor.gain == "binary":
         return (grades > 0).astype(np.float64)
     if flavor.gain == "judged":
@@ -296,15 +238,16 @@ def gain(flavor: Flavor, grades: FloatArray) -> FloatArray:
     return grades
 
 
-def top_gain(flavor: Flavor, exponent: IntArray | None) -> Any:
-    """The gain of ``max_grade`` over 2^e for each exponent e; as it is where there are none."""
-    grade = flavor.max_grade
-    assert grade is not None
-    if exponent is None:
-        return gain(flavor, np.array([grade]))[0]
-    if flavor.gain == "exponential":  # no gain is larger, so the exponents were chosen by this one
-        return np.full(exponent.shape, np.ldexp(np.exp2(grade - math.floor(grade)), _TOP))
-    return np.ldexp(gain(flavor, np.array([grade]))[0], -exponent)
+def _exponential(grades: FloatArray) -> FloatArray:
+    # exp2 is exact for integers; expm1 keeps the digits of a small fraction.
+    with np.errstate(over="ignore"):
+        return np.where(np.abs(grades) < 1, np.expm1(grades * math.log(2)), np.exp2(grades) - 1)
+
+
+def top_gain(flavor: Flavor) -> float:
+    """The gain of ``max_grade``."""
+    assert flavor.max_grade is not None
+    return float(gain(flavor, np.array([flavor.max_grade]))[0])
 
 
 def discounts(flavor: Flavor, depth: int) -> FloatArray:

@@ -421,7 +421,7 @@ def ideal(
     table: FloatArray,
     blocks: Callable[[], Sequence[Filled]] | None = None,
 ) -> FloatArray | None:
-    """Ideal DCG of each query at each cut-off, over the query's power of two; None where it depends on the ranking.
+    """Ideal DCG of each query at each cut-off; None where it depends on the ranking.
 
     ``local`` does, and ``recall`` with a depth: see ``ideal_of_ranking``.
 
@@ -493,7 +493,7 @@ def _max_ideal(flavor: Flavor, depths: Cutoffs, graded: Graded, table: FloatArra
     if flavor.ideal_depth == "retrieved":
         ranks = [np.minimum(depth, n_ranked) for depth in ranks]
     sums = np.moveaxis(to_rank[..., np.stack(ranks, axis=1)], -2, 0)
-    out: FloatArray = sums * np.reshape(top_gain(flavor, graded.exponent), (-1, *[1] * table.ndim))
+    out: FloatArray = sums * top_gain(flavor)
     out[graded.documents.sizes == 0] = 0.0
     return out
 

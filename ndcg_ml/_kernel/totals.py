@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
-from ndcg_ml._kernel.gains import unscaled
+from ndcg_ml._data.arrays import BoolArray, FloatArray
 from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor
 
@@ -46,9 +45,7 @@ class Totals:
     ids : ndarray, shape (n_queries,)
         The query's id; its position, where the caller gave no ids.
     dcg, ideal : ndarray of float, shape (n_queries, n_cutoffs)
-        DCG and ideal DCG, both over 2^e.
-    exponent : ndarray of int, shape (n_queries,), or None
-        The e of each query; None where nothing was divided.
+        DCG and ideal DCG.
     weight : ndarray of float, shape (n_queries,), or None
     """
 
@@ -56,7 +53,6 @@ class Totals:
     ids: NDArray[Any]
     dcg: FloatArray
     ideal: FloatArray
-    exponent: IntArray | None
     weight: FloatArray | None
 
     def at(self, rows: NDArray[np.intp]) -> Totals:
@@ -66,7 +62,6 @@ class Totals:
             ids=self.ids[rows],
             dcg=self.dcg[rows],
             ideal=self.ideal[rows],
-            exponent=None if self.exponent is None else self.exponent[rows],
             weight=None if self.weight is None else self.weight[rows],
         )
 
@@ -82,38 +77,31 @@ class Totals:
             ndcg[above & (ndcg < 1 + _ROUNDING)] = 1.0
         return ndcg, empty
 
-    def in_units_of_gain(self) -> tuple[FloatArray, FloatArray]:
-        """DCG and ideal DCG, no longer divided."""
-        return unscaled(self.dcg, self.exponent), unscaled(self.ideal, self.exponent)
-
     def addends(self, flavor: Flavor) -> Addends:
         """What each query adds to the sums whose ratio is the value."""
         parts, n_empty = self._parts(flavor)
-        scale = max((part.scale for part in parts if part.scale is not None), default=0)
-        parts = [part.over(scale) for part in parts]
         at_column = {column: (part, row) for part in parts for row, column in enumerate(part.columns)}
         ordered = [at_column[column] for column in range(n_empty.size)]
         numerator, denominator = [part.upper[row] for part, row in ordered], [part.lower[row] for part, row in ordered]
-        return Addends(numerator, denominator, scale, len(self.dcg), n_empty)
+        return Addends(numerator, denominator, len(self.dcg), n_empty)
 
     def sums(self, flavor: Flavor) -> Sums:
         """What these queries add to a mean over more of them."""
         addends = self.addends(flavor)
         numerator, denominator = (np.array([column.sum() for column in side], dtype=float) for side in addends[:2])
-        return Sums(numerator, denominator, addends.exponent, addends.n_queries, addends.n_empty)
+        return Sums(numerator, denominator, addends.n_queries, addends.n_empty)
 
     def ratios(self, flavor: Flavor) -> FloatArray:
         """The value at each cut-off; nan where there is nothing to average.
 
-        That is so where no query weighs anything, and under ``empty="skip"`` where all that do are empty. A cut-off
-        does not set the scale of another one.
+        That is so where no query weighs anything, and under ``empty="skip"`` where all that do are empty.
         """
         if not len(self.dcg) or (self.weight is not None and not self.weight.any()):
             return np.full(len(self.ks), math.nan)
         parts, n_empty = self._parts(flavor)
         out = np.empty(n_empty.size)
         for part in parts:
-            out[part.columns] = Sums(*part.sums(), 0, len(self.dcg), n_empty[part.columns]).ratios(flavor)
+            out[part.columns] = Sums(*part.sums(), len(self.dcg), n_empty[part.columns]).ratios(flavor)
         return out
 
     def _parts(self, flavor: Flavor) -> tuple[list[_Part], NDArray[np.int64]]:
@@ -123,14 +111,10 @@ class Totals:
         weighted = weight > 0
         parts = []
         for columns in _alike(empty):
-            counted, scale = ~empty[:, columns[0]], None
+            counted = ~empty[:, columns[0]]
             if flavor.aggregate == "micro":
                 counted &= weighted  # a weight of 0 must not meet an infinite gain
                 dcg, ideal = self.dcg[counted][:, columns].T, self.ideal[counted][:, columns].T
-                if self.exponent is not None and counted.any():
-                    exponent = self.exponent[counted]
-                    scale = int(exponent.max())
-                    dcg, ideal = np.ldexp(dcg, exponent - scale), np.ldexp(ideal, exponent - scale)
                 upper, lower = weight[counted] * dcg, weight[counted] * ideal
             else:
                 averaged = counted if flavor.empty == "skip" else slice(None)
@@ -141,7 +125,7 @@ class Totals:
                 upper = weight[averaged] * values
                 lower = weight[averaged][None] if len(upper) == 1 else np.broadcast_to(weight[averaged], upper.shape)
             # Only if it is contiguous, a row is summed as if it were alone, to the last bit.
-            parts.append(_Part(columns, np.ascontiguousarray(upper), np.ascontiguousarray(lower), scale))
+            parts.append(_Part(columns, np.ascontiguousarray(upper), np.ascontiguousarray(lower)))
         return parts, empty.sum(axis=0)
 
     def values(self, flavor: Flavor) -> list[float]:
@@ -180,8 +164,6 @@ class Totals:
         counted = ~empty & (share > 0)
         if flavor.aggregate == "micro" and counted.any():
             size = np.where(counted, one.ideal[:, 0], 0.0)
-            if self.exponent is not None:
-                size = np.ldexp(size, self.exponent - int(self.exponent[counted].max()))
             share *= np.ldexp(size, -int(np.frexp(size.max())[1]))  # no weight lifts it out of float64
         elif flavor.empty == "skip":
             share[empty] = 0.0
@@ -191,25 +173,16 @@ class Totals:
     def mean_dcg(self) -> list[float]:
         """Weighted mean of the queries' DCG at each cut-off. No ideal, so no query is empty."""
         with np.errstate(over="ignore", invalid="ignore"):
-            means = np.average(unscaled(self.dcg, self.exponent), axis=0, weights=self.weight)
+            means = np.average(self.dcg, axis=0, weights=self.weight)
         if not np.isfinite(means).all():
-            raise ValueError(
-                "a DCG is too large for float64, or their sum, because the gains of its grades are; NDCG, a ratio, has "
-                "no such limit. Use ndcg_score, or a smaller grade scale."
-            )
+            raise ValueError("a DCG, or the sum of all, is too large for float64. Use smaller gains or discounts.")
         return [float(value) for value in means]
 
 
 def joined(parts: Sequence[Totals], ids: NDArray[Any]) -> Totals:
     """The queries of all parts, one part after another, under these ids. The parts have no weights."""
-    exponent = None
-    if any(part.exponent is not None for part in parts):  # a part in which nothing was divided has the exponent 0
-        exponents = [
-            np.zeros(len(part.dcg), dtype=np.int64) if part.exponent is None else part.exponent for part in parts
-        ]
-        exponent = np.concatenate(exponents)
     dcg, ideal = (np.concatenate([getattr(part, name) for part in parts]) for name in ("dcg", "ideal"))
-    return Totals(parts[0].ks, ids, dcg, ideal, exponent, None)
+    return Totals(parts[0].ks, ids, dcg, ideal, None)
 
 
 class _Part(NamedTuple):
@@ -220,21 +193,11 @@ class _Part(NamedTuple):
     columns : list of int
     upper, lower : ndarray of float, shape (n_columns, n_counted)
         Addends of the numerator and of the denominator.
-    scale : int or None
-        Both are divided by two to this power; None where there is nothing to divide.
     """
 
     columns: list[int]
     upper: FloatArray
     lower: FloatArray
-    scale: int | None
-
-    def over(self, scale: int) -> _Part:
-        """The same, divided by two to another power, not smaller than its own."""
-        if self.scale is None or self.scale == scale:
-            return self
-        shift = self.scale - scale
-        return self._replace(upper=np.ldexp(self.upper, shift), lower=np.ldexp(self.lower, shift), scale=scale)
 
     def sums(self) -> tuple[FloatArray, FloatArray]:
         """Numerator and denominator of each column."""
@@ -260,15 +223,12 @@ class Addends(NamedTuple):
     numerator, denominator : list of ndarray of float
         For each cut-off, one entry per query that counts: weighted NDCG and weight (macro), or weighted DCG and
         weighted IDCG (micro).
-    exponent : int
-        All of them are divided by two to this power (micro alone; gains may be beyond float64).
     n_queries : int
     n_empty : ndarray of int, shape (n_cutoffs,)
     """
 
     numerator: list[FloatArray]
     denominator: list[FloatArray]
-    exponent: int
     n_queries: int
     n_empty: NDArray[np.int64]
 
@@ -281,35 +241,19 @@ class Sums:
     ----------
     numerator, denominator : ndarray of float, shape (n_cutoffs,)
         Their ratio is the value: weighted NDCG over weight (macro), weighted DCG over weighted IDCG (micro).
-    exponent : int
-        Both are divided by two to this power (micro alone; gains may be beyond float64).
     n_queries : int
     n_empty : ndarray of int, shape (n_cutoffs,)
     """
 
     numerator: FloatArray
     denominator: FloatArray
-    exponent: int
     n_queries: int
     n_empty: NDArray[np.int64]
 
-    def rescaled(self, exponent: int) -> Sums:
-        """The same sums, divided by two to another power, not smaller than theirs."""
-        shift = self.exponent - exponent
-        return replace(
-            self,
-            numerator=np.ldexp(self.numerator, shift),
-            denominator=np.ldexp(self.denominator, shift),
-            exponent=exponent,
-        )
-
     def __add__(self, other: Sums) -> Sums:
-        exponent = max(self.exponent, other.exponent)
-        mine, theirs = self.rescaled(exponent), other.rescaled(exponent)
         return Sums(
-            mine.numerator + theirs.numerator,
-            mine.denominator + theirs.denominator,
-            exponent,
+            self.numerator + other.numerator,
+            self.denominator + other.denominator,
             self.n_queries + other.n_queries,
             self.n_empty + other.n_empty,
         )

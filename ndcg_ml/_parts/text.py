@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import base64
 import json
-import re
-from fractions import Fraction
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ndcg_ml._checks import cutoffs
 from ndcg_ml._one_line import shown, shown_text
-from ndcg_ml._parts.exact import ExactSums, magnitude
+from ndcg_ml._parts.exact import Exact, ExactSums, exact_sum, nearest
 from ndcg_ml._parts.query_ids import KINDS, Digests
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
     from ndcg_ml.parts import PartialEvaluation
 
-_FORMAT = 1
+_FORMAT = 2
 _KEYS = ["ndcg_ml", "flavor", "k", "n_queries", "n_docs", "n_empty", "numerator", "denominator", "id_kind", "ids"]
 _MOST = 2**63 - 1
-_HEAVIEST = 500
-"""The power of two that no weight of a query exceeds."""
-_ROUNDED_UP = Fraction(1 + 1e-9)
+_HEAVIEST = 1e150
+"""No query has a larger weight."""
+_ROUNDED_UP = 1 + 1e-9
 _MINUS_ZERO = _NOT_A_TIME = 2**63
 
 
@@ -39,21 +38,12 @@ def text_of(part: PartialEvaluation) -> str:
             "n_queries": part.n_queries,
             "n_docs": part.n_docs,
             "n_empty": part.empties,
-            "numerator": [_written(number, sums.exponent) for number in sums.numerator],
-            "denominator": [_written(number, sums.exponent) for number in sums.denominator],
+            "numerator": sums.numerator,
+            "denominator": sums.denominator,
             "id_kind": part.id_kind,
             "ids": base64.b64encode(part.ids.astype("<u8").tobytes()).decode(),
         }
     )
-
-
-def _written(number: Fraction, exponent: int) -> tuple[str, int]:
-    """The odd mantissa in hexadecimal and the exponent of a number times 2^exponent."""
-    mantissa = number.numerator
-    if not mantissa:
-        return "0x0", 0
-    zeros = (mantissa & -mantissa).bit_length() - 1
-    return hex(mantissa >> zeros), exponent + zeros - number.denominator.bit_length() + 1
 
 
 def fields_of(text: str | bytes) -> dict[str, Any]:
@@ -106,12 +96,11 @@ def _fields(stored: Any) -> dict[str, Any]:
     for name, values in listed.items():
         must(isinstance(values, list) and len(values) == len(ks), f"{name} must have one entry for each cut-off")
     empties = tuple(_count({"n_empty": n_empty}, "n_empty", n_queries) for n_empty in listed["n_empty"])
-    sums = _sums(listed["numerator"], listed["denominator"])
+    sums = ExactSums(tuple(map(_sum, listed["numerator"])), tuple(map(_sum, listed["denominator"])))
     for numerator, denominator, n_empty in zip(sums.numerator, sums.denominator, empties, strict=True):
         if flavor.aggregate == "macro":
-            _check_size(
-                n_queries, *(magnitude(number) + sums.exponent if number else 0 for number in (numerator, denominator))
-            )
+            heaviest = n_queries * _HEAVIEST
+            must(nearest(denominator) <= heaviest, "a denominator is too large for the weights of its queries")
         _check_sums(flavor, n_queries, numerator, denominator, n_empty)
     kind = stored["id_kind"]
     must(kind in (KINDS if n_queries else ("",)), f"id_kind must be that of the ids; it is {shown(kind)}")
@@ -136,46 +125,30 @@ def _count(stored: dict[str, Any], name: str, most: int) -> int:
     return number
 
 
-def _sums(numerator: list[Any], denominator: list[Any]) -> ExactSums:
-    return ExactSums.of(tuple(map(_pair, numerator)), tuple(map(_pair, denominator)))
+def _sum(stored: Any) -> Exact:
+    numbers = isinstance(stored, list) and all(type(part) is float and math.isfinite(part) for part in stored)
+    must(numbers and exact_sum(stored) == tuple(stored), f"a sum must be a list of floats; it is {shown(stored)}")
+    return tuple(stored)
 
 
-def _pair(pair: Any) -> tuple[Fraction, int]:
-    must(isinstance(pair, list) and len(pair) == 2, f"a sum must be a mantissa and an exponent; it is {shown(pair)}")
-    mantissa, exponent = pair
-    must(
-        isinstance(mantissa, str) and re.fullmatch("-?0x[0-9a-f]+", mantissa) is not None,
-        f"the mantissa of a sum must be a hexadecimal integer; it is {shown(mantissa)}",
-    )
-    must(
-        type(exponent) is int and abs(exponent) <= _MOST,
-        f"the exponent of a sum must be an integer of 64 bits; it is {shown(exponent)}",
-    )
-    return Fraction(int(mantissa, 16)), exponent
-
-
-def _check_size(n_queries: int, numerator: int, denominator: int) -> None:
-    """Whether these can be the magnitudes of sums of NDCG and of weights."""
-    few = n_queries.bit_length()
-    must(denominator <= few + _HEAVIEST, "a denominator is too large for the weights of its queries")
-    must(numerator <= few + 1024, "a numerator is too large for the NDCG of its queries")
-
-
-def _check_sums(flavor: Flavor, n_queries: int, numerator: Fraction, denominator: Fraction, n_empty: int) -> None:
-    """Whether these can be the sums of so many queries, of which so many are empty."""
-    must(denominator >= 0, "a denominator is below 0")
+def _check_sums(flavor: Flavor, n_queries: int, numerator: Exact, denominator: Exact, n_empty: int) -> None:
+    """Refuse what cannot be the sums over `n_queries` queries, `n_empty` of them empty."""
+    must(nearest(denominator) >= 0, "a denominator is below 0")
     must(flavor.empty != "raise" or not n_empty, "it has empty queries under empty='raise'")
     if n_empty == n_queries:
         counted = flavor.aggregate == "macro" and flavor.empty != "skip" and n_queries > 0
         must(counted or not denominator, "its denominator must be 0, because no query counts")
         must(
-            numerator == (denominator if counted and flavor.empty == 1.0 else 0),
+            numerator == (denominator if counted and flavor.empty == 1.0 else ()),
             "its numerator is not that of empty queries",
         )
     if gains_are_positive(flavor):
-        must(numerator >= 0, "an NDCG is below 0, which its flavor cannot give")
+        must(nearest(numerator) >= 0, "an NDCG is below 0, which its flavor cannot give")
         if not ideal_can_be_beaten(flavor):
-            must(numerator <= denominator * _ROUNDED_UP, "an NDCG is above 1, which its flavor cannot give")
+            must(
+                nearest(numerator) <= nearest(denominator) * _ROUNDED_UP,
+                "an NDCG is above 1, which its flavor cannot give",
+            )
 
 
 def gains_are_positive(flavor: Flavor) -> bool:

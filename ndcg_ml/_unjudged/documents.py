@@ -206,8 +206,6 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
     # Every completion judges every document, so the flavor's rule for unjudged ones has nothing to do: grade 0 holds
     # the place of a label, and what it gains is not read.
     graded = grade(flavor, np.where(missing, 0.0, labels), queries.groups, queries.retrieved)
-    if graded.exponent is not None:
-        _check_gains(np.array([np.inf]))
     # A document that is listed twice enters as one, which is credited as the flavor says.
     layout = in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
     times = np.ones(labels.size, dtype=np.int64)
@@ -350,7 +348,7 @@ def _with_ideal(flavor: Flavor, k: int | None, graded: Graded, documents: Docume
         # Without a cut-off the ideal has as many ranks as there are ranked documents.
         ranks = n_ranked if k is None or flavor.ideal_depth == "all" else cut
         to_rank = np.append(0.0, np.cumsum(documents.table))
-        fixed = to_rank[ranks] * float(top_gain(flavor, None))
+        fixed = to_rank[ranks] * top_gain(flavor)
         fixed[graded.documents.sizes == 0] = 0.0
         return replace(documents, fixed=fixed, pooled=np.zeros(documents.row.size, dtype=bool), cut=cut)
     if flavor.ideal == "given":

@@ -136,7 +136,7 @@ def sums_of_totals(flavor: Flavor, totals: Totals) -> MetricSums:
     dcg_sum = idcg_sum = np.zeros_like(ndcg_sum)
     # The sums of a mean of ratios are not looked at.
     if flavor.aggregate == "micro":
-        dcg_sum, idcg_sum = (np.where(empty, 0.0, part).sum(axis=0) for part in totals.in_units_of_gain())
+        dcg_sum, idcg_sum = (np.where(empty, 0.0, part).sum(axis=0) for part in (totals.dcg, totals.ideal))
     return MetricSums(
         torch.as_tensor(len(ndcg)),
         torch.from_numpy(empty.sum(axis=0)),
