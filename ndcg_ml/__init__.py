@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ndcg_ml._identify.identify import identify
     from ndcg_ml._identify.result import Identification
     from ndcg_ml._show.versions import show_versions
-    from ndcg_ml._stats.comparison import Comparison, Difference, compare
+    from ndcg_ml._stats.comparison import Comparison, Difference, compare, compare_values
     from ndcg_ml._stats.means import Interval
     from ndcg_ml._stats.slices import Slice, Slices
     from ndcg_ml._unjudged.documents import RangeError
@@ -62,6 +62,7 @@ __all__ = [
     "ToJudge",
     "align",
     "compare",
+    "compare_values",
     "dcg_score",
     "evaluate",
     "evaluate_batches",
@@ -83,7 +84,7 @@ _MODULES = (
 )
 # Names that ndcg_score does not need are imported at their first use. They would double the time of the import.
 _LATER = {
-    "_stats.comparison": ("Comparison", "Difference", "compare"),
+    "_stats.comparison": ("Comparison", "Difference", "compare", "compare_values"),
     "_stats.means": ("Interval",),
     "_stats.slices": ("Slice", "Slices"),
     "_unjudged.documents": ("RangeError",),

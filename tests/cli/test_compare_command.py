@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from comparing import by_scores
 
 pytest.importorskip("click")
 pytest.importorskip("pyarrow")
@@ -117,7 +118,7 @@ def test_columns_of_a_table_are_compared():
     Path("scores.csv").write_text(text_of_table)
     pq.write_table(pa.table({"qid": np.repeat(np.arange(20), 10), "label": labels, **scores}), "scores.parquet")
     qid = np.repeat(np.arange(20), 10)
-    expected = compare(scores["old"], scores["new"], y_true=labels, qid=qid, k=5, n_resamples=10_000, seed=0)
+    expected = by_scores(scores["old"], scores["new"], y_true=labels, qid=qid, k=5, n_resamples=10_000, seed=0)
     for table in ("scores.csv", "scores.parquet"):
         result = document(f"compare old new --table {table} -k 5")
         assert result["difference"] == pytest.approx(expected.difference, abs=1e-12)
@@ -262,7 +263,7 @@ def test_compare_has_the_options_of_the_function():
     command = "compare old new same --table many.parquet --flavor sklearn -k 3 --resamples 999"
     found = document(f"{command} --baseline new --margin 0.02 --by halves --cluster users")
     half = np.where(np.arange(30) % 2, "one half", "other")
-    expected = compare(
+    expected = by_scores(
         *(old, new, same),
         y_true=labels,
         k=3,
