@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from decimal import Decimal, InvalidOperation
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from ndcg_ml import __version__
 from ndcg_ml._checks import ByK
 from ndcg_ml._flavor.divergences import declared
 from ndcg_ml._flavor.text import empty_in_words, switch_text
-from ndcg_ml._identify.identify import MOST_DECIMALS as _MOST_DECIMALS
-from ndcg_ml._identify.identify import identify as find
-from ndcg_ml._identify.result import Identification, Match
+from ndcg_ml._identify import MOST_DECIMALS as _MOST_DECIMALS
+from ndcg_ml._identify import Identification, Match
+from ndcg_ml._identify import identify as find
 from ndcg_ml._one_line import shown
 from ndcg_ml._show.table import Table
 from ndcg_ml.cli.inputs import (
@@ -464,24 +462,12 @@ Example:
              other flavors have it too, and {switch: [other settings with the same value]}
   nearest    the same for the closest flavors, where nothing matches
   n_tried    how many flavors were compared
-  not_tried  {preset or switch: why the data rule it out}
+  cutoffs    the cut-offs that were tried
+  not_tried  {preset: why the data rule it out}
   reasons    {switch: why it has no effect on these data}
   by_chance, presets_by_chance
              how many matches, and how many with a preset, a made-up number close to VALUE has on average
 """
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Callable[[int, int], None] | None]:
-    """What moves a bar on a terminal. Elsewhere an old rich ends even a disabled bar with an empty line."""
-    if not console.is_terminal:
-        yield None
-        return
-    from rich.progress import Progress  # every other command would wait for it
-
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("trying flavors", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @ndcg_ml.command(epilog=_IDENTIFY_JSON)
@@ -494,7 +480,7 @@ def _progress(console: Console) -> Iterator[Callable[[int, int], None] | None]:
     metavar="K",
     multiple=True,
     help="The cut-off, or 'none', if it is known; may be repeated.  [default: each preset's own, none, 1, 3, 5, "
-    "10, 20, 100; where no list is longer than 20, all up to the longest]",
+    "10, 15, 20, 30, 50, 100, 200, 500, 1000; if no list is longer than 20, all up to the longest]",
 )
 @click.option(
     "--decimals",
@@ -518,7 +504,7 @@ def identify(
 ) -> None:
     """Find the flavors that give VALUE.
 
-    First the presets, then every combination of the usual switches. The exit code is 1 if no flavor gives VALUE. The
+    First the presets, then the presets with one switch changed. The exit code is 1 if no flavor gives VALUE. The
     data are --qrels with --run, --labels with --scores, or --table, as for eval.
     """
     exponent = value.as_tuple().exponent
@@ -527,9 +513,8 @@ def identify(
     rounded = (written if written <= _MOST_DECIMALS else None) if decimals is None else decimals
     arguments = data.arguments()
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or ...
-    console = Console(stderr=True)
-    with data.refusals(), _progress(console) as progress:
-        result = find(float(value), **arguments, k=cut_offs, decimals=rounded, progress=progress)
+    with data.refusals():
+        result = find(float(value), **arguments, k=cut_offs, decimals=rounded)
     if as_json:
         print_json(result.to_dict())
     else:
@@ -552,7 +537,7 @@ def _show_matches(screen: Screen, result: Identification, value: Decimal, top: i
         screen.print()
         _show_first(screen, result, listed[0])
     screen.fact("chance", result.chance_text())
-    screen.fact("tried", f"{result.n_tried} flavors")
+    screen.fact("tried", result.tried_text())
     if queries is not None and not result.matches:
         screen.fact("topics", f"those of --queries {queries}; VALUE may be a mean over others")
     for line in result.not_tried_text():

@@ -27,8 +27,8 @@ def test_identify_names_the_flavor():
     shown = text(f"identify {value:.4f} -k 3 {LETOR}")
     assert shown.startswith(f"{value:.4f}: ")
     assert f"{value:.6f}" in shown  # two digits more than were given
-    assert re.search(r"^tried +\d+ flavors$", shown, re.MULTILINE)
-    assert "ties=docid, ties=docid_ascending: doc_id was not given" in shown
+    assert re.search(r"^tried +\d+ flavors tried, with k of 3$", shown, re.MULTILINE)
+    assert "replay: doc_id was not given" in shown
 
 
 def test_decimals_are_those_that_value_is_written_with():
