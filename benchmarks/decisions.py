@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from ndcg_ml import Comparison, compare
 from ndcg_ml._stats.bounded import bounded_limits
 from ndcg_ml._stats.clusters import by_cluster, robust_error
-from ndcg_ml._stats.differences import Correction
 from ndcg_ml._stats.honest import honest_value
 from ndcg_ml._stats.means import Means, generator, spread_of
 from ndcg_ml._stats.quantiles import t_quantile
@@ -125,13 +124,13 @@ def false_alarm(n_systems: int, n_equal: int, n: int, baseline: bool = False) ->
 
 
 @when_drawn
-def power(correction: Correction, n_systems: int, n: int) -> Callable[[Rng], float]:
+def power(n_systems: int, n: int) -> Callable[[Rng], float]:
     """The share of true differences that are found."""
     truth = np.where(np.arange(n_systems) < n_systems // 2, 0.0, 0.06)
     values = population(n_systems, truth)
 
     def sample(rng: Rng) -> float:
-        found = compared(drawn(values, n, rng), rng, correction=correction)
+        found = compared(drawn(values, n, rng), rng)
         apart = [p.verdict != "undecided" for p in found.pairs if (p.a < "c") != (p.b < "c")]
         return float(np.mean(apart))
 
@@ -154,12 +153,10 @@ def contradiction(n_systems: int, n: int) -> Callable[[Rng], float]:
     values = population(n_systems, np.linspace(0, 0.06, n_systems))
 
     def sample(rng: Rng) -> float:
-        for correction in ("max-t", "holm", "none"):
-            found = compared(drawn(values, n, rng), rng, correction=correction, n_resamples=199)
-            for p in found.pairs:
-                apart = p.interval.low > 0 or p.interval.high < 0
-                if apart != p.significant or apart != (p.verdict in ("better", "worse")):
-                    return True
+        for p in compared(drawn(values, n, rng), rng, n_resamples=199).pairs:
+            apart = p.interval.low > 0 or p.interval.high < 0
+            if apart != p.significant or apart != (p.verdict in ("better", "worse")):
+                return True
         return False
 
     return sample
@@ -177,12 +174,12 @@ def not_worse_at_the_margin(n: int) -> Callable[[Rng], float]:
 
 
 @when_drawn
-def covers(method: str, n: int) -> Callable[[Rng], float]:
+def covers(n: int) -> Callable[[Rng], float]:
     """Whether the interval of the difference of two systems holds it."""
     values = population(2, np.array([0.0, 0.03]))
 
     def sample(rng: Rng) -> float:
-        interval = compared(drawn(values, n, rng), rng, method=method).interval
+        interval = compared(drawn(values, n, rng), rng).interval
         return interval.low <= 0.03 <= interval.high
 
     return sample
@@ -264,7 +261,7 @@ def verdict_of_runs(runs: list[list[FloatArray]]) -> str:
     from ndcg_ml._stats.differences import Settings, differences
 
     values = np.stack([np.mean(of_one, axis=0) for of_one in runs], axis=1)
-    settings = Settings(confidence=0.95, method="test", correction="max-t", margin=None, n_resamples=RESAMPLES)
+    settings = Settings(confidence=0.95, margin=None, n_resamples=RESAMPLES)
     of_runs = [np.array([run.mean() for run in of_one]) for of_one in runs]
     [found] = differences(("a", "b"), Means.of(values, None), [(0, 1)], settings, generator(0), runs=of_runs)
     return found.verdict
@@ -352,23 +349,14 @@ def cells() -> list[Cell]:
         Cell("equal systems told apart: 3 of 5, 50 queries", (0, 6), false_alarm(5, 3, 50)),
         Cell("equal systems told apart: 5 of 10, 50 queries", (0, 6), false_alarm(10, 5, 50)),
         Cell("equal systems told apart: 5 of 5 with the baseline, 50 queries", (0, 6), false_alarm(5, 5, 50, True)),
-        Cell("power with max-T, 4 systems, 100 queries", ANY, power("max-t", 4, 100)),
-        Cell("power with Holm, 4 systems, 100 queries", ANY, power("holm", 4, 100)),
+        Cell("power with max-T, 4 systems, 100 queries", ANY, power(4, 100)),
         Cell("t = 25 found among 100 systems", (100, 100), found_among_many, most=40),
         Cell("verdict, interval and p contradict each other, 4 systems, 12 queries", (0, 0), contradiction(4, 12)),
         Cell("verdict, interval and p contradict each other, 2 systems, 9 queries", (0, 0), contradiction(2, 9)),
         Cell("false 'not worse' at the margin, 50 queries", (0, 5.5), not_worse_at_the_margin(50)),
         Cell("false 'not worse' at the margin, 200 queries", (0, 5.5), not_worse_at_the_margin(200)),
     ]
-    found += [
-        Cell(
-            f"interval of a difference ({m}) covers, {n} queries",
-            (94, 96.5) if m in ("test", "t") else ANY,
-            covers(m, n),
-        )
-        for n in (20, 50)
-        for m in ("test", "t", "bca", "percentile")
-    ]
+    found += [Cell(f"interval of a difference (test) covers, {n} queries", (94, 96.5), covers(n)) for n in (20, 50)]
     found += [
         Cell("power of as many queries as a pilot of 50 asks for", (76, 84), planned(50)),
         Cell("power at the smallest detectable difference, 50 queries", (76, 84), detectable(50)),

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import numpy as np
 
@@ -226,14 +227,11 @@ def lightgbm_metric(work: Workload, k: int, threads: int) -> Contender:
 
 
 @contextmanager
-def kernel_of_what_is_prepared(kernel: str) -> Iterator[None]:
+def kernel_of_what_is_prepared(kernel: str, threads: int | None = None) -> Iterator[None]:
     """For adapters, which prepare a data set when they first see it."""
-    before = os.environ.get("NDCG_ML_KERNEL")
-    os.environ["NDCG_ML_KERNEL"] = kernel
-    yield
-    os.environ.pop("NDCG_ML_KERNEL")
-    if before is not None:
-        os.environ["NDCG_ML_KERNEL"] = before
+    there = {"NDCG_ML_KERNEL": kernel} | ({} if threads is None else {"NDCG_ML_THREADS": str(threads)})
+    with patch.dict(os.environ, there):
+        yield
 
 
 def ours_in_lightgbm(work: Workload, k: int, threads: int, kernel: str) -> Contender:
@@ -243,12 +241,14 @@ def ours_in_lightgbm(work: Workload, k: int, threads: int, kernel: str) -> Conte
     # LightGBM's number of threads is one for the process, and what it makes last sets it.
     params = {"verbosity": -1, "num_threads": threads}
     data = lgb.Dataset(np.zeros((work.rows, 1)), work.labels, group=work.sizes, params=params).construct()
-    evaluation = NDCGEval("lightgbm", k=(k,), threads=threads)
-    with kernel_of_what_is_prepared(kernel):
-        evaluation(work.scores, data)
-    return Contender(
-        f"ndcg_ml.lightgbm.NDCGEval, {_kernel_name(kernel, threads)}", lambda: evaluation(work.scores, data)[0][1], 0.0
-    )
+    evaluation = NDCGEval("lightgbm", k=(k,))
+
+    def call() -> float:
+        with kernel_of_what_is_prepared(kernel, threads):
+            return evaluation(work.scores, data)[0][1]
+
+    call()
+    return Contender(f"ndcg_ml.lightgbm.NDCGEval, {_kernel_name(kernel, threads)}", call, 0.0)
 
 
 def xgboost_metric(work: Workload, k: int, threads: int) -> Contender:

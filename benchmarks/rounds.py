@@ -70,7 +70,7 @@ def rounds(scale: float) -> Iterator[Result]:
 
 def _result(library: str, work: Workload, train: Train, evaluation: Callable[[], Any], within: float) -> Result:
     def with_kernel(kernel: str) -> tuple[Any, str]:
-        with kernel_of_what_is_prepared(kernel):  # some prepare their data when they are made, others when called
+        with kernel_of_what_is_prepared(kernel, THREADS):  # some prepare data when made, others when called
             return evaluation(), kernel
 
     contenders: dict[str, tuple[Any, str | None]] = {
@@ -85,7 +85,7 @@ def _result(library: str, work: Workload, train: Train, evaluation: Callable[[],
     for _ in range(2):
         for name, (metric, kernel) in contenders.items():
             clock = Clock()
-            with kernel_of_what_is_prepared(kernel or "numpy"):
+            with kernel_of_what_is_prepared(kernel or "numpy", THREADS):
                 values[name] = train(metric, clock)
             taken[name] += clock.rounds_ms
             if clock.inside:
@@ -132,7 +132,7 @@ def _lightgbm(work: Workload, features: Features) -> tuple[Train, Callable[[], A
         )
         return float(next(iter(history["training"].values()))[-1]) if history else float("nan")
 
-    return train, lambda: NDCGEval("lightgbm@10", threads=THREADS), 1e-9
+    return train, lambda: NDCGEval("lightgbm@10"), 1e-9
 
 
 def _xgboost(work: Workload, features: Features) -> tuple[Train, Callable[[], Any], float]:
@@ -166,7 +166,7 @@ def _xgboost(work: Workload, features: Features) -> tuple[Train, Callable[[], An
         )
         return float(next(iter(history["train"].values()))[-1]) if history.get("train") else float("nan")
 
-    return train, lambda: NDCGEval("xgboost@10", threads=THREADS), 1e-4
+    return train, lambda: NDCGEval("xgboost@10"), 1e-4
 
 
 def _catboost(work: Workload, features: Features) -> tuple[Train, Callable[[], Any], float]:
@@ -204,4 +204,4 @@ def _catboost(work: Workload, features: Features) -> tuple[Train, Callable[[], A
         found = [values[-1] for name, values in history.items() if "ndcg" in name.lower()]
         return float(found[0]) if found else float("nan")
 
-    return train, lambda: NDCGEval("catboost@10", pools=[data], threads=THREADS), 1e-4
+    return train, lambda: NDCGEval("catboost@10", pools=[data]), 1e-4

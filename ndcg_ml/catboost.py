@@ -18,7 +18,7 @@ from ndcg_ml._boosting import (
     cut_at,
     metric,
 )
-from ndcg_ml._checks import KSpec, optional_whole_number
+from ndcg_ml._checks import KSpec
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_ids, mean_row_weight, real_array
@@ -51,8 +51,6 @@ class NDCGEval:
         The learn set, which CatBoost evaluates too. It is reported as -1 if CatBoost has re-ordered its rows, so that
         the queries are unknown: with categorical features or ``boosting_type="Ordered"``, unless ``has_time=True``.
         Default: it is one of `pools`.
-    threads : int, optional
-        As for ``prepare``.
 
     Attributes
     ----------
@@ -105,9 +103,7 @@ class NDCGEval:
         *,
         pools: Sequence[Any],
         learn: Any = None,
-        threads: int | None = None,
     ) -> None:
-        self.threads: int | None = optional_whole_number(threads, "threads", "for the default")
         chosen = metric(flavor, k, "NDCGEval", "CatBoost", "CatBoost cannot write a nan")
         if chosen.several:
             raise TypeError(
@@ -182,7 +178,7 @@ class NDCGEval:
     def _prepared(self, bound: _Bound, weight: NDArray[Any] | None) -> Prepared[Any]:
         def make() -> Prepared[Any]:
             mean = None if weight is None else mean_row_weight(weight, bound.sizes)
-            return prepare(bound.labels, group=bound.sizes, flavor=self.flavor, query_weight=mean, threads=self.threads)
+            return prepare(bound.labels, group=bound.sizes, flavor=self.flavor, query_weight=mean)
 
         return self._cache.prepared((bound.labels, bound.sizes, weight), make)
 

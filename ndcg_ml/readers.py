@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from operator import lt
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._files.cells import NUMBERS
+from ndcg_ml._files.cells import NUMBERS, kind
 from ndcg_ml._files.formats import table_columns
 from ndcg_ml._files.lines import (
     GLUED,
@@ -285,24 +285,32 @@ def read_columns(
     >>> rows.qid.tolist(), rows.y_true.tolist(), rows.y_score.tolist()
     (['07', '07'], [2.0, nan], [0.3, 0.9])
     """
-    names = {"qid": qid, "label": label, "score": score, "docno": "docno" if docno is None else docno}
+    [rows] = score_columns(path, [score], qid=qid, label=label, docno=docno)
+    return rows
+
+
+def score_columns(path: AnyPath, scores: Sequence[str], *, qid: str, label: str, docno: str | None) -> list[ScoredRows]:
+    """Return the rows of each of several columns of scores, as ``read_columns`` reads one; the file is read once."""
+    names: dict[Any, str] = {"qid": qid, "label": label, "docno": "docno" if docno is None else docno}
+    names |= {("score", score): score for score in scores}
     for one, other in combinations(names, 2):
         if names[one] == names[other]:
             raise DataFileError(
-                f"{path}: {one} and {other} must be columns of their own; got {shown(names[one])} for both."
+                f"{path}: {kind(one)} and {kind(other)} must be columns of their own; got {shown(names[one])} for both."
             )
-    optional = ["docno"] if docno is None else []
-    columns, numbers = table_columns(path, names, optional)
+    columns, numbers = table_columns(path, names, ["docno"] if docno is None else [])
     lines = None if numbers is None else np.array(numbers, dtype=np.int64)
     if numbers is not None:
         columns = {
-            meaning: np.array(values, dtype=np.float64) if meaning in NUMBERS else _column(values)
+            meaning: np.array(values, dtype=np.float64) if kind(meaning) in NUMBERS else _column(values)
             for meaning, values in columns.items()
         }
-    rows = ScoredRows(columns["label"], columns["score"], columns["qid"], columns.get("docno"), lines)
-    if not rows.y_true.size:
+    if not columns["label"].size:
         raise DataFileError(f"{path}: has no rows.")
-    return rows
+    return [
+        ScoredRows(columns["label"], columns["score", score], columns["qid"], columns.get("docno"), lines)
+        for score in scores
+    ]
 
 
 # -- ids ------------------------------------------------------------------------------------------------------------

@@ -280,7 +280,8 @@ class Evaluation(Generic[V]):
         TypeError
             Query ids or clusters are neither text nor integers.
         ValueError
-            The flavor has a gain or discount that is a function of one's own.
+            The flavor has a gain or discount that is a function of one's own, or the arrays of labels or scores have
+            been changed since they were evaluated.
         OSError
             The file cannot be written.
 

@@ -411,9 +411,9 @@ def _fields_of(record: Evaluation[Any] | PerQuery) -> dict[str, Any]:
 class AlignedRun:
     """Qrels and a run as arrays: one row per document that is retrieved, judged or both. Made by ``align``.
 
-    The rows of a topic stand in two orders at once: judged documents in that of the qrels, which ``ideal="given"``
-    follows, and documents of one score in that of the run, which ``ties="first"`` and ``"last"`` follow. A topic that
-    cannot have both is in the order of the run, and listed in `in_run_order`.
+    The judged documents of a topic are in the order of the qrels, which ``ideal="given"`` follows. A topic with
+    documents of one score is in the order of the run, which ``ties="first"`` and ``"last"`` follow, and is listed in
+    `in_run_order`.
 
     Attributes
     ----------
@@ -433,8 +433,8 @@ class AlignedRun:
     qrels_only, run_only : ndarray
         The topics that only the qrels, and only the run, have.
     in_run_order : ndarray
-        The topics in which tied documents stand in another order in the run than in the qrels, so that a ``given``
-        ideal of these arrays is not that of ``evaluate_run``.
+        The topics with documents of one score (in float32), so that a ``given`` ideal of these arrays may not be that
+        of ``evaluate_run``.
     n_excluded : int or None
         How many documents of the run `exclude` left out; None without it.
     """
@@ -618,7 +618,10 @@ def _aligned(
     in_run_order = np.zeros(len(topics), dtype=bool)
     judgement = None if judgements == "ignored" else np.concatenate([match[rows_of_run], rows_of_qrels])
     if judgement is not None and judgements == "rows":
-        order, in_run_order = _in_both_orders(topic, judgement, ranked.value[rows_of_run], len(topics))
+        in_run_order = _topics_with_ties(topic[:n_run], ranked.value[rows_of_run], len(topics))
+        place_in_qrels = np.where(judgement < 0, judged.topic.size, judgement)
+        place_in_qrels[in_run_order[topic]] = 0
+        order = np.lexsort((place_in_qrels, topic))
         judgement = None
     else:
         order = np.argsort(topic, kind="stable")
@@ -675,38 +678,15 @@ class _RunNames:
         return [self.ids.kind.decoded(self.documents[row]) for row in self.row_of[rows].tolist()]
 
 
-def _in_both_orders(
-    topic: IntArray, judgement: IntArray, score: FloatArray, n_topics: int
-) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Rows by topic, in the order of the qrels where judged and in that of the run where tied; and who cannot be both.
-
-    The first rows are those of the run, one per score; `judgement` is a row of the qrels, or -1.
-    """
-    n_run, beyond = score.size, int(judgement.max(initial=0)) + 1
-    with np.errstate(over="ignore"):
+def _topics_with_ties(topic: IntArray, score: FloatArray, n_topics: int) -> NDArray[np.bool_]:
+    """Which topics have documents that share a score in float32."""
+    with np.errstate(over="ignore", under="ignore"):
         coarse = score.astype(np.float32)  # scores tied in float64 are tied in float32 too
-    # Documents of one score, in the order of the run. An unjudged one goes before the next judged one of its score.
-    by_score = np.lexsort((coarse, topic[:n_run]))
-    anchor = np.where(judgement[:n_run] < 0, beyond, judgement[:n_run])[by_score]
-    same = topic[by_score[1:]] == topic[by_score[:-1]]
-    same &= coarse[by_score[1:]] == coarse[by_score[:-1]]
-    run_of_ties = np.cumsum(np.append(True, ~same))[:n_run]
-    following = np.where(anchor < beyond, np.arange(n_run), n_run)
-    following = np.minimum.accumulate(following[::-1])[::-1]
-    has_next = following < n_run
-    has_next[has_next] = run_of_ties[following[has_next]] == run_of_ties[has_next]
-    anchor[has_next] = anchor[following[has_next]]
-    # Judged documents of one score whose orders differ: no order of the rows is both.
-    in_run_order = np.zeros(n_topics, dtype=bool)
-    in_run_order[topic[by_score[1:][same & (anchor[1:] < anchor[:-1])]]] = True
-    key = judgement.copy()
-    key[by_score] = anchor
-    is_judged = judgement >= 0
-    as_run = in_run_order[topic]
-    is_judged[as_run] = False
-    key[as_run] = beyond
-    key[:n_run][as_run[:n_run]] = 0
-    return np.lexsort((is_judged, key, topic)), in_run_order
+    order = np.lexsort((coarse, topic))
+    tied = (topic[order[1:]] == topic[order[:-1]]) & (coarse[order[1:]] == coarse[order[:-1]])
+    flags = np.zeros(n_topics, dtype=bool)
+    flags[topic[order[1:]][tied]] = True
+    return flags
 
 
 def _check_exclude(exclude: Any) -> None:

@@ -233,7 +233,8 @@ def _of_matrix(matrix: Any, n_users: int) -> _Held:
             f"held_out must have one row per row of retrieved_ids, {n_users}; got shape {tuple(matrix.shape)}. "
             "If only some users were scored, pass held_out[those_users]."
         )
-    starts, items = np.asarray(matrix.indptr).astype(np.int64), np.asarray(matrix.indices)
+    starts = np.asarray(matrix.indptr).astype(np.int64)
+    items = np.asarray(matrix.indices)[: starts[-1]]  # there may be spare slots behind the entries
     # Rising within each user; the step from one user to the next may fall.
     rises = items[1:] > items[:-1]
     inner = starts[1:-1]
@@ -247,7 +248,9 @@ def _of_matrix(matrix: Any, n_users: int) -> _Held:
                 "Call its .sum_duplicates(), which adds the grades, or leave one of the entries out."
             )
         raise ValueError(f"held_out must have sorted indices; those of user {user} are not. Call its .sort_indices().")
-    return _Held(starts, items, _finite(matrix.data, "the grades of held_out"), int(matrix.shape[1]), True)
+    return _Held(
+        starts, items, _finite(matrix.data[: starts[-1]], "the grades of held_out"), int(matrix.shape[1]), True
+    )
 
 
 def _of_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:

@@ -56,8 +56,6 @@ class NDCGEval:
     k : int, None or sequence of them, optional
         Cut-offs, each a separate metric; None is no cut-off. XGBoost's early stopping follows the first. Default: the
         flavor's own.
-    threads : int, optional
-        As for ``prepare``.
 
     Attributes
     ----------
@@ -97,8 +95,7 @@ class NDCGEval:
     [('ndcg_xgboost@5', 1.0), ('ndcg_xgboost@10', 1.0)]
     """
 
-    def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, threads: int | None = None) -> None:
-        self.threads: int | None = optional_whole_number(threads, "threads", "for the default")
+    def __init__(self, flavor: Flavor | str, k: KSpec = ...) -> None:
         self._metric = _metric(flavor, k, "NDCGEval")
         self.flavor: Flavor = self._metric.flavor
         self.ks: tuple[int | None, ...] = self._metric.ks
@@ -151,7 +148,7 @@ class NDCGEval:
                 f"weight must have one entry per query, {group.size}, as XGBoost's weights do when ranking; got "
                 f"{weight.size}."
             )
-        return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=weight, threads=self.threads)
+        return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=weight)
 
     # -- several workers ---------------------------------------------------------------------------------------------
 
@@ -236,8 +233,6 @@ class NDCGCallback:
         Stop when the value has not risen for this many rounds. Default: do not stop early.
     min_delta : float, default 0.0
         How much it must rise to count, with `rounds`.
-    threads : int, optional
-        As for ``prepare``.
 
     Attributes
     ----------
@@ -304,7 +299,6 @@ class NDCGCallback:
         name: str = "validation",
         rounds: int | None = None,
         min_delta: float = 0.0,
-        threads: int | None = None,
     ) -> None:
         # Everything that needs no data is checked first.
         self._register()
@@ -328,9 +322,7 @@ class NDCGCallback:
         same_rows({"X": X, "y": y, "qid": qid, "base_margin": base_margin})
         if np.ndim(y) != 1:
             raise ValueError(f"y must have one label per row, shape (n_rows,); got shape {np.shape(y)}.")
-        self._prepared = prepare(
-            y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=threads
-        )
+        self._prepared = prepare(y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight)
         self._n_rows = int(np.shape(y)[0])
         self.base_margin: NDArray[Any] | None = None if base_margin is None else self._checked_margin(base_margin)
         self._run: _Run | None = None

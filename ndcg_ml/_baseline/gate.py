@@ -24,11 +24,12 @@ from ndcg_ml._stats.comparison import Comparison, compare
 from ndcg_ml._stats.differences import Difference
 from ndcg_ml._stats.means import as_confidence
 from ndcg_ml._stats.verdict import FEWEST_QUERIES
+from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, of_totals
 from ndcg_ml.runs import RunEvaluation
 
 Outcome: TypeAlias = Literal["pass", "worse", "undecided"]
-PASSES = ("better", "not worse", "equivalent")
+PASSES = ("better", "not worse", "equivalent", "unchanged")
 """The verdicts that say that the new one is not worse than the margin."""
 
 OnChange: TypeAlias = Literal["refuse", "drop"]
@@ -63,13 +64,16 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """The word of ``compare``, or "too few"."""
-        return "too few" if self.pair is None else self.pair.verdict
+        """The word of ``compare``, or "too few"; "unchanged" where that of so few queries would be "undecided"."""
+        if self.pair is None:
+            return "too few"
+        changed = self.pair.wins or self.pair.losses or self.pair.difference
+        return "unchanged" if self.pair.verdict == "undecided" and not changed else self.pair.verdict
 
     @property
     def passes(self) -> bool:
         """Whether the new one is not worse than the margin here, or whether nothing is asked of so few queries."""
-        return self.pair is None or self.pair.verdict in PASSES
+        return self.pair is None or self.verdict in PASSES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +84,9 @@ class Gate:
     ----------
     margin, confidence : float
         The confidence is that of all checks together.
+    flavor : Flavor
     comparisons : dict of Comparison by cut-off
+        Empty where fewer than two queries have a value, and none changed.
     changes : tuple of str
         What differs between the two evaluations and was left out, with its values in the baseline.
     unanswered : ndarray
@@ -89,6 +95,7 @@ class Gate:
 
     margin: float
     confidence: float
+    flavor: Flavor
     comparisons: dict[int | None, Comparison]
     changes: tuple[str, ...]
     unanswered: NDArray[Any]
@@ -162,13 +169,12 @@ class Gate:
 
     def caption(self) -> str:
         """How it was decided."""
-        first = next(iter(self.comparisons.values()))
         n = len([check for check in self.checks if check.pair is not None])
         together = f" of all {n} checks together" if n > 1 else ""
-        assert first.flavor is not None
-        flavor = first.flavor if len(self.comparisons) == 1 else first.flavor.replace(k=None)
-        tested = "; ".join(first._how_tested())
-        return f"{flavor}; margin {self.margin:g}; confidence {self.confidence:g}{together}; {tested}"
+        tested = "nothing to test: fewer than two queries have a value, and none changed"
+        for first in [*self.comparisons.values()][:1]:
+            tested = "; ".join(first._how_tested())
+        return f"{self.flavor}; margin {self.margin:g}; confidence {self.confidence:g}{together}; {tested}"
 
     def notes(self) -> list[str]:
         """What a reader must know beside the table: what changed, what was not answered, uneven judgements."""
@@ -186,10 +192,9 @@ class Gate:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold; None stands for infinity and nan."""
-        first = next(iter(self.comparisons.values()))
         return {
             "outcome": self.outcome,
-            "flavor": str(first.flavor),
+            "flavor": str(self.flavor),
             "margin": self.margin,
             "confidence": self.confidence,
             "queries_needed": self.queries_needed,
@@ -278,8 +283,11 @@ def gate(
 
     # The level is shared by the cut-offs, and by all queries and the family of segments.
     ks = base._totals.ks
+    values, values_now = (side.per_query.ndcg.reshape(len(same), -1) for side in (base, new))
+    if np.array_equal(values, values_now, equal_nan=True) and (~np.isnan(values).any(axis=1)).sum() < 2:
+        ks = ()  # so few cannot be compared, and need not be
     families = len(ks) * (1 if by is None else 2)
-    level = 1 - (1 - as_confidence(confidence)) / families
+    level = 1 - (1 - as_confidence(confidence)) / max(families, 1)
     ids = base.per_query.qid.tolist()
     labels = None if by is None else {name: [of_query[qid] for qid in ids] for name, of_query in by.items()}
     comparisons = {
@@ -302,9 +310,10 @@ def gate(
     return Gate(
         margin=margin,
         confidence=confidence,
+        flavor=base.flavor,
         comparisons=comparisons,
         changes=tuple(changes),
-        unanswered=_unanswered(new),
+        unanswered=new.per_query.qid[new.per_query.n_retrieved == 0 if isinstance(new, RunEvaluation) else slice(0)],
     )
 
 
@@ -398,13 +407,6 @@ def _only(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
         changed["n_unanswered"] = int((changed["per_query"].n_retrieved == 0).sum())
     changed["cluster"] = None if evaluation.cluster is None else evaluation.cluster[rows]
     return replace(evaluation, **changed, slices=None, _scored=None, _labels=None)
-
-
-def _unanswered(new: Evaluation[Any]) -> NDArray[Any]:
-    if not isinstance(new, RunEvaluation):
-        return new.per_query.qid[:0]
-    ids: NDArray[Any] = new.per_query.qid[new.per_query.n_retrieved == 0]
-    return ids
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.scored_documents import Scored
 from ndcg_ml._files.byte_ids import Names, digests
+from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import Evaluation
 from ndcg_ml.runs import RunEvaluation
 
@@ -17,12 +18,20 @@ def label_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
     """A digest of each query's pairs of document and label; None where the documents are not known.
 
     A document is named by its id, and without ids by its position in the query. Documents without a label do not count.
+    Arrays that were changed since the evaluation, which refers to them, are a ValueError.
     """
     if isinstance(evaluation, RunEvaluation):
         return evaluation._judgements
     if evaluation._labels is not None or evaluation._scored is None or not evaluation._scored.rows_are_documents:
         return evaluation._labels
     scored = evaluation._scored
+    scores = scored.scores.reshape(scored.queries.labels.shape)
+    now = Prepared(evaluation.flavor, evaluation.k, scored.queries).totals(scores)
+    if not all(map(np.array_equal, (now.dcg, now.ideal), (evaluation._totals.dcg, evaluation._totals.ideal))):
+        raise ValueError(
+            "the labels and scores must be those that were evaluated; the arrays have been changed since. Evaluate "
+            "them again, or pass copies."
+        )
     found = np.zeros(scored.queries.n_queries, dtype=np.uint64)
     if scored.queries.names is not None:
         documents = scored.queries.names.of(scored.queries.groups.rows())

@@ -497,6 +497,9 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
                 f"{name} must hold real numbers; got an array of Python objects, such as {shown(odd)} of type "
                 f"{type(odd).__name__}."
             )
+        missing = [type(number).__name__ == "NAType" for number in array.flat]
+        if any(missing):  # of pandas
+            array = np.where(np.reshape(missing, array.shape), np.nan, array)
         try:
             with np.errstate(over="ignore"):  # long doubles may be beyond float64
                 array = array.astype(np.float64)

@@ -15,6 +15,12 @@ from ndcg_ml._one_line import shown
 NUMBERS = ("label", "grade", "score")
 """Meanings of columns that hold numbers. A label may be missing, which is an unjudged document; a grade may not."""
 
+
+def kind(meaning: Any) -> Any:
+    """Return what a column holds; of several columns of one kind, each has a meaning such as ("score", "bm25")."""
+    return meaning[0] if isinstance(meaning, tuple) else meaning
+
+
 _MISSING = ("na", "n/a", "none", "null", "<na>", "-")
 
 

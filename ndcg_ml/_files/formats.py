@@ -14,7 +14,7 @@ import numpy as np
 from ndcg_ml._files.byte_ids import Names
 from ndcg_ml._files.cells import names_in
 from ndcg_ml._files.json_rows import is_json, json_rows, json_topics
-from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, begun, whole_text
+from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, begun, too_large, unpacked_limit, whole_text
 from ndcg_ml._files.parquet import is_parquet, parquet_batches
 from ndcg_ml._files.tables import csv_table, delimiter_of, json_table, text_columns
 from ndcg_ml._files.trec import QRELS, RUN, Lines, trec_lines
@@ -57,8 +57,8 @@ def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines] | dict[str, Any
 
 
 def table_columns(
-    path: AnyPath, names: Mapping[str, str], optional: Sequence[str] = ()
-) -> tuple[dict[str, Any], list[int] | None]:
+    path: AnyPath, names: Mapping[Any, str], optional: Sequence[str] = ()
+) -> tuple[dict[Any, Any], list[int] | None]:
     """Return columns of a Parquet, JSONL or CSV file by their meaning; and the line of each row, None for Parquet.
 
     Raises
@@ -133,12 +133,16 @@ def _coded(ids: Iterable[str]) -> list[bytes]:
 
 
 def _lines_of_parquet(path: AnyPath, of: str) -> Iterator[Lines]:
-    first = 1
+    first, n_bytes, limit = 1, 0, unpacked_limit()
     for batch in parquet_batches(path, lambda names: names_in(path, of, names)):
         topics, documents, values = batch.values()
         n_rows = len(topics)
-        rows = zip(_as_text(path, documents, "documents"), values.tolist(), strict=True)
-        yield _lines(_as_text(path, topics, "topics"), [1] * n_rows, list(rows), range(first, first + n_rows))
+        topic_ids, names = _as_text(path, topics, "topics"), _as_text(path, documents, "documents")
+        n_bytes += sum(map(len, topic_ids)) + sum(map(len, names))
+        if n_bytes > limit:
+            raise too_large(path, limit)
+        rows = list(zip(names, values.tolist(), strict=True))
+        yield _lines(topic_ids, [1] * n_rows, rows, range(first, first + n_rows))
         first += n_rows
 
 

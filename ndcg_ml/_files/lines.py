@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -70,15 +71,22 @@ def too_large(path: AnyPath, limit: int) -> DataFileError:
     )
 
 
+_OTHER_PACKERS = re.compile(rb"(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bz2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ)")
+
+
 @contextmanager
 def _opened(path: AnyPath) -> Iterator[IO[bytes]]:
-    """The bytes of a file; of what gzip compressed, known by its first bytes, the bytes inside."""
+    """Give the bytes of a file; of a file compressed by gzip, known by its first bytes, the bytes inside."""
     with open(path, "rb") as file:
-        head = file.read(2)  # a pipe may deliver one byte at a time, so peek(2) may see one
+        head = file.read(10)  # a pipe may deliver one byte at a time, so peek(10) may see one
+        if packed := _OTHER_PACKERS.match(head):
+            raise DataFileError(
+                f"{path}: must be text, plain or compressed by gzip; got {packed.lastgroup}. Unpack it first."
+            )
         if file.seekable():
             file.seek(0)
         again = file if file.seekable() else io.BufferedReader(_Again(head, file))
-        if head != b"\x1f\x8b":
+        if not head.startswith(b"\x1f\x8b"):
             yield again
             return
         try:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.queries import real_array
-from ndcg_ml._files.cells import NUMBERS, are_wrong, must
+from ndcg_ml._files.cells import NUMBERS, are_wrong, kind, must
 from ndcg_ml._files.lines import EXACT, ROUNDED, AnyPath, DataFileError, chosen_columns, too_large, unpacked_limit
 from ndcg_ml._files.tables import ColumnNames
 from ndcg_ml._one_line import shown, shown_text
@@ -31,7 +31,7 @@ def is_parquet(path: AnyPath) -> bool:
 
 def parquet_batches(
     path: AnyPath, names: ColumnNames, optional: Sequence[str] = ()
-) -> Iterator[dict[str, NDArray[Any]]]:
+) -> Iterator[dict[Any, NDArray[Any]]]:
     """Yield columns by their meaning, of numbers and of ids as the file has them; `names` as for ``text_columns``.
 
     Raises
@@ -56,14 +56,14 @@ def parquet_batches(
         called = names(columns) if callable(names) else names
         wanted = chosen_columns(path, columns, [name for name in called.values() if name not in optional], optional)
         # An id that many rows share is unpacked once, and pages are read as they are needed.
-        numbers = [name for meaning, name in called.items() if meaning in NUMBERS]
+        numbers = [name for meaning, name in called.items() if kind(meaning) in NUMBERS]
         shared = [name for name in wanted if name not in numbers and not schema.field(name).type.num_fields]
         with parquet.ParquetFile(path, read_dictionary=shared, pre_buffer=False, buffer_size=1 << 20) as file:
             _check_size(path, file.metadata, wanted)
             first = 1
             for batch in file.iter_batches(batch_size=_BATCH, columns=wanted, use_threads=False):
                 yield {
-                    meaning: _checked(path, first, name, batch.column(name), meaning)
+                    meaning: _checked(path, first, name, batch.column(name), kind(meaning))
                     for meaning, name in called.items()
                     if name in wanted
                 }
@@ -84,13 +84,16 @@ def _checked(path: AnyPath, first: int, name: str, column: Any, meaning: str) ->
     """The values of a column of a batch whose first row has this number."""
     if meaning not in NUMBERS:
         ids = _ids(column)
-        for row, value in enumerate(ids.tolist(), first):
+        listed = ids.tolist()
+        for value in listed:
             if isinstance(value, (list, dict, np.ndarray)):
                 raise DataFileError(f"{path}: column {name} must hold one id per row; got lists or records.")
             if value is None or value != value:
                 raise DataFileError(f"{path}: column {name} must have an id in every row; got a null.")
-            if isinstance(value, str) and ("\n" in value or "\r" in value):
-                raise DataFileError(f"{path}, row {row}: {name} must be an id without a line end; got {shown(value)}.")
+        broken = {value for value in set(listed) if isinstance(value, str) and ("\n" in value or "\r" in value)}
+        if broken:
+            row, value = next((row, value) for row, value in enumerate(listed, first) if value in broken)
+            raise DataFileError(f"{path}, row {row}: {name} must be an id without a line end; got {shown(value)}.")
         return ids
     values = column.to_numpy(zero_copy_only=False)
     try:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import IO, Any, NamedTuple, TypeAlias
 
-from ndcg_ml._files.cells import cell_of_json, cell_of_text
+from ndcg_ml._files.cells import cell_of_json, cell_of_text, kind
 from ndcg_ml._files.json_rows import objects
 from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, chosen_columns, numbered
 from ndcg_ml._one_line import shown_text
 
-ColumnNames: TypeAlias = "Mapping[str, str] | Callable[[Sequence[str]], Mapping[str, str]]"
+ColumnNames: TypeAlias = "Mapping[Any, str] | Callable[[Sequence[str]], Mapping[Any, str]]"
 """The name of the column of each meaning, or a callable that makes these from the names that a file has."""
 
 
@@ -73,7 +73,7 @@ def json_table(path: AnyPath, file: IO[bytes] | None = None) -> Table:
 
 def text_columns(
     path: AnyPath, table: Table, names: ColumnNames, optional: Sequence[str] = ()
-) -> tuple[dict[str, list[Any]], list[int]]:
+) -> tuple[dict[Any, list[Any]], list[int]]:
     """Return columns by their meaning, as lists of ids and of numbers; and the line of each row.
 
     Raises
@@ -84,7 +84,7 @@ def text_columns(
     """
     called = names(table.names) if callable(names) else names
     chosen = chosen_columns(path, table.names, [name for name in called.values() if name not in optional], optional)
-    columns: dict[str, list[Any]] = {meaning: [] for meaning, name in called.items() if name in chosen}
+    columns: dict[Any, list[Any]] = {meaning: [] for meaning, name in called.items() if name in chosen}
     at_lines: list[int] = []
     for number, record in table.records:
         for meaning, column in columns.items():
@@ -93,6 +93,6 @@ def text_columns(
                 raise DataFileError(
                     f"{path}, line {number}: must have the key {name}, as the first line; it is missing."
                 )
-            column.append(table.cell(path, number, name, record[name], meaning))
+            column.append(table.cell(path, number, name, record[name], kind(meaning)))
         at_lines.append(number)
     return columns, at_lines

@@ -19,7 +19,7 @@ from ndcg_ml._one_line import shown
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.comparison_slices import Segments, compared_by
 from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table
-from ndcg_ml._stats.differences import Correction, Difference, DifferenceMethod, Settings, differences
+from ndcg_ml._stats.differences import Difference, Settings, differences
 from ndcg_ml._stats.judged_shares import Unjudged, check_unjudged, favoured, judged_fractions
 from ndcg_ml._stats.matching import (
     Matched,
@@ -99,11 +99,9 @@ class Comparison:
     not_compared : ndarray
         Ids of queries that do not count: of weight 0, or without a value in some system.
     n_resamples : int
-        The most exchanges that a test looks at, and the resamples of the bootstrap.
+        The most exchanges that a test looks at.
     margin : float or None
         The largest difference that does not matter.
-    correction : {"max-t", "holm", "none"}
-        How p-values and intervals allow for the number of pairs.
     baseline : str or None
         The system against which the others are compared; None, where all pairs are.
     seed : int or None
@@ -135,7 +133,6 @@ class Comparison:
     not_compared: NDArray[Any] = field(repr=False)
     n_resamples: int
     margin: float | None = None
-    correction: Correction = "max-t"
     baseline: str | None = None
     seed: int | None = None
     n_runs: tuple[int, ...] = ()
@@ -201,12 +198,8 @@ class Comparison:
             parts.append(f"margin {self.margin:g}")
         parts += self._how_tested()
         if n_pairs > 1:
-            words = {
-                "max-t": f"p and intervals corrected for {n_pairs} pairs by max-T",
-                "holm": f"p corrected by Holm for {n_pairs} pairs",
-                "none": f"not corrected for {n_pairs} pairs",
-            }[self.correction]
-            if self.correction == "max-t" and first.interval.method == "crossed":
+            words = f"p and intervals corrected for {n_pairs} pairs by max-T"
+            if first.interval.method == "crossed":
                 words = f"p and intervals corrected by Bonferroni for {n_pairs} pairs"
             parts.append(words)
         return "; ".join(parts)
@@ -220,7 +213,7 @@ class Comparison:
         exchanges = "every exchange" if all(tests) else f"{self.n_resamples} exchanges drawn"
         if any(tests) and not all(tests):
             exchanges += " where not enumerated"
-        drawn = not all(tests) or first.method in ("bca", "percentile", "max-t")
+        drawn = not all(tests) or first.method == "max-t"
         seed = "no seed" if self.seed is None else f"seed {self.seed}"
         return [f"two-sided randomisation test, exact for exchangeable systems, {exchanges}", *[seed] * drawn]
 
@@ -344,7 +337,6 @@ class Comparison:
             "n_clusters": self.n_clusters,
             "confidence": self.pairs[0].interval.confidence,
             "margin": self.margin,
-            "correction": self.correction,
             "baseline": self.baseline,
             "n_resamples": self.n_resamples,
             "seed": self.seed,
@@ -552,12 +544,10 @@ def compare(
     names: Sequence[str] | None = None,
     baseline: str | None = None,
     margin: float | None = None,
-    correction: Correction = "max-t",
     cluster: Any = None,
     by: Any = None,
     unjudged: Unjudged = "warn",
     confidence: float = 0.95,
-    method: DifferenceMethod = "test",
     n_resamples: int = 9999,
     seed: Seed = None,
     missing: Literal["raise", "drop"] = "raise",
@@ -589,14 +579,9 @@ def compare(
         intervals.
     margin : float, optional
         The largest difference that does not matter, above 0. With it, a verdict may be ``equivalent`` or ``not worse``.
-    correction : {"max-t", "holm", "none"}, default "max-t"
-        How p-values and intervals allow for the number of pairs. "max-t": one critical value for all pairs, of the
-        largest |t| when systems are permuted within queries; intervals hold together. "holm": Holm's procedure; each
-        interval is at the level at which it decides the pair. "none": each pair by itself. Systems with several runs
-        each have Bonferroni's correction in place of max-T's, as the caption says.
     cluster : array-like, mapping or pandas object, optional
         What queries belong together (user, topic, session): one label per query, as for `by`. Clusters are then
-        exchanged and resampled whole. Default: the clusters of the evaluations, if they have any.
+        exchanged whole. Default: the clusters of the evaluations, if they have any.
     by : array-like, mapping of array-like by column, or data frame, optional
         Segments of queries, within each of which the systems are compared too, corrected for their number: ``.slices``.
         As for ``evaluate`` where scores are compared. With evaluations or numbers, each column has one label per query
@@ -606,13 +591,9 @@ def compare(
         also undecided where labels of unjudged documents could turn the sign of its difference (``settled``).
     confidence : float, default 0.95
         Confidence of the intervals of all pairs together. 1 - confidence is the level of the test.
-    method : {"test", "t", "bca", "percentile"}, default "test"
-        How intervals are made. "test": the differences that the test does not refuse, so that the two never contradict
-        each other. Others as in ``Evaluation.interval``, at the level that the correction leaves a pair; the verdict
-        follows the interval.
     n_resamples : int, default 9999
-        Resamples of a bootstrap, and draws of a test: more where a p-value could otherwise not reach the level. The
-        test enumerates every exchange where there are no more, and else draws as many.
+        Draws of a test: more if a p-value could otherwise not reach the level. The test enumerates every exchange if
+        there are no more, and otherwise draws as many.
     seed : int, numpy.random.Generator or None, default None
         Decides what is drawn; None draws anew each time.
     missing : {"raise", "drop"}, default "raise"
@@ -663,7 +644,9 @@ def compare(
     for exchangeable systems. Where only the means are equal and differences are skewed, few queries make it refuse too
     often; ``.notes`` then says so. Differences are those of the flavor's own mean: weighted, and under
     ``aggregate="micro"`` of two ratios; where the ideals of these differ, they are replaced by their linear parts.
-    Queries that are empty in all systems count as the flavor says.
+    Queries that are empty in all systems count as the flavor says. The interval of one pair has the differences that
+    the test does not reject. Several pairs share one critical value, of the largest |t| when systems are permuted
+    within queries (max-T), so that their intervals hold together; with several runs each, Bonferroni's.
 
     References
     ----------
@@ -690,14 +673,10 @@ def compare(
     # Every argument is checked before any work is done.
     settings = Settings(
         confidence=as_confidence(confidence),
-        method=method,
-        correction=correction,
         margin=as_margin(margin),
         n_resamples=whole_number(n_resamples, "n_resamples"),
     )
     for value, name, words in (
-        (method, "method", get_args(DifferenceMethod)),
-        (correction, "correction", get_args(Correction)),
         (unjudged, "unjudged", get_args(Unjudged)),
         (missing, "missing", ("raise", "drop")),
     ):
@@ -780,9 +759,8 @@ def compare(
         qid=table.qid,
         ndcg=means.values if several_runs else table.values,
         not_compared=table.left_out,
-        n_resamples=settings.n_draws(len(pairs)),
+        n_resamples=settings.n_draws,
         margin=settings.margin,
-        correction=correction,
         baseline=baseline,
         seed=None if seed is None or isinstance(seed, np.random.Generator) else int(seed),
         n_runs=tuple(len(at) for at in of_system),

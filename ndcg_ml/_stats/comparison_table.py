@@ -43,7 +43,7 @@ def pairs_table(comparison: Comparison, digits: int) -> Table:
     """The differences, with the caption."""
     digits = whole_number(digits, "digits", 0)
     first = comparison.pairs[0]
-    several = len(comparison.pairs) > 1 and comparison.correction != "none"
+    several = len(comparison.pairs) > 1
     head = ["a", "b", f"b - a, {comparison.measure}", f"{percent(first.interval.confidence)} interval", "p"]
     head += ["p adjusted"] * several + ["better/equal/worse", "d_z", "detectable", "verdict on b"]
     rows = []

@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.clusters import by_cluster, effective_queries
-from ndcg_ml._stats.means import SAME, Interval, Means, Method, Spread, minus, spread_of
+from ndcg_ml._stats.means import SAME, Interval, Means, Spread, minus, spread_of
 from ndcg_ml._stats.quantiles import t_quantile, t_tail
 from ndcg_ml._stats.randomisation import exchange_tests, queries_needed, smallest_detectable
 from ndcg_ml._stats.seeds import CrossedError, crossed_error
 from ndcg_ml._stats.simultaneous import max_t
 from ndcg_ml._stats.verdict import Verdict, verdict
 
-Correction: TypeAlias = Literal["max-t", "holm", "none"]
-DifferenceMethod: TypeAlias = Literal["test", "t", "bca", "percentile"]
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
 _SKEWED, _FEW = 2.0, 100
@@ -171,8 +169,6 @@ class Settings:
     ----------
     confidence : float
         Confidence of all intervals together.
-    method : {"test", "t", "bca", "percentile"}
-    correction : {"max-t", "holm", "none"}
     margin : float or None
     n_resamples : int
     n_families : int
@@ -180,8 +176,6 @@ class Settings:
     """
 
     confidence: float
-    method: DifferenceMethod
-    correction: Correction
     margin: float | None
     n_resamples: int
     n_families: int = 1
@@ -198,10 +192,10 @@ class Settings:
         """The level of the family of pairs."""
         return (1 - self.confidence) / self.n_families
 
-    def n_draws(self, n_pairs: int) -> int:
+    @property
+    def n_draws(self) -> int:
         """As many draws as asked for, or as the family needs for a p-value that can decide."""
-        n_tests = n_pairs if self.correction == "holm" else 1
-        return max(self.n_resamples, math.ceil(2 * n_tests / self.level))
+        return max(self.n_resamples, math.ceil(2 / self.level))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,51 +236,39 @@ def differences(
     runs : sequence of ndarray, optional
         The value of every run, for each system.
     """
-    # Clusters, not queries, are exchanged and resampled: each becomes one row that weighs as its queries do.
+    # Clusters, not queries, are exchanged: each becomes one row that weighs as its queries do.
     grouped = means if clusters is None else by_cluster(means, clusters)
     units = grouped.linear()
     n_units = units.n_queries
-    n_draws = settings.n_draws(len(pairs))
     # Every pair's mean difference and standard error come from the spreads of the systems, which are computed once.
-    several = len(pairs) > 1 and settings.correction == "max-t"
-    bootstrap = settings.n_resamples if settings.method in ("bca", "percentile") and runs is None else None
-    spreads = spread_of(grouped, bootstrap, rng)
+    spreads = spread_of(grouped)
     gaps = [minus(spreads[b], spreads[a]) for a, b in pairs]
     errors = [0.0 if gap.is_constant else gap.standard_error for gap in gaps]
     dofs = [float(n_units - 1)] * len(pairs)
-    method: Method | Literal["test", "max-t", "crossed"] = settings.method
+    method: Literal["test", "max-t", "crossed"]
 
     # Each branch gives p-values and the limits that agree with them. Runs are drawn by training as well as queries by
-    # chance; several pairs share one critical value; otherwise each pair has its own test.
+    # chance; several pairs share one critical value; one pair has its own test.
     if runs is not None:
         crossed = [crossed_error(error, n_units, runs[a], runs[b]) for error, (a, b) in zip(errors, pairs, strict=True)]
         errors, dofs = [error.standard_error for error in crossed], [error.dof for error in crossed]
-        decisions, method = _over_runs(gaps, crossed, settings), "crossed"
-    elif several:
-        decisions = _together(units, pairs, gaps, errors, n_draws, settings, rng)
-        method = "max-t" if settings.method == "test" else settings.method
+        decisions, method = _over_runs(gaps, crossed, settings.level), "crossed"
+    elif len(pairs) > 1:
+        decisions, method = _together(units, pairs, gaps, errors, settings, rng), "max-t"
     else:
-        decisions = _one_by_one(units, pairs, n_draws, settings, rng)
+        decisions, method = [_alone(units, pairs[0], gaps[0], settings, rng)], "test"
     effective = None if clusters is None else _effective(means, units, pairs)
 
-    # The caller's method replaces the limits of the test, at the level that the correction leaves the pair.
     result = []
     for at, ((a, b), decision, gap) in enumerate(zip(pairs, decisions, gaps, strict=True)):
-        low, high = decision.low, decision.high
-        if runs is None and settings.method != "test":
-            by_method = gap.interval(1 - decision.level, settings.method)
-            low, high = by_method.low, by_method.high
-        if gap.is_constant and runs is None and math.isfinite(high - low):
-            low = high = gap.value  # equal differences leave rounding errors in the limits
-        draws_nothing = runs is not None or settings.method == "t"
         interval = Interval(
             value=gap.value,
-            low=low,
-            high=high,
+            low=decision.low,
+            high=decision.high,
             confidence=settings.confidence,
             method=method,
             n_queries=means.n_queries,
-            n_resamples=None if draws_nothing else bootstrap or n_draws,
+            n_resamples=None if runs is not None else settings.n_draws,
         )
         # Wins and losses count queries, also where clusters are what chance draws.
         apart = means.values[:, b] - means.values[:, a]
@@ -300,7 +282,7 @@ def differences(
                 standard_error=errors[at],
                 p_value=decision.p_value,
                 p_adjusted=min(1.0, settings.n_families * decision.p_adjusted),
-                verdict=verdict(low, high, n_units, settings.margin),
+                verdict=verdict(decision.low, decision.high, n_units, settings.margin),
                 exact=decision.exact,
                 wins=wins,
                 ties=means.n_queries - wins - losses,
@@ -319,14 +301,14 @@ def _together(
     pairs: Pairs,
     gaps: Sequence[Spread],
     errors: Sequence[float],
-    n_draws: int,
     settings: Settings,
     rng: np.random.Generator,
 ) -> list[_Decision]:
     """All pairs by one critical value of the largest |t|."""
-    tests = exchange_tests(units, pairs, n_draws, rng)
-    chance = max_t(units, pairs, n_draws, rng)
+    tests = exchange_tests(units, pairs, settings.n_draws, rng)
+    chance = max_t(units, pairs, settings.n_draws, rng)
     critical = chance.critical(settings.level)
+    level = t_tail(critical, units.n_queries - 1) if math.isfinite(critical) else settings.level / len(pairs)
     decisions = []
     for test, gap, error in zip(tests, gaps, errors, strict=True):
         if error > 0:
@@ -337,43 +319,29 @@ def _together(
         low, high = gap.value - reach, gap.value + reach
         if p_adjusted > settings.level * (1 + SAME):  # rounding must not make the two disagree
             low, high = min(low, 0.0), max(high, 0.0)
-        level = t_tail(critical, units.n_queries - 1) if math.isfinite(critical) else settings.level / len(pairs)
-        decisions.append(_Decision(test.p_value, p_adjusted, level, low, high, test.exact))
+        decisions.append(_Decision(test.p_value, p_adjusted, level, *_rounded(gap, low, high), test.exact))
     return decisions
 
 
-def _one_by_one(
-    units: Means, pairs: Pairs, n_draws: int, settings: Settings, rng: np.random.Generator
-) -> list[_Decision]:
-    """Each pair by its own test, at the level that the correction leaves it."""
-    again = copy.deepcopy(rng)
-    levels = [settings.level] * len(pairs)
-    if len(pairs) > 1 and settings.correction == "holm":
-        p_values = [test.p_value for test in exchange_tests(units, pairs, n_draws, rng)]
-        levels = levels_of_holm(p_values, settings.level)
-    tests = exchange_tests(units, pairs, n_draws, again, levels)
-    p_values = [test.p_value for test in tests]
-    adjusted = holm(p_values) if settings.correction == "holm" else p_values
-    return [
-        _Decision(test.p_value, p, level, test.low, test.high, test.exact)
-        for test, p, level in zip(tests, adjusted, levels, strict=True)
-    ]
+def _alone(units: Means, pair: tuple[int, int], gap: Spread, settings: Settings, rng: np.random.Generator) -> _Decision:
+    """The only pair by its own test, and the differences that it does not reject."""
+    # Slices draw from the same state as the whole.
+    [test] = exchange_tests(units, [pair], settings.n_draws, copy.deepcopy(rng), [settings.level])
+    return _Decision(test.p_value, test.p_value, settings.level, *_rounded(gap, test.low, test.high), test.exact)
 
 
-def _over_runs(gaps: Sequence[Spread], errors: Sequence[CrossedError], settings: Settings) -> list[_Decision]:
-    """Each pair by a t test over queries and runs; for several pairs with Bonferroni's correction, or Holm's."""
-    p_values = [error.p_value(gap.value) for gap, error in zip(gaps, errors, strict=True)]
-    m = len(gaps)
-    if settings.correction == "holm":
-        levels, adjusted = levels_of_holm(p_values, settings.level), holm(p_values)
-    elif settings.correction == "max-t":
-        levels, adjusted = [settings.level / m] * m, [min(1.0, m * p) for p in p_values]
-    else:
-        levels, adjusted = [settings.level] * m, p_values
-    decisions = []
-    for gap, error, p, p_adjusted, level in zip(gaps, errors, p_values, adjusted, levels, strict=True):
+def _rounded(gap: Spread, low: float, high: float) -> tuple[float, float]:
+    """The limits; of equal differences, which leave rounding errors in finite ones, the difference itself."""
+    return (gap.value, gap.value) if gap.is_constant and math.isfinite(high - low) else (low, high)
+
+
+def _over_runs(gaps: Sequence[Spread], errors: Sequence[CrossedError], level: float) -> list[_Decision]:
+    """Each pair by a t test over queries and runs; for several pairs with Bonferroni's correction."""
+    level, decisions = level / len(gaps), []
+    for gap, error in zip(gaps, errors, strict=True):
+        p = error.p_value(gap.value)
         reach = t_quantile(1 - level, error.dof) * error.standard_error
-        decisions.append(_Decision(p, p_adjusted, level, gap.value - reach, gap.value + reach))
+        decisions.append(_Decision(p, min(1.0, len(gaps) * p), level, gap.value - reach, gap.value + reach))
     return decisions
 
 
@@ -393,30 +361,3 @@ def _skewness(values: FloatArray) -> float:
     centred = values - values.mean()
     deviation = float(np.sqrt((centred**2).mean()))
     return float((centred**3).mean()) / deviation**3 if deviation > SAME else 0.0
-
-
-# -- Holm's correction ----------------------------------------------------------------------------------------------
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values corrected for their number, by Holm's step-down procedure; at most 1."""
-    corrected = [0.0] * len(p_values)
-    largest = 0.0
-    for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
-        corrected[i] = largest
-    return corrected
-
-
-def levels_of_holm(p_values: Sequence[float], level: float) -> list[float]:
-    """The level at which Holm's procedure decides each test: p is at most this if and only if it is refused."""
-    n = len(p_values)
-    levels = [0.0] * n
-    order = sorted(range(n), key=p_values.__getitem__)
-    refused = 0
-    while refused < n and (n - refused) * p_values[order[refused]] <= level:
-        levels[order[refused]] = level / (n - refused)
-        refused += 1
-    for i in order[refused:]:  # the test at which the procedure stopped, and those with a larger p
-        levels[i] = level / (n - refused)
-    return levels

@@ -15,7 +15,6 @@ from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
 from ndcg_ml._stats.comparison import Comparison, Difference
 from ndcg_ml._stats.comparison import compare as compared
-from ndcg_ml._stats.differences import Correction, DifferenceMethod
 from ndcg_ml._stats.judged_shares import Unjudged
 from ndcg_ml.cli.inputs import (
     FILE,
@@ -46,7 +45,7 @@ Examples:
   flavor        the flavor as text, with its cut-off
   n_pairs       queries that were compared
   not_compared  ids of queries without a value in one of the runs, or that do not count
-  confidence, method, correction, baseline, margin, resamples, seed
+  confidence, baseline, margin, resamples, seed
   n_clusters    with --cluster; else null
   notes         what to know before relying on it: uneven judgements, skewed differences
   slices        with --by: [{column, label, n_queries, a, b, difference, low, high, p_value,
@@ -98,13 +97,6 @@ or of more
     help="The largest difference that does not matter; a verdict may then be 'equivalent' or 'not worse'.",
 )
 @click.option(
-    "--correction",
-    type=click.Choice(["max-t", "holm", "none"]),
-    default="max-t",
-    show_default=True,
-    help="How p-values and intervals allow for the number of pairs.",
-)
-@click.option(
     "--unjudged",
     type=click.Choice(["warn", "refuse", "accept"]),
     default="warn",
@@ -120,13 +112,6 @@ or of more
     "--cluster", metavar="FILE|COLUMN", help="Queries that belong together, of one user say, in the forms of --by."
 )
 @click.option(
-    "--method",
-    type=click.Choice(["test", "t", "bca", "percentile"]),
-    default="test",
-    show_default=True,
-    help="How intervals are made: what the test does not refuse, Student's t, or one of two bootstraps.",
-)
-@click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
@@ -138,7 +123,7 @@ or of more
     type=click.IntRange(100, 10_000_000),
     default=10_000,
     show_default=True,
-    help="Exchanges that the test draws, and resamples of a bootstrap.",
+    help="Exchanges that the test draws.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the resamples.")
 @click.option(
@@ -163,11 +148,9 @@ def compare(
     at: tuple[int | None] | None,
     baseline: str | None,
     margin: float | None,
-    correction: Correction,
     unjudged: Unjudged,
     by: str | None,
     cluster: str | None,
-    method: DifferenceMethod,
     confidence: float,
     resamples: int,
     seed: int,
@@ -228,13 +211,11 @@ def compare(
             names=letters,
             baseline=None if baseline is None else letters[runs.index(baseline)],
             margin=margin,
-            correction=correction,
             by=None if by is None else {"by": sides[0].query_labels(by, ids)},
             cluster=None if cluster is None else sides[0].query_labels(cluster, ids, "--cluster"),
             unjudged="refuse" if unjudged == "refuse" else "accept",  # the command prints warnings with its notes
             k=k,
             confidence=confidence,
-            method=method,
             n_resamples=resamples,
             seed=seed,
             missing="drop",
@@ -246,7 +227,7 @@ def compare(
     if html is not None:
         named = _named(comparison, runs if table is not None else [os.path.basename(run) for run in runs])
         named.to_html(html, command=command_line(), top=top, digits=digits)
-    report = _Report(runs, results, comparison, confidence, method, seed, top)
+    report = _Report(runs, results, comparison, confidence, seed, top)
     if as_json:
         print_json(report.document())
     else:
@@ -273,7 +254,6 @@ class _Report:
     results: list[Evaluation[ByK]]
     comparison: Comparison
     confidence: float
-    method: DifferenceMethod
     seed: int
     top: int
 
@@ -314,14 +294,12 @@ class _Report:
         ]
         document = {
             "flavor": str(comparison.flavor),
-            "correction": comparison.correction,
             "baseline": comparison.baseline,
             "margin": comparison.margin,
             "n_clusters": comparison.n_clusters,
             "n_pairs": comparison.n_queries,
             "not_compared": comparison.not_compared.tolist(),
             "confidence": self.confidence,
-            "method": self.method,
             "resamples": comparison.n_resamples,
             "seed": self.seed,
             "notes": list(comparison.notes),
@@ -422,11 +400,8 @@ class _Report:
         screen.table(Table(head, rows))
         screen.print()
         n_pairs = len(self.comparison.pairs)
-        how_adjusted = f"adjusted for {n_pairs} pairs by {self.comparison.correction}"
-        if self.comparison.correction == "none":
-            how_adjusted = f"not adjusted for {n_pairs} pairs"
         screen.fact("interval", how)
-        screen.fact("p", f"two-sided randomisation test; {how_adjusted}")
+        screen.fact("p", f"two-sided randomisation test; adjusted for {n_pairs} pairs by max-t")
         screen.fact(
             "queries", f"{self.comparison.n_queries}; detectable: the difference seen in 4 of 5 tests of as many"
         )

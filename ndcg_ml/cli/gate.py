@@ -174,6 +174,8 @@ def gate(
         code = _CODES[result.outcome]
         if markdown is not None:
             _atomic.write(markdown, result.markdown(digits))
+        if html is not None and not result.comparisons:
+            raise GateError("a report needs at least two queries with a value.")
         if html is not None:
             next(iter(result.comparisons.values())).to_html(html, command=command_line(), digits=digits)
     if as_json:

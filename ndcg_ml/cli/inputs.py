@@ -26,7 +26,7 @@ from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_li
 from ndcg_ml._one_line import shown, visible
 from ndcg_ml._show.plain import plain_id, plain_ids
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.readers import read_columns, read_letor
+from ndcg_ml.readers import read_letor, score_columns
 from ndcg_ml.result import Evaluation
 from ndcg_ml.runs import Exclude, RunEvaluation, Which, align, evaluate_run, run_with_slices
 from ndcg_ml.score import evaluate
@@ -180,7 +180,7 @@ class Inputs:
     ) -> list[Evaluation[ByK]]:
         """NDCG of several columns of scores of a table."""
         with self.refusals(), self._on_disk() as local:
-            return [evaluate(**replace(local, score=name)._rows(flavor), flavor=flavor, k=tuple(ks)) for name in scores]
+            return [evaluate(**rows, flavor=flavor, k=tuple(ks)) for rows in local._columns(scores, flavor)]
 
     def arguments(self, *flavors: Flavor) -> dict[str, Any]:
         """The data as arguments for every function that takes labels and scores, under these flavors."""
@@ -192,18 +192,21 @@ class Inputs:
             return align(self.qrels, self.run, queries=self.queries or "qrels", exclude=self._excluded()).arguments()
         if self.labels is not None and self.scores is not None:
             return read_letor(self.labels, self.scores).arguments()
+        return self._columns([self.score or _USUAL["score"]], *flavors)[0]
+
+    def _columns(self, scores: Sequence[str], *flavors: Flavor) -> list[dict[str, Any]]:
+        """The rows of each of these columns of scores of the table."""
         assert self.table is not None
         own = {name: getattr(self, name) for name in _USUAL}
         named = {name: usual if own[name] is None else own[name] for name, usual in _USUAL.items()}
         try:
-            rows = read_columns(
-                self.table, named["score"], qid=named["query"], label=named["label"], docno=self.document
-            )
+            each = score_columns(self.table, scores, qid=named["query"], label=named["label"], docno=self.document)
         except MissingColumnError as error:
             unnamed = [f"--{name}" for name in named if own[name] is None and named[name] in error.names]
             if not unnamed:
                 raise
             raise ValueError(f"{error} Name your own with {', '.join(unnamed)}.") from error
+        rows = each[0]
         unjudged = np.flatnonzero(np.isnan(rows.y_true))
         if unjudged.size and any(flavor.unjudged == "raise" for flavor in flavors):
             row = int(unjudged[0])
@@ -213,7 +216,7 @@ class Inputs:
                 f"unjudged document; {unjudged.size} of {rows.y_true.size} are. Remove these rows, or choose a flavor "
                 "with unjudged='zero' or 'condense'."
             )
-        return {**rows.arguments(), "qid": plain_ids(rows.qid)}
+        return [{**rows.arguments(), "qid": plain_ids(rows.qid)} for rows in each]
 
     def _excluded(self) -> Exclude | None:
         """What ``--exclude`` says, as ``evaluate_run`` takes it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -10,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from ndcg_ml import _atomic
 from ndcg_ml.demo.models import Trained
 
 _CURVE, _BEST = "#2b6ca3", "#c8452d"
@@ -30,7 +32,9 @@ def draw(trained: Sequence[Trained], title: str, metric: str, path: Path) -> Non
         panel.grid(alpha=0.25, linewidth=0.6)
         panel.set_axisbelow(True)
     figure.suptitle(title, fontsize=11)
-    figure.savefig(path, dpi=120)
+    file = BytesIO()
+    figure.savefig(file, dpi=120, format=path.suffix[1:].lower())
+    _atomic.write(path, file.getvalue())
 
 
 def _candidates(panel: Axes, model: Trained, metric: str) -> None:

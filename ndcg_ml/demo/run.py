@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from ndcg_ml import Flavor, evaluate
+from ndcg_ml import Flavor, _atomic, evaluate
 from ndcg_ml.demo.digits import MOST_QUERIES, digits_problem
 from ndcg_ml.demo.problem import Problem, Split, letor_problem
 from ndcg_ml.readers import DataFileError
@@ -105,9 +105,8 @@ def demo(
             from ndcg_ml.demo import picture as pictures
         except ImportError as error:
             raise click.ClickException(f"{error}\nThe demo needs: pip install 'ndcg_ml[demo]'") from error
+    _check_files({"--picture": picture, "--scores": scores_file}, [train, valid, test])
     _check_picture(picture, pictures.endings())
-    if scores_file is not None:
-        check_folder(scores_file, "--scores")
     try:
         adapters = models.Adapters(flavor)
     except ValueError as error:
@@ -153,13 +152,26 @@ def demo(
 
 
 def _check_picture(picture: Path, endings: list[str]) -> None:
-    check_folder(picture, "--picture")
     if picture.suffix[1:].lower() not in endings:
         wrong = f"must end in one of {', '.join(endings)}; got {picture.name!r}."
         raise click.BadParameter(wrong, param_hint="--picture")
 
 
-def check_folder(file: Path, option: str) -> None:
+def _check_files(written: Mapping[str, Path | None], read: Sequence[Path | None]) -> None:
+    """Refuse a file to write that is read or written twice, or whose folder does not exist."""
+    taken = [Path(f"{file}{side}") for file in read if file is not None for side in ("", ".query")]
+    for option, file in written.items():
+        if file is None:
+            continue
+        _check_folder(file, option)
+        if any(
+            file.samefile(one) if file.exists() and one.exists() else file.resolve() == one.resolve() for one in taken
+        ):
+            raise click.BadParameter(f"{file} is read, or written as well. Name another file.", param_hint=option)
+        taken.append(file)
+
+
+def _check_folder(file: Path, option: str) -> None:
     """Refuse a file to write whose folder does not exist."""
     if not file.parent.is_dir():
         raise click.BadParameter(f"the folder {file.parent} does not exist.", param_hint=option)
@@ -173,7 +185,7 @@ def _write_scores(path: Path, test: Split, predictions: Mapping[str, NDArray[np.
         test.qid.tolist(), test.labels.tolist(), *(scores.tolist() for scores in predictions.values()), strict=True
     )
     lines = [",".join(("qid", "label", *predictions)), *(",".join(map(repr, row)) for row in rows)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    _atomic.write(path, "\n".join(lines) + "\n")
 
 
 def _problem(train: Path | None, valid: Path | None, test: Path | None, queries: int | None, seed: int) -> Problem:

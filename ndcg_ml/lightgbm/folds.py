@@ -13,7 +13,7 @@ from ndcg_ml._checks import whole_number
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.queries import by_sizes, plain_array
 
-__all__ = ["FoldGuard", "query_folds"]
+__all__ = ["query_folds", "rows_of"]
 
 
 def query_folds(
@@ -80,69 +80,48 @@ def query_folds(
     return [(np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)) for fold in range(n_splits)]
 
 
-class FoldGuard:
-    """Refuses a data set with cut queries; each is checked once. What was checked is not pickled or copied along.
+def rows_of(a: Any, b: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, NDArray[Any]]:
+    """Scores, labels, row weights and sizes of queries, whichever way LightGBM passes them.
 
-    Parameters
-    ----------
-    who : str
-        Who needs whole queries, for the error message.
+    ``lgb.train`` and ``lgb.cv`` call with scores and a data set, ``LGBMRanker`` with labels, scores and the rest.
+
+    Raises
+    ------
+    ValueError
+        The data set has no queries, or some of them were cut.
     """
+    scores, labels = b, a
+    if hasattr(b, "get_label"):
+        scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
+        if b not in _WHOLE:
+            _refuse_cut(b)
+            _WHOLE.add(b)
+    if group is None:
+        raise ValueError(
+            "NDCGEval needs the sizes of the queries, and this data set has none. Pass group= to lgb.Dataset, or "
+            "group= and eval_group= to LGBMRanker.fit."
+        )
+    return scores, labels, weight, np.asarray(group)
 
-    def __init__(self, who: str) -> None:
-        self._who = who
-        # By data set and not by content, unlike `Cache`: whether a query was cut depends on the rows that a data set
-        # was given, and another one may hold the same labels in whole queries.
-        self._checked: WeakSet[Any] = WeakSet()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_who": self._who}
+# Data sets whose queries are whole. By data set and not by content, unlike `Cache`: whether a query was cut depends on
+# the rows that a data set was given, and another one may hold the same labels in whole queries.
+_WHOLE: WeakSet[Any] = WeakSet()
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._checked = WeakSet()
 
-    def rows(self, a: Any, b: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, NDArray[Any]]:
-        """Scores, labels, row weights and sizes of queries, whichever way LightGBM passes them.
-
-        ``lgb.train`` and ``lgb.cv`` call with scores and a data set, ``LGBMRanker`` with labels, scores and the rest.
-
-        Raises
-        ------
-        ValueError
-            The data set has no queries, or some of them were cut.
-        """
-        scores, labels = b, a
-        if hasattr(b, "get_label"):
-            self.refuse_cut(b)
-            scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
+def _refuse_cut(part: Any) -> None:
+    while getattr(part, "used_indices", None) is not None:  # a subset; a validation set merely has a reference
+        rows, part = part.used_indices, part.reference
+        group = part.get_group()
         if group is None:
-            raise ValueError(
-                f"{self._who} needs the sizes of the queries, and this data set has none. Pass group= to lgb.Dataset, "
-                "or group= and eval_group= to LGBMRanker.fit."
-            )
-        return scores, labels, weight, np.asarray(group)
-
-    def refuse_cut(self, dataset: Any) -> None:
-        """Raise ValueError if a query of the data set was cut."""
-        if dataset in self._checked:
-            return
-        part = dataset
-        while getattr(part, "used_indices", None) is not None:  # a subset; a validation set merely has a reference
-            self._refuse_cut_rows(part.reference.get_group(), part.used_indices)
-            part = part.reference
-        self._checked.add(dataset)
-
-    def _refuse_cut_rows(self, group: Any, rows: Any) -> None:
-        if group is None:
-            return
+            continue
         sizes = np.asarray(group)
         query = np.repeat(np.arange(sizes.size), sizes)
         used = np.bincount(query[np.asarray(rows)], minlength=sizes.size)
         cut = int(((used > 0) & (used != sizes)).sum())
         if cut:
             raise ValueError(
-                f"{self._who} needs whole queries, and the folds cut {cut} of the {sizes.size} queries: only some of "
+                f"NDCGEval needs whole queries, and the folds cut {cut} of the {sizes.size} queries: only some of "
                 "their rows are in this data set. Pass folds=query_folds(group), or folds=GroupKFold().split(...), to "
                 "lgb.cv, which keeps queries whole only under its own ranking objectives."
             )

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._boosting import metric, one_score_per_row
-from ndcg_ml._checks import KSpec, optional_whole_number
+from ndcg_ml._checks import KSpec
 from ndcg_ml._data.queries import mean_row_weight
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.lightgbm.folds import FoldGuard
+from ndcg_ml.lightgbm.folds import rows_of
 from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGEval"]
@@ -33,8 +33,6 @@ class NDCGEval:
     k : int, None or sequence of them, optional
         Cut-offs, each reported as a separate metric, in this order; None is no cut-off. With ``first_metric_only``,
         LightGBM's early stopping follows the first. Default: the flavor's own.
-    threads : int, optional
-        As for ``prepare``.
 
     Attributes
     ----------
@@ -73,8 +71,7 @@ class NDCGEval:
     ('ndcg_lightgbm@10', 1.0, True)
     """
 
-    def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, threads: int | None = None) -> None:
-        self.threads: int | None = optional_whole_number(threads, "threads", "for the default")
+    def __init__(self, flavor: Flavor | str, k: KSpec = ...) -> None:
         self._metric = metric(
             flavor, k, "NDCGEval", "LightGBM", "a nan in the first round freezes LightGBM's early stopping"
         )
@@ -82,7 +79,6 @@ class NDCGEval:
         self.ks: tuple[int | None, ...] = self._metric.ks
         self.names: tuple[str, ...] = self._metric.names
         self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
-        self._whole = FoldGuard("NDCGEval")
 
     def __repr__(self) -> str:
         return f"NDCGEval({self._metric})"
@@ -104,7 +100,7 @@ class NDCGEval:
         -------
         list of (name, value, is_higher_better)
         """
-        scores, labels, weight, group = self._whole.rows(a, b, weight, group)
+        scores, labels, weight, group = rows_of(a, b, weight, group)
         one_score_per_row(scores, "NDCGEval", "Use an objective with a single output, such as lambdarank.")
         totals = self._prepared(group, np.asarray(labels), weight).totals(scores)
         return [(name, value, True) for name, value in zip(self.names, totals.values(self.flavor), strict=True)]
@@ -114,8 +110,6 @@ class NDCGEval:
 
         def make() -> Prepared[Any]:
             query_weight = None if weight is None else mean_row_weight(weight, group)
-            return prepare(
-                labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight, threads=self.threads
-            )
+            return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight)
 
         return self._cache.prepared((group, labels, weight), make)

@@ -30,7 +30,7 @@ class StopEarly:
 
     Parameters
     ----------
-    flavor, k, threads
+    flavor, k
         As for ``NDCGEval``. Training stops on the first cut-off.
     rounds : int, default 50
         Training stops after this many rounds without an improvement.
@@ -74,7 +74,6 @@ class StopEarly:
     rounds: int = field(default=50, kw_only=True)
     min_delta: float = field(default=0.0, kw_only=True)
     watch: str | None = field(default=None, kw_only=True)
-    threads: int | None = field(default=None, kw_only=True)
     eval: NDCGEval = field(init=False)
 
     def __post_init__(self) -> None:
@@ -86,7 +85,7 @@ class StopEarly:
                 f"watch must be the name of a validation set (a str), or None; got {watch!r} of type "
                 f"{type(watch).__name__}. LightGBM calls them 'valid_0', 'valid_1', ... unless they are named."
             )
-        object.__setattr__(self, "eval", NDCGEval(self.flavor, self.k, threads=self.threads))
+        object.__setattr__(self, "eval", NDCGEval(self.flavor, self.k))
 
     def __repr__(self) -> str:
         definition = as_arguments(self.eval.flavor, self.eval.ks, len(self.eval.ks) > 1)

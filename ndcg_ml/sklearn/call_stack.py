@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.queries import ids_as_array
 from ndcg_ml.sklearn.columns import column_of
 
-__all__ = ["Fit", "Split", "current_fit", "current_split", "error_score_of_caller", "error_text_is_dropped"]
+__all__ = ["Fit", "Split", "current_fit", "current_split", "error_score_of_caller"]
 
 _DEPTH = 12  # frames between the function that splits and the scorer: five in RFECV
 
@@ -143,18 +143,6 @@ def error_score_of_caller() -> float | None:
     if isinstance(number, str):  # "raise"
         return None
     return float("nan") if number is None else number
-
-
-def error_text_is_dropped() -> bool:
-    """Whether ``cross_validate`` is called by OptunaSearchCV, which drops every ValueError that it raises."""
-    frame = _caller()
-    inner = ""
-    while frame is not None:
-        module = _module(frame)
-        if module.startswith(("optuna_integration.", "optuna.integration.")):
-            return inner.startswith("sklearn.")
-        inner, frame = module, frame.f_back
-    return False
 
 
 def _caller() -> FrameType | None:

@@ -17,11 +17,9 @@ that is a number. A search that never ends is worse than an error that travels a
 
 from __future__ import annotations
 
-import warnings
-from contextlib import suppress
 from typing import NoReturn
 
-from ndcg_ml.sklearn.call_stack import error_score_of_caller, error_text_is_dropped
+from ndcg_ml.sklearn.call_stack import error_score_of_caller
 
 __all__ = ["NotAScore", "refuse"]
 
@@ -50,9 +48,6 @@ def refuse(error: Exception, *, of_the_estimator: bool = False) -> NotAScore:
     """
     kind = "" if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: "
     message = f"an error of the NDCG scorer: {kind}{error}"
-    if error_text_is_dropped():
-        with suppress(UserWarning):  # if warnings are errors, this one would become nan
-            warnings.warn(message, UserWarning, stacklevel=2)
     number = error_score_of_caller()
     if number is None or (of_the_estimator and number == number):
         raise error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import whole_number
 from ndcg_ml._data.queries import by_ids
 from ndcg_ml._show.table import Table
-from ndcg_ml._stats.differences import holm
 from ndcg_ml._stats.honest import HonestValue, honest_value
 from ndcg_ml._stats.means import SAME, Interval, Means, Seed, as_confidence, generator, minus, spread_of
 from ndcg_ml._stats.randomisation import exchange_tests
@@ -176,35 +175,6 @@ class PairedSearch:
         table = Table(("NDCG", "difference", "p", "p (Holm)", "", ""), rows, "llllll")
         return f"{head}{failed}\n{table.text()}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON; a parameter that JSON does not know is its ``repr``.
-
-        Returns
-        -------
-        dict
-        """
-
-        def plain(value: object) -> object:
-            known = (
-                value is None
-                or isinstance(value, (bool, int, str))
-                or (isinstance(value, float) and math.isfinite(value))
-            )
-            return value if known else repr(value)
-
-        return {
-            "n_queries": self.n_queries,
-            "failed": [int(row) for row in self.failed],
-            "candidates": [
-                {
-                    **candidate._asdict(),
-                    "params": {name: plain(value) for name, value in candidate.params.items()},
-                    "interval": candidate.interval.to_dict(),
-                }
-                for candidate in self.candidates
-            ],
-        }
-
 
 def paired_search(
     search: Any,
@@ -298,7 +268,7 @@ def paired_search(
     ]
     # The best candidate is compared with itself as well, so that all rows have the same columns.
     candidates = []
-    for i, p_value, p_adjusted in zip(order, p_values, [1.0, *holm(p_values[1:])], strict=True):
+    for i, p_value, p_adjusted in zip(order, p_values, [1.0, *_holm(p_values[1:])], strict=True):
         gap = minus(spreads[i], spreads[best])
         row = table.rows[i]
         candidates.append(
@@ -431,3 +401,13 @@ def _by_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tuple[NDA
     every = np.concatenate(values)
     every = layout.listed(every)
     return layout.ids, np.add.reduceat(every, layout.starts) / layout.sizes
+
+
+def _holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values corrected for their number, by Holm's step-down procedure; at most 1."""
+    corrected = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
+        corrected[i] = largest
+    return corrected

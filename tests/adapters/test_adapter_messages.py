@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ pd = pytest.importorskip("pandas")
 
 from sklearn.linear_model import Ridge
 
-from ndcg_ml import evaluate, evaluate_run
+from ndcg_ml import evaluate
 from ndcg_ml.sklearn import QueryKFold, QueryRanker, ndcg_scorer
 
 X = pd.DataFrame({"user": [1.0, 2, np.nan, 3], "a": [1.0, 2, 3, 4]})
@@ -60,35 +58,6 @@ def test_a_validation_set_has_no_argument_qid(group):
     assert "qid=" not in str(refused.value)
     with pytest.raises(TypeError, match=r"several sets as fit\(first, second\)"):
         StopEarly("sklearn").fit([X, Y, [4]])
-
-
-def test_the_callback_of_xgboost_shows_its_parameters():
-    pytest.importorskip("xgboost")
-    import copy
-    import pickle
-
-    from xgboost.callback import TrainingCallback
-
-    from ndcg_ml.xgboost import NDCGCallback
-
-    names = list(inspect.signature(NDCGCallback).parameters)
-    assert names[:5] == ["flavor", "k", "X", "y", "group"]
-    assert inspect.signature(NDCGCallback).parameters["name"].default == "validation"
-    callback = NDCGCallback("sklearn", X=X, y=Y, group=[4])
-    for each in (callback, copy.copy(callback), copy.deepcopy(callback), pickle.loads(pickle.dumps(callback))):
-        assert isinstance(each, TrainingCallback)
-
-
-def test_ids_of_two_kinds_in_frames_are_named_without_stray_punctuation():
-    qrels = pd.DataFrame({"qid": [1], "docno": [1], "label": [1]})
-    with pytest.raises(
-        TypeError, match=r"got int in qrels, column qid and str in run, column qid\. 7 and '7' are never"
-    ):
-        evaluate_run(qrels, pd.DataFrame({"qid": ["1"], "docno": ["1"], "score": [1]}))
-    with pytest.raises(
-        TypeError, match=r"document ids .* got int in qrels, column docno and str in run, column docno\. 7"
-    ):
-        evaluate_run(qrels, pd.DataFrame({"qid": [1], "docno": ["1"], "score": [1]}))
 
 
 def test_a_confidence_just_below_one_is_not_a_hundred_per_cent():

@@ -259,7 +259,6 @@ ONE = ([1, 0], [0, 0])
         ({"pools": [(["a", "b"], [0, 0])]}, TypeError, r"the labels of pools\[0\] must hold real numbers"),
         ({"pools": [Pool([[0.0]], [1])]}, ValueError, "must have labels and queries. Pass label= and group_id="),
         ({"pools": [ONE], "learn": Pool([[0.0]], group_id=[0])}, ValueError, "learn must have labels and queries"),
-        ({"pools": [ONE], "threads": 0}, ValueError, "threads must be an integer >= 1"),
     ],
 )
 def test_what_cannot_be_bound_is_refused_when_it_is_made(arguments, error, message):

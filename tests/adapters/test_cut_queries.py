@@ -12,7 +12,6 @@ pytest.importorskip("polars")
 import pickle
 import tracemalloc
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -46,8 +45,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ndcg_ml import ndcg_score
 from ndcg_ml.sklearn import CutQueryWarning, QueryKFold, QueryRanker, ndcg_scorer
-from ndcg_ml.sklearn.call_stack import current_split
-from ndcg_ml.sklearn.cut_queries import _mixed
+from ndcg_ml.sklearn.call_stack import _split_in, current_split
 
 GRID = {"alpha": [1.0, 2.0]}
 SCORER, SEVERAL = ndcg_scorer("lightgbm", k=10), ndcg_scorer("lightgbm", k=(1, 10))
@@ -512,36 +510,6 @@ def test_a_search_like_that_of_dask_cannot_turn_a_refusal_into_a_number(problem,
     assert np.isfinite(whole).all()
 
 
-SWALLOWS = """
-from sklearn.model_selection import cross_validate
-
-def objective(*args, **settings):
-    try:
-        return cross_validate(*args, **settings)["test_score"]
-    except ValueError:
-        return [float("nan")] * 3
-"""
-
-
-@pytest.mark.parametrize("error_score", ["raise", np.nan])
-@pytest.mark.parametrize("action", ["always", "error"])
-def test_a_search_like_that_of_optuna_which_drops_the_error_warns_with_its_text(problem, action, error_score):
-    X, y, qid = problem
-    wide = np.column_stack([X, qid])
-    optuna = {"__name__": "optuna_integration.sklearn.sklearn"}
-    exec(SWALLOWS, optuna)
-    settings = {"scoring": ndcg_scorer("lightgbm", k=10, qid_column=-1), "cv": KFold(3), "error_score": error_score}
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter(action)
-        assert np.isnan(optuna["objective"](Ridge(), wide, y, **settings)).all()
-        with pytest.raises(ValueError, match="the split cuts"):
-            cross_validate(Ridge(), wide, y, **settings)
-    assert all(Path(warning.filename).name == "scorer.py" for warning in seen)
-    words = [str(warning.message) for warning in seen]
-    assert len(words) == (action == "always")  # an error of scikit-learn's has no warning beside it
-    assert all(word.startswith("an error of the NDCG scorer: the split cuts") for word in words)
-
-
 def told_and_folds(problem, whole):
     X, y, qid = problem
     frame = pd.DataFrame(X, columns=list("abc")).assign(qid=qid)
@@ -582,7 +550,7 @@ def test_optuna(problem, pruning):
         with pytest.raises(ValueError, match="the split cuts"):
             search(whole=False)
     else:  # OptunaSearchCV drops the error and finds no trial
-        with pytest.warns(UserWarning, match="the split cuts"), pytest.raises(ValueError, match="No trials"):
+        with pytest.raises(ValueError, match="No trials"):
             search(whole=False).best_score_  # noqa: B018
 
 
@@ -645,20 +613,6 @@ def test_the_same_labels_in_another_dtype_are_not_other_rows(problem, fitted, sc
         SCORER(model, X[half], y[half].astype(scored), qid=qid[half])
 
 
-def test_the_digest_is_the_finaliser_of_splitmix64():
-    def finalised(bits):
-        bits = (bits + 0x9E3779B97F4A7C15) % 2**64
-        bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-        bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB % 2**64
-        return bits ^ (bits >> 31)
-
-    assert finalised(0) == 0xE220A8397B1DCDAF  # the first number of the generator from the seed 0
-    labels = [0.0, 1.0, 2.0, -3.5, 0.1]
-    rounded = np.float32(labels).astype(np.float64).view(np.uint64).tolist()
-    assert _mixed(np.array(labels)).tolist() == [finalised(bits) for bits in rounded]
-    assert _mixed(np.array([-0.0])).tolist() == _mixed(np.array([0.0])).tolist()
-
-
 def test_labels_too_large_or_small_for_the_digest_do_no_harm():
     X, qid = np.zeros((4, 1)), [1, 1, 2, 2]
     with np.errstate(over="raise", invalid="raise"):
@@ -698,11 +652,29 @@ def test_ids_of_mixed_types_stay_apart_in_a_list(routing):
         cross_validate(Ridge(), X, y, scoring=ndcg_scorer("sklearn"), cv=cut, params={"groups": qid})
 
 
-def test_a_long_id_is_not_echoed_whole(routing):
-    X, y, qid = np.arange(4.0)[:, None], np.array([0, 1, 1, 0]), np.array(["a" * 100_000, "a" * 100_000, "b", "b"])
-    known = ndcg_scorer("sklearn", qid=["b", "b"])
-    for scorer, message in ((ndcg_scorer("sklearn"), "the split cuts"), (known, "must be among those")):
-        with pytest.raises(ValueError, match=message) as caught:
-            cross_validate(Ridge(), X, y, scoring=scorer, cv=[([2, 3], [0])], params={"groups": qid})
-        assert "aaaaa...aaaaa" in str(caught.value)
-        assert len(str(caught.value)) < 1000
+def test_what_no_split_of_scikit_learn_holds_is_no_split():
+    ids = np.array([7, 7, 8, 8])
+    taken = {"groups": ids}
+    for test, scored, found in (
+        ([2, 3], ids[2:], [2, 3]),
+        ([-1, 0], ids[[-1, 0]], [3, 0]),  # some numbers count from the end
+        (np.array([False, True, True, False]), ids[1:3], [1, 2]),
+        ([0, 3], ids[[0, 3]], [0, 3]),
+        (None, ids[2:], None),
+        ((2, 3), ids[2:], None),
+        ([2, 3], ids[:2], None),  # the training rows are scored
+        ([2, 4], ids[2:], None),
+        ([2, -5], ids[2:], None),
+        (np.array([], dtype=np.int64), ids[:0], []),
+    ):
+        split = _split_in({"test": test, "score_params": taken}, scored, None)
+        assert (None if split is None else split.test.tolist()) == found
+        assert split is None or split.all_ids.tolist() == ids.tolist()
+    split = _split_in({"test": [2, 3], "X": np.column_stack([np.zeros(4), ids])}, ids[2:], 1)
+    assert split is not None
+    assert split.test.tolist() == [2, 3]
+    table = {"test": [2, 3], "X": np.column_stack([np.zeros(4), ids])}
+    assert _split_in(table, ids[2:], None) is None
+    assert _split_in(table, ids[2:], "qid") is None
+    assert _split_in({"test": [2, 3], "score_params": {"groups": ids[:, None]}}, ids[2:], None) is None
+    assert _split_in({"test": [2, 3], "score_params": {"groups": None, "qid": ids}}, ids[2:], None) is not None

@@ -8,15 +8,15 @@ pytest.importorskip("lightgbm")
 
 import dataclasses
 import inspect
-import pickle
 import subprocess
 import sys
 
 import lightgbm as lgb
 import numpy as np
 
-from ndcg_ml import Flavor, ndcg_score
+from ndcg_ml import ndcg_score
 from ndcg_ml.lightgbm import NDCGEval, StopEarly, query_folds
+from ndcg_ml.lightgbm.stopping import _set_and_metric
 
 PARAMS = {"objective": "lambdarank", "verbosity": -1, "num_leaves": 4, "min_data_in_leaf": 10, "num_threads": 1}
 
@@ -125,19 +125,6 @@ def test_the_training_set_is_not_one_that_decides():
         train(stop, data)
     with pytest.raises(ValueError, match="one of 'valid'; got 'train'"):
         train(StopEarly("sklearn", watch="train"), data, data, valid, names=["train", "valid"])
-
-
-@pytest.mark.parametrize(
-    ("stop", "text"),
-    [
-        (StopEarly(Flavor.preset("lightgbm"), k=(10, 3), rounds=12), "'lightgbm', k=(10, 3), rounds=12, min_delta=0.0"),
-        (StopEarly("sklearn@5", min_delta=0.1), "'sklearn', k=5, rounds=50, min_delta=0.1"),
-    ],
-)
-def test_repr_says_the_definition(stop, text):
-    assert repr(stop) == f"StopEarly({text}, watch=None)"
-    again = eval(repr(stop), {"StopEarly": StopEarly})
-    assert (again.eval.names, again.rounds) == (stop.eval.names, stop.rounds)
 
 
 def test_built_in_metrics_do_not_decide_even_where_they_are_computed():
@@ -345,21 +332,6 @@ def test_a_subset_of_a_subset_is_checked_to_the_top():
     assert ndcg(np.array([0.0, 1]), some.subset([2, 3]).construct())[0][1] == 1
 
 
-def test_data_sets_seen_do_not_keep_an_object_from_being_pickled():
-    stop = StopEarly("sklearn", k=3, rounds=10)
-    booster, _ = train(stop, make(21), make(22))
-    again = pickle.loads(pickle.dumps(stop))
-    assert (again.rounds, again.eval.names, again.watch) == (10, ("ndcg_sklearn@3",), None)
-    assert train(again, make(21), make(22))[0].best_iteration == booster.best_iteration
-    arguments = pickle.loads(pickle.dumps(stop.train()))
-    first = dataset(*make(21))
-    third = lgb.train(
-        {**PARAMS, **stop.params}, first, 150, valid_sets=[dataset(*make(22), reference=first)], **arguments
-    )
-    assert third.best_iteration == booster.best_iteration
-    assert pickle.loads(pickle.dumps(arguments))["feval"].names == ("ndcg_sklearn@3",)  # also after training
-
-
 def test_the_arguments_are_fresh_and_the_object_is_frozen():
     stop = StopEarly("sklearn", k=3)
     assert stop.params == {"metric": "None"}
@@ -476,3 +448,8 @@ def test_shuffled_folds_follow_their_seed():
 def test_query_folds_checks_its_arguments(arguments, error, message):
     with pytest.raises(error, match=message):
         query_folds(**{"group": [2, 0, 3, 1], "n_splits": 2, **arguments})
+
+
+def test_metrics_of_lightgbm_before_4_7_have_set_and_metric_in_one_name():
+    assert _set_and_metric(("cv_agg", "valid ndcg_lightgbm@10", 0.5, True)) == ("valid", "ndcg_lightgbm@10")
+    assert _set_and_metric(("valid_0", "ndcg of mine", 0.5, True)) == ("valid_0", "ndcg of mine")

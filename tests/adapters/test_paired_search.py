@@ -6,8 +6,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-import dataclasses
-import json
+import gc
 import math
 import pickle
 
@@ -33,7 +32,7 @@ from ndcg_ml import Flavor, evaluate
 from ndcg_ml._stats.honest import honest_value
 from ndcg_ml.sklearn import ndcg_scorer, paired_search
 from ndcg_ml.sklearn.paired_search import _table
-from ndcg_ml.sklearn.query_store import Scored
+from ndcg_ml.sklearn.query_store import Carrier, KeptQueries, Scored, _of_this_process
 
 DEPTHS = [1, 2, 3, 4, 6]
 FLAVOR = Flavor.preset("lightgbm", k=5)
@@ -312,10 +311,6 @@ def test_what_a_scorer_and_a_choice_must_be(problem):
 
 def test_the_result_prints_and_becomes_a_frame(problem):
     result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
-    document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-    assert [each["value"] for each in document["candidates"]] == [each.value for each in result.candidates]
-    assert document["candidates"][-1]["interval"]["low"] == result.candidates[-1].interval.low
-    assert document["candidates"][0]["params"] == result.best.params
     lines = str(result).splitlines()
     assert lines[0].startswith("5 candidates on 50 queries, ")
     assert len(lines) == 7
@@ -382,33 +377,6 @@ def test_many_candidates_are_tested_by_more_draws(problem):
     assert drawn
 
 
-def test_what_json_does_not_know_is_its_repr(problem):
-    values = [None, True, 3, 0.5, "leaf", math.nan, math.inf, -math.inf, (1, 2), np.float64(2.5)]
-    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
-    params = {str(at): value for at, value in enumerate(values)}
-    changed = dataclasses.replace(result, candidates=(result.best._replace(params=params),))
-    (candidate,) = changed.to_dict()["candidates"]
-    plain = list(candidate["params"].values())
-    assert plain == [None, True, 3, 0.5, "leaf", "nan", "inf", "-inf", "(1, 2)", 2.5]
-    assert [type(value) for value in plain[:2]] == [type(None), bool]
-
-
-def test_the_table_of_candidates_is_printed_as_it_is_read(problem):
-    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
-    best = result.best._replace(value=0.5, difference=0.0, standard_error=0.0, params={"a": 1}, within_noise=True)
-    other = best._replace(
-        value=0.25, difference=-0.25, standard_error=0.125, p_value=0.01, p_adjusted=0.02, within_noise=False
-    )
-    for failed, said in (((), ""), ((3,), "; 1 failed and are left out")):
-        changed = dataclasses.replace(result, candidates=(best, other), n_queries=7, failed=failed)
-        assert [line.rstrip() for line in str(changed).splitlines()] == [
-            f"2 candidates on 7 queries, 1 within noise of the best (=){said}",
-            "NDCG    difference         p       p (Holm)",
-            "0.5000  +0.0000 +- 0.0000  1.0000  1.0000    =  {'a': 1}",
-            "0.2500  -0.2500 +- 0.1250  0.0100  0.0200       {'a': 1}",
-        ]
-
-
 @pytest.mark.parametrize(
     ("of_others", "failed"),
     [
@@ -461,6 +429,22 @@ def test_candidates_are_of_the_same_queries_and_empty_for_all_or_for_none():
         _table(scorer, results, None)
 
 
-def test_the_repr_of_a_result_leaves_out_its_tables(problem):
-    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
-    assert repr(result) == f"PairedSearch(candidates={result.candidates!r}, n_queries=50, failed=())"
+def test_a_score_carries_its_queries_to_those_that_are_there():
+    kept = KeptQueries("a token of this test")
+    scored = Scored(np.array([1, 2]), np.array([[0.5], [1.0]]), (0.75,))
+    packed = pickle.dumps(Carrier(0.75, kept.token, 2, 1, scored))
+    value = pickle.loads(packed)
+    assert (type(value), value) == (float, 0.75)
+    assert len(kept) == 1
+    assert kept.knows(2, 1)
+    assert not kept.knows(1, 2)
+    found = kept.get(2, 1, 0, 0.75)
+    assert found is not None
+    assert (found.ids.tolist(), found.ndcg.tolist(), found.values) == ([1, 2], [[0.5], [1.0]], (0.75,))
+    assert kept.get(2, 1, 0, 0.5) is None
+    assert pickle.loads(pickle.dumps(kept)) is kept
+    del kept
+    gc.collect()
+    assert pickle.loads(packed) == 0.75
+    anew = _of_this_process("a token of this test")
+    assert len(anew) == 0

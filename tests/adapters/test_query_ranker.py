@@ -35,7 +35,7 @@ from sklearn.model_selection import (
     learning_curve,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 from xgboost import XGBRanker
 
@@ -265,19 +265,6 @@ def test_sparse_features(problem, library):
 
 
 # -- scikit-learn's tools --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_jobs", [None, 2])
-def test_the_search_of_the_readme(problem, routing, n_jobs):
-    X, y, qid = problem
-    grid = {"ranker__num_leaves": [2, 4, 8]}
-    search = GridSearchCV(
-        QueryRanker(lgbm()), grid, scoring=ndcg_scorer("lightgbm", k=10), cv=GroupKFold(3), n_jobs=n_jobs
-    ).fit(X, y, groups=qid)
-    for leaves, score in zip(grid["ranker__num_leaves"], search.cv_results_["mean_test_score"], strict=True):
-        expected = by_hand(lambda leaves=leaves: lgbm(num_leaves=leaves), X, y, qid)
-        assert score == pytest.approx(np.mean(expected), abs=1e-12)
-    assert search.score(X, y, groups=qid) == ndcg_score(y, search.predict(X), qid=qid, flavor=LIGHTGBM)
 
 
 def test_a_grid_over_the_libraries(problem, routing):
@@ -577,3 +564,102 @@ def test_a_frame_without_the_column_is_refused(problem):
     for frame in frames(X, qid).values():
         with pytest.raises(ValueError, match=r"column qid_column='query'; got columns \['a', 'b', 'c', 'd', 'qid'\]"):
             QueryRanker(lgbm(), qid_column="query").fit(frame, y)
+
+
+def small_problem(n_queries=30, length=10):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(n_queries * length, 3)), np.repeat(np.arange(n_queries), length)
+    return X, np.clip(np.round(X[:, 0] + rng.normal(size=len(X))), 0, 3).astype(int), qid
+
+
+@pytest.mark.parametrize(
+    ("n_queries", "fraction", "held_out"),
+    [(2, 0.01, 1), (2, 0.99, 1), (4, 0.9, 3), (4, 0.999, 3), (10, 0.1, 1), (10, 0.25, 2), (10, 0.26, 3), (10, 0.94, 9)],
+)
+def test_at_least_one_query_is_held_out_and_at_least_one_is_not(n_queries, fraction, held_out):
+    X, y, qid = small_problem(n_queries)
+    ranker = LGBMRanker(n_estimators=3, min_child_samples=2, verbosity=-1)
+    model = QueryRanker(ranker, early_stopping_rounds=2, validation_fraction=fraction, random_state=0).fit(X, y, qid)
+    assert model.validation_queries_.size == len(set(model.validation_queries_.tolist())) == held_out
+    assert set(model.validation_queries_.tolist()) <= set(range(n_queries))
+
+
+@pytest.mark.parametrize("fraction", [0, 1, 0.0, 1.0, -0.1, 1.1, True, "0.5", None, float("nan")])
+def test_what_is_no_fraction(fraction):
+    X, y, qid = small_problem(4)
+    model = QueryRanker(LGBMRanker(), early_stopping_rounds=2, validation_fraction=fraction)
+    with pytest.raises(ValueError, match="validation_fraction must be a number between 0 and 1"):
+        model.fit(X, y, qid)
+
+
+def test_one_query_cannot_be_split():
+    X, y, qid = small_problem(1)
+    with pytest.raises(ValueError, match="needs at least two queries, one to hold out; got 1"):
+        QueryRanker(LGBMRanker(), early_stopping_rounds=2).fit(X, y, qid)
+
+
+@pytest.mark.parametrize(
+    "steps", [(), (StandardScaler(),), (StandardScaler(), MinMaxScaler()), (StandardScaler(),) * 3]
+)
+def test_pipelines_of_any_length_are_refused(steps):
+    X, y, qid = small_problem(6)
+    with pytest.raises(ValueError, match="ranker must be the ranker itself"):
+        QueryRanker(make_pipeline(*steps, LGBMRanker(n_estimators=2, verbosity=-1))).fit(X, y, qid)
+    QueryRanker(make_pipeline(*steps, Ridge())).fit(X, y, qid)  # Ridge takes no queries
+
+
+def history_lightgbm(X, y, qid, rounds, weight=None):
+    model = QueryRanker(
+        LGBMRanker(n_estimators=300, max_depth=2, verbosity=-1, n_jobs=1),
+        flavor="sklearn@5", early_stopping_rounds=rounds, random_state=0,
+    ).fit(X, y, qid, weight)  # fmt: skip
+    return model, model.ranker_.evals_result_["valid_0"]["ndcg_sklearn@5"]
+
+
+def history_xgboost(X, y, qid, rounds, weight=None):
+    xgb = pytest.importorskip("xgboost")
+    model = QueryRanker(
+        xgb.XGBRanker(n_estimators=300, max_depth=2, n_jobs=1),
+        flavor="sklearn@5", early_stopping_rounds=rounds, random_state=0,
+    ).fit(X, y, qid, weight)  # fmt: skip
+    return model, model.ranker_.evals_result()["validation"]["ndcg_sklearn@5"]
+
+
+def history_catboost(X, y, qid, rounds, weight=None):
+    catboost = pytest.importorskip("catboost")
+    quiet = {"verbose": 0, "allow_writing_files": False, "thread_count": 1}
+    model = QueryRanker(
+        catboost.CatBoostRanker(iterations=300, depth=2, **quiet),
+        flavor="sklearn@5", early_stopping_rounds=rounds, random_state=0,
+    ).fit(X, y, qid, weight)  # fmt: skip
+    return model, model.ranker_.get_evals_result()["validation"]["ndcg_sklearn@5"]
+
+
+@pytest.mark.parametrize("train", [history_lightgbm, history_xgboost, history_catboost])
+@pytest.mark.parametrize("rounds", [1, 3, 7])
+def test_training_ends_exactly_so_many_rounds_after_the_best(train, rounds):
+    X, y, qid = small_problem()
+    model, values = train(X, y, qid, rounds)
+    assert len(values) == model.best_iteration_ + rounds < 300
+    assert int(np.argmax(values)) == model.best_iteration_ - 1  # argmax finds the first of equal maxima
+    assert model.best_score_ == pytest.approx(max(values), abs=1e-6)
+    held_out = np.isin(qid, model.validation_queries_)
+    again = ndcg_score(y[held_out], model.predict(X[held_out]), qid=qid[held_out], flavor="sklearn@5")
+    assert model.best_score_ == pytest.approx(again, abs=1e-12)
+
+
+@pytest.mark.parametrize("train", [history_lightgbm, history_xgboost, history_catboost])
+def test_weights_of_held_out_queries_count_in_every_round(train):
+    X, y, qid = small_problem()
+    weight = np.random.default_rng(1).choice([0.0, 1.0, 20.0], qid.max() + 1)[qid]
+    model, values = train(X, y, qid, 4, weight)
+    held_out = np.isin(qid, model.validation_queries_)
+    of_query = weight[held_out][:: len(qid) // (qid.max() + 1)]
+    assert len(set(of_query.tolist())) > 1
+    given = {"qid": qid[held_out], "flavor": "sklearn@5"}
+    scores = model.predict(X[held_out])
+    weighted = ndcg_score(y[held_out], scores, query_weight=of_query, **given)
+    assert abs(weighted - ndcg_score(y[held_out], scores, **given)) > 1e-3
+    assert model.best_score_ == pytest.approx(weighted, abs=1e-12)
+    assert max(values) == pytest.approx(weighted, abs=1e-6)
+    assert len(values) == model.best_iteration_ + 4

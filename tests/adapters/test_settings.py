@@ -415,3 +415,45 @@ def test_the_settings_of_other_libraries_are_those_of_the_flavor_that_is_asked()
     assert "ndcg@4" not in trained.xgboost_params(evaluate=False).values()
     assert "top=4" in Flavor.preset("catboost", k=4).catboost_params()["eval_metric"]
     assert "eval_metric" not in trained.catboost_params(evaluate=False)
+
+
+FARTHEST = 2**31 - 1
+"""The largest cut-off that XGBoost and CatBoost read."""
+
+
+@pytest.mark.parametrize(("k", "cut"), [(FARTHEST - 1, FARTHEST - 1), (FARTHEST, FARTHEST), (FARTHEST + 1, FARTHEST)])
+def test_the_largest_cutoff_that_xgboost_and_catboost_read(k, cut):
+    of_xgboost = Flavor.preset("xgboost", k=k).xgboost_params()
+    assert (of_xgboost["lambdarank_num_pair_per_sample"], of_xgboost["eval_metric"]) == (cut, f"ndcg@{cut}")
+    of_catboost = Flavor.preset("catboost", k=k).catboost_params()
+    assert f";top={cut};" in of_catboost["loss_function"]
+    assert f":top={cut};" in of_catboost["eval_metric"]
+
+
+def test_the_deepest_truncation_of_lightgbm():
+    for k, level, at in [(9996, 9999, 9996), (9997, 10000, 9997), (9998, 10000, 9998), (10001, 10000, 10000)]:
+        taken = Flavor.preset("lightgbm", k=k).lightgbm_params()
+        assert (taken["lambdarank_truncation_level"], taken["eval_at"]) == (level, [at])
+
+
+def test_the_longest_table_of_gains_of_lightgbm():
+    linear = Flavor.preset("lightgbm", k=5, gain="linear")
+    assert linear.replace(max_grade=9999).lightgbm_params()["label_gain"] == [float(grade) for grade in range(10_000)]
+    with pytest.raises(ValueError, match=r"max_grade must be from 0 to 9999 for LightGBM.*; got 10000\.0"):
+        linear.replace(max_grade=10_000).lightgbm_params()
+    assert linear.replace(gain=(0, 1, 3), max_grade=5).lightgbm_params()["label_gain"] == [0, 1, 3]
+
+
+def test_the_largest_gain_of_lightgbm():
+    table = Flavor.preset("lightgbm", k=5)
+    largest, beyond = 1e300, float(np.nextafter(1e300, np.inf))
+    for gain in ((0, largest), (-largest, 0), (0, largest, largest)):
+        assert table.replace(gain=gain).lightgbm_params()["label_gain"] == list(gain)
+    for gain, top in (((0, beyond), 1), ((-beyond, 0), 1), ((0, 1, beyond), 2)):
+        with pytest.raises(ValueError, match=rf"up to grade {top}, whose gain is beyond 1e\+300"):
+            table.replace(gain=gain).lightgbm_params()
+
+
+def test_the_first_grade_whose_gain_falls_is_named():
+    with pytest.raises(ValueError, match=r"here grade 1 gains 0\.5, less than 1\.0 of grade 0"):
+        Flavor.preset("lightgbm", k=5, gain=(1, 0.5, 0)).lightgbm_params()

@@ -43,6 +43,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ndcg_ml import Flavor, ndcg_score
 from ndcg_ml.sklearn import CutQueryWarning, QueryRanker, ndcg_scorer
+from ndcg_ml.sklearn.columns import column_of
 
 LIGHTGBM = Flavor.preset("lightgbm", k=10)
 
@@ -577,3 +578,12 @@ def test_a_request_goes_with_copies_of_the_scorer():
     for again in (pickle.loads(pickle.dumps(scorer)), sklearn.clone(scorer, safe=False)):
         assert again.get_metadata_routing().score.requests == {"qid": "session", "groups": False}
     assert scorer.set_score_request().get_metadata_routing().score.requests == {"qid": True, "groups": True}
+
+
+@pytest.mark.parametrize(("dtype", "exact"), [(np.float64, 2**53), (np.float32, 2**24), (np.float16, 2**11)])
+def test_ids_in_floats_are_below_what_the_dtype_tells_apart(dtype, exact):
+    for sign in (1, -1):
+        last = np.array([[0], [sign * (exact - 1)]], dtype=dtype)
+        assert column_of(last, 0).tolist() == [0, sign * (exact - 1)]
+        with pytest.raises(ValueError, match=rf"got {exact} in {dtype.__name__}, which is exact only below {exact}\. "):
+            column_of(np.array([[0], [sign * exact]], dtype=dtype), 0)

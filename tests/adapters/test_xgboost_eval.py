@@ -20,7 +20,7 @@ import numpy as np
 import xgboost as xgb
 
 from ndcg_ml import Flavor, ndcg_score
-from ndcg_ml.xgboost import _SLOTS, NDCGCallback, NDCGEval
+from ndcg_ml.xgboost import NDCGCallback, NDCGEval
 
 PARAMS = {"objective": "rank:ndcg", "nthread": 1, "max_depth": 3, "verbosity": 0, "base_score": 0.5}
 ALONE = {**PARAMS, "disable_default_eval_metric": True}
@@ -182,14 +182,6 @@ def test_the_cache_sees_changed_labels_groups_and_weights():
     assert len(metric._cache) == 4
 
 
-def test_more_data_sets_than_slots():
-    metric = NDCGEval("sklearn", k=None)
-    for n in range(2, _SLOTS + 10):
-        y, s = np.arange(float(n)), -np.arange(float(n))
-        assert call(metric, y, s, [n]) == ndcg_score(y, s, group=[n])
-    assert len(metric._cache) == _SLOTS
-
-
 def test_pickle_and_copy_leave_the_cache_behind():
     metric = NDCGEval("sklearn@5")
     before = call(metric, [1, 0], [0, 1], [2])
@@ -197,23 +189,6 @@ def test_pickle_and_copy_leave_the_cache_behind():
         assert len(again._cache) == 0
         assert again.names == metric.names
         assert call(again, [1, 0], [0, 1], [2]) == before
-
-
-def test_threads_may_share_one_object():
-    metric = NDCGEval("xgboost", k=10)
-    problems = [make(seed, 20) for seed in range(6)]
-    wrong = []
-
-    def work(X, y, group):
-        data, expected = matrix(X, y, group), ndcg_score(y, X[:, 1], group=group, flavor="xgboost", k=10)
-        wrong.extend(group for _ in range(20) if value_of(metric, data, X[:, 1]) != expected)
-
-    threads = [threading.Thread(target=work, args=p) for p in problems]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,8 @@ class TestBadInput:
             (("--picture", "nowhere/curves.png"), "does not exist"),
             (("--picture", "curves.docx"), "must end in one of"),
             (("--scores", "nowhere/scores.csv"), "does not exist"),
+            (("--train", __file__, "--test", __file__, "--scores", __file__), "is read, or written as well"),
+            (("--picture", "one.svg", "--scores", "./one.svg"), "is read, or written as well"),
             (("--train", __file__), "needs --test"),
             (("--test", __file__), "needs --train"),
             (("--train", __file__, "--test", __file__, "--queries", "40"), "--queries is for the embedded data"),

@@ -75,10 +75,10 @@ JSON = {
     "flavors letor3": "name library verified differs unusual alias_of text switches same_as words",
     f"eval {TREC}": "values n_queries n_documents queries qrels_only run_only n_unanswered n_excluded per_query",
     "compare run better --qrels qrels": "flavor a b n_pairs not_compared difference interval standard_error confidence "
-    "method p_value exact resamples seed wins ties losses effect_size smallest_detectable moved p_adjusted verdict "
-    "correction baseline margin n_clusters notes",
-    "compare run better run --qrels qrels": "flavor n_pairs not_compared confidence method resamples seed systems "
-    "pairs correction baseline margin n_clusters notes",
+    "p_value exact resamples seed wins ties losses effect_size smallest_detectable moved p_adjusted verdict "
+    "baseline margin n_clusters notes",
+    "compare run better run --qrels qrels": "flavor n_pairs not_compared confidence resamples seed systems "
+    "pairs baseline margin n_clusters notes",
     f"explain --a trec_eval --b ranx_burges {TREC}": "flavor_a flavor_b value_a value_b difference method parts "
     "n_queries queries",
     f"identify 0.4 -k 3 --decimals 1 {TREC}": "value decimals truncated matches nearest n_tried cutoffs not_tried "

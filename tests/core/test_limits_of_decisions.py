@@ -13,7 +13,7 @@ import pytest
 from ndcg_ml import RangeError, compare, evaluate, evaluate_run
 from ndcg_ml._stats import bounded, clusters, matching, randomisation
 from ndcg_ml._stats.comparison_slices import _order
-from ndcg_ml._stats.differences import Settings, holm, levels_of_holm
+from ndcg_ml._stats.differences import Settings
 from ndcg_ml._stats.honest import honest_value
 from ndcg_ml._stats.means import SAME, Means, drawn_queries
 from ndcg_ml._stats.missing_labels import MissingLabels
@@ -84,24 +84,14 @@ def test_what_is_significant(p, significant):
 # -- draws and levels -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("correction", "n_pairs", "n_families", "n_draws"),
-    [
-        ("max-t", 3, 1, 40),
-        ("none", 3, 1, 40),
-        ("holm", 1, 1, 40),
-        ("holm", 3, 1, 120),
-        ("max-t", 3, 2, 80),
-        ("holm", 3, 2, 240),
-    ],
-)
-def test_a_test_draws_enough_to_reach_its_level(correction, n_pairs, n_families, n_draws):
-    settings = Settings(confidence=0.95, method="test", correction=correction, margin=None, n_resamples=1)
+@pytest.mark.parametrize(("n_families", "n_draws"), [(1, 40), (2, 80)])
+def test_a_test_draws_enough_to_reach_its_level(n_families, n_draws):
+    settings = Settings(confidence=0.95, margin=None, n_resamples=1)
     assert settings.n_families == 1
     settings = replace(settings, n_families=n_families)
-    assert settings.n_draws(n_pairs) == n_draws
-    assert replace(settings, n_resamples=n_draws - 1).n_draws(n_pairs) == n_draws
-    assert replace(settings, n_resamples=n_draws + 1).n_draws(n_pairs) == n_draws + 1
+    assert settings.n_draws == n_draws
+    assert replace(settings, n_resamples=n_draws - 1).n_draws == n_draws
+    assert replace(settings, n_resamples=n_draws + 1).n_draws == n_draws + 1
 
 
 @pytest.mark.parametrize(("n", "n_resamples", "exact"), [(3, 8, True), (3, 7, False), (4, 16, False), (4, 15, False)])
@@ -129,19 +119,7 @@ def test_at_most_24_queries_are_enumerated(monkeypatch, n, way):
         randomisation.exchange_tests(Means.of(values, None), [(0, 1)], 1 << 26, np.random.default_rng(0))
 
 
-def test_holm_by_hand():
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([0.6, 0.7]) == [1.0, 1.0]
-    assert holm([0.25]) == [0.25]
-    assert holm([]) == []
-    assert levels_of_holm([0.01, 0.04, 0.03], 0.06) == pytest.approx([0.02, 0.06, 0.03])
-    assert levels_of_holm([0.5, 0.01], 0.06) == pytest.approx([0.06, 0.03])
-    assert levels_of_holm([0.5, 0.6], 0.0625) == [0.03125, 0.03125]
-    assert levels_of_holm([0.03125, 0.6], 0.0625) == [0.03125, 0.0625]
-
-
-@pytest.mark.parametrize("correction", ["none", "holm", "max-t"])
-def test_pairs_of_systems_with_runs_are_corrected(correction):
+def test_pairs_of_systems_with_runs_are_corrected():
     runs = {
         name: [np.clip(RNG.normal(0.5 + 0.1 * at, 0.2, 30), 0, 1) for _ in range(3)] for at, name in enumerate("abc")
     }
@@ -149,13 +127,11 @@ def test_pairs_of_systems_with_runs_are_corrected(correction):
         (one, other): compare({name: runs[name] for name in (one, other)}, qid=np.arange(30), measure="m").pairs[0]
         for one, other in ("ab", "ac", "bc")
     }
-    found = compare(runs, qid=np.arange(30), measure="m", correction=correction)
+    found = compare(runs, qid=np.arange(30), measure="m")
     p_values = [alone[pair.a, pair.b].p_value for pair in found.pairs]
-    adjusted = {"none": p_values, "holm": holm(p_values), "max-t": [min(1.0, 3 * p) for p in p_values]}[correction]
-    levels = {"none": [0.05] * 3, "holm": levels_of_holm(p_values, 0.05), "max-t": [0.05 / 3] * 3}[correction]
     assert [pair.p_value for pair in found.pairs] == pytest.approx(p_values)
-    assert [pair.p_adjusted for pair in found.pairs] == pytest.approx(adjusted)
-    assert [pair.level for pair in found.pairs] == pytest.approx(levels)
+    assert [pair.p_adjusted for pair in found.pairs] == pytest.approx([min(1.0, 3 * p) for p in p_values])
+    assert [pair.level for pair in found.pairs] == pytest.approx([0.05 / 3] * 3)
     for pair in found.pairs:
         reach = t_quantile(1 - pair.level, pair.dof) * pair.standard_error
         assert (pair.interval.low, pair.interval.high) == pytest.approx(
@@ -454,7 +430,7 @@ def test_defaults_of_comparisons():
     rng = np.random.default_rng(2)
     one, other, third = (rng.random(30) for _ in range(3))
     comparison = compare(one, other, third, qid=np.arange(30), measure="m", seed=0)
-    assert (comparison.n_resamples, comparison.correction) == (9999, "max-t")
+    assert comparison.n_resamples == 9999
     assert comparison.pairs[0].interval.confidence == 0.95
     assert {pair.interval.method for pair in comparison.pairs} == {"max-t"}
     assert (

@@ -128,6 +128,13 @@ def test_a_scipy_matrix() -> None:
         evaluate_topk(retrieved, sparse.csc_array(dense), flavor="recbole")
 
 
+def test_spare_slots_of_a_matrix_are_no_entries() -> None:
+    matrix = csr(np.array([0, 0, 1]), np.array([1, 3, 0]), np.array([2.0, 1.0, 1.0]), (2, 4))
+    expected = evaluate_topk([[1, 0], [0, 2]], matrix, flavor="recbole", k=2).per_query.ndcg.tolist()
+    matrix.indices, matrix.data = np.append(matrix.indices, [0, 0]), np.append(matrix.data, [9.0, np.nan])
+    assert evaluate_topk([[1, 0], [0, 2]], matrix, flavor="recbole", k=2).per_query.ndcg.tolist() == expected
+
+
 def test_an_explicit_zero_is_a_judgement() -> None:
     result = evaluate_topk([[5, 6]], ([0, 0], [5, 7], [0, 1]), flavor="recbole", k=2)
     assert result.per_query.n_judged.tolist() == [2]

@@ -231,3 +231,12 @@ def test_grades_and_scores_may_have_one_name_in_two_frames():
 def test_columns_of_pandas_may_have_names_that_are_no_text():
     frame = pd.DataFrame([["q1", "d1", 1.0]])
     assert evaluate_run(QRELS, frame, columns={"qid": 0, "docno": 1, "score": 2}, queries="run", k=1).value == 1.0
+
+
+def test_a_missing_boolean_of_pandas_is_an_unjudged_document():
+    labels = pd.Series([True, None, False], dtype="boolean")
+    expected = ndcg_score([1, np.nan, 0], [1, 3, 2], group=[3], flavor="ranx")
+    assert ndcg_score(labels, [1, 3, 2], group=[3], flavor="ranx") == expected
+    qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": labels})
+    with pytest.raises(ValueError, match="grades must be finite numbers; got nan in qrels"):
+        evaluate_run(qrels, {"q": ["a"]})

@@ -146,14 +146,6 @@ def test_topics_of_more_than_64_bits_stay_integers():
     assert result.qrels_only.tolist() == [2**63, 2**64]
 
 
-def test_the_size_of_a_query_has_no_four_thousand_digits(tmp_path):
-    (tmp_path / "labels").write_text("1 1:0.5\n")
-    (tmp_path / "scores").write_text("1\n")
-    (tmp_path / "labels.query").write_text("9" * 4400)
-    with pytest.raises(readers.DataFileError, match="line 1: a line must be the size of a query"):
-        readers.read_letor(tmp_path / "labels", tmp_path / "scores")
-
-
 def parquet(path, **columns):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

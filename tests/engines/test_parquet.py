@@ -103,13 +103,18 @@ def test_parquet_that_is_refused(tmp_path, columns, words):
 
 def test_a_large_group_of_equal_ids_takes_memory_for_its_rows_alone(tmp_path, monkeypatch):
     n, long = 200_000, "x" * 100_000
-    path = written(tmp_path / "rows", qid=[long] * n, label=np.zeros(n, "i1"), score=np.zeros(n, "f4"))
+    ids = pa.DictionaryArray.from_arrays(np.zeros(n, "i4"), [long])
+    path = written(tmp_path / "rows", qid=ids, label=np.zeros(n, "i1"), score=np.zeros(n, "f4"))
     tracemalloc.start()
     try:
         assert read_columns(path).qid.size == n
         assert tracemalloc.get_traced_memory()[1] < 100 * n
     finally:
         tracemalloc.stop()
+    run = written(tmp_path / "run", qid=ids, docno=ids, score=np.zeros(n, "f4"))
+    monkeypatch.setenv("NDCG_ML_MAX_BYTES", "20000000")
+    with pytest.raises(DataFileError, match="run: must have at most 20000000 bytes when unpacked"):
+        evaluate_run({"q1": {"d1": 1}}, run)
     monkeypatch.setenv("NDCG_ML_MAX_BYTES", "10000000")
     with pytest.raises(DataFileError, match="rows: must have at most 10000000 bytes when unpacked; got more"):
         read_columns(path)

@@ -26,12 +26,9 @@ def compared(*columns, **settings):
 
 @pytest.mark.parametrize("pair", [(0, 1), (0, 2), (1, 2)])
 def test_the_paired_t_test_is_scipys(pair):
-    # ranx's "student" and PyTerrier's Experiment(baseline=) are scipy.stats.ttest_rel. At the confidence 1 - p, one end
-    # of the t interval is 0.
+    # ranx's "student" and PyTerrier's Experiment(baseline=) are scipy.stats.ttest_rel.
     a, b = (VALUES[:, i] for i in pair)
     p_value = float(stats.ttest_rel(b, a).pvalue)
-    interval = compared(*pair, method="t", confidence=1 - p_value).interval
-    assert min(abs(interval.low), abs(interval.high)) == pytest.approx(0, abs=1e-8)
     # Our test is randomised, and the values are not normal.
     assert compared(*pair).p_value == pytest.approx(p_value, abs=0.02)
 
