@@ -193,9 +193,7 @@ def test_of_equal_fits_the_tools_for_such_data_come_first():
     for match in (every, trec):
         assert {"recommenders_raw@10", "ranx@10"} <= set(match.presets)
     text = str(identify(trec.value, missing, s, group=group, doc_id=ids, decimals=None))
-    assert re.search(
-        "these data cannot tell it from .*pytrec_eval@10.*recommenders_raw@10.* presets with a switch changed", text
-    )
+    assert re.search("these data cannot tell it from .*pytrec_eval@10.*recommenders_raw@10", text)
 
 
 @pytest.mark.parametrize(
