@@ -1,4 +1,4 @@
-"""Two systems on the same queries: their mean difference, its standard error, and the randomisation test."""
+"""Two systems on the same queries: the randomisation test of their difference, and how many queries show one."""
 
 from __future__ import annotations
 
@@ -10,20 +10,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import finite_number, whole_number
+from ndcg_ml._checks import finite_number
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._stats.means import (
-    SAME,
-    Interval,
-    Means,
-    Method,
-    Seed,
-    as_confidence,
-    generator,
-    how_many,
-    minus,
-    spread_of,
-)
+from ndcg_ml._stats.means import SAME, Means
 from ndcg_ml._stats.quantiles import normal_quantile, t_quantile
 
 Signs: TypeAlias = NDArray[np.uint8]
@@ -56,92 +45,6 @@ class SignFlip:
     exact: bool
     low: float = field(default=math.nan, repr=False)
     high: float = field(default=math.nan, repr=False)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Paired:
-    """Two systems on the same queries. Made by ``paired``.
-
-    Attributes
-    ----------
-    means : Means
-        Column 0 is a, column 1 is b.
-    """
-
-    means: Means
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries."""
-        return self.means.n_queries
-
-    @property
-    def difference(self) -> float:
-        """The mean of b minus the mean of a."""
-        a, b = self.means.mean().tolist()
-        return float(b - a)
-
-    @property
-    def standard_error(self) -> float:
-        """The standard error of the difference, over the queries."""
-        a, b = spread_of(self.means)
-        return minus(b, a).standard_error
-
-    def interval(
-        self, confidence: float = 0.95, method: Method = "t", n_resamples: int = 9999, seed: Seed = None
-    ) -> Interval:
-        """The confidence interval of the difference, as of ``Evaluation.interval``."""
-        confidence, resamples = as_confidence(confidence), how_many(method, n_resamples)
-        a, b = spread_of(self.means, resamples, generator(seed))
-        return minus(b, a).interval(confidence, method)
-
-    def test(self, n_resamples: int = 9999, seed: Seed = None) -> SignFlip:
-        """The randomisation test; see ``exchange_tests``."""
-        [found] = exchange_tests(self.means, [(0, 1)], whole_number(n_resamples, "n_resamples"), generator(seed))
-        return found
-
-
-def paired(a: FloatArray, b: FloatArray, weight: FloatArray | None = None) -> Paired:
-    """Two systems from their NDCG per query, in the same order.
-
-    Parameters
-    ----------
-    a, b : ndarray of float64, shape (n_queries,)
-        Finite.
-    weight : ndarray of float64, shape (n_queries,), optional
-        What each query weighs in the means, above 0.
-
-    Returns
-    -------
-    Paired
-
-    Raises
-    ------
-    ValueError
-        Other shapes, fewer than two queries, values that are not finite, weights that are not above 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> both = paired(np.array([0.2, 0.5, 0.7, 0.4]), np.array([0.3, 0.8, 0.7, 0.6]))
-    >>> round(both.difference, 6), round(both.standard_error, 6), both.test()
-    (0.15, 0.06455, SignFlip(p_value=0.25, exact=True))
-    """
-    if a.shape != b.shape or a.ndim != 1 or (weight is not None and weight.shape != a.shape):
-        shapes = ", ".join(str(array.shape) for array in (a, b, *([] if weight is None else [weight])))
-        raise ValueError(f"a, b and weight must have one entry per query, in the same order; got shapes {shapes}.")
-    if a.size < 2:
-        raise ValueError(
-            f"a and b must have at least two queries, because the spread of one is not known; got {a.size}."
-        )
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        bad = int((~(np.isfinite(a) & np.isfinite(b))).sum())
-        raise ValueError(
-            f"a and b must be finite; got {bad} of {a.size} queries that are not. Leave these queries out."
-        )
-    if weight is not None and not (np.isfinite(weight).all() and weight.min() > 0):
-        raise ValueError("weight must be finite and above 0. Leave out the queries that weigh nothing.")
-    return Paired(Means.of(np.stack([a, b], axis=1).astype(np.float64), weight))
 
 
 # -- the randomisation test -----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,17 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._kernel.gains import discounts, top_gain
+from ndcg_ml._kernel.gains import discounts
 from ndcg_ml._kernel.gains import gain as host_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._layout import Layout, Padded
 from ndcg_ml.torch._transforms import host_may_look, not_mapped
 
-# Exponent of 2 to which the largest gain of a query is scaled: above is room for sums, below for small gains.
-# float32 has no such room.
-_TOP = {torch.float64: 400}
-# Gains of float64 within these bounds can be summed and divided as they are.
-_SMALL, _LARGE = 2.0**-500, 2.0**500
+LARGEST = {torch.float64: 2.0**500, torch.float32: 2.0**100}
+"""The largest gain: sums and ratios up to here stay within the working dtype."""
 
 
 def working_dtype(device: torch.device) -> torch.dtype:
@@ -46,20 +44,7 @@ class Judgements:
     refused: Tensor
     """Which queries hold a label that the flavor refuses."""
     dtype: torch.dtype
-    """The dtype of the labels, which says how large they can be, and whether they are whole."""
-    highest: float = math.inf
-    """No grade of the batch is above this, as far as the host has looked."""
-
-
-@dataclass(frozen=True)
-class Gains:
-    """Gains times 2^shift, and so is the top of the scale."""
-
-    gain: Tensor
-    shift: Tensor | None
-    """Per query; None where nothing had to be shifted."""
-    top: Tensor | None
-    """Per query, the gain of ``max_grade`` under ``ideal="max"``."""
+    """The dtype of the labels, which says whether they are integers."""
 
 
 def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, full: bool = False) -> Judgements:
@@ -70,19 +55,22 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
     grade = labels.to(working_dtype(labels.device))
     # Each operation is a launch on a device, and these are all that most flavors need.
     if _takes_no_other_label_than_a_finite_one_above_zero(flavor):
+        largest = _largest_label(flavor, grade.dtype)
         # If a look costs no wait, the least and the largest label of the batch say whether anything can be refused.
         if isinstance(layout, Padded) and labels.numel() and host_may_look(labels):
             seen = grade if full else grade.masked_fill(~listed, 0.0)
             least, highest = (float(bound) for bound in torch.aminmax(seen))
-            if least >= 0 and highest < math.inf:
+            if least >= 0 and highest <= largest:
                 none = torch.zeros(seen.shape[0], dtype=torch.bool)
-                return Judgements(seen, listed, listed, None, none, labels.dtype, highest)
+                return Judgements(seen, listed, listed, None, none, labels.dtype)
         if not labels.is_floating_point():
-            # The least label of a query says it all, and no slot has to be looked at by itself.
+            # The least and largest label of a query say it all, and no slot has to be looked at by itself.
             grade = grade if full else grade.masked_fill(~listed, 0.0)
             refused = layout.least(grade) < 0
-            return Judgements(grade.clamp(min=0.0), listed, listed, None, refused, labels.dtype)
-        sound = (grade >= 0) & (grade < math.inf)
+            if flavor.gain == "exponential":
+                refused = refused | (layout.largest(grade) > largest)
+            return Judgements(grade.clamp(0.0, largest), listed, listed, None, refused, labels.dtype)
+        sound = (grade >= 0) & (grade <= largest)
         if not full:
             sound = sound & listed
         unsound = ~sound
@@ -102,8 +90,9 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
         elif flavor.negative == "zero":
             gainless = gainless | negative
     # A gain table is indexed by the grade, so that one without an entry must not reach it.
-    if "off_table" in faults:
-        sound = sound & ~faults["off_table"]
+    for name in ("off_table", "large_gains"):
+        if name in faults:
+            sound = sound & ~faults[name]
     refused = layout.any_of(torch.stack(list(faults.values())).any(0))
     return Judgements(grade.masked_fill(~sound, 0.0), listed, judged & ~unjudged, gainless, refused, labels.dtype)
 
@@ -131,7 +120,17 @@ def label_faults(flavor: Flavor, labels: Tensor, listed: Tensor) -> dict[str, Te
         if flavor.off_table == "raise":
             wrong = wrong | (labels >= len(flavor.gain))
         faults["off_table"] = plain & wrong
+    if flavor.gain in ("linear", "exponential"):
+        size = labels.abs() if flavor.gain == "linear" else labels
+        faults["large_gains"] = plain & (size > _largest_label(flavor, labels.dtype))
     return faults
+
+
+def _largest_label(flavor: Flavor, dtype: torch.dtype) -> float:
+    """The largest label whose gain is small enough, for a gain that has a formula; otherwise the largest number."""
+    if flavor.gain == "linear":
+        return LARGEST[dtype]
+    return math.log2(LARGEST[dtype]) if flavor.gain == "exponential" else torch.finfo(dtype).max
 
 
 def _takes_no_other_label_than_a_finite_one_above_zero(flavor: Flavor) -> bool:
@@ -154,12 +153,13 @@ def may_be_negative(flavor: Flavor) -> bool:
     return callable(flavor.gain) or (flavor.negative == "allow" and flavor.gain in ("linear", "exponential"))
 
 
-def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: Layout) -> Gains:
+def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor) -> Tensor:
     """The gains of the counted documents; every other slot gains 0.
 
-    NDCG is a ratio, so a common factor of a query's gains cancels. With the largest of them brought to one size,
-    grades of 1000 do not overflow an exponential gain, nor labels of 1e308 a linear one; dividing by a power of two
-    rounds nothing. The factor is the query's, not the batch's: one huge grade must not cost another query its digits.
+    Raises
+    ------
+    ValueError
+        A gain of the table, or of a callable, is too large. Labels with too large a gain are refused by ``judge``.
     """
     # Documents that do not count get the grade 0 here; documents that were not listed have it already.
     if judgements.gainless is not None:
@@ -169,116 +169,47 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor, layout: La
         grade = grade.masked_fill(~counted, 0.0)
     if flavor.ideal == "max" and _has_top(flavor):
         grade = grade.clamp(max=flavor.max_grade)
-    # The one formula that needs its factor before it can be computed.
     if flavor.gain == "exponential":
-        if _needs_no_factor(flavor, judgements):
-            whole = not judgements.dtype.is_floating_point
-            return Gains(torch.exp2(grade) - 1.0 if whole else _exponential(grade, None), None, None)
-        return _exponential_gains(flavor, grade, judgements.dtype, layout)
+        return _exponential(grade) if judgements.dtype.is_floating_point else torch.exp2(grade) - 1.0
     # Grade 0 gains nothing under "linear" and "binary"; under the others it may, and then those who do not count would.
     if isinstance(flavor.gain, tuple):
+        _refuse_large(flavor.gain, grade.dtype)
         beyond = len(flavor.gain)
         table = torch.tensor((*flavor.gain, 0.0), dtype=grade.dtype, device=grade.device)
-        gain = table[grade.clamp(max=beyond).long()].masked_fill(~counted, 0.0)
-    elif callable(flavor.gain):
-        gain = _called(flavor, grade, counted)
-    elif flavor.gain == "binary":
-        gain = (grade > 0).to(grade.dtype)
-    elif flavor.gain == "judged":
-        gain = counted.to(grade.dtype)
-    else:
-        gain = grade
-    highest = float(top_gain(flavor, None)) if flavor.ideal == "max" else None
-    if not _may_overflow(flavor, grade.dtype, judgements.dtype, highest):
-        top = None if highest is None else torch.full_like(layout.per_query(gain), highest)
-        return Gains(gain, None, top)
-    return _scaled(gain, highest, layout)
+        return table[grade.clamp(max=beyond).long()].masked_fill(~counted, 0.0)
+    if callable(flavor.gain):
+        return _called(flavor, grade, counted)
+    if flavor.gain == "binary":
+        return (grade > 0).to(grade.dtype)
+    if flavor.gain == "judged":
+        return counted.to(grade.dtype)
+    return grade
 
 
-def _may_overflow(flavor: Flavor, working: torch.dtype, labels: torch.dtype, highest: float | None) -> bool:
-    """Whether sums or ratios of the gains may leave the working dtype, as far as flavor and dtypes tell."""
-    if working != torch.float64 or callable(flavor.gain):
-        return True
-    if isinstance(flavor.gain, tuple):
-        known = (*flavor.gain, highest or 0.0)
-        return any(value != 0 and not _SMALL < abs(value) < _LARGE for value in known)
-    if highest not in (None, 0.0) and not _SMALL < abs(highest) < _LARGE:
-        return True
-    return flavor.gain == "linear" and labels == torch.float64
+def top_gain(flavor: Flavor, dtype: torch.dtype) -> float:
+    """The gain of ``max_grade``, which every document of an ideal of "max" has."""
+    with np.errstate(over="ignore"):
+        top = float(host_gain(flavor, np.array([flavor.max_grade], dtype=np.float64))[0])
+    _refuse_large([top], dtype)
+    return top
 
 
-def _needs_no_factor(flavor: Flavor, judgements: Judgements) -> bool:
-    """Whether the host has seen that no exponential gain is large, nor so small that float64 would lose its digits."""
-    narrow = judgements.dtype != torch.float64
-    return narrow and judgements.highest <= _TOP[torch.float64] and flavor.ideal != "max"
+def _refuse_large(gains: Sequence[float], dtype: torch.dtype) -> None:
+    largest = max(gains, key=abs, default=0.0)
+    if abs(largest) > LARGEST[dtype]:
+        raise ValueError(
+            f"gains must be at most 2**{math.log2(LARGEST[dtype]):g}; got {largest:g}. Use a gain table or smaller "
+            "grades."
+        )
 
 
-def _scaled(gain: Tensor, highest: float | None, layout: Layout) -> Gains:
-    """The gains, divided by the power of two that brings the largest of each query to one size."""
-    largest = layout.largest(gain.abs())
-    if highest is not None:
-        largest = largest.clamp(min=abs(highest))
-    # Not frexp, whose exponent the C++ that torch 2.13 compiles to cannot convert; which power it is hardly matters.
-    shift = _TOP.get(gain.dtype, 0) - torch.log2(largest.masked_fill(largest <= 0, 1.0)).ceil()
-    top = None if highest is None else times_power_of_two(torch.full_like(shift, highest), shift)
-    return Gains(_not_lost(times_power_of_two(gain, layout.per_slot(shift)), gain), shift, top)
-
-
-def times_power_of_two(values: Tensor, exponent: Tensor) -> Tensor:
-    """The values times 2^exponent, in two steps: 2^1074, which lifts the smallest float64 to 1, is itself infinite."""
-    half = (exponent / 2).floor()
-    scaled = values * torch.exp2(half) * torch.exp2(exponent - half)
-    return scaled.masked_fill(values == 0, 0.0)  # 0 * infinity
-
-
-def _exponential_gains(flavor: Flavor, grade: Tensor, labels: torch.dtype, layout: Layout) -> Gains:
-    """2^grade - 1 for each slot; 0 for a grade of 0."""
-    largest = layout.largest(grade if flavor.negative != "allow" else grade.clamp(min=0.0))
-    top = None
-    if flavor.ideal == "max":
-        assert flavor.max_grade is not None  # the flavor's own check
-        top = torch.full_like(largest, flavor.max_grade)
-        largest = torch.maximum(largest, top)
-    whole = not labels.is_floating_point
-    if not whole or top is not None:
-        largest = largest.floor()
-    shift = _TOP.get(grade.dtype, 0) - largest
-    per_slot = layout.per_slot(shift)
-    if whole:  # this has all digits of the gain
-        gain = torch.exp2(grade + per_slot) - torch.exp2(per_slot)
-    else:
-        gain = _exponential(grade, per_slot)
-    # Beside a large gain a small one may be lost, which must not make its document an irrelevant one.
-    if whole and flavor.negative != "allow":
-        gain = torch.maximum(gain, grade.clamp(max=_least(gain.dtype)))  # 0 for grade 0, and the least for any other
-    else:
-        gain = _not_lost(gain, grade)
-    return Gains(gain, shift, None if top is None else _exponential(top, shift))
-
-
-def _exponential(grade: Tensor, shift: Tensor | None) -> Tensor:
-    """(2^grade - 1) 2^shift; None is a shift of 0."""
-    scale: Tensor | float = 1.0 if shift is None else torch.exp2(shift)
+def _exponential(grade: Tensor) -> Tensor:
+    """2^grade - 1."""
     # expm1 keeps the digits of a small fraction; exp2 is exact for whole numbers.
     small = grade.abs() < 1
     whole = grade.floor()
-    power = torch.exp2(grade - whole) * torch.exp2(whole if shift is None else whole + shift)
-    fraction = torch.expm1(grade.masked_fill(~small, 0.0) * math.log(2.0)) * scale
-    return torch.where(small, fraction, power - scale)
-
-
-def _not_lost(scaled: Tensor, gain: Tensor) -> Tensor:
-    """The scaled gains, where one that is nothing beside the largest of its query stays above (or below) 0.
-
-    Where a cut-off leaves only such documents in, the query is not an empty one.
-    """
-    least = torch.full_like(scaled, _least(scaled.dtype))
-    return torch.where((scaled.abs() < least) & (gain != 0), torch.copysign(least, gain), scaled)
-
-
-def _least(dtype: torch.dtype) -> float:
-    """The smallest gain beside the largest of a query; its product with a discount has all its digits."""
-    return float(torch.finfo(dtype).tiny) * 2.0**22
+    power = torch.exp2(grade - whole) * torch.exp2(whole)
+    return torch.where(small, torch.expm1(grade.masked_fill(~small, 0.0) * math.log(2.0)), power - 1.0)
 
 
 def _called(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
@@ -288,6 +219,7 @@ def _called(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
     ):
         distinct, at = torch.unique(grade[counted], return_inverse=True)
     values = host_gain(flavor, np.array(distinct.tolist(), dtype=np.float64)).tolist()
+    _refuse_large(values, grade.dtype)
     gain = torch.zeros_like(grade)
     gain[counted] = torch.tensor(values, dtype=grade.dtype, device=grade.device)[at]
     return gain

@@ -22,14 +22,13 @@ from ndcg_ml._checks import TIES_BY_ID
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._faults import counted_faults
 from ndcg_ml.torch._gains import (
-    Gains,
     Judgements,
     discount_table,
     gains_of,
     judge,
     label_faults,
     may_be_negative,
-    times_power_of_two,
+    top_gain,
     working_dtype,
 )
 from ndcg_ml.torch._layout import Layout, Padded
@@ -50,22 +49,12 @@ class Result:
     ndcg: Tensor
     """nan where the query is invalid, or empty and without a value for that."""
     dcg: Tensor
-    """Times 2^shift, as is `idcg`."""
     idcg: Tensor
-    shift: Tensor | None
-    """Per query."""
     empty: Tensor
     wrong: Tensor
     """Per query: whether it is a reason to raise."""
     faults: Tensor | None
     """Number of times that each of ``FAULTS`` occurred, if that was asked for."""
-
-    def in_units_of_gain(self) -> tuple[Tensor, Tensor]:
-        """DCG and ideal DCG as they are."""
-        if self.shift is None:
-            return self.dcg, self.idcg
-        back = -self.shift.unsqueeze(-1)
-        return times_power_of_two(self.dcg, back), times_power_of_two(self.idcg, back)
 
 
 @dataclass(frozen=True)
@@ -143,28 +132,28 @@ def evaluate(
     # for the device.
     judgements = judge(flavor, labels, listed, layout)
     ranked = ranked_documents(flavor, judgements, retrieved)
-    gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
+    gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked))
     faults = {"nan_scores": scores.isnan() & ranked} if scores.is_floating_point() else {}
     if doc_id is not None and flavor.duplicates == "raise":
         faults["repeated_ids"] = _repeated(layout, doc_id, listed)
     # The ranking, by the short way where nothing else than the discounts depends on it.
     credited, ranking = gains, None
-    table = table_for(flavor, ks, layout, gains.gain)
+    table = table_for(flavor, ks, layout, gains)
     repeats_count = doc_id is not None and flavor.duplicates != "raise"
     if isinstance(layout, Padded) and not repeats_count and _has_short_way(flavor, ks, layout):
-        own = gains.gain if retrieved is None else gains.gain.masked_fill(~ranked, 0.0)
+        own = gains if retrieved is None else gains.masked_fill(~ranked, 0.0)
         dcg = _dcg_of_rows(flavor, ks, layout, scores, ranked, own, table)
     else:
-        ranking = rank(flavor, layout, scores, ranked, gains.gain, doc_id)
+        ranking = rank(flavor, layout, scores, ranked, gains, doc_id)
         if doc_id is not None and repeats_count:
             repeats = repeats_of(layout, doc_id, listed, labels, ranked, ranking)
             faults["unequal_repeats"] = repeats.unequal
             judgements = replace(judgements, judged=judgements.judged & ~repeats.copy)
             if flavor.duplicates == "first":
-                credited = replace(gains, gain=gains.gain.masked_fill(repeats.again, 0.0))
+                credited = gains.masked_fill(repeats.again, 0.0)
                 if flavor.ties == "average":
                     faults["tied_repeats"] = repeats.tied
-        gain = layout.take(credited.gain, ranking.order).masked_fill(~ranking.ranked, 0.0)
+        gain = layout.take(credited, ranking.order).masked_fill(~ranking.ranked, 0.0)
         dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
     # A list that is shorter than the cut-off scores 0 under this rule, whatever it ranked.
     if flavor.short_lists == "zero":
@@ -190,7 +179,7 @@ def evaluate(
         wrong = wrong | unanswered
         if counts is not None:
             counts = torch.cat([counts[:-1], unanswered.sum().unsqueeze(0)])
-    return Result(ndcg, dcg, idcg, gains.shift, empty, wrong, counts)
+    return Result(ndcg, dcg, idcg, empty, wrong, counts)
 
 
 # -- rows of a padded tensor: the upper ranks, and how many documents score higher ----------------------------------
@@ -317,7 +306,7 @@ def ranked_documents(flavor: Flavor, judgements: Judgements, retrieved: Tensor |
 
 
 def pool_of(flavor: Flavor, judgements: Judgements, ranked: Tensor) -> Tensor:
-    """The documents whose gains can matter; another one's, however large, must not set the scale."""
+    """The documents whose gains can matter."""
     return ranked if flavor.ideal in ("recall", "local") else judgements.listed
 
 
@@ -402,7 +391,7 @@ def ideal_dcg(
     ks: Sequence[int | None],
     layout: Layout,
     judgements: Judgements,
-    gains: Gains,
+    gains: Tensor,
     ranked: Tensor,
     ranking: Ranking | None,
     table: Tensor,
@@ -414,14 +403,14 @@ def ideal_dcg(
     depths: Sequence[int | None] = (None,) * len(ks) if flavor.ideal_depth == "all" else ks
     # The top of the scale at every rank: a sum of discounts, and no gain is looked at.
     if flavor.ideal == "max":
-        assert gains.top is not None
+        top = top_gain(flavor, table.dtype)
         total = table.cumsum(0)
         n_ranked = layout.per_query(ranked.to(torch.int64))
         some = layout.per_query(judgements.listed.to(torch.int64)) > 0
-        sums = [total[n_ranked] if k is None else total[k].expand_as(gains.top) for k in depths]
+        sums = [total[n_ranked] if k is None else total[k].expand(n_ranked.shape) for k in depths]
         if flavor.ideal_depth == "retrieved":
             sums = [total[n_ranked if k is None else n_ranked.clamp(max=k)] for k in depths]
-        return torch.stack([(gains.top * at).masked_fill(~some, 0.0) for at in sums], dim=-1)
+        return torch.stack([(top * at).masked_fill(~some, 0.0) for at in sums], dim=-1)
     # The pool as it is labelled: the ranking has no say in it.
     if not needs_ranking(flavor):
         pool = ranked if flavor.ideal == "recall" else judgements.judged
@@ -429,11 +418,11 @@ def ideal_dcg(
         if flavor.ideal != "given" and isinstance(layout, Padded):
             # Outside the pool gains are 0, which an ideal of gains above 0 never takes; but for copies of a document.
             signed_pool = pool if may_be_negative(flavor) or flavor.duplicates != "raise" else None
-            return _best_of_rows(layout, gains.gain, signed_pool, table, depths, limit)
-        return _best_first(layout, gains.gain, pool, table, depths, as_given=flavor.ideal == "given", limit=limit)
+            return _best_of_rows(layout, gains, signed_pool, table, depths, limit)
+        return _best_first(layout, gains, pool, table, depths, as_given=flavor.ideal == "given", limit=limit)
     # The gain that each rank may expect, because within a run nobody knows whose it is.
     assert ranking is not None
-    own = layout.take(gains.gain, ranking.order).masked_fill(~ranking.ranked, 0.0)
+    own = layout.take(gains, ranking.order).masked_fill(~ranking.ranked, 0.0)
     runs = ranking.runs
     expected = own
     if flavor.ties == "average":

@@ -123,8 +123,7 @@ def _summed(flavor: Flavor, layout: Layout, result: Result) -> MetricSums:
     dcg_sum = idcg_sum = torch.zeros_like(ndcg_sum)
     # The sums of a mean of ratios are not looked at.
     if flavor.aggregate == "micro":
-        dcg, idcg = result.in_units_of_gain()
-        dcg_sum, idcg_sum = (part.masked_fill(result.empty, 0.0).sum(0) for part in (dcg, idcg))
+        dcg_sum, idcg_sum = (part.masked_fill(result.empty, 0.0).sum(0) for part in (result.dcg, result.idcg))
     return MetricSums(layout.n_queries(), empty.sum(0), faults, ndcg_sum, dcg_sum, idcg_sum)
 
 

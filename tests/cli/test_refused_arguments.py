@@ -29,7 +29,6 @@ USAGE = {
     f"eval {TREC} -k 0": "must be an integer of 1 or more, or 'none'",
     f"eval {TREC} -k ten": "must be an integer of 1 or more, or 'none'",
     f"eval {TREC} --queries all": "'all' is not one of",
-    f"eval {TREC} --digits -1": "not in the range",
     "compare run better": "as --qrels, --labels or --table",
     "compare run better --qrels qrels --table table.csv": "as --qrels, --labels or --table",
     "compare run nowhere --qrels qrels": "'nowhere' does not exist",

@@ -422,10 +422,6 @@ def test_numbers_of_a_measure_have_no_range(n_systems):
         comparison.range(a="a", b="b")
 
 
-def test_two_systems_count_their_queries():
-    assert randomisation.paired(np.arange(5.0), np.arange(5.0) ** 2).n_queries == 5
-
-
 def test_defaults_of_comparisons():
     rng = np.random.default_rng(2)
     one, other, third = (rng.random(30) for _ in range(3))

@@ -343,35 +343,6 @@ def test_a_table_has_0_decimals_or_more(digits):
             assert f"{comparison.difference:+.{digits}f}" in write(digits)
 
 
-def test_two_systems_have_9999_resamples_and_exchanges():
-    both = randomisation.paired(np.arange(30.0), np.arange(30.0)[::-1] ** 2)
-    # By their text, because nan is not itself where Python compares field by field.
-    assert repr(both.interval(method="bca", seed=0)) == repr(both.interval(0.95, "bca", 9999, 0))
-    assert both.interval(method="bca", seed=0).n_resamples == 9999
-    assert repr(both.test(seed=0)) == repr(both.test(9999, seed=0))
-    assert both.test(seed=0).p_value * 10_000 == pytest.approx(round(both.test(seed=0).p_value * 10_000))
-    assert both.interval().method == "t"
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "weight", "words"),
-    [
-        ([1.0], [1.0], None, r"at least two queries, .*; got 1\."),
-        ([], [], None, r"at least two queries, .*; got 0\."),
-        ([1.0, 2.0], [1.0], None, r"got shapes \(2,\), \(1,\)\."),
-        ([1.0, 2.0], [1.0, 2.0], [1.0], r"got shapes \(2,\), \(2,\), \(1,\)\."),
-        ([[1.0, 2.0]], [[1.0, 2.0]], None, r"got shapes \(1, 2\), \(1, 2\)\."),
-        ([1.0, np.nan, 0.0], [np.inf, 1.0, 0.0], None, "got 2 of 3 queries that are not"),
-        ([1.0, 2.0], [1.0, 2.0], [1.0, 0.0], "weight must be finite and above 0"),
-        ([1.0, 2.0], [1.0, 2.0], [1.0, -1.0], "weight must be finite and above 0"),
-        ([1.0, 2.0], [1.0, 2.0], [1.0, np.inf], "weight must be finite and above 0"),
-    ],
-)
-def test_two_systems_that_cannot_be_paired(a, b, weight, words):
-    with pytest.raises(ValueError, match=words):
-        randomisation.paired(np.array(a), np.array(b), None if weight is None else np.array(weight))
-
-
 @pytest.mark.parametrize("n_resamples", [8, 9, 16, 17, 1 << 12])
 def test_every_exchange_of_the_queries_that_differ_comes_as_often(n_resamples):
     apart = np.array([True, False, True, False, False, True, *[False] * 7])

@@ -7,13 +7,14 @@ import itertools
 
 import numpy as np
 import pytest
+from paired import Paired
 
 stats = pytest.importorskip("scipy.stats")
 
-from ndcg_ml._stats import means, randomisation
+from ndcg_ml._stats import randomisation
 from ndcg_ml._stats.means import Means, generator, spread_of
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile, t_tail
-from ndcg_ml._stats.randomisation import paired, queries_needed
+from ndcg_ml._stats.randomisation import queries_needed
 from ndcg_ml._stats.simultaneous import max_t
 
 
@@ -66,9 +67,9 @@ def test_bootstrap_of_a_difference(method, n):
     theirs = stats.bootstrap(
         (b - a,), np.mean, n_resamples=drawn, method=method, vectorized=True, **seeded(stats.bootstrap, 7)
     )
-    ours = paired(a, b).interval(0.95, method, n_resamples=drawn, seed=7)
+    ours = Paired(a, b).interval(0.95, method, n_resamples=drawn, seed=7)
     assert (ours.low, ours.high) == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
-    spread = means.minus(*spread_of(paired(a, b).means, drawn, generator(7))[::-1])
+    spread = Paired(a, b).spread(drawn, 7)
     assert spread.draws == pytest.approx(theirs.bootstrap_distribution, abs=1e-12)
 
 
@@ -95,7 +96,7 @@ def test_bootstrap_of_a_ratio(method):
 def test_t_interval(confidence):
     a, b = np.random.default_rng(0).random((2, 43))
     theirs = stats.ttest_rel(b, a).confidence_interval(confidence)
-    ours = paired(a, b).interval(confidence, "t")
+    ours = Paired(a, b).interval(confidence, "t")
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-8)
 
 
@@ -123,7 +124,7 @@ def permutation_test(differences, n_resamples, seed=0):
 def test_exact_randomisation():
     differences = np.random.default_rng(5).normal(0.1, 0.2, 11)
     p_value, _ = permutation_test(differences, 2**11)
-    found = paired(np.zeros(11), differences).test(n_resamples=2**11)
+    found = Paired(np.zeros(11), differences).test(n_resamples=2**11)
     assert found.exact
     assert found.p_value == pytest.approx(p_value, abs=1e-12)
 
@@ -136,7 +137,7 @@ def test_drawn_randomisation_on_the_same_signs(n, monkeypatch):
     assert set(np.unique(signs)) == {-1.0, 1.0}
     flags = np.packbits(signs < 0, axis=1, bitorder="little")
     monkeypatch.setattr(randomisation, "drawn_signs", lambda *_: iter([flags[:500], flags[500:]]))
-    found = paired(np.zeros(n), differences).test(n_resamples=999)
+    found = Paired(np.zeros(n), differences).test(n_resamples=999)
     assert not found.exact
     assert 0.002 < p_value < 0.998
     assert found.p_value == pytest.approx(p_value, abs=1e-12)

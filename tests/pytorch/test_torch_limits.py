@@ -31,7 +31,6 @@ from ndcg_ml.torch import _gains as gains
 from ndcg_ml.torch._host import on_host, torch_kernel
 from ndcg_ml.torch._inputs import in_batches
 from ndcg_ml.torch._kernel import snapped
-from ndcg_ml.torch._layout import Padded
 from ndcg_ml.torch._state import rows_of
 from ndcg_ml.torch.losses import _soft_ranks, approx, lambdas, neural
 from ndcg_ml.torch.losses._draws import gumbel, normal
@@ -182,87 +181,12 @@ def test_from_which_length_on_the_lower_ranks_are_left_unsorted(ties, width, upp
 # -- the size of gains -----------------------------------------------------------------------------------------------
 
 
-def test_gains_are_scaled_where_float64_might_not_hold_them():
-    below, above = math.nextafter(2.0**-500, 1), math.nextafter(2.0**500, 1)
-    for value, scaled in ((2.0**-500, True), (below, False), (1.0, False), (above, False), (2.0**500, True)):
-        for sign in (1, -1):
-            table = Flavor(gain=(0.0, sign * value))
-            assert gains._may_overflow(table, torch.float64, torch.float32, None) is scaled
-            assert gains._may_overflow(Flavor(gain=(0.0, 1.0)), torch.float64, torch.float32, sign * value) is scaled
-            assert gains._may_overflow(Flavor(gain="binary"), torch.float64, torch.float32, sign * value) is scaled
-    plain = Flavor(gain="linear")
-    for highest in (None, 0.0):
-        assert gains._may_overflow(plain, torch.float64, torch.float64, highest) is True
-        for labels in (torch.float32, torch.int64):
-            assert gains._may_overflow(plain, torch.float64, labels, highest) is False
-    assert gains._may_overflow(plain, torch.float32, torch.int64, None) is True  # a device that has no float64
-
-
-@pytest.mark.parametrize(("dtype", "size"), [(torch.float64, 400.0), (torch.float32, 0.0)])
-@pytest.mark.parametrize("whole", [True, False])
-def test_the_largest_gain_of_a_query_is_scaled_to_one_size(dtype, size, whole):
-    grades = torch.tensor([[1.0, 9.0, 0.0], [0.0, 2.0, 2.0], [0.0, 0.0, 0.0]], dtype=dtype)
-    layout = Padded(3, 3, grades.device)
-    labels = torch.int64 if whole else dtype
-    of_exponential = gains._exponential_gains(Flavor(gain="exponential"), grades, labels, layout)
-    assert of_exponential.shift.tolist() == [size - 9, size - 2, size]
-    of_linear = gains._scaled(grades, None, layout)
-    assert of_linear.shift.tolist() == [size - 4, size - 1, size]  # 9 is less than 2^4
-    assert of_linear.top is None
-    with_top = gains._scaled(grades, -33.0, layout)
-    assert with_top.shift.tolist() == [size - 6] * 3
-    assert with_top.top.tolist() == [-33.0 * 2.0 ** (size - 6)] * 3
-
-
-def test_a_gain_needs_no_factor_up_to_the_grade_400():
-    for highest, ideal, dtype, none in (
-        (400.0, "global", torch.float32, True),
-        (math.nextafter(400.0, math.inf), "global", torch.float32, False),
-        (3.0, "global", torch.float64, False),
-        (3.0, "max", torch.float32, False),
-    ):
-        flavor = Flavor(gain="exponential", ideal=ideal, max_grade=4.0 if ideal == "max" else None)
-        here = torch.ones(1, 1, dtype=torch.bool)
-        judgements = gains.Judgements(torch.ones(1, 1), here, here, None, here[0], dtype, highest)
-        assert gains._needs_no_factor(flavor, judgements) is none
-
-
-def test_the_power_of_two_may_leave_the_range_of_float64():
-    values = torch.tensor([math.ldexp(1.0, -1074), 0.0, -0.0, 3.0], dtype=torch.float64)
-    for exponent, want in (
-        (1074.0, [1.0, 0.0, 0.0, math.inf]),
-        (1073.0, [0.5, 0.0, 0.0, math.inf]),
-        (-3.0, [0, 0, 0, 0.375]),
-    ):
-        assert gains.times_power_of_two(values, values.new_tensor(exponent)).tolist() == want
-
-
-@pytest.mark.parametrize(("dtype", "exponent"), [(torch.float64, -1000), (torch.float32, -104)])
-def test_the_least_gain_beside_the_largest(dtype, exponent):
-    least = 2.0**exponent
-    assert gains._least(dtype) == least
-    scaled = torch.tensor([0.0, 0.0, 0.0, least / 2, -least / 2, least, 2 * least, -2 * least], dtype=dtype)
-    gain = torch.tensor([0.0, 1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0], dtype=dtype)
-    want = [0.0, least, -least, least, -least, least, 2 * least, -2 * least]
-    assert gains._not_lost(scaled, gain).tolist() == want
-    # Beside a grade of 2000, 2^1 - 1 is nothing; it still is the least gain, and that of grade 0 is none.
-    grades = torch.tensor([[2000.0, 1.0, 0.0]], dtype=dtype)
-    layout = Padded(1, 3, grades.device)
-    for labels, negative in ((torch.int64, "raise"), (torch.int64, "allow"), (dtype, "raise")):
-        flavor = Flavor(gain="exponential", negative=negative)
-        assert gains._exponential_gains(flavor, grades, labels, layout).gain.tolist()[0][1:] == [least, 0.0]
-
-
-@pytest.mark.parametrize("shift", [None, 3.0])
-def test_exponential_gains_of_fractions_keep_their_digits(shift):
+def test_exponential_gains_of_fractions_keep_their_digits():
     grades = [0.0, 1e-300, 1e-9, 0.5, 1.0, 1.5, 2.0, 10.0, 30.0, -1e-9, -0.5, -1.0, -1.5, -40.0]
-    factor = None if shift is None else torch.full((1,), shift, dtype=torch.float64)
-    got = gains._exponential(torch.tensor(grades, dtype=torch.float64), factor).tolist()
-    want = [math.expm1(grade * math.log(2)) * 2 ** (shift or 0) for grade in grades]
-    assert got == pytest.approx(want, rel=1e-14, abs=0)
-    assert [got[grades.index(grade)] for grade in (0.0, 1.0, 2.0, 10.0, 30.0, -1.0)] == [
-        (2.0**grade - 1) * 2 ** (shift or 0) for grade in (0.0, 1.0, 2.0, 10.0, 30.0, -1.0)
-    ]
+    got = gains._exponential(torch.tensor(grades, dtype=torch.float64)).tolist()
+    assert got == pytest.approx([math.expm1(grade * math.log(2)) for grade in grades], rel=1e-14, abs=0)
+    whole = (0.0, 1.0, 2.0, 10.0, 30.0, -1.0)
+    assert [got[grades.index(grade)] for grade in whole] == [2.0**grade - 1.0 for grade in whole]
 
 
 def test_a_value_just_above_one_is_one():

@@ -373,7 +373,7 @@ def test_a_list_is_empty_for_a_loss_without_ranks_when_it_is_for_the_others(data
     quick, full = (each._read(scores, labels, mask) for each in (other, loss))
     assert quick.empty.tolist() == full.empty.tolist()
     assert quick.ranked.tolist() == full.ranked.tolist()
-    assert quick.gains.gain.tolist() == full.gains.gain.tolist()
+    assert quick.gains.tolist() == full.gains.tolist()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 from ndcg_ml._checks import as_float, one_of, positive_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._faults import counted_faults, refuse
-from ndcg_ml.torch._gains import Gains, discount_at, gains_of, judge, label_faults, working_dtype
+from ndcg_ml.torch._gains import discount_at, gains_of, judge, label_faults, working_dtype
 from ndcg_ml.torch._inputs import PaddedLists, in_batches, read_flavor, read_lists
 from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
 from ndcg_ml.torch._layout import Padded
@@ -32,8 +32,8 @@ class Lists(NamedTuple):
     ----------
     scores : Tensor of float32 or float64, shape (n_lists, n_documents)
         In the graph; 0 where `ranked` is not set, whatever the caller's tensor holds there.
-    gains : Gains
-        In the dtype that the kernel works in; 0 where `ranked` is not set.
+    gains : Tensor of float64 (float32 on devices without it), like `scores`
+        0 where `ranked` is not set.
     weight : Tensor, like `scores`
         Gain over the exact ideal, outside the graph; 0 where `ranked` is not set and in empty lists. For a loss that
         does not use it (``weighed``), the gains.
@@ -51,7 +51,7 @@ class Lists(NamedTuple):
     """
 
     scores: Tensor
-    gains: Gains
+    gains: Tensor
     weight: Tensor
     ranked: Tensor
     empty: Tensor
@@ -423,19 +423,19 @@ def _weights(flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, wei
     judgements = judge(flavor, labels, listed, layout, full=full)
     ranked = ranked_documents(flavor, judgements, None)
     absent = None if full and ranked is listed else ~ranked
-    gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked), layout)
+    gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked))
     refused = judgements.refused
     # The best gain stands at rank 1, within every cut-off: without weights it alone decides which lists are empty.
     best_first = flavor.ideal in ("global", "recall") and not needs_ranking(flavor)
     if not weighed and best_first and not callable(flavor.discount):
-        empty = gains.gain.amax(-1) <= 0
-        return Lists(scores, gains, gains.gain, ranked, empty, refused, scores, absent)
+        empty = gains.amax(-1) <= 0
+        return Lists(scores, gains, gains, ranked, empty, refused, scores, absent)
     ks = (flavor.k,)
-    ranking = rank(flavor, layout, scores, ranked, gains.gain, None) if needs_ranking(flavor) else None
-    table = table_for(flavor, ks, layout, gains.gain)
+    ranking = rank(flavor, layout, scores, ranked, gains, None) if needs_ranking(flavor) else None
+    table = table_for(flavor, ks, layout, gains)
     idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
     empty = (idcg > 0).logical_not()
-    weight = gains.gain / idcg.masked_fill(empty, math.inf)
+    weight = gains / idcg.masked_fill(empty, math.inf)
     if flavor.short_lists == "zero":
         weight = weight.masked_fill(too_short(flavor, ks, layout, ranked), 0.0)
     return Lists(scores, gains, weight.to(dtype), ranked, empty.squeeze(-1), refused, scores, absent)

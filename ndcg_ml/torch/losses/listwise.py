@@ -10,7 +10,6 @@ from torch import Tensor
 
 from ndcg_ml._checks import one_of
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._gains import times_power_of_two
 from ndcg_ml.torch._layout import best_first
 from ndcg_ml.torch._transforms import host_may_look
 from ndcg_ml.torch.losses._draws import check_generator, uniform
@@ -109,21 +108,15 @@ class SoftmaxLoss(ListLoss):
 
     def _targets(self, lists: Lists) -> Tensor:
         """The target distribution of each list, negated; 0 where there is none."""
-        gains = lists.gains
-        shares = gains.gain
+        shares = lists.gains
         if self.target == "listnet":
             best = shares.amax(-1, keepdim=True)  # the best ranked document, since the others gain 0
-            shares = filled_absent(torch.exp(_shifted(shares - best, gains.shift, -1)), lists, 0.0)
+            shares = filled_absent(torch.exp(shares - best), lists, 0.0)
         elif self.target == "xendcg":
             drawn = uniform(lists.scores, self.generator).to(shares.dtype)
-            shares = filled_absent(shares + _shifted(1.0 - drawn, gains.shift, 1), lists, 0.0)
+            shares = filled_absent(shares + (1.0 - drawn), lists, 0.0)
         total = shares.sum(-1, keepdim=True)
         return (shares / total.masked_fill(total == 0, math.inf).neg()).to(lists.scores.dtype)
-
-
-def _shifted(values: Tensor, shift: Tensor | None, sign: int) -> Tensor:
-    """Values per slot times 2^(sign shift) of their list; None is a shift of 0."""
-    return values if shift is None else times_power_of_two(values, sign * shift.unsqueeze(-1))
 
 
 class ListMLELoss(ListLoss):
@@ -207,7 +200,7 @@ class ListMLELoss(ListLoss):
 
     def _order(self, lists: Lists) -> Tensor:
         """Largest gain first, absent documents last."""
-        key = filled_absent(lists.gains.gain, lists, -math.inf)
+        key = filled_absent(lists.gains, lists, -math.inf)
         if self.tie_order == "input":
             return best_first(key)
         drawn = uniform(lists.scores, self.generator).argsort(dim=-1)
