@@ -7,8 +7,8 @@ from decimal import Decimal, InvalidOperation
 
 import click
 
-from ndcg_ml._identify import MOST_DECIMALS as _MOST_DECIMALS
-from ndcg_ml._identify import identify as find
+from ndcg_ml._identification import MOST_DECIMALS as _MOST_DECIMALS
+from ndcg_ml._identification import identify as find
 from ndcg_ml._one_line import shown
 from ndcg_ml.cli.inputs import Inputs, cut_off, json_option, takes_data
 from ndcg_ml.cli.output import print_json, show

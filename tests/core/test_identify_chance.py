@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import identify, ndcg_score
-from ndcg_ml._identify import _by_chance, _number_and_decimals
+from ndcg_ml._identification import _by_chance, _number_and_decimals
 
 
 def problem(n_queries=12, longest=9, seed=11):

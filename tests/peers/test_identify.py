@@ -30,7 +30,7 @@ from ndcg_ml import PRESETS, Flavor, align, identify, ndcg_score
 
 def patch_presets(monkeypatch, presets):
     """Let identify know these presets alone."""
-    monkeypatch.setattr("ndcg_ml._identify.PRESETS", presets)
+    monkeypatch.setattr("ndcg_ml._identification.PRESETS", presets)
 
 
 def data(seed=0, n_queries=30, smallest=1):
