@@ -413,20 +413,6 @@ class Comparison:
         """
         return pairs_table(self, digits).markdown()
 
-    def to_latex(self, digits: int = 4) -> str:
-        """The differences as a table in LaTeX, with the caption, which states the flavor. It needs no package.
-
-        Parameters
-        ----------
-        digits : int, default 4
-            Decimals.
-
-        Returns
-        -------
-        str
-        """
-        return pairs_table(self, digits).latex()
-
     def to_html(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -620,7 +606,7 @@ def compare(
         ``.pairs``, each with ``.verdict``, ``.difference``, ``.interval``, ``.p_value``, ``.p_adjusted``, ``.wins``,
         ``.ties``, ``.losses``, ``.effect_size``; of two systems the same as attributes of the comparison. Also
         ``.smallest_detectable()``, ``.queries_needed(difference)``, ``.judged``, ``.slices``, ``.to_frame()``,
-        ``.to_dict()``, ``.to_markdown()``, ``.to_latex()``, ``str()``.
+        ``.to_dict()``, ``.to_markdown()``, ``str()``.
 
     Raises
     ------

@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_read_is_named(monkeypatch):
     def refuse(path, *more, **names):
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr("ndcg_ml.cli.inputs.read_columns", refuse)
+    monkeypatch.setattr("ndcg_ml.cli.inputs.score_columns", refuse)
     result = invoke("eval --table table.csv")
     assert (result.exit_code, result.stderr) == (2, "Error: table.csv: Permission denied\n")
 
@@ -102,7 +102,7 @@ def test_a_message_of_several_lines_becomes_one(monkeypatch):
     def refuse(path, *more, **names):
         raise ValueError("table.csv:\n  two\n  lines")
 
-    monkeypatch.setattr("ndcg_ml.cli.inputs.read_columns", refuse)
+    monkeypatch.setattr("ndcg_ml.cli.inputs.score_columns", refuse)
     assert invoke("eval --table table.csv").stderr == "Error: table.csv: two lines\n"
 
 
