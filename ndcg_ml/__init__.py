@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from ndcg_ml import spark as spark
     from ndcg_ml import torch as torch
     from ndcg_ml import xgboost as xgboost
-    from ndcg_ml._identify.identify import identify
-    from ndcg_ml._identify.result import Identification
+    from ndcg_ml._identification import Identification, identify
     from ndcg_ml._show.versions import show_versions
     from ndcg_ml._stats.comparison import Comparison, Difference, compare, compare_values
     from ndcg_ml._stats.means import Interval
@@ -92,8 +91,7 @@ _LATER = {
     "_unjudged.judge_next": ("ToJudge",),
     "_unjudged.range": ("Range",),
     "explain": ("Explanation", "explain_difference"),
-    "_identify.identify": ("identify",),
-    "_identify.result": ("Identification",),
+    "_identification": ("Identification", "identify"),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_part"),
     "runs": ("RunEvaluation", "RunPerQuery", "align", "evaluate_run"),
     "topk": ("evaluate_topk",),

@@ -90,7 +90,7 @@ PAST = "past the limit"
 _LOADED = (
     *("numpy", "pandas", "polars", "pyarrow", "pyarrow.parquet", "scipy.stats", "sklearn", "sklearn.model_selection"),
     *("lightgbm", "xgboost", "catboost", "joblib", "hypothesis", "hypothesis.extra.numpy", "numba", "matplotlib"),
-    *("rich", "click", "torch", "torchmetrics", "torch.nested"),
+    *("click", "torch", "torchmetrics", "torch.nested"),
 )
 
 _SWAPPED: dict[type[ast.AST], tuple[tuple[str, str], ...]] = {

@@ -190,6 +190,10 @@ class Gate:
         notes = "".join(f"- {markdown_paragraph(note)}\n" for note in self.notes())
         return f"**{in_markdown(self.sentence())}**\n\n{self.table(digits).markdown()}\n{notes}".rstrip() + "\n"
 
+    def __str__(self) -> str:
+        notes = [f"Note: {note}" for note in self.notes()]
+        return "\n".join([self.sentence(), "", self.table().text(), *notes])
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold; None stands for infinity and nan."""
         return {

@@ -1,4 +1,4 @@
-"""A table of text, printed as text, HTML, Markdown or LaTeX: results say their cells, and this how they look."""
+"""A table of text, printed as text, HTML or Markdown: results say their cells, and this how they look."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ _CELL = f"padding:.2em .8em;border:none;border-bottom:{_LINE};color:inherit;vert
 _MARK = "background:rgba(230,159,0,.25);font-weight:600"
 _TABLE = "border-collapse:collapse;border:none;margin:.3em 0;font-size:1em;font-variant-numeric:tabular-nums"
 _CAPTION = "caption-side:top;text-align:left;padding:.2em 0;color:inherit;overflow-wrap:anywhere"
-
-_LATEX_WORDS = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde", "<": "less", ">": "greater", "|": "bar"}
-_LATEX = {letter: f"\\text{word}{{}}" for letter, word in _LATEX_WORDS.items()}
-_LATEX |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +87,6 @@ class Table:
         caption = markdown_paragraph(self.caption)
         return "\n".join([*table, *["", caption] * bool(caption), ""])
 
-    def latex(self) -> str:
-        """A float ``table`` with its caption, which needs no package."""
-        head, *rows = (" & ".join(map(_in_latex, row)) + r" \\" for row in (self.head, *self.rows))
-        caption = [rf"\caption{{{_in_latex(self.caption)}}}"] * bool(self.caption)
-        columns = rf"\begin{{tabular}}{{{self.sides()}}}"
-        begin = [r"\begin{table}", r"\centering", *caption, columns, r"\hline"]
-        return "\n".join([*begin, head, r"\hline", *rows, r"\hline", r"\end{tabular}", r"\end{table}", ""])
-
 
 def _width(text: str) -> int:
     """How many columns of a terminal the text takes: two for a wide letter of East Asia, none for an accent."""
@@ -106,9 +94,3 @@ def _width(text: str) -> int:
         return len(text)
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)
-
-
-def _in_latex(text: str) -> str:
-    escapes = "".join(_LATEX.get(letter, letter) for letter in visible(text))
-    # The end of a row takes what follows it for its own option.
-    return f"{{{escapes[0]}}}{escapes[1:]}" if escapes[:1] in ("[", "*") else escapes

@@ -16,6 +16,7 @@ from ndcg_ml._checks import one_of, whole_number
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._one_line import shown
+from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.comparison_slices import Segments, compared_by
 from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table
@@ -182,6 +183,8 @@ class Comparison:
         """What was compared and how, as one line: the definition, the queries, the intervals, the test and the seed."""
         first, n_pairs = self.pairs[0], len(self.pairs)
         queries = f"{self.n_queries} queries"
+        if self.not_compared.size:
+            queries += f", {self.not_compared.size} left out (no value in one of the systems, or weight 0)"
         if any(self.n_unanswered):
             counts = (f"{name} {n}" for name, n in zip(self.names, self.n_unanswered, strict=True))
             queries += f" (without an answer: {', '.join(counts)})"
@@ -332,6 +335,7 @@ class Comparison:
             "measure": self.measure,
             "flavor": None if self.flavor is None else str(self.flavor),
             "n_queries": self.n_queries,
+            "not_compared": plain_ids(self.not_compared).tolist(),
             "n_clusters": self.n_clusters,
             "confidence": self.pairs[0].interval.confidence,
             "margin": self.margin,
@@ -406,20 +410,6 @@ class Comparison:
         str
         """
         return pairs_table(self, digits).markdown()
-
-    def to_latex(self, digits: int = 4) -> str:
-        """The differences as a table in LaTeX, with the caption, which states the flavor. It needs no package.
-
-        Parameters
-        ----------
-        digits : int, default 4
-            Decimals.
-
-        Returns
-        -------
-        str
-        """
-        return pairs_table(self, digits).latex()
 
     def to_html(
         self,
@@ -599,7 +589,7 @@ def compare(
         ``.pairs``, each with ``.verdict``, ``.difference``, ``.interval``, ``.p_value``, ``.p_adjusted``, ``.wins``,
         ``.ties``, ``.losses``, ``.effect_size``; of two systems the same as attributes of the comparison. Also
         ``.smallest_detectable()``, ``.queries_needed(difference)``, ``.judged``, ``.slices``, ``.to_frame()``,
-        ``.to_dict()``, ``.to_markdown()``, ``.to_latex()``, ``str()``.
+        ``.to_dict()``, ``.to_markdown()``, ``str()``.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The ``ndcg-ml`` command.
 
-Importing this package imports no other package: the command's own needs (click, rich) are looked for
-when it starts, and the frameworks when a command that uses them runs.
+Importing this package imports no other package: click is looked for when the command
+starts, and the frameworks when a command that uses them runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from ndcg_ml._one_line import visible
 
 __all__ = ["main"]
 
-_NEEDS = ("click", "rich")
 _INTERRUPTED = 130  # 128 and the number of the signal, as of a shell's own commands
 
 
@@ -40,7 +39,7 @@ def _run() -> int:
         from ndcg_ml.cli.commands import ndcg_ml
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        if missing not in _NEEDS:
+        if missing != "click":
             raise
         print(
             f"The ndcg-ml command needs {missing}, which is not installed. Install it with: pip install 'ndcg_ml[cli]'",

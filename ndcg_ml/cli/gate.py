@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ndcg_ml import _atomic
-from ndcg_ml._baseline.gate import Gate, GateError, OnChange
+from ndcg_ml._baseline.gate import GateError, OnChange
 from ndcg_ml._baseline.gate import gate as compared
 from ndcg_ml._baseline.saved import read
 from ndcg_ml._one_line import shown
@@ -20,12 +20,11 @@ from ndcg_ml.cli.inputs import (
     Inputs,
     cut_off,
     data_options,
-    digits_option,
     flavor_option,
     json_option,
     label_name,
 )
-from ndcg_ml.cli.output import Screen, command_line, html_option, print_json
+from ndcg_ml.cli.output import command_line, html_option, print_json, show
 from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation
@@ -105,7 +104,6 @@ cannot be used, or that cannot be compared with the baseline.
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what the test draws.")
 @click.option("--markdown", type=OUTPUT, help="Write the result to this file as well.")
 @html_option
-@digits_option
 @json_option
 @click.pass_context
 def gate(
@@ -122,7 +120,6 @@ def gate(
     seed: int,
     markdown: str | None,
     html: str | None,
-    digits: int,
     as_json: bool,
     **files: Any,
 ) -> None:
@@ -173,15 +170,15 @@ def gate(
         # The files are written here too, so that a failure to write ends with the exit code 1 and not as an outcome.
         code = _CODES[result.outcome]
         if markdown is not None:
-            _atomic.write(markdown, result.markdown(digits))
+            _atomic.write(markdown, result.markdown())
         if html is not None and not result.comparisons:
             raise GateError("a report needs at least two queries with a value.")
         if html is not None:
-            next(iter(result.comparisons.values())).to_html(html, command=command_line(), digits=digits)
+            next(iter(result.comparisons.values())).to_html(html, command=command_line())
     if as_json:
         print_json({**result.to_dict(), "exit_code": code})
     else:
-        _show(Screen(digits), result, digits)
+        show(str(result))
     context.exit(code)
 
 
@@ -227,12 +224,3 @@ def _errors_are_one(baseline: str) -> Iterator[None]:
     except (ValueError, TypeError, ImportError) as error:
         message = " ".join(str(error).split())
         raise click.ClickException(message if baseline in message else f"{shown(baseline)}: {message}") from error
-
-
-def _show(screen: Screen, found: Gate, digits: int) -> None:
-    """The outcome, the table, how it was decided, and what else to know."""
-    screen.print(found.sentence())
-    screen.print()
-    screen.table(found.table(digits))
-    for note in found.notes():
-        screen.fact("note", screen.text(note))

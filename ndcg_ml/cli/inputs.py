@@ -413,13 +413,6 @@ def flavor_option(default: str) -> Callable[[_Command], _Command]:
     )
 
 
-def digits_option(command: _Command) -> _Command:
-    """``--digits``."""
-    return click.option(
-        "--digits", type=click.IntRange(0, 17), default=4, show_default=True, help="Decimals of the numbers in tables."
-    )(command)
-
-
 def json_option(command: _Command) -> _Command:
     """``--json``."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every digit.")(command)

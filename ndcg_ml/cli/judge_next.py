@@ -9,11 +9,10 @@ import click
 from ndcg_ml import _atomic
 from ndcg_ml._files.lines import DataFileError
 from ndcg_ml._one_line import shown
-from ndcg_ml._show.table import Table
 from ndcg_ml._stats.comparison import compare
 from ndcg_ml._unjudged.filled import qrels_text, read_filled, with_labels
-from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, cut_off, digits_option, flavor_option
-from ndcg_ml.cli.output import Screen
+from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, cut_off, flavor_option
+from ndcg_ml.cli.output import show
 from ndcg_ml.cli.written import OUTPUT, OUTPUT_OR_STDOUT, refuse_overwriting
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.runs import Which, evaluate_run
@@ -51,7 +50,6 @@ lines that keep null are left out.
     type=OUTPUT,
     help="Write the judgements with the labels of --filled as a TREC qrels file.",
 )
-@digits_option
 def judge_next(
     run_a: str,
     run_b: str,
@@ -64,7 +62,6 @@ def judge_next(
     filled: tuple[str, ...],
     output: str | None,
     write_qrels: str | None,
-    digits: int,
 ) -> None:
     """Name the unjudged documents whose labels could still change which of two runs is better.
 
@@ -103,28 +100,7 @@ def judge_next(
         return
     if output is not None:
         tasks.to_jsonl(output)
-    # The two values now, how far labels can still move them apart, and then the documents.
-    screen = Screen(digits)
-    values = zip("ab", comparison.values, (run_a, run_b), strict=True)
-    rows = [(name, screen.number(value), screen.text(run)) for name, value, run in values]
-    rows.append(("b - a", screen.number(comparison.difference, sign=True), ""))
-    screen.table(Table(("", f"ndcg{'' if k is None else f'@{k}'}", "run"), rows, "lrl"))
-    screen.print()
-    limits = tasks.range
-    screen.fact(
-        "range",
-        f"{screen.number(limits.low, sign=True)} to {screen.number(limits.high, sign=True)}, over all grades of "
-        f"{limits.n_unjudged} unjudged documents",
-    )
-    if tasks.settled:
-        screen.fact("settled", "no label can change which run is better")
-        return
-    screen.fact("open", f"{tasks.n_open} documents can move the difference; these can move it most")
-    screen.print()
-    rows = [(screen.text(task.qid), screen.text(task.document), screen.number(task.change)) for task in tasks]
-    screen.table(Table(("qid", "docno", "can change"), rows, "ll"))
-    if output is not None:
-        screen.fact("file", screen.text(output))
+    show(str(tasks))
 
 
 def _is_filled(file: str) -> bool:

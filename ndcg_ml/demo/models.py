@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -27,9 +27,6 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.lightgbm import NDCGEval
 from ndcg_ml.sklearn import ndcg_scorer
 from ndcg_ml.torch import NDCG, ApproxNDCGLoss
-
-Step = Callable[[int, float], None]
-"""Called after each epoch or round with its number (1, 2, ...) and the validation NDCG."""
 
 FOLDS = 4
 
@@ -130,7 +127,7 @@ def search_grid(problem: Problem, adapters: Adapters) -> Trained:
     )
 
 
-def train_network(problem: Problem, adapters: Adapters, *, epochs: int, seed: int, step: Step) -> Trained:
+def train_network(problem: Problem, adapters: Adapters, *, epochs: int, seed: int) -> Trained:
     """(b) PyTorch: an MLP trained by ``ApproxNDCGLoss``, stopped early by the ``NDCG`` metric."""
     began = perf_counter()
     # Only the training part may set the scale: the others stand for data that are not known yet.
@@ -171,7 +168,6 @@ def train_network(problem: Problem, adapters: Adapters, *, epochs: int, seed: in
                 metric.reset()
                 metric.update(network(valid_features).squeeze(-1), valid_labels, mask=valid_mask)
                 history.append(torch.as_tensor(metric.compute()).item())
-            step(epoch + 1, history[-1])
             # The weights of the best epoch are copied, because later epochs overwrite them.
             if best < 0 or history[-1] > history[best]:
                 best, best_weights = epoch, copy.deepcopy(network.state_dict())
@@ -194,7 +190,7 @@ def train_network(problem: Problem, adapters: Adapters, *, epochs: int, seed: in
     )
 
 
-def boost_trees(problem: Problem, adapters: Adapters, *, rounds: int, seed: int, step: Step) -> Trained:
+def boost_trees(problem: Problem, adapters: Adapters, *, rounds: int, seed: int) -> Trained:
     """(c) LightGBM: lambdarank, stopped early by ``NDCGEval``."""
     began = perf_counter()
     # One thread and one histogram order: the same trees in every run. LightGBM's own metrics are off, so that
@@ -213,14 +209,8 @@ def boost_trees(problem: Problem, adapters: Adapters, *, rounds: int, seed: int,
     }
     train = lightgbm.Dataset(problem.train.features, problem.train.labels, group=problem.train.sizes)
     valid = train.create_valid(problem.valid.features, problem.valid.labels, group=problem.valid.sizes)
-    # The progress bar reads the value that LightGBM recorded, which is the one that stops it.
     name = adapters.feval.names[0]
     recorded: dict[str, dict[str, list[float]]] = {}
-
-    def report(environment: Any) -> None:
-        step(environment.iteration + 1, recorded["valid"][name][-1])
-
-    report.order = 25  # type: ignore[attr-defined]  # after record_evaluation (20), before early_stopping (30) raises
     # The flavor's NDCG on the validation part decides alone when to stop.
     booster = lightgbm.train(
         parameters,
@@ -231,7 +221,6 @@ def boost_trees(problem: Problem, adapters: Adapters, *, rounds: int, seed: int,
         feval=adapters.feval,
         callbacks=[
             lightgbm.record_evaluation(recorded),
-            report,
             lightgbm.early_stopping(_BOOSTING_PATIENCE, first_metric_only=True, verbose=False),
         ],
     )

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
 from ndcg_ml import Flavor, _atomic, evaluate
+from ndcg_ml._one_line import visible
 from ndcg_ml.demo.digits import MOST_QUERIES, digits_problem
 from ndcg_ml.demo.problem import Problem, Split, letor_problem
 from ndcg_ml.readers import DataFileError
 
 if TYPE_CHECKING:
-    from ndcg_ml.demo.models import Adapters, Step, Trained
+    from ndcg_ml.demo.models import Adapters, Trained
 
 _FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 _PICTURE = click.Path(dir_okay=False, writable=True, path_type=Path)
@@ -98,13 +96,11 @@ def demo(
         flavor = Flavor.parse(flavor_text)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--flavor") from error
-    log = Console(stderr=True)
-    with log.status("loading scikit-learn, PyTorch and LightGBM"):
-        try:
-            from ndcg_ml.demo import comparison, models, report
-            from ndcg_ml.demo import picture as pictures
-        except ImportError as error:
-            raise click.ClickException(f"{error}\nThe demo needs: pip install 'ndcg_ml[demo]'") from error
+    try:
+        from ndcg_ml.demo import comparison, models, report
+        from ndcg_ml.demo import picture as pictures
+    except ImportError as error:
+        raise click.ClickException(f"{error}. The demo needs: pip install 'ndcg_ml[demo]'") from error
     _check_files({"--picture": picture, "--scores": scores_file}, [train, valid, test])
     _check_picture(picture, pictures.endings())
     try:
@@ -118,11 +114,10 @@ def demo(
         raise click.BadParameter(f"the data cannot be scored under it: {error}", param_hint="--flavor") from error
 
     # Progress goes to standard error, so that the results, JSON above all, can be piped.
-    out = Console()
     if not as_json:
-        _introduce(out, problem, flavor)
+        _introduce(problem, flavor)
     with models.one_thread():
-        trained = _train(problem, adapters, epochs, rounds, seed, log)
+        trained = _train(problem, adapters, epochs, rounds, seed)
         predictions = {model.framework: model.scores for model in trained}
         if scores_file is not None:
             _write_scores(scores_file, problem.test, predictions)
@@ -145,10 +140,8 @@ def demo(
         report.presets_table(presets, flavor),
         report.agreement_table(agreements, len(predictions)),
     ):
-        out.print()
-        out.print(table)
-    out.print()
-    out.print(Text.assemble("Training curves: ", (str(picture), "bold")), soft_wrap=True)
+        click.echo(f"\n{table}")
+    click.echo(f"Training curves: {visible(str(picture))}")
 
 
 def _check_picture(picture: Path, endings: list[str]) -> None:
@@ -204,7 +197,7 @@ def _problem(train: Path | None, valid: Path | None, test: Path | None, queries:
         raise click.UsageError(str(error)) from error
 
 
-def _introduce(out: Console, problem: Problem, flavor: Flavor) -> None:
+def _introduce(problem: Problem, flavor: Flavor) -> None:
     parts = {name: getattr(problem, name) for name in ("train", "valid", "test")}
     sizes = (f"{name} {p.sizes.size} queries / {p.labels.size:,} documents" for name, p in parts.items())
     facts = [
@@ -214,36 +207,21 @@ def _introduce(out: Console, problem: Problem, flavor: Flavor) -> None:
         ("flavor", str(flavor)),
     ]
     for name, words in facts:
-        out.print(Text.assemble((f"{name:<8}", "bold"), words), soft_wrap=True)
-    out.print()
+        click.echo(f"{name:<8}{visible(words)}")
 
 
-def _train(problem: Problem, adapters: Adapters, epochs: int, rounds: int, seed: int, log: Console) -> list[Trained]:
+def _train(problem: Problem, adapters: Adapters, epochs: int, rounds: int, seed: int) -> list[Trained]:
+    """The three models; a line on standard error says which has been trained."""
     from ndcg_ml.demo import models
 
-    columns = (
-        TextColumn("{task.description:<34}"),
-        BarColumn(28),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[says]}"),
+    trained: list[Trained] = []
+    steps: tuple[tuple[str, Callable[[], Trained]], ...] = (
+        ("scikit-learn: grid search by query", lambda: models.search_grid(problem, adapters)),
+        ("PyTorch: MLP, ApproxNDCG loss", lambda: models.train_network(problem, adapters, epochs=epochs, seed=seed)),
+        ("LightGBM: lambdarank", lambda: models.boost_trees(problem, adapters, rounds=rounds, seed=seed)),
     )
-    with Progress(*columns, console=log) as progress:
-        # GridSearchCV reports no progress from inside, so its bar only moves.
-        search = progress.add_task("scikit-learn: grid search by query", total=None, says="")
-        network = progress.add_task("PyTorch: MLP, ApproxNDCG loss", total=epochs, start=False, says="")
-        trees = progress.add_task("LightGBM: lambdarank", total=rounds, start=False, says="")
-
-        def begin(bar: TaskID) -> Step:
-            progress.start_task(bar)
-            return lambda number, value: progress.update(bar, completed=number, says=f"{value:.4f}")
-
-        def end(bar: TaskID, model: Trained, steps: int) -> Trained:
-            progress.update(bar, total=steps, completed=steps, says=f"{model.validation:.4f}")
-            return model
-
-        grid = end(search, models.search_grid(problem, adapters), steps=1)
-        mlp = models.train_network(problem, adapters, epochs=epochs, seed=seed, step=begin(network))
-        end(network, mlp, steps=len(mlp.history))
-        gbm = models.boost_trees(problem, adapters, rounds=rounds, seed=seed, step=begin(trees))
-        end(trees, gbm, steps=len(gbm.history))
-    return [grid, mlp, gbm]
+    for what, train in steps:
+        click.echo(f"{what} ... ", nl=False, err=True)
+        trained.append(train())
+        click.echo(f"{trained[-1].validation:.4f} in {trained[-1].seconds:.0f} s", err=True)
+    return trained

@@ -4,8 +4,8 @@
 waits for the device, apart from callables, which are evaluated on the host.
 
 Rows of a padded tensor have a shorter way than whole rankings. Which ranks a tied run has follows from two numbers, how
-many documents score higher and how many at least as high, so that scores are sorted without taking anything else along;
-and where the cut-off is far below the length, the upper ranks and the run that crosses the cut-off are all that counts.
+many documents score higher and how many at least as high, so that the upper scores are found without taking anything
+else along.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._checks import TIES_BY_ID
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._faults import counted_faults
 from ndcg_ml.torch._gains import (
@@ -32,14 +31,6 @@ from ndcg_ml.torch._gains import (
     working_dtype,
 )
 from ndcg_ml.torch._layout import Layout, Padded
-
-_FAR_BELOW = 16
-"""In lists at least this many times as long as the cut-off, the lower ranks are worth leaving unsorted.
-
-Fewer would be faster on the CPU, but the runs of the upper ranks alone take more steps, each a launch on a device.
-"""
-_FAR_BELOW_IN_IDEAL = 4
-"""The same of the ideal, which has no runs: there it takes no step more."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +131,7 @@ def evaluate(
     credited, ranking = gains, None
     table = table_for(flavor, ks, layout, gains)
     repeats_count = doc_id is not None and flavor.duplicates != "raise"
-    if isinstance(layout, Padded) and not repeats_count and _has_short_way(flavor, ks, layout):
+    if isinstance(layout, Padded) and not repeats_count and flavor.ties == "average" and not needs_ranking(flavor):
         own = gains if retrieved is None else gains.masked_fill(~ranked, 0.0)
         dcg = _dcg_of_rows(flavor, ks, layout, scores, ranked, own, table)
     else:
@@ -185,16 +176,6 @@ def evaluate(
 # -- rows of a padded tensor: the upper ranks, and how many documents score higher ----------------------------------
 
 
-def _has_short_way(flavor: Flavor, ks: Sequence[int | None], layout: Layout) -> bool:
-    if needs_ranking(flavor) or flavor.ties in TIES_BY_ID:
-        return False
-    return flavor.ties == "average" or _is_far_below(_deepest(ks, layout.width), layout.width)
-
-
-def _is_far_below(depth: int, width: int) -> bool:
-    return _FAR_BELOW * depth <= width
-
-
 def _deepest(ks: Sequence[int | None], width: int) -> int:
     """The lowest rank that counts."""
     return max(width if k is None else min(k, width) for k in ks)
@@ -217,34 +198,8 @@ def _dcg_of_rows(
     key = key.masked_fill(~ranked, -math.inf if key.is_floating_point() else torch.iinfo(key.dtype).min)
     # The discounts at ranks 0, 1, ..., depth + 1, with 0 at both ends and beyond each cut-off.
     tables = [pad(table[: n + 1], (0, depth + 1 - n)) for n in (depth if k is None else min(k, depth) for k in ks)]
-    # A tie rule other than the mean is a second key of the sort.
-    if flavor.ties != "average":
-        second = {"first": -layout.position, "last": layout.position, "best": gain, "worst": -gain}[flavor.ties]
-        order, placed = _best_in_order(key, second.expand_as(key), ranked, depth)
-        upper = gain.gather(-1, order).masked_fill(~placed, 0.0)
-        return torch.stack([(upper * discounts[1:-1]).sum(-1) for discounts in tables], dim=-1)
-    # In short lists all slots get their expected discounts.
-    if not _is_far_below(depth, width):
-        runs = _upper_runs(key, ranked, depth)
-        return torch.stack([(gain * _of_runs(*runs, discounts)).sum(-1) for discounts in tables], dim=-1)
-    # The runs within the upper ranks, and apart from them the run that goes on below, which may be of any length.
-    upper, at = key.topk(depth)
-    edge = upper[..., -1:]
-    inside = upper > edge
-    n_inside = inside.sum(-1)
-    in_run = (key == edge) & ranked
-    n_run = in_run.sum(-1)
-    mean = (gain * in_run).sum(-1) / n_run.clamp(min=1)
-    own = gain.gather(-1, at).masked_fill(~inside, 0.0)
-    runs = _upper_runs(upper, inside, depth)
-    n_upto = (n_inside + n_run).clamp(max=depth)
-    return torch.stack(
-        [
-            (own * _of_runs(*runs, discounts)).sum(-1) + mean * _sum_over(n_inside, n_upto, discounts)
-            for discounts in tables
-        ],
-        dim=-1,
-    )
+    runs = _upper_runs(key, ranked, depth)
+    return torch.stack([(gain * _of_runs(*runs, discounts)).sum(-1) for discounts in tables], dim=-1)
 
 
 def _upper_runs(key: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -255,7 +210,7 @@ def _upper_runs(key: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, Tensor
     if key.dtype in (torch.float16, torch.bfloat16):
         key = key.float()  # not every version of torch searches half precision
     key = key.contiguous()
-    rising = key.sort(dim=-1).values[..., key.shape[-1] - depth :].contiguous()
+    rising = key.topk(depth).values.flip(-1)
     edge = rising[..., :1]
     n_to_edge = ((key >= edge) & ranked).sum(-1, keepdim=True)
     not_above = torch.searchsorted(rising, key, right=True)
@@ -276,24 +231,6 @@ def _sum_over(before: Tensor, upto: Tensor, discounts: Tensor) -> Tensor:
     """The sum of the discounts at ranks before + 1, ..., upto."""
     total = discounts.cumsum(0)
     return total[upto] - total[before]
-
-
-def _best_in_order(key: Tensor, second: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, Tensor]:
-    """The slots at ranks 1 to `depth`, by both keys; and which of these ranks there are."""
-    # topk is certain to return the documents above the edge, and returns any of those at the edge.
-    upper, at = key.topk(depth)
-    edge = upper[..., -1:]
-    n_above = (upper > edge).sum(-1, keepdim=True)
-    in_run = (key == edge) & ranked
-    lowest = -math.inf if second.is_floating_point() else torch.iinfo(second.dtype).min
-    at_edge = second.masked_fill(~in_run, lowest).topk(depth).indices
-    # Two sorts of the few, the last by what counts most.
-    by_second = second.gather(-1, at).sort(dim=-1, descending=True, stable=True).indices
-    at, upper = at.gather(-1, by_second), upper.gather(-1, by_second)
-    at = at.gather(-1, upper.sort(dim=-1, descending=True, stable=True).indices)
-    place = torch.arange(depth, device=key.device) - n_above
-    order = torch.where(place < 0, at, at_edge.gather(-1, place.clamp(min=0)))
-    return order, place < in_run.sum(-1, keepdim=True)
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------
@@ -483,10 +420,7 @@ def _best_of_rows(
     depth = _deepest(ks, layout.width)
     if pool is not None:
         values = values.masked_fill(~pool, -math.inf)
-    if _FAR_BELOW_IN_IDEAL * depth <= layout.width:
-        best = values.topk(depth).values
-    else:
-        best = values.sort(dim=-1, descending=True).values[..., :depth]
+    best = values.topk(depth).values
     if pool is not None:
         best = best.masked_fill(best == -math.inf, 0.0)
     if limit is not None:

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Small files in the working folder; nothing in the environment that changes how rich prints."""
+    """Small files in the working folder; nothing in the environment that asks for colour."""
     from command_line import BETTER, LABELS, QRELS, RUN, SCORES, TABLE
 
     contents = {"qrels": QRELS, "run": RUN, "better": BETTER, "labels": LABELS, "scores": SCORES, "table.csv": TABLE}

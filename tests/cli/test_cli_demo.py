@@ -280,7 +280,7 @@ class TestEntry:
         done = self.run(f"import sys, ndcg_ml.cli; print([name for name in {heavy} if name in sys.modules])")
         assert done.stdout.strip() == "[]", done.stderr
 
-    @pytest.mark.parametrize("missing", ["click", "rich"])
+    @pytest.mark.parametrize("missing", ["click"])
     def test_says_what_to_install(self, missing):
         done = self.run(f"import sys; sys.modules[{missing!r}] = None; from ndcg_ml.cli import main; main()")
         assert done.returncode == 1

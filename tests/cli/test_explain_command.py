@@ -7,8 +7,6 @@ import pytest
 pytest.importorskip("click")
 pytest.importorskip("pyarrow")
 
-import re
-
 from command_line import LETOR, TREC, document, text
 
 from ndcg_ml.explain import explain_difference
@@ -19,16 +17,12 @@ pytestmark = pytest.mark.usefixtures("files")
 
 def test_explain_is_that_of_the_library():
     a, b = "trec_eval@3", "trec_eval[gain=exponential,score_dtype=float64]"
-    result = document(f"explain --a {a} --b {b} -k 2 --top 1 {TREC}")
-    expected = explain_difference(a, b, **align("qrels", "run").arguments(), k=2, top=1)
+    result = document(f"explain --a {a} --b {b} -k 2 {TREC}")
+    expected = explain_difference(a, b, **align("qrels", "run").arguments(), k=2)
     assert result == expected.to_dict()
     assert sum(part["contribution"] for part in result["parts"]) == pytest.approx(result["difference"], abs=1e-12)
     assert {part["switches"][0] for part in result["parts"]} == {"gain", "score_dtype"}
-    shown = text(f"explain --a {a} --b {b} -k 2 --top 1 {TREC}")
-    gain = f"{expected.parts[0].contribution:+.4f}"
-    assert re.search(rf"^gain +linear +exponential +{re.escape(gain)}$", shown, re.MULTILINE)
-    assert re.search(r"^no effect +score_dtype$", shown, re.MULTILINE)
-    assert "the 1 of 3 queries" in shown
+    assert text(f"explain --a {a} --b {b} -k 2 {TREC}") == f"{expected}\n"
     assert "k" in [part["switches"][0] for part in document(f"explain --a {a} --b {b} {TREC}")["parts"]]
     both = document(f"explain --a {a} --b {b} --queries both {TREC}")
     assert both["n_queries"] == 2
@@ -42,9 +36,7 @@ def test_explain_of_labels_and_tables():
     assert (empty["qid"], empty["contribution"]) == ("8", pytest.approx(1 / 3))
     skipped = document(f"explain --a sklearn --b sklearn[empty=skip] {LETOR}")
     assert None in [each["value_b"] for each in skipped["queries"]]
-    assert re.search(r"^8 +\S+ +0.0000 +- ", text(f"explain --a sklearn --b sklearn[empty=skip] {LETOR}"), re.MULTILINE)
 
 
 def test_explain_of_one_flavor_is_nothing():
     assert document(f"explain --a sklearn --b sklearn {LETOR}")["parts"] == []
-    assert re.search(r"^b - a +\+0.0000$", text(f"explain --a sklearn --b sklearn {LETOR}"), re.MULTILINE)

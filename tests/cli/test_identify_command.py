@@ -8,7 +8,6 @@ pytest.importorskip("click")
 pytest.importorskip("pyarrow")
 
 import json
-import re
 
 from command_line import LETOR, TREC, document, invoke, text
 
@@ -21,14 +20,11 @@ pytestmark = pytest.mark.usefixtures("files")
 def test_identify_names_the_flavor():
     value = document(f"eval {LETOR} --flavor catboost -k 3")["values"][0]["ndcg"]
     result = document(f"identify {value:.4f} -k 3 {LETOR}")
-    assert result == identify(float(f"{value:.4f}"), **read_letor("labels", "scores").arguments(), k=(3,)).to_dict()
+    expected = identify(float(f"{value:.4f}"), **read_letor("labels", "scores").arguments(), k=(3,))
+    assert result == expected.to_dict()
     assert result["matches"][0]["value"] == pytest.approx(value, abs=1e-12)
     assert "catboost@3" in result["matches"][0]["presets"]
-    shown = text(f"identify {value:.4f} -k 3 {LETOR}")
-    assert shown.startswith(f"{value:.4f}: ")
-    assert f"{value:.6f}" in shown  # two digits more than were given
-    assert re.search(r"^tried +\d+ flavors$", shown, re.MULTILINE)
-    assert "ties=docid, ties=docid_ascending: doc_id was not given" in shown
+    assert text(f"identify {value:.4f} -k 3 {LETOR}") == f"{expected}\n"
 
 
 def test_decimals_are_those_that_value_is_written_with():
@@ -44,7 +40,6 @@ def test_identify_without_a_match_exits_with_1():
     result = invoke(f"identify 0.12345 -k 3 {TREC}")
     assert result.exit_code == 1
     assert result.stdout.startswith("0.12345: no match; the nearest are\n")
-    assert "--queries qrels" in result.stdout
     assert result.stderr == ""
     as_json = invoke(f"identify 0.12345 -k 3 {TREC} --json")
     assert as_json.exit_code == 1

@@ -29,7 +29,6 @@ USAGE = {
     f"eval {TREC} -k 0": "must be an integer of 1 or more, or 'none'",
     f"eval {TREC} -k ten": "must be an integer of 1 or more, or 'none'",
     f"eval {TREC} --queries all": "'all' is not one of",
-    f"eval {TREC} --digits -1": "not in the range",
     "compare run better": "as --qrels, --labels or --table",
     "compare run better --qrels qrels --table table.csv": "as --qrels, --labels or --table",
     "compare run nowhere --qrels qrels": "'nowhere' does not exist",
@@ -94,7 +93,7 @@ def test_a_file_that_cannot_be_read_is_named(monkeypatch):
     def refuse(path, *more, **names):
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr("ndcg_ml.cli.inputs.read_columns", refuse)
+    monkeypatch.setattr("ndcg_ml.cli.inputs.score_columns", refuse)
     result = invoke("eval --table table.csv")
     assert (result.exit_code, result.stderr) == (2, "Error: table.csv: Permission denied\n")
 
@@ -103,7 +102,7 @@ def test_a_message_of_several_lines_becomes_one(monkeypatch):
     def refuse(path, *more, **names):
         raise ValueError("table.csv:\n  two\n  lines")
 
-    monkeypatch.setattr("ndcg_ml.cli.inputs.read_columns", refuse)
+    monkeypatch.setattr("ndcg_ml.cli.inputs.score_columns", refuse)
     assert invoke("eval --table table.csv").stderr == "Error: table.csv: two lines\n"
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from command_line import ANSI, BETTER, LABELS, QRELS, RUN, SCORES, TABLE, TREC, document, invoke, program, text
 
-from ndcg_ml import PRESETS, Flavor
+from ndcg_ml import Flavor
 from ndcg_ml.cli.commands import ndcg_ml
 
 pytestmark = pytest.mark.usefixtures("files")
@@ -39,27 +39,11 @@ ALL = (
 
 
 @pytest.mark.parametrize("command", ALL)
-def test_a_terminal_of_100_columns_and_a_pipe(command):
-    terminal = invoke(command, env={"FORCE_COLOR": "1", "COLUMNS": "100", "TERM": "xterm-256color"}).stdout
-    lines = ANSI.sub("", terminal).splitlines()
-    assert max(map(len, lines)) <= 100
-    assert ANSI.search(terminal)
-    pipe = invoke(command).stdout
-    assert pipe.isascii()
-    assert not ANSI.search(pipe)
-    assert [line for line in pipe.splitlines() if line != line.rstrip()] == []
-    if command != "flavors":  # flavors has another layout
-        words = set("".join(lines).replace(" ", "").replace("─", ""))
-        assert words == set(pipe.replace(" ", "").replace("\n", ""))
-
-
-def test_a_flavor_is_broken_after_commas_on_a_terminal():
-    shown = ANSI.sub("", text(f"eval {TREC}", env={"FORCE_COLOR": "1", "COLUMNS": "60", "TERM": "xterm-256color"}))
-    [flavor] = re.findall(r"^flavor +(ndcg\[(?:.|\n)*?\])", shown, re.MULTILINE)
-    lines = [line.strip() for line in flavor.split("\n")]
-    assert len(lines) > 2
-    assert all(line.endswith(",") for line in lines[:-1])
-    assert "".join(lines) == str(PRESETS["trec_eval"])
+def test_what_is_printed_has_no_colour_and_no_trailing_blanks(command):
+    shown = invoke(command, env={"FORCE_COLOR": "1", "COLUMNS": "100", "TERM": "xterm-256color"}).stdout
+    assert shown.isascii()
+    assert not ANSI.search(shown)
+    assert [line for line in shown.splitlines() if line != line.rstrip()] == []
 
 
 @pytest.mark.parametrize("command", ["", *(command.split()[0] for command in ALL)])
@@ -74,15 +58,12 @@ def test_help_fits(command):
 JSON = {
     "flavors letor3": "name library verified differs unusual alias_of text switches same_as words",
     f"eval {TREC}": "values n_queries n_documents queries qrels_only run_only n_unanswered n_excluded per_query",
-    "compare run better --qrels qrels": "flavor a b n_pairs not_compared difference interval standard_error confidence "
-    "p_value exact resamples seed wins ties losses effect_size smallest_detectable moved p_adjusted verdict "
-    "baseline margin n_clusters notes",
-    "compare run better run --qrels qrels": "flavor n_pairs not_compared confidence resamples seed systems "
-    "pairs baseline margin n_clusters notes",
+    "compare run better --qrels qrels": "flavor measure n_queries not_compared n_clusters confidence margin "
+    "baseline n_resamples seed systems pairs slices notes",
     f"explain --a trec_eval --b ranx_burges {TREC}": "flavor_a flavor_b value_a value_b difference method parts "
     "n_queries queries",
-    f"identify 0.4 -k 3 --decimals 1 {TREC}": "value decimals truncated matches nearest n_tried not_tried reasons "
-    "by_chance presets_by_chance",
+    f"identify 0.4 -k 3 --decimals 1 {TREC}": "value decimals truncated matches nearest n_tried cutoffs not_tried "
+    "reasons by_chance presets_by_chance",
 }
 
 
@@ -242,7 +223,7 @@ def test_the_examples_of_the_help_run():
     for example in examples:
         before, _, arguments = example.partition("ndcg-ml ")
         result = invoke(arguments, input=RUN if before else None)
-        expected = {"identify": 1, "gate": 4}.get(arguments.split()[0], 0)  # 3 queries can tell nothing
+        expected = {"identify": 1}.get(arguments.split()[0], 0)
         assert result.exit_code == expected, (example, result.output)
 
 
@@ -278,4 +259,4 @@ def test_nothing_heavy_is_loaded_or_needed():
     arguments = ["compare", "run", "better", "--qrels", "qrels"]
     done = subprocess.run([sys.executable, "-c", without, *arguments], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "p-value" in done.stdout
+    assert "randomisation test" in done.stdout

@@ -202,23 +202,18 @@ def test_the_caption_states_the_flavor():
         r"| b_25 | s\|x | -0.17 | -inf to +inf | 0.50 | 0/1/2 | "
     )
     assert markdown.endswith(f"{both.caption()}\n")
-    latex = both.to_latex()
-    assert r"score\_dtype=float32]; 3 queries; intervals at 95 \%" in latex
-    assert r"b\_25 & s\textbar{}x & -0.1698 & -inf to +inf & 0.5000 & 0/1/2 &" in latex
-    assert latex.count("\n") == 11
     three = by_scores(A, B, C, y_true=Y, k=5)
     assert "| p | p adjusted |" in three.to_markdown()
     assert three.caption().endswith("exchanges drawn; no seed; p and intervals corrected for 3 pairs by max-T")
     seeded = by_scores(A, B, C, y_true=Y, k=5, seed=7, baseline="b")
     assert seeded.caption().endswith("exchanges drawn; seed 7; p and intervals corrected for 2 pairs by max-T")
     with pytest.raises(TypeError, match="digits must be an integer"):
-        both.to_latex(1.5)
+        both.to_markdown(1.5)
 
 
 def test_a_p_value_is_never_printed_as_zero():
     tables = by_scores(A, np.where(Y > 0, Y, -1), y_true=Y, k=5, n_resamples=100_000, seed=0)
     assert " <0.0001 " in tables.to_markdown()
-    assert r"\textless{}0.0001" in tables.to_latex()
 
 
 def test_no_difference_is_called_significant_in_5_percent():

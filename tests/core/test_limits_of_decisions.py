@@ -437,7 +437,7 @@ def test_defaults_of_comparisons():
     )
     assert comparison.smallest_detectable() == comparison.smallest_detectable(0.8)
     assert comparison.smallest_detectable() == max(pair.smallest_detectable(0.8) for pair in comparison.pairs)
-    for write in (comparison.to_markdown, comparison.to_latex):
+    for write in (comparison.to_markdown,):
         assert write() == write(4) != write(5)
     slices = evaluate(Y, -Y, by=["a", "b"] * 20).slices
     assert str(slices) == slices._table(4).text() != slices._table(5).text()

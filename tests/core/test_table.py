@@ -1,4 +1,4 @@
-"""Tables as text, HTML, Markdown and LaTeX: a cell stays one cell that says what it said, whatever is in it."""
+"""Tables as text, HTML and Markdown: a cell stays one cell that says what it said, whatever is in it."""
 
 from __future__ import annotations
 
@@ -93,17 +93,8 @@ def test_a_cell_says_what_it_said(rows: list[tuple[str, str]], caption: str) -> 
     assert [[tidy(cell) for cell in row] for row in rendered.rows] == expected
     assert rendered.tags <= {"table", "thead", "tbody", "tr", "th", "td", "p"}
 
-    latex = table.latex().split("\n")
-    body = [line for line in latex if line.endswith(r"\\")]
-    assert len(body) == len(cells)
-    for line in body:
-        plain = re.sub(r"\\text[a-z]+\{\}|\\[&%$#_{}]|\{[\[*]\}", "", line.removesuffix(r" \\"))
-        assert len(re.findall("&", plain)) == 1
-        assert not re.search(r"[\\%$#_{}^~<>|]", plain)
-        assert not line.startswith(("[", "*"))
 
-
-@pytest.mark.parametrize("kind", ["text", "html", "markdown", "latex"])
+@pytest.mark.parametrize("kind", ["text", "html", "markdown"])
 def test_nothing_turns_the_letters_or_moves_the_cursor(kind: str) -> None:
     table = Table(["\u202e", "\x1b"], [["\u2066a", "\x07"]], caption="\u200f")
     printed = getattr(table, kind)()
@@ -126,11 +117,6 @@ def test_html_has_sides_marks_and_a_caption() -> None:
     assert "<caption" not in Table(["a"], [["1"]]).html()
 
 
-def test_markdown_and_latex_state_the_caption() -> None:
+def test_markdown_states_the_caption() -> None:
     table = Table(["a", "b"], [["x_1", "<0.1"]], caption="5 %")
     assert table.markdown() == "| a | b |\n| --- | --: |\n| x_1 | <0.1 |\n\n5 %\n"
-    assert table.latex() == (
-        "\\begin{table}\n\\centering\n\\caption{5 \\%}\n\\begin{tabular}{lr}\n\\hline\na & b \\\\\n\\hline\n"
-        "x\\_1 & \\textless{}0.1 \\\\\n\\hline\n\\end{tabular}\n\\end{table}\n"
-    )
-    assert "caption" not in Table(["a"], [["1"]]).latex()

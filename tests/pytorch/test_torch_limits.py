@@ -158,26 +158,6 @@ class Counted(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize(
-    ("ties", "width", "upper"),
-    [
-        ("average", 39, 0),
-        ("average", 40, 1),  # the ideal, of lists four times as long as the cut-off
-        ("average", 159, 1),
-        ("average", 160, 2),  # and the ranking, of sixteen times
-        ("first", 39, 0),
-        ("first", 40, 1),
-        ("first", 159, 1),
-        ("first", 160, 3),
-    ],
-)
-def test_from_which_length_on_the_lower_ranks_are_left_unsorted(ties, width, upper):
-    scores, labels = torch.randn(3, width, generator=seeded()), torch.randint(0, 5, (3, width), generator=seeded(1))
-    with torch_kernel(), Counted() as steps:
-        ndcg(scores, labels, flavor=Flavor(ties=ties, k=10))
-    assert steps.by_name["topk"] == upper
-
-
 # -- the size of gains -----------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,119 @@
+"""``ndcg-ml eval``: NDCG of a run, or of scores with labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import click
+
+from ndcg_ml._checks import ByK
+from ndcg_ml._show.table import Table
+from ndcg_ml.cli.inputs import BadInput, Inputs, cut_off, flavor_option, json_option, takes_data
+from ndcg_ml.cli.output import IDS_IN_JSON, command_line, html_option, print_json, show
+from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.result import Evaluation, at_cutoff
+
+_EVAL_JSON = """\
+\b
+Examples:
+  ndcg-ml eval --qrels qrels.txt --run run.txt -k 10 -k 100
+  zcat run.gz | ndcg-ml eval --qrels qrels.txt --run - --per-query
+  ndcg-ml eval --labels test.txt --scores scores.txt --flavor lightgbm -k 5 --html report.html
+  ndcg-ml eval --table ratings.csv --query user --label rating --score s -k 10 --by country
+
+\b
+--json prints
+  values       [{k, flavor, ndcg, n_empty}], one per cut-off; k is null for no cut-off, ndcg is null for
+               nan; for a run also judged, the mean fraction of the first k retrieved documents that is
+               judged
+  n_queries    queries that were evaluated
+  n_documents  documents that were ranked
+  slices       with --by: [{column, label, k, n_queries, n_empty, share, ndcg, low, high, difference}],
+               those first that differ most from the other queries
+  per_query    null without --per-query, else [{qid, n_docs, n_judged, n_relevant, tied, values}] with
+               values [{k, ndcg, dcg, idcg, empty}], for a run also judged; ndcg is null where the mean
+               leaves the query out
+and for a run
+  queries      qrels, run or both
+  qrels_only   topics missing from the run
+  run_only     topics missing from the qrels
+  n_unanswered topics in which nothing is retrieved
+  n_excluded   documents that --exclude took out of the run; null without it
+"""
+
+
+@click.command("eval", epilog=_EVAL_JSON + IDS_IN_JSON)
+@takes_data
+@flavor_option("trec_eval for a run, sklearn for labels and tables")
+@click.option(
+    "-k",
+    "ks",
+    metavar="K",
+    type=cut_off,
+    multiple=True,
+    help="A cut-off, or 'none'; may be repeated.  [default: the flavor's own]",
+)
+@click.option("--per-query", is_flag=True, help="List every query.")
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="FILE|COLUMN",
+    help="Evaluate slices too: a file with the id of a query and its label on each line, or a column of --table. May "
+    "be repeated.",
+)
+@click.option(
+    "--save",
+    type=OUTPUT,
+    help="Save the evaluation to this file, as a baseline for 'ndcg-ml gate', in the place of any older one.",
+)
+@html_option
+@json_option
+def evaluate(
+    data: Inputs,
+    flavor: Flavor | None,
+    ks: Sequence[tuple[int | None]],
+    per_query: bool,
+    by: Sequence[str],
+    save: str | None,
+    html: str | None,
+    as_json: bool,
+) -> None:
+    """Evaluate a run, or scores with labels.
+
+    The data are --qrels with --run, --labels with --scores, or --table. A file may be gzipped; - is standard input.
+    """
+    refuse_overwriting()
+    chosen = data.flavor if flavor is None else flavor
+    cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or (chosen.k,)
+    result = data.evaluate(chosen, cut_offs)
+    if by:
+        result = data.sliced(result, by)
+    if save is not None:
+        try:
+            result.save(save, qrels=None if data.qrels == "-" else data.qrels)
+        except (TypeError, ValueError) as error:
+            raise BadInput(str(error)) from error
+    if html is not None:
+        result.to_html(html, command=command_line())
+    if as_json:
+        print_json(result.to_dict(per_query))
+        return
+    parts = [_queries(result).text()] if per_query else []
+    show("\n\n".join([*parts, str(result), *map(str, filter(None, [result.slices]))]))
+
+
+def _queries(result: Evaluation[ByK]) -> Table:
+    """A row per query."""
+    ks, table = list(result.value), result.per_query
+    counts = {"documents": table.n_docs, "judged": table.n_judged, "relevant": table.n_relevant, "tied": table.tied}
+    rows = [
+        [
+            str(qid),
+            *("-" if math.isnan(value) else f"{value:.6f}" for value in table.ndcg[i].tolist()),
+            *(str(column[i]) for column in counts.values()),
+        ]
+        for i, qid in enumerate(table.qid.tolist())
+    ]
+    return Table(["qid", *(f"ndcg{at_cutoff(k)}" for k in ks), *counts], rows)
