@@ -175,7 +175,7 @@ def _coded(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None
         table[occur] = gain(flavor, grades[occur])
     else:
         table = gain(flavor, grades)
-    _refuse_large(flavor, table)
+    _check_size(flavor, table)
     return Coded(codes, np.append(table, 0.0))
 
 
@@ -188,7 +188,7 @@ def _row_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> FloatArray
     if flavor.ideal == "max" and flavor.top_label is not None:  # float32 labels may be a little above the top
         listed = np.minimum(listed, np.float64(flavor.top_label))
     gains = gain(flavor, listed)
-    _refuse_large(flavor, gains)
+    _check_size(flavor, gains)
     if groups.order is None:
         return gains
     out = np.zeros(labels.size)
@@ -196,13 +196,19 @@ def _row_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> FloatArray
     return out
 
 
-def _refuse_large(flavor: Flavor, gains: FloatArray) -> None:
+def _check_size(flavor: Flavor, gains: FloatArray) -> None:
+    """Refuse gains whose sums, or products with a discount, float64 cannot hold with all digits."""
     found = [float(gains.min(initial=0.0)), float(gains.max(initial=0.0))]
     if flavor.ideal == "max":
         found.append(top_gain(flavor))
     largest = max(found, key=abs)
     if abs(largest) > _LARGEST:
         raise ValueError(f"gains must be at most 2**500; got {largest:g}. Use a gain table or smaller grades.")
+    if not all_whole(gains):
+        size = np.abs(gains)
+        least = float(size.min(initial=1.0, where=size > 0))
+        if least < 1 / _LARGEST:
+            raise ValueError(f"gains must be 0 or at least 2**-500; got {least:g}. Use a gain table or larger grades.")
 
 
 def all_whole(values: FloatArray) -> bool:

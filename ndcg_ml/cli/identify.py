@@ -7,8 +7,8 @@ from decimal import Decimal, InvalidOperation
 
 import click
 
-from ndcg_ml._identify.identify import MOST_DECIMALS as _MOST_DECIMALS
-from ndcg_ml._identify.identify import identify as find
+from ndcg_ml._identification import MOST_DECIMALS as _MOST_DECIMALS
+from ndcg_ml._identification import identify as find
 from ndcg_ml._one_line import shown
 from ndcg_ml.cli.inputs import Inputs, cut_off, json_option, takes_data
 from ndcg_ml.cli.output import print_json, show
@@ -39,7 +39,8 @@ Example:
              other flavors have it too, and {switch: [other settings with the same value]}
   nearest    the same for the closest flavors, where nothing matches
   n_tried    how many flavors were compared
-  not_tried  {preset or switch: why the data rule it out}
+  cutoffs    the cut-offs that were tried
+  not_tried  {preset: why the data rule it out}
   reasons    {switch: why it has no effect on these data}
   by_chance, presets_by_chance
              how many matches, and how many with a preset, a made-up number close to VALUE has on average
@@ -56,7 +57,7 @@ Example:
     metavar="K",
     multiple=True,
     help="The cut-off, or 'none', if it is known; may be repeated.  [default: each preset's own, none, 1, 3, 5, "
-    "10, 20, 100; where no list is longer than 20, all up to the longest]",
+    "10, 15, 20, 30, 50, 100, 200, 500, 1000; if no list is longer than 20, all up to the longest]",
 )
 @click.option(
     "--decimals",
@@ -74,7 +75,7 @@ def identify(
 ) -> None:
     """Find the flavors that give VALUE.
 
-    First the presets, then every combination of the usual switches. The exit code is 1 if no flavor gives VALUE. The
+    First the presets, then the presets with one switch changed. The exit code is 1 if no flavor gives VALUE. The
     data are --qrels with --run, --labels with --scores, or --table, as for eval.
     """
     exponent = value.as_tuple().exponent

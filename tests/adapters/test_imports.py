@@ -65,16 +65,16 @@ def test_the_rooms_are_listed_and_loaded_when_asked_for():
 def test_what_a_score_does_not_need_is_loaded_when_it_is_first_used():
     code = """
 import sys, ndcg_ml
-later = ("explain", "_identify", "parts", "runs", "readers")
+later = ("explain", "_identification", "parts", "runs", "readers")
 print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
 print(set(ndcg_ml.__all__) <= set(dir(ndcg_ml)))
-same = ndcg_ml.identify is ndcg_ml._identify.identify.identify, ndcg_ml.align is ndcg_ml.runs.align
+same = ndcg_ml.identify is ndcg_ml._identification.identify, ndcg_ml.align is ndcg_ml.runs.align
 print(ndcg_ml.identify.__name__, *same)
 print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
 """
     done = python(code)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["[]", "True", "identify True True", "['_identify', 'runs']"]
+    assert done.stdout.splitlines() == ["[]", "True", "identify True True", "['_identification', 'runs']"]
     with pytest.raises(AttributeError, match="has no attribute 'evaluate_everything'"):
         ndcg_ml.evaluate_everything  # noqa: B018
 

@@ -62,8 +62,8 @@ JSON = {
     "baseline n_resamples seed systems pairs slices notes",
     f"explain --a trec_eval --b ranx_burges {TREC}": "flavor_a flavor_b value_a value_b difference method parts "
     "n_queries queries",
-    f"identify 0.4 -k 3 --decimals 1 {TREC}": "value decimals truncated matches nearest n_tried not_tried reasons "
-    "by_chance presets_by_chance",
+    f"identify 0.4 -k 3 --decimals 1 {TREC}": "value decimals truncated matches nearest n_tried cutoffs not_tried "
+    "reasons by_chance presets_by_chance",
 }
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from comparing import by_values
 
 from ndcg_ml import RangeError, compare, evaluate, evaluate_run
 from ndcg_ml._stats import bounded, clusters, matching, randomisation
@@ -26,7 +27,7 @@ Y = RNG.integers(0, 3, (40, 6))
 
 
 def numbers(*systems, **options):
-    return compare(*systems, qid=np.arange(len(systems[0])), measure="m", **{"n_resamples": 99, "seed": 0} | options)
+    return by_values(*systems, qid=np.arange(len(systems[0])), measure="m", **{"n_resamples": 99, "seed": 0} | options)
 
 
 # -- verdicts -------------------------------------------------------------------------------------------------------
@@ -124,10 +125,10 @@ def test_pairs_of_systems_with_runs_are_corrected():
         name: [np.clip(RNG.normal(0.5 + 0.1 * at, 0.2, 30), 0, 1) for _ in range(3)] for at, name in enumerate("abc")
     }
     alone = {
-        (one, other): compare({name: runs[name] for name in (one, other)}, qid=np.arange(30), measure="m").pairs[0]
+        (one, other): by_values({name: runs[name] for name in (one, other)}, qid=np.arange(30), measure="m").pairs[0]
         for one, other in ("ab", "ac", "bc")
     }
-    found = compare(runs, qid=np.arange(30), measure="m")
+    found = by_values(runs, qid=np.arange(30), measure="m")
     p_values = [alone[pair.a, pair.b].p_value for pair in found.pairs]
     assert [pair.p_value for pair in found.pairs] == pytest.approx(p_values)
     assert [pair.p_adjusted for pair in found.pairs] == pytest.approx([min(1.0, 3 * p) for p in p_values])
@@ -290,13 +291,13 @@ def test_systems_are_called_by_letters_and_then_by_numbers():
 def test_systems_have_several_runs_or_one(n, n_others, fine):
     runs = {"old": [np.arange(9.0)] * n, "new": [np.arange(9.0) ** 2] * n_others}
     if fine:
-        assert compare(runs, qid=np.arange(9), measure="m").n_runs == (n, n_others)
+        assert by_values(runs, qid=np.arange(9), measure="m").n_runs == (n, n_others)
     else:
         lone = "old" if n == 1 else "new"
         with pytest.raises(
             ValueError, match=f"each system must have two or more runs .*'{lone}' has 1. Train it again"
         ):
-            compare(runs, qid=np.arange(9), measure="m")
+            by_values(runs, qid=np.arange(9), measure="m")
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -390,7 +391,7 @@ def test_unjudged_documents_of_queries_that_do_not_count_are_not_noted():
 
 def test_runs_and_their_correction_are_shown():
     runs = {name: [np.arange(9.0) * at % 3 + at for at in (1, 2)] for name in "abc"}
-    comparison = compare(runs, qid=np.arange(9), measure="m", by={"half": ["x", "y", "z"] * 3})
+    comparison = by_values(runs, qid=np.arange(9), measure="m", by={"half": ["x", "y", "z"] * 3})
     assert "; runs of each system: 2, 2, 2; " in comparison.caption()
     assert comparison.caption().endswith("; p and intervals corrected by Bonferroni for 3 pairs")
     assert "two-sided t test over queries and runs" in comparison.caption()
@@ -425,7 +426,7 @@ def test_numbers_of_a_measure_have_no_range(n_systems):
 def test_defaults_of_comparisons():
     rng = np.random.default_rng(2)
     one, other, third = (rng.random(30) for _ in range(3))
-    comparison = compare(one, other, third, qid=np.arange(30), measure="m", seed=0)
+    comparison = by_values(one, other, third, qid=np.arange(30), measure="m", seed=0)
     assert comparison.n_resamples == 9999
     assert comparison.pairs[0].interval.confidence == 0.95
     assert {pair.interval.method for pair in comparison.pairs} == {"max-t"}

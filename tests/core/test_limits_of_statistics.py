@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from comparing import by_values
 
 from ndcg_ml import compare, evaluate
 from ndcg_ml._stats import bounded, clusters, judged_shares, randomisation, simultaneous
@@ -103,7 +104,7 @@ def test_values_pile_up_where_most_are_the_bound(n_ones, piles):
 def test_skewness_is_noted_below_a_hundred_queries(n, words):
     apart = np.zeros(n)
     apart[:3] = 1.0
-    comparison = compare(np.zeros(n), apart, qid=np.arange(n), measure="m", n_resamples=99)
+    comparison = by_values(np.zeros(n), apart, qid=np.arange(n), measure="m", n_resamples=99)
     assert comparison.pairs[0].skewness > 4
     assert sum("skew" in note for note in comparison.notes) == words
 
@@ -133,11 +134,11 @@ def test_weights_of_queries_may_be_0_or_below_1():
     of = {"qid": range(40), "measure": "m", "n_resamples": 99}
     numbers = [side.per_query.ndcg for side in (OLD, NEW)]
     weight = np.tile([0.0, 0.25, 0.5, 0.25], 10)
-    weighted = compare(*numbers, query_weight=weight, **of)
+    weighted = by_values(*numbers, query_weight=weight, **of)
     assert weighted.values == pytest.approx([np.average(each, weights=weight) for each in numbers])
     for wrong in (weight - 1e-9, weight * 0, weight * np.nan, weight[:, None], weight + np.inf):
         with pytest.raises(ValueError, match="query_weight must have one number, 0 or more"):
-            compare(*numbers, query_weight=wrong, **of)
+            by_values(*numbers, query_weight=wrong, **of)
 
 
 # -- three systems, of which two pairs are compared -----------------------------------------------------------------
@@ -175,7 +176,7 @@ def test_several_runs_are_compared_within_segments_too():
     segments = compare(runs, by={"half": half}).slices
     for label, at in (("a", slice(0, None, 2)), ("b", slice(1, None, 2))):
         inside = {name: [run.per_query.ndcg[at] for run in of_one] for name, of_one in runs.items()}
-        alone = compare(inside, qid=np.arange(20), measure="NDCG", confidence=0.975)
+        alone = by_values(inside, qid=np.arange(20), measure="NDCG", confidence=0.975)
         segment = segments["half", label]
         assert segment.values == pytest.approx(alone.values)
         assert segment.pairs[0].difference == pytest.approx(alone.difference)

@@ -34,7 +34,7 @@ DEFAULTS = {
     "evaluate_part": dict.fromkeys(
         ("qid", "group", "query_id", "mask", "retrieved", "doc_id", "query_weight")
     ) | {"flavor": "sklearn", "k": ...},
-    "identify": dict.fromkeys(("qid", "group", "mask", "retrieved", "doc_id", "query_weight", "progress"))
+    "identify": dict.fromkeys(("qid", "group", "mask", "retrieved", "doc_id", "query_weight"))
     | {"k": ..., "decimals": ...},
 }  # fmt: skip
 

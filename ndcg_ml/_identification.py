@@ -1,0 +1,713 @@
+"""Which NDCG a reported number is: the presets, and presets with one switch changed, that reproduce it on the data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_whole_number
+from ndcg_ml._data.groups import Groups
+from ndcg_ml._data.queries import Queries, Weights
+from ndcg_ml._flavor.divergences import declared
+from ndcg_ml._flavor.text import switch_text
+from ndcg_ml._kernel.totals import Totals
+from ndcg_ml._one_line import shown
+from ndcg_ml._show.escaping import block, paragraph
+from ndcg_ml._show.table import Table
+from ndcg_ml.flavor import PRESETS, Flavor, Ties
+from ndcg_ml.prepared import Prepared
+
+# A string with more decimals than this was not rounded.
+MOST_DECIMALS = 9
+_USUAL_DECIMALS = 4
+_MOST_ROWS_OF_ONE_QUERY = 100_000
+_COMMON_KS = (None, 1, 3, 5, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
+# Lists of at most this many documents are cut at every rank.
+_SHORT = 20
+# Two flavors whose values are this close are the same flavor as far as the data can tell.
+_SAME = 1e-12
+# With decimals=None the value is taken to be exact, up to what a library's own summation loses.
+_EXACT = 1e-9
+# How much of the last printed digit a library's own rounding (of float32 sums, say) may cost.
+_SLACK = 0.01
+# A value this close to the next number with as many decimals, in units of the last one, is that number.
+_NEXT = 1e-3
+_NEAREST = 5
+# The reach around a number within which values are counted, to say how often a made-up number would match.
+_CLOSE = 0.05
+_PRINTED = 5
+# From this many matches expected by chance on, a match is weak evidence, or none.
+_WEAK, _WORTHLESS = 0.05, 0.5
+_ONE_QUERY = " (all rows as one query)"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Match:
+    """A value that some flavors have on the data, named after one of them.
+
+    Attributes
+    ----------
+    name : str
+        The flavor, as text that starts from a preset: ``lightgbm@10``, ``lightgbm@10[ties=average]``.
+    flavor : Flavor
+    value : float
+        Its value on the data.
+    presets : tuple of str
+        Every preset with this value, with its cut-off; the first is `name`, unless there is none. After a name,
+        "(all rows as one query)" says that its value is that of the data without their queries.
+    n_others : int
+        How many other presets with one switch changed have the same value to 1e-12 on the data.
+    free : dict of str to tuple
+        The switches that can be changed, one at a time, without changing the value, as far as was tried: the values
+        that give the same number, the flavor's own first. (A table of gains comes with the ``off_table`` of its
+        preset, a top grade with ``max``.)
+    unreliable : dict of str to tuple of str
+        The presets of this match that are known to differ from their library on data like these, and why.
+    """
+
+    name: str
+    flavor: Flavor
+    value: float
+    presets: tuple[str, ...]
+    n_others: int
+    free: Mapping[str, tuple[object, ...]]
+    unreliable: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Identification:
+    """The flavors that reproduce a reported number. ``print`` shows them.
+
+    Attributes
+    ----------
+    value : float
+        The number, as it was given.
+    decimals : int or None
+        The decimals to which it was rounded.
+    truncated : bool
+        Whether nothing rounds to the number, and the matches are flavors whose value is cut off to it.
+    matches : tuple of Match
+        Those with a preset first.
+    nearest : tuple of Match
+        Where nothing matches: what comes closest.
+    n_tried : int
+        Flavors whose value was compared.
+    cutoffs : tuple of int or None
+        The cut-offs that were tried. If `k` was not passed, each preset was tried at its own as well.
+    not_tried : dict of str to str
+        Presets that the data rule out, and why.
+    reasons : dict of str to str
+        Why switches have no effect on these data, where a reason is known.
+    by_chance, presets_by_chance : float
+        How many matches, and how many with a preset, a number that nobody computed would have on average if it lay
+        within 0.05 of this one. Where a match is expected by chance, having one is no evidence.
+    """
+
+    value: float
+    decimals: int | None
+    truncated: bool
+    matches: tuple[Match, ...]
+    nearest: tuple[Match, ...]
+    n_tried: int
+    cutoffs: tuple[int | None, ...]
+    not_tried: Mapping[str, str]
+    reasons: Mapping[str, str]
+    by_chance: float
+    presets_by_chance: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON: flavors and switches as text.
+
+        Returns
+        -------
+        dict
+        """
+
+        def plain(match: Match) -> dict[str, Any]:
+            return {
+                "name": match.name,
+                "flavor": str(match.flavor),
+                "value": match.value,
+                "presets": list(match.presets),
+                "n_others": match.n_others,
+                "free": {switch: [switch_text(value) for value in values] for switch, values in match.free.items()},
+                "unreliable": {name: list(why) for name, why in match.unreliable.items()},
+            }
+
+        return {
+            "value": self.value,
+            "decimals": self.decimals,
+            "truncated": self.truncated,
+            "matches": [plain(match) for match in self.matches],
+            "nearest": [plain(match) for match in self.nearest],
+            "n_tried": self.n_tried,
+            "cutoffs": list(self.cutoffs),
+            "not_tried": dict(self.not_tried),
+            "reasons": dict(self.reasons),
+            "by_chance": self.by_chance,
+            "presets_by_chance": self.presets_by_chance,
+        }
+
+    def __str__(self) -> str:
+        printed, more = self._printed()
+        lines = [self._headline()]
+        width = max((len(match.name) for match in printed), default=0)
+        for match in printed:
+            lines.append(f"  {match.name:<{width}}  {match.value:.6f}")
+            lines += [f"    {line}" for line in [*self.same_text(match), *self.unreliable_text(match)]]
+            if match is printed[0]:
+                lines += [f"    {line}" for line in self.free_text(match)]
+        return "\n".join([*lines, *[f"  {line}" for line in more], *self._below()])
+
+    def _repr_html_(self) -> str:
+        printed, more = self._printed()
+        rows = []
+        for match in printed:
+            # The switches that could be changed are listed for the first match alone, as in the text.
+            free = self.free_text(match) if match is printed[0] else []
+            notes = [*self.same_text(match), *self.unreliable_text(match), *free]
+            rows.append([match.name, f"{match.value:.6f}", "; ".join(notes)])
+        table = Table(["flavor", "value", "what these data leave open"], rows, "lll", caption=self._headline())
+        return block(*[table.html()] * bool(rows), *map(paragraph, [*more, *self._below()]))
+
+    def _printed(self) -> tuple[list[Match], list[str]]:
+        """The matches that are shown, and a line that counts the others."""
+        listed = [match for match in self.matches if match.presets] or self.matches or self.nearest
+        printed = list(listed[:_PRINTED])
+        more = len(self.matches or self.nearest) - len(printed)
+        return printed, [f"and {more} more, in .{'matches' if self.matches else 'nearest'}"] if more else []
+
+    def _headline(self) -> str:
+        shown = repr(self.value) if self.decimals is None else f"{self.value:.{self.decimals}f}"
+        return f"{shown}: {self.count_text()}"
+
+    def _below(self) -> list[str]:
+        lines = [
+            self.chance_text(),
+            self.tried_text(),
+            *(f"not tried: {reason}" for reason in self.not_tried_text()),
+        ]
+        written = _decimals_of(self.value)
+        if not self.matches and self.decimals is not None and written < self.decimals:
+            lines.append(f"if the number was rounded to fewer decimals, pass decimals={written}")
+        return lines
+
+    def count_text(self) -> str:
+        """How many values match, and how many of them are a preset's."""
+        if not self.matches:
+            return "no match; the nearest are"
+        presets = sum(bool(match.presets) for match in self.matches)
+        others = len(self.matches) - presets
+        counts = [f"{presets} match{'es' * (presets != 1)} with a preset"] if presets else ["no preset"]
+        counts += [f"{others} other{'s' * (others != 1)} with switches changed"] if others else []
+        return ", ".join([*counts, *["if it was cut off rather than rounded"] * self.truncated])
+
+    def chance_text(self) -> str:
+        """How many matches chance would give, and what a match is worth then."""
+        first = self.presets_by_chance if any(match.presets for match in self.matches) else self.by_chance
+        worth = ""
+        if self.matches and first >= _WEAK:
+            worth = ": a match is no evidence here" if first >= _WORTHLESS else ": a match is weak evidence here"
+            worth += "; pass more decimals, k, or more data"
+        return (
+            f"by chance a number close to this one has {self.by_chance:.2g} matches, {self.presets_by_chance:.2g} of "
+            f"them with a preset{worth}"
+        )
+
+    def tried_text(self) -> str:
+        """How many flavors were tried, and at which cut-offs."""
+        return f"{self.n_tried} flavors tried, with k of {', '.join(map(switch_text, self.cutoffs))}"
+
+    def same_text(self, match: Match) -> list[str]:
+        """A line that says what these data cannot tell from a match, where there is anything."""
+        start = match.name.partition("@")[0]
+        also = list({preset.partition("@")[0]: preset for preset in reversed(match.presets)}.values())[::-1]
+        also = [preset for preset in also if preset.partition("@")[0] != start]  # another k is a free switch
+        if match.n_others:
+            also.append(f"{match.n_others} preset{'s' * (match.n_others > 1)} with a switch changed")
+        return [f"these data cannot tell it from {', '.join(also)}"] if also else []
+
+    def unreliable_text(self, match: Match) -> list[str]:
+        """A line for each reason why the libraries of these presets may say something else on data like these."""
+        by_reason: dict[str, list[str]] = {}
+        for name, reasons in match.unreliable.items():
+            for reason in reasons:
+                by_reason.setdefault(reason, []).append(name)
+        return [f"{', '.join(names)} may differ from its library here; {reason}" for reason, names in by_reason.items()]
+
+    def free_text(self, match: Match) -> list[str]:
+        """A line for each switch that can be changed without changing the value."""
+        lines = []
+        for switch, values in match.free.items():
+            why = f" ({self.reasons[switch]})" if switch in self.reasons else ""
+            lines.append(f"{switch} may be {', '.join(map(switch_text, values))}{why}")
+        return lines
+
+    def not_tried_text(self) -> list[str]:
+        """A line for each reason why presets were not tried."""
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in self.not_tried.items():
+            by_reason.setdefault(reason, []).append(name)
+        return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+
+
+def identify(
+    value: float | str,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    k: KSpec = ...,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    doc_id: ArrayLike | None = None,
+    query_weight: Weights | None = None,
+    decimals: int | None | EllipsisType = ...,
+) -> Identification:
+    """Find the flavors that reproduce a reported number on the data that it was computed from.
+
+    Parameters
+    ----------
+    value : float or str
+        The reported NDCG; as text, ``"0.7840"``, it says how many decimals it was printed with.
+    y_true, y_score, qid, group, mask, retrieved, doc_id, query_weight
+        As for ``ndcg_score``. Pass everything that the reporting library saw: `doc_id` if it orders ties by id,
+        `retrieved` if it knows of judged documents that were not retrieved.
+    k : int, None or sequence of them, optional
+        The cut-off if it is known, or several to choose from. Default: each preset's own, no cut-off, 1, 3, 5, 10, 15,
+        20, 30, 50, 100, 200, 500 and 1000; if no list is longer than 20, also every cut-off up to the longest.
+    decimals : int or None, optional
+        The decimals to which the number was rounded: a flavor matches within half a unit of the last one, plus a
+        hundredth of a unit for the library's own rounding. None means an exact number, which matches to 1e-9. Default:
+        of text those that are written, exact with more than 9; of a number those that it needs, and 4 if it is a whole
+        one or needs more.
+
+    Returns
+    -------
+    Identification
+        ``.matches``, the likeliest first; ``print`` shows them, ``.to_dict()`` is for JSON.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `value` is not a finite number, `decimals` not an integer >= 0, or as for ``ndcg_score`` under any flavor.
+
+    Notes
+    -----
+    It tries every preset, and every preset with one switch changed: gain (linear, exponential, binary, and the tables
+    of presets), discount, ideal (global, recall, local, and max with the highest label), ideal_depth (k, all), ties,
+    empty (0, 1, skip), aggregate and score_dtype; also negative if labels are negative, unjudged if labels are missing,
+    and duplicates if ids repeat. A number for which two switches must be changed is not found. Presets that the data
+    rule out, such as those that order ties by id without ids, are listed in ``not_tried``.
+
+    Flavors whose values agree to 1e-12 are one match, because the data cannot tell them apart. It is named after a
+    preset if there is one, otherwise after the first preset that it changes.
+
+    Matches with a preset come first. If the value has more decimals than `decimals`, they are ordered by their distance
+    from it. Otherwise all agree with it equally well, and the data say which tools are usual for them: with document
+    ids, those that order ties by id (as trec_eval does); with unjudged documents or some that were not retrieved, those
+    that have a rule for unjudged ones; with neither, those that want a label for every document. Then a preset at its
+    own cut-off comes before others, and the rest is the order of ``PRESETS``. Presets that coincide stand in the same
+    order. Matches without a preset follow.
+
+    If nothing rounds to the value and it has no more than `decimals` decimals, flavors match whose value is cut off to
+    it: 0.87669 to 0.8766, but 1 not to 0.9999.
+
+    A number that was computed from all rows as one query, a frequent mistake, is recognised too: the presets are also
+    tried on the data without their queries (up to 100 000 rows), and say so after their name.
+
+    So many flavors are tried that a number which nobody computed may match some. ``.by_chance`` and
+    ``.presets_by_chance`` say how many would match a number close to this one, and the text says where a match is
+    therefore no evidence. More decimals, a known `k` and more queries make it one.
+
+    Qrels and a run become arrays by ``align``: ``identify(0.5058, **align("qrels.txt", "run.txt").arguments())``.
+
+    Examples
+    --------
+    >>> y_true, y_score, group = [0, 2, 1, 0, 3, 1, 0, 0], [.9, .5, .5, .2, .7, .8, .1, .5], [5, 1, 2]
+    >>> result = identify(0.8766, y_true, y_score, group=group, k=3)
+    >>> result.matches[0].name
+    'lightgbm@3'
+    >>> from ndcg_ml import align
+    >>> data = align({"q1": {"d1": 2, "d3": 1}}, {"q1": ["d1", "d2", "d4"]})
+    >>> identify(0.7602, **data.arguments(), k=3).matches[0].name
+    'trec_eval@3'
+    """
+    number, digits = _number_and_decimals(value, decimals)
+    given = None if isinstance(k, EllipsisType) else cutoffs(k, Flavor())[0]
+    queries = Queries.read(
+        y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
+    )
+    # A flavor that refuses nothing: an error here is one of the data, and the caller must fix them.
+    Prepared(Flavor(negative="allow", unjudged="zero", duplicates="count"), None, queries).evaluate(y_score)
+    longest = int(queries.groups.sizes.max())
+    short = range(1, longest + 1) if longest <= _SHORT else ()
+    ks = tuple(dict.fromkeys((*_COMMON_KS, *short))) if given is None else given
+    data = _Data.of(queries, y_score)
+    search = _Search(queries, y_score, data, ks, own_k=given is None)
+    not_tried: dict[str, str] = {}
+    candidates = search.presets(not_tried) + search.changed()
+    if queries.n_queries > 1:
+        if queries.groups.sizes.sum() > _MOST_ROWS_OF_ONE_QUERY:
+            not_tried["all rows as one query"] = f"there are more than {_MOST_ROWS_OF_ONE_QUERY} rows"
+        else:
+            together = _Search(_one_query(queries), y_score, data._replace(ids=False), ks, own_k=given is None)
+            candidates += [each._replace(one_query=True) for each in together.presets({})]
+    return _identification(number, digits, candidates, ks, data, not_tried)
+
+
+def _number_and_decimals(value: float | str, decimals: int | None | EllipsisType) -> tuple[float, int | None]:
+    """The number, and to how many decimals it was rounded: as it is written, or as the caller says."""
+    if isinstance(value, str):
+        written = re.fullmatch(r"\s*[+-]?\d+(?:\.(\d*))?\s*|\s*[+-]?\.(\d+)\s*", value, re.ASCII)
+        if written is None:
+            raise ValueError(f"value as text must be a number in decimals, such as '0.7840'; got {shown(value)}.")
+        number = float(value)
+        needed = len(written[1] or written[2] or "")
+        usual = needed if needed <= MOST_DECIMALS else None
+    else:
+        number = finite_number(value, "value")
+        needed = _decimals_of(number)
+        usual = needed if 0 < needed < _USUAL_DECIMALS else _USUAL_DECIMALS
+    if isinstance(decimals, EllipsisType):
+        return number, usual
+    return number, optional_whole_number(decimals, "decimals", "if it is exact", 0)
+
+
+def _one_query(queries: Queries) -> Queries:
+    """The rows of all queries together, as if nobody had said which row is of which query."""
+    groups = queries.groups
+    size = np.array([groups.sizes.sum()])
+    whole = Groups(sizes=size, starts=np.zeros(1, dtype=np.intp), order=groups.order, n_rows=groups.n_rows)
+    return Queries(queries.labels, whole, queries.retrieved, axes=queries.axes)
+
+
+class _Data(NamedTuple):
+    """What the data say about which switches can matter."""
+
+    ids: bool
+    run: bool
+    negative: bool
+    unjudged: bool
+    repeats: bool
+    top: float
+    idle: dict[str, Any]
+    """Switches that change no ranking of these data, with the value that stands for all."""
+    reasons: dict[str, str]
+    cases: frozenset[str]
+
+    @classmethod
+    def of(cls, queries: Queries, y_score: ArrayLike) -> _Data:
+        groups = queries.groups
+        rows, codes = groups.rows(), groups.codes()
+        flat = queries.labels.reshape(-1).astype(np.float64)
+        labels = flat[rows]
+        judged = labels[~np.isnan(labels)]
+        best = groups.per_query(np.fmax, flat, 0.0)
+        with np.errstate(over="ignore"):
+            coarse = queries.scores(y_score, exact=False).astype(np.float32)
+        exact = queries.scores(y_score)
+        distinct, distinct32 = (_n_distinct(codes, scores[rows]) for scores in (exact, coarse))
+        tied, repeats, longest = distinct32 < labels.size, queries.repeats is not None, int(groups.sizes.max())
+        idle: dict[str, Any] = {}
+        reasons = {}
+        if not tied:
+            reasons["ties"] = "no two documents of a query have the same score"
+        if distinct32 == distinct:
+            reasons["score_dtype"] = "float32 makes no further scores equal"
+        if not repeats:
+            idle = {name: getattr(Flavor(), name) for name in reasons}
+            if queries.retrieved is None and judged.size == labels.size and not (judged < 0).any():
+                idle["ideal"] = "global"
+        if set(judged.tolist()) <= {0.0, 1.0}:
+            reasons["gain"] = "all labels are 0 or 1"
+        if queries.retrieved is None and not repeats:
+            reasons["ideal"] = "every document was retrieved"
+        if (best > 0).all():
+            reasons["empty"] = "every query has a relevant document"
+        if groups.n_queries == 1:
+            reasons["aggregate"] = "there is one query"
+        reasons["k"] = f"the longest query has {longest} document{'s' if longest > 1 else ''}"
+        ids, unjudged = queries.doc_id is not None, judged.size < labels.size
+        return cls(
+            ids=ids,
+            run=ids or unjudged or queries.retrieved is not None,
+            negative=bool((judged < 0).any()),
+            unjudged=unjudged,
+            repeats=repeats,
+            top=float(judged.max(initial=0.0)),
+            idle=idle,
+            reasons=reasons,
+            cases=_cases(queries, judged, best, distinct < labels.size, distinct32),
+        )
+
+    def changes(self) -> Iterator[dict[str, Any]]:
+        """Every change of one switch, with the switches that only make sense with it; the named one comes first."""
+        tables = dict.fromkeys((f.gain, f.off_table) for f in PRESETS.values() if isinstance(f.gain, tuple))
+        words = [(word, "raise") for word in ("linear", "exponential", "binary")]
+        for gain, off_table in (*words, *tables):
+            yield {"gain": gain, "off_table": off_table}
+        for ideal in ("global", "recall", "local", "max"):
+            yield {"ideal": ideal, "max_grade": self.top if ideal == "max" else None, "recall_depth": None}
+        choices: dict[str, tuple[Any, ...]] = {
+            "discount": ("log2", "reciprocal", "none", "jarvelin"),
+            "ideal_depth": ("k", "all"),
+            "ties": tuple(ties for ties in get_args(Ties) if self.ids or ties not in TIES_BY_ID),
+            "score_dtype": ("float64", "float32"),
+            "negative": ("zero", "drop", "allow") if self.negative else (),
+            "unjudged": ("zero", "condense") if self.unjudged else (),
+            "duplicates": ("first", "count") if self.repeats else (),
+            "empty": (0.0, 1.0, "skip"),
+            "aggregate": ("macro", "micro"),
+        }
+        for name, values in choices.items():
+            yield from ({name: value} for value in values)
+
+
+def _cases(queries: Queries, judged: NDArray[Any], best: NDArray[Any], tied: bool, n_distinct32: int) -> frozenset[str]:
+    """The names of the declared cases that these data are; a case that is not listed here cannot be told."""
+    sizes, weighted = queries.groups.sizes, queries.weight is not None
+    empty, top = bool((best <= 0).any()), float(judged.max(initial=0.0))
+    fraction, negative = bool((judged != np.floor(judged)).any()), bool((judged < 0).any())
+    holds = {
+        "one_document": bool((sizes == 1).any()),
+        "several_queries": sizes.size > 1,
+        "repeats": queries.repeats is not None,
+        "weighted": weighted,
+        "weighted_with_an_empty_query": weighted and empty,
+        "fraction": fraction,
+        "fraction_below_1": bool(((judged > 0) & (judged < 1)).any()),
+        "fraction_or_above_30": fraction or top > 30,
+        "fraction_or_above_31": fraction or top > 31,
+        "above_5": top > 5,
+        "above_31": top > 31,
+        "above_127": top > 127,
+        "negative": negative,
+        "negative_but_not_padding": bool(((judged < 0) & (judged != -1)).any()),
+        "tied": tied,
+        "tied_in_float32": n_distinct32 < int(sizes.sum()),
+    }
+    return frozenset(name for name, does in holds.items() if does)
+
+
+def _n_distinct(query: NDArray[Any], scores: NDArray[Any]) -> int:
+    order = np.lexsort((scores, query))
+    scores, query = scores[order], query[order]
+    new = (scores[1:] != scores[:-1]) | (query[1:] != query[:-1])
+    return int(new.sum()) + min(1, scores.size)
+
+
+class _Candidate(NamedTuple):
+    """A preset, or a preset with one switch changed, at a cut-off."""
+
+    preset: str
+    start: Flavor
+    """The flavor without its cut-off."""
+    k: int | None
+    value: float
+    unlikely: tuple[bool, ...]
+    change: tuple[str, ...] = ()
+    one_query: bool = False
+
+    @property
+    def flavor(self) -> Flavor:
+        return self.start.replace(k=self.k)
+
+    @property
+    def text(self) -> str:
+        preset = PRESETS[self.preset]
+        at_k = "" if self.k is None and preset.k is None else f"@{self.k}"
+        switches = ",".join(
+            f"{name}={switch_text(getattr(self.start, name))}"
+            for name in self.change
+            if getattr(self.start, name) != getattr(preset, name)
+        )
+        return f"{self.preset}{at_k}{f'[{switches}]' if switches else ''}{_ONE_QUERY if self.one_query else ''}"
+
+
+class _Search:
+    """The values of presets, and of presets with one switch changed, on the same scores."""
+
+    def __init__(
+        self, queries: Queries, y_score: ArrayLike, data: _Data, ks: tuple[int | None, ...], *, own_k: bool
+    ) -> None:
+        self._queries, self._y_score, self._data, self._ks, self._own_k = queries, y_score, data, ks, own_k
+        own = tuple(flavor.k for flavor in PRESETS.values()) if own_k else ()
+        self._every = tuple(dict.fromkeys((*ks, *own)))
+        self._known: dict[Flavor, Totals] = {}
+
+    def presets(self, not_tried: dict[str, str]) -> list[_Candidate]:
+        """Every preset at every cut-off; those without a value are added to `not_tried`."""
+        candidates = []
+        for name, flavor in PRESETS.items():
+            if flavor.ties in TIES_BY_ID and not self._data.ids:
+                not_tried[name] = "doc_id was not given"
+                continue
+            try:
+                found = self._at_every_k(name, flavor.replace(k=None), {})
+            except ValueError as error:
+                not_tried[name] = str(error)
+                continue
+            if not found:
+                not_tried[name] = f"it has no value under empty={switch_text(flavor.empty)}"
+            candidates += found
+        return candidates
+
+    def changed(self) -> list[_Candidate]:
+        """Every preset with one switch changed, named after the first preset that gives the flavor."""
+        tried = {flavor.replace(k=None) for flavor in PRESETS.values()}
+        candidates = []
+        for change in self._data.changes():
+            for name, flavor in PRESETS.items():
+                try:
+                    start = flavor.replace(k=None, **change)
+                    if start in tried or (start.ties in TIES_BY_ID and not self._data.ids):
+                        continue
+                    tried.add(start)
+                    candidates += self._at_every_k(name, start, change)
+                except ValueError:  # the switch does not go with this preset, or the data are refused
+                    continue
+        return candidates
+
+    def _at_every_k(self, name: str, start: Flavor, change: dict[str, Any]) -> list[_Candidate]:
+        idle = dict(self._data.idle) if change else {}
+        if start.ideal != "recall" or start.recall_depth is not None:
+            idle.pop("ideal", None)
+        ranking = start.replace(empty=0.0, aggregate="macro", **idle)
+        if ranking not in self._known:
+            self._known[ranking] = Prepared(ranking, self._every, self._queries).totals(self._y_score)
+        values = dict(zip(self._every, self._known[ranking].finite_values(start), strict=True))
+        own = PRESETS[name].k
+        # The weightiest reason first: tools that order ties by id are usual if documents have ids, tools with a rule
+        # for unjudged documents if some are not judged or not retrieved.
+        unlikely = (
+            self._data.ids and start.ties not in TIES_BY_ID,
+            self._data.run == (start.unjudged == "raise"),
+        )
+        return [
+            _Candidate(name, start, k, value, (*unlikely, self._own_k and k != own), tuple(change))
+            for k in dict.fromkeys((own, *self._ks) if self._own_k else self._ks)
+            if (value := values[k]) is not None
+        ]
+
+
+def _identification(
+    number: float,
+    digits: int | None,
+    candidates: list[_Candidate],
+    ks: tuple[int | None, ...],
+    data: _Data,
+    not_tried: dict[str, str],
+) -> Identification:
+    # A number may have been rounded, and the sum that was rounded may itself be a little off.
+    unit = 0.0 if digits is None else 10.0**-digits
+    within = _EXACT if digits is None else (0.5 + _SLACK) * unit
+    plain = digits is not None and abs(number - round(number, digits)) < _SAME
+    groups, truncated = _groups(number - within, number + within, candidates), False
+    if not groups and plain:
+        # Cut off towards zero: a value that is the next number with as many decimals is not cut off to this one.
+        low, high = -_SLACK * unit, unit - max(_NEXT * unit, _SAME)
+        ends = (number + low, number + high) if number >= 0 else (number - high, number - low)
+        groups = _groups(*ends, candidates)
+        truncated = bool(groups)
+    order = {name: at for at, name in enumerate(PRESETS)}
+
+    def key(candidate: _Candidate) -> tuple[Any, ...]:
+        return bool(candidate.change), candidate.one_query, candidate.unlikely, order[candidate.preset]
+
+    for group in groups:
+        group.sort(key=key)
+    if plain:
+        groups.sort(key=lambda group: key(group[0]))
+    else:
+        groups.sort(key=lambda group: (bool(group[0].change), abs(group[0].value - number), key(group[0])))
+    # Without a match, the nearest values hint at what else was different.
+    nearest: list[list[_Candidate]] = []
+    if not groups:
+        nearest = sorted(_groups(-np.inf, np.inf, candidates), key=lambda group: abs(group[0].value - number))
+        nearest = [sorted(group, key=key) for group in nearest[:_NEAREST]]
+    values = {(each.start, each.k): each.value for each in candidates if not each.one_query}
+    return Identification(
+        value=number,
+        decimals=digits,
+        truncated=truncated,
+        matches=tuple(_match(group, values, ks, data) for group in groups),
+        nearest=tuple(_match(group, values, ks, data) for group in nearest),
+        n_tried=len(candidates),
+        cutoffs=ks,
+        not_tried=not_tried,
+        reasons=data.reasons,
+        by_chance=_by_chance(number, within, [each.value for each in candidates]),
+        presets_by_chance=_by_chance(number, within, [each.value for each in candidates if not each.change]),
+    )
+
+
+def _groups(low: float, high: float, candidates: list[_Candidate]) -> list[list[_Candidate]]:
+    """The candidates between two values, those of the same value together."""
+    inside = sorted((each for each in candidates if low <= each.value <= high), key=lambda each: each.value)
+    groups: list[list[_Candidate]] = []
+    for at, each in enumerate(inside):
+        if at and each.value - inside[at - 1].value <= _SAME:
+            groups[-1].append(each)
+        else:
+            groups.append([each])
+    return groups
+
+
+def _match(
+    group: list[_Candidate], values: Mapping[tuple[Flavor, int | None], float], ks: tuple[int | None, ...], data: _Data
+) -> Match:
+    first = group[0]
+    presets = [each for each in group if not each.change]
+    free: dict[str, tuple[object, ...]] = {}
+    if not first.one_query:
+        same: dict[str, list[object]] = {}
+        for change in data.changes():
+            name = next(iter(change))
+            try:
+                other = first.start.replace(**change)
+            except ValueError:
+                continue
+            if abs(values.get((other, first.k), np.inf) - first.value) <= _SAME:
+                same.setdefault(name, [getattr(first.start, name)]).append(change[name])
+        same["k"] = [first.k]
+        same["k"] += [k for k in ks if abs(values.get((first.start, k), np.inf) - first.value) <= _SAME]
+        free = {name: found for name, each in same.items() if len(found := tuple(dict.fromkeys(each))) > 1}
+    unreliable = {}
+    for each in presets:
+        entries = (entry for entry in declared(each.preset) if entry.when in data.cases)
+        if why := tuple(f"{entry.cases}: there {entry.theirs}" for entry in entries):
+            unreliable[each.text] = why
+    return Match(
+        name=first.text,
+        flavor=first.flavor,
+        value=first.value,
+        presets=tuple(dict.fromkeys(each.text for each in presets)),
+        n_others=len(group) - len(presets) - bool(first.change),
+        free=free,
+        unreliable=unreliable,
+    )
+
+
+def _by_chance(number: float, within: float, values: list[float]) -> float:
+    """How many different values a number has within reach, on average over the numbers close to this one.
+
+    Numbers are drawn between the two ends with equal chance; of values that end before these do, only where they lie.
+    """
+    known = np.sort(values)
+    low, high = max(number - _CLOSE, min(number, 0.0)), min(number + _CLOSE, max(number, 1.0))
+    near = known[(known >= low) & (known <= high)]
+    n_values = int((np.diff(near) > _SAME).sum()) + min(1, near.size)
+    return n_values * 2 * within / (high - low)
+
+
+def _decimals_of(value: float) -> int:
+    """The decimals that a number needs when it is written."""
+    return len(f"{value:.15f}".rstrip("0").partition(".")[2])
