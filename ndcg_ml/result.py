@@ -48,7 +48,6 @@ class PerQuery:
         The query's id; its position, where the caller gave no ids.
     ndcg, dcg, idcg : ndarray of float64
         NDCG (nan for an empty query that the mean skips), DCG and ideal DCG; with several cut-offs one column each.
-        A DCG too large for float64 is inf; NDCG is still exact.
     empty : ndarray of bool
         Whether the ideal DCG is 0; with several cut-offs one column each.
     n_docs : ndarray of int

@@ -195,7 +195,7 @@ def dcg_score(
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``; and ValueError where a gain such as 2^5000 makes a DCG too large for float64.
+        As for ``ndcg_score``.
 
     Notes
     -----

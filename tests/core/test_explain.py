@@ -168,14 +168,6 @@ def test_parts_and_queries_sum_to_the_whole_on_pairs_of_presets():
     assert sum(result is not None for result in results) > 0.8 * len(pairs)
 
 
-def test_grades_beyond_float64_in_a_micro_average():
-    a = Flavor(gain="exponential", aggregate="macro", ties="first")
-    y, s, group = [5000.0, 4999, 2, 4998, 1], [1, 2, 3, 1, 1], [3, 2]
-    result = explain_difference(a, a.replace(aggregate="micro", ties="last"), y, s, group=group)
-    assert total(result.queries) == pytest.approx(result.difference, abs=1e-15)
-    assert abs(result.difference) > 0.01
-
-
 def test_exchanging_the_flavors_changes_the_signs():
     arguments = data(2)
     there = explain_difference("sklearn", "catboost@10", **arguments)

@@ -325,13 +325,6 @@ def test_nothing_to_draw_is_said():
     assert "There is no drawing of NDCG of every query: kind='queries' draws a curve per cut-off" in many
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_gains_beyond_float64_are_said():
-    with np.errstate(all="ignore"):
-        text = Page(evaluate([[1100, 0], [2, 1]], [[1, 2], [1, 2]], flavor="lightgbm").to_html()).text
-    assert "1 more cannot be listed, because their DCG is too large for float64." in text
-
-
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [

@@ -41,7 +41,7 @@ def half_power(rank: int) -> float:
 GAIN_FUNCTIONS: list[Callable[[float], float]] = [square_root]
 DISCOUNT_FUNCTIONS: list[Callable[[int], float]] = [slow_decay, half_power]
 SORTED_IDEALS = ("global", "recall", "local", "max")
-TOPS = [0.0, 0.8, 1.0, 2.5, 4.0, 1000.0, 5000.0]
+TOPS = [0.0, 0.8, 1.0, 2.5, 4.0, 31.0, 400.0]
 TIES = ("average", "first", "last", "best", "worst", "docid", "docid_ascending")
 
 # Scores that tie, nearly tie (1e-9 apart: one value in float32), or sit at the ends of the line.
@@ -51,7 +51,7 @@ SCORES = [0.0, -0.0, 1.0, 2.0, -1.5, 1.0 + 1e-9, 1.0 - 1e-9, 1e-30, 3e38, 1e300,
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[float, ...]:
     """Gain tables: any order, with entries of 0, and now and then below 0."""
-    entry = st.sampled_from([0.0, 1.0, 3.0, 7.0, 0.5, 0.1, 1e200]) | st.integers(0, 20).map(float)
+    entry = st.sampled_from([0.0, 1.0, 3.0, 7.0, 0.5, 0.1, 1e140]) | st.integers(0, 20).map(float)
     if draw(st.integers(0, 5)) == 0:
         entry = entry | st.sampled_from([-1.0, -0.25])
     return tuple(draw(st.lists(entry, min_size=1, max_size=6)))
