@@ -18,7 +18,7 @@ from ndcg_ml._data.queries import Weights
 from ndcg_ml._one_line import shown
 from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._stats.clusters import numbered
-from ndcg_ml._stats.comparison_slices import Segments, compared_by
+from ndcg_ml._stats.comparison_slices import ComparedSlices, compared_by
 from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table
 from ndcg_ml._stats.differences import Difference, Settings, differences
 from ndcg_ml._stats.judged_shares import Unjudged, check_unjudged, favoured, judged_fractions
@@ -114,8 +114,8 @@ class Comparison:
     n_unanswered : tuple of int
         In how many of its queries each system ranks nothing: the answer is an empty list, or is missing. The caption
         says it where there are any. Of several runs, the most of one.
-    slices : Segments or None
-        The comparison within segments of queries; None without `by`.
+    slices : ComparedSlices or None
+        The comparison within slices of queries; None without `by`.
     accepts_unjudged : bool
         Whether uneven judgements are left out of the notes.
     difference, interval, standard_error, p_value, p_adjusted, verdict, effect_size, wins, ties, losses
@@ -138,7 +138,7 @@ class Comparison:
     n_clusters: int | None = None
     judged: tuple[float, ...] | None = None
     n_unanswered: tuple[int, ...] = ()
-    slices: Segments | None = field(default=None, repr=False)
+    slices: ComparedSlices | None = field(default=None, repr=False)
     accepts_unjudged: bool = field(default=False, repr=False)
     _missing: MissingLabels | None = field(default=None, repr=False)
     """The systems with their documents, to ask what missing labels leave open."""
@@ -355,7 +355,7 @@ class Comparison:
             "pairs": [{name: _finite(value) for name, value in row.items()} for row in self._rows()],
             "slices": None
             if self.slices is None
-            else [{name: _finite(value) for name, value in row.items()} for row in self.slices.to_dicts()],
+            else [{name: _finite(value) for name, value in row.items()} for row in self.slices._records()],
             "notes": list(self.notes),
         }
 
@@ -499,19 +499,19 @@ class Comparison:
 
         table = replace(pairs_table(self, 4), caption="")
         words = ["Marked: pairs with a verdict."] if table.marked else []
-        segments = [] if self.slices is None else [self.slices.table(4).html()]
+        slices = [] if self.slices is None else [self.slices._table(4).html()]
         return escaping.block(
             systems_table(self, 6).html(),
             table.html(),
             *map(escaping.paragraph, [*words, *closing_lines(self)]),
-            *segments,
+            *slices,
         )
 
     def __str__(self) -> str:
         systems = systems_table(self, 6).text()
-        segments = [] if self.slices is None else ["", str(self.slices)]
+        slices = [] if self.slices is None else ["", str(self.slices)]
         table = replace(pairs_table(self, 6), caption="").text()
-        return "\n".join([systems, "", table, "", *closing_lines(self), *segments])
+        return "\n".join([systems, "", table, "", *closing_lines(self), *slices])
 
 
 _MEASURES = (
@@ -563,7 +563,7 @@ def compare(
         What queries belong together (user, topic, session): one label per query, as for `by`. Clusters are then
         exchanged whole. Default: the clusters of the evaluations, if they have any.
     by : array-like, mapping of array-like by column, or data frame, optional
-        Segments of queries, within each of which the systems are compared too, corrected for their number: ``.slices``.
+        Slices of queries, within each of which the systems are compared too, corrected for their number: ``.slices``.
         Each column has one label per query of the first system, in its order, or is a mapping or Series by query id.
     unjudged : {"warn", "refuse", "accept"}, default "warn"
         What happens where runs have shares of judged documents that differ by more than 0.05. Under "refuse" a pair is
