@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, ParamSpec
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml import Comparison, compare
+from ndcg_ml import Comparison, compare_values
 from ndcg_ml._stats.bounded import bounded_limits
 from ndcg_ml._stats.clusters import by_cluster, robust_error
 from ndcg_ml._stats.honest import honest_value
@@ -72,7 +72,9 @@ def compared(values: FloatArray, rng: Rng, **settings: Any) -> Comparison:
     """The systems in the columns."""
     n = len(values)
     settings = {"n_resamples": RESAMPLES, "seed": rng, **settings}
-    return compare(*values.T, qid=np.arange(n), measure="ndcg", **settings)
+    letters = [chr(ord("a") + at) if at < 26 else f"s{at + 1}" for at in range(values.shape[1])]
+    columns = dict(zip(settings.pop("names", letters), values.T, strict=True))
+    return compare_values(columns, qid=np.arange(n), measure="ndcg", **settings)
 
 
 # -- promises -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml import compare, evaluate
+from ndcg_ml import compare_values, evaluate
 from ndcg_ml._baseline.gate import PASSES
 from ndcg_ml.readers import read_columns
 
@@ -43,7 +43,8 @@ def outcome(base: FloatArray, new: FloatArray, margin: float, rng: np.random.Gen
     """What the gate says of two lists of values."""
     names = [f"q{i}" for i in range(base.size)]
     seed = int(rng.integers(2**31))
-    verdict = compare(base, new, qid=names, measure="ndcg@10", margin=margin, n_resamples=999, seed=seed).verdict
+    values = {"base": base, "new": new}
+    verdict = compare_values(values, qid=names, measure="ndcg@10", margin=margin, n_resamples=999, seed=seed).verdict
     return "pass" if verdict in PASSES else verdict
 
 

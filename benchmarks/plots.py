@@ -144,16 +144,19 @@ def draw_results(folder: Path) -> None:
     from ndcg_ml import compare, evaluate, explain_difference
 
     demo = pd.read_csv(ROOT / "docs" / "demo_scores.csv")
-    models = [demo["scikit-learn"], demo["PyTorch"], demo["LightGBM"]]
-    given: dict[str, Any] = {"y_true": demo["label"], "qid": demo["qid"], "flavor": "lightgbm@10"}
-    trees = evaluate(demo["label"], models[2], qid=demo["qid"], flavor="lightgbm", k=(1, 3, 5, 10, 20, None))
+    models = {
+        name: evaluate(demo["label"], demo[name], qid=demo["qid"], flavor="lightgbm@10")
+        for name in ("scikit-learn", "PyTorch", "LightGBM")
+    }
+    two = {name: models[name] for name in ("PyTorch", "LightGBM")}
+    trees = evaluate(demo["label"], demo["LightGBM"], qid=demo["qid"], flavor="lightgbm", k=(1, 3, 5, 10, 20, None))
     drawings = {
-        "plot_pairs": compare(*models, **given, seed=0).plot(),
-        "plot_two": compare(*models[1:], **given, seed=0).plot(),
-        "plot_queries": evaluate(demo["label"], models[2], qid=demo["qid"], flavor="lightgbm@10").plot(),
+        "plot_pairs": compare(models, seed=0).plot(),
+        "plot_two": compare(two, seed=0).plot(),
+        "plot_queries": models["LightGBM"].plot(),
         "plot_cutoffs": trees.plot("cutoffs"),
         "plot_switches": explain_difference(
-            "sklearn", "lightgbm", demo["label"], models[2], qid=demo["qid"], k=10
+            "sklearn", "lightgbm", demo["label"], demo["LightGBM"], qid=demo["qid"], k=10
         ).plot(),
     }
     for name, (figure, _) in drawings.items():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ndcg_ml import xgboost as xgboost
     from ndcg_ml._identification import Identification, identify
     from ndcg_ml._show.versions import show_versions
-    from ndcg_ml._stats.comparison import Comparison, Difference, compare
+    from ndcg_ml._stats.comparison import Comparison, Difference, compare, compare_values
     from ndcg_ml._stats.means import Interval
     from ndcg_ml._stats.slices import Slice, Slices
     from ndcg_ml._unjudged.documents import RangeError
@@ -61,6 +61,7 @@ __all__ = [
     "ToJudge",
     "align",
     "compare",
+    "compare_values",
     "dcg_score",
     "evaluate",
     "evaluate_batches",
@@ -82,7 +83,7 @@ _MODULES = (
 )
 # Names that ndcg_score does not need are imported at their first use. They would double the time of the import.
 _LATER = {
-    "_stats.comparison": ("Comparison", "Difference", "compare"),
+    "_stats.comparison": ("Comparison", "Difference", "compare", "compare_values"),
     "_stats.means": ("Interval",),
     "_stats.slices": ("Slice", "Slices"),
     "_unjudged.documents": ("RangeError",),

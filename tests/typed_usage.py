@@ -49,7 +49,7 @@ assert_type(evaluate(labels, scores, group=[2, 1], k=[1, 5]).interval(), dict[in
 assert_type(evaluate(labels, scores, group=[2, 1]).standard_error, float)
 assert_type(evaluate(labels, scores, group=[2, 1], k=(1, 5), by=["x", "y"]).std, dict[int | None, float])
 evaluate(labels, scores, group=[2, 1]).interval(method="bootstrap")  # type: ignore[arg-type]
-assert_type(compare(scores, scores, y_true=labels, group=[2, 1]).interval, Interval)
+assert_type(compare(evaluate(labels, scores, group=[3]), evaluate(labels, scores, group=[3])).interval, Interval)
 assert_type(compare(evaluate(labels, scores, group=[3]), evaluate(labels, scores, group=[3])), Comparison)
 
 # One cut-off gives a number and several a dict, wherever a number is asked for.
@@ -62,7 +62,7 @@ assert_type(prepare(labels, group=[3], k=(1, 5)).evaluate(scores), Evaluation[di
 assert_type(evaluate_run({"q1": {"d1": 3}}, {"q1": ["d1"]}), RunEvaluation[float])
 assert_type(evaluate_run({"q1": {"d1": 3}}, {"q1": ["d1"]}, k=(1, 5)).value, dict[int | None, float])
 assert_type(evaluate_topk([[0, 1]], ([0], [1], [1]), k=10).value, float)
-assert_type(compare(scores, scores, y_true=labels, group=[2, 1]).difference, float)
+assert_type(compare(evaluate(labels, scores, group=[3]), evaluate(labels, scores, group=[3])).difference, float)
 
 # An editor must know the names that are imported at their first use.
 aligned = align({"q1": {"d1": 3}}, {"q1": ["d1", "d2"]})

@@ -18,7 +18,7 @@ from ndcg_ml._data.queries import Weights
 from ndcg_ml._one_line import shown
 from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._stats.clusters import numbered
-from ndcg_ml._stats.comparison_slices import Segments, compared_by
+from ndcg_ml._stats.comparison_slices import ComparedSlices, compared_by
 from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table
 from ndcg_ml._stats.differences import Difference, Settings, differences
 from ndcg_ml._stats.judged_shares import Unjudged, check_unjudged, favoured, judged_fractions
@@ -34,13 +34,11 @@ from ndcg_ml._stats.matching import (
 )
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
 from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
-from ndcg_ml._stats.slice_labels import query_clusters, query_labels
 from ndcg_ml._stats.verdict import as_margin
 from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge
 from ndcg_ml._unjudged.range import Range
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.prepared import prepare
 from ndcg_ml.result import Evaluation, at_cutoff
 
 if TYPE_CHECKING:
@@ -52,7 +50,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Comparison", "Difference", "compare"]
+__all__ = ["Comparison", "Difference", "compare", "compare_values"]
 
 T = TypeVar("T")
 
@@ -116,8 +114,8 @@ class Comparison:
     n_unanswered : tuple of int
         In how many of its queries each system ranks nothing: the answer is an empty list, or is missing. The caption
         says it where there are any. Of several runs, the most of one.
-    slices : Segments or None
-        The comparison within segments of queries; None without `by`.
+    slices : ComparedSlices or None
+        The comparison within slices of queries; None without `by`.
     accepts_unjudged : bool
         Whether uneven judgements are left out of the notes.
     difference, interval, standard_error, p_value, p_adjusted, verdict, effect_size, wins, ties, losses
@@ -140,7 +138,7 @@ class Comparison:
     n_clusters: int | None = None
     judged: tuple[float, ...] | None = None
     n_unanswered: tuple[int, ...] = ()
-    slices: Segments | None = field(default=None, repr=False)
+    slices: ComparedSlices | None = field(default=None, repr=False)
     accepts_unjudged: bool = field(default=False, repr=False)
     _missing: MissingLabels | None = field(default=None, repr=False)
     """The systems with their documents, to ask what missing labels leave open."""
@@ -357,7 +355,7 @@ class Comparison:
             "pairs": [{name: _finite(value) for name, value in row.items()} for row in self._rows()],
             "slices": None
             if self.slices is None
-            else [{name: _finite(value) for name, value in row.items()} for row in self.slices.to_dicts()],
+            else [{name: _finite(value) for name, value in row.items()} for row in self.slices._records()],
             "notes": list(self.notes),
         }
 
@@ -450,8 +448,9 @@ class Comparison:
 
         Examples
         --------
+        >>> from ndcg_ml import evaluate
         >>> scores = [[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]], [[3.0, 1.0, 2.0], [2.0, 3.0, 1.0]]
-        >>> both = compare(*scores, y_true=[[3, 0, 1], [0, 1, 0]], names=["old", "new"])
+        >>> both = compare(*(evaluate([[3, 0, 1], [0, 1, 0]], each) for each in scores), names=["old", "new"])
         >>> written = both.to_html("report.html")  # doctest: +SKIP
         """
         from ndcg_ml._show import report
@@ -486,11 +485,10 @@ class Comparison:
 
         Examples
         --------
-        >>> import numpy as np
-        >>> rng = np.random.default_rng(0)
-        >>> y_true = rng.integers(0, 3, (60, 10))
-        >>> good, better = (y_true + rng.normal(0, noise, y_true.shape) for noise in (2.0, 1.0))
-        >>> fig, ax = compare(good, better, y_true=y_true, k=5, seed=0).plot()  # doctest: +SKIP
+        >>> from ndcg_ml import evaluate
+        >>> scores = [[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]], [[3.0, 1.0, 2.0], [2.0, 3.0, 1.0]]
+        >>> both = compare(*(evaluate([[3, 0, 1], [0, 1, 0]], each) for each in scores))
+        >>> fig, ax = both.plot()  # doctest: +SKIP
         """
         from ndcg_ml._show import plot
 
@@ -501,19 +499,19 @@ class Comparison:
 
         table = replace(pairs_table(self, 4), caption="")
         words = ["Marked: pairs with a verdict."] if table.marked else []
-        segments = [] if self.slices is None else [self.slices.table(4).html()]
+        slices = [] if self.slices is None else [self.slices._table(4).html()]
         return escaping.block(
             systems_table(self, 6).html(),
             table.html(),
             *map(escaping.paragraph, [*words, *closing_lines(self)]),
-            *segments,
+            *slices,
         )
 
     def __str__(self) -> str:
         systems = systems_table(self, 6).text()
-        segments = [] if self.slices is None else ["", str(self.slices)]
+        slices = [] if self.slices is None else ["", str(self.slices)]
         table = replace(pairs_table(self, 6), caption="").text()
-        return "\n".join([systems, "", table, "", *closing_lines(self), *segments])
+        return "\n".join([systems, "", table, "", *closing_lines(self), *slices])
 
 
 _MEASURES = (
@@ -530,7 +528,7 @@ def _finite(value: Any) -> Any:
 
 
 def compare(
-    *systems: Evaluation[Any] | ArrayLike | Mapping[str, Any],
+    *systems: Evaluation[Any] | Mapping[str, Evaluation[Any] | Sequence[Evaluation[Any]]],
     names: Sequence[str] | None = None,
     baseline: str | None = None,
     margin: float | None = None,
@@ -541,29 +539,21 @@ def compare(
     n_resamples: int = 9999,
     seed: Seed = None,
     missing: Literal["raise", "drop"] = "raise",
-    y_true: ArrayLike | None = None,
-    flavor: Flavor | str | None = None,
     k: int | None | EllipsisType = ...,
-    measure: str | None = None,
-    qid: ArrayLike | None = None,
-    group: ArrayLike | None = None,
-    mask: ArrayLike | None = None,
-    retrieved: ArrayLike | None = None,
-    doc_id: ArrayLike | None = None,
-    query_weight: Weights | None = None,
+    y_true: None = None,
 ) -> Comparison:
     """Compare systems query by query: their difference, what chance makes of it, and what one may say of it.
 
     Parameters
     ----------
-    *systems : Evaluation, array-like, or one mapping of them by name
+    *systems : Evaluation, or one mapping of them by name
         Two or more systems: evaluations of the same queries (of ``evaluate``, ``evaluate_run``, ...) under one flavor,
-        matched by the id of the query; or scores of the same documents, with `y_true` and what else ``evaluate`` takes;
-        or, with `measure` and `qid`, one number per query. A mapping ``{"old": [e1, e2], "new": [f1, f2]}`` names
-        the systems, and may hold several runs (seeds) of each: the difference is then tested over queries and runs.
+        matched by the id of the query. A mapping ``{"old": [e1, e2], "new": [f1, f2]}`` names the systems, and may
+        hold several runs (seeds) of each: the difference is then tested over queries and runs. Evaluations made
+        without `qid` have positions as ids (0, 1, ...): two unrelated sets of queries are then refused only if their
+        ideals or sizes differ.
     names : sequence of str, optional
-        Names of the systems. Default: those of the Series, if all are pandas Series with different names of their own;
-        else ``a``, ``b``, ...
+        Names of the systems. Default: ``a``, ``b``, ...
     baseline : str, optional
         Compare each system with the one of this name (Dunnett), and not all pairs (Tukey). Fewer pairs, narrower
         intervals.
@@ -573,9 +563,8 @@ def compare(
         What queries belong together (user, topic, session): one label per query, as for `by`. Clusters are then
         exchanged whole. Default: the clusters of the evaluations, if they have any.
     by : array-like, mapping of array-like by column, or data frame, optional
-        Segments of queries, within each of which the systems are compared too, corrected for their number: ``.slices``.
-        As for ``evaluate`` where scores are compared. With evaluations or numbers, each column has one label per query
-        of the first system, in its order, or is a mapping or Series by query id.
+        Slices of queries, within each of which the systems are compared too, corrected for their number: ``.slices``.
+        Each column has one label per query of the first system, in its order, or is a mapping or Series by query id.
     unjudged : {"warn", "refuse", "accept"}, default "warn"
         What happens where runs have shares of judged documents that differ by more than 0.05. Under "refuse" a pair is
         also undecided where labels of unjudged documents could turn the sign of its difference (``settled``).
@@ -589,16 +578,10 @@ def compare(
     missing : {"raise", "drop"}, default "raise"
         What happens to queries without a value in some of the systems: not in the evaluation, empty in it alone, or of
         value nan. "drop" compares the others, and ``.not_compared`` has the ids.
-    y_true, qid, group, mask, retrieved, doc_id, query_weight
-        With scores: as for ``evaluate``. With numbers of a measure: `qid`, and `query_weight`, one per query. With
-        evaluations they must be left out. Evaluations made without `qid` have positions as ids (0, 1, ...): two
-        unrelated sets of queries are then refused only where their ideals or sizes differ.
-    flavor : Flavor or str, optional
-        With scores: as for ``evaluate``; default "sklearn". Evaluations have one.
     k : int or None, optional
-        The cut-off. Default: the flavor's own. For evaluations of several cut-offs it says which one is compared.
-    measure : str, optional
-        The name of what the numbers are, such as ``"recall@10"``: the systems are then per-query numbers.
+        Which cut-off is compared, if the evaluations have several.
+    y_true : None
+        Scores are not compared but their evaluations, which have the labels.
 
     Returns
     -------
@@ -611,12 +594,12 @@ def compare(
     Raises
     ------
     TypeError
-        Systems that are neither all evaluations nor all scores; an argument of the wrong type.
+        Systems that are not all evaluations; an argument of the wrong type.
     ValueError
         Evaluations under different flavors, of other queries, with other weights or against other judgements; several
         cut-offs and no `k`; fewer than two queries to compare, or than six clusters; a cluster with most of the weight;
         one run of a system where another has several; a margin that is not above 0; names that repeat or are another
-        number; uneven judgements under ``unjudged="refuse"``; or as for ``evaluate`` and ``Evaluation.interval``.
+        number; uneven judgements under ``unjudged="refuse"``; or a confidence not between 0 and 1.
 
     Warns
     -----
@@ -625,6 +608,7 @@ def compare(
 
     See Also
     --------
+    compare_values : numbers of another measure.
     explain_difference : one system under two flavors.
 
     Notes
@@ -649,48 +633,145 @@ def compare(
     Examples
     --------
     >>> import numpy as np
+    >>> from ndcg_ml import evaluate
     >>> rng = np.random.default_rng(0)
     >>> y_true = rng.integers(0, 3, (60, 10))
     >>> good, better = (y_true + rng.normal(0, noise, y_true.shape) for noise in (2.0, 1.0))
-    >>> both = compare(good, better, y_true=y_true, k=5, seed=0)
+    >>> both = compare(evaluate(y_true, good, k=5), evaluate(y_true, better, k=5), seed=0)
     >>> round(both.difference, 4), both.p_value < 0.01, both.interval.low > 0, both.verdict
     (0.1139, True, True, 'better')
     >>> both.queries_needed(0.01) > both.queries_needed(0.02) > 60
     True
-    >>> compare([0.2, 0.5, 0.4], [0.3, 0.5, 0.6], qid=["q1", "q2", "q3"], measure="recall@10").verdict
+    """
+    settings = _settings(confidence, margin, n_resamples)
+    one_of(unjudged, "unjudged", get_args(Unjudged))
+    named = named_systems(systems, names)
+    runs = [run for of_one in named.values() for run in of_one]
+    if y_true is not None or not all(isinstance(run, Evaluation) for run in runs):
+        got = next((type(run).__name__ for run in runs if not isinstance(run, Evaluation)), "evaluations and y_true")
+        raise TypeError(
+            f"the systems must be evaluations, compare(evaluate(y, a, qid=q), evaluate(y, b, qid=q)), or numbers per "
+            f"query, compare_values; got {got}."
+        )
+    evaluations: list[Evaluation[Any]] = runs
+    # All must have one cut-off and one flavor, or the difference would be one of definitions.
+    of_runs = [name for name, of_one in named.items() for _ in of_one]
+    cut_off = one_cutoff(evaluations, k)
+    refuse_other_flavors(evaluations, of_runs)
+    sources = [Source.of_evaluation(name, each, cut_off) for name, each in zip(of_runs, evaluations, strict=True)]
+    if cluster is None:
+        clusters = _own_clusters(evaluations, of_runs)
+    else:
+        clusters = labels_by_query(cluster, "cluster", sources[0].qid)
+    return _compared(
+        named,
+        sources,
+        f"NDCG{at_cutoff(cut_off)}",
+        settings,
+        baseline=baseline,
+        clusters=clusters,
+        by=by,
+        unjudged=unjudged,
+        missing=missing,
+        seed=seed,
+    )
+
+
+def compare_values(
+    values: Mapping[str, ArrayLike | Sequence[ArrayLike]],
+    *,
+    qid: ArrayLike,
+    measure: str,
+    query_weight: Weights | None = None,
+    baseline: str | None = None,
+    margin: float | None = None,
+    cluster: Any = None,
+    by: Any = None,
+    confidence: float = 0.95,
+    n_resamples: int = 9999,
+    seed: Seed = None,
+    missing: Literal["raise", "drop"] = "raise",
+) -> Comparison:
+    """Compare systems by another measure, of which each query has one number.
+
+    Parameters
+    ----------
+    values : mapping of array-like by name
+        The numbers of each system in the order of `qid`, or a Series by query id; nan if a query has none. A list of
+        several such arrays holds the runs of a system.
+    qid : array-like
+        The id of each query.
+    measure : str
+        What the numbers are, such as ``"recall@10"``.
+    query_weight : array-like or mapping, optional
+        What each query weighs in the means.
+    baseline, margin, cluster, by, confidence, n_resamples, seed, missing
+        As for ``compare``.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    TypeError, ValueError
+        Ids are missing or repeat, or numbers are not one per query; or as for ``compare``.
+
+    Examples
+    --------
+    >>> values = {"old": [0.2, 0.5, 0.4], "new": [0.3, 0.5, 0.6]}
+    >>> compare_values(values, qid=["q1", "q2", "q3"], measure="recall@10").verdict
     'undecided'
     """
-    # Every argument is checked before any work is done.
-    settings = Settings(
+    settings = _settings(confidence, margin, n_resamples)
+    if not isinstance(values, Mapping):
+        raise TypeError(f"values must be a mapping of numbers per query by system; got {type(values).__name__}.")
+    named = named_systems([values], None)
+    sources = values_of_queries(named, qid, query_weight, measure)
+    clusters = None if cluster is None else labels_by_query(cluster, "cluster", sources[0].qid)
+    return _compared(
+        named,
+        sources,
+        measure,
+        settings,
+        baseline=baseline,
+        clusters=clusters,
+        by=by,
+        unjudged="warn",
+        missing=missing,
+        seed=seed,
+    )
+
+
+def _settings(confidence: object, margin: object, n_resamples: object) -> Settings:
+    return Settings(
         confidence=as_confidence(confidence),
         margin=as_margin(margin),
         n_resamples=whole_number(n_resamples, "n_resamples"),
     )
-    for value, name, words in (
-        (unjudged, "unjudged", get_args(Unjudged)),
-        (missing, "missing", ("raise", "drop")),
-    ):
-        one_of(value, name, words)
+
+
+def _compared(
+    named: Mapping[str, list[Any]],
+    sources: Sequence[Source],
+    measure: str,
+    settings: Settings,
+    *,
+    baseline: str | None,
+    clusters: list[Any] | None,
+    by: Any,
+    unjudged: Unjudged,
+    missing: Literal["raise", "drop"],
+    seed: Seed,
+) -> Comparison:
+    """The comparison of systems, each with one source per run."""
+    one_of(missing, "missing", ("raise", "drop"))
     rng = generator(seed)
-    # Names decide everything that follows, so a wrong baseline is refused before any score is ranked.
-    named = named_systems(systems, names, measure is not None)
     if baseline is not None and baseline not in named:
         raise ValueError(
             f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {shown(baseline)}."
         )
-    # Evaluations have these already, and numbers of a measure need only two: _sources refuses what does not belong.
-    of_scores = {
-        "y_true": y_true,
-        "flavor": flavor,
-        "qid": qid,
-        "group": group,
-        "mask": mask,
-        "retrieved": retrieved,
-        "doc_id": doc_id,
-        "query_weight": query_weight,
-    }
-    sources, columns, clusters = _sources(named, k, measure, of_scores, by, cluster)
-
+    columns = _columns_of(by, sources[0].qid)
     # One column per run: the same queries in the same order, against the same judgements.
     table = matched(sources, missing)
     pairs, of_system = _pairs(named, baseline), _columns(named)
@@ -737,12 +818,10 @@ def compare(
         slices = compared_by(
             labels, tuple(named), means, pairs, settings, rng, clusters=codes, runs=runs if several_runs else None
         )
-    # All systems have the flavor and the cut-off of the first one: _sources has refused any other.
     first = sources[0].evaluation
-    chosen = None if first is None else first.flavor.replace(k=sources[0].k)
     return Comparison(
-        flavor=chosen,
-        measure=str(measure) if chosen is None else f"NDCG{at_cutoff(chosen.k)}",
+        flavor=None if first is None else first.flavor.replace(k=sources[0].k),
+        measure=measure,
         names=tuple(named),
         values=values,
         pairs=tuple(decided),
@@ -766,63 +845,6 @@ def compare(
 # -- what was given -------------------------------------------------------------------------------------------------
 
 
-def _sources(
-    named: Mapping[str, list[Any]],
-    k: int | None | EllipsisType,
-    measure: str | None,
-    of_scores: dict[str, Any],
-    by: Any,
-    cluster: Any,
-) -> tuple[list[Source], dict[str, list[Any]] | None, list[Any] | None]:
-    """The values of each run of each system; the labels of the first one's queries, by column; and their clusters."""
-    systems = [run for runs in named.values() for run in runs]
-    names = [name for name, runs in named.items() for _ in runs]
-    given = [name for name, value in of_scores.items() if value is not None]
-    # One number per query, of any measure: nothing is ranked here, so the arguments of ranking are refused.
-    if measure is not None:
-        wrong = [name for name in given if name not in ("qid", "query_weight")]
-        if wrong or any(isinstance(system, Evaluation) for system in systems):
-            raise TypeError(
-                f"{', '.join(wrong) or 'evaluations'} must be left out with measure, where the systems are one number "
-                "per query."
-            )
-        sources = values_of_queries(named, of_scores["qid"], of_scores["query_weight"], measure)
-        return sources, _columns_of(by, sources[0].qid), _clusters_of(cluster, sources[0].qid)
-    # Evaluations bring their labels, their flavor and maybe their clusters; only what they lack may be passed.
-    if all(isinstance(system, Evaluation) for system in systems):
-        if given:
-            raise TypeError(
-                f"{', '.join(given)} must be left out where evaluations are compared, which have them; pass scores "
-                "instead of evaluations to compute their NDCG here."
-            )
-        evaluations: list[Evaluation[Any]] = systems
-        ids = evaluations[0].per_query.qid
-        columns, clusters = _columns_of(by, ids), _clusters_of(cluster, ids)
-        if cluster is None:
-            clusters = _own_clusters(evaluations, names)
-    elif any(isinstance(system, Evaluation) for system in systems):
-        raise TypeError("the systems must be evaluations or scores, not both. Evaluate the scores too.")
-    # Scores are evaluated here, on data that are read once for all systems.
-    else:
-        if of_scores["y_true"] is None:
-            raise TypeError(
-                "y_true must be given where scores are compared: compare(scores_a, scores_b, y_true=labels, qid=ids). "
-                f"Got systems of type {type(systems[0]).__name__} and no labels."
-            )
-        if of_scores["flavor"] is None:
-            of_scores["flavor"] = "sklearn"
-        prepared = prepare(**of_scores, k=k)
-        evaluations = [prepared.evaluate(scores) for scores in systems]
-        columns = None if by is None else query_labels(by, prepared.queries)
-        clusters = None if cluster is None else query_clusters(cluster, prepared.queries).tolist()
-        k = ...
-    # Both kinds must have one cut-off and one flavor, or the difference would be one of definitions.
-    cut_off = one_cutoff(evaluations, k)
-    refuse_other_flavors(evaluations, names)
-    sources = [Source.of_evaluation(name, each, cut_off) for name, each in zip(names, evaluations, strict=True)]
-    return sources, columns, clusters
-
-
 def _columns_of(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]] | None:
     """The columns of `by`, for queries that are known by their ids alone."""
     if by is None:
@@ -837,10 +859,6 @@ def _columns_of(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]] | None:
     if not columns:
         raise ValueError("by must have at least one column; got none. Leave it out to compare all queries together.")
     return {str(name): labels_by_query(values, f"by[{str(name)!r}]", ids) for name, values in columns.items()}
-
-
-def _clusters_of(cluster: Any, ids: NDArray[Any]) -> list[Any] | None:
-    return None if cluster is None else labels_by_query(cluster, "cluster", ids)
 
 
 def _own_clusters(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> list[Any] | None:

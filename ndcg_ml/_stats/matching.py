@@ -78,10 +78,8 @@ class Matched:
 # -- systems --------------------------------------------------------------------------------------------------------
 
 
-def named_systems(systems: Sequence[Any], names: Sequence[str] | None, numbers: bool) -> dict[str, list[Any]]:
+def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[str, list[Any]]:
     """The runs of each system by name: one, or several where a mapping gives a list of them.
-
-    With `numbers`, a run is one number per query. Otherwise a list of lists may be the scores of one run.
 
     Raises
     ------
@@ -95,7 +93,7 @@ def named_systems(systems: Sequence[Any], names: Sequence[str] | None, numbers: 
         if not all(isinstance(name, str) for name in named):
             other = next(name for name in named if not isinstance(name, str))
             raise TypeError(f"the names of systems must be text; got {shown(other)}.")
-        runs = {name: _runs(value, numbers) for name, value in named.items()}
+        runs = {name: _runs(value) for name, value in named.items()}
     else:
         runs = {name: [value] for name, value in zip(_names(systems, names), systems, strict=True)}
     if len(runs) < 2:
@@ -110,19 +108,16 @@ def named_systems(systems: Sequence[Any], names: Sequence[str] | None, numbers: 
     return runs
 
 
-def _runs(value: Any, numbers: bool) -> list[Any]:
+def _runs(value: Any) -> list[Any]:
     """The runs of a system: a list or tuple of evaluations or of numbers per query, or one of them."""
     if not isinstance(value, list | tuple) or not value:
         return [value]
-    several = all(isinstance(run, Evaluation) or (numbers and np.ndim(run) == 1) for run in value)
+    several = all(isinstance(run, Evaluation) or np.ndim(run) == 1 for run in value)
     return list(value) if several else [value]
 
 
 def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ...]:
     if names is None:
-        own = [getattr(system, "name", None) if hasattr(system, "index") else None for system in systems]
-        if all(isinstance(name, str) for name in own) and len(set(own)) == len(own):
-            return tuple(map(str, own))
         letters = string.ascii_lowercase
         return tuple(letters[i] if i < len(letters) else f"s{i + 1}" for i in range(len(systems)))
     if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
@@ -170,8 +165,6 @@ def values_of_queries(named: Mapping[str, list[Any]], qid: Any, query_weight: An
     """
     if not isinstance(measure, str) or not measure.strip():
         raise TypeError(f"measure must be the name of what the numbers are, such as 'recall@10'; got {shown(measure)}.")
-    if qid is None:
-        raise TypeError("qid must be given with measure: the id of each query, one per number.")
     ids = ids_as_array(qid, "qid")
     if len(set(_keys(ids))) != ids.size:
         raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from comparing import by_scores
 
 pytest.importorskip("click")
 pytest.importorskip("pyarrow")
@@ -95,7 +96,7 @@ def test_columns_of_a_table_are_compared():
     Path("scores.csv").write_text(text_of_table)
     pq.write_table(pa.table({"qid": np.repeat(np.arange(20), 10), "label": labels, **scores}), "scores.parquet")
     qid = np.repeat(np.arange(20), 10)
-    expected = compare(scores["old"], scores["new"], y_true=labels, qid=qid, k=5, n_resamples=10_000, seed=0)
+    expected = by_scores(scores["old"], scores["new"], y_true=labels, qid=qid, k=5, n_resamples=10_000, seed=0)
     for table in ("scores.csv", "scores.parquet"):
         result = document(f"compare old new --table {table} -k 5")
         [pair] = result["pairs"]
@@ -227,7 +228,7 @@ def test_compare_has_the_options_of_the_function():
     found = document(f"{command} --baseline new --margin 0.02 --by halves --cluster users")
     assert [each["label"] for each in found["slices"]] == ["one half", "one half", "other", "other"]
     half = np.where(np.arange(30) % 2, "one half", "other")
-    expected = compare(
+    expected = by_scores(
         *(old, new, same),
         y_true=labels,
         k=3,

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from comparing import by_scores, by_values
 
 from ndcg_ml import Comparison, Flavor, compare, evaluate, evaluate_run
 from ndcg_ml._stats.means import Means, generator
@@ -50,11 +51,11 @@ def test_the_repr_holds_no_array():
 
 def test_scores_are_evaluated_on_the_way():
     flavor = Flavor.preset("lightgbm", k=3)
-    of_scores = compare(A, B, y_true=Y, flavor=flavor, seed=1)
+    of_scores = by_scores(A, B, y_true=Y, flavor=flavor, seed=1)
     of_evaluations = compare(*(evaluate(Y, each, flavor=flavor) for each in (A, B)), seed=1)
     assert of_scores.pairs == of_evaluations.pairs
     assert of_scores.flavor == flavor
-    weighted = compare(A, B, y_true=Y, k=5, query_weight=np.arange(1.0, 61.0), seed=1)
+    weighted = by_scores(A, B, y_true=Y, k=5, query_weight=np.arange(1.0, 61.0), seed=1)
     values = [evaluate(Y, each, k=5, query_weight=np.arange(1.0, 61.0)).value for each in (A, B)]
     assert weighted.difference == pytest.approx(values[1] - values[0], abs=1e-14)
 
@@ -100,30 +101,30 @@ def test_queries_that_do_not_match_are_counted():
 def test_queries_that_are_empty_for_all_count_as_the_flavor_says():
     labels = Y.copy()
     labels[:9] = 0
-    skipped = compare(A, B, y_true=labels, flavor="sklearn@5[empty=skip]", seed=0)
+    skipped = by_scores(A, B, y_true=labels, flavor="sklearn@5[empty=skip]", seed=0)
     assert (skipped.n_queries, skipped.not_compared.tolist()) == (51, list(range(9)))
-    scored = compare(A, B, y_true=labels, flavor="sklearn@5[empty=0]", seed=0)
+    scored = by_scores(A, B, y_true=labels, flavor="sklearn@5[empty=0]", seed=0)
     assert (scored.n_queries, scored.ties - skipped.ties) == (60, 9)
     with pytest.raises(
         ValueError, match=r"9, such as 0, have none in a; 9, such as 0, have none in b. It is empty there"
     ):
-        compare(A, B, y_true=labels, flavor="sklearn@5[empty=nan]")
-    dropped = compare(A, B, y_true=labels, flavor="sklearn@5[empty=nan]", missing="drop", seed=0)
+        by_scores(A, B, y_true=labels, flavor="sklearn@5[empty=nan]")
+    dropped = by_scores(A, B, y_true=labels, flavor="sklearn@5[empty=nan]", missing="drop", seed=0)
     assert dropped.pairs == skipped.pairs
 
 
 def test_a_query_that_is_empty_for_one_alone():
     flavor = "ndcg@1[ideal=local,empty=skip]"
     with pytest.raises(ValueError, match=r"have none in b. It is empty there, and the flavor skips it"):
-        compare(A, B, y_true=Y, flavor=flavor)
-    dropped = compare(A, B, y_true=Y, flavor=flavor, missing="drop")
+        by_scores(A, B, y_true=Y, flavor=flavor)
+    dropped = by_scores(A, B, y_true=Y, flavor=flavor, missing="drop")
     assert set(dropped.values) == {1.0}
     assert (dropped.difference, dropped.p_value, dropped.effect_size) == (0.0, 1.0, 0.0)
 
 
 def test_one_of_several_cutoffs():
     a, b = (evaluate(Y, each, k=(1, 5)) for each in (A, B))
-    assert compare(a, b, k=5, seed=0).pairs == compare(A, B, y_true=Y, k=5, seed=0).pairs
+    assert compare(a, b, k=5, seed=0).pairs == by_scores(A, B, y_true=Y, k=5, seed=0).pairs
     with pytest.raises(ValueError, match=r"k must say which cut-off is compared, .* several: \(1, 5\)"):
         compare(a, b)
     with pytest.raises(ValueError, match=r"must have the cut-off 10; got one with \(1, 5\)"):
@@ -131,9 +132,9 @@ def test_one_of_several_cutoffs():
 
 
 def test_several_systems_are_corrected():
-    all_three = compare(A, B, C, y_true=Y, k=5, names=["linear", "trees", "net"], seed=0)
+    all_three = by_scores(A, B, C, y_true=Y, k=5, names=["linear", "trees", "net"], seed=0)
     assert [(pair.a, pair.b) for pair in all_three.pairs] == [("linear", "trees"), ("linear", "net"), ("trees", "net")]
-    alone = compare(A, C, y_true=Y, k=5, seed=0)
+    alone = by_scores(A, C, y_true=Y, k=5, seed=0)
     together = all_three.pairs[1].interval
     assert together.low < alone.interval.low < alone.interval.high < together.high
     for name in ("difference", "interval", "p_value", "wins", "ties", "losses", "effect_size", "standard_error"):
@@ -144,15 +145,15 @@ def test_several_systems_are_corrected():
 
 
 def test_equal_systems_and_constant_differences():
-    same = compare(A, A, y_true=Y, k=5)
+    same = by_scores(A, A, y_true=Y, k=5)
     assert (same.difference, same.p_value, same.ties, same.effect_size) == (0.0, 1.0, 60, 0.0)
     assert (same.interval.low, same.interval.high, same.standard_error) == (0.0, 0.0, 0.0)
     with pytest.raises(ValueError, match="difference must not be 0"):
         same.queries_needed(0.0)
     assert same.verdict == "undecided"
-    assert compare(A, A, y_true=Y, k=5, margin=0.01).verdict == "equivalent"
+    assert by_scores(A, A, y_true=Y, k=5, margin=0.01).verdict == "equivalent"
     best, worst = np.tile([2.0, 1.0], (12, 1)), np.tile([1.0, 2.0], (12, 1))
-    constant = compare(worst, best, y_true=np.tile([1, 0], (12, 1)))
+    constant = by_scores(worst, best, y_true=np.tile([1, 0], (12, 1)))
     assert (constant.interval.low, constant.difference, constant.interval.high) == (constant.difference,) * 3
     assert (constant.effect_size, constant.queries_needed(0.1), constant.p_value) == (math.inf, 6, 2 / 2**12)
     assert "inf" not in str(constant)
@@ -161,10 +162,9 @@ def test_equal_systems_and_constant_differences():
 def test_bad_input():
     a, b = evaluated(A), evaluated(B)
     for systems, arguments, kind, message in (
-        ((A, B), {}, TypeError, "y_true must be given where scores are compared"),
-        ((a, B), {}, TypeError, "must be evaluations or scores, not both"),
-        ((a, b), {"qid": QID}, TypeError, "^qid must be left out where evaluations are compared"),
-        ((a, b), {"flavor": "lightgbm", "y_true": Y}, TypeError, "^y_true, flavor must be left out"),
+        ((A, B), {"y_true": Y}, TypeError, r"must be evaluations, compare\(evaluate\(y, a, qid=q\), .* got ndarray"),
+        ((a, B), {}, TypeError, "must be evaluations, .* compare_values; got ndarray"),
+        ((a, b), {"y_true": Y}, TypeError, "must be evaluations, .* got evaluations and y_true"),
         ((a, evaluated(B, flavor="lightgbm")), {}, ValueError, "under one flavor; a is ndcg.*, b is ndcg.*exponential"),
         ((a, b), {"names": ["x"]}, ValueError, "names must be 2 different names"),
         ((a, b), {"names": ["x", "x"]}, ValueError, "names must be 2 different names"),
@@ -202,17 +202,17 @@ def test_the_caption_states_the_flavor():
         r"| b_25 | s\|x | -0.17 | -inf to +inf | 0.50 | 0/1/2 | "
     )
     assert markdown.endswith(f"{both.caption()}\n")
-    three = compare(A, B, C, y_true=Y, k=5)
+    three = by_scores(A, B, C, y_true=Y, k=5)
     assert "| p | p adjusted |" in three.to_markdown()
     assert three.caption().endswith("exchanges drawn; no seed; p and intervals corrected for 3 pairs by max-T")
-    seeded = compare(A, B, C, y_true=Y, k=5, seed=7, baseline="b")
+    seeded = by_scores(A, B, C, y_true=Y, k=5, seed=7, baseline="b")
     assert seeded.caption().endswith("exchanges drawn; seed 7; p and intervals corrected for 2 pairs by max-T")
     with pytest.raises(TypeError, match="digits must be an integer"):
         both.to_markdown(1.5)
 
 
 def test_a_p_value_is_never_printed_as_zero():
-    tables = compare(A, np.where(Y > 0, Y, -1), y_true=Y, k=5, n_resamples=100_000, seed=0)
+    tables = by_scores(A, np.where(Y > 0, Y, -1), y_true=Y, k=5, n_resamples=100_000, seed=0)
     assert " <0.0001 " in tables.to_markdown()
 
 
@@ -237,10 +237,7 @@ def test_several_runs_of_numbers_are_those_of_evaluations():
     runs = [[evaluate(labels, one, flavor="sklearn[empty=1]") for one in system] for system in scores]
     numbers = [[evaluation.per_query.ndcg for evaluation in system] for system in runs]
     of_runs = compare(dict(zip("ab", runs, strict=True)), seed=0)
-    of_numbers = compare(dict(zip("ab", numbers, strict=True)), measure="NDCG", qid=np.arange(30), seed=0)
+    of_numbers = by_values(dict(zip("ab", numbers, strict=True)), measure="NDCG", qid=np.arange(30), seed=0)
     assert of_numbers.n_runs == of_runs.n_runs == (3, 3)
     assert of_numbers.p_value == of_runs.p_value
     assert of_numbers.interval.low == pytest.approx(of_runs.interval.low, abs=1e-12)
-    # A list of lists of scores is one run: one row per query.
-    dense = {"a": scores[0, 0].tolist(), "b": scores[1, 0].tolist()}
-    assert compare(dense, y_true=labels, seed=0).n_runs == (1, 1)

@@ -1,4 +1,4 @@
-"""What one may say of systems: verdicts, intervals that hold together, clusters, seeds, segments, uneven judgements."""
+"""What one may say of systems: verdicts, intervals that hold together, clusters, seeds, slices, uneven judgements."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 import pytest
+from comparing import by_scores, by_values
 
-from ndcg_ml import Evaluation, Flavor, compare, evaluate, evaluate_run
+from ndcg_ml import Evaluation, Flavor, compare, compare_values, evaluate, evaluate_run
 from ndcg_ml._baseline.gate import gate
 from ndcg_ml._stats import simultaneous
 from ndcg_ml._stats.bounded import bounded_limits, piles_up
@@ -32,7 +33,7 @@ TABLE = np.clip(BASE + RNG.normal(0, 0.15, (N, 4)) + [0.0, 0.01, 0.05, 0.2], 0, 
 
 def values(*columns, **settings):
     settings = {"seed": 0, "n_resamples": 999, **settings}
-    return compare(*(TABLE[:, i] for i in columns), qid=IDS, measure="recall@10", **settings)
+    return by_values(*(TABLE[:, i] for i in columns), qid=IDS, measure="recall@10", **settings)
 
 
 # -- verdicts -------------------------------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ def test_fewer_than_six_queries_are_never_equivalent():
     assert verdict(-0.001, 0.001, 5, 0.02) == "undecided"
     assert verdict(-0.001, 0.001, 6, 0.02) == "equivalent"
     for n, expected in ((5, "undecided"), (6, "equivalent")):
-        same = compare(TABLE[:n, 0], TABLE[:n, 0], qid=IDS[:n], measure="m", margin=0.01)
+        same = by_values(TABLE[:n, 0], TABLE[:n, 0], qid=IDS[:n], measure="m", margin=0.01)
         assert same.verdict == expected
 
 
@@ -80,7 +81,7 @@ def test_verdict_interval_and_p_agree(n_systems):
         n = int(rng.integers(3, 14))
         table = rng.normal(size=(n, 3)).round(int(rng.integers(0, 3)))
         table[:, n_systems - 1] += rng.choice([0, 1.2])
-        found = compare(*table[:, :n_systems].T, qid=range(n), measure="m", n_resamples=199, seed=rng)
+        found = by_values(*table[:, :n_systems].T, qid=range(n), measure="m", n_resamples=199, seed=rng)
         for pair in found.pairs:
             apart = pair.interval.low > 0 or pair.interval.high < 0
             assert apart == pair.significant == (pair.verdict in ("better", "worse"))
@@ -119,7 +120,7 @@ def test_the_limits_exclude_0_exactly_where_p_is_at_most_the_level(n_resamples):
 
 
 def test_five_queries_limit_nothing():
-    found = compare(np.zeros(5), np.ones(5), qid=range(5), measure="m")
+    found = by_values(np.zeros(5), np.ones(5), qid=range(5), measure="m")
     assert (found.interval.low, found.interval.high, found.verdict) == (-math.inf, math.inf, "undecided")
     assert json.dumps(found.to_dict(), allow_nan=False).count("null") >= 2
 
@@ -193,7 +194,7 @@ def test_many_systems_leave_room_for_a_clear_one():
     rng = np.random.default_rng(2)
     table = rng.random((60, 1)) + rng.normal(0, 0.1, (60, 34))
     table[:, 0] += 1
-    found = compare(*table.T, qid=range(60), measure="m", seed=0, n_resamples=499)
+    found = by_values(*table.T, qid=range(60), measure="m", seed=0, n_resamples=499)
     assert all(pair.verdict == "worse" for pair in found.pairs if pair.a == "a")
 
 
@@ -256,17 +257,17 @@ def test_copies_of_queries_are_no_more_queries():
     twice = np.repeat(TABLE, 3, axis=0)
     ids, user = [f"{q}-{i}" for q in IDS for i in range(3)], np.repeat(IDS, 3)
     once = values(0, 2)
-    found = compare(twice[:, 0], twice[:, 2], qid=ids, measure="m", cluster=user, seed=0, n_resamples=999)
+    found = by_values(twice[:, 0], twice[:, 2], qid=ids, measure="m", cluster=user, seed=0, n_resamples=999)
     assert (found.p_value, found.interval.low, found.interval.high) == pytest.approx(
         (once.p_value, once.interval.low, once.interval.high)
     )
     assert found.pairs[0].effective_queries == pytest.approx(N, rel=0.03)
     assert (found.n_clusters, found.n_queries) == (N, 3 * N)
     assert "120 queries in 40 clusters (as good as 39 independent ones)" in found.caption()
-    alone = compare(twice[:, 0], twice[:, 2], qid=ids, measure="m", seed=0)
+    alone = by_values(twice[:, 0], twice[:, 2], qid=ids, measure="m", seed=0)
     assert alone.standard_error < 0.6 * found.standard_error
     by_id = dict(zip(ids, user.tolist(), strict=True))
-    again = compare(twice[:, 0], twice[:, 2], qid=ids, measure="m", cluster=by_id, seed=0, n_resamples=999)
+    again = by_values(twice[:, 0], twice[:, 2], qid=ids, measure="m", cluster=by_id, seed=0, n_resamples=999)
     assert again.pairs == found.pairs
     means = Means.of(TABLE[:, :1], None)
     assert effective_queries(means, means)[0] == N
@@ -432,51 +433,51 @@ def test_several_runs_of_each_system():
             compare(*systems, **more)
 
 
-# -- segments -------------------------------------------------------------------------------------------------------
+# -- slices -------------------------------------------------------------------------------------------------------
 
 
-def test_segments_can_differ_where_the_whole_does_not():
+def test_slices_can_differ_where_the_whole_does_not():
     rng = np.random.default_rng(1)
     up = np.arange(80) < 40
     a = rng.random(80)
     b = a + rng.normal(0, 0.1, 80) + np.where(up, 0.09, -0.09)
-    found = compare(a, b, qid=range(80), measure="m", by={"half": np.where(up, "up", "down")}, seed=0)
+    found = by_values(a, b, qid=range(80), measure="m", by={"half": np.where(up, "up", "down")}, seed=0)
     assert found.verdict == "undecided"
     assert [(each.label, each.pairs[0].verdict) for each in found.slices] == [("down", "worse"), ("up", "better")]
     upper = found.slices["half", "up"]
     assert upper.n_queries == 40
     assert upper.pairs[0].difference == pytest.approx((b - a)[up].mean())
-    alone = compare(a[up], b[up], qid=range(40), measure="m", seed=0, confidence=0.975)
+    alone = by_values(a[up], b[up], qid=range(40), measure="m", seed=0, confidence=0.975)
     assert upper.pairs[0].p_adjusted == pytest.approx(2 * upper.pairs[0].p_value)
     width = upper.pairs[0].interval.high - upper.pairs[0].interval.low
     assert width == pytest.approx(alone.interval.high - alone.interval.low, rel=0.05)
     assert upper.pairs[0].interval.confidence == 0.95
-    assert "2 segments (Bonferroni)" in str(found.slices)
+    assert "2 slices (Bonferroni)" in str(found.slices)
     assert "half=up" in str(found)
     assert [row["verdict"] for row in found.to_dict()["slices"]] == ["worse", "better"]
-    with pytest.raises(KeyError, match="is no segment; name a column and a label"):
+    with pytest.raises(KeyError, match="is no slice; name a column and a label"):
         found.slices["half", "left"]
 
 
-def test_a_segment_of_one_query_is_listed_without_a_test():
+def test_a_slice_of_one_query_is_listed_without_a_test():
     found = values(0, 1, by=["lone" if i == 0 else "rest" for i in range(N)])
     lone, rest = found.slices["by", "lone"], found.slices["by", "rest"]
     assert (lone.n_queries, lone.pairs) == (1, ())
-    assert rest.pairs[0].p_adjusted == rest.pairs[0].p_value  # it is the only segment tested
-    assert found.slices.to_dicts()[0] == {"column": "by", "label": "lone", "n_queries": 1, "verdict": "undecided"}
+    assert rest.pairs[0].p_adjusted == rest.pairs[0].p_value  # it is the only slice tested
+    assert found.slices._records()[0] == {"column": "by", "label": "lone", "n_queries": 1, "verdict": "undecided"}
 
 
-def test_segments_of_scores_evaluations_and_numbers_are_the_same():
+def test_slices_of_scores_evaluations_and_numbers_are_the_same():
     labels = np.random.default_rng(0).integers(0, 3, (30, 6))
     one, two = (labels + np.random.default_rng(s).normal(0, 2, labels.shape) for s in (1, 2))
     country = np.array(["de", "fr", "it"])[np.arange(30) % 3]
-    rows = compare(one, two, y_true=labels, k=3, by={"country": country}, seed=0)
+    rows = by_scores(one, two, y_true=labels, k=3, by={"country": country}, seed=0)
     a, b = (evaluate(labels, each, k=3) for each in (one, two))
     by_id = dict(enumerate(country.tolist()))
     for found in (
         compare(a, b, by={"country": country}, seed=0),
         compare(a, b, by={"country": by_id}, seed=0),
-        compare(a.per_query.ndcg, b.per_query.ndcg, qid=range(30), measure="NDCG@3", by={"country": country}, seed=0),
+        by_values(a.per_query.ndcg, b.per_query.ndcg, qid=range(30), measure="NDCG@3", by={"country": country}, seed=0),
     ):
         assert [each.pairs for each in found.slices] == [each.pairs for each in rows.slices]
 
@@ -516,7 +517,7 @@ def test_what_is_uneven():
 
 def test_unjudged_words_are_checked():
     with pytest.raises(ValueError, match="unjudged must be one of 'warn', 'refuse', 'accept'"):
-        values(0, 1, unjudged="ignore")
+        compare(evaluate([[1, 0]], [[1, 0]]), evaluate([[1, 0]], [[1, 0]]), unjudged="ignore")
 
 
 def test_other_judgements_are_refused():
@@ -548,27 +549,27 @@ def test_numbers_of_any_measure():
     assert "b - a, recall@10" in str(found)
     assert (
         found.pairs
-        == compare({"a": TABLE[:, 0], "b": TABLE[:, 3]}, qid=IDS, measure="recall@10", seed=0, n_resamples=999).pairs
+        == by_values({"a": TABLE[:, 0], "b": TABLE[:, 3]}, qid=IDS, measure="recall@10", seed=0, n_resamples=999).pairs
     )
     holed = TABLE[:, 3].copy()
     holed[5] = math.nan
     with pytest.raises(ValueError, match=r"'q5' has no value in b"):
-        compare(TABLE[:, 0], holed, qid=IDS, measure="m")
-    assert compare(TABLE[:, 0], holed, qid=IDS, measure="m", missing="drop").n_queries == 39
-    weighted = compare(TABLE[:, 0], TABLE[:, 3], qid=IDS, measure="m", query_weight=np.arange(1.0, 41.0))
+        by_values(TABLE[:, 0], holed, qid=IDS, measure="m")
+    assert by_values(TABLE[:, 0], holed, qid=IDS, measure="m", missing="drop").n_queries == 39
+    weighted = by_values(TABLE[:, 0], TABLE[:, 3], qid=IDS, measure="m", query_weight=np.arange(1.0, 41.0))
     assert weighted.values[0] == pytest.approx(np.average(TABLE[:, 0], weights=np.arange(1.0, 41.0)))
     two, of = (TABLE[:, 0], TABLE[:, 1]), {"measure": "m", "qid": IDS}
     for systems, arguments, kind, message in (
-        (two, {"measure": "m"}, TypeError, "qid must be given with measure"),
         (two, {"measure": " ", "qid": IDS}, TypeError, "measure must be the name"),
         ((TABLE[:, 0], TABLE[:9, 1]), of, ValueError, "b must have one number per query, 40"),
         ((TABLE[:2, 0], TABLE[:2, 1]), {"measure": "m", "qid": ["x", "x"]}, ValueError, "each query once"),
         ((TABLE[:2, 0], [0.1, math.inf]), {"measure": "m", "qid": ["x", "y"]}, ValueError, "b must be finite"),
-        (two, {**of, "k": 3, "y_true": 1}, TypeError, "^y_true must be left"),
         (two, {**of, "query_weight": [1.0] * 39}, ValueError, "query_weight must have one number"),
     ):
         with pytest.raises(kind, match=message):
-            compare(*systems, **arguments)
+            by_values(*systems, **arguments)
+    with pytest.raises(TypeError, match="values must be a mapping of numbers per query by system; got list"):
+        compare_values(list(two), **of)
 
 
 @pytest.mark.parametrize("margin", [0, -0.01, math.nan, math.inf])
@@ -581,24 +582,24 @@ def test_a_margin_is_above_0(margin):
 
 def test_the_28th_system_has_a_name():
     table = np.random.default_rng(0).random((12, 28))
-    found = compare(*table.T, qid=range(12), measure="m", baseline="a", n_resamples=99)
+    found = by_values(*table.T, qid=range(12), measure="m", baseline="a", n_resamples=99)
     assert found.names[25:] == ("z", "s27", "s28")
 
 
 def test_skewed_differences_of_few_queries_are_named():
     b = np.zeros(30)
     b[:3] = [0.9, 0.1, 0.05]
-    found = compare(np.zeros(30), b, qid=range(30), measure="m")
+    found = by_values(np.zeros(30), b, qid=range(30), measure="m")
     assert found.pairs[0].skewness == pytest.approx(((b - b.mean()) ** 3).mean() / b.std() ** 3)
     assert "are skewed (skewness +5.1 between a and b) and 30 queries are few" in found.notes[0]
     assert found.notes[0] in str(found)
     less = np.where(np.arange(30) < 4, 0.5, 0.0)
-    assert compare(np.zeros(30), less, qid=range(30), measure="m").pairs[0].skewness == pytest.approx(2.16, abs=0.01)
-    assert len(compare(np.zeros(30), less, qid=range(30), measure="m").notes) == 1
+    assert by_values(np.zeros(30), less, qid=range(30), measure="m").pairs[0].skewness == pytest.approx(2.16, abs=0.01)
+    assert len(by_values(np.zeros(30), less, qid=range(30), measure="m").notes) == 1
     even = np.where(np.arange(30) < 5, 0.5, 0.0)  # skewness 1.79
-    assert compare(np.zeros(30), even, qid=range(30), measure="m").notes == ()
+    assert by_values(np.zeros(30), even, qid=range(30), measure="m").notes == ()
     many = np.tile(b, 4)
-    assert compare(np.zeros(120), many, qid=range(120), measure="m").notes == ()
+    assert by_values(np.zeros(120), many, qid=range(120), measure="m").notes == ()
 
 
 def test_defaults():

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from comparing import by_values
 
 from ndcg_ml import align, compare, evaluate, evaluate_part, evaluate_run
 
@@ -46,13 +47,13 @@ WRONG = {
     "keys": (of_text({"q": {"a": 1}}, '{"qid": "q", "docno": "a", "a": 1, "b": 1, "b": 2, "a": 1, "score": 1}'),
              "got 'a' twice"),
     "topics": (of_text({"q": {"a": 1}}, '{"q": ["a"], "r": 1, "s": 2}'), "'r' must be"),
-    "values": (lambda _: compare([1, 2, 3, 4.0], [1, NAN, NAN, 2], **OF_MEASURE), "2, such as 6, have none in b"),
-    "systems": (lambda _: compare([NAN, 2, 3, 4.0], [1, 2, NAN, 2], **OF_MEASURE),
+    "values": (lambda _: by_values([1, 2, 3, 4.0], [1, NAN, NAN, 2], **OF_MEASURE), "2, such as 6, have none in b"),
+    "systems": (lambda _: by_values([NAN, 2, 3, 4.0], [1, 2, NAN, 2], **OF_MEASURE),
                 "5 has no value in a; 7 has no value in b"),
     "weights": (lambda _: compare(weighted(1, 1, 1, 1), weighted(1, 2, 3, 1)), "2 do not, the first is query 6."),
     "ideals": (lambda _: compare(labelled(1, 0, 1, 0, 1, 0, 1, 0), labelled(1, 0, 2, 0, 2, 0, 1, 0)),
                "ideal DCG in 2 of 4 queries, such as 6,"),
-    "labels of queries": (lambda _: compare([1, 2, 3, 4.0], [2, 3, 4, 5.0], by=["a", None, None, "b"], **OF_MEASURE),
+    "labels of queries": (lambda _: by_values([1, 2, 3, 4.0], [2, 3, 4, 5.0], by=["a", None, None, "b"], **OF_MEASURE),
                           "got None for query 6."),
     "labels": (lambda _: evaluate([1, 0] * 4, [2, 1] * 4, qid=ROWS, by=["a", None, None, "b"]),
                "got None for query 6."),
@@ -69,7 +70,7 @@ WRONG = {
     "weights of 0": (lambda _: evaluate_part([1], [1], qid=[1], query_weight=[0, 0]), "shape (1,); got (2,)."),
     "lists": (lambda _: align({"q": {"a": 1}}, {"q": {"a": 1}, "r": 5, "s": 6}), "run['r'] must be {document: score}"),
     "surrogates": (lambda _: align({"q": {"a": 1}}, {"q": {"a\ud800": 1}, "r": {"c\udbff": 1}}), "got 'a\\ud800'"),
-    "names": (lambda _: compare({1: [1, 2.0], "b": [1, 2.0], 3: [1, 2.0]}, qid=[1, 2], measure="m"), "got 1."),
+    "names": (lambda _: by_values({1: [1, 2.0], "b": [1, 2.0], 3: [1, 2.0]}, qid=[1, 2], measure="m"), "got 1."),
 }  # fmt: skip
 
 

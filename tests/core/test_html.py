@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparing import by_scores
 
-from ndcg_ml import Flavor, compare, evaluate, evaluate_run, explain_difference, identify
+from ndcg_ml import Flavor, evaluate, evaluate_run, explain_difference, identify
 
 HOSTILE = "<script>alert(\"1\")</script> & 'two' \ud800"
 LABELS, SCORES = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 0]], [[3, 2, 1], [3, 1, 2], [3, 2, 2], [1, 3, 2]]
@@ -63,7 +64,7 @@ def compared():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, (40, 6))
     systems = [labels + rng.normal(0, noise, labels.shape) for noise in (3.0, 0.1, 0.11)]
-    return compare(*systems, y_true=labels, names=[HOSTILE, "b", "c"], seed=0)
+    return by_scores(*systems, y_true=labels, names=[HOSTILE, "b", "c"], seed=0)
 
 
 CASES: dict[str, Callable[[], Any]] = {
@@ -80,7 +81,7 @@ CASES: dict[str, Callable[[], Any]] = {
         "sklearn", "lightgbm", [0, 0, 3], [2, 1, 1], qid=[HOSTILE, HOSTILE, "y"]
     ),
     "comparison": compared,
-    "comparison of two": lambda: compare(SCORES, SCORES, y_true=LABELS),
+    "comparison of two": lambda: by_scores(SCORES, SCORES, y_true=LABELS),
     "identification": lambda: identify(round(evaluated(k=2).value, 4), LABELS, SCORES, k=2),
     "identification without a match": lambda: identify(0.1111, LABELS, SCORES, k=2),
 }

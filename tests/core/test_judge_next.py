@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparing import by_scores, by_values
 
 from ndcg_ml import Flavor, compare, evaluate, evaluate_ranked, evaluate_run
 from ndcg_ml._files.lines import DataFileError
@@ -101,7 +102,7 @@ def test_a_comparison_says_that_labels_could_turn_it() -> None:
     assert note in str(both)
     assert note in both.to_markdown().replace("\\", "")
     assert note in both.to_dict()["notes"]
-    assert not any("labels" in note for note in compare(*[[3.0, 1.0, 2.0]] * 2, y_true=[1, 0, 1], group=[2, 1]).notes)
+    assert not any("labels" in note for note in by_scores(*[[3.0, 1.0, 2.0]] * 2, y_true=[1, 0, 1], group=[2, 1]).notes)
 
 
 def test_three_systems_say_how_many_signs_could_turn_and_have_ranges_by_name() -> None:
@@ -164,7 +165,7 @@ def test_documents_that_cannot_be_matched_are_refused() -> None:
         compare(*ranked).range()
     rows = [evaluate(lists, scores, flavor=flavor) for scores in ([[1, 2], [1, 2]], [[2, 1], [1, 2]])]
     assert compare(*rows).range().high > 0
-    numbers = compare([0.1, 0.2, 0.3], [0.3, 0.2, 0.3], qid=[1, 2, 3], measure="recall")
+    numbers = by_values([0.1, 0.2, 0.3], [0.3, 0.2, 0.3], qid=[1, 2, 3], measure="recall")
     with pytest.raises(RangeError, match="numbers of a measure"):
         numbers.range()
     with pytest.raises(RangeError, match="left out when it is pickled"):

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from comparing import by_values
 
 from ndcg_ml import RangeError, compare, evaluate, evaluate_run
 from ndcg_ml._stats import bounded, clusters, matching, randomisation
@@ -26,7 +27,7 @@ Y = RNG.integers(0, 3, (40, 6))
 
 
 def numbers(*systems, **options):
-    return compare(*systems, qid=np.arange(len(systems[0])), measure="m", **{"n_resamples": 99, "seed": 0} | options)
+    return by_values(*systems, qid=np.arange(len(systems[0])), measure="m", **{"n_resamples": 99, "seed": 0} | options)
 
 
 # -- verdicts -------------------------------------------------------------------------------------------------------
@@ -124,10 +125,10 @@ def test_pairs_of_systems_with_runs_are_corrected():
         name: [np.clip(RNG.normal(0.5 + 0.1 * at, 0.2, 30), 0, 1) for _ in range(3)] for at, name in enumerate("abc")
     }
     alone = {
-        (one, other): compare({name: runs[name] for name in (one, other)}, qid=np.arange(30), measure="m").pairs[0]
+        (one, other): by_values({name: runs[name] for name in (one, other)}, qid=np.arange(30), measure="m").pairs[0]
         for one, other in ("ab", "ac", "bc")
     }
-    found = compare(runs, qid=np.arange(30), measure="m")
+    found = by_values(runs, qid=np.arange(30), measure="m")
     p_values = [alone[pair.a, pair.b].p_value for pair in found.pairs]
     assert [pair.p_value for pair in found.pairs] == pytest.approx(p_values)
     assert [pair.p_adjusted for pair in found.pairs] == pytest.approx([min(1.0, 3 * p) for p in p_values])
@@ -216,7 +217,7 @@ def test_values_beyond_the_bounds_have_no_such_interval(outside, refused):
     assert not bounded.piles_up(np.repeat([0.5, 0.5 + 4 * SAME], 2))
 
 
-# -- clusters and segments ------------------------------------------------------------------------------------------
+# -- clusters and slices ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [5, 6])
@@ -240,30 +241,30 @@ def test_a_cluster_may_have_half_of_the_weight(weight, fine):
             clusters.by_cluster(means, np.arange(6))
 
 
-def test_segments_are_in_the_order_of_their_labels():
+def test_slices_are_in_the_order_of_their_labels():
     labels = ["b", 10, 9.5, "a", True, 9, -1, (1, 2), False]
     assert sorted(labels, key=_order) == [-1, 9, 9.5, 10, (1, 2), False, True, "a", "b"]
-    segments = numbers(np.arange(9.0), np.arange(9.0) ** 2, by={"what": labels}).slices
-    assert [segment.label for segment in segments] == [-1, 9, 9.5, 10, (1, 2), False, True, "a", "b"]
-    assert segments["what", "a"] is segments[7]
-    assert segments[-1].label == "b"
+    slices = numbers(np.arange(9.0), np.arange(9.0) ** 2, by={"what": labels}).slices
+    assert [each.label for each in slices] == [-1, 9, 9.5, 10, (1, 2), False, True, "a", "b"]
+    assert slices["what", "a"] is slices[7]
+    assert slices[-1].label == "b"
     with pytest.raises(
-        KeyError, match=r"\('what', 'c'\) is no segment; name a column and a label, such as \('what', -1\)"
+        KeyError, match=r"\('what', 'c'\) is no slice; name a column and a label, such as \('what', -1\)"
     ):
-        segments["what", "c"]
-    rows = segments.to_dicts()
+        slices["what", "c"]
+    rows = slices._records()
     assert rows[0] == {"column": "what", "label": -1, "n_queries": 1, "verdict": "undecided"}
-    assert "too few" in str(segments)
+    assert "too few" in str(slices)
 
 
-def test_a_table_of_segments_has_four_decimals():
-    segments = numbers(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), by={"half": ["a", "b"] * 8}).slices
-    pair = segments[0].pairs[0]
-    assert f" {pair.difference:+.4f} " in str(segments)
-    assert f" {pair.interval.low:+.4f} to {pair.interval.high:+.4f} " in str(segments)
-    assert f"{pair.difference:+.2f} " in segments.table(2).text()
-    assert "corrected for 2 segments (Bonferroni)" in str(segments)
-    assert segments.to_dicts()[1]["low"] == segments[1].pairs[0].interval.low
+def test_a_table_of_slices_has_four_decimals():
+    slices = numbers(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), by={"half": ["a", "b"] * 8}).slices
+    pair = slices[0].pairs[0]
+    assert f" {pair.difference:+.4f} " in str(slices)
+    assert f" {pair.interval.low:+.4f} to {pair.interval.high:+.4f} " in str(slices)
+    assert f"{pair.difference:+.2f} " in slices._table(2).text()
+    assert "corrected for 2 slices (Bonferroni)" in str(slices)
+    assert slices._records()[1]["low"] == slices[1].pairs[0].interval.low
 
 
 def test_a_slice_that_is_not_there_is_named():
@@ -290,13 +291,13 @@ def test_systems_are_called_by_letters_and_then_by_numbers():
 def test_systems_have_several_runs_or_one(n, n_others, fine):
     runs = {"old": [np.arange(9.0)] * n, "new": [np.arange(9.0) ** 2] * n_others}
     if fine:
-        assert compare(runs, qid=np.arange(9), measure="m").n_runs == (n, n_others)
+        assert by_values(runs, qid=np.arange(9), measure="m").n_runs == (n, n_others)
     else:
         lone = "old" if n == 1 else "new"
         with pytest.raises(
             ValueError, match=f"each system must have two or more runs .*'{lone}' has 1. Train it again"
         ):
-            compare(runs, qid=np.arange(9), measure="m")
+            by_values(runs, qid=np.arange(9), measure="m")
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -390,7 +391,7 @@ def test_unjudged_documents_of_queries_that_do_not_count_are_not_noted():
 
 def test_runs_and_their_correction_are_shown():
     runs = {name: [np.arange(9.0) * at % 3 + at for at in (1, 2)] for name in "abc"}
-    comparison = compare(runs, qid=np.arange(9), measure="m", by={"half": ["x", "y", "z"] * 3})
+    comparison = by_values(runs, qid=np.arange(9), measure="m", by={"half": ["x", "y", "z"] * 3})
     assert "; runs of each system: 2, 2, 2; " in comparison.caption()
     assert comparison.caption().endswith("; p and intervals corrected by Bonferroni for 3 pairs")
     assert "two-sided t test over queries and runs" in comparison.caption()
@@ -400,15 +401,15 @@ def test_runs_and_their_correction_are_shown():
     assert "runs" not in str(numbers(np.arange(9.0), np.arange(9.0) ** 2)).split("\n")[0]
 
 
-def test_a_notebook_shows_segments():
-    segments = numbers(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), by={"half": ["a", "b"] * 8}).slices
-    shown = segments._repr_html_()
-    assert f"{segments[0].pairs[0].difference:+.4f}" in shown
+def test_a_notebook_shows_slices():
+    slices = numbers(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), by={"half": ["a", "b"] * 8}).slices
+    shown = slices._repr_html_()
+    assert f"{slices[0].pairs[0].difference:+.4f}" in shown
     assert "half=b" in shown
-    assert list(segments) == [segments[0], segments[1]]
+    assert list(slices) == [slices[0], slices[1]]
 
 
-def test_segments_need_a_column():
+def test_slices_need_a_column():
     with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to compare"):
         numbers(np.arange(9.0), np.arange(9.0), by={})
     with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to evaluate"):
@@ -425,7 +426,7 @@ def test_numbers_of_a_measure_have_no_range(n_systems):
 def test_defaults_of_comparisons():
     rng = np.random.default_rng(2)
     one, other, third = (rng.random(30) for _ in range(3))
-    comparison = compare(one, other, third, qid=np.arange(30), measure="m", seed=0)
+    comparison = by_values(one, other, third, qid=np.arange(30), measure="m", seed=0)
     assert comparison.n_resamples == 9999
     assert comparison.pairs[0].interval.confidence == 0.95
     assert {pair.interval.method for pair in comparison.pairs} == {"max-t"}

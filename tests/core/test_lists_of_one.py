@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ndcg_ml import (
-    compare,
     dcg_score,
     evaluate,
     evaluate_batches,
@@ -27,7 +26,6 @@ ROUTES = {
     "dcg_score": lambda y, s, **given: dcg_score(y, s, **given),
     "evaluate": lambda y, s, **given: evaluate(y, s, **given).value,
     "prepare": lambda y, s, **given: prepare(y, **given)(s),
-    "compare": lambda y, s, **given: compare(s, 1 - s, y_true=y, n_resamples=9, **given).values[0],
     "explain_difference": lambda y, s, **given: explain_difference("sklearn", "lightgbm", y, s, **given).value_a,
     "identify": lambda y, s, **given: identify(1.0, y, s, k=3, **given),
     "evaluate_part": lambda y, s, **given: evaluate_part(y, s, query_id=np.arange(len(y)), **given).value,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from comparing import by_scores
 
 pytest.importorskip("jinja2", reason="a report needs the extra [report]")
 matplotlib = pytest.importorskip("matplotlib", reason="a report needs the extra [report]")
@@ -88,7 +89,7 @@ class Page(HTMLParser):
 
 
 def compared(**more):
-    return compare(A, B, y_true=Y, names=["old", "new"], seed=0, **more)
+    return by_scores(A, B, y_true=Y, names=["old", "new"], seed=0, **more)
 
 
 @pytest.fixture
@@ -205,7 +206,7 @@ def test_a_comparison_lists_wins_and_losses():
     assert (both.wins, both.losses) == (3, 1)
     assert "new above old: 1 of 3 queries" in page.text
     assert "new below old: 1 query " in page.text
-    same = Page(compare(A, A, y_true=Y, names=["old", "new"], seed=0).to_html())
+    same = Page(by_scores(A, A, y_true=Y, names=["old", "new"], seed=0).to_html())
     assert "new below old: 0 queries." in same.text
 
 
@@ -280,7 +281,7 @@ def test_the_same_result_gives_the_same_page():
 @pytest.mark.usefixtures("undrawn")
 def test_verdicts_stand_open_and_the_rest_is_folded():
     names = ["old", "new", "third", "fourth"]
-    four = compare(A, B, Y, [row[::-1] for row in A], y_true=Y, names=names, seed=0)
+    four = by_scores(A, B, Y, [row[::-1] for row in A], y_true=Y, names=names, seed=0)
     page = Page(four.to_html())
     verdicts = page.table("b against a")
     assert page.open_tables() == [["system", "NDCG"], ["b against a", "b - a, NDCG", "p adjusted", "verdict on b"]]
@@ -299,7 +300,7 @@ def test_verdicts_stand_open_and_the_rest_is_folded():
 
 @pytest.mark.usefixtures("undrawn")
 def test_verdicts_of_many_pairs_leave_room_for_the_picture():
-    six = compare(*[np.array(A) + 0.1 * i for i in range(6)], y_true=Y, seed=0)
+    six = by_scores(*[np.array(A) + 0.1 * i for i in range(6)], y_true=Y, seed=0)
     page = Page(six.to_html())
     assert len(page.table("b against a")) == 10
     assert len(page.table("a", "b")) == 15
@@ -387,7 +388,7 @@ def hostile() -> list[str]:
 
 @pytest.mark.parametrize("at", range(3))
 def test_hostile_ids_and_labels_stay_text(hostile, at):
-    plain = [evaluate(Y, A, by=["a"] * 5, k=(1, 3)), compared(), compare(A, B, Y, y_true=Y, seed=0)][at]
+    plain = [evaluate(Y, A, by=["a"] * 5, k=(1, 3)), compared(), by_scores(A, B, Y, y_true=Y, seed=0)][at]
     ours, theirs = (Page(text) for text in (plain.to_html(title="t", command="c", date="d"), hostile[at]))
     assert {tag for tag, _ in theirs.tags} <= {tag for tag, _ in ours.tags}
     assert "script" not in {tag for tag, _ in theirs.tags}

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparing import by_values
 
-from ndcg_ml import Flavor, compare, evaluate, evaluate_run
+from ndcg_ml import Flavor, evaluate, evaluate_run
 
 LABELS, SCORES = [[3, 0, 1], [0, 0, 0], [1, 0, 2]], [[3, 2, 1], [3, 1, 2], [1, 3, 2]]
 
@@ -63,5 +64,5 @@ def test_an_interval():
 
 
 def test_of_numbers_of_a_measure_no_query_is_unanswered():
-    systems = compare([0.1, 0.5, 0.3], [0.2, 0.4, 0.9], qid=[1, 2, 3], measure="recall").to_dict()["systems"]
+    systems = by_values([0.1, 0.5, 0.3], [0.2, 0.4, 0.9], qid=[1, 2, 3], measure="recall").to_dict()["systems"]
     assert [system["n_unanswered"] for system in systems] == [0, 0]

@@ -12,7 +12,6 @@ from sklearn.linear_model import Ridge
 
 from ndcg_ml import (
     align,
-    compare,
     dcg_score,
     evaluate,
     evaluate_batches,
@@ -67,8 +66,6 @@ COLUMNS = {
     "prepared scores": lambda v: prepare(Y, qid=Q)(v),
     "explain_difference": lambda v: explain_difference("sklearn", "lightgbm", v, v, qid=v),
     "identify": lambda v: identify(0.5, v, v, qid=v),
-    "compare": lambda v: compare(v, v, y_true=Y, qid=Q),
-    "labels of compare": lambda v: compare(S, -S, y_true=v, qid=Q),
     "evaluate_part": lambda v: evaluate_part(v, v, qid=v),
     "weights of evaluate_part": lambda v: evaluate_part(Y, S, qid=Q, query_weight=v),
     "scores of evaluate_part": lambda v: evaluate_part(Y, v, qid=Q),

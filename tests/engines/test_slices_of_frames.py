@@ -94,10 +94,10 @@ def test_to_frame():
     )
 
 
-def test_scores_in_columns_are_named_after_them():
+def test_scores_in_columns_are_compared():
     scores = pd.DataFrame({"base": SCORES, "new": Y + SCORES}, index=FRAME.index)
-    both = compare(scores["base"], scores["new"], y_true=FRAME["y"], qid=FRAME["q"], seed=0)
-    assert both.names == ("base", "new")
+    systems = [evaluate(FRAME["y"], scores[name], qid=FRAME["q"]) for name in scores]
+    both = compare(*systems, names=list(scores), seed=0)
     frame = both.to_frame()
     assert frame.loc[0, ["a", "b", "wins", "ties", "losses"]].tolist() == [
         "base",
@@ -108,24 +108,6 @@ def test_scores_in_columns_are_named_after_them():
     ]
     assert frame.loc[0, "value_b"] - frame.loc[0, "value_a"] == pytest.approx(both.difference)
     assert (frame.loc[0, "low"], frame.loc[0, "high"]) == (both.interval.low, both.interval.high)
-    with pytest.raises(ValueError, match="must have the same index"):
-        compare(scores["base"], scores["new"][::-1], y_true=FRAME["y"], qid=FRAME["q"])
-    assert compare(SCORES, Y + SCORES, y_true=Y, qid=FRAME["q"].to_numpy()).names == ("a", "b")
-
-
-@pytest.mark.parametrize("kinds", [("series", "series"), ("array", "series"), ("series", "array"), ("array", "array")])
-def test_two_systems_never_have_one_name(kinds):
-    y, qid = np.array([1, 0, 0, 1, 1, 0]), [0, 0, 1, 1, 2, 2]
-    scores = np.array([2.0, 1, 2, 1, 2, 1]), np.array([2.0, 1, 1, 2, 2, 1])
-    pair = [pd.Series(s, name="score") if kind == "series" else s for s, kind in zip(scores, kinds, strict=True)]
-    both = compare(*pair, y_true=y, qid=qid, seed=0)
-    assert both.names == ("a", "b")
-    frame = both.to_frame()
-    assert frame.value_a[0] != frame.value_b[0]
-    named = compare(pd.Series(scores[0], name="old"), pd.Series(scores[1], name="new"), y_true=y, qid=qid, seed=0)
-    assert named.names == ("old", "new")
-    some = compare(pd.Series(scores[0], name="old"), scores[1], y_true=y, qid=qid, seed=0)
-    assert some.names == ("a", "b")
 
 
 # Labels of eight known queries, as many as there are rows; four of them are asked for.

@@ -9,8 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from comparing import by_scores
 
-from ndcg_ml import Flavor, compare, evaluate, evaluate_run, explain_difference
+from ndcg_ml import Flavor, evaluate, evaluate_run, explain_difference
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -321,7 +322,7 @@ def test_a_long_flavor_is_in_the_title_whole(ax):
 
 def test_two_systems_are_drawn_query_by_query(ax):
     labels, both = systems(2)
-    result = compare(*both, **labels, k=5, names=["old", "new"], seed=0)
+    result = by_scores(*both, **labels, k=5, names=["old", "new"], seed=0)
     assert result.plot(ax) == (ax.figure, ax)
     apart = np.sort(result.ndcg[:, 1] - result.ndcg[:, 0])
     points = [line for line in ax.lines if line.get_linestyle() == "None" and len(line.get_xdata())]
@@ -346,7 +347,7 @@ def test_two_systems_are_drawn_query_by_query(ax):
 
 
 def test_systems_that_are_the_same(ax):
-    compare(SCORES, SCORES, y_true=LABELS).plot(ax)
+    by_scores(SCORES, SCORES, y_true=LABELS).plot(ax)
     assert words(ax)[-1] == "4 queries: equal"
     assert ax.get_ylim() == pytest.approx((-1.06, 1.06))
 
@@ -357,7 +358,7 @@ def test_one_query_far_off_does_not_squash_the_others(ax):
     good = labels + rng.normal(0, 0.5, labels.shape)
     other = good + rng.normal(0, 0.05, labels.shape)
     other[0] = -good[0]
-    result = compare(good, other, y_true=labels, seed=0)
+    result = by_scores(good, other, y_true=labels, seed=0)
     apart = np.abs(result.ndcg[:, 1] - result.ndcg[:, 0])
     result.plot(ax)
     assert ax.get_ylim()[1] < apart.max() / 2
@@ -372,7 +373,7 @@ def test_one_query_far_off_does_not_squash_the_others(ax):
 def test_several_systems_are_drawn_pair_by_pair(ax):
     labels, (one, other) = systems(2, noise=1.0)
     rng = np.random.default_rng(1)
-    result = compare(one, other, one + rng.normal(0, 0.1, one.shape), **labels, k=5, names=["a", "b", "c"], seed=0)
+    result = by_scores(one, other, one + rng.normal(0, 0.1, one.shape), **labels, k=5, names=["a", "b", "c"], seed=0)
     result.plot(ax)
     drawn = {}
     for line in (line for line in ax.lines if line.get_marker() == "o"):
@@ -399,7 +400,7 @@ def test_a_system_far_off_does_not_squash_the_others(ax):
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, (200, 8))
     close = [labels + rng.normal(0, 0.01, labels.shape) + (rng.random(labels.shape) < 0.01) for _ in range(3)]
-    result = compare(*close, rng.random(labels.shape), y_true=labels, seed=0)
+    result = by_scores(*close, rng.random(labels.shape), y_true=labels, seed=0)
     result.plot(ax)
     assert ax.get_xscale() == "symlog"
     assert ax.get_xlabel().splitlines()[1] == "logarithmic beyond 0.01 to either side"
@@ -413,7 +414,7 @@ def test_a_system_far_off_does_not_squash_the_others(ax):
 
 def test_of_many_pairs_those_with_the_smallest_p_are_drawn(ax):
     labels, nine = systems(9, noise=0.3)
-    result = compare(*nine, **labels, seed=0)
+    result = by_scores(*nine, **labels, seed=0)
     result.plot(ax)
     assert len(result.pairs) == 36
     assert title(ax)[-1] == "50 queries; the 30 of 36 pairs with the smallest p"
@@ -424,7 +425,7 @@ def test_of_many_pairs_those_with_the_smallest_p_are_drawn(ax):
 
 
 def test_queries_that_are_not_compared_are_counted(ax):
-    compare(SCORES, [[1, 2, 3]] * 4, y_true=LABELS, flavor="ndcg[empty=skip]").plot(ax)
+    by_scores(SCORES, [[1, 2, 3]] * 4, y_true=LABELS, flavor="ndcg[empty=skip]").plot(ax)
     assert title(ax)[0] == "ndcg[empty=skip]; 3 queries, 1 more not compared"
 
 
@@ -449,8 +450,8 @@ DRAWINGS = {
     "queries": lambda ax: evaluated(k=(1, 2)).plot("queries", ax),
     "cutoffs": lambda ax: evaluated(k=(1, 2)).plot("cutoffs", ax),
     "explanation": lambda ax: explain_difference("sklearn", "lightgbm", LABELS, SCORES).plot(ax),
-    "two systems": lambda ax: compare(SCORES, LABELS, y_true=LABELS).plot(ax),
-    "three systems": lambda ax: compare(SCORES, LABELS, SCORES, y_true=LABELS).plot(ax),
+    "two systems": lambda ax: by_scores(SCORES, LABELS, y_true=LABELS).plot(ax),
+    "three systems": lambda ax: by_scores(SCORES, LABELS, SCORES, y_true=LABELS).plot(ax),
     "slices": lambda ax: evaluated(by=["x", "x", "y", "y"]).slices.plot(ax),
 }
 
@@ -530,7 +531,7 @@ from ndcg_ml import compare, evaluate, explain_difference
 made = (
     evaluate({LABELS}, {SCORES}, by=list("xxyy")),
     explain_difference("sklearn", "lightgbm", {LABELS}, {SCORES}),
-    compare({SCORES}, {LABELS}, y_true={LABELS}),
+    compare(evaluate({LABELS}, {SCORES}), evaluate({LABELS}, {LABELS})),
 )
 for each in (*made, made[0].slices):
     try:
@@ -547,12 +548,12 @@ for each in (*made, made[0].slices):
 
 @pytest.mark.parametrize("name", ["$x", r"$\frac{1}$", "_hidden", "two\nlines", "<script>", "x" * 300])
 def test_any_name_is_drawn_as_it_is(ax, name):
-    compare(SCORES, LABELS, y_true=LABELS, names=["a", name]).plot(ax)
+    by_scores(SCORES, LABELS, y_true=LABELS, names=["a", name]).plot(ax)
     shown = name if len(name) < 24 else "x" * 11 + "..." + "x" * 10
     assert f"3 queries: {' '.join(shown.split())} better" in words(ax)
     ax.figure.canvas.draw()
     ax.clear()
-    compare(SCORES, LABELS, SCORES, y_true=LABELS, names=["a", name, "c"]).plot(ax)
+    by_scores(SCORES, LABELS, SCORES, y_true=LABELS, names=["a", name, "c"]).plot(ax)
     assert rows(ax)[0].startswith(" ".join(shown.split()))
     ax.figure.canvas.draw()
     ax.clear()

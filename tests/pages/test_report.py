@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from comparing import by_scores
 
 pytest.importorskip("jinja2", reason="a report needs the extra [report]")
 pytest.importorskip("matplotlib", reason="a report needs the extra [report]")
@@ -33,7 +34,7 @@ def reports() -> dict[str, str]:
         ),
         "two": compare(*evaluations[:2], names=names[1:], seed=0).to_html(title=HOSTILE),
         "three": compare(*evaluations, names=names, seed=0).to_html(),
-        "four": compare(*four, y_true=labels, names=FOUR, flavor="lightgbm", k=10, seed=0).to_html(),
+        "four": by_scores(*four, y_true=labels, names=FOUR, flavor="lightgbm", k=10, seed=0).to_html(),
     }
 
 

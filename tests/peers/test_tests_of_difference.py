@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from comparing import by_values
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -21,7 +22,7 @@ VALUES = QUERIES + REST + [0.0, 0.02, 0.022]
 
 def compared(*columns, **settings):
     settings = {"names": [NAMES[i] for i in columns], "seed": 0, **settings}
-    return compare(*(VALUES[:, i] for i in columns), qid=range(N), measure="ndcg@10", **settings)
+    return by_values(*(VALUES[:, i] for i in columns), qid=range(N), measure="ndcg@10", **settings)
 
 
 @pytest.mark.parametrize("pair", [(0, 1), (0, 2), (1, 2)])
@@ -45,7 +46,7 @@ def blocks(values):
 def test_max_t_is_tukeys_test_with_queries_as_blocks():
     for shift in ([0, 0, 0], [0, -0.01, -0.004], [0, -0.005, -0.03]):
         values = VALUES + shift
-        found = compare(*values.T, qid=range(N), measure="m", seed=0)
+        found = by_values(*values.T, qid=range(N), measure="m", seed=0)
         # All pairs vary alike, which that test assumes and max-T does not: it differs where they do not.
         assert [pair.p_adjusted for pair in found.pairs] == pytest.approx(blocks(values), abs=0.02)
 
@@ -91,5 +92,5 @@ def test_ranx():
     assert theirs("fisher") == pytest.approx(ours.p_value, abs=4 * error + 1e-4)
     control, treatment = np.zeros(N), np.ones(N)
     assert ranx.statistical_tests.fisher_randomization_test(control, treatment, 1000)[0] == 0  # no test can show that
-    clear = compare(control, treatment, qid=range(N), measure="m", n_resamples=999, seed=0)
+    clear = by_values(control, treatment, qid=range(N), measure="m", n_resamples=999, seed=0)
     assert clear.p_value == pytest.approx(1 / 1000)
