@@ -144,7 +144,7 @@ def test_two_ideals_that_differ_are_refused(switch: str) -> None:
 
 def test_a_sign_over_two_ideals_is_undecided_under_refuse() -> None:
     qrels = {f"q{i}": {"good": 1, "bad": 0} for i in range(30)}
-    runs = [dict.fromkeys(qrels, documents) for documents in (["u1", "bad"], ["u2", "good"])]
+    runs = [dict.fromkeys(qrels, documents) for documents in (["u1", "bad", "good"], ["u2", "good"])]
     results = [evaluate_run(qrels, run, flavor="trec_eval[ideal=recall]", k=2) for run in runs]
     wanted = {"refuse": "undecided", "accept": "better"}
     assert {rule: compare(*results, unjudged=rule, seed=0).pairs[0].verdict for rule in wanted} == wanted
