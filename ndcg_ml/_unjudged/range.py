@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.scored_documents import Scored
 from ndcg_ml._kernel.gains import discounts
-from ndcg_ml._unjudged.completions import Best, Open, Runs, added, largest, largest_of_sums
+from ndcg_ml._unjudged.completions import Best, Open, added, largest, largest_of_sums
 from ndcg_ml._unjudged.documents import (
     Documents,
     RangeError,
@@ -87,6 +87,9 @@ def range_of_value(
     grades = scale_of(flavor, scored.labels, max_grade)
     documents = documents_of(scored.queries, scored.scores, flavor, k)
     refuse_changed(scored, documents, flavor, k, dcg)
+    _refuse_moving(
+        flavor, documents.query[_moving(documents, np.arange(documents.row.size), documents.unjudged, flavor)]
+    )
     of, gains = _open(documents, flavor, dcg, ideal), gains_of_scale(flavor, grades)
     n_unjudged = int(documents.unjudged.sum())
     high = _extreme(of, gains, flavor, scored.weight, 1.0)
@@ -146,12 +149,7 @@ def _open(documents: Documents, flavor: Flavor, dcg: FloatArray, ideal: FloatArr
     closed = np.bincount(documents.query[unjudged], minlength=documents.n_queries) == 0
     judged = ~documents.unjudged & ~closed[documents.query]
     known = np.where(judged, documents.gain, 0.0)
-    counts = judged
-    runs = None
-    if flavor.ties in ("best", "worst"):
-        runs, inside = _runs(documents, flavor, np.flatnonzero(unjudged))
-        counts = judged & ~inside
-    constant = added(documents.query[counts], (known * documents.weight)[counts], documents.n_queries)
+    constant = added(documents.query[judged], (known * documents.weight)[judged], documents.n_queries)
     constant = np.where(closed, dcg, constant)
     fixed = np.where(closed, ideal, np.nan if documents.fixed is None else documents.fixed)
     pooled = judged & documents.pooled
@@ -171,42 +169,12 @@ def _open(documents: Documents, flavor: Flavor, dcg: FloatArray, ideal: FloatArr
         fixed=fixed,
         place=place,
         base=base,
-        runs=runs,
     )
 
 
 def _to_rank(flavor: Flavor, pool: FloatArray) -> FloatArray:
     """Prefix sums of the discounts, as many as the largest ideal has ranks."""
     return np.append(0.0, np.cumsum(discounts(flavor, max(int(pool.max(initial=0)), 1))))
-
-
-def _runs(documents: Documents, flavor: Flavor, unjudged: NDArray[np.int64]) -> tuple[Runs, NDArray[np.bool_]]:
-    """The tied runs that hold one of these documents, and which judged documents stand in one."""
-    retrieved = documents.run[unjudged] >= 0
-    if flavor.ideal == "given" or (retrieved & ~documents.pooled[unjudged] & (documents.fixed is None)).any():
-        raise RangeError(
-            f"the range is not known for ties={flavor.ties!r} under ideal={flavor.ideal!r} where unjudged documents "
-            "are ranked that do not enter the ideal, or enter it unsorted. Choose ties='first', or ideal='global'."
-        )
-    number = np.where(
-        retrieved, documents.run[unjudged], int(documents.run.max(initial=0)) + 1 + np.arange(unjudged.size)
-    )
-    own, first, of_unjudged = np.unique(number, return_index=True, return_inverse=True)
-    one = unjudged[first]
-    beyond = np.iinfo(np.int64).max // 4
-    inside = ~documents.unjudged & (documents.run >= 0) & np.isin(documents.run, own)
-    return Runs(
-        best_first=flavor.ties == "best",
-        sign=1.0,
-        start=np.where(documents.run[one] >= 0, documents.run_start[one], beyond),
-        size=np.where(documents.run[one] >= 0, documents.run_size[one], 1),
-        query=documents.query[one],
-        of_unjudged=of_unjudged.reshape(-1),
-        of_judged=np.searchsorted(own, documents.run[inside]),
-        gain=documents.gain[inside],
-        to_rank=np.append(0.0, np.cumsum(documents.table)),
-        depth=documents.depth,
-    ), inside
 
 
 # -- from queries to the mean ------------------------------------------------------------------------------------------
@@ -407,9 +375,8 @@ def pair_of(
     unjudged = np.isnan(gain)
 
     # A tied run with an unjudged document has no order yet if the grades decide it.
-    moving = np.zeros(n_queries, dtype=bool)
-    for side, documents in enumerate(two if flavor.ties in ("best", "worst") else ()):
-        moving[query[_moving(documents, both.at[:, side], unjudged)]] = True
+    for side, documents in enumerate(two):
+        _refuse_moving(flavor, query[_moving(documents, both.at[:, side], unjudged, flavor)])
 
     # An ideal that no label changes divides each system's weights here, and the difference has no ideal any more.
     weight, constant, fixed = both.of("weight", 0.0), np.zeros(n_queries), None
@@ -426,7 +393,7 @@ def pair_of(
     cut = np.stack([documents.cut[queries[:, side]] for side, documents in enumerate(two)], axis=1)
     matters = unjudged | (gain > 0)
     apart = _have_two_ideals(both, matters, pooled, times, place, None if fixed is not None else cut, n_queries)
-    _refuse_unknown(flavor, apart, moving)
+    _refuse_two_ideals(flavor, apart)
 
     # A query that was left out of the matching is its own difference: numerator `constant`, ideal 1 (0 if skipped).
     if closed.any():
@@ -539,18 +506,22 @@ def _have_two_ideals(
     return apart
 
 
-def _refuse_unknown(flavor: Flavor, apart: NDArray[np.bool_], moving: NDArray[np.bool_]) -> None:
-    """Refuse queries with two ideals, and tied runs that grades order."""
+def _refuse_two_ideals(flavor: Flavor, apart: NDArray[np.bool_]) -> None:
     if apart.any():
         raise UnsearchedRangeError(
             f"both systems must have one ideal in every query with unjudged documents; got two in {int(apart.sum())} "
             f"queries under ideal={flavor.ideal!r}, ideal_depth={flavor.ideal_depth!r}, because the systems retrieved "
             "other documents. Evaluate both with ideal='global', or give both the same candidates."
         )
-    if moving.any():
+
+
+def _refuse_moving(flavor: Flavor, queries: NDArray[np.int64]) -> None:
+    """Refuse tied runs that grades order; `queries` has the query of each document in one."""
+    if queries.size:
         raise UnsearchedRangeError(
             "ties must be a rule that does not depend on the labels if unjudged documents share their score with "
-            f"others; got ties={flavor.ties!r} and {int(moving.sum())} such queries. Choose ties='average' or 'first'."
+            f"others; got ties={flavor.ties!r} and {np.unique(queries).size} such queries. Choose ties='average' or "
+            "'first'."
         )
 
 
@@ -603,8 +574,12 @@ def _refuse_nan_of_pair(flavor: Flavor, two: Sequence[Documents], queries: NDArr
             _refuse_nan(flavor, 1)
 
 
-def _moving(documents: Documents, at: NDArray[np.int64], unjudged: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _moving(
+    documents: Documents, at: NDArray[np.int64], unjudged: NDArray[np.bool_], flavor: Flavor
+) -> NDArray[np.int64]:
     """The documents in a tied run in which the grade of an unjudged document decides the order."""
+    if flavor.ties not in ("best", "worst"):
+        return np.zeros(0, dtype=np.int64)
     there = np.flatnonzero(at >= 0)
     row = at[there]
     tied = (documents.run_size[row] > 1) & (documents.run_start[row] < documents.depth[documents.query[row]])
