@@ -25,6 +25,10 @@ class RangeError(ValueError):
     """The range over all completions of the labels is not known exactly for these data; the message says why."""
 
 
+class UnsearchedRangeError(RangeError):
+    """The systems' ideals or tied runs depend on the labels, so that labels may turn the sign of the difference."""
+
+
 # -- the scale ---------------------------------------------------------------------------------------------------------
 
 
