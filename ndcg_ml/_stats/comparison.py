@@ -25,7 +25,6 @@ from ndcg_ml._stats.judged_shares import Unjudged, check_unjudged, favoured, jud
 from ndcg_ml._stats.matching import (
     Matched,
     Source,
-    labels_by_query,
     matched,
     named_systems,
     one_cutoff,
@@ -34,6 +33,7 @@ from ndcg_ml._stats.matching import (
 )
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
 from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
+from ndcg_ml._stats.slice_labels import column_by_id, labels_by_id
 from ndcg_ml._stats.verdict import as_margin
 from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge
@@ -662,7 +662,7 @@ def compare(
     if cluster is None:
         clusters = _own_clusters(evaluations, of_runs)
     else:
-        clusters = labels_by_query(cluster, "cluster", sources[0].qid)
+        clusters = column_by_id(cluster, "cluster", sources[0].qid)
     return _compared(
         named,
         sources,
@@ -728,7 +728,7 @@ def compare_values(
         raise TypeError(f"values must be a mapping of numbers per query by system; got {type(values).__name__}.")
     named = named_systems([values], None)
     sources = values_of_queries(named, qid, query_weight, measure)
-    clusters = None if cluster is None else labels_by_query(cluster, "cluster", sources[0].qid)
+    clusters = None if cluster is None else column_by_id(cluster, "cluster", sources[0].qid)
     return _compared(
         named,
         sources,
@@ -771,7 +771,7 @@ def _compared(
         raise ValueError(
             f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {shown(baseline)}."
         )
-    columns = _columns_of(by, sources[0].qid)
+    columns = None if by is None else labels_by_id(by, sources[0].qid)
     # One column per run: the same queries in the same order, against the same judgements.
     table = matched(sources, missing)
     pairs, of_system = _pairs(named, baseline), _columns(named)
@@ -843,22 +843,6 @@ def _compared(
 
 
 # -- what was given -------------------------------------------------------------------------------------------------
-
-
-def _columns_of(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]] | None:
-    """The columns of `by`, for queries that are known by their ids alone."""
-    if by is None:
-        return None
-    if isinstance(by, Mapping):
-        columns = dict(by)
-    elif hasattr(by, "columns") and len(by.shape) == 2:
-        columns = {name: by[name] for name in by.columns}
-    else:
-        name = getattr(by, "name", None)
-        columns = {name if isinstance(name, str) else "by": by}
-    if not columns:
-        raise ValueError("by must have at least one column; got none. Leave it out to compare all queries together.")
-    return {str(name): labels_by_query(values, f"by[{str(name)!r}]", ids) for name, values in columns.items()}
 
 
 def _own_clusters(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> list[Any] | None:

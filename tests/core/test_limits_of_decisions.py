@@ -410,9 +410,9 @@ def test_a_notebook_shows_slices():
 
 
 def test_slices_need_a_column():
-    with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to compare"):
+    with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to take"):
         numbers(np.arange(9.0), np.arange(9.0), by={})
-    with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to evaluate"):
+    with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to take"):
         evaluate(Y, Y, by={})
 
 
