@@ -65,7 +65,7 @@ def drawn(rng: np.random.Generator) -> Drawn:
         (1.0, 2.0, 3.0, 9.0),
     ]
     ideal = str(rng.choice(["global", "recall", "max", "local", "given"], p=[0.5, 0.15, 0.15, 0.1, 0.1]))
-    ties = str(rng.choice(["average", "first", "last", "best", "worst", "docid", "docid_ascending"]))
+    ties = str(rng.choice(["average", "first", "last", "docid", "docid_ascending", "best"]))
     flavor = Flavor(
         gain=gain[rng.integers(len(gain))],
         discount=str(rng.choice(["log2", "jarvelin", "reciprocal", "ln", "none"])),
