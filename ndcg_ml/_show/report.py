@@ -256,7 +256,7 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
     queries = _Section("Queries that moved most")
     _largest_moves(queries, comparison, about)
     names = " and ".join(map(shown_text, comparison.names)) if len(rows) == 2 else f"{len(rows)} systems"
-    sections = [values, *_segments(comparison, about), queries]
+    sections = [values, *_compared_slices(comparison, about), queries]
     k = None if comparison.flavor is None else comparison.flavor.k
     return _page(path, about, f"Comparison of {names}", sections, comparison.flavor, (k,), comparison.measure)
 
@@ -383,14 +383,14 @@ def _largest_moves(section: _Section, comparison: Comparison, about: About) -> N
         section.say(f"These are the first {_MOST_PAIRS} of {len(comparison.pairs)} pairs.")
 
 
-def _segments(comparison: Comparison, about: About) -> list[_Section]:
-    """The comparison within segments, if there is one."""
+def _compared_slices(comparison: Comparison, about: About) -> list[_Section]:
+    """The comparison within slices, if there is one."""
     if comparison.slices is None:
         return []
-    section = _Section("Segments")
-    table = comparison.slices.table(about.digits)
+    section = _Section("Slices")
+    table = comparison.slices._table(about.digits)
     rows = [[shown_text(row[0]), row[1], *map(shown_text, row[2:4]), *row[4:]] for row in table.rows]
-    with section.folded(f"{len(rows)} rows, one per segment and pair") if len(rows) > _LONG else nullcontext():
+    with section.folded(f"{len(rows)} rows, one per slice and pair") if len(rows) > _LONG else nullcontext():
         section.table(replace(table, rows=rows, caption=""))
     section.say(comparison.slices.caption())
     return [section]

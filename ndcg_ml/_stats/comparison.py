@@ -18,14 +18,13 @@ from ndcg_ml._data.queries import Weights
 from ndcg_ml._one_line import shown
 from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._stats.clusters import numbered
-from ndcg_ml._stats.comparison_slices import Segments, compared_by
+from ndcg_ml._stats.comparison_slices import ComparedSlices, compared_by
 from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table
 from ndcg_ml._stats.differences import Difference, Settings, differences
 from ndcg_ml._stats.judged_shares import Unjudged, check_unjudged, favoured, judged_fractions
 from ndcg_ml._stats.matching import (
     Matched,
     Source,
-    labels_by_query,
     matched,
     named_systems,
     one_cutoff,
@@ -34,6 +33,7 @@ from ndcg_ml._stats.matching import (
 )
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
 from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
+from ndcg_ml._stats.slice_labels import column_by_id, labels_by_id
 from ndcg_ml._stats.verdict import as_margin
 from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge
@@ -114,8 +114,8 @@ class Comparison:
     n_unanswered : tuple of int
         In how many of its queries each system ranks nothing: the answer is an empty list, or is missing. The caption
         says it where there are any. Of several runs, the most of one.
-    slices : Segments or None
-        The comparison within segments of queries; None without `by`.
+    slices : ComparedSlices or None
+        The comparison within slices of queries; None without `by`.
     accepts_unjudged : bool
         Whether uneven judgements are left out of the notes.
     difference, interval, standard_error, p_value, p_adjusted, verdict, effect_size, wins, ties, losses
@@ -138,7 +138,7 @@ class Comparison:
     n_clusters: int | None = None
     judged: tuple[float, ...] | None = None
     n_unanswered: tuple[int, ...] = ()
-    slices: Segments | None = field(default=None, repr=False)
+    slices: ComparedSlices | None = field(default=None, repr=False)
     accepts_unjudged: bool = field(default=False, repr=False)
     _missing: MissingLabels | None = field(default=None, repr=False)
     """The systems with their documents, to ask what missing labels leave open."""
@@ -355,7 +355,7 @@ class Comparison:
             "pairs": [{name: _finite(value) for name, value in row.items()} for row in self._rows()],
             "slices": None
             if self.slices is None
-            else [{name: _finite(value) for name, value in row.items()} for row in self.slices.to_dicts()],
+            else [{name: _finite(value) for name, value in row.items()} for row in self.slices._records()],
             "notes": list(self.notes),
         }
 
@@ -499,19 +499,19 @@ class Comparison:
 
         table = replace(pairs_table(self, 4), caption="")
         words = ["Marked: pairs with a verdict."] if table.marked else []
-        segments = [] if self.slices is None else [self.slices.table(4).html()]
+        slices = [] if self.slices is None else [self.slices._table(4).html()]
         return escaping.block(
             systems_table(self, 6).html(),
             table.html(),
             *map(escaping.paragraph, [*words, *closing_lines(self)]),
-            *segments,
+            *slices,
         )
 
     def __str__(self) -> str:
         systems = systems_table(self, 6).text()
-        segments = [] if self.slices is None else ["", str(self.slices)]
+        slices = [] if self.slices is None else ["", str(self.slices)]
         table = replace(pairs_table(self, 6), caption="").text()
-        return "\n".join([systems, "", table, "", *closing_lines(self), *segments])
+        return "\n".join([systems, "", table, "", *closing_lines(self), *slices])
 
 
 _MEASURES = (
@@ -563,7 +563,7 @@ def compare(
         What queries belong together (user, topic, session): one label per query, as for `by`. Clusters are then
         exchanged whole. Default: the clusters of the evaluations, if they have any.
     by : array-like, mapping of array-like by column, or data frame, optional
-        Segments of queries, within each of which the systems are compared too, corrected for their number: ``.slices``.
+        Slices of queries, within each of which the systems are compared too, corrected for their number: ``.slices``.
         Each column has one label per query of the first system, in its order, or is a mapping or Series by query id.
     unjudged : {"warn", "refuse", "accept"}, default "warn"
         What happens where runs have shares of judged documents that differ by more than 0.05. Under "refuse" a pair is
@@ -662,7 +662,7 @@ def compare(
     if cluster is None:
         clusters = _own_clusters(evaluations, of_runs)
     else:
-        clusters = labels_by_query(cluster, "cluster", sources[0].qid)
+        clusters = column_by_id(cluster, "cluster", sources[0].qid)
     return _compared(
         named,
         sources,
@@ -728,7 +728,7 @@ def compare_values(
         raise TypeError(f"values must be a mapping of numbers per query by system; got {type(values).__name__}.")
     named = named_systems([values], None)
     sources = values_of_queries(named, qid, query_weight, measure)
-    clusters = None if cluster is None else labels_by_query(cluster, "cluster", sources[0].qid)
+    clusters = None if cluster is None else column_by_id(cluster, "cluster", sources[0].qid)
     return _compared(
         named,
         sources,
@@ -771,7 +771,7 @@ def _compared(
         raise ValueError(
             f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {shown(baseline)}."
         )
-    columns = _columns_of(by, sources[0].qid)
+    columns = None if by is None else labels_by_id(by, sources[0].qid)
     # One column per run: the same queries in the same order, against the same judgements.
     table = matched(sources, missing)
     pairs, of_system = _pairs(named, baseline), _columns(named)
@@ -843,22 +843,6 @@ def _compared(
 
 
 # -- what was given -------------------------------------------------------------------------------------------------
-
-
-def _columns_of(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]] | None:
-    """The columns of `by`, for queries that are known by their ids alone."""
-    if by is None:
-        return None
-    if isinstance(by, Mapping):
-        columns = dict(by)
-    elif hasattr(by, "columns") and len(by.shape) == 2:
-        columns = {name: by[name] for name in by.columns}
-    else:
-        name = getattr(by, "name", None)
-        columns = {name if isinstance(name, str) else "by": by}
-    if not columns:
-        raise ValueError("by must have at least one column; got none. Leave it out to compare all queries together.")
-    return {str(name): labels_by_query(values, f"by[{str(name)!r}]", ids) for name, values in columns.items()}
 
 
 def _own_clusters(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> list[Any] | None:

@@ -1,8 +1,8 @@
-"""A comparison within segments of queries (by country, by length, ...), corrected for their number."""
+"""A comparison within slices of queries (by country, by length, ...), corrected for their number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._one_line import shown
 from ndcg_ml._show.table import Table
 from ndcg_ml._stats.clusters import FEWEST, numbered
 from ndcg_ml._stats.differences import Difference, Pairs, Settings, differences
 from ndcg_ml._stats.means import Means
+from ndcg_ml._stats.slices import BySlice
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Segment:
+class ComparedSlice:
     """The comparison within the queries of one label.
 
     Attributes
@@ -33,7 +33,7 @@ class Segment:
     values : tuple of float
         The value of each system over these queries.
     pairs : tuple of Difference
-        Corrected for the number of segments as well. Empty where there are fewer than two queries, or than six
+        Corrected for the number of slices as well. Empty where there are fewer than two queries, or than six
         clusters: nothing can be said.
     """
 
@@ -45,40 +45,20 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Segments(Sequence[Segment]):
-    """The segments of all columns, in the order of their labels; ``segments["country", "de"]`` is one of them.
+class ComparedSlices(BySlice[ComparedSlice]):
+    """The comparison within the slices of all columns, in the order of their labels.
 
     Attributes
     ----------
-    entries : tuple of Segment
+    entries : tuple of ComparedSlice
     """
 
-    entries: tuple[Segment, ...]
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def __iter__(self) -> Iterator[Segment]:
-        return iter(self.entries)
-
-    def __repr__(self) -> str:
-        return f"<Segments: {len(self)} by {', '.join(dict.fromkeys(entry.column for entry in self))}>"
-
-    def __getitem__(self, which: Any) -> Any:
-        if not isinstance(which, tuple):
-            return self.entries[which]
-        for entry in self.entries:
-            if (entry.column, entry.label) == which:
-                return entry
-        some = (self.entries[0].column, self.entries[0].label)
-        raise KeyError(f"{shown(which)} is no segment; name a column and a label, such as {shown(some)}.")
-
-    def table(self, digits: int = 4) -> Table:
-        """The differences within segments, with how they were corrected."""
-        head = ["segment", "queries", "a", "b", "b - a", "interval", "p adjusted", "verdict on b"]
+    def _table(self, digits: int = 4) -> Table:
+        """The differences within slices, with how they were corrected."""
+        head = ["slice", "queries", "a", "b", "b - a", "interval", "p adjusted", "verdict on b"]
         rows = []
-        for segment in self:
-            name = [f"{segment.column}={segment.label}", str(segment.n_queries)]
+        for part in self:
+            name = [f"{part.column}={part.label}", str(part.n_queries)]
             rows += [
                 [
                     *name,
@@ -89,28 +69,20 @@ class Segments(Sequence[Segment]):
                     f"{pair.p_adjusted:.{digits}f}",
                     pair.verdict,
                 ]
-                for pair in segment.pairs
+                for pair in part.pairs
             ] or [[*name, "-", "-", "-", "-", "-", "too few"]]
         return Table(head, rows, "lrllrrrl", caption=self.caption())
 
     def caption(self) -> str:
         """How the p-values and intervals were corrected."""
-        n = sum(bool(segment.pairs) for segment in self)
-        return f"p and intervals are corrected for {n} segments (Bonferroni), and within each for its pairs"
+        n = sum(bool(part.pairs) for part in self)
+        return f"p and intervals are corrected for {n} slices (Bonferroni), and within each for its pairs"
 
-    def __str__(self) -> str:
-        return self.table().text()
-
-    def _repr_html_(self) -> str:
-        from ndcg_ml._show import escaping
-
-        return escaping.block(self.table().html())
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """One dict per segment and pair; of a segment about which nothing can be said, one without a test."""
+    def _records(self) -> list[dict[str, Any]]:
+        """One dict per slice and pair; of a slice about which nothing can be said, one without a test."""
         rows: list[dict[str, Any]] = []
-        for segment in self:
-            head = {"column": segment.column, "label": segment.label, "n_queries": segment.n_queries}
+        for part in self:
+            head = {"column": part.column, "label": part.label, "n_queries": part.n_queries}
             rows += [
                 {
                     **head,
@@ -123,23 +95,9 @@ class Segments(Sequence[Segment]):
                     "p_adjusted": pair.p_adjusted,
                     "verdict": pair.verdict,
                 }
-                for pair in segment.pairs
+                for pair in part.pairs
             ] or [{**head, "verdict": "undecided"}]
         return rows
-
-    def to_frame(self) -> pd.DataFrame:
-        """The differences within segments as a pandas DataFrame, one row per segment and pair.
-
-        Raises
-        ------
-        ImportError
-            pandas is not installed.
-        """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("Segments.to_frame needs pandas. Install it with: pip install pandas") from error
-        return pd.DataFrame(self.to_dicts())
 
 
 def compared_by(
@@ -152,8 +110,8 @@ def compared_by(
     *,
     clusters: NDArray[np.int64] | None = None,
     runs: Sequence[tuple[FloatArray, FloatArray]] | None = None,
-) -> Segments:
-    """The differences within each segment, at a level that is shared among all of them (Bonferroni).
+) -> ComparedSlices:
+    """The differences within each slice, at a level that is shared among all of them (Bonferroni).
 
     Parameters
     ----------
@@ -175,10 +133,10 @@ def compared_by(
     def testable(rows: NDArray[np.intp]) -> bool:
         return rows.size > 1 and (clusters is None or np.unique(clusters[rows]).size >= FEWEST)
 
-    # Segments too small for a test take no share of the level.
+    # Slices too small for a test take no share of the level.
     shared = replace(settings, n_families=max(1, sum(testable(rows) for *_, rows in parts)))
-    # Each segment is tested as the whole is, on its own queries; one too small for a test is listed with its means.
-    segments = []
+    # Each slice is tested as the whole is, on its own queries; one too small for a test is listed with its means.
+    slices = []
     for column, label, rows in parts:
         inside = Means.of(means.values[rows], means.weight[rows])
         of_runs = None if runs is None else [np.average(v[rows], axis=0, weights=w[rows]) for v, w in runs]
@@ -189,8 +147,8 @@ def compared_by(
             if testable(rows)
             else []
         )
-        segments.append(
-            Segment(
+        slices.append(
+            ComparedSlice(
                 column=column,
                 label=label,
                 n_queries=rows.size,
@@ -198,7 +156,7 @@ def compared_by(
                 pairs=tuple(tested),
             )
         )
-    return Segments(tuple(segments))
+    return ComparedSlices(tuple(slices))
 
 
 def _order(label: Any) -> tuple[str, Any]:

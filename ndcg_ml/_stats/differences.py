@@ -181,7 +181,7 @@ class Settings:
     n_families: int = 1
 
     def __post_init__(self) -> None:
-        if 2 / self.level > _MOST_DRAWS:
+        if 2 / self.level > _MOST_DRAWS * (1 + 1e-9):  # the level named must pass despite its rounding
             raise ValueError(
                 f"confidence must be at most {1 - 2 * self.n_families / _MOST_DRAWS:.7g} here, because a test at a "
                 f"smaller level takes more than {_MOST_DRAWS} draws; got {self.confidence!r}."

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import BoolArray, FloatArray
 from ndcg_ml._data.pandas_index import by_id
-from ndcg_ml._data.queries import ids_as_array, is_missing
+from ndcg_ml._data.queries import ids_as_array
 from ndcg_ml._one_line import shown
 from ndcg_ml.result import Evaluation
 
@@ -330,32 +330,3 @@ def _missing(ids: NDArray[Any], absent: BoolArray, unknown: BoolArray, names: Se
         f"every query must have a value in every system; of {len(ids)} queries {'; '.join(parts)}. {cause}, or pass "
         "missing='drop' to compare the others."
     )
-
-
-# -- labels of queries ----------------------------------------------------------------------------------------------
-
-
-def labels_by_query(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
-    """The label of every query, from a mapping or Series by id, or in the order of the ids.
-
-    Raises
-    ------
-    TypeError, ValueError
-        A query has no label, or there are as many labels as something else.
-    """
-    if not hasattr(values, "__len__") or isinstance(values, str):
-        raise TypeError(f"{name} must hold a label per query, or be a mapping from query ids; got {shown(values)}.")
-    entries = by_id(values, name, ids)
-    labels = list(entries) if isinstance(entries, list) else ids_as_array(entries, name, "query").tolist()
-    if len(labels) != ids.size:
-        raise ValueError(
-            f"{name} must have one label per query of the first system, {ids.size}, or be a mapping from query ids; "
-            f"got {len(labels)}."
-        )
-    for at, label in enumerate(labels):
-        if is_missing(label):
-            raise ValueError(
-                f"{name} must have a label for each query; got {shown(label)} for query "
-                f"{shown(_keys(ids[at : at + 1])[0])}. Give it a label of its own, such as 'none'."
-            )
-    return labels

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._stats.matching import Matched, Source
-from ndcg_ml._unjudged.documents import RangeError
+from ndcg_ml._unjudged.documents import RangeError, UnsearchedRangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
 from ndcg_ml._unjudged.range import Pair, Range, documents_at_hand, pair_of
 
@@ -74,9 +74,11 @@ class MissingLabels:
         return next_to_judge(self._pair(a, b), difference, ids, n, max_grade, library=source.evaluation.frame_library)
 
     def may_turn(self, a: int, b: int, difference: float) -> bool:
-        """Whether some labels are known to turn the sign of the difference."""
+        """Whether some labels turn the sign of the difference, or may turn it and the range is not searched."""
         try:
             return not self.range(a, b, difference).settled
+        except UnsearchedRangeError:
+            return True
         except RangeError:
             return False
 

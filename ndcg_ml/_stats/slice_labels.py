@@ -29,6 +29,39 @@ def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
     TypeError, ValueError
         A column fits neither the rows nor the queries, lacks a label, or has two in one query.
     """
+    return {name: _of_column(values, f"by[{name!r}]", queries) for name, values in _columns(by).items()}
+
+
+def labels_by_id(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]]:
+    """The label of every query, by column, for queries that are known by their ids alone; see ``column_by_id``."""
+    return {name: column_by_id(values, f"by[{name!r}]", ids) for name, values in _columns(by).items()}
+
+
+def column_by_id(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
+    """The label of every query, from a mapping or Series by id, or in the order of the ids.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A query has no label, or there are as many labels as something else.
+    """
+    if not hasattr(values, "__len__") or isinstance(values, str):
+        raise TypeError(f"{name} must hold a label per query, or be a mapping from query ids; got {shown(values)}.")
+    entries = by_id(values, name, ids)
+    if isinstance(entries, list):
+        labels = np.empty(len(entries), dtype=object)  # not np.array(), which would take tuples apart
+        labels[:] = entries
+    else:
+        labels = ids_as_array(entries, name, "query")
+    if labels.size != ids.size:
+        raise ValueError(
+            f"{name} must have one label per query of the first system, {ids.size}, or be a mapping from query ids; "
+            f"got {labels.size}."
+        )
+    return _known(labels, name, ids)
+
+
+def _columns(by: Any) -> dict[str, Any]:
     refuse_lazy(by, "by")
     if isinstance(by, Mapping):
         columns = dict(by)
@@ -39,8 +72,8 @@ def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
         name = getattr(by, "name", None)
         columns = {name if isinstance(name, str) else "by": by}
     if not columns:
-        raise ValueError("by must have at least one column; got none. Leave it out to evaluate all queries together.")
-    return {str(name): _of_column(values, f"by[{str(name)!r}]", queries) for name, values in columns.items()}
+        raise ValueError("by must have at least one column; got none. Leave it out to take all queries together.")
+    return {str(name): values for name, values in columns.items()}
 
 
 def query_clusters(cluster: Any, queries: Queries) -> NDArray[Any]:
@@ -66,9 +99,7 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
             raise TypeError(
                 f"{name} is a mapping from query ids, and the queries have none. Pass qid= instead of group."
             )
-        labels = np.empty(groups.n_queries, dtype=object)  # not np.array(), which would take tuples apart
-        labels[:] = by_id(values, name, groups.ids)
-        return _known(labels, name, queries)
+        return column_by_id(values, name, groups.ids)
     if not hasattr(values, "__len__"):
         raise TypeError(f"{name} must hold a label per row or per query; got {shown(values)}.")
     # The number of entries says whether rows or queries are labelled. With as many of both it cannot be told, unless
@@ -109,7 +140,7 @@ def _of_column(values: Any, name: str, queries: Queries) -> list[Any]:
     if labels.size != n_queries:
         per = f"per row, {n_rows}, or one per query" if n_rows else "per query"
         raise ValueError(f"{name} must have one label {per}, {n_queries}; got {labels.size}.")
-    return _known(labels, name, queries)
+    return _known(labels, name, queries.ids)
 
 
 def _is_by_id(values: Any, name: str, queries: Queries) -> bool:
@@ -149,7 +180,7 @@ def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
         )
     listed = groups.listed(labels)
     first = listed[groups.starts]
-    known = _known(first, name, queries)
+    known = _known(first, name, queries.ids)
     unlike = np.flatnonzero(listed != np.repeat(first, groups.sizes))
     if unlike.size:
         query = int(groups.codes()[unlike[0]])
@@ -161,7 +192,7 @@ def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
     return known
 
 
-def _known(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
+def _known(labels: NDArray[Any], name: str, ids: NDArray[Any]) -> list[Any]:
     known = list(labels) if labels.dtype.kind in "mM" else labels.tolist()
     for query, label in enumerate(known):
         try:
@@ -171,6 +202,6 @@ def _known(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
         if is_missing(label):
             raise ValueError(
                 f"{name} must have a label for each query; got {shown(label)} for query "
-                f"{shown(queries.ids[query : query + 1].tolist()[0])}. Give it a label of its own, such as 'none'."
+                f"{shown(ids[query : query + 1].tolist()[0])}. Give it a label of its own, such as 'none'."
             )
     return known

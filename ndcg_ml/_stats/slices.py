@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +78,78 @@ class Slice:
         return self.evaluation.n_empty
 
 
+class _Labelled(Protocol):
+    """A part of the queries: those of one label."""
+
+    @property
+    def column(self) -> str: ...
+    @property
+    def label(self) -> Any: ...
+
+
+Entry = TypeVar("Entry", bound=_Labelled)
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Slices(Sequence[Slice]):
+class BySlice(Sequence[Entry]):
+    """Results by slice: ``slices["country", "de"]`` is that of a column and a label; ``print`` shows a table."""
+
+    entries: tuple[Entry, ...]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(dict.fromkeys(sorted(entry.column for entry in self)))
+        return f"<{type(self).__name__}: {len(self)} by {columns}>"
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def __getitem__(self, which: Any) -> Any:
+        if not isinstance(which, tuple):
+            return self.entries[which]
+        for entry in self.entries:
+            if (entry.column, entry.label) == which:
+                return entry
+        some = (self.entries[0].column, self.entries[0].label)
+        raise KeyError(f"{shown(which)} is no slice; name a column and a label, such as {shown(some)}.")
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rows of the table as a pandas DataFrame, under the names of ``to_dict``.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            name = type(self).__name__
+            raise ImportError(f"{name}.to_frame needs pandas. Install it with: pip install pandas") from error
+        return pd.DataFrame(self._records())
+
+    def _records(self) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return block(self._table().html())
+
+    def __str__(self) -> str:
+        return self._table().text()
+
+    def _table(self, digits: int = 4) -> Table:
+        """What ``print`` shows."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Slices(BySlice[Slice]):
     """The slices of all columns, those first that differ most from the other queries; ``print`` shows a table.
 
     ``slices[0]`` is the first, ``slices["country", "de"]`` that of a column and a label. The order is that of the
@@ -91,50 +161,8 @@ class Slices(Sequence[Slice]):
     entries : tuple of Slice
     """
 
-    entries: tuple[Slice, ...]
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def __repr__(self) -> str:
-        return f"<Slices: {len(self)} by {', '.join(dict.fromkeys(sorted(entry.column for entry in self)))}>"
-
-    def __iter__(self) -> Iterator[Slice]:
-        return iter(self.entries)
-
-    def __getitem__(self, which: Any) -> Any:
-        if not isinstance(which, tuple):
-            return self.entries[which]
-        for entry in self.entries:
-            if (entry.column, entry.label) == which:
-                return entry
-        raise KeyError(f"{shown(which)} is no slice; name a column and a label, such as {shown(self._key(0))}.")
-
-    def _key(self, at: int) -> tuple[str, Any]:
-        return self.entries[at].column, self.entries[at].label
-
-    def to_frame(self) -> pd.DataFrame:
-        """The slices as a pandas DataFrame, one row per slice and cut-off.
-
-        Returns
-        -------
-        pandas.DataFrame
-            With the columns ``column``, ``label``, ``k``, ``n_queries``, ``n_empty``, ``share``, ``ndcg``, ``low``,
-            ``high``, ``difference``.
-
-        Raises
-        ------
-        ImportError
-            pandas is not installed.
-        """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("Slices.to_frame needs pandas. Install it with: pip install pandas") from error
-        return pd.DataFrame(self._records())
-
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON: the rows of ``to_frame`` under ``slices``, None in place of nan.
+        """Plain numbers and text, for JSON: the rows of the table under ``slices``, None in place of nan.
 
         Returns
         -------
@@ -185,12 +213,6 @@ class Slices(Sequence[Slice]):
         from ndcg_ml._show import plot
 
         return plot.sliced(self, ax)
-
-    def _repr_html_(self) -> str:
-        return block(self._table().html())
-
-    def __str__(self) -> str:
-        return self._table().text()
 
     def _table(self, digits: int = 4) -> Table:
         """What ``print`` shows."""

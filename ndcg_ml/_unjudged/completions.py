@@ -32,52 +32,6 @@ _AT_ONCE = 1 << 17
 _MOST_ROUNDS = 200
 
 
-class Runs(NamedTuple):
-    """Tied runs that hold an unjudged document, where the grades decide the order within the run.
-
-    Attributes
-    ----------
-    best_first : bool
-        Whether the highest gain of a run ranks first; else the lowest.
-    sign : float
-        What the discounts are multiplied by: 1, or -1 for a numerator of the opposite sign.
-    start, size, query : ndarray of int, shape (n_runs,)
-        The first rank of each run (from 0), how many documents share it, and its query.
-    of_unjudged : ndarray of int, shape (n_unjudged,)
-        The run of each unjudged document; one that was not retrieved has a run of its own, beyond every rank.
-    of_judged : ndarray of int
-        The run of each judged document that shares one with an unjudged document.
-    gain : ndarray of float
-        What each of these gains.
-    to_rank : ndarray of float
-        Prefix sums of the discounts, 0 first.
-    depth : ndarray of int, shape (n_queries,)
-        Where the ranking is cut.
-    """
-
-    best_first: bool
-    sign: float
-    start: IntArray
-    size: IntArray
-    query: IntArray
-    of_unjudged: IntArray
-    of_judged: IntArray
-    gain: FloatArray
-    to_rank: FloatArray
-    depth: IntArray
-
-    def between(self, runs: IntArray, first: IntArray, last: IntArray) -> FloatArray:
-        """The discounts of these runs from one place (from 0) to before another one, counted from the gaining end."""
-        if not self.best_first:
-            first, last = self.size[runs] - last, self.size[runs] - first
-        cut = self.depth[self.query[runs]]
-        start = self.start[runs]
-        ends = (self.to_rank[np.minimum(start + place, cut)] for place in (first, last))
-        lower, upper = ends
-        between: FloatArray = self.sign * (upper - lower)
-        return between
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Open:
     """Queries with unjudged documents, as the largest ratio needs them.
@@ -105,7 +59,6 @@ class Open:
         For an ideal in the order of the input: the discount of each unjudged document in it; and in `base` what the
         judged ones add.
     base : ndarray of float, shape (n_queries,), or None
-    runs : Runs or None
     """
 
     constant: FloatArray
@@ -119,7 +72,6 @@ class Open:
     fixed: FloatArray | None = None
     place: FloatArray | None = None
     base: FloatArray | None = None
-    runs: Runs | None = None
 
     @property
     def n_queries(self) -> int:
@@ -128,8 +80,7 @@ class Open:
 
     def negated(self) -> Open:
         """The same with a numerator of the opposite sign."""
-        runs = None if self.runs is None else self.runs._replace(sign=-self.runs.sign)
-        return replace(self, constant=-self.constant, weight=-self.weight, runs=runs)
+        return replace(self, constant=-self.constant, weight=-self.weight)
 
 
 class Best(NamedTuple):
@@ -331,7 +282,7 @@ def _spans(starts: IntArray, sizes: IntArray) -> IntArray:
 
 def _settled(problem: Open, scale: FloatArray) -> Open:
     """Without the documents that do not enter the ideal: each of them takes the grade that its own sign wants."""
-    if problem.runs is not None or problem.pooled.all():
+    if problem.pooled.all():
         return problem
     alone = ~problem.pooled
     gains = np.maximum(problem.weight * scale[0], problem.weight * scale[-1])
@@ -341,23 +292,14 @@ def _settled(problem: Open, scale: FloatArray) -> Open:
 
 def _chosen(problem: Open, documents: IntArray) -> Open:
     """With these of the unjudged documents alone, in this order."""
-    runs = None if problem.runs is None else problem.runs._replace(of_unjudged=problem.runs.of_unjudged[documents])
     query, weight, pooled = problem.query[documents], problem.weight[documents], problem.pooled[documents]
-    return replace(problem, query=query, weight=weight, pooled=pooled, runs=runs)
+    return replace(problem, query=query, weight=weight, pooled=pooled)
 
 
 def _in_order(problem: Open) -> Open:
     """The unjudged documents in the order in which they should have the largest gains."""
-    if problem.runs is None:
-        key: NDArray[Any] = -problem.weight
-        free = problem.weight == 0
-    else:
-        # Every place of an earlier run counts at least what any place of a later run does.
-        start = problem.runs.start[problem.runs.of_unjudged]
-        key = problem.runs.sign * start
-        free = start >= problem.runs.depth[problem.query]
-    order = np.lexsort((key, problem.query))
-    query, free = problem.query[order], free[order]
+    order = np.lexsort((-problem.weight, problem.query))
+    query, free = problem.query[order], problem.weight[order] == 0
     # Documents without weight matter in the ideal alone, and there no more of them than it has ranks.
     before = np.cumsum(free)
     sizes = np.bincount(query, minlength=problem.n_queries)
@@ -390,20 +332,18 @@ def _part(
 
     numerator, ideal = np.zeros((n_steps, n, width + 1)), np.zeros((n_steps, n, width + 1))
     base_numerator, base_ideal = problem.constant[queries].astype(np.float64), np.zeros(n)
-    # Without tied runs a document adds its gain times its weight. A step of the scale adds the difference of two gains,
-    # and all documents have at least the lowest gain, so that one belongs to the base.
-    if problem.runs is None:
-        coefficients = summed(problem.weight[rows])
-        numerator[:] = np.diff(scale)[:, None, None] * coefficients
-        base_numerator += scale[0] * coefficients[:, -1]
+    # A document adds its gain times its weight. A step of the scale adds the difference of two gains, and all documents
+    # have at least the lowest gain, so that one belongs to the base.
+    coefficients = summed(problem.weight[rows])
+    numerator[:] = np.diff(scale)[:, None, None] * coefficients
+    base_numerator += scale[0] * coefficients[:, -1]
     # Every gain that some document has or may have is a level; at each the documents that reach it are counted.
     gains = problem.judged_gain[judged]
-    in_runs = None if problem.runs is None else _InRuns(problem, queries, rows)
-    levels = np.unique(np.concatenate([gains, scale, [] if in_runs is None else in_runs.gain]))
+    levels = np.union1d(gains, scale)
     levels = levels[levels > 0]
     code = np.repeat(np.arange(n), np.bincount(problem.judged_query, minlength=problem.n_queries)[queries])
     reached = _reaching(code, n, gains, levels)
-    # A gain is the sum of the steps between levels up to it, so that ideal and runs are added up level by level.
+    # A gain is the sum of the steps between levels up to it, so that the ideal is added up level by level.
     cut = problem.cut[queries]
     counts = np.minimum(np.arange(width + 1), count[:, None])
     below = 0.0
@@ -418,14 +358,6 @@ def _part(
             base_ideal += size * problem.to_rank[np.minimum(judged_here, cut)]
         else:
             ideal[step - 1] += size * problem.to_rank[np.minimum(judged_here[:, None] + counts, cut[:, None])]
-        if in_runs is not None:
-            alone, marginal = in_runs.at(level)
-            base_numerator += size * alone
-            sums = summed(marginal)
-            if step == 0:
-                base_numerator += size * sums[:, -1]
-            elif step < scale.size:
-                numerator[step - 1] += size * sums
     # An ideal that no label changes replaces the one that was added up.
     if problem.fixed is not None:
         fixed = problem.fixed[queries]
@@ -440,38 +372,6 @@ def _reaching(code: IntArray, n: int, gains: FloatArray, levels: FloatArray) -> 
     exactly = np.bincount(place * n + code, minlength=(levels.size + 1) * n).reshape(levels.size + 1, n)
     reaching: IntArray = exactly[::-1].cumsum(axis=0)[::-1][1:]
     return reaching
-
-
-class _InRuns:
-    """What the tied runs of some queries add to the numerator at each level of gain."""
-
-    def __init__(self, problem: Open, queries: IntArray, rows: IntArray) -> None:
-        assert problem.runs is not None
-        self._all = runs = problem.runs
-        self._run = runs.of_unjudged[rows]
-        # The documents of a run stand together: each is the first, second, ... of those that reach a level.
-        new = np.append(True, self._run[1:] != self._run[:-1])[: self._run.size]
-        begins = np.flatnonzero(new)
-        sizes = np.diff(np.append(begins, self._run.size))
-        self._nth = np.arange(self._run.size) - np.repeat(begins, sizes)
-        self._own = self._run[begins]
-        self._local = np.repeat(np.arange(begins.size), sizes)
-        local = np.full(runs.start.size, -1)
-        local[self._own] = np.arange(begins.size)
-        mine = local[runs.of_judged] >= 0
-        self._judged = local[runs.of_judged[mine]]
-        self.gain = runs.gain[mine]
-        row_of = np.full(problem.n_queries, -1)
-        row_of[queries] = np.arange(queries.size)
-        self._row, self._n = row_of[runs.query[self._own]], queries.size
-
-    def at(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """What the judged documents of each query add, and what each unjudged one does after those before it."""
-        judged = np.bincount(self._judged[self.gain >= level], minlength=self._own.size)
-        alone = self._all.between(self._own, np.zeros_like(judged), judged)
-        first = judged[self._local] + self._nth
-        marginal = self._all.between(self._run, first, first + 1)
-        return added(self._row, alone, self._n), marginal
 
 
 class _InPlace:

@@ -25,6 +25,10 @@ class RangeError(ValueError):
     """The range over all completions of the labels is not known exactly for these data; the message says why."""
 
 
+class UnsearchedRangeError(RangeError):
+    """The systems' ideals or tied runs depend on the labels, so that labels may turn the sign of the difference."""
+
+
 # -- the scale ---------------------------------------------------------------------------------------------------------
 
 
@@ -264,7 +268,6 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
         table=table,
         depth=depth,
     )
-    _check_order(flavor, out)
     if flavor.ideal == "given" and queries.given_order is not None and missing[judged_rows].any():
         raise RangeError(
             "the range is not known under ideal='given' for a run, because the order of the qrels, that of the ideal, "
@@ -323,15 +326,6 @@ def _ranked(layout: Groups, scores: NDArray[Any]) -> tuple[IntArray, IntArray, I
     begins = np.flatnonzero(new)
     size = np.diff(np.append(begins, rows.size))
     return rows, query, rank, run, rank[begins][run] if rows.size else run, size[run] if rows.size else run
-
-
-def _check_order(flavor: Flavor, documents: Documents) -> None:
-    """Refuse tie rules by gain where a later rank may count more than an earlier one."""
-    if flavor.ties in ("best", "worst") and (np.diff(documents.table) > 0).any():
-        raise RangeError(
-            f"the range is not known for ties={flavor.ties!r} under a discount that rises with the rank, because then "
-            "no order of a tied run is extreme at every grade. Choose another tie rule, or a discount that falls."
-        )
 
 
 # -- ideals ------------------------------------------------------------------------------------------------------------

@@ -209,12 +209,6 @@ def _changes(pair: Pair, documents: NDArray[np.int64], gains: FloatArray) -> Flo
         lower = ideal[query] + (gains[:, None] - lowest) * pair.place[documents]
     else:
         lower = ideal[query] + np.where(pair.pooled[documents], lifts[:, query], 0.0)
-    if pair.sides is not None:
-        for at in np.flatnonzero(pair.sides.queries).tolist():
-            mine = np.flatnonzero(query == at)
-            values, both = _alone(pair, at, documents[mine], gains)
-            numerator[at], ideal[at] = values[0, 0], both[0, 0]
-            upper[:, mine], lower[:, mine] = values[:, 1:], both[:, 1:]
     if flavor.aggregate == "micro":
         upper = weight[query] * (upper - numerator[query]) + float((weight * numerator).sum())
         lower = weight[query] * (lower - ideal[query]) + float((weight * ideal).sum())
@@ -231,22 +225,6 @@ def _changes(pair: Pair, documents: NDArray[np.int64], gains: FloatArray) -> Flo
     sizes = size + np.where(joins, weight[query], 0.0)
     means = np.divide(sums, sizes, out=np.zeros(sums.shape), where=sizes > 0)
     return np.asarray(means.max(axis=0) - means.min(axis=0))
-
-
-def _alone(pair: Pair, query: int, documents: NDArray[np.int64], gains: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The difference in a query with each of its documents at each gain and the others at the lowest.
-
-    Returns arrays of shape (n_gains, 1 + n_documents), the first column without a change: the difference, and 1 where
-    both systems have an ideal, else 0.
-    """
-    assert pair.sides is not None
-    begin, end = np.searchsorted(pair.query, [query, query + 1]).tolist()
-    known = np.nan_to_num(pair.gain[begin:end], nan=float(gains[0]))
-    rows = np.tile(known, (gains.size, 1 + documents.size, 1))
-    rows[:, np.arange(documents.size) + 1, documents - begin] = gains[:, None]
-    values, counts = pair.sides.differences(query, rows.reshape(-1, end - begin))
-    shape = rows.shape[:2]
-    return values.reshape(shape), counts.astype(np.float64).reshape(shape)
 
 
 def _ideals(pair: Pair, gains: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -13,9 +13,15 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.scored_documents import Scored
 from ndcg_ml._kernel.gains import discounts
-from ndcg_ml._unjudged.completions import Best, Open, Runs, added, largest, largest_of_sums
-from ndcg_ml._unjudged.documents import Documents, RangeError, documents_of, gains_of_scale, scale_of
-from ndcg_ml._unjudged.two_sides import TwoSides
+from ndcg_ml._unjudged.completions import Best, Open, added, largest, largest_of_sums
+from ndcg_ml._unjudged.documents import (
+    Documents,
+    RangeError,
+    UnsearchedRangeError,
+    documents_of,
+    gains_of_scale,
+    scale_of,
+)
 from ndcg_ml.flavor import Flavor
 
 # A perfect ranking may come out as 1 + a few rounding errors; that is 1.
@@ -81,6 +87,9 @@ def range_of_value(
     grades = scale_of(flavor, scored.labels, max_grade)
     documents = documents_of(scored.queries, scored.scores, flavor, k)
     refuse_changed(scored, documents, flavor, k, dcg)
+    _refuse_moving(
+        flavor, documents.query[_moving(documents, np.arange(documents.row.size), documents.unjudged, flavor)]
+    )
     of, gains = _open(documents, flavor, dcg, ideal), gains_of_scale(flavor, grades)
     n_unjudged = int(documents.unjudged.sum())
     high = _extreme(of, gains, flavor, scored.weight, 1.0)
@@ -140,12 +149,7 @@ def _open(documents: Documents, flavor: Flavor, dcg: FloatArray, ideal: FloatArr
     closed = np.bincount(documents.query[unjudged], minlength=documents.n_queries) == 0
     judged = ~documents.unjudged & ~closed[documents.query]
     known = np.where(judged, documents.gain, 0.0)
-    counts = judged
-    runs = None
-    if flavor.ties in ("best", "worst"):
-        runs, inside = _runs(documents, flavor, np.flatnonzero(unjudged))
-        counts = judged & ~inside
-    constant = added(documents.query[counts], (known * documents.weight)[counts], documents.n_queries)
+    constant = added(documents.query[judged], (known * documents.weight)[judged], documents.n_queries)
     constant = np.where(closed, dcg, constant)
     fixed = np.where(closed, ideal, np.nan if documents.fixed is None else documents.fixed)
     pooled = judged & documents.pooled
@@ -165,42 +169,12 @@ def _open(documents: Documents, flavor: Flavor, dcg: FloatArray, ideal: FloatArr
         fixed=fixed,
         place=place,
         base=base,
-        runs=runs,
     )
 
 
 def _to_rank(flavor: Flavor, pool: FloatArray) -> FloatArray:
     """Prefix sums of the discounts, as many as the largest ideal has ranks."""
     return np.append(0.0, np.cumsum(discounts(flavor, max(int(pool.max(initial=0)), 1))))
-
-
-def _runs(documents: Documents, flavor: Flavor, unjudged: NDArray[np.int64]) -> tuple[Runs, NDArray[np.bool_]]:
-    """The tied runs that hold one of these documents, and which judged documents stand in one."""
-    retrieved = documents.run[unjudged] >= 0
-    if flavor.ideal == "given" or (retrieved & ~documents.pooled[unjudged] & (documents.fixed is None)).any():
-        raise RangeError(
-            f"the range is not known for ties={flavor.ties!r} under ideal={flavor.ideal!r} where unjudged documents "
-            "are ranked that do not enter the ideal, or enter it unsorted. Choose ties='first', or ideal='global'."
-        )
-    number = np.where(
-        retrieved, documents.run[unjudged], int(documents.run.max(initial=0)) + 1 + np.arange(unjudged.size)
-    )
-    own, first, of_unjudged = np.unique(number, return_index=True, return_inverse=True)
-    one = unjudged[first]
-    beyond = np.iinfo(np.int64).max // 4
-    inside = ~documents.unjudged & (documents.run >= 0) & np.isin(documents.run, own)
-    return Runs(
-        best_first=flavor.ties == "best",
-        sign=1.0,
-        start=np.where(documents.run[one] >= 0, documents.run_start[one], beyond),
-        size=np.where(documents.run[one] >= 0, documents.run_size[one], 1),
-        query=documents.query[one],
-        of_unjudged=of_unjudged.reshape(-1),
-        of_judged=np.searchsorted(own, documents.run[inside]),
-        gain=documents.gain[inside],
-        to_rank=np.append(0.0, np.cumsum(documents.table)),
-        depth=documents.depth,
-    ), inside
 
 
 # -- from queries to the mean ------------------------------------------------------------------------------------------
@@ -287,8 +261,6 @@ class Pair:
     weight_of_query : ndarray of float, shape (n_queries,)
     labels : ndarray of float
         All labels of either, for the scale.
-    sides : TwoSides or None
-        The queries with two ideals, or with tied runs that grades order; they are no part of the problem of one ratio.
     """
 
     a: Scored
@@ -308,7 +280,6 @@ class Pair:
     constant: FloatArray
     weight_of_query: FloatArray
     labels: FloatArray
-    sides: TwoSides | None = None
 
     @property
     def unjudged(self) -> NDArray[np.bool_]:
@@ -316,19 +287,13 @@ class Pair:
         return np.isnan(self.gain)
 
     def open(self) -> Open:
-        """The difference as a problem; a query that needs more than one ratio counts 0 in it."""
+        """The difference as a problem of one ratio per query."""
         unjudged = self.unjudged
         judged = ~unjudged
         known = np.where(unjudged, 0.0, self.gain)
         n_queries = len(self.queries)
-        constant, fixed = self.constant, self.fixed
-        if self.sides is not None:
-            other = self.sides.queries
-            unjudged, judged = unjudged & ~other[self.query], judged & ~other[self.query]
-            constant = np.where(other, 0.0, constant)
-            fixed = np.where(other, 1.0, np.nan if fixed is None else fixed)
         pooled = judged & self.pooled
-        constant = constant + added(self.query[judged], (known * self.weight)[judged], n_queries)
+        constant = self.constant + added(self.query[judged], (known * self.weight)[judged], n_queries)
         place = base = None
         if self.flavor.ideal == "given":
             place = self.place[unjudged]
@@ -342,7 +307,7 @@ class Pair:
             judged_gain=np.repeat(known[pooled], self.times[pooled]),
             to_rank=_to_rank(self.flavor, added(self.query, self.times, n_queries)),
             cut=self.cut,
-            fixed=fixed,
+            fixed=self.fixed,
             place=place,
             base=base,
         )
@@ -358,20 +323,12 @@ class Pair:
         gains, problem = gains_of_scale(self.flavor, grades), self.open()
         # A query is empty for both, or for neither, so that its difference is 0 whatever it scores.
         flavor = self.flavor if isinstance(self.flavor.empty, str) else self.flavor.replace(empty=0.0)
-        high = self._extreme(problem, gains, flavor, 1)
-        low = -self._extreme(problem.negated(), gains, flavor, 0)
+        high = _extreme(problem, gains, flavor, self.weight_of_query, 0.0)
+        low = -_extreme(problem.negated(), gains, flavor, self.weight_of_query, 0.0)
         n_unjudged = int(self.unjudged.sum())
         return Range(
             low=low + 0.0, high=high + 0.0, value=difference, n_unjudged=n_unjudged, grades=tuple(grades.tolist())
         )
-
-    def _extreme(self, of: Open, gains: FloatArray, flavor: Flavor, plus: int) -> float:
-        """The largest difference, of side `plus` less the other one."""
-        if self.sides is None:
-            return _extreme(of, gains, flavor, self.weight_of_query, 0.0)
-        best, others = largest(of, gains), self.sides.largest(gains, plus)
-        best.ratio[self.sides.queries], best.may_be_empty[self.sides.queries] = others
-        return largest_mean(best, flavor, self.weight_of_query, 0.0)
 
 
 def pair_of(
@@ -417,55 +374,26 @@ def pair_of(
     query, gain = both.query, _shared_gains(both, flavor)
     unjudged = np.isnan(gain)
 
-    # A run with an unjudged document has no order yet where the grades decide it, so its documents weigh nothing here.
-    weight, run = both.of("weight", 0.0), np.full((query.size, 2), -1)
-    for side, documents in enumerate(two if flavor.ties in ("best", "worst") else ()):
-        run[:, side] = _moving(documents, both.at[:, side], unjudged)
-    weight[run >= 0] = 0.0
-    moving = np.bincount(query[(run >= 0).any(axis=1)], minlength=n_queries) > 0
+    # A tied run with an unjudged document has no order yet if the grades decide it.
+    for side, documents in enumerate(two):
+        _refuse_moving(flavor, query[_moving(documents, both.at[:, side], unjudged, flavor)])
 
     # An ideal that no label changes divides each system's weights here, and the difference has no ideal any more.
-    constant, over, fixed = np.zeros(n_queries), np.ones((n_queries, 2)), None
+    weight, constant, fixed = both.of("weight", 0.0), np.zeros(n_queries), None
     weight_of_query = np.ones(n_queries) if a.weight is None else a.weight[queries[:, 0]]
     pooled = both.of("pooled", False)
     if two[0].fixed is not None:
-        fixed = _fixed_ideals(flavor, both, queries, weight, constant, weight_of_query, over)
+        fixed = _fixed_ideals(flavor, both, queries, weight, constant, weight_of_query)
     elif flavor.ideal == "global":
         # A document that one system alone lists enters both ideals once it is judged.
         pooled[:] = True
 
-    # Queries whose two ideals differ, and tied runs that grades order, are no problem of one ratio. They are searched
-    # on their own, where that is possible. Documents that gain 0 under every completion cannot change an ideal.
+    # Documents that gain 0 under every completion cannot change an ideal.
     times, place = both.of("times", 0), both.of("place", 0.0)
     cut = np.stack([documents.cut[queries[:, side]] for side, documents in enumerate(two)], axis=1)
     matters = unjudged | (gain > 0)
     apart = _have_two_ideals(both, matters, pooled, times, place, None if fixed is not None else cut, n_queries)
-    _refuse_unknown(flavor, apart, moving)
-    most_times = np.maximum(times.max(axis=1), 1)
-    sides = None
-    if (apart | moving).any():
-        # A document that one system alone lists is in both ideals, where these hold all judged documents.
-        one_pool = flavor.ideal == "global" or fixed is not None
-        longest = np.append(added(query, most_times, n_queries), max(each.table.size for each in two))
-        sides = TwoSides(
-            apart=apart,
-            moving=moving,
-            query=query,
-            gain=gain,
-            weight=weight,
-            pooled=pooled,
-            times=np.stack([most_times, most_times], axis=1) if one_pool else times,
-            run=run,
-            start=both.of("run_start", -1),
-            depth=np.stack([two[side].depth[queries[query, side]] for side in (0, 1)], axis=1),
-            over=over,
-            cut=cut,
-            constant=constant,
-            fixed=fixed,
-            to_rank=_to_rank(flavor, longest),
-            best_first=flavor.ties == "best",
-            empty=flavor.empty,
-        )
+    _refuse_two_ideals(flavor, apart)
 
     # A query that was left out of the matching is its own difference: numerator `constant`, ideal 1 (0 if skipped).
     if closed.any():
@@ -486,14 +414,13 @@ def pair_of(
         gain=gain,
         weight=weight[:, 1] - weight[:, 0],
         pooled=pooled[:, 0],
-        times=most_times,
+        times=np.maximum(times.max(axis=1), 1),
         place=place[:, 0],
         cut=cut[:, 0],
         fixed=fixed,
         constant=constant,
         weight_of_query=weight_of_query,
         labels=np.concatenate([a.labels, b.labels]),
-        sides=sides,
     )
 
 
@@ -579,24 +506,22 @@ def _have_two_ideals(
     return apart
 
 
-def _refuse_unknown(flavor: Flavor, apart: NDArray[np.bool_], moving: NDArray[np.bool_]) -> None:
-    """Refuse queries with two ideals, and runs that grades order, where the range is not known."""
-    if flavor.aggregate == "macro" and flavor.ideal != "given":
-        return
+def _refuse_two_ideals(flavor: Flavor, apart: NDArray[np.bool_]) -> None:
     if apart.any():
-        raise RangeError(
-            "the range of a difference of ratios of sums, or over ideals in the order of the input, is known where "
-            f"both systems have one ideal; under ideal={flavor.ideal!r}, ideal_depth={flavor.ideal_depth!r}, "
-            f"aggregate={flavor.aggregate!r} it depends on what each of them retrieved, and that differs in "
-            f"{int(apart.sum())} queries with unjudged documents. Evaluate both with ideal='global', with "
-            "aggregate='macro', or give both the same candidates."
+        raise UnsearchedRangeError(
+            f"both systems must have one ideal in every query with unjudged documents; got two in {int(apart.sum())} "
+            f"queries under ideal={flavor.ideal!r}, ideal_depth={flavor.ideal_depth!r}, because the systems retrieved "
+            "other documents. Evaluate both with ideal='global', or give both the same candidates."
         )
-    if moving.any():
-        raise RangeError(
-            f"the range of a difference is not known for ties={flavor.ties!r} under ideal={flavor.ideal!r}, "
-            f"aggregate={flavor.aggregate!r} where unjudged documents share their score with others; that is so in "
-            f"{int(moving.sum())} queries. Choose a tie rule that does not depend on the labels, such as "
-            "ties='average' or 'first', or ideal='global' and aggregate='macro'."
+
+
+def _refuse_moving(flavor: Flavor, queries: NDArray[np.int64]) -> None:
+    """Refuse tied runs that grades order; `queries` has the query of each document in one."""
+    if queries.size:
+        raise UnsearchedRangeError(
+            "ties must be a rule that does not depend on the labels if unjudged documents share their score with "
+            f"others; got ties={flavor.ties!r} and {np.unique(queries).size} such queries. Choose ties='average' or "
+            "'first'."
         )
 
 
@@ -613,12 +538,10 @@ def _fixed_ideals(
     weight: FloatArray,
     constant: FloatArray,
     weight_of_query: FloatArray,
-    over: FloatArray,
 ) -> FloatArray:
     """Divide the weights of each system by its own ideal, which no label changes; return the ideal that is left.
 
-    `over` takes 1 over that ideal, shape (n_queries, 2); 0 where the query is empty. An empty query scores the
-    same under all grades; `constant` takes what it adds.
+    An empty query scores the same under all grades; `constant` takes what it adds.
     """
     empties = []
     for side, documents in enumerate(both.two):
@@ -635,7 +558,6 @@ def _fixed_ideals(
         else:
             constant += np.where(empty, sign * scores, 0.0)
         weight[:, side] = np.where(empty[both.query], 0.0, weight[:, side] / np.where(empty, 1.0, own)[both.query])
-        over[:, side] = np.where(empty, 0.0, 1.0 / np.where(empty, 1.0, own))
     if flavor.aggregate == "micro":
         return np.full(constant.size, 1.0 / weight_of_query.sum())
     if flavor.empty != "skip":
@@ -652,16 +574,17 @@ def _refuse_nan_of_pair(flavor: Flavor, two: Sequence[Documents], queries: NDArr
             _refuse_nan(flavor, 1)
 
 
-def _moving(documents: Documents, at: NDArray[np.int64], unjudged: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The number of each document's tied run, where the grade of an unjudged document decides its order; else -1."""
+def _moving(
+    documents: Documents, at: NDArray[np.int64], unjudged: NDArray[np.bool_], flavor: Flavor
+) -> NDArray[np.int64]:
+    """The documents in a tied run in which the grade of an unjudged document decides the order."""
+    if flavor.ties not in ("best", "worst"):
+        return np.zeros(0, dtype=np.int64)
     there = np.flatnonzero(at >= 0)
     row = at[there]
     tied = (documents.run_size[row] > 1) & (documents.run_start[row] < documents.depth[documents.query[row]])
     number = documents.run[row]
-    moves = tied & np.isin(number, number[tied & unjudged[there]])
-    out = np.full(at.size, -1)
-    out[there[moves]] = number[moves]
-    return out
+    return there[tied & np.isin(number, number[tied & unjudged[there]])]
 
 
 def _matched(

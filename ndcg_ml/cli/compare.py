@@ -85,7 +85,7 @@ Examples:
 @click.option(
     "--by",
     metavar="FILE|COLUMN",
-    help="Segments to compare within: a file with a line per query, its id and its label, or a column of --table.",
+    help="Slices to compare within: a file with a line per query, its id and its label, or a column of --table.",
 )
 @click.option(
     "--cluster", metavar="FILE|COLUMN", help="Queries that belong together, of one user say, in the forms of --by."

@@ -162,7 +162,6 @@ compute_with_cache
     The keys of the dict, ``ndcg_at_10`` and ``ndcg`` (no cut-off), are legal in file names and in every logger; the
     cut-off itself, ``result[10]``, finds the same value.
 
-
     Examples
     --------
     >>> import torch

@@ -1,4 +1,4 @@
-"""What one may say of systems: verdicts, intervals that hold together, clusters, seeds, segments, uneven judgements."""
+"""What one may say of systems: verdicts, intervals that hold together, clusters, seeds, slices, uneven judgements."""
 
 from __future__ import annotations
 
@@ -433,10 +433,10 @@ def test_several_runs_of_each_system():
             compare(*systems, **more)
 
 
-# -- segments -------------------------------------------------------------------------------------------------------
+# -- slices -------------------------------------------------------------------------------------------------------
 
 
-def test_segments_can_differ_where_the_whole_does_not():
+def test_slices_can_differ_where_the_whole_does_not():
     rng = np.random.default_rng(1)
     up = np.arange(80) < 40
     a = rng.random(80)
@@ -452,22 +452,22 @@ def test_segments_can_differ_where_the_whole_does_not():
     width = upper.pairs[0].interval.high - upper.pairs[0].interval.low
     assert width == pytest.approx(alone.interval.high - alone.interval.low, rel=0.05)
     assert upper.pairs[0].interval.confidence == 0.95
-    assert "2 segments (Bonferroni)" in str(found.slices)
+    assert "2 slices (Bonferroni)" in str(found.slices)
     assert "half=up" in str(found)
     assert [row["verdict"] for row in found.to_dict()["slices"]] == ["worse", "better"]
-    with pytest.raises(KeyError, match="is no segment; name a column and a label"):
+    with pytest.raises(KeyError, match="is no slice; name a column and a label"):
         found.slices["half", "left"]
 
 
-def test_a_segment_of_one_query_is_listed_without_a_test():
+def test_a_slice_of_one_query_is_listed_without_a_test():
     found = values(0, 1, by=["lone" if i == 0 else "rest" for i in range(N)])
     lone, rest = found.slices["by", "lone"], found.slices["by", "rest"]
     assert (lone.n_queries, lone.pairs) == (1, ())
-    assert rest.pairs[0].p_adjusted == rest.pairs[0].p_value  # it is the only segment tested
-    assert found.slices.to_dicts()[0] == {"column": "by", "label": "lone", "n_queries": 1, "verdict": "undecided"}
+    assert rest.pairs[0].p_adjusted == rest.pairs[0].p_value  # it is the only slice tested
+    assert found.slices._records()[0] == {"column": "by", "label": "lone", "n_queries": 1, "verdict": "undecided"}
 
 
-def test_segments_of_scores_evaluations_and_numbers_are_the_same():
+def test_slices_of_scores_evaluations_and_numbers_are_the_same():
     labels = np.random.default_rng(0).integers(0, 3, (30, 6))
     one, two = (labels + np.random.default_rng(s).normal(0, 2, labels.shape) for s in (1, 2))
     country = np.array(["de", "fr", "it"])[np.arange(30) % 3]

@@ -217,7 +217,7 @@ def test_values_beyond_the_bounds_have_no_such_interval(outside, refused):
     assert not bounded.piles_up(np.repeat([0.5, 0.5 + 4 * SAME], 2))
 
 
-# -- clusters and segments ------------------------------------------------------------------------------------------
+# -- clusters and slices ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [5, 6])
@@ -241,30 +241,30 @@ def test_a_cluster_may_have_half_of_the_weight(weight, fine):
             clusters.by_cluster(means, np.arange(6))
 
 
-def test_segments_are_in_the_order_of_their_labels():
+def test_slices_are_in_the_order_of_their_labels():
     labels = ["b", 10, 9.5, "a", True, 9, -1, (1, 2), False]
     assert sorted(labels, key=_order) == [-1, 9, 9.5, 10, (1, 2), False, True, "a", "b"]
-    segments = numbers(np.arange(9.0), np.arange(9.0) ** 2, by={"what": labels}).slices
-    assert [segment.label for segment in segments] == [-1, 9, 9.5, 10, (1, 2), False, True, "a", "b"]
-    assert segments["what", "a"] is segments[7]
-    assert segments[-1].label == "b"
+    slices = numbers(np.arange(9.0), np.arange(9.0) ** 2, by={"what": labels}).slices
+    assert [each.label for each in slices] == [-1, 9, 9.5, 10, (1, 2), False, True, "a", "b"]
+    assert slices["what", "a"] is slices[7]
+    assert slices[-1].label == "b"
     with pytest.raises(
-        KeyError, match=r"\('what', 'c'\) is no segment; name a column and a label, such as \('what', -1\)"
+        KeyError, match=r"\('what', 'c'\) is no slice; name a column and a label, such as \('what', -1\)"
     ):
-        segments["what", "c"]
-    rows = segments.to_dicts()
+        slices["what", "c"]
+    rows = slices._records()
     assert rows[0] == {"column": "what", "label": -1, "n_queries": 1, "verdict": "undecided"}
-    assert "too few" in str(segments)
+    assert "too few" in str(slices)
 
 
-def test_a_table_of_segments_has_four_decimals():
-    segments = numbers(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), by={"half": ["a", "b"] * 8}).slices
-    pair = segments[0].pairs[0]
-    assert f" {pair.difference:+.4f} " in str(segments)
-    assert f" {pair.interval.low:+.4f} to {pair.interval.high:+.4f} " in str(segments)
-    assert f"{pair.difference:+.2f} " in segments.table(2).text()
-    assert "corrected for 2 segments (Bonferroni)" in str(segments)
-    assert segments.to_dicts()[1]["low"] == segments[1].pairs[0].interval.low
+def test_a_table_of_slices_has_four_decimals():
+    slices = numbers(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), by={"half": ["a", "b"] * 8}).slices
+    pair = slices[0].pairs[0]
+    assert f" {pair.difference:+.4f} " in str(slices)
+    assert f" {pair.interval.low:+.4f} to {pair.interval.high:+.4f} " in str(slices)
+    assert f"{pair.difference:+.2f} " in slices._table(2).text()
+    assert "corrected for 2 slices (Bonferroni)" in str(slices)
+    assert slices._records()[1]["low"] == slices[1].pairs[0].interval.low
 
 
 def test_a_slice_that_is_not_there_is_named():
@@ -401,18 +401,18 @@ def test_runs_and_their_correction_are_shown():
     assert "runs" not in str(numbers(np.arange(9.0), np.arange(9.0) ** 2)).split("\n")[0]
 
 
-def test_a_notebook_shows_segments():
-    segments = numbers(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), by={"half": ["a", "b"] * 8}).slices
-    shown = segments._repr_html_()
-    assert f"{segments[0].pairs[0].difference:+.4f}" in shown
+def test_a_notebook_shows_slices():
+    slices = numbers(np.sin(np.arange(16.0)), np.cos(np.arange(16.0)), by={"half": ["a", "b"] * 8}).slices
+    shown = slices._repr_html_()
+    assert f"{slices[0].pairs[0].difference:+.4f}" in shown
     assert "half=b" in shown
-    assert list(segments) == [segments[0], segments[1]]
+    assert list(slices) == [slices[0], slices[1]]
 
 
-def test_segments_need_a_column():
-    with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to compare"):
+def test_slices_need_a_column():
+    with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to take"):
         numbers(np.arange(9.0), np.arange(9.0), by={})
-    with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to evaluate"):
+    with pytest.raises(ValueError, match=r"^by must have at least one column; got none\. Leave it out to take"):
         evaluate(Y, Y, by={})
 
 

@@ -22,10 +22,10 @@ Y = RNG.integers(0, 3, (40, 6))
 OLD, NEW = (evaluate(Y, Y + RNG.normal(0, 2, Y.shape), k=5) for _ in range(2))
 
 
-def test_segments_have_a_length():
-    segments = compare(OLD, NEW, by={"half": ["a", "b"] * 20}).slices
-    assert len(segments) == 2
-    assert repr(segments) == "<Segments: 2 by half>"
+def test_slices_have_a_length():
+    slices = compare(OLD, NEW, by={"half": ["a", "b"] * 20}).slices
+    assert len(slices) == 2
+    assert repr(slices) == "<ComparedSlices: 2 by half>"
 
 
 def test_a_notebook_shows_four_decimals_of_a_difference():
@@ -78,16 +78,16 @@ def test_from_where_on_permutations_are_replaced_by_their_limit(monkeypatch, n_s
 
 
 @pytest.mark.parametrize(("n_clusters", "n_pairs"), [(5, 0), (6, 1)])
-def test_a_segment_of_six_clusters_is_tested(n_clusters, n_pairs):
+def test_a_slice_of_six_clusters_is_tested(n_clusters, n_pairs):
     one = np.arange(40) < 2 * n_clusters
     user = np.where(one, np.arange(40) // 2, 100 + np.arange(40))
-    segments = compare(OLD, NEW, by={"half": np.where(one, "one", "other")}, cluster=user, n_resamples=99).slices
-    assert [len(each.pairs) for each in segments] == [n_pairs, 1]
+    slices = compare(OLD, NEW, by={"half": np.where(one, "one", "other")}, cluster=user, n_resamples=99).slices
+    assert [len(each.pairs) for each in slices] == [n_pairs, 1]
 
 
-def test_a_segment_of_two_queries_is_tested():
-    segments = compare(OLD, NEW, by={"part": ["a", "b", "b", *["c"] * 37]}, n_resamples=99).slices
-    assert [(each.label, len(each.pairs)) for each in segments] == [("a", 0), ("b", 1), ("c", 1)]
+def test_a_slice_of_two_queries_is_tested():
+    slices = compare(OLD, NEW, by={"part": ["a", "b", "b", *["c"] * 37]}, n_resamples=99).slices
+    assert [(each.label, len(each.pairs)) for each in slices] == [("a", 0), ("b", 1), ("c", 1)]
 
 
 @pytest.mark.parametrize(("n_others", "piles"), [(19, True), (20, False)])
@@ -169,19 +169,19 @@ def test_two_pairs_are_corrected_and_the_caption_says_how():
         assert pair.level < 0.05
 
 
-def test_several_runs_are_compared_within_segments_too():
+def test_several_runs_are_compared_within_slices_too():
     rng = np.random.default_rng(5)
     runs = {name: [evaluate(Y, Y + rng.normal(0, 2, Y.shape), k=5) for _ in range(3)] for name in ("old", "new")}
     half = ["a", "b"] * 20
-    segments = compare(runs, by={"half": half}).slices
+    slices = compare(runs, by={"half": half}).slices
     for label, at in (("a", slice(0, None, 2)), ("b", slice(1, None, 2))):
         inside = {name: [run.per_query.ndcg[at] for run in of_one] for name, of_one in runs.items()}
         alone = by_values(inside, qid=np.arange(20), measure="NDCG", confidence=0.975)
-        segment = segments["half", label]
-        assert segment.values == pytest.approx(alone.values)
-        assert segment.pairs[0].difference == pytest.approx(alone.difference)
-        assert segment.pairs[0].interval.low == pytest.approx(alone.interval.low)
-        assert segment.pairs[0].p_value == pytest.approx(alone.p_value)
+        inside_one = slices["half", label]
+        assert inside_one.values == pytest.approx(alone.values)
+        assert inside_one.pairs[0].difference == pytest.approx(alone.difference)
+        assert inside_one.pairs[0].interval.low == pytest.approx(alone.interval.low)
+        assert inside_one.pairs[0].p_value == pytest.approx(alone.p_value)
 
 
 # -- numbers of draws -----------------------------------------------------------------------------------------------
@@ -310,11 +310,13 @@ def test_a_comparison_is_shown_without_its_tables():
     assert len(repr(comparison)) < 1200
 
 
-@pytest.mark.parametrize("name", ["Comparison", "Segments", "Slices"])
+@pytest.mark.parametrize("name", ["Comparison", "ComparedSlices", "Slices"])
 def test_a_frame_needs_pandas(monkeypatch, name):
     half = {"half": ["a", "b"] * 20}
     comparison = compare(OLD, NEW, by=half, n_resamples=99)
-    result = {"Comparison": comparison, "Segments": comparison.slices, "Slices": evaluate(Y, Y, by=half).slices}[name]
+    result = {"Comparison": comparison, "ComparedSlices": comparison.slices, "Slices": evaluate(Y, Y, by=half).slices}[
+        name
+    ]
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=rf"^{name}\.to_frame needs pandas\. Install it with: pip install pandas$"):
         result.to_frame()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from ndcg_ml import compare, evaluate
+from ndcg_ml._stats.differences import Settings
 
 LABELS = np.array([2.0, 0.0, 1.0])
 SCORES = np.array([3.0, 2.0, 1.0])
@@ -52,3 +55,12 @@ def test_a_level_that_takes_too_many_draws_is_refused():
     with pytest.raises(ValueError, match=r"confidence must be at most 0\.999999 here"):
         compare(old, new, confidence=0.9999999)
     assert compare(old, new, confidence=0.9999, seed=0).pairs[0].interval.confidence == 0.9999
+
+
+@pytest.mark.parametrize("n_families", [1, 2, 3, 10, 97])
+def test_the_confidence_that_the_refusal_names_is_accepted(n_families):
+    options = {"margin": None, "n_resamples": 99, "n_families": n_families}
+    with pytest.raises(ValueError, match="confidence must be at most") as refused:
+        Settings(confidence=1 - 1e-12, **options)
+    named = float(re.search(r"at most (\S+) here", str(refused.value))[1])
+    assert Settings(confidence=named, **options).n_draws <= 2_000_001

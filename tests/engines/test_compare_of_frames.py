@@ -1,4 +1,4 @@
-"""``compare`` of pandas objects: labels by index, frames of differences and of segments."""
+"""``compare`` of pandas objects: labels by index, frames of differences and of slices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from comparing import by_values
 pd = pytest.importorskip("pandas")
 
 
-def test_segments_and_clusters_are_matched_by_the_index():
+def test_slices_and_clusters_are_matched_by_the_index():
     rng = np.random.default_rng(1)
     ids = [f"q{i}" for i in range(40)]
     a, b = rng.random((2, 40))
