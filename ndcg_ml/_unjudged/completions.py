@@ -55,10 +55,6 @@ class Open:
         Where the ideal ends, in ranks.
     fixed : ndarray of float, shape (n_queries,), or None
         The ideal, where no label changes it; NaN where some may.
-    place : ndarray of float or None
-        For an ideal in the order of the input: the discount of each unjudged document in it; and in `base` what the
-        judged ones add.
-    base : ndarray of float, shape (n_queries,), or None
     """
 
     constant: FloatArray
@@ -70,8 +66,6 @@ class Open:
     to_rank: FloatArray
     cut: IntArray
     fixed: FloatArray | None = None
-    place: FloatArray | None = None
-    base: FloatArray | None = None
 
     @property
     def n_queries(self) -> int:
@@ -250,11 +244,8 @@ class _Part:
         return Totals(numerator, ideal)
 
 
-def _parts(problem: Open, scale: FloatArray) -> Iterator[_Part | _InPlace]:
+def _parts(problem: Open, scale: FloatArray) -> Iterator[_Part]:
     """The queries, some at a time, those with about as many unjudged documents together."""
-    if problem.place is not None:
-        yield _InPlace(problem, scale)
-        return
     problem = _settled(problem, scale)
     pooled = np.bincount(problem.query, minlength=problem.n_queries)
     problem = _in_order(problem)
@@ -372,45 +363,3 @@ def _reaching(code: IntArray, n: int, gains: FloatArray, levels: FloatArray) -> 
     exactly = np.bincount(place * n + code, minlength=(levels.size + 1) * n).reshape(levels.size + 1, n)
     reaching: IntArray = exactly[::-1].cumsum(axis=0)[::-1][1:]
     return reaching
-
-
-class _InPlace:
-    """Queries whose ideal has the order of the input: numerator and ideal are linear in every gain."""
-
-    def __init__(self, problem: Open, scale: FloatArray) -> None:
-        assert problem.place is not None
-        assert problem.base is not None
-        base: FloatArray = (
-            problem.base if problem.fixed is None else np.where(np.isnan(problem.fixed), problem.base, problem.fixed)
-        )
-        self._problem, self._place, self._base, self._scale = problem, problem.place, base, scale
-        self.queries = np.arange(problem.n_queries)
-
-    def at_ends(self) -> tuple[Totals, Totals]:
-        """Under the completion that gives all the lowest grade, and the one that gives all the highest."""
-        low, high = (
-            self._totals(np.full(self._problem.query.size, gain), slice(None)) for gain in self._scale[[0, -1]]
-        )
-        return low, high
-
-    def best(self, t: FloatArray, rows: IntArray | slice) -> Totals:
-        """The completion with the largest numerator - t ideal, of some of the queries."""
-        every = np.full(self._problem.n_queries, -np.inf)
-        every[rows] = t
-        with np.errstate(invalid="ignore"):
-            value = self._problem.weight - every[self._problem.query] * self._place
-        gains = np.where(value > 0, self._scale[-1], self._scale[0])
-        # An ideal of 0 needs one document with a place in it; the one that costs least is lifted.
-        empty = self._totals(gains, slice(None)).ideal <= 0
-        able = np.flatnonzero(empty[self._problem.query] & (self._place > 0))
-        if able.size and self._scale[-1] > 0:
-            able = able[np.lexsort((-value[able], self._problem.query[able]))]
-            first = np.append(True, self._problem.query[able][1:] != self._problem.query[able][:-1])
-            gains[able[first]] = self._scale[self._scale > 0][0]
-        return self._totals(gains, rows)
-
-    def _totals(self, gains: FloatArray, rows: IntArray | slice) -> Totals:
-        problem = self._problem
-        numerator = problem.constant + added(problem.query, gains * problem.weight, problem.n_queries)
-        ideal = self._base + added(problem.query, gains * self._place, problem.n_queries)
-        return Totals(numerator[rows], ideal[rows])

@@ -148,8 +148,6 @@ class Documents:
         Its expected discount, over all its ranks that are credited; 0 where it was not retrieved or is beyond the cut.
     pooled : ndarray of bool
         Whether its gain enters the ideal.
-    place : ndarray of float
-        The discount of its place in the ideal, for ``ideal="given"``.
     times : ndarray of int
         How often it enters the ideal.
     run : ndarray of int
@@ -172,7 +170,6 @@ class Documents:
     gain: FloatArray
     weight: FloatArray
     pooled: BoolArray
-    place: FloatArray
     times: IntArray
     run: IntArray
     run_start: IntArray
@@ -250,7 +247,7 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
         # The gains of what was not retrieved are 0 there; they tell whether two systems have the same judgements.
         every = grade(flavor, np.where(missing, 0.0, labels), queries.groups).gains
     gains = np.where(missing, np.nan, every)[judged_rows]
-    # The fields of the ideal (pooled, place, cut, fixed) are placeholders until _with_ideal fills them at the end.
+    # The fields of the ideal (pooled, cut, fixed) are placeholders until _with_ideal fills them at the end.
     out = Documents(
         n_queries=graded.judged.n_queries,
         query=graded.judged.codes(),
@@ -258,7 +255,6 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
         gain=gains,
         weight=summed[judged_rows],
         pooled=np.ones(judged_rows.size, dtype=bool),
-        place=np.zeros(judged_rows.size),
         times=times[judged_rows],
         run=by_row(run, -1)[judged_rows],
         run_start=by_row(start, -1)[judged_rows],
@@ -268,10 +264,10 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
         table=table,
         depth=depth,
     )
-    if flavor.ideal == "given" and queries.given_order is not None and missing[judged_rows].any():
-        raise RangeError(
-            "the range is not known under ideal='given' for a run, because the order of the qrels, that of the ideal, "
-            "has no place for documents that they lack. Choose ideal='global'."
+    if flavor.ideal == "given" and missing[judged_rows].any():
+        raise UnsearchedRangeError(
+            "ideal must not be 'given' if documents are unjudged, because its order is that of the labels; got "
+            "ideal='given'. Choose ideal='global'."
         )
     return _with_ideal(flavor, k, graded, out, by_row(rank, longest)[judged_rows])
 
@@ -333,7 +329,7 @@ def _ranked(layout: Groups, scores: NDArray[Any]) -> tuple[IntArray, IntArray, I
 
 def _with_ideal(flavor: Flavor, k: int | None, graded: Graded, documents: Documents, rank: IntArray) -> Documents:
     """The documents with their part in the ideal; `rank` is that of each, from 0."""
-    n_ranked, n_pool = graded.ranked.sizes, np.bincount(documents.query, minlength=documents.n_queries)
+    n_ranked = graded.ranked.sizes
     unlimited = np.full(documents.n_queries, np.iinfo(np.int64).max // 4)
     cut = unlimited if k is None or flavor.ideal_depth == "all" else np.full(documents.n_queries, k)
     if flavor.ideal_depth == "retrieved":
@@ -345,12 +341,7 @@ def _with_ideal(flavor: Flavor, k: int | None, graded: Graded, documents: Docume
         fixed = to_rank[ranks] * top_gain(flavor)
         fixed[graded.documents.sizes == 0] = 0.0
         return replace(documents, fixed=fixed, pooled=np.zeros(documents.row.size, dtype=bool), cut=cut)
-    if flavor.ideal == "given":
-        begins = np.cumsum(n_pool) - n_pool
-        position = np.arange(documents.row.size) - begins[documents.query]
-        inside = position < cut[documents.query]
-        return replace(documents, place=np.where(inside, documents.table[position], 0.0), cut=cut)
-    if flavor.ideal == "global":
+    if flavor.ideal in ("global", "given"):  # every document is judged under an ideal in the order of the input
         return replace(documents, cut=cut)
     pooled = documents.run >= 0
     last: IntArray | None = None

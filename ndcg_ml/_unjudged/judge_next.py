@@ -205,10 +205,7 @@ def _changes(pair: Pair, documents: NDArray[np.int64], gains: FloatArray) -> Flo
     # The difference with this document at each gain and all others at the lowest.
     coefficient = pair.weight[documents]
     upper = numerator[query] + (gains[:, None] - lowest) * coefficient
-    if flavor.ideal == "given":
-        lower = ideal[query] + (gains[:, None] - lowest) * pair.place[documents]
-    else:
-        lower = ideal[query] + np.where(pair.pooled[documents], lifts[:, query], 0.0)
+    lower = ideal[query] + np.where(pair.pooled[documents], lifts[:, query], 0.0)
     if flavor.aggregate == "micro":
         upper = weight[query] * (upper - numerator[query]) + float((weight * numerator).sum())
         lower = weight[query] * (lower - ideal[query]) + float((weight * ideal).sum())
@@ -234,9 +231,6 @@ def _ideals(pair: Pair, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     problem = pair.open()
     lifts = np.zeros((gains.size, problem.n_queries))
-    if problem.base is not None and problem.place is not None:
-        base = problem.base + gains[0] * added(problem.query, problem.place, problem.n_queries)
-        return base if problem.fixed is None else np.where(np.isnan(problem.fixed), base, problem.fixed), lifts
     pooled = np.bincount(problem.query[problem.pooled], minlength=problem.n_queries)
     levels = np.union1d(problem.judged_gain, gains)
     levels = levels[levels > 0]

@@ -153,10 +153,6 @@ def _open(documents: Documents, flavor: Flavor, dcg: FloatArray, ideal: FloatArr
     constant = np.where(closed, dcg, constant)
     fixed = np.where(closed, ideal, np.nan if documents.fixed is None else documents.fixed)
     pooled = judged & documents.pooled
-    place = base = None
-    if flavor.ideal == "given":
-        place = documents.place[unjudged]
-        base = added(documents.query[judged], (known * documents.place)[judged], documents.n_queries)
     return Open(
         constant=constant,
         query=documents.query[unjudged],
@@ -167,8 +163,6 @@ def _open(documents: Documents, flavor: Flavor, dcg: FloatArray, ideal: FloatArr
         to_rank=_to_rank(flavor, added(documents.query, documents.times, documents.n_queries)),
         cut=documents.cut,
         fixed=fixed,
-        place=place,
-        base=base,
     )
 
 
@@ -255,7 +249,6 @@ class Pair:
     weight : ndarray of float
         Its expected discount in b less that in a; with an ideal that is fixed, each over its own ideal.
     pooled : ndarray of bool
-    place : ndarray of float
     cut : ndarray of int, shape (n_queries,)
     fixed : ndarray of float, shape (n_queries,), or None
     weight_of_query : ndarray of float, shape (n_queries,)
@@ -274,7 +267,6 @@ class Pair:
     weight: FloatArray
     pooled: NDArray[np.bool_]
     times: NDArray[np.int64]
-    place: FloatArray
     cut: NDArray[np.int64]
     fixed: FloatArray | None
     constant: FloatArray
@@ -294,10 +286,6 @@ class Pair:
         n_queries = len(self.queries)
         pooled = judged & self.pooled
         constant = self.constant + added(self.query[judged], (known * self.weight)[judged], n_queries)
-        place = base = None
-        if self.flavor.ideal == "given":
-            place = self.place[unjudged]
-            base = added(self.query[judged], (known * self.place)[judged], n_queries)
         return Open(
             constant=constant,
             query=self.query[unjudged],
@@ -308,8 +296,6 @@ class Pair:
             to_rank=_to_rank(self.flavor, added(self.query, self.times, n_queries)),
             cut=self.cut,
             fixed=self.fixed,
-            place=place,
-            base=base,
         )
 
     def range(self, difference: float, max_grade: float | None = None) -> Range:
@@ -365,6 +351,10 @@ def pair_of(
     for side, scored in enumerate((a, b)):
         refuse_changed(scored, two[side], flavor, k, dcg[side])
     _refuse_nan_of_pair(flavor, two, queries)
+    if flavor.ideal == "given" and flavor.aggregate == "micro":
+        raise RangeError(
+            "ideal must not be 'given' for the range of a difference of micro averages; got 'given'. Choose 'global'."
+        )
 
     # In a mean of ratios, a query without unjudged documents is one number, and its documents need no matching. A
     # ratio of sums needs the numerator and the ideal of every query.
@@ -389,10 +379,10 @@ def pair_of(
         pooled[:] = True
 
     # Documents that gain 0 under every completion cannot change an ideal.
-    times, place = both.of("times", 0), both.of("place", 0.0)
+    times = both.of("times", 0)
     cut = np.stack([documents.cut[queries[:, side]] for side, documents in enumerate(two)], axis=1)
     matters = unjudged | (gain > 0)
-    apart = _have_two_ideals(both, matters, pooled, times, place, None if fixed is not None else cut, n_queries)
+    apart = _have_two_ideals(both, matters, pooled, times, None if fixed is not None else cut, n_queries)
     _refuse_two_ideals(flavor, apart)
 
     # A query that was left out of the matching is its own difference: numerator `constant`, ideal 1 (0 if skipped).
@@ -415,7 +405,6 @@ def pair_of(
         weight=weight[:, 1] - weight[:, 0],
         pooled=pooled[:, 0],
         times=np.maximum(times.max(axis=1), 1),
-        place=place[:, 0],
         cut=cut[:, 0],
         fixed=fixed,
         constant=constant,
@@ -487,17 +476,16 @@ def _have_two_ideals(
     matters: NDArray[np.bool_],
     pooled: NDArray[np.bool_],
     times: NDArray[np.int64],
-    place: FloatArray,
     cut: NDArray[np.int64] | None,
     n_queries: int,
 ) -> NDArray[np.bool_]:
     """Which queries have ideals in a and in b that differ under some completion.
 
-    They do where a document that `matters` is in one ideal alone, in both but not as often or at another place, or
+    They do where a document that `matters` is in one ideal alone, in both but not as often, or
     where the ideals have different lengths. (`cut` is None where no label changes the ideals.)
     """
     in_both, in_a = (both.at >= 0).all(axis=1), pooled[:, 0]
-    differs = (in_a != pooled[:, 1]) | ((times[:, 0] != times[:, 1]) & in_a & in_both) | (place[:, 0] != place[:, 1])
+    differs = (in_a != pooled[:, 1]) | ((times[:, 0] != times[:, 1]) & in_a & in_both)
     if cut is not None:
         length = np.minimum(cut, np.bincount(both.query[in_a], minlength=n_queries)[:, None])
         differs |= (length[:, 0] != length[:, 1])[both.query]

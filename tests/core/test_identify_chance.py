@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ndcg_ml import identify, ndcg_score
+from ndcg_ml import Flavor, identify, ndcg_score
 from ndcg_ml._identification import _by_chance, _number_and_decimals
 
 
@@ -98,3 +98,15 @@ def test_a_match_by_query_comes_before_one_of_all_rows():
     data = {"y_true": [[1, 0], [1, 0]], "y_score": [[2.0, 1.0], [2.0, 1.0]]}
     result = identify("1.0000", **data)
     assert "one query" not in result.matches[0].name
+
+
+def test_every_match_reads_back_as_a_flavor_with_its_value():
+    matches = [m for m in identify("0.7", **DATA, k=(3, 5)).matches if "one query" not in m.name]
+    assert len(matches) > 10
+    for match in matches:
+        assert Flavor.parse(match.name) == match.flavor
+        assert ndcg_score(**DATA, flavor=match.flavor) == pytest.approx(match.value, abs=1e-11)
+        for switch in set(match.free) - {"gain", "ideal"}:
+            for other in match.free[switch]:
+                changed = match.flavor.replace(**{switch: other})
+                assert ndcg_score(**DATA, flavor=changed) == pytest.approx(match.value, abs=1e-11)

@@ -64,7 +64,7 @@ def drawn(rng: np.random.Generator) -> Drawn:
         (0.0, 2.0, 1.0, 4.0),
         (1.0, 2.0, 3.0, 9.0),
     ]
-    ideal = str(rng.choice(["global", "recall", "max", "local", "given"], p=[0.5, 0.15, 0.15, 0.1, 0.1]))
+    ideal = str(rng.choice(["global", "recall", "max", "local", "given"], p=[0.57, 0.15, 0.15, 0.1, 0.03]))
     ties = str(rng.choice(["average", "first", "last", "docid", "docid_ascending", "best"]))
     flavor = Flavor(
         gain=gain[rng.integers(len(gain))],
@@ -282,6 +282,7 @@ _LABELS, _SCORES = [[2.0, math.nan, 1.0, 0.0]], [[2.0, 2.0, 1.0, 0.0]]
 @pytest.mark.parametrize(
     ("switches", "labels", "max_grade", "message"),
     [
+        ({"ideal": "given"}, _LABELS, None, "ideal must not be 'given'"),
         ({"ideal": "local", "k": 2}, _LABELS, None, "ideal='local' with ties='average'"),
         ({"ideal": "recall", "recall_depth": 1}, _LABELS, None, "recall_depth=1"),
         ({"gain": (0.0, -1.0, 2.0)}, _LABELS, None, "gains of 0 or more"),
