@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from ndcg_ml import (
     ndcg_score,
 )
 from ndcg_ml._files.byte_ids import Names, earlier
-from ndcg_ml._parts import text
 
 DEFAULTS = {
     "evaluate_run": {
@@ -106,21 +104,6 @@ def test_ids_that_differ_in_their_last_byte_alone(size):
     names.extend([(stem + "a").encode(), (stem + "b").encode(), (stem + "a").encode()])
     assert earlier(np.zeros(3, dtype=np.int64), names).tolist() == [-1, -1, 0]
     assert earlier(np.array([0, 0, 1]), names).tolist() == [-1, -1, -1]
-
-
-def test_how_far_above_1_a_part_may_be_by_rounding():
-    """Sums of rounded quotients may exceed the number of queries by a billionth, and no more."""
-    flavor = Flavor()
-    text._check_sums(flavor, 1, Fraction(1 + 1e-9), Fraction(1), 0)
-    with pytest.raises(ValueError, match="above 1"):
-        text._check_sums(flavor, 1, Fraction(1 + 2e-9), Fraction(1), 0)
-    text._check_sums(flavor, 1, Fraction(0), Fraction(1), 0)
-    with pytest.raises(ValueError, match="below 0"):
-        text._check_sums(flavor, 1, Fraction(-1, 10**30), Fraction(1), 0)
-    text._check_size(1, 1025, 501)
-    for sizes in ((1026, 501), (1025, 502)):
-        with pytest.raises(ValueError, match="too large"):
-            text._check_size(1, *sizes)
 
 
 @pytest.mark.parametrize("which", ["topic", "document", "both"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import time
 import traceback
@@ -18,7 +17,6 @@ from lanes import quick
 from ndcg_ml import Flavor, evaluate_ranked, evaluate_run, ndcg_score, readers, runs
 from ndcg_ml._files import tables, trec
 from ndcg_ml._kernel import numpy_kernel, totals
-from ndcg_ml._parts.exact import ExactSums, exact_sum
 
 fuzz = pytest.importorskip("reliability.fuzz", reason="the runs are not part of the installed package")
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer to interrupt what hangs")
@@ -176,10 +174,3 @@ def test_grades_whose_bits_signal_are_unjudged():
     flavor = Flavor(unjudged="zero")
     quiet = evaluate_ranked([[float("nan"), 1, 0]], flavor=flavor).value
     assert evaluate_ranked([signalling], flavor=flavor).value == quiet
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_an_exact_sum_that_rounds_up_to_infinity(sign):
-    halves = sign * np.array([8.988465674311579e307, 8.98846567431158e307])
-    for power in (0, 3):
-        assert ExactSums.of([(exact_sum(halves), power)], []).rounded(0)[0].tolist() == [sign * math.inf]
