@@ -136,7 +136,15 @@ def json_rows(
             raise DataFileError(f"{path}, line {number}: docs must be {_shape(of)}; got {in_json(docs)}.")
         elif docs and all(isinstance(entry, dict) for entry in docs):
             own = names_in(path, of, [*docs[0]])
-            yield number, topic, [_row(path, number, {**entry, own["qid"]: topic}, own)[1][0] for entry in docs]
+            query = own["qid"]
+            rows = [_row(path, number, {**entry, query: entry.get(query, topic)}, own) for entry in docs]
+            other = next((named for named, _ in rows if named != topic), topic)
+            if other != topic:
+                raise DataFileError(
+                    f"{path}, line {number}: the entries of docs must be of the query {shown(topic)} of their line; "
+                    f"got one of {shown(other)}."
+                )
+            yield number, topic, [row for _, [row] in rows]
         else:
             # Scores of a list are its places, which would begin again in a second one.
             if listed.setdefault(topic, number) != number:

@@ -121,6 +121,11 @@ GOOD = '{"qid": "q1", "docno": "d0", "score": 1}\n'
         (GOOD + '{"qid": "q1", "docs": {"d1": "1"}}\n', 2, "the score of 'd1' must be a number; got '1'"),
         (GOOD + '{"qid": "q1", "docs": [{"docno": "d1"}]}\n', 2, "score is missing, it has 'docno'"),
         (GOOD + '{"docs": ["d1"]}\n', 2, "docs must stand beside the key qid"),
+        (
+            GOOD + '{"qid": "q1", "docs": [{"docno": "d1", "score": 1}, {"qid": "q2", "docno": "d2", "score": 2}]}\n',
+            2,
+            "the entries of docs must be of the query 'q1' of their line; got one of 'q2'",
+        ),
         ('{"qid": "q2", "docs": ["a"]}\n' * 2, 2, "the list of a query must be on one line; 'q2' has one on line 1"),
         (GOOD + "1" * 5000 + "\n", 2, "not JSON"),
         (GOOD + "[" * 100_000 + "\n", 2, "not JSON"),
