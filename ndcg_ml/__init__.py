@@ -1,6 +1,6 @@
 """One NDCG definition, chosen once as a ``Flavor``, and the same number from it everywhere.
 
-The functions here work on NumPy arrays. The adapters are rooms of their own, imported when first used:
+The functions here work on NumPy arrays. The adapters are modules that are imported when first used:
 ``ndcg_ml.sklearn``, ``ndcg_ml.torch``, ``ndcg_ml.lightgbm``, ``ndcg_ml.xgboost``, ``ndcg_ml.catboost``, and for tables
 that are distributed ``ndcg_ml.dask``, ``ndcg_ml.spark``, ``ndcg_ml.ray``.
 """
@@ -11,9 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ndcg_ml.flavor import PRESETS, Flavor
-from ndcg_ml.prepared import Prepared, prepare
-from ndcg_ml.result import Evaluation, PerQuery
-from ndcg_ml.score import dcg_score, evaluate, evaluate_ranked, ndcg_score
 
 if TYPE_CHECKING:
     from ndcg_ml import catboost as catboost
@@ -35,7 +32,10 @@ if TYPE_CHECKING:
     from ndcg_ml._unjudged.range import Range
     from ndcg_ml.explain import Explanation, explain_difference
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_part
+    from ndcg_ml.prepared import Prepared, prepare
+    from ndcg_ml.result import Evaluation, PerQuery
     from ndcg_ml.runs import RunEvaluation, RunPerQuery, align, evaluate_run
+    from ndcg_ml.score import dcg_score, evaluate, evaluate_ranked, ndcg_score
     from ndcg_ml.topk import evaluate_topk
 
 __version__ = "0.1.0"
@@ -81,8 +81,11 @@ _MODULES = (
     *("catboost", "dask", "explain", "lightgbm", "parts", "ray", "readers", "runs", "sklearn", "spark", "torch"),
     "xgboost",
 )
-# Names that ndcg_score does not need are imported at their first use. They would double the time of the import.
+# Imported at their first use: the command starts, and can be interrupted, before NumPy is there.
 _LATER = {
+    "prepared": ("Prepared", "prepare"),
+    "result": ("Evaluation", "PerQuery"),
+    "score": ("dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"),
     "_stats.comparison": ("Comparison", "Difference", "compare", "compare_values"),
     "_stats.means": ("Interval",),
     "_stats.slices": ("Slice", "Slices"),
@@ -97,17 +100,17 @@ _LATER = {
     "topk": ("evaluate_topk",),
     "_show.versions": ("show_versions",),
 }
-_ROOM_OF = {name: room for room, names in _LATER.items() for name in names}
+_MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"ndcg_ml.{name}")
-    if name in _ROOM_OF:
-        value = globals()[name] = getattr(import_module(f"ndcg_ml.{_ROOM_OF[name]}"), name)
+    if name in _MODULE_OF:
+        value = globals()[name] = getattr(import_module(f"ndcg_ml.{_MODULE_OF[name]}"), name)
         return value
     raise AttributeError(f"module 'ndcg_ml' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_ROOM_OF})
+    return sorted({*globals(), *_MODULES, *_MODULE_OF})

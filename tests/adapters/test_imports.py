@@ -48,6 +48,10 @@ def test_nothing_heavy_is_loaded(statement):
     assert loaded_by(statement) <= ({"click"} if "cli" in statement else set())
 
 
+def test_the_command_can_be_interrupted_before_numpy_is_loaded():
+    assert python("import sys, ndcg_ml.cli; print('numpy' in sys.modules)").stdout == "False\n"
+
+
 def test_the_test_sees_a_heavy_import(tmp_path):
     pytest.importorskip("scipy")
     (tmp_path / "probe.py").write_text("import ndcg_ml\ndef late():\n    import scipy\nlate()\n")
