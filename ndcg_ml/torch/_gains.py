@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 
 from ndcg_ml._kernel.gains import discounts
 from ndcg_ml._kernel.gains import gain as host_gain
+from ndcg_ml._kernel.gains import top_gain as host_top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._layout import Layout, Padded
 from ndcg_ml.torch._transforms import host_may_look, not_mapped
@@ -186,10 +187,11 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor) -> Tensor:
     return grade
 
 
+# Compiled code cannot trace what NumPy does on the host, and need not: the flavor is constant.
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def top_gain(flavor: Flavor, dtype: torch.dtype) -> float:
     """The gain of ``max_grade``, which every document of an ideal of "max" has."""
-    with np.errstate(over="ignore"):
-        top = float(host_gain(flavor, np.array([flavor.max_grade], dtype=np.float64))[0])
+    top = host_top_gain(flavor)
     _refuse_large([top], dtype)
     return top
 
