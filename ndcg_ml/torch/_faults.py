@@ -21,6 +21,7 @@ FAULTS = (
     "above_scale",
     "off_table",
     "large_gains",
+    "small_gains",
     "repeated_ids",
     "unequal_repeats",
     "nan_scores",
@@ -98,6 +99,8 @@ def refusal(flavor: Flavor, counts: Sequence[int], labels: str, scores: str) -> 
         f"got {n} others. Extend the table, or use gain='linear' or 'exponential', which take any label.",
         "large_gains": "gains must be at most 2**500 (2**100 on a device without float64); "
         f"got {n} {labels} whose gain is larger. Use a gain table or smaller grades.",
+        "small_gains": "gains must be 0 or at least 2**-500 (2**-100 on a device without float64); "
+        f"got {n} {labels} whose gain is smaller. Use a gain table or larger grades.",
         "repeated_ids": f"doc_id must not repeat within a query under duplicates='raise'; got {n} documents whose id "
         "another one has too. Remove the duplicate documents, or choose duplicates='first' or 'count'.",
         "unequal_repeats": f"{labels} must be the same wherever a query repeats a doc_id; got {n} that differ from the "

@@ -56,12 +56,14 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
     grade = labels.to(working_dtype(labels.device))
     # Each operation is a launch on a device, and these are all that most flavors need.
     if _takes_no_other_label_than_a_finite_one_above_zero(flavor):
-        largest = _largest_label(flavor, grade.dtype)
+        smallest, largest = _label_range(flavor, grade.dtype)
+        may_be_small = _has_smaller(labels.dtype, smallest)
         # If a look costs no wait, the least and the largest label of the batch say whether anything can be refused.
         if isinstance(layout, Padded) and labels.numel() and host_may_look(labels):
             seen = grade if full else grade.masked_fill(~listed, 0.0)
             least, highest = (float(bound) for bound in torch.aminmax(seen))
-            if least >= 0 and highest <= largest:
+            small = may_be_small and bool(((seen > 0) & (seen < smallest)).any())
+            if least >= 0 and highest <= largest and not small:
                 none = torch.zeros(seen.shape[0], dtype=torch.bool)
                 return Judgements(seen, listed, listed, None, none, labels.dtype)
         if not labels.is_floating_point():
@@ -72,6 +74,8 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
                 refused = refused | (layout.largest(grade) > largest)
             return Judgements(grade.clamp(0.0, largest), listed, listed, None, refused, labels.dtype)
         sound = (grade >= 0) & (grade <= largest)
+        if may_be_small:
+            sound = sound & ((grade == 0) | (grade >= smallest))
         if not full:
             sound = sound & listed
         unsound = ~sound
@@ -91,7 +95,7 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
         elif flavor.negative == "zero":
             gainless = gainless | negative
     # A gain table is indexed by the grade, so that one without an entry must not reach it.
-    for name in ("off_table", "large_gains"):
+    for name in ("off_table", "large_gains", "small_gains"):
         if name in faults:
             sound = sound & ~faults[name]
     refused = layout.any_of(torch.stack(list(faults.values())).any(0))
@@ -122,16 +126,26 @@ def label_faults(flavor: Flavor, labels: Tensor, listed: Tensor) -> dict[str, Te
             wrong = wrong | (labels >= len(flavor.gain))
         faults["off_table"] = plain & wrong
     if flavor.gain in ("linear", "exponential"):
-        size = labels.abs() if flavor.gain == "linear" else labels
-        faults["large_gains"] = plain & (size > _largest_label(flavor, labels.dtype))
+        smallest, largest = _label_range(flavor, labels.dtype)
+        size = labels.abs()
+        faults["large_gains"] = plain & ((size if flavor.gain == "linear" else labels) > largest)
+        faults["small_gains"] = plain & (size > 0) & (size < smallest)
     return faults
 
 
-def _largest_label(flavor: Flavor, dtype: torch.dtype) -> float:
-    """The largest label whose gain is small enough, for a gain that has a formula; otherwise the largest number."""
+def _label_range(flavor: Flavor, dtype: torch.dtype) -> tuple[float, float]:
+    """The least label above 0 and the largest label whose gains can be summed, for a gain that has a formula."""
+    largest = LARGEST[dtype]
     if flavor.gain == "linear":
-        return LARGEST[dtype]
-    return math.log2(LARGEST[dtype]) if flavor.gain == "exponential" else torch.finfo(dtype).max
+        return 1 / largest, largest
+    if flavor.gain == "exponential":  # 2^y - 1 is y log(2) for small y
+        return 1 / largest / math.log(2), math.log2(largest)
+    return 0.0, torch.finfo(dtype).max
+
+
+def _has_smaller(dtype: torch.dtype, number: float) -> bool:
+    """Whether labels of this dtype may lie between 0 and the number, as those of float32 and less never do on a CPU."""
+    return dtype.is_floating_point and torch.finfo(dtype).tiny * torch.finfo(dtype).eps < number
 
 
 def _takes_no_other_label_than_a_finite_one_above_zero(flavor: Flavor) -> bool:
@@ -160,7 +174,8 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor) -> Tensor:
     Raises
     ------
     ValueError
-        A gain of the table, or of a callable, is too large. Labels with too large a gain are refused by ``judge``.
+        A gain of the table, or of a callable, is too large or too small. Labels with such a gain are refused by
+        ``judge``.
     """
     # Documents that do not count get the grade 0 here; documents that were not listed have it already.
     if judgements.gainless is not None:
@@ -174,7 +189,7 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor) -> Tensor:
         return _exponential(grade) if judgements.dtype.is_floating_point else torch.exp2(grade) - 1.0
     # Grade 0 gains nothing under "linear" and "binary"; under the others it may, and then those who do not count would.
     if isinstance(flavor.gain, tuple):
-        _refuse_large(flavor.gain, grade.dtype)
+        _check_size(flavor.gain, grade.dtype)
         beyond = len(flavor.gain)
         table = torch.tensor((*flavor.gain, 0.0), dtype=grade.dtype, device=grade.device)
         return table[grade.clamp(max=beyond).long()].masked_fill(~counted, 0.0)
@@ -192,17 +207,19 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor) -> Tensor:
 def top_gain(flavor: Flavor, dtype: torch.dtype) -> float:
     """The gain of ``max_grade``, which every document of an ideal of "max" has."""
     top = host_top_gain(flavor)
-    _refuse_large([top], dtype)
+    _check_size([top], dtype)
     return top
 
 
-def _refuse_large(gains: Sequence[float], dtype: torch.dtype) -> None:
+def _check_size(gains: Sequence[float], dtype: torch.dtype) -> None:
+    """Refuse gains that are too large, or too small and not 0, to be summed in the working dtype."""
+    power = f"{math.log2(LARGEST[dtype]):g}"
     largest = max(gains, key=abs, default=0.0)
     if abs(largest) > LARGEST[dtype]:
-        raise ValueError(
-            f"gains must be at most 2**{math.log2(LARGEST[dtype]):g}; got {largest:g}. Use a gain table or smaller "
-            "grades."
-        )
+        raise ValueError(f"gains must be at most 2**{power}; got {largest:g}. Use a gain table or smaller grades.")
+    least = min([gain for gain in gains if gain], key=abs, default=1.0)
+    if abs(least) < 1 / LARGEST[dtype]:
+        raise ValueError(f"gains must be 0 or at least 2**-{power}; got {least:g}. Use a gain table or larger grades.")
 
 
 def _exponential(grade: Tensor) -> Tensor:
@@ -221,7 +238,7 @@ def _called(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
     ):
         distinct, at = torch.unique(grade[counted], return_inverse=True)
     values = host_gain(flavor, np.array(distinct.tolist(), dtype=np.float64)).tolist()
-    _refuse_large(values, grade.dtype)
+    _check_size(values, grade.dtype)
     gain = torch.zeros_like(grade)
     gain[counted] = torch.tensor(values, dtype=grade.dtype, device=grade.device)[at]
     return gain

@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.torch import ndcg
+from ndcg_ml.torch import NDCG, ndcg
 from ndcg_ml.torch._host import torch_kernel
 from ndcg_ml.torch._kernel import evaluate as evaluate_tensors
 
@@ -250,6 +250,36 @@ def test_a_gain_above_2_to_the_500_is_refused(flavor, most, above):
 def test_a_table_and_a_scale_with_a_gain_above_2_to_the_500_are_refused(flavor):
     with torch_kernel(), pytest.raises(ValueError, match=r"gains must be at most 2\*\*500; got 6\.5"):
         ndcg(torch.tensor([[0.3, 0.2]]), torch.tensor([[0, 1]]), flavor=flavor)
+
+
+@pytest.mark.parametrize(
+    ("flavor", "least", "below"),
+    [
+        (Flavor(), 2.0**-500, 2.0**-501),
+        (Flavor(), 2.0**-500, 5e-324),
+        (Flavor(negative="allow"), -(2.0**-500), -(2.0**-501)),
+        (Flavor(unjudged="zero"), 2.0**-500, 2.0**-501),
+        (Flavor(gain="exponential"), 2.0**-499, 2.0**-501),
+        (Flavor(gain=lambda y: y), 2.0**-500, 2.0**-501),
+        (Flavor(gain=lambda y: y, unjudged="zero"), 2.0**-500, 2.0**-501),
+    ],
+)
+def test_a_gain_below_2_to_the_minus_500_is_refused(flavor, least, below):
+    scores, labels = torch.tensor([[0.3, 0.2, 0.1]]), torch.zeros(1, 3, dtype=torch.float64)
+    labels[0, 1] = least
+    expected = 1 / math.log2(3) if least > 0 else 0.0
+    assert ndcg(scores, labels, flavor=flavor).item() == pytest.approx(expected, rel=1e-12)
+    labels[0, 1] = below
+    mask = torch.tensor([[True, False, True]])
+    assert ndcg(scores, labels, flavor=flavor, mask=mask).isfinite().all()  # padding may hold anything
+    metric = NDCG(flavor)
+    for call in (
+        lambda: ndcg(scores, labels, flavor=flavor),
+        lambda: ndcg(scores[0], labels[0], flavor=flavor, indexes=torch.zeros(3).long()),
+        lambda: (metric.update(scores, labels), metric.compute()),
+    ):
+        with pytest.raises(ValueError, match=r"gains must be 0 or at least 2\*\*-500"):
+            call()
 
 
 # -- values known from elsewhere -------------------------------------------------------------------------------------

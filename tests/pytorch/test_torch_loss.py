@@ -257,6 +257,8 @@ def test_large_grades(grade):
     assert scores.grad.isfinite().all()
     with pytest.raises(ValueError, match=r"gains must be at most 2\*\*500 .*got 1 labels whose gain is larger"):
         ApproxNDCGLoss(Flavor(gain="exponential"))(scores, torch.tensor([[grade, 0, 501]]))
+    with pytest.raises(ValueError, match=r"gains must be 0 or at least 2\*\*-500 .*got 1 labels whose gain is smaller"):
+        ApproxNDCGLoss(Flavor())(scores, torch.tensor([[2.0**-501, 0, 1]], dtype=torch.float64))
 
 
 def test_scores_far_apart_have_a_finite_gradient():
