@@ -5,7 +5,6 @@ The statistics are those of ``compare``. This file asks it once per cut-off, at 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
@@ -377,20 +376,20 @@ def _per_query(evaluation: Evaluation[Any]) -> tuple[NDArray[Any], NDArray[Any],
 
 
 def _dropped(base: Evaluation[Any], same: Sequence[Any]) -> list[str]:
-    """The values in the baseline of what is left out, beside those of all queries."""
-    kept = set(same)
-    rows = [row for row, qid in enumerate(base.per_query.qid.tolist()) if qid not in kept]
+    """The values in the baseline of what is left out, compared with those of all queries."""
+    kept, ids = set(same), base.per_query.qid.tolist()
+    rows = [row for row, qid in enumerate(ids) if qid not in kept]
     if not rows:
         return []
     table = base.per_query.ndcg.reshape(base.n_queries, -1)
-    named = [(row, base.per_query.qid.tolist()[row]) for row in rows[:5]]
+    left_out = base._totals.at(np.array(rows, dtype=np.int64)).ratios(base.flavor)
+    whole = base._totals.ratios(base.flavor)
     said = []
     for column, k in enumerate(base._totals.ks):
-        ndcg = table[:, column]
-        some = ", ".join(f"{shown(qid)} {ndcg[row]:.4f}" for row, qid in named)
+        some = ", ".join(f"{shown(ids[row])} {table[row, column]:.4f}" for row in rows[:5])
         said.append(
-            f"ndcg{at_cutoff(k)} in the baseline of what is left out: {some}{', ...' * (len(rows) > len(named))} (mean "
-            f"{_mean(ndcg[rows]):.4f}; of all {base.n_queries} queries {_mean(ndcg):.4f})"
+            f"ndcg{at_cutoff(k)} in the baseline of what is left out: {some}{', ...' * (len(rows) > 5)} (together "
+            f"{left_out[column]:.4f}; of all {base.n_queries} queries {whole[column]:.4f})"
         )
     return said
 
@@ -411,11 +410,6 @@ def _only(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
         changed["n_unanswered"] = int((changed["per_query"].n_retrieved == 0).sum())
     changed["cluster"] = None if evaluation.cluster is None else evaluation.cluster[rows]
     return replace(evaluation, **changed, slices=None, _scored=None, _labels=None)
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    counted = values[~np.isnan(values)]
-    return float(counted.mean()) if counted.size else math.nan
 
 
 def _name(check: Check) -> str:

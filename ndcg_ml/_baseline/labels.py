@@ -1,4 +1,4 @@
-"""Digests of labels: one per query, by which a later evaluation notices that a label or a document changed."""
+"""Digests of labels, one for each query: a later evaluation notices a label or a document that changed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def label_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
     if scored.queries.names is not None:
         documents = scored.queries.names.of(scored.queries.groups.rows())
         found += _of_pairs(scored, [str(document) for document in documents])
-    if scored.queries.names is None or evaluation.flavor.ideal == "given":  # whose order is that of the rows
+    if scored.queries.names is None or evaluation.flavor.ideal == "given":  # the order of the rows is the ideal
         groups = scored.queries.groups
         found += _of_pairs(scored, (np.arange(groups.sizes.sum()) - np.repeat(groups.starts, groups.sizes)).tolist())
     return found

@@ -32,7 +32,7 @@ from ndcg_ml.runs import RunEvaluation, RunPerQuery
 
 _FORMAT = 2
 _COUNTS = ("n_docs", "n_judged", "n_relevant", "tied")
-_MOST_BYTES = 1 << 26  # of what is unpacked: a small file of gzip may hold any number
+_MOST_BYTES = 1 << 26  # unpacked bytes: a small gzip file may hold any number
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------

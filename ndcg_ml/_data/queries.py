@@ -498,7 +498,7 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
                 f"{type(odd).__name__}."
             )
         missing = [type(number).__name__ == "NAType" for number in array.flat]
-        if any(missing):  # of pandas
+        if any(missing):  # pandas.NA
             array = np.where(np.reshape(missing, array.shape), np.nan, array)
         try:
             with np.errstate(over="ignore"):  # long doubles may be beyond float64

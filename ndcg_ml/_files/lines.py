@@ -20,7 +20,7 @@ _MARK = b"\xef\xbb\xbf"  # the byte order mark in UTF-8
 _BLOCK = 1 << 20  # bytes of lines that are split at once; their tokens take some ten times as much memory
 _HEAD = 1 << 13  # bytes that are looked at to see which format a file has
 _MOST_BYTES = 1 << 32  # unpacked bytes of one file of lines
-_MOST_WHOLE = 1 << 30  # of a file that is read whole, because it has no lines of its own
+_MOST_WHOLE = 1 << 30  # unpacked bytes of a file that is read whole, such as JSON
 _LONGEST = 1 << 24  # bytes of a line: 2 MB of gzip may unpack to 4 GB without a line end
 
 EXACT = 2**53

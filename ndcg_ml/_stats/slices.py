@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -134,8 +135,9 @@ class BySlice(Sequence[Entry]):
             raise ImportError(f"{name}.to_frame needs pandas. Install it with: pip install pandas") from error
         return pd.DataFrame(self._records())
 
+    @abstractmethod
     def _records(self) -> list[dict[str, Any]]:
-        raise NotImplementedError
+        """The rows of the table, as plain numbers and text."""
 
     def _repr_html_(self) -> str:
         return block(self._table().html())
@@ -143,9 +145,9 @@ class BySlice(Sequence[Entry]):
     def __str__(self) -> str:
         return self._table().text()
 
+    @abstractmethod
     def _table(self, digits: int = 4) -> Table:
         """What ``print`` shows."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

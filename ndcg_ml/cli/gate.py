@@ -129,7 +129,7 @@ def gate(
     and the cut-offs of the baseline; --qrels may be left out where the file of judgements is where it was. The run
     passes if the interval of the difference is above minus the margin, at every cut-off and in every segment.
     """
-    # What is wrong with the names of files or with the baseline is found before the run is read.
+    # Errors in file names and in the baseline are found before the run is read.
     refuse_overwriting()
     with _errors_are_one(baseline):
         base, place = read(baseline)

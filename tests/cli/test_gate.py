@@ -187,7 +187,7 @@ def test_changes_are_refused_or_left_out(change, words, left):
     if left < N:
         [query] = set(QRELS) - set(qrels) or {words[-7:-5]}
         value = Evaluation.load("base.json").per_query.ndcg[list(QRELS).index(query), 0]
-        assert f"of what is left out: '{query}' {value:.4f} (mean" in found["changes"][1]
+        assert f"of what is left out: '{query}' {value:.4f} (together" in found["changes"][1]
 
 
 def test_other_exclusions_are_refused_by_name():

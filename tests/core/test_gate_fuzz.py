@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 
 from ndcg_ml import Evaluation, Flavor, evaluate, evaluate_run
@@ -156,3 +157,17 @@ def test_no_change_passes_unseen(tmp_path, n):
             assert found.comparisons[setting.k].difference == 0.0, (seed, what)
     assert refused + compared == n
     print(f"{n} drawn: {refused} refused by name, {compared} compared, no difference")
+
+
+@pytest.mark.parametrize("aggregate", ["macro", "micro"])
+def test_what_is_left_out_has_the_value_of_its_queries(aggregate):
+    rng = np.random.default_rng(0)
+    labels, scores, group = rng.integers(0, 4, 60), rng.normal(size=60), np.full(20, 3)
+    changed = labels.copy()
+    changed[:3], changed[30:33] = 3 - labels[:3], 3 - labels[30:33]
+    arguments = {"group": group, "query_weight": np.arange(1.0, 21.0), "flavor": Flavor(aggregate=aggregate)}
+    base, new = (evaluate(each, scores, **arguments) for each in (labels, changed))
+    left_out = np.isin(np.arange(60) // 3, [0, 10])
+    part = evaluate(labels[left_out], scores[left_out], **{**arguments, "group": [3, 3], "query_weight": [1.0, 11.0]})
+    note = gate(base, new, margin=0.1, on_change="drop").changes[-1]
+    assert note.endswith(f"(together {part.value:.4f}; of all 20 queries {base.value:.4f})")
