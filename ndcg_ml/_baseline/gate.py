@@ -20,7 +20,7 @@ from ndcg_ml._show.escaping import in_markdown, markdown_paragraph
 from ndcg_ml._show.plain import finite
 from ndcg_ml._show.table import Table
 from ndcg_ml._stats.comparison import Comparison, compare
-from ndcg_ml._stats.differences import Difference
+from ndcg_ml._stats.differences import Difference, Settings
 from ndcg_ml._stats.means import as_confidence
 from ndcg_ml._stats.verdict import FEWEST_QUERIES
 from ndcg_ml.flavor import Flavor
@@ -290,7 +290,7 @@ def gate(
     if np.array_equal(values, values_now, equal_nan=True) and (~np.isnan(values).any(axis=1)).sum() < 2:
         ks = ()  # so few cannot be compared, and need not be
     families = len(ks) * (1 if by is None else 2)
-    level = 1 - (1 - as_confidence(confidence)) / max(families, 1)
+    shared = Settings(confidence=as_confidence(confidence), margin=margin, n_resamples=1, n_families=max(families, 1))
     ids = base.per_query.qid.tolist()
     labels = None if by is None else {name: [of_query[qid] for qid in ids] for name, of_query in by.items()}
     comparisons = {
@@ -302,7 +302,7 @@ def gate(
                 margin=margin,
                 by=labels,
                 unjudged="accept",  # the notes say where judgements are uneven, and not a warning
-                confidence=level,
+                confidence=1 - shared.level,
                 seed=seed,
                 k=k,
             ),

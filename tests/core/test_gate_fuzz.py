@@ -171,3 +171,10 @@ def test_what_is_left_out_has_the_value_of_its_queries(aggregate):
     part = evaluate(labels[left_out], scores[left_out], **{**arguments, "group": [3, 3], "query_weight": [1.0, 11.0]})
     note = gate(base, new, margin=0.1, on_change="drop").changes[-1]
     assert note.endswith(f"(together {part.value:.4f}; of all 20 queries {base.value:.4f})")
+
+
+def test_the_confidence_that_the_refusal_names_is_that_of_all_checks_together():
+    base = evaluate([[2, 0, 1]] * 30, [[3.0, 1, 2]] * 30, k=[1, 2, 3])
+    with pytest.raises(ValueError, match=r"must be at most 0\.999997 here.*; got 0\.999999\.$"):
+        gate(base, base, margin=0.1, confidence=0.999999)
+    assert gate(base, base, margin=0.1, confidence=0.999997).outcome == "pass"
