@@ -277,3 +277,8 @@ def test_what_an_ndcg_of_a_flavor_may_be(flavor, positive, beaten):
 def test_the_shapes_of_a_batch_are_told_apart(batch, shapes):
     with pytest.raises(ValueError, match=rf"per row; batch 0 has shapes {shapes}\.$"):
         evaluate_batches([batch])
+
+
+def test_a_part_of_nothing_has_no_ids():
+    part = evaluate_part([], [], qid=[])
+    assert (part.n_queries, part.ids.size) == (0, 0)
