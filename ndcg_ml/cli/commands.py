@@ -10,7 +10,7 @@ from ndcg_ml import __version__
 
 _COMMANDS = {
     "compare": ("ndcg_ml.cli.compare", "compare"),
-    "demo": ("ndcg_ml.demo.run", "demo"),
+    "demo": ("ndcg_ml.demo", "demo"),
     "eval": ("ndcg_ml.cli.evaluate", "evaluate"),
     "explain": ("ndcg_ml.cli.explain", "explain"),
     "flavors": ("ndcg_ml.cli.flavors", "flavors"),

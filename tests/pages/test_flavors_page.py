@@ -91,7 +91,7 @@ def _page(counts: dict[str, dict[str, int]]) -> Iterator[str]:
     yield "Values that the libraries themselves computed, on problems with ties, empty and one-document queries, repeated"
     yield "documents, weights, huge grades and cut-offs beyond the lists: how many are reproduced, refused by both, defined"
     yield "here where the library raises an error, declared as divergent (below), and different without a declaration."
-    yield "How each library was called stands in tests/peers/calls.py."
+    yield "The call of each library is recorded with its values in tests/peers/golden."
     yield ""
     yield "| library | reproduced | refused by both | defined here only | declared divergences | undeclared | cases |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
