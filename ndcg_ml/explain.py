@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,10 +21,6 @@ from ndcg_ml._show.table import Table
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import PerQuery
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["Explanation", "Part", "QueryDifference", "explain_difference"]
 
@@ -166,36 +162,6 @@ class Explanation:
                 for query in self.queries
             ],
         }
-
-    def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
-        """Draw the steps from a's value to b's, one for each switch with an effect, with matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default None
-            As for ``Evaluation.plot``.
-
-        Returns
-        -------
-        tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
-
-        Raises
-        ------
-        ImportError, TypeError
-            As from ``Evaluation.plot``.
-
-        Notes
-        -----
-        The axis of values shows the steps, and need not begin at 0. Switches without effect are named below it.
-
-        Examples
-        --------
-        >>> result = explain_difference("sklearn", "lightgbm", [0, 1, 3, 0, 0], [2, 1, 1, 2, 1], group=[3, 2])
-        >>> fig, ax = result.plot()  # doctest: +SKIP
-        """
-        from ndcg_ml._show import plot
-
-        return plot.waterfall(self, *by_effect(self.parts), ax)
 
     def _repr_html_(self) -> str:
         flavors = [[name, f"{value:.6f}", _titled(flavor)] for name, value, flavor in self._ends()]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import one_of
 from ndcg_ml._data.frames import made
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import shown
@@ -483,16 +482,11 @@ class Evaluation(Generic[V]):
             self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
         )
 
-    def plot(self, kind: Literal["queries", "cutoffs"] | None = None, ax: Axes | None = None) -> tuple[Figure, Axes]:
-        """Draw the queries, or the value at each cut-off, with matplotlib.
+    def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
+        """Draw the value at each cut-off with its 95 % t interval; at most 30 cut-offs, the first ones.
 
         Parameters
         ----------
-        kind : {"queries", "cutoffs"}, optional
-            ``queries``: NDCG of every query, the worst first, over its share of the mean, so that the area under the
-            curve is the value; a curve per cut-off, of at most six. ``cutoffs``: the value over the cut-offs, which are
-            at equal distances, with 95 % t intervals where the data have any (``interval`` knows one that is better
-            for few queries). Default: ``cutoffs`` where several were asked for, else ``queries``.
         ax : matplotlib.axes.Axes, default None
             Where to draw. None: new axes in a new figure of pyplot.
 
@@ -508,28 +502,18 @@ class Evaluation(Generic[V]):
         TypeError
             `ax` is something else.
         ValueError
-            `kind` is something else; no query counts, so that there is nothing to draw; more than six cut-offs under
-            ``"queries"``.
-
-        Notes
-        -----
-        The title says the flavor, the number of queries, how many are empty and what becomes of these. Queries that do
-        not count in the mean (empty and skipped, empty in a micro average, of weight 0) are counted there and not
-        drawn. The colours are those of M. Okabe and K. Ito, Color universal design, 2008.
+            No cut-off has a finite value.
 
         Examples
         --------
         >>> from ndcg_ml import evaluate
         >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
-        >>> fig, ax = result.plot("cutoffs")  # doctest: +SKIP
-        >>> fig.savefig("cutoffs.png")  # doctest: +SKIP
+        >>> fig, ax = result.plot()  # doctest: +SKIP
+        >>> fig.savefig("values.png")  # doctest: +SKIP
         """
-        if kind is None:
-            kind = "cutoffs" if isinstance(self.k, tuple) else "queries"
-        one_of(kind, "kind", ("queries", "cutoffs"))
         from ndcg_ml._show import plot
 
-        return (plot.queries if kind == "queries" else plot.cutoffs)(self, ax)
+        return plot.values(self, ax)
 
     def _repr_html_(self) -> str:
         values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}

@@ -186,16 +186,14 @@ def of_evaluation(
     ks = evaluation._totals.ks
     values = _Section("Values")
     _values(values, evaluation, about, (confidence, method, n_resamples, seed))
-    if len(ks) > 1:
-        values.draw("the value at each cut-off", 3.9, lambda ax: evaluation.plot("cutoffs", ax))
+    values.draw("the values", _rows_high(len(ks)), evaluation.plot)
     queries = _Section("Queries")
-    queries.draw("NDCG of every query", 4.3, lambda ax: evaluation.plot("queries", ax))
     _largest_losses(queries, evaluation, about)
     sections = [values, queries]
     if evaluation.slices is not None:
         slices = evaluation.slices
         section = _Section("Slices")
-        section.draw("the slices", _rows_high(len(slices)), lambda ax: _names_above(slices.plot(ax)[1]))
+        section.draw("the slices", _rows_high(len(slices)), slices.plot)
         table = slices._table()
         with section.folded("All numbers of the slices") if len(table.rows) > _LONG else nullcontext():
             _limited(section, table, _MOST_SLICES, "rows of slices, those that differ most from the others first")
@@ -231,7 +229,7 @@ def of_comparison(comparison: Comparison, path: AnyPath | None, about: About) ->
         values.draw("the differences", 4.3, comparison.plot)
     else:
         height = _rows_high(len(comparison.pairs))
-        values.draw("the differences", height, lambda ax: _names_above(comparison.plot(ax)[1]))
+        values.draw("the differences", height, comparison.plot)
     n_left_out = len(comparison.not_compared)
     values.say(
         f"{comparison.n_queries} queries were compared"
@@ -421,26 +419,6 @@ def _named(k: int | None) -> str:
 
 def _rows_high(n: int) -> float:
     return 1.4 + 0.4 * min(n, 30)
-
-
-def _names_above(axes: Axes) -> None:
-    """Write the names of the rows on one line above their intervals, so that a narrow screen shows both."""
-    names = [label.get_text().replace("\n", ": ") for label in axes.get_yticklabels()]
-    for at, name in zip(axes.get_yticks(), names, strict=True):
-        text = axes.annotate(
-            name,
-            (0, at),
-            xycoords=axes.get_yaxis_transform(),
-            xytext=(4, 4),
-            textcoords="offset points",
-            va="bottom",
-            fontsize="small",
-            parse_math=False,
-        )
-        text.set_in_layout(False)  # the axes keep their width, however long a name is
-    axes.set_yticks([])
-    bottom, top = axes.get_ylim()
-    axes.set_ylim(bottom, top - 0.3)
 
 
 # -- the page -------------------------------------------------------------------------------------------------------

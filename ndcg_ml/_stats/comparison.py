@@ -478,10 +478,8 @@ class Comparison:
         Notes
         -----
         For two systems: the difference in every query, the largest loss first; dashed, the difference of the two values
-        (which under weights or a micro average is not the plain mean of the queries'), with its interval as a band. Of
-        more: filled, the pairs whose difference is ``significant``; of more than 30 pairs those with the smallest p.
-        What lies far beyond the rest does not set the axis: a query is then drawn at the edge, and the legend says so;
-        among pairs, the axis is logarithmic beyond a number that its label says.
+        (which under weights or a micro average is not the plain mean of the queries'), with its interval as a band. For
+        more: filled, the pairs with a verdict; of more than 30 pairs those with the smallest p.
 
         Examples
         --------
