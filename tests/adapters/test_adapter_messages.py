@@ -16,8 +16,6 @@ from ndcg_ml.sklearn import QueryKFold, QueryRanker, ndcg_scorer
 X = pd.DataFrame({"user": [1.0, 2, np.nan, 3], "a": [1.0, 2, 3, 4]})
 Y = [1, 0, 2, 1]
 MISSING = {
-    "float": X,
-    "object": X.astype({"user": object}),
     "None": X.assign(user=["a", "b", None, "c"]),
     "time": X.assign(user=pd.to_datetime(["2020-01-01", "2020-01-02", None, "2020-01-03"])),
 }
@@ -92,20 +90,3 @@ def test_every_object_of_the_boosters_says_its_definition():
     assert repr(lightgbm.StopEarly("lightgbm", k=5, rounds=7, watch="v")) == (
         "StopEarly('lightgbm', k=5, rounds=7, min_delta=0.0, watch='v')"
     )
-
-
-def test_every_object_of_scikit_learn_says_its_definition():
-    scorer = ndcg_scorer("lightgbm@5", qid_column="user", qid=[1, 1, 2], keep_queries=True)
-    said = "ndcg_scorer('lightgbm', k=5, qid_column='user', qid=<3 rows of 2 queries>, keep_queries=True)"
-    assert repr(scorer) == said
-    assert repr(ndcg_scorer("lightgbm", k=(1, None))) == "ndcg_scorer('lightgbm', k=(1, None))"
-
-
-def test_what_the_callback_of_xgboost_answers():
-    pytest.importorskip("xgboost")
-    from ndcg_ml.xgboost import NDCGCallback
-
-    callback = NDCGCallback("sklearn", X=X, y=Y, group=[4])
-    model = object()
-    assert callback.before_iteration(model, 0, {}) is False
-    assert callback.after_training(model) is model
