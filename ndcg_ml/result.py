@@ -18,7 +18,6 @@ from ndcg_ml._show.table import Table
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
-    import datetime
     import os
     from pathlib import Path
 
@@ -424,18 +423,13 @@ class Evaluation(Generic[V]):
         *,
         title: str | None = None,
         command: str | None = None,
-        date: str | datetime.date | None = None,
         top: int = 20,
-        digits: int = 4,
-        confidence: float = 0.95,
-        method: Method | None = None,
-        n_resamples: int = 9999,
-        seed: Seed = 0,
     ) -> str | Path:
         """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
 
-        It has the values with their intervals, the drawings of ``plot``, the queries that lose most, the slices of
-        `by`, the definition in words, and the versions of Python and of the libraries.
+        It has the values with their intervals (the bootstrap has the seed 0, so that the same result gives the same
+        page), a drawing, the slices of `by`, the queries that lose most, the definition in words, and the versions of
+        Python and of the libraries.
 
         Parameters
         ----------
@@ -445,15 +439,8 @@ class Evaluation(Generic[V]):
             The heading. None: the number of queries, and the cut-off.
         command : str, default None
             What made the result, such as a call or a command line, which the page then shows.
-        date : date or str, default None
-            Shown as it is. None: no date, so that the same result gives the same page.
         top : int, default 20
             How many queries are listed: those whose DCG is furthest below their ideal, at the first cut-off.
-        digits : int, default 4
-            Decimals in the tables.
-        confidence, method, n_resamples, seed
-            As for ``interval``; but `seed` is 0, so that the same result gives the same page. Of a million queries a
-            bootstrap takes minutes, and "t" no time.
 
         Returns
         -------
@@ -465,7 +452,7 @@ class Evaluation(Generic[V]):
         ImportError
             Jinja2 or Matplotlib is not installed: ``pip install 'ndcg_ml[report]'``.
         TypeError, ValueError
-            An argument is not as above. Where the data have no interval, or nothing to draw, the page says so.
+            `top` is not as above. If the data have no interval, or nothing to draw, the page says so.
         OSError
             The file cannot be written. What was there before is still there.
 
@@ -477,10 +464,7 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._show import report
 
-        about = report.About(title=title, command=command, date=date, top=top, digits=digits)
-        return report.of_evaluation(
-            self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
-        )
+        return report.of_evaluation(self, path, title, command, top)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the value at each cut-off with its 95 % t interval; at most 30 cut-offs, the first ones.

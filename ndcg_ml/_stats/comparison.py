@@ -42,7 +42,6 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 
 if TYPE_CHECKING:
-    import datetime
     import os
     from pathlib import Path
 
@@ -417,9 +416,7 @@ class Comparison:
         *,
         title: str | None = None,
         command: str | None = None,
-        date: str | datetime.date | None = None,
         top: int = 20,
-        digits: int = 4,
     ) -> str | Path:
         """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
 
@@ -431,9 +428,9 @@ class Comparison:
         title : str, default None
             The heading. None: the names of two systems, or the number of more.
         top : int, default 20
-            How many queries are listed of each pair of systems, of those that one wins and of those that it loses; at
-            most six pairs are listed, the first ones.
-        path, command, date, digits
+            How many queries are listed for each pair of systems: those whose values are furthest apart. At most six
+            pairs are listed, the first ones.
+        path, command
             As for ``Evaluation.to_html``.
 
         Returns
@@ -455,8 +452,7 @@ class Comparison:
         """
         from ndcg_ml._show import report
 
-        about = report.About(title=title, command=command, date=date, top=top, digits=digits)
-        return report.of_comparison(self, path, about)
+        return report.of_comparison(self, path, title, command, top)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the differences with matplotlib: of two systems query by query, of more the interval of each pair.

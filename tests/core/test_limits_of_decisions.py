@@ -338,16 +338,11 @@ def test_a_list_of_one_document_is_an_answer(lists, n):
     assert int(side._unanswered().sum()) == n
 
 
-def test_defaults_of_intervals_and_reports():
+def test_defaults_of_intervals():
     side = evaluate(Y, Y + RNG.normal(0, 2, Y.shape), k=5)
     assert side.interval(seed=0) == side.interval(0.95, "bca", 9999, 0)
     assert side.interval(seed=0) != side.interval(0.95, "bca", 9998, 0)
     assert side.to_dict()["per_query"] is None
-    pytest.importorskip("jinja2")
-    pytest.importorskip("matplotlib")
-    page = side.to_html()
-    assert page == side.to_html(confidence=0.95, n_resamples=9999, seed=0)
-    assert page != side.to_html(seed=1)
 
 
 # -- labels that are missing ----------------------------------------------------------------------------------------

@@ -322,19 +322,6 @@ def test_a_frame_needs_pandas(monkeypatch, name):
         result.to_frame()
 
 
-def test_a_report_has_twenty_queries_of_each_side_and_four_decimals():
-    pytest.importorskip("jinja2")
-    pytest.importorskip("matplotlib")
-    rng = np.random.default_rng(1)
-    labels = rng.integers(0, 3, (90, 6))
-    sides = [evaluate(labels, labels + rng.normal(0, 2, labels.shape), k=5) for _ in range(2)]
-    for result in (compare(*sides, n_resamples=99, seed=0), sides[0]):
-        page = result.to_html()
-        assert page == result.to_html(top=20, digits=4)
-        assert page != result.to_html(top=21)
-        assert page != result.to_html(digits=5)
-
-
 @pytest.mark.parametrize("digits", [-1, 0, 1])
 def test_a_table_has_0_decimals_or_more(digits):
     comparison = compare(OLD, NEW, n_resamples=99)
