@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from ndcg_ml._checks import ByK
-from ndcg_ml._show.table import Table
+from ndcg_ml._text.table import Table
 from ndcg_ml.cli.inputs import BadInput, Inputs, cut_off, flavor_option, json_option, takes_data
 from ndcg_ml.cli.output import IDS_IN_JSON, command_line, html_option, print_json, show
 from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
