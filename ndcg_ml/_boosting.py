@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
-from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.result import at_cutoff
 
@@ -134,16 +131,3 @@ def one_score_per_row(scores: Any, who: str, fix: str) -> Any:
     if np.ndim(scores) != 1:
         raise ValueError(f"{who} needs one score per row; got predictions of shape {np.shape(scores)}. {fix}")
     return scores
-
-
-# -- early stopping -------------------------------------------------------------------------------------------------
-
-
-def as_min_delta(value: object) -> float:
-    """A finite number >= 0."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"min_delta must be one number >= 0; got {shown(value)} of type {type(value).__name__}.")
-    number = float(value)
-    if not 0 <= number < math.inf:
-        raise ValueError(f"min_delta must be a finite number >= 0; got {shown(value)}.")
-    return number

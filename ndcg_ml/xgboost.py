@@ -18,7 +18,6 @@ from ndcg_ml._boosting import (
     Library,
     Metric,
     Rule,
-    as_min_delta,
     check_expressible,
     cut_at,
     metric,
@@ -227,8 +226,6 @@ class NDCGCallback:
         What the data set is called in the evaluation history.
     rounds : int, optional
         Stop when the value has not risen for this many rounds. Default: do not stop early.
-    min_delta : float, default 0.0
-        How much it must rise to count, with `rounds`.
 
     Attributes
     ----------
@@ -294,7 +291,6 @@ class NDCGCallback:
         base_margin: ArrayLike | None = None,
         name: str = "validation",
         rounds: int | None = None,
-        min_delta: float = 0.0,
     ) -> None:
         # Everything that needs no data is checked first.
         self._register()
@@ -306,12 +302,6 @@ class NDCGCallback:
             raise TypeError(f"name must be a str, the name of the data set in the history; got {name!r}.")
         self.name = name
         self.rounds: int | None = optional_whole_number(rounds, "rounds", "for no early stopping")
-        self.min_delta = as_min_delta(min_delta)
-        if self.min_delta != 0 and self.rounds is None:
-            raise ValueError(
-                f"min_delta only has a meaning with rounds=; got min_delta={self.min_delta!r} with rounds=None. Pass "
-                "rounds=, or leave min_delta out."
-            )
         # The data: predicted on in every round, but read and graded once.
         self.X = X
         refuse_lazy(y, "y")
@@ -324,8 +314,7 @@ class NDCGCallback:
         self._run: _Run | None = None
 
     def __repr__(self) -> str:
-        delta = "" if self.min_delta == 0 else f", min_delta={self.min_delta!r}"
-        return f"NDCGCallback({self._metric}, name={self.name!r}, rounds={self.rounds}{delta})"
+        return f"NDCGCallback({self._metric}, name={self.name!r}, rounds={self.rounds})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_run": None}
@@ -399,13 +388,7 @@ class NDCGCallback:
             return None
         from xgboost.callback import EarlyStopping
 
-        return EarlyStopping(
-            rounds=self.rounds,
-            metric_name=self.names[0],
-            data_name=self.name,
-            maximize=True,
-            min_delta=self.min_delta,
-        )
+        return EarlyStopping(rounds=self.rounds, metric_name=self.names[0], data_name=self.name, maximize=True)
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Nothing to do, called by XGBoost."""
