@@ -8,7 +8,7 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._boosting import metric, one_score_per_row
+from ndcg_ml._boosting import NamedMetric, one_score_per_row
 from ndcg_ml._checks import KSpec
 from ndcg_ml._data.queries import mean_row_weight
 from ndcg_ml._kernel.cache import Cache
@@ -21,7 +21,7 @@ __all__ = ["NDCGEval"]
 _SLOTS = 32
 
 
-class NDCGEval:
+class NDCGEval(NamedMetric):
     """NDCG of any flavor as LightGBM's evaluation function.
 
     The same object works as ``lgb.train(feval=)``, ``lgb.cv(feval=)`` and ``LGBMRanker.fit(eval_metric=)``.
@@ -74,16 +74,8 @@ class NDCGEval:
     """
 
     def __init__(self, flavor: Flavor | str, k: KSpec = ...) -> None:
-        self._metric = metric(
-            flavor, k, "NDCGEval", "LightGBM", "a nan in the first round freezes LightGBM's early stopping"
-        )
-        self.flavor: Flavor = self._metric.flavor
-        self.ks: tuple[int | None, ...] = self._metric.ks
-        self.names: tuple[str, ...] = self._metric.names
+        super().__init__(flavor, k, "LightGBM", "a nan in the first round freezes LightGBM's early stopping")
         self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
-
-    def __repr__(self) -> str:
-        return f"NDCGEval({self._metric})"
 
     # LightGBM counts the parameters of this signature, and only 2, 3 or 4 of them will do.
     def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:

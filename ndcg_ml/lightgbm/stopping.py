@@ -9,7 +9,7 @@ from typing import Any
 from ndcg_ml._checks import KSpec, whole_number
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_sizes
-from ndcg_ml.flavor import Flavor, as_arguments
+from ndcg_ml.flavor import Flavor
 from ndcg_ml.lightgbm.metric import NDCGEval
 
 __all__ = ["StopEarly"]
@@ -83,8 +83,7 @@ class StopEarly:
         object.__setattr__(self, "eval", NDCGEval(self.flavor, self.k))
 
     def __repr__(self) -> str:
-        definition = as_arguments(self.eval.flavor, self.eval.ks, len(self.eval.ks) > 1)
-        return f"StopEarly({definition}, rounds={self.rounds}, watch={self.watch!r})"
+        return f"StopEarly({self.eval.definition()}, rounds={self.rounds}, watch={self.watch!r})"
 
     @property
     def params(self) -> dict[str, Any]:
