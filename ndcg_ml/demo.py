@@ -421,7 +421,7 @@ def _table(flavor: Flavor, test: Split, scores: dict[str, NDArray[np.float64]]) 
 # -- the command ------------------------------------------------------------------------------------------------------
 
 
-@click.command(short_help="Choose three models by one NDCG flavor.")
+@click.command
 @flavor_option("lightgbm@10")
 @click.option(
     "--picture", type=OUTPUT, default="ndcg-ml-demo.png", show_default=True, help="PNG file for the training curves."

@@ -38,15 +38,3 @@ def test_every_command_reads_json_lines_and_dicts(files):
     result = invoke(f"eval {forms}")
     assert result.exit_code == 2
     assert "run.jsonl, line 1: must have the keys qid, docno, score" in result.stderr
-
-
-@pytest.mark.parametrize("name", ["table.csv", "table.jsonl"])
-def test_a_missing_label_is_named_by_its_line(files, name):
-    rows = ['{"qid": 1, "label": 1, "score": 2}', "", '{"qid": 1, "label": null, "score": 1}']
-    content = "\n".join(rows) if name.endswith("l") else "qid,label,score\n1,1,2\n1,,1\n"
-    (files / name).write_text(content)
-    result = invoke(f"eval --table {name}")
-    assert result.exit_code == 2
-    assert f"{name}, line 3: label must not be missing under unjudged='raise'" in result.stderr
-    assert "1 of 2 are" in result.stderr
-    assert invoke(f"eval --table {name} --flavor trec_eval[ties=first]").exit_code == 0
