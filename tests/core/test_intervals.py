@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 import pytest
 
-from ndcg_ml import Flavor, Interval, evaluate, evaluate_run
+from ndcg_ml import Flavor, Interval, evaluate
 
 RNG = np.random.default_rng(8)
 Y = RNG.integers(0, 4, (40, 12)) * (RNG.random((40, 1)) > 0.15)  # some queries have no relevant document
