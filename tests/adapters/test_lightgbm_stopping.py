@@ -10,9 +10,10 @@ import inspect
 
 import lightgbm as lgb
 import numpy as np
+from sklearn.model_selection import GroupKFold
 
 from ndcg_ml import ndcg_score
-from ndcg_ml.lightgbm import NDCGEval, StopEarly, query_folds
+from ndcg_ml.lightgbm import NDCGEval, StopEarly
 
 PARAMS = {"objective": "lambdarank", "verbosity": -1, "num_leaves": 4, "min_data_in_leaf": 10, "num_threads": 1}
 
@@ -156,12 +157,10 @@ def test_a_rule_of_lightgbms_own_beside_it_is_refused():
             train(StopEarly("sklearn", k=(10, 1), rounds=10), data, valid, params={alias: 10})
 
 
-def test_rounds_and_min_delta():
+def test_rounds():
     data, valid = make(11), make(12)
     short, short_log = train(StopEarly("sklearn", k=10, rounds=3), data, valid)
     assert len(short_log["valid_0"]["ndcg_sklearn@10"]) == short.best_iteration + 3
-    strict, log = train(StopEarly("sklearn", k=10, rounds=3, min_delta=1), data, valid)
-    assert (strict.best_iteration, len(log["valid_0"]["ndcg_sklearn@10"])) == (1, 4)
     whole, log = train(StopEarly("sklearn", k=10, rounds=40), data, valid, rounds=20)
     assert len(log["valid_0"]["ndcg_sklearn@10"]) == 20
     assert whole.best_iteration == best(log["valid_0"]["ndcg_sklearn@10"])
@@ -217,9 +216,8 @@ def test_the_sets_are_named_as_the_installed_version_takes_them(monkeypatch, new
 
 def test_cross_validation_stops_on_the_aggregate():
     data = dataset(*make(19, 60))
-    _, _, group = make(19, 60)
     stop = StopEarly("sklearn", k=(5, 10), rounds=10)
-    arguments = {"folds": query_folds(group, 3), "num_boost_round": 150, "return_cvbooster": True}
+    arguments = {"folds": GroupKFold(3), "num_boost_round": 150, "return_cvbooster": True}
     result = lgb.cv({**PARAMS, **stop.params}, data, **arguments, **stop.train())
     history = result["valid ndcg_sklearn@5-mean"]
     assert 1 < len(history) == best(history) == result["cvbooster"].best_iteration < 140
@@ -238,15 +236,15 @@ def test_folds_that_cut_queries_are_refused_and_whole_ones_are_not():
     X, y, group = make(20, 50)
     stop = StopEarly("sklearn", k=5, rounds=10)
     params = {**PARAMS, "objective": "regression", **stop.params}
-    with pytest.raises(ValueError, match=r"the folds cut \d+ of the 50 queries: .*folds=query_folds\(group\)"):
+    with pytest.raises(ValueError, match=r"the folds cut \d+ of the 50 queries: .*folds=GroupKFold\(5\)"):
         lgb.cv(params, dataset(X, y, group), 5, **stop.train())
-    folds = query_folds(group, 4)
-    result = lgb.cv(params, dataset(X, y, group), 150, folds=folds, return_cvbooster=True, **stop.train())
+    query = np.repeat(np.arange(len(group)), group)
+    folds = list(GroupKFold(4).split(X, y, query))
+    result = lgb.cv(params, dataset(X, y, group), 150, folds=GroupKFold(4), return_cvbooster=True, **stop.train())
     boosters = result["cvbooster"].boosters
     scores = []
     for (_, test), booster in zip(folds, boosters, strict=True):
-        query = np.repeat(np.arange(len(group)), group)[test]
-        scores.append(ndcg_score(y[test], booster.predict(X[test]), qid=query, k=5))
+        scores.append(ndcg_score(y[test], booster.predict(X[test]), qid=query[test], k=5))
     assert result["valid ndcg_sklearn@5-mean"][-1] == pytest.approx(np.mean(scores), abs=1e-12)
 
 
@@ -281,8 +279,6 @@ def test_a_subset_of_a_subset_is_checked_to_the_top():
     ("options", "error", "message"),
     [
         ({"rounds": 0}, ValueError, "rounds must be an integer >= 1; got 0"),
-        ({"min_delta": -0.1}, ValueError, "min_delta must be a finite number >= 0"),
-        ({"min_delta": [0.1]}, TypeError, "min_delta must be one number"),
         ({"watch": 1}, TypeError, "watch must be the name of a validation set.*'valid_1'"),
     ],
 )
@@ -305,59 +301,3 @@ def test_options_are_checked_when_it_is_made(options, error, message):
 def test_validation_sets_are_checked_before_training(valid, error, message):
     with pytest.raises(error, match=message):
         StopEarly("sklearn").fit(*valid)
-
-
-@pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize("n_splits", [2, 5, 40])
-def test_query_folds_are_of_whole_queries(n_splits, shuffle):
-    _, y, group = make(23)
-    group = np.append(group, 0)
-    query = np.repeat(np.arange(len(group)), group)
-    folds = query_folds(group, n_splits, shuffle=shuffle, random_state=0 if shuffle else None)
-    assert len(folds) == n_splits
-    assert np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(len(y)))
-    for rows, test in folds:
-        assert np.array_equal(np.union1d(rows, test), np.arange(len(y)))
-        assert not np.intersect1d(query[rows], query[test]).size
-        assert (np.diff(test) > 0).all()
-        assert (np.diff(rows) > 0).all()
-        assert test.size
-    sizes = [test.size for _, test in folds]
-    assert max(sizes) - min(sizes) <= group.max()
-    if n_splits < 40 and not shuffle:
-        assert max(sizes) - min(sizes) <= 2
-
-
-def test_query_folds_are_those_of_scikit_learn():
-    from sklearn.model_selection import GroupKFold
-
-    # The sizes are distinct, because queries of equal size may change places.
-    group = np.random.default_rng(0).permutation(np.arange(1, 30))
-    query = np.repeat(np.arange(len(group)), group)
-    theirs = GroupKFold(4).split(query, groups=query)
-    for (rows, test), (their_rows, their_test) in zip(query_folds(group, 4), theirs, strict=True):
-        assert np.array_equal(rows, their_rows)
-        assert np.array_equal(test, their_test)
-
-
-def test_shuffled_folds_follow_their_seed():
-    group = np.arange(1, 30)
-    first, again, other = (
-        [test.tolist() for _, test in query_folds(group, 3, shuffle=True, random_state=seed)] for seed in (0, 0, 1)
-    )
-    assert first == again != other
-    generator = np.random.default_rng(0)
-    assert first == [test.tolist() for _, test in query_folds(group, 3, shuffle=True, random_state=generator)]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"n_splits": 1}, ValueError, "n_splits must be an integer >= 2; got 1"),
-        ({"n_splits": 4}, ValueError, "n_splits must be at most the number of queries with rows, 3; got 4"),
-        ({"random_state": 0}, ValueError, "random_state must be None without shuffle=True"),
-    ],
-)
-def test_query_folds_checks_its_arguments(arguments, error, message):
-    with pytest.raises(error, match=message):
-        query_folds(**{"group": [2, 0, 3, 1], "n_splits": 2, **arguments})
