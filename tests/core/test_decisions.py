@@ -270,7 +270,7 @@ def test_clusters_of_a_run():
     assert evaluate_run(qrels, run, k=3, cluster=in_order).cluster.tolist() == clustered.cluster.tolist()
     with pytest.raises(ValueError, match=r"cluster must .*q29"):
         evaluate_run(qrels, run, cluster={topic: u for topic, u in user.items() if topic != "q29"})
-    with pytest.raises(ValueError, match="cluster must have one label per query, 30, or .*; got 3"):
+    with pytest.raises(ValueError, match=r"cluster must have one label per query, 30, or .*; got 3"):
         evaluate_run(qrels, run, cluster=["u"] * 3)
 
 

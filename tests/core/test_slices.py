@@ -235,7 +235,7 @@ def test_refusals():
         (
             COUNTRY,
             ValueError,
-            r"must have one label per row of y_true, 720; got 90. Pass labels of queries as a mapping",
+            r"must have one label per row of y_true, 720; got 90. Pass labels of queries as a",
         ),
         ({}, ValueError, "by must have at least one column"),
         ([*[None] * 8, *constant[8:]], ValueError, "must have a label for each query; got None for query 100"),
