@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from types import EllipsisType
 from typing import Any
 
@@ -15,9 +15,9 @@ from ndcg_ml._checks import optional_whole_number, whole_number
 from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._show.escaping import block, paragraph
-from ndcg_ml._show.plain import finite, plain_id
-from ndcg_ml._show.table import Table
+from ndcg_ml._text.escaping import block, paragraph
+from ndcg_ml._text.plain import plain, plain_id
+from ndcg_ml._text.table import Table
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import PerQuery
@@ -152,15 +152,7 @@ class Explanation:
                 for part in self.parts
             ],
             "n_queries": self.n_queries,
-            "queries": [
-                {
-                    **{field.name: getattr(query, field.name) for field in fields(query)},
-                    "qid": plain_id(query.qid),
-                    "value_a": finite(query.value_a),
-                    "value_b": finite(query.value_b),
-                }
-                for query in self.queries
-            ],
+            "queries": [plain({**asdict(query), "qid": plain_id(query.qid)}) for query in self.queries],
         }
 
     def _repr_html_(self) -> str:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ndcg_ml._data.frames import made
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import shown
-from ndcg_ml._show.escaping import block, paragraph
-from ndcg_ml._show.plain import finite, plain_ids
-from ndcg_ml._show.table import Table
+from ndcg_ml._text.escaping import block, paragraph
+from ndcg_ml._text.plain import plain, plain_ids
+from ndcg_ml._text.table import Table
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
@@ -539,9 +539,9 @@ class Evaluation(Generic[V]):
                 {
                     "k": k,
                     "flavor": str(self.flavor.replace(k=k)),
-                    "ndcg": finite(value),
+                    "ndcg": plain(value),
                     "n_empty": empties[k],
-                    **{name: finite(column[k]) for name, column in extra.items()},
+                    **{name: plain(column[k]) for name, column in extra.items()},
                 }
                 for k, value in self._by_cutoff(self.value).items()
             ],
@@ -567,10 +567,7 @@ class Evaluation(Generic[V]):
                 "values": [
                     {
                         "k": k,
-                        **{
-                            name: column[i][at] if name == "empty" else finite(column[i][at])
-                            for name, column in by_k.items()
-                        },
+                        **{name: plain(column[i][at]) for name, column in by_k.items()},
                     }
                     for at, k in enumerate(ks)
                 ],

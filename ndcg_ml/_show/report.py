@@ -1,7 +1,7 @@
 """Evaluations and comparisons as one HTML page: tables, a drawing, the queries that decide, the definition, versions.
 
 The page is self-contained: styles and the drawing are in it, there is no script, and a policy in its head tells the
-browser to load nothing. Text is escaped by Jinja2 in the template, and by ``_show.escaping`` in tables. The same result
+browser to load nothing. Text is escaped by Jinja2 in the template, and by ``_text.escaping`` in tables. The same result
 gives the same page.
 """
 
@@ -20,11 +20,11 @@ from ndcg_ml import _atomic
 from ndcg_ml._checks import whole_number
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import shown_text, visible
-from ndcg_ml._show.escaping import paragraph
-from ndcg_ml._show.plain import plain_ids
-from ndcg_ml._show.table import Table
 from ndcg_ml._show.versions import versions
 from ndcg_ml._stats.means import SAME
+from ndcg_ml._text.escaping import paragraph
+from ndcg_ml._text.plain import plain_ids
+from ndcg_ml._text.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -16,7 +15,6 @@ from ndcg_ml._checks import one_of, whole_number
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._one_line import shown
-from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.comparison_slices import ComparedSlices, compared_by
 from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table
@@ -35,6 +33,7 @@ from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
 from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
 from ndcg_ml._stats.slice_labels import column_by_id, labels_by_id
 from ndcg_ml._stats.verdict import as_margin
+from ndcg_ml._text.plain import plain
 from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge
 from ndcg_ml._unjudged.range import Range
@@ -330,11 +329,11 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the table of queries, as plain values that JSON can hold; None stands for infinity and nan."""
-        return {
+        document = {
             "measure": self.measure,
             "flavor": None if self.flavor is None else str(self.flavor),
             "n_queries": self.n_queries,
-            "not_compared": plain_ids(self.not_compared).tolist(),
+            "not_compared": self.not_compared,
             "n_clusters": self.n_clusters,
             "confidence": self.pairs[0].interval.confidence,
             "margin": self.margin,
@@ -344,19 +343,18 @@ class Comparison:
             "systems": [
                 {
                     "name": name,
-                    "value": _finite(self.values[i]),
-                    "judged": None if self.judged is None else _finite(self.judged[i]),
+                    "value": self.values[i],
+                    "judged": None if self.judged is None else self.judged[i],
                     "n_unanswered": self.n_unanswered[i] if self.n_unanswered else 0,
                     "n_runs": self.n_runs[i] if self.n_runs else 1,
                 }
                 for i, name in enumerate(self.names)
             ],
-            "pairs": [{name: _finite(value) for name, value in row.items()} for row in self._rows()],
-            "slices": None
-            if self.slices is None
-            else [{name: _finite(value) for name, value in row.items()} for row in self.slices._records()],
+            "pairs": self._rows(),
+            "slices": None if self.slices is None else self.slices.to_dict()["slices"],
             "notes": list(self.notes),
         }
+        return {name: plain(value) for name, value in document.items()}
 
     def _rows(self) -> list[dict[str, Any]]:
         value = dict(zip(self.names, self.values, strict=True))
@@ -489,7 +487,7 @@ class Comparison:
         return plot.compared(self, ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import escaping
+        from ndcg_ml._text import escaping
 
         table = replace(pairs_table(self, 4), caption="")
         words = ["Marked: pairs with a verdict."] if table.marked else []
@@ -512,10 +510,6 @@ _MEASURES = (
     *("standard_error", "p_value", "p_adjusted", "verdict", "exact", "wins", "ties", "losses", "effect_size"),
     *("skewness", "effective_queries"),
 )
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # -- the public function --------------------------------------------------------------------------------------------

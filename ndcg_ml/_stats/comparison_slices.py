@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._show.table import Table
 from ndcg_ml._stats.clusters import FEWEST, numbered
 from ndcg_ml._stats.differences import Difference, Pairs, Settings, differences
 from ndcg_ml._stats.means import Means
 from ndcg_ml._stats.slices import BySlice
+from ndcg_ml._text.table import Table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

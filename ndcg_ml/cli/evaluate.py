@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from ndcg_ml._checks import ByK
-from ndcg_ml._show.table import Table
+from ndcg_ml._text.table import Table
 from ndcg_ml.cli.inputs import (
     BadInput,
     Inputs,

@@ -22,7 +22,7 @@ from ndcg_ml._data.queries import Queries
 from ndcg_ml._files.formats import table_columns
 from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_line
 from ndcg_ml._one_line import shown, visible
-from ndcg_ml._show.plain import plain_id, plain_ids
+from ndcg_ml._text.plain import plain_id, plain_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_letor, score_columns
 from ndcg_ml.result import Evaluation

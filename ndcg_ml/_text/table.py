@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ndcg_ml._one_line import visible
-from ndcg_ml._show.escaping import escaped, in_markdown, markdown_paragraph
+from ndcg_ml._text.escaping import escaped, in_markdown, markdown_paragraph
 
 # Colours are the page's own, or see-through, so that nothing has to be known about the theme.
 _LINE = "1px solid rgba(128,128,128,.4)"
