@@ -495,29 +495,6 @@ def test_scores_and_splits_read_the_column_of_ids_and_copy_no_features(kind):
     assert peak < 0.2 * 5000 * 200 * 8
 
 
-# -- labels of two dtypes --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("fitted", "scored"), [("float64", "float32"), ("float32", "float64"), ("int8", "float32")])
-def test_the_same_labels_in_another_dtype_are_not_other_rows(problem, fitted, scored):
-    X, y, qid = problem
-    y = y if fitted == "int8" else y * 0.1  # 0.1 is not one number in float32 and float64
-    model = QueryRanker(Ridge()).fit(X, y.astype(fitted), qid)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", CutQueryWarning)
-        SCORER(model, X, y.astype(scored), qid=qid)
-    half = np.arange(len(y)) % 2 == 0
-    with pytest.warns(CutQueryWarning):
-        SCORER(model, X[half], y[half].astype(scored), qid=qid[half])
-
-
-def test_labels_too_large_or_small_for_the_digest_do_no_harm():
-    X, qid = np.zeros((4, 1)), [1, 1, 2, 2]
-    with np.errstate(over="raise", invalid="raise"):
-        model = QueryRanker(Ridge()).fit(X, [1e300, 1e-300, 0.0, 1.0], qid)
-    assert model.trained_queries_.digests.size == 2
-
-
 # -- two sets of ids -------------------------------------------------------------------------------------------------
 
 

@@ -91,7 +91,7 @@ def test_rows_in_any_order_give_the_model_made_by_hand(problem, library):
     assert np.array_equal(model.predict(X), by_hand.predict(X))
     with pytest.raises(Exception, match=r"(?i)fit"):  # the libraries raise three types
         ranker.predict(X)
-    assert set(model.trained_queries_.ids) == set(qid)
+    assert set(model.trained_queries_.sizes) == set(qid)
     assert model.best_iteration_ is None
     assert model.validation_queries_.size == 0
 
@@ -183,7 +183,7 @@ def test_a_number_is_never_silently_a_position_among_columns_labelled_with_numbe
         """The scorer, the splitter and the ranker."""
         first = next(test.tolist() for _, test in QueryKFold(3, qid_column=column).split(frame))
         model = QueryRanker(Ridge(), qid_column=column).fit(frame, y)
-        assert set(model.trained_queries_.ids) == set(codes)
+        assert set(model.trained_queries_.sizes) == set(codes)
         return ndcg_scorer(LIGHTGBM, qid_column=column)(First(), frame, y), first
 
     by_name = uses(pd.DataFrame(wide, columns=[*"abcd", "qid"]), "qid")
