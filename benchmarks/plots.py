@@ -141,7 +141,7 @@ def draw_results(folder: Path) -> None:
     import pandas as pd
     from matplotlib import pyplot as plt
 
-    from ndcg_ml import compare, evaluate, explain_difference
+    from ndcg_ml import compare, evaluate
 
     demo = pd.read_csv(ROOT / "docs" / "demo_scores.csv")
     models = {
@@ -153,11 +153,7 @@ def draw_results(folder: Path) -> None:
     drawings = {
         "plot_pairs": compare(models, seed=0).plot(),
         "plot_two": compare(two, seed=0).plot(),
-        "plot_queries": models["LightGBM"].plot(),
-        "plot_cutoffs": trees.plot("cutoffs"),
-        "plot_switches": explain_difference(
-            "sklearn", "lightgbm", demo["label"], demo["LightGBM"], qid=demo["qid"], k=10
-        ).plot(),
+        "plot_values": trees.plot(),
     }
     for name, (figure, _) in drawings.items():
         figure.savefig(folder / f"{name}.png", dpi=100)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
-from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.result import at_cutoff
 
@@ -56,27 +53,22 @@ _GOES_WITH = {"discount": ("discount_base", 2.0), "gain": ("off_table", "raise")
 def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> None:
     """Refuse what the library's objective, and with `evaluate` also its metric, cannot express."""
     true_or_false(evaluate, "evaluate")
-    for switch, rule in library.training.items():
-        value = getattr(flavor, switch)
-        if not _taken(value, rule):
-            raise ValueError(
-                f"{library.name} cannot express {switch}={value_in_words(value)}: it {rule.does}. Use "
-                f"{_fix(flavor, switch, rule)}; ndcg_ml.{library.module}.NDCGEval may keep the flavor."
-            )
-    if not evaluate:
-        return
-    for switch, rule in library.metric.items():
-        value = getattr(flavor, switch)
-        if not _taken(value, rule) and not (switch in _OF_A_CUTOFF and flavor.k is None):
-            raise ValueError(
-                f"{library.name}'s metric cannot express {switch}={value_in_words(value)}: it {rule.does}. Use "
-                f"{_fix(flavor, switch, rule)}, or {library.module}_params(evaluate=False) with "
-                f"ndcg_ml.{library.module}.NDCGEval, which evaluates this flavor."
-            )
-
-
-def _taken(value: object, rule: Rule) -> bool:
-    return any(value == taken for taken in rule.takes)
+    evaluation = f"ndcg_ml.{library.module}.NDCGEval"
+    for rules, who, otherwise in (
+        (library.training, library.name, f"; {evaluation} may keep the flavor"),
+        (
+            library.metric if evaluate else {},
+            f"{library.name}'s metric",
+            f", or {library.module}_params(evaluate=False) with {evaluation}, which evaluates this flavor",
+        ),
+    ):
+        for switch, rule in rules.items():
+            value = getattr(flavor, switch)
+            if value not in rule.takes and not (switch in _OF_A_CUTOFF and flavor.k is None):
+                raise ValueError(
+                    f"{who} cannot express {switch}={value_in_words(value)}: it {rule.does}. Use "
+                    f"{_fix(flavor, switch, rule)}{otherwise}."
+                )
 
 
 def _fix(flavor: Flavor, switch: str, rule: Rule) -> str:
@@ -100,33 +92,32 @@ def cut_at(k: int | None, longest: int) -> int:
 # -- evaluation functions -------------------------------------------------------------------------------------------
 
 
-class Metric(NamedTuple):
-    """What an evaluation function computes, and what the library logs it as."""
+class NamedMetric:
+    """What an evaluation function computes, and what the library logs it as.
 
-    flavor: Flavor
-    ks: tuple[int | None, ...]
-    several: bool
-    names: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return as_arguments(self.flavor, self.ks, self.several)
-
-
-def metric(flavor: Flavor | str, k: KSpec, who: str, library: str, why_no_nan: str) -> Metric:
-    """The metric that a caller asked for; refuses what no boosting library supports.
-
-    The names are ``flavor.metric_name`` with ``@k``, never the name of a built-in metric.
+    The names are ``flavor.metric_name`` with ``@k``, never the name of a built-in metric. What no boosting library
+    supports is refused.
     """
-    flavor = as_flavor(flavor)
-    ks, several = cutoffs(k, flavor)
-    refuse_docid(flavor, who, f"{library} does not store document ids")
-    if flavor.empty != flavor.empty:
-        raise ValueError(
-            f"{who} does not support empty=nan because {why_no_nan}. Choose empty='skip' to leave empty queries out, "
-            "or 0 or 1."
-        )
-    name = flavor.metric_name
-    return Metric(flavor, ks, several, tuple(f"{name}{at_cutoff(k)}" for k in ks))
+
+    def __init__(self, flavor: Flavor | str, k: KSpec, library: str, why_no_nan: str) -> None:
+        self.flavor: Flavor = as_flavor(flavor)
+        self.ks: tuple[int | None, ...]
+        self.ks, self._several = cutoffs(k, self.flavor)
+        who = type(self).__name__
+        refuse_docid(self.flavor, who, f"{library} does not store document ids")
+        if self.flavor.empty != self.flavor.empty:
+            raise ValueError(
+                f"{who} does not support empty=nan because {why_no_nan}. Choose empty='skip' to leave empty queries "
+                "out, or 0 or 1."
+            )
+        self.names: tuple[str, ...] = tuple(f"{self.flavor.metric_name}{at_cutoff(k)}" for k in self.ks)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.definition()})"
+
+    def definition(self) -> str:
+        """The flavor and cut-offs, as arguments."""
+        return as_arguments(self.flavor, self.ks, self._several)
 
 
 def one_score_per_row(scores: Any, who: str, fix: str) -> Any:
@@ -134,16 +125,3 @@ def one_score_per_row(scores: Any, who: str, fix: str) -> Any:
     if np.ndim(scores) != 1:
         raise ValueError(f"{who} needs one score per row; got predictions of shape {np.shape(scores)}. {fix}")
     return scores
-
-
-# -- early stopping -------------------------------------------------------------------------------------------------
-
-
-def as_min_delta(value: object) -> float:
-    """A finite number >= 0."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"min_delta must be one number >= 0; got {shown(value)} of type {type(value).__name__}.")
-    number = float(value)
-    if not 0 <= number < math.inf:
-        raise ValueError(f"min_delta must be a finite number >= 0; got {shown(value)}.")
-    return number

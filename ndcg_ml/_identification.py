@@ -18,8 +18,8 @@ from ndcg_ml._flavor.divergences import declared
 from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown
-from ndcg_ml._show.escaping import block, paragraph
-from ndcg_ml._show.table import Table
+from ndcg_ml._text.escaping import block, paragraph
+from ndcg_ml._text.table import Table
 from ndcg_ml.flavor import PRESETS, Flavor, Ties
 from ndcg_ml.prepared import Prepared
 

@@ -13,17 +13,17 @@ from ndcg_ml._boosting import (
     FLOAT64,
     IDEAL,
     Library,
+    NamedMetric,
     Rule,
     check_expressible,
     cut_at,
-    metric,
 )
 from ndcg_ml._checks import KSpec
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_ids, mean_row_weight, real_array
 from ndcg_ml._kernel.cache import Cache
-from ndcg_ml.flavor import Flavor, as_arguments
+from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGEval", "catboost_params"]
@@ -32,7 +32,7 @@ __all__ = ["NDCGEval", "catboost_params"]
 _UNKNOWN = -1.0
 
 
-class NDCGEval:
+class NDCGEval(NamedMetric):
     """NDCG of any flavor as CatBoost's evaluation metric: ``CatBoostRanker(eval_metric=NDCGEval(...))``.
 
     CatBoost passes a metric scores, labels and weights, but not which rows are one query. So the metric is bound to the
@@ -104,14 +104,14 @@ class NDCGEval:
         pools: Sequence[Any],
         learn: Any = None,
     ) -> None:
-        chosen = metric(flavor, k, "NDCGEval", "CatBoost", "CatBoost cannot write a nan")
-        if chosen.several:
+        super().__init__(flavor, k, "CatBoost", "CatBoost cannot write a nan")
+        if self._several:
             raise TypeError(
-                f"k must be one cut-off because CatBoost takes one evaluation metric; got {chosen.ks}. Pass "
-                f"k={chosen.ks[0]}."
+                f"k must be one cut-off because CatBoost takes one evaluation metric; got {self.ks}. Pass "
+                f"k={self.ks[0]}."
             )
-        self.flavor: Flavor = chosen.flavor.replace(k=chosen.ks[0])
-        self.name: str = chosen.names[0]
+        self.flavor = self.flavor.replace(k=self.ks[0])
+        self.name: str = self.names[0]
         if not isinstance(pools, Sequence):
             raise TypeError(
                 f"pools must be a list of catboost.Pool or (y, qid); got {type(pools).__name__}. Write pools=[...]."
@@ -136,7 +136,7 @@ class NDCGEval:
 
     def __repr__(self) -> str:
         sets = f"{len(self._sets)} data set{'' if len(self._sets) == 1 else 's'}"
-        return f"NDCGEval({as_arguments(self.flavor, (self.flavor.k,))}, pools=<{sets}>)"
+        return f"NDCGEval({self.definition()}, pools=<{sets}>)"
 
     def is_max_optimal(self) -> bool:
         """Higher is better. Called by CatBoost."""

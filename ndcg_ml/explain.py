@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,16 +15,12 @@ from ndcg_ml._checks import optional_whole_number, whole_number
 from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._show.escaping import block, paragraph
-from ndcg_ml._show.plain import finite, plain_id
-from ndcg_ml._show.table import Table
+from ndcg_ml._text.escaping import block, paragraph
+from ndcg_ml._text.plain import plain, plain_id
+from ndcg_ml._text.table import Table
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import PerQuery
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["Explanation", "Part", "QueryDifference", "explain_difference"]
 
@@ -156,46 +152,8 @@ class Explanation:
                 for part in self.parts
             ],
             "n_queries": self.n_queries,
-            "queries": [
-                {
-                    **{field.name: getattr(query, field.name) for field in fields(query)},
-                    "qid": plain_id(query.qid),
-                    "value_a": finite(query.value_a),
-                    "value_b": finite(query.value_b),
-                }
-                for query in self.queries
-            ],
+            "queries": [plain({**asdict(query), "qid": plain_id(query.qid)}) for query in self.queries],
         }
-
-    def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
-        """Draw the steps from a's value to b's, one for each switch with an effect, with matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default None
-            As for ``Evaluation.plot``.
-
-        Returns
-        -------
-        tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
-
-        Raises
-        ------
-        ImportError, TypeError
-            As from ``Evaluation.plot``.
-
-        Notes
-        -----
-        The axis of values shows the steps, and need not begin at 0. Switches without effect are named below it.
-
-        Examples
-        --------
-        >>> result = explain_difference("sklearn", "lightgbm", [0, 1, 3, 0, 0], [2, 1, 1, 2, 1], group=[3, 2])
-        >>> fig, ax = result.plot()  # doctest: +SKIP
-        """
-        from ndcg_ml._show import plot
-
-        return plot.waterfall(self, *by_effect(self.parts), ax)
 
     def _repr_html_(self) -> str:
         flavors = [[name, f"{value:.6f}", _titled(flavor)] for name, value, flavor in self._ends()]

@@ -24,8 +24,8 @@ from ndcg_ml._flavor import text as flavor_text
 from ndcg_ml._flavor.divergences import declared
 from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._one_line import shown
-from ndcg_ml._show.escaping import block, paragraph
-from ndcg_ml._show.table import Table
+from ndcg_ml._text.escaping import block, paragraph
+from ndcg_ml._text.table import Table
 from ndcg_ml.presets import MIRRORS, Mirror
 
 __all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]

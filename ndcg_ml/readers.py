@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 import os
-from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from operator import lt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +34,7 @@ from ndcg_ml._one_line import shown
 
 __all__ = [
     "DataFileError",
-    "LetorRows",
     "ScoredRows",
-    "letor_rows",
     "read_columns",
     "read_letor",
 ]
@@ -111,45 +107,16 @@ def read_letor(labels: AnyPath, scores: AnyPath) -> ScoredRows:
     >>> rows.y_true.tolist(), rows.y_score.tolist(), rows.qid.tolist()
     ([2.0, 0.0], [0.3, 0.9], ['7', '7'])
     """
-    rows = letor_rows(labels)
-    return ScoredRows(rows.labels, _scores(scores, rows.labels.size, labels), rows.qid)
+    grades, qid = _letor_rows(labels)
+    return ScoredRows(grades, _scores(scores, grades.size, labels), qid)
 
 
-class LetorRows(NamedTuple):
-    """The lines of a LETOR/SVMlight file, with their features line after line where they were asked for."""
-
-    labels: FloatArray
-    qid: NDArray[Any]
-    """The query of each line, as text."""
-    lengths: NDArray[np.int64]
-    """How many features each line has."""
-    indices: NDArray[np.int64]
-    values: FloatArray
-
-
-def letor_rows(path: AnyPath, *, features: bool = False) -> LetorRows:
-    """The lines of a LETOR/SVMlight file, as ``read_letor`` describes them.
-
-    Parameters
-    ----------
-    path : path
-    features : bool, default False
-        Whether to read the features, each ``index:value`` with a finite value, the indices from 0 and ascending.
-
-    Returns
-    -------
-    LetorRows
-
-    Raises
-    ------
-    DataFileError
-        As from ``read_letor``, or a line has features that are not of that form.
-    """
+def _letor_rows(path: AnyPath) -> tuple[FloatArray, NDArray[Any]]:
+    """The grade and the query of each line of a LETOR/SVMlight file; the queries as text."""
     grades: list[float] = []
     queries: list[bytes] = []
-    lengths, indices, values = array("q"), array("q"), array("d")
     for number, line in numbered(path):
-        tokens = line.partition(b"#")[0].split(None, -1 if features else 2)
+        tokens = line.partition(b"#")[0].split(None, 2)
         if not tokens:
             continue
         grade = as_number(tokens[0])
@@ -166,34 +133,10 @@ def letor_rows(path: AnyPath, *, features: bool = False) -> LetorRows:
             if b"qid:" in rest and len(tokens) > 2 and any(token.startswith(b"qid:") for token in rest.split()):
                 raise wrong_line(path, number, f"qid: must stand once in a line. {GLUED}", line)
         grades.append(grade)
-        if features:
-            pairs = _features(tokens[1 + given :])
-            if pairs is None:
-                wrong = next((token for token in tokens[1 + given :] if _features([token]) is None), line)
-                raise wrong_line(path, number, f"features must be {_FEATURES}", wrong)
-            lengths.append(len(pairs[0]))
-            indices.extend(pairs[0])
-            values.extend(pairs[1])
     if not grades:
         raise DataFileError(f"{path}: has no rows.")
     qid = _column(map(as_text, queries)) if queries else _queries_of_sizes(path, len(grades))
-    return LetorRows(np.array(grades), qid, *(np.array(column) for column in (lengths, indices, values)))
-
-
-_FEATURES = "index:value, the indices 0 or more in ascending order, the values finite"
-_HIGHEST_INDEX = 2**63 - 1  # the largest int64
-
-
-def _features(tokens: list[bytes]) -> tuple[list[int], list[float]] | None:
-    """Indices and values of one line, or None if they are not as they must be."""
-    try:
-        pairs = [token.partition(b":") for token in tokens]
-        indices = [int(index) for index, _, _ in pairs]
-        values = [float(value) for _, _, value in pairs]
-    except ValueError:
-        return None
-    ascending = all(map(lt, [-1, *indices], [*indices, _HIGHEST_INDEX]))
-    return (indices, values) if ascending and all(map(math.isfinite, values)) and b"_" not in b"".join(tokens) else None
+    return np.array(grades), qid
 
 
 def _queries_of_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:

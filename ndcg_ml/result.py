@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import one_of
 from ndcg_ml._data.frames import made
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import shown
-from ndcg_ml._show.escaping import block, paragraph
-from ndcg_ml._show.plain import finite, plain_ids
-from ndcg_ml._show.table import Table
+from ndcg_ml._text.escaping import block, paragraph
+from ndcg_ml._text.plain import plain, plain_ids
+from ndcg_ml._text.table import Table
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
-    import datetime
     import os
     from pathlib import Path
 
@@ -425,18 +423,13 @@ class Evaluation(Generic[V]):
         *,
         title: str | None = None,
         command: str | None = None,
-        date: str | datetime.date | None = None,
         top: int = 20,
-        digits: int = 4,
-        confidence: float = 0.95,
-        method: Method | None = None,
-        n_resamples: int = 9999,
-        seed: Seed = 0,
     ) -> str | Path:
         """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
 
-        It has the values with their intervals, the drawings of ``plot``, the queries that lose most, the slices of
-        `by`, the definition in words, and the versions of Python and of the libraries.
+        It has the values with their intervals (the bootstrap has the seed 0, so that the same result gives the same
+        page), a drawing, the slices of `by`, the queries that lose most, the definition in words, and the versions of
+        Python and of the libraries.
 
         Parameters
         ----------
@@ -446,15 +439,8 @@ class Evaluation(Generic[V]):
             The heading. None: the number of queries, and the cut-off.
         command : str, default None
             What made the result, such as a call or a command line, which the page then shows.
-        date : date or str, default None
-            Shown as it is. None: no date, so that the same result gives the same page.
         top : int, default 20
             How many queries are listed: those whose DCG is furthest below their ideal, at the first cut-off.
-        digits : int, default 4
-            Decimals in the tables.
-        confidence, method, n_resamples, seed
-            As for ``interval``; but `seed` is 0, so that the same result gives the same page. Of a million queries a
-            bootstrap takes minutes, and "t" no time.
 
         Returns
         -------
@@ -466,7 +452,7 @@ class Evaluation(Generic[V]):
         ImportError
             Jinja2 or Matplotlib is not installed: ``pip install 'ndcg_ml[report]'``.
         TypeError, ValueError
-            An argument is not as above. Where the data have no interval, or nothing to draw, the page says so.
+            `top` is not as above. If the data have no interval, or nothing to draw, the page says so.
         OSError
             The file cannot be written. What was there before is still there.
 
@@ -478,21 +464,13 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._show import report
 
-        about = report.About(title=title, command=command, date=date, top=top, digits=digits)
-        return report.of_evaluation(
-            self, path, about, confidence=confidence, method=method, n_resamples=n_resamples, seed=seed
-        )
+        return report.of_evaluation(self, path, title, command, top)
 
-    def plot(self, kind: Literal["queries", "cutoffs"] | None = None, ax: Axes | None = None) -> tuple[Figure, Axes]:
-        """Draw the queries, or the value at each cut-off, with matplotlib.
+    def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
+        """Draw the value at each cut-off with its 95 % t interval; at most 30 cut-offs, the first ones.
 
         Parameters
         ----------
-        kind : {"queries", "cutoffs"}, optional
-            ``queries``: NDCG of every query, the worst first, over its share of the mean, so that the area under the
-            curve is the value; a curve per cut-off, of at most six. ``cutoffs``: the value over the cut-offs, which are
-            at equal distances, with 95 % t intervals where the data have any (``interval`` knows one that is better
-            for few queries). Default: ``cutoffs`` where several were asked for, else ``queries``.
         ax : matplotlib.axes.Axes, default None
             Where to draw. None: new axes in a new figure of pyplot.
 
@@ -508,28 +486,18 @@ class Evaluation(Generic[V]):
         TypeError
             `ax` is something else.
         ValueError
-            `kind` is something else; no query counts, so that there is nothing to draw; more than six cut-offs under
-            ``"queries"``.
-
-        Notes
-        -----
-        The title says the flavor, the number of queries, how many are empty and what becomes of these. Queries that do
-        not count in the mean (empty and skipped, empty in a micro average, of weight 0) are counted there and not
-        drawn. The colours are those of M. Okabe and K. Ito, Color universal design, 2008.
+            No cut-off has a finite value.
 
         Examples
         --------
         >>> from ndcg_ml import evaluate
         >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
-        >>> fig, ax = result.plot("cutoffs")  # doctest: +SKIP
-        >>> fig.savefig("cutoffs.png")  # doctest: +SKIP
+        >>> fig, ax = result.plot()  # doctest: +SKIP
+        >>> fig.savefig("values.png")  # doctest: +SKIP
         """
-        if kind is None:
-            kind = "cutoffs" if isinstance(self.k, tuple) else "queries"
-        one_of(kind, "kind", ("queries", "cutoffs"))
         from ndcg_ml._show import plot
 
-        return (plot.queries if kind == "queries" else plot.cutoffs)(self, ax)
+        return plot.values(self, ax)
 
     def _repr_html_(self) -> str:
         values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
@@ -571,9 +539,9 @@ class Evaluation(Generic[V]):
                 {
                     "k": k,
                     "flavor": str(self.flavor.replace(k=k)),
-                    "ndcg": finite(value),
+                    "ndcg": plain(value),
                     "n_empty": empties[k],
-                    **{name: finite(column[k]) for name, column in extra.items()},
+                    **{name: plain(column[k]) for name, column in extra.items()},
                 }
                 for k, value in self._by_cutoff(self.value).items()
             ],
@@ -599,10 +567,7 @@ class Evaluation(Generic[V]):
                 "values": [
                     {
                         "k": k,
-                        **{
-                            name: column[i][at] if name == "empty" else finite(column[i][at])
-                            for name, column in by_k.items()
-                        },
+                        **{name: plain(column[i][at]) for name, column in by_k.items()},
                     }
                     for at, k in enumerate(ks)
                 ],

@@ -20,7 +20,7 @@ from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.run_rows import Ids, RunLike, RunRows, Topics, read_rows
 from ndcg_ml._one_line import shown
-from ndcg_ml._show.plain import plain_ids
+from ndcg_ml._text.plain import plain_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import Evaluation, PerQuery, V, at_cutoff

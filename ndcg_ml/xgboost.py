@@ -16,12 +16,10 @@ from ndcg_ml._boosting import (
     IN_ROW_ORDER,
     LOGARITHM,
     Library,
-    Metric,
+    NamedMetric,
     Rule,
-    as_min_delta,
     check_expressible,
     cut_at,
-    metric,
     one_score_per_row,
 )
 from ndcg_ml._checks import KSpec, optional_whole_number
@@ -37,9 +35,10 @@ __all__ = ["NDCGCallback", "NDCGEval", "xgboost_params"]
 
 # Data sets whose layout is kept between rounds: every fold and set of a cross-validation, with room to spare.
 _SLOTS = 32
+_WHY_NO_NAN = "a nan in the first round freezes XGBoost's early stopping"
 
 
-class NDCGEval:
+class NDCGEval(NamedMetric):
     """NDCG of any flavor as XGBoost's evaluation function.
 
     The same object works as ``xgb.train(custom_metric=)`` and ``xgb.cv(custom_metric=)``. Under ``xgboost.dask``, or
@@ -94,18 +93,12 @@ class NDCGEval:
     """
 
     def __init__(self, flavor: Flavor | str, k: KSpec = ...) -> None:
-        self._metric = _metric(flavor, k, "NDCGEval")
-        self.flavor: Flavor = self._metric.flavor
-        self.ks: tuple[int | None, ...] = self._metric.ks
-        self.names: tuple[str, ...] = self._metric.names
+        super().__init__(flavor, k, "XGBoost", _WHY_NO_NAN)
         self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
 
     @property
     def __name__(self) -> str:  # XGBRanker asks for the name of its eval_metric before the call that raises
         return self.names[0]
-
-    def __repr__(self) -> str:
-        return f"NDCGEval({self._metric})"
 
     def __call__(self, preds: Any, dmatrix: Any) -> list[tuple[str, float]]:
         """Evaluate, called by XGBoost.
@@ -198,7 +191,7 @@ class NDCGEval:
         return Sums(zeros, zeros, 0, zeros.astype(np.int64))
 
 
-class NDCGCallback:
+class NDCGCallback(NamedMetric):
     """NDCG of held-out queries after every boosting round, for ``XGBRanker(callbacks=[...])`` and ``xgb.train``.
 
     It is recorded in the evaluation history. With `rounds` it stops training early, like XGBoost's own
@@ -227,8 +220,6 @@ class NDCGCallback:
         What the data set is called in the evaluation history.
     rounds : int, optional
         Stop when the value has not risen for this many rounds. Default: do not stop early.
-    min_delta : float, default 0.0
-        How much it must rise to count, with `rounds`.
 
     Attributes
     ----------
@@ -294,24 +285,14 @@ class NDCGCallback:
         base_margin: ArrayLike | None = None,
         name: str = "validation",
         rounds: int | None = None,
-        min_delta: float = 0.0,
     ) -> None:
         # Everything that needs no data is checked first.
         self._register()
-        self._metric = _metric(flavor, k, "NDCGCallback")
-        self.flavor: Flavor = self._metric.flavor
-        self.ks: tuple[int | None, ...] = self._metric.ks
-        self.names: tuple[str, ...] = self._metric.names
+        super().__init__(flavor, k, "XGBoost", _WHY_NO_NAN)
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, the name of the data set in the history; got {name!r}.")
         self.name = name
         self.rounds: int | None = optional_whole_number(rounds, "rounds", "for no early stopping")
-        self.min_delta = as_min_delta(min_delta)
-        if self.min_delta != 0 and self.rounds is None:
-            raise ValueError(
-                f"min_delta only has a meaning with rounds=; got min_delta={self.min_delta!r} with rounds=None. Pass "
-                "rounds=, or leave min_delta out."
-            )
         # The data: predicted on in every round, but read and graded once.
         self.X = X
         refuse_lazy(y, "y")
@@ -324,8 +305,7 @@ class NDCGCallback:
         self._run: _Run | None = None
 
     def __repr__(self) -> str:
-        delta = "" if self.min_delta == 0 else f", min_delta={self.min_delta!r}"
-        return f"NDCGCallback({self._metric}, name={self.name!r}, rounds={self.rounds}{delta})"
+        return f"NDCGCallback({self.definition()}, name={self.name!r}, rounds={self.rounds})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_run": None}
@@ -399,13 +379,7 @@ class NDCGCallback:
             return None
         from xgboost.callback import EarlyStopping
 
-        return EarlyStopping(
-            rounds=self.rounds,
-            metric_name=self.names[0],
-            data_name=self.name,
-            maximize=True,
-            min_delta=self.min_delta,
-        )
+        return EarlyStopping(rounds=self.rounds, metric_name=self.names[0], data_name=self.name, maximize=True)
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Nothing to do, called by XGBoost."""
@@ -456,10 +430,6 @@ class _Run:
         self.data = data
         self.stopping = stopping
         self.n_done = 0
-
-
-def _metric(flavor: Flavor | str, k: KSpec, who: str) -> Metric:
-    return metric(flavor, k, who, "XGBoost", "a nan in the first round freezes XGBoost's early stopping")
 
 
 def _held(dmatrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:

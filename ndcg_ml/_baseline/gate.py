@@ -16,13 +16,13 @@ from ndcg_ml._baseline.labels import label_digests
 from ndcg_ml._checks import one_of
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import percent, shown, visible
-from ndcg_ml._show.escaping import in_markdown, markdown_paragraph
-from ndcg_ml._show.plain import finite
-from ndcg_ml._show.table import Table
 from ndcg_ml._stats.comparison import Comparison, compare
 from ndcg_ml._stats.differences import Difference, Settings
 from ndcg_ml._stats.means import as_confidence
 from ndcg_ml._stats.verdict import FEWEST_QUERIES
+from ndcg_ml._text.escaping import in_markdown, markdown_paragraph
+from ndcg_ml._text.plain import plain
+from ndcg_ml._text.table import Table
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, of_totals
 from ndcg_ml.runs import RunEvaluation
@@ -68,6 +68,20 @@ class Check:
             return "too few"
         changed = self.pair.wins or self.pair.losses or self.pair.difference
         return "unchanged" if self.pair.verdict == "undecided" and not changed else self.pair.verdict
+
+    def row(self) -> dict[str, Any]:
+        """Its values under the names of ``Gate.to_dict``; None in place of what is not known of so few queries."""
+        baseline, new = self.values or (None, None)
+        pair = {} if self.pair is None else self.pair._row()
+        return {
+            "k": self.k,
+            "segment": self.segment or None,
+            "n_queries": self.n_queries,
+            "baseline": baseline,
+            "new": new,
+            **{name: pair.get(name) for name in ("difference", "low", "high", "p_value")},
+            "verdict": self.verdict,
+        }
 
     @property
     def passes(self) -> bool:
@@ -195,32 +209,18 @@ class Gate:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold; None stands for infinity and nan."""
-        return {
+        document = {
             "outcome": self.outcome,
             "flavor": str(self.flavor),
             "margin": self.margin,
             "confidence": self.confidence,
             "queries_needed": self.queries_needed,
-            "checks": [
-                {
-                    "k": check.k,
-                    "segment": check.segment or None,
-                    "n_queries": check.n_queries,
-                    "baseline": None if check.values is None else finite(check.values[0]),
-                    "new": None if check.values is None else finite(check.values[1]),
-                    "difference": None if check.pair is None else check.pair.difference,
-                    "interval": None
-                    if check.pair is None
-                    else [finite(check.pair.interval.low), finite(check.pair.interval.high)],
-                    "p_value": None if check.pair is None else check.pair.p_value,
-                    "verdict": check.verdict,
-                }
-                for check in self.checks
-            ],
+            "checks": [check.row() for check in self.checks],
             "changes": list(self.changes),
-            "unanswered": self.unanswered.tolist(),
+            "unanswered": self.unanswered,
             "notes": self.notes(),
         }
+        return {name: plain(value) for name, value in document.items()}
 
 
 def gate(

@@ -25,7 +25,7 @@ from ndcg_ml._files.lines import AnyPath, DataFileError, begun, whole_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown, shown_text
 from ndcg_ml._parts.text import must, unique_keys
-from ndcg_ml._show.plain import finite
+from ndcg_ml._text.plain import plain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, of_totals
 from ndcg_ml.runs import RunEvaluation, RunPerQuery
@@ -68,7 +68,7 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
     rows: list[dict[str, Any]] = [
         {
             "qid": qid,
-            "ndcg": [finite(value) for value in ndcg[at].tolist()],
+            "ndcg": plain(ndcg[at].tolist()),
             "dcg": totals.dcg[at].tolist(),
             "idcg": totals.ideal[at].tolist(),
             "weight": None if totals.weight is None else float(totals.weight[at]),
@@ -87,7 +87,7 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
         excluded = _hexadecimal(evaluation._excluded, len(ids))
         for at, row in enumerate(rows):
             row["n_retrieved"] = int(evaluation.per_query.n_retrieved[at])
-            row["judged"] = [finite(fraction) for fraction in judged[at].tolist()]
+            row["judged"] = plain(judged[at].tolist())
             row["excluded"] = excluded[at]
         run = {
             "queries": evaluation.queries,
@@ -101,7 +101,7 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
         "ndcg_ml_evaluation": _FORMAT,
         "flavor": str(flavor),
         "k": list(evaluation.k) if isinstance(evaluation.k, tuple) else evaluation.k,
-        "value": [finite(value) for value in values.values()],
+        "value": plain(list(values.values())),
         "versions": _versions(),
         "qrels": qrels,
         "run": run,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -16,7 +15,6 @@ from ndcg_ml._checks import one_of, whole_number
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._one_line import shown
-from ndcg_ml._show.plain import plain_ids
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.comparison_slices import ComparedSlices, compared_by
 from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table
@@ -35,6 +33,8 @@ from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
 from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
 from ndcg_ml._stats.slice_labels import column_by_id, labels_by_id
 from ndcg_ml._stats.verdict import as_margin
+from ndcg_ml._text.plain import plain
+from ndcg_ml._text.table import pandas_frame
 from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge
 from ndcg_ml._unjudged.range import Range
@@ -42,7 +42,6 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 
 if TYPE_CHECKING:
-    import datetime
     import os
     from pathlib import Path
 
@@ -330,11 +329,11 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the table of queries, as plain values that JSON can hold; None stands for infinity and nan."""
-        return {
+        document = {
             "measure": self.measure,
             "flavor": None if self.flavor is None else str(self.flavor),
             "n_queries": self.n_queries,
-            "not_compared": plain_ids(self.not_compared).tolist(),
+            "not_compared": self.not_compared,
             "n_clusters": self.n_clusters,
             "confidence": self.pairs[0].interval.confidence,
             "margin": self.margin,
@@ -344,34 +343,23 @@ class Comparison:
             "systems": [
                 {
                     "name": name,
-                    "value": _finite(self.values[i]),
-                    "judged": None if self.judged is None else _finite(self.judged[i]),
+                    "value": self.values[i],
+                    "judged": None if self.judged is None else self.judged[i],
                     "n_unanswered": self.n_unanswered[i] if self.n_unanswered else 0,
                     "n_runs": self.n_runs[i] if self.n_runs else 1,
                 }
                 for i, name in enumerate(self.names)
             ],
-            "pairs": [{name: _finite(value) for name, value in row.items()} for row in self._rows()],
-            "slices": None
-            if self.slices is None
-            else [{name: _finite(value) for name, value in row.items()} for row in self.slices._records()],
+            "pairs": self._rows(),
+            "slices": None if self.slices is None else self.slices.to_dict()["slices"],
             "notes": list(self.notes),
         }
+        return {name: plain(value) for name, value in document.items()}
 
     def _rows(self) -> list[dict[str, Any]]:
         value = dict(zip(self.names, self.values, strict=True))
         return [
-            {
-                "a": pair.a,
-                "b": pair.b,
-                "value_a": value[pair.a],
-                "value_b": value[pair.b],
-                "difference": pair.difference,
-                "low": pair.interval.low,
-                "high": pair.interval.high,
-                **{name: getattr(pair, name) for name in _MEASURES},
-                "smallest_detectable": pair.smallest_detectable(),
-            }
+            {"a": pair.a, "b": pair.b, "value_a": value[pair.a], "value_b": value[pair.b], **pair._row()}
             for pair in self.pairs
         ]
 
@@ -390,11 +378,7 @@ class Comparison:
         ImportError
             pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("Comparison.to_frame needs pandas. Install it with: pip install pandas") from error
-        return pd.DataFrame(self._rows())
+        return pandas_frame("Comparison", self._rows())
 
     def to_markdown(self, digits: int = 4) -> str:
         """The differences as a table in Markdown, with the caption below.
@@ -416,9 +400,7 @@ class Comparison:
         *,
         title: str | None = None,
         command: str | None = None,
-        date: str | datetime.date | None = None,
         top: int = 20,
-        digits: int = 4,
     ) -> str | Path:
         """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
 
@@ -430,9 +412,9 @@ class Comparison:
         title : str, default None
             The heading. None: the names of two systems, or the number of more.
         top : int, default 20
-            How many queries are listed of each pair of systems, of those that one wins and of those that it loses; at
-            most six pairs are listed, the first ones.
-        path, command, date, digits
+            How many queries are listed for each pair of systems: those whose values are furthest apart. At most six
+            pairs are listed, the first ones.
+        path, command
             As for ``Evaluation.to_html``.
 
         Returns
@@ -454,8 +436,7 @@ class Comparison:
         """
         from ndcg_ml._show import report
 
-        about = report.About(title=title, command=command, date=date, top=top, digits=digits)
-        return report.of_comparison(self, path, about)
+        return report.of_comparison(self, path, title, command, top)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the differences with matplotlib: of two systems query by query, of more the interval of each pair.
@@ -477,10 +458,8 @@ class Comparison:
         Notes
         -----
         For two systems: the difference in every query, the largest loss first; dashed, the difference of the two values
-        (which under weights or a micro average is not the plain mean of the queries'), with its interval as a band. Of
-        more: filled, the pairs whose difference is ``significant``; of more than 30 pairs those with the smallest p.
-        What lies far beyond the rest does not set the axis: a query is then drawn at the edge, and the legend says so;
-        among pairs, the axis is logarithmic beyond a number that its label says.
+        (which under weights or a micro average is not the plain mean of the queries'), with its interval as a band. For
+        more: filled, the pairs with a verdict; of more than 30 pairs those with the smallest p.
 
         Examples
         --------
@@ -494,7 +473,7 @@ class Comparison:
         return plot.compared(self, ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show import escaping
+        from ndcg_ml._text import escaping
 
         table = replace(pairs_table(self, 4), caption="")
         words = ["Marked: pairs with a verdict."] if table.marked else []
@@ -511,16 +490,6 @@ class Comparison:
         slices = [] if self.slices is None else ["", str(self.slices)]
         table = replace(pairs_table(self, 6), caption="").text()
         return "\n".join([systems, "", table, "", *closing_lines(self), *slices])
-
-
-_MEASURES = (
-    *("standard_error", "p_value", "p_adjusted", "verdict", "exact", "wins", "ties", "losses", "effect_size"),
-    *("skewness", "effective_queries"),
-)
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # -- the public function --------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ndcg_ml._checks import whole_number
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import percent, visible
-from ndcg_ml._show.table import Table
+from ndcg_ml._text.table import Table
 
 if TYPE_CHECKING:
     from ndcg_ml._stats.comparison import Comparison

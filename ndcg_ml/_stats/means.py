@@ -14,9 +14,9 @@ from ndcg_ml._checks import as_float, one_of, whole_number
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import percent, shown
-from ndcg_ml._show.escaping import block
-from ndcg_ml._show.table import Table
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
+from ndcg_ml._text.escaping import block
+from ndcg_ml._text.table import Table
 from ndcg_ml.flavor import Flavor
 
 Seed: TypeAlias = "int | np.random.Generator | None"

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown
-from ndcg_ml._show.escaping import block
-from ndcg_ml._show.plain import finite, plain_id
-from ndcg_ml._show.table import Table
 from ndcg_ml._stats.clusters import by_cluster, numbered, robust_error
 from ndcg_ml._stats.intervals import counted, over_clusters
 from ndcg_ml._stats.means import Interval, means_of, spread_of
+from ndcg_ml._text.escaping import block
+from ndcg_ml._text.plain import plain, plain_id
+from ndcg_ml._text.table import Table, pandas_frame
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 
@@ -128,12 +128,16 @@ class BySlice(Sequence[Entry]):
         ImportError
             pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            name = type(self).__name__
-            raise ImportError(f"{name}.to_frame needs pandas. Install it with: pip install pandas") from error
-        return pd.DataFrame(self._records())
+        return pandas_frame(type(self).__name__, self._records())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON: the rows of the table under ``slices``, None in place of nan.
+
+        Returns
+        -------
+        dict
+        """
+        return {"slices": [plain({**row, "label": plain_id(row["label"])}) for row in self._records()]}
 
     @abstractmethod
     def _records(self) -> list[dict[str, Any]]:
@@ -162,20 +166,6 @@ class Slices(BySlice[Slice]):
     ----------
     entries : tuple of Slice
     """
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON: the rows of the table under ``slices``, None in place of nan.
-
-        Returns
-        -------
-        dict
-        """
-        return {
-            "slices": [
-                {**record, "label": plain_id(record["label"]), "ndcg": finite(record["ndcg"])}
-                for record in self._records()
-            ]
-        }
 
     def _records(self) -> list[dict[str, Any]]:
         return [

@@ -15,6 +15,7 @@ from ndcg_ml import _atomic
 from ndcg_ml._checks import whole_number
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import made
+from ndcg_ml._text.plain import plain_id
 from ndcg_ml._unjudged.completions import added
 from ndcg_ml._unjudged.documents import gains_of_scale
 from ndcg_ml._unjudged.range import Pair, Range
@@ -99,7 +100,7 @@ class ToJudge:
         """
         lines = [
             json.dumps(
-                {"qid": _plain(task.qid), "docno": _plain(task.document), "label": None, "change": task.change},
+                {"qid": plain_id(task.qid), "docno": plain_id(task.document), "label": None, "change": task.change},
                 ensure_ascii=False,
             )
             for task in self.tasks
@@ -117,7 +118,7 @@ class ToJudge:
         return f"{len(self)} of {self.n_open} documents that can move the difference; {limits}"
 
     def __str__(self) -> str:
-        from ndcg_ml._show.table import Table
+        from ndcg_ml._text.table import Table
 
         if not self.tasks:
             return self.closing_line()
@@ -125,8 +126,8 @@ class ToJudge:
         return Table(["qid", "docno", "can change"], rows, "llr", caption=self.closing_line()).text()
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._show.escaping import block, paragraph
-        from ndcg_ml._show.table import Table
+        from ndcg_ml._text.escaping import block, paragraph
+        from ndcg_ml._text.table import Table
 
         rows = [[str(task.qid), str(task.document), f"{task.change:.6f}"] for task in self.tasks]
         return block(Table(["qid", "docno", "can change"], rows, "llr").html(), paragraph(self.closing_line()))
@@ -138,12 +139,6 @@ def _ids(ids: list[Any]) -> NDArray[Any]:
         array = np.empty(len(ids), dtype=object)
         array[:] = ids
     return array
-
-
-def _plain(value: Any) -> Any:
-    """An id as JSON has it."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return value if isinstance(value, (str, int)) and not isinstance(value, bool) else str(value)
 
 
 def next_to_judge(

@@ -9,14 +9,14 @@ import click
 from ndcg_ml import __version__
 
 _COMMANDS = {
-    "compare": ("ndcg_ml.cli.compare", "compare"),
-    "demo": ("ndcg_ml.demo.run", "demo"),
-    "eval": ("ndcg_ml.cli.evaluate", "evaluate"),
-    "explain": ("ndcg_ml.cli.explain", "explain"),
-    "flavors": ("ndcg_ml.cli.flavors", "flavors"),
-    "gate": ("ndcg_ml.cli.gate", "gate"),
-    "identify": ("ndcg_ml.cli.identify", "identify"),
-    "judge-next": ("ndcg_ml.cli.judge_next", "judge_next"),
+    "compare": ("ndcg_ml.cli.compare", "compare", "Compare two or more runs, query by query."),
+    "demo": ("ndcg_ml.demo", "demo", "Choose three models by one NDCG flavor."),
+    "eval": ("ndcg_ml.cli.evaluate", "evaluate", "Evaluate a run, or scores with labels."),
+    "explain": ("ndcg_ml.cli.explain", "explain", "Explain why two flavors disagree."),
+    "flavors": ("ndcg_ml.cli.flavors", "flavors", "List what every library calls NDCG."),
+    "gate": ("ndcg_ml.cli.gate", "gate", "Check that a new run is not worse than a baseline."),
+    "identify": ("ndcg_ml.cli.identify", "identify", "Find the flavors that give a number."),
+    "judge-next": ("ndcg_ml.cli.judge_next", "judge_next", "Name the documents to judge next."),
 }
 
 
@@ -29,9 +29,13 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module, name = _COMMANDS[cmd_name]
+        module, name, _ = _COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, _, words) in _COMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.obj = ["ndcg-ml", *args]

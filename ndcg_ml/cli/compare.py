@@ -12,19 +12,22 @@ import click
 from ndcg_ml._stats.comparison import compare as compared
 from ndcg_ml._stats.judged_shares import Unjudged
 from ndcg_ml.cli.inputs import (
+    DOCUMENT,
     FILE,
+    LABEL,
     QUERIES,
-    BadInput,
+    QUERY,
     Inputs,
-    column_options,
     cut_off,
     flavor_option,
     json_option,
+    refusals,
 )
 from ndcg_ml.cli.output import command_line, html_option, print_json, show
 from ndcg_ml.cli.written import refuse_overwriting
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.runs import Which
+from ndcg_ml.score import evaluate
 
 _EPILOG = """\
 \b
@@ -32,23 +35,6 @@ Examples:
   ndcg-ml compare bm25.run dense.run --qrels qrels.txt -k 10 --html report.html
   ndcg-ml compare linear trees network --table scores.csv --flavor lightgbm -k 10
   ndcg-ml compare old new --table clicks.csv --query user --label rating
-
-\b
---json prints
-  flavor, measure, confidence, margin, baseline, n_resamples, seed
-  n_queries     queries that were compared: those with a value in all runs
-  not_compared  ids of queries without a value in one of the runs, or that do not count
-  n_clusters    with --cluster; else null
-  systems       [{name, value, judged, n_unanswered, n_runs}]: the value over the queries that were
-                compared, the share of judged documents (of runs), and in how many queries the run
-                ranks nothing
-  pairs         [{a, b, value_a, value_b, difference, low, high, standard_error, p_value, p_adjusted,
-                verdict, exact, wins, ties, losses, effect_size, skewness, effective_queries,
-                smallest_detectable}]: the difference is b - a; the verdict on b is better, worse, not
-                worse, equivalent or undecided; null for infinity
-  slices        with --by, else null: [{column, label, n_queries, a, b, difference, low, high, p_value,
-                p_adjusted, verdict}]
-  notes         what to know before relying on it: uneven judgements, skewed differences
 """
 
 
@@ -64,7 +50,9 @@ Examples:
     help="CSV, TSV, JSONL or parquet with columns qid, label, and docno where ties go by id, or as they are named "
     "here; the runs are names of columns of scores.",
 )
-@column_options("query", "label", "document")
+@QUERY
+@LABEL
+@DOCUMENT
 @click.option("--queries", type=QUERIES, help="Which topics count, as for eval.  [default: qrels]")
 @click.option("--exclude", metavar="identical|FILE", help="Documents to take out of the runs, as for eval.")
 @flavor_option("trec_eval with --qrels, else sklearn")
@@ -146,38 +134,30 @@ def compare(
         raise click.UsageError(
             "the judgements must be given as --qrels, --labels or --table, and as one of them alone."
         )
-    shared: dict[str, Any] = {
-        "queries": queries,
-        "exclude": exclude,
-        "query": query,
-        "label": label,
-        "document": document,
-    }
-    if table is None:
-        # Click has not checked them as files, because with --table they are names of columns.
-        for run in runs:
-            FILE.convert(run, None, click.get_current_context())
-        sides = [
-            Inputs(qrels=qrels, run=run, **shared) if qrels else Inputs(labels=labels, scores=run, **shared)
-            for run in runs
-        ]
-    else:
+    columns = {"query": query, "label": label, "document": document}
+    shared: dict[str, Any] = {"queries": queries, "exclude": exclude, **columns}
+    if table is not None:
         sides = [Inputs(table=table, **shared)]
-    if table is None and runs.count("-") > 1:
-        raise click.UsageError("only one file can be read from standard input (-).")
+    else:
+        # Click has not read them as files, because with --table they are names of columns.
+        files = [FILE.convert(run, None, click.get_current_context()) for run in runs]
+        sides = [
+            Inputs(qrels=qrels, run=file, **shared) if qrels else Inputs(labels=labels, scores=file, **shared)
+            for file in files
+        ]
     refuse_overwriting()
+    if baseline is not None and baseline not in runs:
+        raise click.UsageError(f"--baseline must be one of the runs, {', '.join(runs)}; got {baseline}.")
     # Each run is evaluated once; the comparison pairs the queries of these results.
     chosen = sides[0].flavor if flavor is None else flavor
     k = chosen.k if at is None else at[0]
-    if table is None:
-        results = [side.evaluate(chosen, (k,)) for side in sides]
-    else:
-        results = sides[0].evaluate_columns(runs, chosen, (k,))
-    if baseline is not None and baseline not in runs:
-        raise click.UsageError(f"--baseline must be one of the runs, {', '.join(runs)}; got {baseline}.")
     names = _names(runs)
-    ids = results[0].per_query.qid
-    try:
+    with refusals():
+        if table is None:
+            results = [side.evaluate(chosen, (k,)) for side in sides]
+        else:
+            results = [evaluate(**rows, flavor=chosen, k=(k,)) for rows in sides[0].columns(runs)]
+        ids = results[0].per_query.qid
         comparison = compared(
             *results,
             names=names,
@@ -192,8 +172,6 @@ def compare(
             seed=seed,
             missing="drop",
         )
-    except ValueError as error:
-        raise BadInput(f"{', '.join(runs)}: {error}") from error
     comparison = replace(comparison, accepts_unjudged=unjudged == "accept")
     if html is not None:
         comparison.to_html(html, command=command_line())

@@ -8,43 +8,33 @@ from collections.abc import Sequence
 import click
 
 from ndcg_ml._checks import ByK
-from ndcg_ml._show.table import Table
-from ndcg_ml.cli.inputs import BadInput, Inputs, cut_off, flavor_option, json_option, takes_data
-from ndcg_ml.cli.output import IDS_IN_JSON, command_line, html_option, print_json, show
+from ndcg_ml._text.table import Table
+from ndcg_ml.cli.inputs import (
+    BadInput,
+    Inputs,
+    cut_off,
+    flavor_option,
+    given_as_file,
+    json_option,
+    refusals,
+    takes_data,
+)
+from ndcg_ml.cli.output import command_line, html_option, print_json, show
 from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 
-_EVAL_JSON = """\
+_EPILOG = """\
 \b
 Examples:
   ndcg-ml eval --qrels qrels.txt --run run.txt -k 10 -k 100
   zcat run.gz | ndcg-ml eval --qrels qrels.txt --run - --per-query
   ndcg-ml eval --labels test.txt --scores scores.txt --flavor lightgbm -k 5 --html report.html
   ndcg-ml eval --table ratings.csv --query user --label rating --score s -k 10 --by country
-
-\b
---json prints
-  values       [{k, flavor, ndcg, n_empty}], one per cut-off; k is null for no cut-off, ndcg is null for
-               nan; for a run also judged, the mean fraction of the first k retrieved documents that is
-               judged
-  n_queries    queries that were evaluated
-  n_documents  documents that were ranked
-  slices       with --by: [{column, label, k, n_queries, n_empty, share, ndcg, low, high, difference}],
-               those first that differ most from the other queries
-  per_query    null without --per-query, else [{qid, n_docs, n_judged, n_relevant, tied, values}] with
-               values [{k, ndcg, dcg, idcg, empty}], for a run also judged; ndcg is null where the mean
-               leaves the query out
-and for a run
-  queries      qrels, run or both
-  qrels_only   topics missing from the run
-  run_only     topics missing from the qrels
-  n_unanswered topics in which nothing is retrieved
-  n_excluded   documents that --exclude took out of the run; null without it
 """
 
 
-@click.command("eval", epilog=_EVAL_JSON + IDS_IN_JSON)
+@click.command("eval", epilog=_EPILOG)
 @takes_data
 @flavor_option("trec_eval for a run, sklearn for labels and tables")
 @click.option(
@@ -87,12 +77,13 @@ def evaluate(
     refuse_overwriting()
     chosen = data.flavor if flavor is None else flavor
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or (chosen.k,)
-    result = data.evaluate(chosen, cut_offs)
-    if by:
-        result = data.sliced(result, by)
+    with refusals():
+        result = data.evaluate(chosen, cut_offs)
+        if by:
+            result = data.sliced(result, by)
     if save is not None:
         try:
-            result.save(save, qrels=None if data.qrels == "-" else data.qrels)
+            result.save(save, qrels=given_as_file(data.qrels))
         except (TypeError, ValueError) as error:
             raise BadInput(str(error)) from error
     if html is not None:

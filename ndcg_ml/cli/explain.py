@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import click
 
-from ndcg_ml.cli.inputs import Inputs, cut_off, flavor_text, json_option, takes_data
-from ndcg_ml.cli.output import IDS_IN_JSON, print_json, show
+from ndcg_ml.cli.inputs import Inputs, cut_off, flavor_text, json_option, refusals, takes_data
+from ndcg_ml.cli.output import print_json, show
 from ndcg_ml.explain import explain_difference
 from ndcg_ml.flavor import Flavor
 
-_EXPLAIN_JSON = """\
+_EPILOG = """\
 \b
 Example:
   ndcg-ml explain --a trec_eval --b lightgbm[unjudged=zero] -k 10 --qrels qrels.txt --run run.txt
-
-\b
---json prints
-  flavor_a, flavor_b   the flavors as text
-  value_a, value_b     their values
-  difference           value_b - value_a
-  method               shapley; or order, one switch after another, where there are too many
-  parts                [{switches, a, b, contribution}], largest first
-  n_queries            queries in the data
-  queries              [{qid, contribution, value_a, value_b, n_docs, tied, empty_a, empty_b}], the ten
-                       that contribute most; a value is null where the mean leaves the query out
 """
 
 
-@click.command(epilog=_EXPLAIN_JSON + IDS_IN_JSON)
+@click.command(epilog=_EPILOG)
 @takes_data
 @click.option("--a", "a", type=flavor_text, metavar="FLAVOR", required=True, help="A preset or a flavor's text.")
 @click.option("--b", "b", type=flavor_text, metavar="FLAVOR", required=True, help="Another flavor.")
@@ -45,9 +34,8 @@ def explain(data: Inputs, a: Flavor, b: Flavor, at: tuple[int | None] | None, as
     The parts sum exactly to the difference: each is the effect of its switch, averaged over the orders in which the
     switches can be changed. The data are --qrels with --run, --labels with --scores, or --table, as for eval.
     """
-    arguments = data.arguments(a, b)
-    with data.refusals():
-        result = explain_difference(a, b, **arguments, k=... if at is None else at[0])
+    with refusals():
+        result = explain_difference(a, b, **data.arguments(), k=... if at is None else at[0])
     if as_json:
         print_json(result.to_dict())
     else:

@@ -10,7 +10,7 @@ import click
 
 from ndcg_ml._flavor.divergences import declared
 from ndcg_ml._flavor.text import switch_text
-from ndcg_ml._show.table import Table
+from ndcg_ml._text.table import Table
 from ndcg_ml.cli.inputs import flavor_text, json_option
 from ndcg_ml.cli.output import print_json, show
 from ndcg_ml.flavor import PRESETS, Flavor
@@ -27,26 +27,7 @@ def _named(value: str) -> tuple[Flavor, Mirror | None]:
     return flavor, MIRRORS.get(start if same else flavor.preset_name or "")
 
 
-_FLAVORS_JSON = """\
-\b
---json without NAME: {"flavors": [...]}, each with
-  name        the preset
-  library     the library with its version, or the paper
-  verified    how it was verified
-  differs     what of the library is declared as not reproduced
-  unusual     what its users should know
-  alias_of    the preset whose NDCG this is; null where the entry stands for itself
-  text        the flavor as text, which --flavor takes
-  switches    every field of the flavor; nan is the text "nan"
---json with NAME: one such object; name, library, verified, unusual and alias_of are null where it is not a
-preset.
-It also has
-  same_as     other presets that are this flavor, perhaps with another cut-off
-  words       the formula and every switch, in words
-"""
-
-
-@click.command(epilog=_FLAVORS_JSON)
+@click.command
 @click.argument("named", metavar="[NAME]", type=_named, required=False)
 @json_option
 def flavors(named: tuple[Flavor, Mirror | None] | None, as_json: bool) -> None:
@@ -72,17 +53,10 @@ def _one_flavor(flavor: Flavor, mirror: Mirror | None, *, as_json: bool) -> None
     if as_json:
         print_json({**_flavor_document(flavor, mirror), "same_as": same_as, "words": flavor.describe()})
         return
-    formula, *words = flavor.describe().split("\n")
-    # The mirror that the user named is printed; the flavor may name another that is equal.
-    mirrors = ("preset", "note", "verified", "differs", "also", "text")
-    lines = [formula, *(line for line in words if line.split()[0] not in mirrors), ""]
-    facts = [("mirrors", "no library or paper: it is not a preset")]
-    if mirror is not None:
-        alias = "" if mirror.alias_of is None else f", an alias of {mirror.alias_of}"
-        facts = [("preset", f"{mirror.name}{alias}"), ("mirrors", mirror.library), ("verified", mirror.verified)]
-        facts += [("unusual", mirror.unusual), *(("differs", str(entry)) for entry in declared(mirror.name))]
-    facts += [("text", str(flavor)), *[("same as", ", ".join(same_as))] * bool(same_as)]
-    show("\n".join([*lines, *(f"  {name:<10} {words}" for name, words in facts)]))
+    words = flavor.describe()
+    if mirror is not None and mirror.name != flavor.preset_name:  # of equal presets, describe() has another first
+        words = f"{mirror.name}: {mirror.library}. {mirror.unusual}\n{words}"
+    show(words)
 
 
 def _all_flavors() -> Table:

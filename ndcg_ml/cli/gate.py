@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -16,13 +15,13 @@ from ndcg_ml._baseline.gate import gate as compared
 from ndcg_ml._baseline.saved import read
 from ndcg_ml._one_line import shown
 from ndcg_ml.cli.inputs import (
-    BadInput,
     Inputs,
     cut_off,
     data_options,
     flavor_option,
     json_option,
     label_name,
+    refusals,
 )
 from ndcg_ml.cli.output import command_line, html_option, print_json, show
 from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
@@ -40,17 +39,6 @@ Examples:
 \b
 Exit codes: 0 not worse than the margin, 3 worse, 4 cannot tell with so few queries, 2 wrong arguments, 1 data that
 cannot be used, or that cannot be compared with the baseline.
-
-\b
---json prints
-  outcome      pass, worse or undecided; exit_code is its number
-  flavor, margin, confidence
-  queries_needed   how many queries would show that an equal run is not worse, with power 0.8; null if decided
-  checks       [{k, segment, n_queries, baseline, new, difference, interval, p_value, verdict}], one per
-               cut-off, then one per segment; all intervals hold together; null for infinity
-  changes      what differs from the baseline and was left out
-  unanswered   ids of queries for which the new run retrieves nothing
-  notes        the same in words, and what else to know
 """
 
 
@@ -131,7 +119,7 @@ def gate(
     """
     # Errors in file names and in the baseline are found before the run is read.
     refuse_overwriting()
-    with _errors_are_one(baseline):
+    with refusals(click.ClickException):  # whose exit code is 1; 2 is that of wrong arguments
         base, place = read(baseline)
         given = [files[name] is not None for name in ("run", "qrels", "labels", "table")]
         is_named = given == [True, False, False, False]
@@ -146,12 +134,12 @@ def gate(
             data = Inputs(**{**files, "queries": queries})
         try:
             new = data.evaluate(base.flavor, base._totals.ks)
-        except BadInput as error:
+        except ValueError as error:
             # A baseline may come from a stranger, who must not learn what the file holds that it names.
-            if not is_named or error.message.startswith(data._shown[1]):
+            if not is_named or str(error).startswith(str(data.run)):
                 raise
-            raise BadInput(
-                f"{data._shown[0]}: cannot be used as the judgements of this run, which the baseline says it is. Give "
+            raise GateError(
+                f"{data.qrels}: cannot be used as the judgements of this run, which the baseline says it is. Give "
                 "the file as --qrels to see why."
             ) from None
         # Segments are columns of labels, by query id.
@@ -210,17 +198,3 @@ def _refuse_other(base: Evaluation[Any], flavor: Flavor | None, ks: tuple[int | 
         raise GateError(
             f"the cut-offs of the baseline are {', '.join(map(str, base._totals.ks))}; got {', '.join(map(str, ks))}."
         )
-
-
-@contextmanager
-def _errors_are_one(baseline: str) -> Iterator[None]:
-    """Whatever cannot be read or compared ends with the exit code 1, because 2 is that of wrong arguments."""
-    try:
-        yield
-    except BadInput as error:
-        raise click.ClickException(error.message) from error
-    except OSError as error:
-        raise click.ClickException(f"{error.filename or baseline}: {error.strerror or error}") from error
-    except (ValueError, TypeError, ImportError) as error:
-        message = " ".join(str(error).split())
-        raise click.ClickException(message if baseline in message else f"{shown(baseline)}: {message}") from error

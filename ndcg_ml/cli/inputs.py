@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
@@ -24,7 +22,7 @@ from ndcg_ml._data.queries import Queries
 from ndcg_ml._files.formats import table_columns
 from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_line
 from ndcg_ml._one_line import shown, visible
-from ndcg_ml._show.plain import plain_id, plain_ids
+from ndcg_ml._text.plain import plain_id, plain_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_letor, score_columns
 from ndcg_ml.result import Evaluation
@@ -33,7 +31,28 @@ from ndcg_ml.score import evaluate
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-FILE = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
+_STDIN = "standard input"
+
+
+class _Input(click.Path):
+    """A file to read. Standard input (-) is copied to a file, because some forms are read from their end."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, dir_okay=False, readable=True, allow_dash=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value != "-":
+            return os.fsdecode(super().convert(value, param, ctx))
+        context = ctx or click.get_current_context()
+        if _STDIN in context.meta:
+            self.fail("only one file can be read from standard input (-).", param, ctx)
+        path = context.meta[_STDIN] = os.path.join(context.find_root().with_resource(TemporaryDirectory()), _STDIN)
+        with open(path, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        return path
+
+
+FILE = _Input()
 QUERIES = click.Choice(["qrels", "run", "both"])
 
 _OPTIONS = (
@@ -69,29 +88,18 @@ _OPTIONS = (
         "named here:",
     ),
 )
-_COLUMNS = {
-    "query": "query ids",
-    "label": "grades",
-    "score": "scores",
-    "document": "document ids",
-}
 _USUAL = {"query": "qid", "label": "label", "score": "score", "document": "docno"}
 
 
-def column_options(*names: str) -> Callable[[_Command], _Command]:
-    """Options that name columns of ``--table``."""
+def _column_option(name: str, what: str) -> Callable[[_Command], _Command]:
+    """An option that names a column of ``--table``."""
+    words = f"The column of --table with the {what}.  [default: {_USUAL[name]}]"
+    return click.option(f"--{name}", metavar="COLUMN", help=words)
 
-    def decorate(command: _Command) -> _Command:
-        for name in reversed(names):
-            usual = f"{_USUAL[name]}{', if there is one' * (name == 'document')}"
-            command = click.option(
-                f"--{name}",
-                metavar="COLUMN",
-                help=f"The column of --table with the {_COLUMNS[name]}.  [default: {usual}]",
-            )(command)
-        return command
 
-    return decorate
+QUERY = _column_option("query", "query ids")
+LABEL = _column_option("label", "grades")
+DOCUMENT = _column_option("document", "document ids, if there are any")
 
 
 class BadInput(click.ClickException):
@@ -102,7 +110,7 @@ class BadInput(click.ClickException):
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The files of one evaluation, in one of three forms; ``-`` is standard input, and any may be gzipped.
+    """The files of one evaluation, in one of three forms; any may be gzipped.
 
     Attributes
     ----------
@@ -152,13 +160,6 @@ class Inputs:
         columns = [name for name in _USUAL if getattr(self, name) is not None]
         if columns and self.table is None:
             raise click.UsageError(f"--{columns[0]} names a column of --table; leave it out.")
-        if self.files.count("-") > 1:
-            raise click.UsageError("only one file can be read from standard input (-).")
-
-    @property
-    def files(self) -> list[str]:
-        """The files, as they were named."""
-        return [file for file in (self.qrels, self.run, self.labels, self.scores, self.table) if file is not None]
 
     @property
     def flavor(self) -> Flavor:
@@ -167,34 +168,26 @@ class Inputs:
 
     def evaluate(self, flavor: Flavor, ks: Sequence[int | None]) -> Evaluation[ByK]:
         """NDCG at several cut-offs; a ``RunEvaluation`` of qrels and a run."""
-        with self.refusals(), self._on_disk() as local:
-            if local.qrels is not None and local.run is not None:
-                queries = self.queries or "qrels"
-                return evaluate_run(
-                    local.qrels, local.run, flavor=flavor, k=tuple(ks), queries=queries, exclude=local._excluded()
-                )
-            return evaluate(**local._rows(flavor), flavor=flavor, k=tuple(ks))
+        if self.qrels is not None and self.run is not None:
+            return evaluate_run(
+                self.qrels,
+                self.run,
+                flavor=flavor,
+                k=tuple(ks),
+                queries=self.queries or "qrels",
+                exclude=self._excluded(),
+            )
+        return evaluate(**self.arguments(), flavor=flavor, k=tuple(ks))
 
-    def evaluate_columns(
-        self, scores: Sequence[str], flavor: Flavor, ks: Sequence[int | None]
-    ) -> list[Evaluation[ByK]]:
-        """NDCG of several columns of scores of a table."""
-        with self.refusals(), self._on_disk() as local:
-            return [evaluate(**rows, flavor=flavor, k=tuple(ks)) for rows in local._columns(scores, flavor)]
-
-    def arguments(self, *flavors: Flavor) -> dict[str, Any]:
-        """The data as arguments for every function that takes labels and scores, under these flavors."""
-        with self.refusals(), self._on_disk() as local:
-            return local._rows(*flavors)
-
-    def _rows(self, *flavors: Flavor) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
+        """The data as arguments for every function that takes labels and scores."""
         if self.qrels is not None and self.run is not None:
             return align(self.qrels, self.run, queries=self.queries or "qrels", exclude=self._excluded()).arguments()
         if self.labels is not None and self.scores is not None:
             return read_letor(self.labels, self.scores).arguments()
-        return self._columns([self.score or _USUAL["score"]], *flavors)[0]
+        return self.columns([self.score or _USUAL["score"]])[0]
 
-    def _columns(self, scores: Sequence[str], *flavors: Flavor) -> list[dict[str, Any]]:
+    def columns(self, scores: Sequence[str]) -> list[dict[str, Any]]:
         """The rows of each of these columns of scores of the table."""
         assert self.table is not None
         own = {name: getattr(self, name) for name in _USUAL}
@@ -206,16 +199,6 @@ class Inputs:
             if not unnamed:
                 raise
             raise ValueError(f"{error} Name your own with {', '.join(unnamed)}.") from error
-        rows = each[0]
-        unjudged = np.flatnonzero(np.isnan(rows.y_true))
-        if unjudged.size and any(flavor.unjudged == "raise" for flavor in flavors):
-            row = int(unjudged[0])
-            where = f"row {row + 1}" if rows.lines is None else f"line {rows.lines[row]}"
-            raise ValueError(
-                f"{self.table}, {where}: {named['label']} must not be missing under unjudged='raise', because it is an "
-                f"unjudged document; {unjudged.size} of {rows.y_true.size} are. Remove these rows, or choose a flavor "
-                "with unjudged='zero' or 'condense'."
-            )
         return [{**rows.arguments(), "qid": plain_ids(rows.qid)} for rows in each]
 
     def _excluded(self) -> Exclude | None:
@@ -248,8 +231,8 @@ class Inputs:
         """The label of each query, from a column of ``--table`` or from a file with a line per query."""
         column = self._column_of_labels(by)
         if column is None:
-            if by != "-" and not os.path.isfile(by):
-                other = ", or a column of --table" * (self.table is not None and self.table != "-")
+            if not os.path.isfile(by):
+                other = ", or a column of --table" * (self.table is not None)
                 raise click.UsageError(
                     f"{option} must be a file with the id of a query and its label on each line{other}; got "
                     f"{shown(by)}."
@@ -264,59 +247,47 @@ class Inputs:
 
     def _column_of_labels(self, name: str) -> dict[str, Any] | None:
         """The label of each query in this column of the table; None where the table has no such column."""
-        if self.table is None or self.table == "-":  # standard input has been read
+        if self.table is None:
             return None
         query = self.query or _USUAL["query"]
-        with self.refusals():
-            try:
-                columns, lines = table_columns(self.table, {"qid": query, name: name})
-            except MissingColumnError:
-                return None
-            from ndcg_ml._stats.slice_labels import query_labels
+        try:
+            columns, lines = table_columns(self.table, {"qid": query, name: name})
+        except MissingColumnError:
+            return None
+        from ndcg_ml._stats.slice_labels import query_labels
 
-            # Text files give lists of text, parquet gives arrays; the result has the ids in their plain form.
-            qid = columns["qid"] if lines is None else np.array(columns["qid"], dtype=object)
-            rows = Queries.read(np.zeros(len(qid)), qid=plain_ids(qid), whole=False)
-            labels = query_labels({name: columns[name]}, rows)[name]
-            return dict(zip(map(str, rows.ids.tolist()), map(plain_id, labels), strict=True))
+        # Text files give lists of text, parquet gives arrays; the result has the ids in their plain form.
+        qid = columns["qid"] if lines is None else np.array(columns["qid"], dtype=object)
+        rows = Queries.read(np.zeros(len(qid)), qid=plain_ids(qid), whole=False)
+        labels = query_labels({name: columns[name]}, rows)[name]
+        return dict(zip(map(str, rows.ids.tolist()), map(plain_id, labels), strict=True))
 
-    @contextmanager
-    def refusals(self) -> Iterator[None]:
-        """Turn the library's errors into one line that names the file."""
+
+@contextmanager
+def refusals(kind: type[click.ClickException] = BadInput) -> Iterator[None]:
+    """Turn the library's errors into one line, and print its warnings, a line each, on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
         try:
             yield
-        except BrokenPipeError:
-            raise
         except OSError as error:
-            raise BadInput(f"{error.filename or ', '.join(self.files)}: {error.strerror or error}") from error
+            message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            raise kind(_one_line(message)) from error
         except (ValueError, TypeError, ImportError) as error:
-            message = " ".join(str(error).split())
-            if not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) for name in self._shown):
-                message = f"{', '.join(self._shown)}: {message}"
-            raise BadInput(message) from error
+            raise kind(_one_line(error)) from error
+    for warning in caught:
+        click.echo(f"Warning: {visible(_one_line(warning.message))}", err=True)
 
-    @property
-    def _shown(self) -> list[str]:
-        return [_STDIN if file == "-" else file for file in self.files]
 
-    @contextmanager
-    def _on_disk(self) -> Iterator[Inputs]:
-        """The same, with standard input as a file: a parquet file is read from its end."""
-        if "-" not in self.files:
-            with _warnings_shown():
-                yield self
-            return
-        with TemporaryDirectory() as folder, _warnings_shown(f"{folder}{os.sep}"):
-            path = Path(folder, _STDIN)
-            with path.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
+def _one_line(message: object) -> str:
+    """The message on one line, without the path of the file that holds standard input."""
+    stdin = click.get_current_context().meta.get(_STDIN)
+    return " ".join((str(message).replace(stdin, _STDIN) if stdin else str(message)).split())
 
-            [stdin] = [field.name for field in fields(self) if getattr(self, field.name) == "-"]
-            try:
-                changed: dict[str, Any] = {stdin: str(path)}
-                yield replace(self, **changed)
-            except (ValueError, TypeError, ImportError) as error:
-                raise ValueError(str(error).replace(f"{folder}{os.sep}", "")) from error
+
+def given_as_file(path: str | None) -> str | None:
+    """The path, or None for standard input."""
+    return None if path == click.get_current_context().meta.get(_STDIN) else path
 
 
 def label_name(by: str) -> str:
@@ -328,39 +299,21 @@ def labels_by_query(file: str, ids: NDArray[Any]) -> list[str]:
     """The label of each query, from a file with a line per query."""
     labels: dict[str, str] = {}
     for number, line in numbered(file):
-        match line.decode("utf-8", "surrogateescape").split(maxsplit=1):
-            case [query, label]:
-                label = label.strip()
-                if labels.setdefault(query, label) != label:
-                    raise BadInput(
-                        f"{file}, line {number}: a query must have one label; {shown(query)} has "
-                        f"{shown(labels[query])} and {shown(label)}."
-                    )
-            case []:
-                continue
-            case _:
-                raise BadInput(
-                    f"{file}, line {number}: must be the id of a query and its label; got {shown(line.strip())}."
-                )
+        tokens = line.decode("utf-8", "surrogateescape").strip().split(maxsplit=1)
+        if len(tokens) == 1:
+            raise wrong_line(file, number, "must be the id of a query and its label", line)
+        if tokens and labels.setdefault(*tokens) != tokens[1]:
+            query, label = map(shown, tokens)
+            raise ValueError(
+                f"{file}, line {number}: a query must have one label; {query} has {shown(labels[tokens[0]])} and "
+                f"{label}."
+            )
     missing = [str(query) for query in ids.tolist() if str(query) not in labels]
     if missing:
-        raise BadInput(f"{file}: must have a label for each query; got none for {missing[0]} ({len(missing)} queries).")
+        raise ValueError(
+            f"{file}: must have a label for each query; got none for {missing[0]} ({len(missing)} queries)."
+        )
     return [labels[str(query)] for query in ids.tolist()]
-
-
-_STDIN = "standard input"
-
-
-@contextmanager
-def _warnings_shown(hidden: str = "") -> Iterator[None]:
-    """Print the library's warnings, one line each, on standard error, without the path of the folder."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    for warning in caught:
-        message = str(warning.message)
-        message = " ".join((message.replace(hidden, "") if hidden else message).split())
-        click.echo(f"Warning: {visible(message)}", err=True)
 
 
 def takes_data(command: Callable[..., None]) -> Callable[..., None]:
@@ -376,10 +329,9 @@ def takes_data(command: Callable[..., None]) -> Callable[..., None]:
 
 def data_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that name files, for a command that makes ``Inputs`` of them itself."""
-    decorated = column_options(*_USUAL)(command)
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+    for option in reversed((*_OPTIONS, QUERY, LABEL, _column_option("score", "scores"), DOCUMENT)):
+        command = option(command)
+    return command
 
 
 # -- options that commands share ---------------------------------------------------------------------------------------

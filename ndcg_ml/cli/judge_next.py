@@ -11,7 +11,7 @@ from ndcg_ml._files.lines import DataFileError
 from ndcg_ml._one_line import shown
 from ndcg_ml._stats.comparison import compare
 from ndcg_ml._unjudged.filled import qrels_text, read_filled, with_labels
-from ndcg_ml.cli.inputs import FILE, QUERIES, BadInput, cut_off, flavor_option
+from ndcg_ml.cli.inputs import FILE, QUERIES, cut_off, flavor_option, refusals
 from ndcg_ml.cli.output import show
 from ndcg_ml.cli.written import OUTPUT, OUTPUT_OR_STDOUT, refuse_overwriting
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -68,12 +68,8 @@ def judge_next(
     Those come first whose label alone can move the difference most. None is named once the sign of the difference is
     settled, whatever labels the others get.
     """
-    # No file that is read may be overwritten. All are read twice, which standard input cannot be.
     chosen = as_flavor("trec_eval") if flavor is None else flavor
     k = chosen.k if at is None else at[0]
-    files = [run_a, run_b, qrels, *filled]
-    if "-" in files:
-        raise click.UsageError("judge-next reads its files more than once; standard input (-) cannot be one of them.")
     refuse_overwriting()
     if output is not None and os.path.isfile(output) and _is_filled(output):
         raise click.UsageError(
@@ -82,16 +78,12 @@ def judge_next(
         )
     # The test of the comparison is not shown, so it need not be precise. And unjudged documents are the subject here,
     # so no warning is needed of them.
-    try:
+    with refusals():
         judgements = with_labels(qrels, filled)
         a, b = (evaluate_run(judgements, run, flavor=chosen, k=k, queries=queries) for run in (run_a, run_b))
         comparison = compare(a, b, n_resamples=100, seed=0, missing="drop", unjudged="accept")
         tasks = comparison.judge_next(n, max_grade)
         text = qrels_text(judgements) if write_qrels is not None else ""
-    except DataFileError as error:
-        raise BadInput(str(error)) from error
-    except (ValueError, TypeError) as error:
-        raise BadInput(f"{run_a}, {run_b}: {' '.join(str(error).split())}") from error
     # Files are written only when everything has been computed, so that an error leaves none half done.
     if write_qrels is not None:
         _atomic.write(write_qrels, text)

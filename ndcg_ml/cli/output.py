@@ -12,14 +12,6 @@ import click
 
 from ndcg_ml.cli.written import OUTPUT
 
-IDS_IN_JSON = """
-\b
-Ids of a parquet file are printed as numbers and text where JSON has them; dates and times in ISO 8601
-(with a time zone: in UTC), bytes in hexadecimal, all others (decimals, durations, infinite numbers) as
-text.
-"""
-"""For the help of a command."""
-
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 

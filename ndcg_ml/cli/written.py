@@ -37,10 +37,10 @@ OUTPUT_OR_STDOUT = _Output(allow_dash=True)
 def refuse_overwriting(*more: str | None) -> None:
     """Refuse an output of this command that is one of its inputs, or the same file as another output.
 
-    An input is every file that the arguments name, whatever it is for, and `more`.
+    An input is every file that the arguments name, whatever it is for, a file in standard input, and `more`.
     """
     context = click.get_current_context()
-    outputs, read = {}, [file for file in more if file is not None]
+    outputs, read = {}, ["-", *(file for file in more if file is not None)]
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")
         if isinstance(parameter.type, _Output):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._boosting import metric, one_score_per_row
+from ndcg_ml._boosting import NamedMetric, one_score_per_row
 from ndcg_ml._checks import KSpec
 from ndcg_ml._data.queries import mean_row_weight
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.lightgbm.folds import rows_of
 from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGEval"]
@@ -21,7 +21,7 @@ __all__ = ["NDCGEval"]
 _SLOTS = 32
 
 
-class NDCGEval:
+class NDCGEval(NamedMetric):
     """NDCG of any flavor as LightGBM's evaluation function.
 
     The same object works as ``lgb.train(feval=)``, ``lgb.cv(feval=)`` and ``LGBMRanker.fit(eval_metric=)``.
@@ -53,10 +53,12 @@ class NDCGEval:
     See Also
     --------
     StopEarly : stop training on this metric only.
-    query_folds : folds for ``lgb.cv`` that keep queries whole.
 
     Notes
     -----
+    Under an objective that does not rank, ``lgb.cv`` cuts queries: pass ``folds=GroupKFold(5)`` of scikit-learn, to
+    which LightGBM gives the queries as groups.
+
     Row weights become query weights as in LightGBM 4.7: the mean of the query's rows. Layout, gains and ideal of each
     data set are kept between rounds. LightGBM computes its built-in metrics as well, and first, unless
     ``metric="None"`` is among the parameters.
@@ -72,16 +74,8 @@ class NDCGEval:
     """
 
     def __init__(self, flavor: Flavor | str, k: KSpec = ...) -> None:
-        self._metric = metric(
-            flavor, k, "NDCGEval", "LightGBM", "a nan in the first round freezes LightGBM's early stopping"
-        )
-        self.flavor: Flavor = self._metric.flavor
-        self.ks: tuple[int | None, ...] = self._metric.ks
-        self.names: tuple[str, ...] = self._metric.names
+        super().__init__(flavor, k, "LightGBM", "a nan in the first round freezes LightGBM's early stopping")
         self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
-
-    def __repr__(self) -> str:
-        return f"NDCGEval({self._metric})"
 
     # LightGBM counts the parameters of this signature, and only 2, 3 or 4 of them will do.
     def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
@@ -100,7 +94,7 @@ class NDCGEval:
         -------
         list of (name, value, is_higher_better)
         """
-        scores, labels, weight, group = rows_of(a, b, weight, group)
+        scores, labels, weight, group = _rows_of(a, b, weight, group)
         one_score_per_row(scores, "NDCGEval", "Use an objective with a single output, such as lambdarank.")
         totals = self._prepared(group, np.asarray(labels), weight).totals(scores)
         return [(name, value, True) for name, value in zip(self.names, totals.values(self.flavor), strict=True)]
@@ -113,3 +107,50 @@ class NDCGEval:
             return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight)
 
         return self._cache.prepared((group, labels, weight), make)
+
+
+def _rows_of(a: Any, b: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, NDArray[Any]]:
+    """Scores, labels, row weights and sizes of queries, whichever way LightGBM passes them.
+
+    ``lgb.train`` and ``lgb.cv`` call with scores and a data set, ``LGBMRanker`` with labels, scores and the rest.
+
+    Raises
+    ------
+    ValueError
+        The data set has no queries, or some of them were cut.
+    """
+    scores, labels = b, a
+    if hasattr(b, "get_label"):
+        scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
+        if b not in _WHOLE:
+            _refuse_cut(b)
+            _WHOLE.add(b)
+    if group is None:
+        raise ValueError(
+            "NDCGEval needs the sizes of the queries, and this data set has none. Pass group= to lgb.Dataset, or "
+            "group= and eval_group= to LGBMRanker.fit."
+        )
+    return scores, labels, weight, np.asarray(group)
+
+
+# Data sets whose queries are whole. By data set and not by content, unlike `Cache`: whether a query was cut depends on
+# the rows that a data set was given, and another one may hold the same labels in whole queries.
+_WHOLE: WeakSet[Any] = WeakSet()
+
+
+def _refuse_cut(part: Any) -> None:
+    while getattr(part, "used_indices", None) is not None:  # a subset; a validation set merely has a reference
+        rows, part = part.used_indices, part.reference
+        group = part.get_group()
+        if group is None:
+            continue
+        sizes = np.asarray(group)
+        query = np.repeat(np.arange(sizes.size), sizes)
+        used = np.bincount(query[np.asarray(rows)], minlength=sizes.size)
+        cut = int(((used > 0) & (used != sizes)).sum())
+        if cut:
+            raise ValueError(
+                f"NDCGEval needs whole queries, and the folds cut {cut} of the {sizes.size} queries: only some of "
+                "their rows are in this data set. Pass folds=GroupKFold(5) of scikit-learn to lgb.cv, which by "
+                "itself keeps queries whole only under its own ranking objectives."
+            )

@@ -6,11 +6,10 @@ import inspect
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ndcg_ml._boosting import as_min_delta
 from ndcg_ml._checks import KSpec, whole_number
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_sizes
-from ndcg_ml.flavor import Flavor, as_arguments
+from ndcg_ml.flavor import Flavor
 from ndcg_ml.lightgbm.metric import NDCGEval
 
 __all__ = ["StopEarly"]
@@ -25,7 +24,7 @@ class StopEarly:
 
         stop = StopEarly("lightgbm", k=(10, 5))  # stops on NDCG@10, logs NDCG@5 as well
         lgb.train({**params, **stop.params}, train, valid_sets=[valid], **stop.train())
-        lgb.cv({**params, **stop.params}, data, folds=query_folds(group), **stop.train())
+        lgb.cv({**params, **stop.params}, data, folds=GroupKFold(5), **stop.train())
         LGBMRanker(**stop.params).fit(X, y, group=group, **stop.fit((X_valid, y_valid, group_valid)))
 
     Parameters
@@ -34,8 +33,6 @@ class StopEarly:
         As for ``NDCGEval``. Training stops on the first cut-off.
     rounds : int, default 50
         Training stops after this many rounds without an improvement.
-    min_delta : float, default 0.0
-        How much the metric must rise to count as an improvement.
     watch : str, optional
         Name of the validation set that decides, such as ``"valid_1"`` (``"valid"`` in ``lgb.cv``). Default: the only
         one; required if there are several.
@@ -72,13 +69,11 @@ class StopEarly:
     flavor: Flavor | str
     k: KSpec = ...
     rounds: int = field(default=50, kw_only=True)
-    min_delta: float = field(default=0.0, kw_only=True)
     watch: str | None = field(default=None, kw_only=True)
     eval: NDCGEval = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rounds", whole_number(self.rounds, "rounds", 1))
-        object.__setattr__(self, "min_delta", as_min_delta(self.min_delta))
         watch: object = self.watch
         if watch is not None and not isinstance(watch, str):
             raise TypeError(
@@ -88,8 +83,7 @@ class StopEarly:
         object.__setattr__(self, "eval", NDCGEval(self.flavor, self.k))
 
     def __repr__(self) -> str:
-        definition = as_arguments(self.eval.flavor, self.eval.ks, len(self.eval.ks) > 1)
-        return f"StopEarly({definition}, rounds={self.rounds}, min_delta={self.min_delta!r}, watch={self.watch!r})"
+        return f"StopEarly({self.eval.definition()}, rounds={self.rounds}, watch={self.watch!r})"
 
     @property
     def params(self) -> dict[str, Any]:
@@ -148,7 +142,7 @@ class StopEarly:
     def _callback(self) -> _Watch:
         from lightgbm import early_stopping
 
-        lightgbms_own = early_stopping(self.rounds, first_metric_only=True, verbose=False, min_delta=self.min_delta)
+        lightgbms_own = early_stopping(self.rounds, first_metric_only=True, verbose=False)
         return _Watch(lightgbms_own, self.eval.names[0], self.watch)
 
 

@@ -73,17 +73,14 @@ def fit_and_stop(
     """
     arguments = _query_arguments(ranker, training)
     _check_can_go_back(ranker)
-    if _is_of(ranker, "lightgbm"):
-        best = _stop_lightgbm(ranker, training, validation, arguments, flavor, rounds)
-    elif _is_of(ranker, "xgboost"):
-        best = _stop_xgboost(ranker, training, validation, arguments, flavor, rounds)
-    elif _is_of(ranker, "catboost"):
-        best = _stop_catboost(ranker, training, validation, arguments, flavor, rounds)
-    else:
+    modules = {cls.__module__.partition(".")[0] for cls in type(ranker).__mro__}
+    stop = next((stop for library, stop in _STOP.items() if library in modules), None)
+    if stop is None:
         raise ValueError(
             f"early_stopping_rounds needs a ranker of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
             "Leave early_stopping_rounds=None."
         )
+    best = stop(ranker, training, validation, arguments, flavor, rounds)
     ndcg = prepare(validation.y, flavor=flavor, group=validation.sizes, query_weight=validation.weight)
     score = ndcg(np.asarray(ranker.predict(validation.X)))
     assert isinstance(score, float)
@@ -126,10 +123,6 @@ def _query_arguments(ranker: Any, queries: RowsByQuery) -> dict[str, Any]:
 
 def _arguments(estimator: Any) -> set[str]:
     return set(inspect.signature(estimator.fit).parameters) if hasattr(estimator, "fit") else set()
-
-
-def _is_of(estimator: Any, library: str) -> bool:
-    return any(cls.__module__.partition(".")[0] == library for cls in type(estimator).__mro__)
 
 
 # Boosting that cannot go back to an earlier round, by the libraries' names of the parameter. Dropouts change the trees
@@ -200,3 +193,6 @@ def _stop_catboost(
         training.X, training.y, **arguments, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True
     )
     return int(ranker.get_best_iteration()) + 1
+
+
+_STOP = {"lightgbm": _stop_lightgbm, "xgboost": _stop_xgboost, "catboost": _stop_catboost}

@@ -9,7 +9,7 @@ nothing is found, nothing is concluded. ``ndcg_scorer(..., qid=all_ids)`` finds 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from types import FrameType
 from typing import Any, NamedTuple
@@ -37,13 +37,7 @@ class Split(NamedTuple):
 
 def current_split(scored_ids: NDArray[Any], qid_column: str | int | None) -> Split | None:
     """The split that scikit-learn is scoring, if these are the ids of its test rows."""
-    frame: FrameType | None = sys._getframe(1)
-    for _ in range(_DEPTH):
-        frame = None if frame is None else frame.f_back
-        if frame is None:
-            return None
-        if not _module(frame).startswith("sklearn."):
-            continue
+    for frame in _frames_of_scikit_learn():
         names = frame.f_code.co_varnames + frame.f_code.co_cellvars
         if "test" in names and "train" in names:
             return _split_in(frame.f_locals, scored_ids, qid_column)
@@ -105,12 +99,8 @@ class Fit(NamedTuple):
 
 def current_fit(X: Any) -> Fit | None:  # noqa: N803
     """The fit that a search is scoring, if these are the features of its test rows."""
-    frame: FrameType | None = sys._getframe(1)
-    for _ in range(_DEPTH):
-        frame = None if frame is None else frame.f_back
-        if frame is None:
-            return None
-        if frame.f_code.co_name == "_fit_and_score" and _module(frame).startswith("sklearn."):
+    for frame in _frames_of_scikit_learn():
+        if frame.f_code.co_name == "_fit_and_score":
             caller = frame.f_locals
             candidate, split = caller.get("candidate_progress"), caller.get("split_progress")
             if candidate is None or split is None or caller.get("X_test") is not X:
@@ -155,6 +145,17 @@ def _caller() -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
+
+
+def _frames_of_scikit_learn() -> Iterator[FrameType]:
+    """The nearest of its functions that called this package, from the inside out."""
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(_DEPTH):
+        frame = None if frame is None else frame.f_back
+        if frame is None:
+            return
+        if _module(frame).startswith("sklearn."):
+            yield frame
 
 
 def _module(frame: FrameType) -> str:

@@ -77,30 +77,16 @@ def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
             ids = np.asarray(X[:, at])
     if ids.dtype.kind == "f":
         _refuse_changed_ids(ids, qid_column)
-    refuse_missing(ids, f"the column qid_column={qid_column!r} of X")
+    name = f"the column qid_column={qid_column!r} of X"
+    ids = ids_as_array(ids, name)
+    refuse_missing(ids, name)
     return ids
 
 
 def refuse_missing(ids: NDArray[Any], name: str) -> None:
-    """Refuse ids of which one is missing.
-
-    Raises
-    ------
-    ValueError
-    """
-    if ids.dtype.kind == "f":
-        missing = np.isnan(ids)
-    elif ids.dtype.kind in "mM":
-        missing = np.isnat(ids)
-    elif ids.dtype == object:
-        missing = np.fromiter(map(is_missing, ids.tolist()), bool, ids.size)
-    else:
-        return
-    if missing.any():
-        raise ValueError(
-            f"{name} must have an id for every row; got {int(missing.sum())} missing, the first at row "
-            f"{int(np.argmax(missing))}. Leave those rows out, or give them a query."
-        )
+    """Refuse ids of which one is missing, as ``ids_as_array`` refuses NaN among numbers and dates."""
+    if ids.dtype == object and any(map(is_missing, ids.tolist())):
+        raise ValueError(f"{name} must have an id for every row; got a missing value.")
 
 
 def split_column(X: Any, qid_column: str | int) -> tuple[Any, NDArray[Any]]:  # noqa: N803

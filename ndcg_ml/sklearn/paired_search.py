@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml._data.queries import by_ids
-from ndcg_ml._show.table import Table
 from ndcg_ml._stats.honest import HonestValue, honest_value
-from ndcg_ml._stats.means import SAME, Interval, Means, Seed, as_confidence, generator, minus, spread_of
+from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator, minus, spread_of
 from ndcg_ml._stats.randomisation import exchange_tests
+from ndcg_ml._text.table import Table, pandas_frame
 from ndcg_ml.sklearn.query_store import KeptQueries
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Candidate", "PairedSearch", "paired_search"]
 
 _FEWEST = 20
+_DRAWS = 9999
 
 
 class Candidate(NamedTuple):
@@ -48,8 +49,6 @@ class Candidate(NamedTuple):
         of candidates.
     p_adjusted : float
         The p-value, corrected by Holm for the number of other candidates.
-    within_noise : bool
-        Whether it is at most one standard error below the best.
     """
 
     row: int
@@ -60,7 +59,6 @@ class Candidate(NamedTuple):
     interval: Interval
     p_value: float
     p_adjusted: float
-    within_noise: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,7 +77,9 @@ class PairedSearch:
     candidates: tuple[Candidate, ...]
     n_queries: int
     failed: tuple[int, ...]
-    _table: _Table = field(repr=False)
+    _ndcg: NDArray[np.float64] = field(repr=False)
+    _n_rows: int = field(repr=False)
+    _is_halving: bool = field(repr=False)
 
     def honest(
         self,
@@ -120,7 +120,7 @@ class PairedSearch:
         same queries.
         """
         # Resampling needs candidates that were scored alike, and enough queries outside of each resample.
-        if self._table.is_halving:
+        if self._is_halving:
             raise ValueError(
                 "honest needs a search that scores all its candidates on the same training; a halving search drops "
                 "most of them early. Use GridSearchCV or RandomizedSearchCV."
@@ -130,50 +130,33 @@ class PairedSearch:
                 f"honest needs at least {_FEWEST} queries, because a resample leaves out a third of them; got "
                 f"{self.n_queries}. Search on more queries, or score the winner on a test set of its own."
             )
-        honest = honest_value(
-            self._table.ndcg,
-            as_confidence(confidence),
-            whole_number(n_resamples, "n_resamples"),
-            generator(seed),
-        )
-        chosen = np.zeros(self._table.n_candidates)
-        chosen[self._table.rows] = honest.chosen
+        n_resamples = whole_number(n_resamples, "n_resamples")
+        honest = honest_value(self._ndcg, as_confidence(confidence), n_resamples, generator(seed))
+        # The columns are in the order of the rows of ``cv_results_``, without those that failed.
+        chosen = np.zeros(self._n_rows)
+        chosen[sorted(each.row for each in self.candidates)] = honest.chosen
         return replace(honest, chosen=tuple(chosen.tolist()))
-
-    @property
-    def best(self) -> Candidate:
-        """The candidate with the highest mean over the queries."""
-        return self.candidates[0]
 
     def to_frame(self) -> pd.DataFrame:
         """One row per candidate, as a pandas DataFrame; the interval as ``low`` and ``high``."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("PairedSearch.to_frame needs pandas. Install it with: pip install pandas") from error
-        rows = [candidate._asdict() for candidate in self.candidates]
-        intervals = [candidate.interval for candidate in self.candidates]
-        ends = [{"low": interval.low, "high": interval.high} for interval in intervals]
-        frame = pd.DataFrame([{**row, **both} for row, both in zip(rows, ends, strict=True)])
-        return frame[[*Candidate._fields[:5], "low", "high", *Candidate._fields[6:]]]
+        rows = [{**each._asdict(), "low": each.interval.low, "high": each.interval.high} for each in self.candidates]
+        columns = ["row", "params", "value", "difference", "standard_error", "low", "high", "p_value", "p_adjusted"]
+        return pandas_frame("PairedSearch", rows)[columns]
 
     def __str__(self) -> str:
-        near = sum(candidate.within_noise for candidate in self.candidates)
-        failed = f"; {len(self.failed)} failed and are left out" if self.failed else ""
         rows = [
             (
-                f"{candidate.value:.4f}",
-                f"{candidate.difference:+.4f} +- {candidate.standard_error:.4f}",
-                f"{candidate.p_value:.4f}",
-                f"{candidate.p_adjusted:.4f}",
-                "=" if candidate.within_noise else "",
-                str(candidate.params),
+                f"{each.value:.4f}",
+                f"{each.difference:+.4f} +- {each.standard_error:.4f}",
+                f"{each.p_value:.4f}",
+                f"{each.p_adjusted:.4f}",
+                str(each.params),
             )
-            for candidate in self.candidates
+            for each in self.candidates
         ]
-        head = f"{len(self.candidates)} candidates on {self.n_queries} queries, {near} within noise of the best (=)"
-        table = Table(("NDCG", "difference", "p", "p (Holm)", "", ""), rows, "llllll")
-        return f"{head}{failed}\n{table.text()}"
+        failed = f"; {len(self.failed)} failed and are left out" if self.failed else ""
+        table = Table(("NDCG", "difference", "p", "p (Holm)", ""), rows, "lllll")
+        return f"{len(self.candidates)} candidates on {self.n_queries} queries{failed}\n{table.text()}"
 
 
 def paired_search(
@@ -181,7 +164,6 @@ def paired_search(
     *,
     metric: str | None = None,
     confidence: float = 0.95,
-    n_resamples: int = 9999,
     seed: Seed = None,
 ) -> PairedSearch:
     """The best candidate of a fitted search against each other one, paired by query over the same folds.
@@ -198,10 +180,9 @@ def paired_search(
         Which score, if there are several: ``"ndcg_at_10"``, or a key of the dict. Default: that of ``search.refit``.
     confidence : float, default 0.95
         Confidence of the intervals.
-    n_resamples : int, default 9999
-        Draws of the randomisation tests, at least; more where Holm's correction could not reach 1 - confidence.
     seed : int, Generator or None, default None
-        Seed of the randomisation tests.
+        Seed of the randomisation tests, which draw 9999 times, or more if Holm's correction could otherwise not reach
+        1 - confidence.
 
     Returns
     -------
@@ -237,13 +218,12 @@ def paired_search(
     ...     search = GridSearchCV(Ridge(), {"alpha": [1, 1e2, 1e3]}, scoring=scorer, cv=GroupKFold(3))
     ...     search = search.fit(X, y, groups=qid)
     >>> result = paired_search(search, seed=0)
-    >>> result.n_queries, len(result.candidates), result.best.difference
+    >>> result.n_queries, len(result.candidates), result.candidates[0].difference
     (60, 3, 0.0)
     >>> honest = result.honest(seed=0)
-    >>> honest.value < honest.best_value, round(honest.best_value - result.best.value, 9)
+    >>> honest.value < honest.best_value, round(honest.best_value - result.candidates[0].value, 9)
     (True, 0.0)
     """
-    # Every argument is checked before the tables of queries are built.
     results = getattr(search, "cv_results_", None)
     if not isinstance(results, Mapping):
         raise TypeError(
@@ -251,113 +231,86 @@ def paired_search(
             "cv_results_."
         )
     confidence = as_confidence(confidence)
-    n_resamples = whole_number(n_resamples, "n_resamples")
     rng = generator(seed)
-    # The search's own choice of a score decides, unless the caller names another.
-    refit = getattr(search, "refit", None)
-    table = _table(search.scorer_, results, refit if metric is None and isinstance(refit, str) else metric)
-    means = Means.of(table.ndcg, None)
+    rows, failed, ndcg = _values_of_queries(search, metric)
+    means = Means.of(ndcg, None)
     spreads = spread_of(means)
     order = np.argsort(-means.mean(), kind="stable").tolist()
     best = order[0]
-    # No p-value is below 1/(draws + 1): with many candidates, Holm's first step needs more draws than were asked for.
-    n_resamples = max(n_resamples, math.ceil(2 * (len(order) - 1) / (1 - confidence)))
-    p_values = [
-        1.0,
-        *(test.p_value for test in exchange_tests(means, [(best, i) for i in order[1:]], n_resamples, rng)),
-    ]
+    # No p-value is below 1/(draws + 1): with many candidates, Holm's first step needs more draws.
+    n_draws = max(_DRAWS, math.ceil(2 * (len(order) - 1) / (1 - confidence)))
+    tests = exchange_tests(means, [(best, i) for i in order[1:]], n_draws, rng)
+    p_values = [test.p_value for test in tests]
     # The best candidate is compared with itself as well, so that all rows have the same columns.
     candidates = []
-    for i, p_value, p_adjusted in zip(order, p_values, [1.0, *_holm(p_values[1:])], strict=True):
+    for i, p_value, p_adjusted in zip(order, [1.0, *p_values], [1.0, *_holm(p_values)], strict=True):
         gap = minus(spreads[i], spreads[best])
-        row = table.rows[i]
         candidates.append(
             Candidate(
-                row=row,
-                params=results["params"][row],
+                row=rows[i],
+                params=results["params"][rows[i]],
                 value=spreads[i].value,
                 difference=gap.value,
                 standard_error=gap.standard_error,
                 interval=gap.interval(confidence, "t"),
                 p_value=p_value,
                 p_adjusted=p_adjusted,
-                within_noise=-gap.value <= gap.standard_error + SAME,
             )
         )
     return PairedSearch(
         candidates=tuple(candidates),
         n_queries=means.n_queries,
-        failed=table.failed,
-        _table=table,
+        failed=tuple(failed),
+        _ndcg=ndcg,
+        _n_rows=len(results["params"]),
+        _is_halving="iter" in results,
     )
 
 
-class _Table(NamedTuple):
-    """NDCG by query and candidate.
-
-    Attributes
-    ----------
-    ndcg : ndarray of float, shape (n_queries, n_candidates)
-    rows : list of int
-        Where the candidates are in ``cv_results_``.
-    failed : tuple of int
-        The rows of candidates that have no score in a split.
-    is_halving : bool
-        Whether these are the candidates of the last iteration of a halving search.
-    n_candidates : int
-        Number of candidates of the search, those without a column included.
-    """
-
-    ndcg: NDArray[np.float64]
-    rows: list[int]
-    failed: tuple[int, ...]
-    is_halving: bool
-    n_candidates: int
-
-
-def _score(scorer: Any, metric: str | None) -> tuple[KeptQueries, str, int]:
+def _score(search: Any, metric: str | None) -> tuple[KeptQueries, str, int]:
     """Find a score of a search: what its scorer has kept, its name in ``cv_results_``, and its cut-off's column."""
-    several = tuple(scorer) if isinstance(scorer, Mapping) else getattr(scorer, "names", None)
-    names = several or ("score",)
-    name = "score" if several is None and metric is None else metric
-    if name is None or name not in names:
+    scorer, refit = search.scorer_, getattr(search, "refit", None)
+    by_name = isinstance(scorer, Mapping)
+    names = tuple(scorer) if by_name else getattr(scorer, "names", None) or ("score",)
+    if metric is None:
+        metric = refit if isinstance(refit, str) else "score"
+    if metric not in names:
         raise ValueError(f"metric must be one of the search's scores, {', '.join(map(repr, names))}; got {metric!r}.")
-    column = 0 if isinstance(scorer, Mapping) else names.index(name)
-    scorer = scorer[name] if isinstance(scorer, Mapping) else scorer
-    if not isinstance(scorer, NDCGScorer):
-        raise TypeError(
-            "search must have been scored by ndcg_scorer(..., keep_queries=True); its scorer is of type "
-            f"{type(scorer).__name__}."
-        )
-    if scorer.kept is None:
-        raise ValueError("the scorer must keep the queries of the search. Write ndcg_scorer(..., keep_queries=True).")
-    return scorer.kept, name, column
+    column = 0 if by_name else names.index(metric)
+    scorer = scorer[metric] if by_name else scorer
+    if not isinstance(scorer, NDCGScorer) or scorer.kept is None:
+        raise TypeError(f"search must have been scored by ndcg_scorer(..., keep_queries=True); got {scorer!r}.")
+    return scorer.kept, metric, column
 
 
-def _table(scorer: Any, results: Mapping[str, Any], metric: str | None) -> _Table:
-    """The table of one score of a search."""
-    stored, name, column = _score(scorer, metric)
+def _values_of_queries(search: Any, metric: str | None) -> tuple[list[int], list[int], NDArray[np.float64]]:
+    """The rows of ``cv_results_`` that have NDCG by query, those that failed, and a column per row of the former."""
+    kept, name, column = _score(search, metric)
+    results = search.cv_results_
     # A halving search scores its candidates anew in each iteration, with more training: only the last one compares.
     first, n_rows = 0, len(results["params"])
     if "iter" in results:  # the scorer begins to count candidates again in each iteration
         first = int(np.flatnonzero(results["iter"] == results["iter"].max())[0])
     n_splits = sum(key.startswith("split") and key.endswith(f"_test_{name}") for key in results)
+    error_score = getattr(search, "error_score", None)
     ids: NDArray[Any] | None = None
     columns, rows, failed = [], [], []
-    others: dict[float, tuple[int, int]] = {}
-    """Scores of the search that the scorer has not given for that candidate and split, though it gave another."""
-    # The queries of a fit are looked up by its score as well, so that those of another search are not taken for it.
     for row in range(first, n_rows):
         scores = [float(results[f"split{split}_test_{name}"][row]) for split in range(n_splits)]
-        by_split = [stored.get(row - first, split, column, score) for split, score in enumerate(scores)]
+        # The queries of a fit are looked up by its score as well, so that those of another search are not taken for it.
+        by_split = [kept.get(row - first, split, column, score) for split, score in enumerate(scores)]
         fits = [fit for fit in by_split if fit is not None]
         if len(fits) < n_splits:
             failed.append(row)
             for split, score in enumerate(scores):
-                if by_split[split] is None and stored.knows(row - first, split) and not np.isnan(score):
-                    others.setdefault(score, (row, split))
+                if by_split[split] is None and len(kept) and score != error_score and not np.isnan(score):
+                    raise ValueError(
+                        f"the scorer holds the queries of another search: its score of candidate {row} in split "
+                        f"{split} is not the search's. Give each search a scorer of its own, and compare before "
+                        "fitting again."
+                    )
             continue
-        # A pairing by position is right only where every candidate has the same queries in the same order.
+        # A pairing by position is right only if every candidate has the same queries in the same order.
         those, values = _by_query(np.concatenate([fit.ids for fit in fits]), [fit.ndcg[:, column] for fit in fits])
         if ids is not None and not np.array_equal(ids, those):
             raise ValueError(
@@ -367,14 +320,6 @@ def _table(scorer: Any, results: Mapping[str, Any], metric: str | None) -> _Tabl
         ids = those
         columns.append(values)
         rows.append(row)
-    # The score of a fit that failed is the search's error_score, which is one number. Several numbers that the
-    # scorer has not given, or no candidate whose scores it has, mean that it holds the queries of another search.
-    if len(others) > 1 or (others and not rows):
-        row, split = next(iter(others.values()))
-        raise ValueError(
-            f"the scorer holds the queries of another search: its score of candidate {row} in split {split} is not "
-            "the search's. Give each search a scorer of its own, and compare before fitting again."
-        )
     if not rows:
         raise ValueError(
             "no queries of this search are kept in this process. They are not saved with a search: call "
@@ -391,7 +336,7 @@ def _table(scorer: Any, results: Mapping[str, Any], metric: str | None) -> _Tabl
     table = table[~missing.any(axis=1)]
     if len(table) < 2:
         raise ValueError(f"a comparison needs at least two queries that are not empty; got {len(table)}.")
-    return _Table(table, rows, tuple(failed), "iter" in results, n_rows)
+    return rows, failed, table
 
 
 def _by_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tuple[NDArray[Any], NDArray[np.float64]]:

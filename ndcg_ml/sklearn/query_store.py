@@ -66,10 +66,6 @@ class KeptQueries:
         scored = self._scored.get((candidate, split))
         return None if scored is None or scored.values[column] != value else scored
 
-    def knows(self, candidate: int, split: int) -> bool:
-        """Whether some search scored this fit."""
-        return (candidate, split) in self._scored
-
 
 class Carrier(float):
     """A score with the queries behind it. Where it is unpickled it is a plain float, and they are kept there."""

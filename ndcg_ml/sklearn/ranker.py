@@ -18,7 +18,7 @@ from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.sklearn.boosters import RowsByQuery, fit, fit_and_stop, readable
 from ndcg_ml.sklearn.columns import check_column, ids_of_rows, split_column, table
-from ndcg_ml.sklearn.cut_queries import TrainedQueries
+from ndcg_ml.sklearn.cut_queries import WholeQueries
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
 __all__ = ["QueryRanker"]
@@ -55,8 +55,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     ranker_ : estimator
         The fitted clone.
-    trained_queries_ : TrainedQueries
-        The ids and label digests of the queries given to ``fit``; they let a scorer notice cut queries.
+    trained_queries_ : WholeQueries
+        The queries given to ``fit``, with their numbers of rows, by which a scorer notices cut queries.
     validation_queries_ : ndarray
         The ids that early stopping held out; empty without it.
     best_iteration_ : int or None
@@ -175,7 +175,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, skip_check_array=True)
         features, ids = self._features_and_ids(X)
         labels = _labels(y, X.shape[0])
-        layout = by_ids(ids_of_rows(qid, ids, groups, labels.size), labels.size)
+        ids = ids_of_rows(qid, ids, groups, labels.size)
+        layout = by_ids(ids, labels.size)
         assert layout.ids is not None
         weight = None if sample_weight is None else _query_weight(sample_weight, layout)
         # Queries are taken in the order of their ids, so that the order of the rows changes nothing. Early
@@ -194,9 +195,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         else:
             validation = RowsByQuery(features, labels, layout, weight, by_id[held_out[by_id]])
             self.best_iteration_, self.best_score_ = fit_and_stop(ranker, training, validation, flavor, stopping)
-        # Digests of the queries are kept, by which ``score`` and scorers recognize a cut query later.
         self.ranker_: Any = ranker
-        self.trained_queries_: TrainedQueries = TrainedQueries.of(layout, labels)
+        self.trained_queries_: WholeQueries = WholeQueries(ids)
         self.validation_queries_: NDArray[Any] = layout.ids[by_id[held_out[by_id]]]
         return self
 

@@ -12,14 +12,14 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
 from ndcg_ml._data.pandas_index import Axes, same_rows
-from ndcg_ml._data.queries import by_ids, plain_array
+from ndcg_ml._data.queries import plain_array
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml._kernel.totals import EmptyQueryError
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.sklearn.call_stack import current_fit, current_split
 from ndcg_ml.sklearn.columns import check_column, column_of, ids_of_rows
-from ndcg_ml.sklearn.cut_queries import CutQueryWarning, TrainedQueries, WholeQueries, refuse_cut_queries
+from ndcg_ml.sklearn.cut_queries import CutQueryWarning, WholeQueries, refuse_cut_queries
 from ndcg_ml.sklearn.not_a_score import NotAScore, refuse
 from ndcg_ml.sklearn.query_store import Carrier, KeptQueries, Scored
 
@@ -233,8 +233,8 @@ class NDCGScorer:
         Warns
         -----
         CutQueryWarning
-            Outside scikit-learn's splits, a fitted ``QueryRanker`` is scored on queries of which it was trained on
-            other rows.
+            Outside scikit-learn's splits, a fitted ``QueryRanker`` is scored on queries that had another number of rows
+            in training.
         """
         try:
             axes = same_rows({"X": X, "y_true": y_true, "qid": qid, "groups": groups})
@@ -299,7 +299,7 @@ class NDCGScorer:
 
         prepared = self._cache.prepared((labels, ids, *((None, None) if split is None else split)), make)
         if split is None and self._known is None:
-            _warn_of_cut_queries(estimator, ids, labels)
+            _warn_of_cut_queries(estimator, ids)
         return prepared, labels
 
 
@@ -318,12 +318,11 @@ def _asked(method: Any, X: Any) -> Any:  # noqa: N803
         raise _EstimatorFailedError(error) from None
 
 
-def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any], labels: NDArray[Any]) -> None:
+def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any]) -> None:
     trained = getattr(_final(estimator), "trained_queries_", None)
-    if isinstance(trained, TrainedQueries):
-        sentence = trained.other_rows(by_ids(ids, labels.size), labels)
-        if sentence is not None:
-            warnings.warn(f"{sentence}.", CutQueryWarning, stacklevel=4)
+    sentence = trained.cut_elsewhere(ids) if isinstance(trained, WholeQueries) else None
+    if sentence is not None:
+        warnings.warn(f"{sentence}.", CutQueryWarning, stacklevel=4)
 
 
 def _final(estimator: Any) -> Any:

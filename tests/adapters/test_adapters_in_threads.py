@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 import pytest
-from core.test_threads import data, elsewhere, together
+from core.test_threads import data, together
 
 from ndcg_ml import Flavor, ndcg_score
 
@@ -28,21 +28,6 @@ def test_many_data_sets_share_one_evaluation_function(data):
     calls = [(y, each, None, sizes) for y, each in sets]
     expected = [[(function.names[0], ndcg_score(y, s, group=sizes, flavor="lightgbm@5"), True)] for y, s in sets]
     assert together(function, calls) == expected * 3
-
-
-def test_an_evaluation_function_of_xgboost_in_threads(data):
-    xgboost = pytest.importorskip("xgboost")
-    from ndcg_ml.xgboost import NDCGEval
-
-    labels, sizes, scores = data
-    sizes = sizes[sizes > 0]
-    function = NDCGEval("xgboost@5")
-    matrices = []
-    for shift in range(4):
-        matrices.append(xgboost.DMatrix(np.zeros((labels.size, 1)), (labels + shift) % 5, nthread=1))
-        matrices[-1].set_group(sizes)
-    calls = [(each.astype("f4"), matrix) for matrix in matrices for each in scores[:6]]
-    assert together(function, calls, times=2) == [function(*call) for call in calls] * 2
 
 
 def test_a_grid_search_in_threads(data):
@@ -70,33 +55,6 @@ def test_a_grid_search_in_threads(data):
         with joblib.parallel_backend("threading", n_jobs=4):
             assert searched(4) == serial
     assert len(set(serial[0]["mean_test_ndcg"])) > 1
-
-
-def test_an_evaluation_function_in_a_fresh_process(data):
-    pytest.importorskip("lightgbm")
-    from ndcg_ml.lightgbm import NDCGEval
-
-    labels, sizes, scores = data
-    function = NDCGEval("burges2005@5")
-    arguments = labels, scores[1], None, sizes
-    here = function(*arguments)
-    assert elsewhere([(function, arguments, {}), (repr, (function,), {})]) == [here, repr(function)]
-
-
-def test_a_scorer_in_a_fresh_process(data):
-    pytest.importorskip("sklearn")
-    from sklearn.linear_model import Ridge
-
-    from ndcg_ml.sklearn import ndcg_scorer
-
-    labels, sizes, scores = data
-    qid = np.repeat(np.arange(sizes.size), sizes)
-    X = np.stack(scores[12:15], axis=1)
-    model = Ridge().fit(X, labels)
-    scorer = ndcg_scorer("sklearn", k=5)
-    here = scorer(model, X, labels, qid=qid)
-    assert here == ndcg_score(labels, model.predict(X), qid=qid, k=5)
-    assert elsewhere([(scorer, (model, X, labels), {"qid": qid})]) == [here]
 
 
 HELD = """

@@ -39,7 +39,6 @@ def loaded_by(statement: str, folder: Path | None = None) -> set[str]:
         "import ndcg_ml.catboost",
         "import ndcg_ml.cli",
         "import ndcg_ml.cli.commands",
-        "import ndcg_ml.demo",
     ],
 )
 def test_nothing_heavy_is_loaded(statement):

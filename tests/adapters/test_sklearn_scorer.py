@@ -24,26 +24,21 @@ import sklearn
 from lanes import quick
 from lightgbm import LGBMRanker
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.cross_decomposition import PLSRegression
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.metrics import ndcg_score as sklearn_ndcg_score
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
-    RandomizedSearchCV,
     cross_val_score,
     cross_validate,
-    permutation_test_score,
 )
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from ndcg_ml import Flavor, ndcg_score
-from ndcg_ml.sklearn import CutQueryWarning, QueryRanker, ndcg_scorer
-from ndcg_ml.sklearn.columns import column_of
+from ndcg_ml.sklearn import CutQueryWarning, QueryKFold, QueryRanker, ndcg_scorer
 
 LIGHTGBM = Flavor.preset("lightgbm", k=10)
 
@@ -79,34 +74,6 @@ def test_grid_search_equals_the_folds_by_hand(problem, routing, n_jobs):
         assert score == pytest.approx(np.mean(by_fold), abs=1e-12)
     assert search.best_score_ == max(search.cv_results_["mean_test_score"])
     assert search.score(X, y, groups=qid) == ndcg_score(y, search.predict(X), qid=qid, flavor=LIGHTGBM)
-
-
-def test_a_scorer_built_with_routing_off_works_with_it_on(problem):
-    X, y, qid = problem
-    scorer = ndcg_scorer("sklearn", k=5)
-    with sklearn.config_context(enable_metadata_routing=True):
-        got = cross_val_score(LinearRegression(), X, y, scoring=scorer, cv=GroupKFold(3), params={"groups": qid})
-    assert got == pytest.approx(by_hand(LinearRegression(), X, y, qid, Flavor(k=5), GroupKFold(3)), abs=1e-12)
-
-
-def test_randomized_search_with_several_metrics(problem, routing):
-    X, y, qid = problem
-    scoring = {"lgb": ndcg_scorer(LIGHTGBM), "sk": ndcg_scorer("sklearn", k=3)}
-    search = RandomizedSearchCV(
-        Ridge(), {"alpha": [1.0, 10.0]}, n_iter=2, scoring=scoring, refit="lgb", cv=GroupKFold(3), random_state=0
-    ).fit(X, y, groups=qid)
-    expected = np.mean(by_hand(Ridge(1.0), X, y, qid, Flavor(k=3), GroupKFold(3)))
-    at = [params["alpha"] for params in search.cv_results_["params"]].index(1.0)
-    assert search.cv_results_["mean_test_sk"][at] == pytest.approx(expected)
-    assert np.isfinite(search.cv_results_["mean_test_lgb"]).all()
-
-
-def test_permutation_test(problem, routing):
-    X, y, qid = problem
-    score, _, _ = permutation_test_score(
-        Ridge(), X, y, scoring=ndcg_scorer("sklearn", k=3), cv=GroupKFold(3), n_permutations=2, params={"groups": qid}
-    )
-    assert score == pytest.approx(np.mean(by_hand(Ridge(1.0), X, y, qid, Flavor(k=3), GroupKFold(3))))
 
 
 def test_two_dimensional_y_needs_no_ids():
@@ -162,31 +129,17 @@ def searches():
         "single": lambda X, y, q: GridSearchCV(Ridge(), grid, scoring=scorer, cv=3).fit(X, y),
         "multi": lambda X, y, q: GridSearchCV(Ridge(), grid, scoring={"a": scorer}, refit="a", cv=3).fit(X, y),
         "cross_validate": lambda X, y, q: cross_validate(Ridge(), X, y, scoring=scorer, cv=3, params={}),
-        "parallel": lambda X, y, q: GridSearchCV(Ridge(), grid, scoring=scorer, cv=3, n_jobs=2).fit(X, y),
     }
 
 
-EVERY_SEARCH = list(itertools.product(searches(), [False, True]))
-
-
-# joblib ends its processes where one raises, so that each search in two of them starts them anew. By default one does,
-# in test_every_error_of_the_scorer_stops_a_search: this error leaves a process as that one does.
-@pytest.mark.parametrize(
-    ("how", "enabled"), quick([each for each in EVERY_SEARCH if each[0] != "parallel"], EVERY_SEARCH)
-)
+@pytest.mark.parametrize("enabled", [False, True])
+@pytest.mark.parametrize("how", searches())
 def test_forgotten_ids_never_give_a_result(problem, how, enabled):
     with (
         sklearn.config_context(enable_metadata_routing=enabled),
         pytest.raises(ValueError, match=r"no query ids arrived.*enable_metadata_routing=True.*groups=qid"),
     ):
         searches()[how](*problem)
-
-
-def test_ids_that_routing_does_not_pass_on_never_give_a_result(problem):
-    X, y, qid = problem
-    search = GridSearchCV(Ridge(), {"alpha": [1.0, 2.0]}, scoring=ndcg_scorer(LIGHTGBM), cv=GroupKFold(3))
-    with pytest.raises(ValueError, match="no query ids arrived"):
-        search.fit(X, y, groups=qid)
 
 
 def test_sizes_in_place_of_ids_never_give_a_result(problem, routing):
@@ -207,38 +160,11 @@ def test_a_fold_with_nothing_to_average_is_loud(problem, routing):
         cross_validate(Ridge(), X, np.zeros_like(y), scoring=refuses, cv=GroupKFold(3), params={"groups": qid})
 
 
-def test_called_directly_errors_are_exceptions(problem):
-    X, y, qid = problem
-    fitted = Ridge().fit(X, y)
-    with pytest.raises(ValueError, match="no query ids arrived"):
-        ndcg_scorer(LIGHTGBM)(fitted, X, y)
-    with pytest.raises(ValueError, match="query ids must be one per row"):
-        ndcg_scorer(LIGHTGBM)(fitted, X, y, qid=qid[:-1])
-
-
-def test_an_estimators_own_failure_follows_error_score(problem, routing):
-    X, y, qid = problem
-
-    class Broken(Ridge):
-        def predict(self, X):
-            return np.full(len(X), math.nan)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        got = cross_validate(
-            Broken(), X, y, scoring=ndcg_scorer(LIGHTGBM), cv=GroupKFold(3), params={"groups": qid}, error_score=-1.0
-        )
-    assert got["test_score"].tolist() == [-1.0] * 3
-
-
 @pytest.mark.parametrize(
     ("flavor", "k", "error", "message"),
     [
         ("trec_eval", ..., ValueError, "does not support ties='docid'.*replace"),
         (Flavor(empty=math.nan), ..., ValueError, "does not support empty=nan.*'skip'"),
-        ("sklearn", (), ValueError, "k must hold at least one"),
-        ("sklearn", 0, ValueError, "k must be an integer >= 1"),
-        ("scikit", ..., ValueError, "Did you mean 'sklearn'"),
     ],
 )
 def test_what_a_scorer_does_not_support_is_refused_when_it_is_made(flavor, k, error, message):
@@ -273,32 +199,6 @@ class OneColumn(BaseEstimator, RegressorMixin):
 
     def predict(self, X):
         return X @ self.coef_
-
-
-COLUMN_REGRESSORS = {
-    "skorch-like": (OneColumn(), {"sign": [-1, 1]}),
-    "neighbours": (KNeighborsRegressor(3), {"n_neighbors": [1, 50]}),
-    "least squares": (PLSRegression(1), {"n_components": [1, 2]}),
-    "linear": (LinearRegression(), {"fit_intercept": [False, True]}),
-}
-
-
-@pytest.mark.parametrize("how", COLUMN_REGRESSORS)
-@pytest.mark.parametrize("k", [10, (1, 10)])
-def test_labels_in_one_column_are_one_label_per_row(problem, routing, how, k):
-    X, y, qid = problem
-    model, grid = COLUMN_REGRESSORS[how]
-    refit = {"refit": "ndcg_at_10"} if isinstance(k, tuple) else {}
-    search = GridSearchCV(model, grid, scoring=ndcg_scorer("lightgbm", k=k), cv=GroupKFold(3), **refit)
-    search.fit(X, y[:, None], groups=qid)
-    means = search.cv_results_["mean_test_ndcg_at_10" if refit else "mean_test_score"]
-    for params, mean in zip(search.cv_results_["params"], means, strict=True):
-        expected = []
-        for train, test in GroupKFold(3).split(X, y, qid):
-            scores = sklearn.clone(model).set_params(**params).fit(X[train], y[train, None]).predict(X[test])
-            expected.append(ndcg_score(y[test], scores.reshape(-1), qid=qid[test], flavor=LIGHTGBM))
-        assert mean == pytest.approx(np.mean(expected), abs=1e-12)
-    assert 0 < search.best_score_ == max(means) < 1
 
 
 def test_labels_in_one_column_without_ids_are_not_queries_of_one_document(problem):
@@ -525,46 +425,6 @@ def test_split_by_user_and_score_by_query_with_a_ranker(problem, routing, users)
             model, X, y, scoring=scoring, cv=GroupKFold(4), params={"groups": users, "qid": qid}, error_score="raise"
         )
         assert got == pytest.approx(expected, abs=1e-12)
-    frame = pd.DataFrame(X, columns=list("abcd")).assign(qid=qid)
-    model = QueryRanker(LGBMRanker(n_estimators=3, verbosity=-1, n_jobs=1), qid_column="qid")
-    for scoring in (None, ndcg_scorer("sklearn", qid_column="qid")):
-        got = cross_val_score(
-            model, frame, y, scoring=scoring, cv=GroupKFold(4), params={"groups": users}, error_score="raise"
-        )
-        assert got == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_column_of_ids_wins_over_the_groups_of_the_splitter(problem, routing, users):
-    X, y, qid = problem
-    codes = np.unique(qid, return_inverse=True)[1]
-    wide = np.column_stack([X, codes])
-    scorer = ndcg_scorer(LIGHTGBM, qid_column=-1)
-    first = make_pipeline(FunctionTransformer(lambda X: X[:, :4]), Ridge())
-    got = cross_val_score(first, wide, y, scoring=scorer, cv=GroupKFold(4), params={"groups": users})
-    assert got == pytest.approx(by_user(X, y, qid, users), abs=1e-12)
-
-
-@pytest.mark.parametrize("tool", ["cross_validate", "RandomizedSearchCV", "RFECV", "SequentialFeatureSelector"])
-def test_tools_that_split_by_user_and_score_by_query_see_cut_queries(problem, routing, users, tool):
-    """The split is compared with the ids, not with the groups."""
-    X, y, qid = problem
-    of_rows = np.arange(len(y)) % 7  # groups that cut queries
-    scorer = ndcg_scorer(LIGHTGBM)
-
-    def run(groups):
-        cv, ids = GroupKFold(4), {"groups": groups, "qid": qid}
-        if tool == "cross_validate":
-            cross_validate(Ridge(), X, y, scoring=scorer, cv=cv, params=ids)
-        elif tool == "RandomizedSearchCV":
-            RandomizedSearchCV(Ridge(), {"alpha": [1.0, 2.0]}, n_iter=2, scoring=scorer, cv=cv).fit(X, y, **ids)
-        elif tool == "RFECV":
-            RFECV(Ridge(), scoring=scorer, cv=cv).fit(X, y, **ids)
-        else:
-            SequentialFeatureSelector(Ridge(), n_features_to_select=1, scoring=scorer, cv=cv).fit(X, y, **ids)
-
-    run(users)
-    with pytest.raises(ValueError, match="the split cuts"):
-        run(of_rows)
 
 
 @pytest.mark.parametrize("request_", [1, "two words", "", b"qid"])
@@ -582,8 +442,16 @@ def test_a_request_goes_with_copies_of_the_scorer():
 
 @pytest.mark.parametrize(("dtype", "exact"), [(np.float64, 2**53), (np.float32, 2**24), (np.float16, 2**11)])
 def test_ids_in_floats_are_below_what_the_dtype_tells_apart(dtype, exact):
+    folds = QueryKFold(2, qid_column=0)
     for sign in (1, -1):
-        last = np.array([[0], [sign * (exact - 1)]], dtype=dtype)
-        assert column_of(last, 0).tolist() == [0, sign * (exact - 1)]
+        next(folds.split(np.array([[0], [sign * (exact - 1)]], dtype=dtype)))
         with pytest.raises(ValueError, match=rf"got {exact} in {dtype.__name__}, which is exact only below {exact}\. "):
-            column_of(np.array([[0], [sign * exact]], dtype=dtype), 0)
+            next(folds.split(np.array([[0], [sign * exact]], dtype=dtype)))
+
+
+def test_groups_that_cut_queries_are_refused_by_the_ids(problem, routing, users):
+    X, y, qid = problem
+    how = {"scoring": ndcg_scorer(LIGHTGBM), "cv": GroupKFold(4)}
+    cross_validate(Ridge(), X, y, params={"groups": users, "qid": qid}, **how)
+    with pytest.raises(ValueError, match="the split cuts"):
+        cross_validate(Ridge(), X, y, params={"groups": np.arange(len(y)) % 7, "qid": qid}, **how)

@@ -52,15 +52,6 @@ def test_compare_says_which_queries_are_no_pair():
     result = document("compare run better --qrels qrels --queries run")
     assert (result["not_compared"], result["n_queries"]) == (["q9", "q2"], 2)
     assert result["pairs"][0]["difference"] == pytest.approx((1 - Q1) / 2, abs=1e-12)
-    assert "2 queries, 2 left out" in text("compare run better --qrels qrels --queries run")
-
-
-@pytest.mark.parametrize("empty", ["skip", "nan"])
-def test_empty_queries_are_no_pairs(empty):
-    result = document(f"compare scores scores --labels labels --flavor sklearn[empty={empty}]")
-    [pair] = result["pairs"]
-    assert (result["not_compared"], result["n_queries"], pair["p_value"]) == (["8"], 2, 1.0)
-    assert (pair["low"], pair["high"], pair["ties"]) == (None, None, 2)
 
 
 def test_nothing_to_compare_is_refused():
@@ -68,7 +59,7 @@ def test_nothing_to_compare_is_refused():
     Path("one").write_text("1\n")
     result = invoke("compare one one --labels zeros --flavor sklearn[empty=nan]")
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert result.stderr.startswith("Error: one, one: at least two queries must have a value in every system")
+    assert result.stderr.startswith("Error: at least two queries must have a value in every system")
 
 
 def test_compare_prints_what_the_function_finds():
@@ -94,33 +85,17 @@ def test_columns_of_a_table_are_compared():
         ",".join(map(repr, map(float, line))) + "\n" for line in lines
     )
     Path("scores.csv").write_text(text_of_table)
-    pq.write_table(pa.table({"qid": np.repeat(np.arange(20), 10), "label": labels, **scores}), "scores.parquet")
     qid = np.repeat(np.arange(20), 10)
     expected = by_scores(scores["old"], scores["new"], y_true=labels, qid=qid, k=5, n_resamples=10_000, seed=0)
-    for table in ("scores.csv", "scores.parquet"):
-        result = document(f"compare old new --table {table} -k 5")
-        [pair] = result["pairs"]
-        assert pair["difference"] == pytest.approx(expected.difference, abs=1e-12)
-        assert pair["p_value"] == expected.p_value
-        assert (pair["a"], pair["b"]) == ("old", "new")
+    [pair] = document("compare old new --table scores.csv -k 5")["pairs"]
+    assert pair["difference"] == pytest.approx(expected.difference, abs=1e-12)
+    assert (pair["a"], pair["b"], pair["p_value"]) == ("old", "new", expected.p_value)
     assert document("compare old new --table - -k 5", input=text_of_table)["pairs"][0]["p_value"] == expected.p_value
-    three = document("compare old new score --table scores.csv -k 5")
-    assert [(each["a"], each["b"]) for each in three["pairs"]] == [("old", "new"), ("old", "score"), ("new", "score")]
-    assert three["pairs"][0]["difference"] == pytest.approx(expected.difference, abs=1e-12)
-    assert "corrected for 3 pairs by max-T" in text("compare old new score --table scores.csv -k 5")
-    for command, message in (
-        ("compare old none --table scores.csv", "scores.csv: must have the columns qid, label, old, none"),
-        ("compare old label --table scores.csv", "label and score must be columns of their own; got 'label' for both."),
-    ):
-        result = invoke(command)
-        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-        assert message in result.stderr
 
 
 NAMES = {"qid": "user", "label": "rating", "score": "s", "docno": "item"}
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "parquet", "stdin"])
 @pytest.mark.parametrize(
     "command",
     [
@@ -129,67 +104,28 @@ NAMES = {"qid": "user", "label": "rating", "score": "s", "docno": "item"}
         "identify 0.5 --decimals 1 -k 2 {}",
     ],
 )
-def test_columns_of_other_names(command, form):
+def test_columns_of_other_names(command):
     rows = [line.split(",") for line in TABLE.splitlines()[1:]]
     # The usual names are there too, and hold something else.
-    header = [*NAMES.values(), *NAMES]
-    lines = [header, *([*row, "0", "1", "0", "x"] for row in rows)]
-    separator, name = ("\t", "named.tsv") if form == "tsv" else (",", "named.csv")
-    Path(name).write_text("".join(separator.join(line) + "\n" for line in lines))
-    if form == "parquet":
-        name = "named.parquet"
-        numbers = [("user", str), ("rating", float), ("s", float), ("item", str)]
-        columns = {column: [kind(row[i]) for row in rows] for i, (column, kind) in enumerate(numbers)}
-        pq.write_table(pa.table({**columns, **dict.fromkeys(NAMES, [0] * len(rows))}), name)
-    stdin = Path(name).read_text() if form == "stdin" else None
-    options = f"--table {'-' if form == 'stdin' else name} --query user --label rating --score s --document item"
-    assert document(command.format(options), input=stdin) == document(command.format("--table table.csv"))
-
-
-def test_columns_of_other_names_are_compared():
-    Path("usual.csv").write_text("qid,label,a,b,docno\n1,2,1,2,x\n1,0,1,1,y\n2,1,3,3,x\n2,0,4,1,y\n")
-    Path("named.csv").write_text(Path("usual.csv").read_text().replace("qid,label,a,b,docno", "user,rating,a,b,item"))
-    found, expected = (
-        document(f"compare a b --table {options} --flavor trec_eval")
-        for options in ("named.csv --query user --label rating --document item", "usual.csv")
-    )
-    assert found == expected
-    assert found["pairs"][0]["difference"] != 0
+    lines = [[*NAMES.values(), *NAMES], *([*row, "0", "1", "0", "x"] for row in rows)]
+    Path("named.csv").write_text("".join(",".join(line) + "\n" for line in lines))
+    options = "--table named.csv --query user --label rating --score s --document item"
+    assert document(command.format(options)) == document(command.format("--table table.csv"))
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ("", "user', 'Rating', 's_old', 's_new'. Name your own with --query, --label, --score."),
-        ("--query user --score s_new", "'s_new'. Name your own with --label."),
         ("--query user --label RATING --score s_new", "RATING is missing, .*'s_new'. Did you mean 'Rating'?"),
-        ("--query usr --label Rating --score s_nwe", "usr, s_nwe are missing, .* Did you mean 'user' or 's_new'?"),
-        ("--query user --label Rating --score s_new --document item", "item is missing, .*'s_new'."),
         ("--query user --label s_new --score s_new", "label and score must be columns of their own; got 's_new'"),
-        ("--query user --score s_new --label ", "user, , s_new (and may have docno"),
     ],
 )
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_missing_columns_suggest_those_of_similar_names(options, words, form):
-    columns = {"user": [1, 1], "Rating": [1, 0], "s_old": [1, 2], "s_new": [2, 1]}
-    if form == "parquet":
-        pq.write_table(pa.table(columns), "named")
-    else:
-        lines = [columns, *zip(*columns.values(), strict=True)]
-        Path("named").write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
-    more = [""] if options.endswith("--label ") else []
-    result = invoke(f"eval --table named {options}", *more)
+def test_missing_columns_suggest_those_of_similar_names(options, words):
+    Path("named").write_text("user,Rating,s_old,s_new\n1,1,1,2\n1,0,2,1\n")
+    result = invoke(f"eval --table named {options}")
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert result.stderr.startswith("Error: named: ")
-    pattern = re.escape(words).replace(r"\.\*", ".*")
-    assert re.search(pattern, result.stderr)
-
-
-def test_micro_averages_are_compared():
-    flavor = "--flavor trec_eval[aggregate=micro]"
-    result = document(f"compare run better --qrels qrels {flavor}")
-    values = [document(f"eval --qrels qrels --run {name} {flavor}")["values"][0]["ndcg"] for name in ("run", "better")]
-    assert result["pairs"][0]["difference"] == pytest.approx(values[1] - values[0], abs=1e-12)
+    assert re.search(re.escape(words).replace(r"\.\*", ".*"), result.stderr)
 
 
 def test_real_runs_are_compared(data_dir):
@@ -207,30 +143,21 @@ def test_real_runs_are_compared(data_dir):
     assert unclear["low"] < 0 < unclear["difference"] < unclear["high"]
 
 
-def many_queries():
-    """A table of 30 queries with three columns of scores, and files that label them."""
+def test_compare_has_the_options_of_the_function():
     rng = np.random.default_rng(3)
     qid = np.repeat(np.arange(30), 6)
     labels = rng.integers(0, 3, qid.size)
     scores = {name: labels + rng.normal(0, noise, qid.size) for name, noise in (("old", 4), ("new", 1), ("same", 4))}
-    halves = ["one half" if q % 2 else "other" for q in qid]
-    of_queries = {"half": halves, "user": qid // 3}
-    pq.write_table(pa.table({"qid": qid, "label": labels, **scores, **of_queries}), "many.parquet")
-    Path("halves").write_text("".join(f"{q} {'one half' if q % 2 else 'other'}\n" for q in range(30)))
+    half = np.where(np.arange(30) % 2, "one half", "other")
+    pq.write_table(pa.table({"qid": qid, "label": labels, **scores, "half": half[qid], "user": qid // 3}), "many")
+    Path("halves").write_text("".join(f"{q} {half[q]}\n" for q in range(30)))
     Path("users").write_text("".join(f"{q}\t{q // 3}\n\n" for q in range(30)))
-    columns = [column.reshape(30, 6) for column in scores.values()]
-    return labels.reshape(30, 6), columns
-
-
-def test_compare_has_the_options_of_the_function():
-    labels, (old, new, same) = many_queries()
-    command = "compare old new same --table many.parquet --flavor sklearn -k 3 --resamples 999"
+    command = "compare old new same --table many --flavor sklearn -k 3 --resamples 999"
     found = document(f"{command} --baseline new --margin 0.02 --by halves --cluster users")
     assert [each["label"] for each in found["slices"]] == ["one half", "one half", "other", "other"]
-    half = np.where(np.arange(30) % 2, "one half", "other")
     expected = by_scores(
-        *(old, new, same),
-        y_true=labels,
+        *(column.reshape(30, 6) for column in scores.values()),
+        y_true=labels.reshape(30, 6),
         k=3,
         names=["old", "new", "same"],
         baseline="new",
@@ -240,27 +167,19 @@ def test_compare_has_the_options_of_the_function():
         n_resamples=999,
         seed=0,
     )
-    del found["slices"], (printed := expected.to_dict())["slices"]
     for key in ("pairs", "systems", "baseline", "margin", "n_clusters"):
-        assert found[key] == printed[key]
+        assert found[key] == expected.to_dict()[key]
     assert document(f"{command} --baseline new --margin 0.02 --by half --cluster user")["pairs"] == found["pairs"]
-    shown = text(f"{command} --by halves --cluster users")
-    assert "by=one half" in shown
-    assert "in 10 clusters" in shown
     Path("bare").write_text("0 a\n1\n")
     Path("twice").write_text("0 a\n0 a\n0 b\n")
     for wrong, message in (
         ("--baseline nobody", "--baseline must be one of the runs, old, new, same; got nobody"),
-        ("--margin 0", "Invalid value for '--margin'"),
         ("--by users --cluster bare", "bare, line 2: must be the id of a query and its label; got"),
         ("--by twice", "twice, line 3: a query must have one label; '0' has 'a' and 'b'."),
     ):
         result = invoke(f"{command} {wrong}")
         assert result.exit_code == 2
         assert message in result.stderr
-    Path("few").write_text("1 a\n")
-    result = invoke(f"{command} --by few")
-    assert "few: must have a label for each query; got none for 0 (29 queries)" in result.stderr
 
 
 def test_compare_says_how_even_the_judgements_are():
@@ -268,8 +187,6 @@ def test_compare_says_how_even_the_judgements_are():
     assert "favours better" in warned["notes"][0]
     assert [round(each["judged"], 4) for each in warned["systems"]] == [0.5833, 0.8333]
     assert "favours better" in text("compare run better --qrels qrels")
-    accepted = document("compare run better --qrels qrels --unjudged accept")
-    assert not any("favours" in note for note in accepted["notes"])
     refused = invoke("compare run better --qrels qrels --unjudged refuse")
     assert refused.exit_code == 2
     assert "unjudged='refuse' needs shares" in refused.stderr

@@ -35,13 +35,11 @@ def test_what_is_no_file_is_refused(command, message):
     [
         f"eval {TREC} --save /dev/full",
         "gate base.json --run run --margin .1 --markdown /dev/full",
-        "judge-next run other --qrels qrels --output /dev/full",
         "judge-next run better --qrels qrels --write-qrels /dev/full",
     ],
 )
 def test_a_full_disk_ends_with_1_and_the_name_of_the_output(command):
     assert invoke(f"eval {TREC} --save base.json").exit_code == 0
-    Path("other").write_text("q1 Q0 unjudged 1 3 t\nq3 Q0 d5 1 3 t\nq2 Q0 d4 1 3 t\n")
     done = program(command.split())
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.rstrip(".\n") == "Error: /dev/full: No space left on device"

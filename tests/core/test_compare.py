@@ -43,12 +43,6 @@ def test_two_systems():
     assert (mirrored.wins, mirrored.losses) == (both.losses, both.wins)
 
 
-def test_the_repr_holds_no_array():
-    both = compare(evaluated(A), evaluated(C), seed=0)
-    assert "array(" not in repr(both)
-    assert repr(both).startswith("Comparison(flavor=")
-
-
 def test_scores_are_evaluated_on_the_way():
     flavor = Flavor.preset("lightgbm", k=3)
     of_scores = by_scores(A, B, y_true=Y, flavor=flavor, seed=1)

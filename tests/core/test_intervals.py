@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 import pytest
 
-from ndcg_ml import Flavor, Interval, evaluate, evaluate_run
+from ndcg_ml import Flavor, Interval, evaluate
 
 RNG = np.random.default_rng(8)
 Y = RNG.integers(0, 4, (40, 12)) * (RNG.random((40, 1)) > 0.15)  # some queries have no relevant document
@@ -71,15 +71,6 @@ def test_weights_count_as_in_the_value():
     )
 
 
-def test_queries_without_weight_do_not_count():
-    weight = np.where(np.arange(40) % 4, 1.0, 0.0)
-    result, without = (
-        evaluate(Y, SCORES, k=5, query_weight=weight),
-        evaluate(Y[weight > 0], SCORES[weight > 0], k=5),
-    )
-    assert limits(result.interval(seed=0)) == pytest.approx(limits(without.interval(seed=0)), abs=1e-12)
-
-
 def test_a_micro_average_is_a_ratio():
     result = evaluate(Y, SCORES, flavor=Flavor(aggregate="micro", k=5))
     counted = ~result.per_query.empty
@@ -118,29 +109,6 @@ def test_cutoffs_at_which_other_queries_count():
     for k in (1, 5):
         assert intervals[k].n_queries == 40 - result.n_empty[k]
         assert intervals[k].low <= result.value[k] <= intervals[k].high
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_queries_that_score_the_same_give_no_width(method):
-    result = evaluate(np.tile([3, 2, 1], (30, 1)), np.tile([1, 2, 3], (30, 1)))
-    interval = result.interval(method=method)
-    assert interval.low == interval.value == interval.high == result.value
-    assert result.std == pytest.approx(0, abs=1e-15)
-
-
-def test_a_run_has_intervals_too():
-    qrels = {f"q{i}": {"a": 2, "b": 0, "c": 1} for i in range(8)}
-    run = {f"q{i}": ["b", "a", "c"][i % 3 :] for i in range(8)}
-    result = evaluate_run(qrels, run, k=2)
-    assert result.interval(seed=0).low < result.value < result.interval(seed=0).high
-
-
-def test_it_prints_in_one_line():
-    result = evaluate(Y, SCORES, k=5)
-    assert str(result.interval(0.9, "percentile", 500, 0)).endswith(
-        "; 90 %, percentile bootstrap, 500 resamples; 40 queries)"
-    )
-    assert str(result.interval(method="t")).startswith(f"{result.value:.6f} (")
 
 
 def test_refusals():

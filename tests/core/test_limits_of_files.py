@@ -16,7 +16,7 @@ from ndcg_ml._files.lines import (
     chosen_columns,
     unpacked_limit,
 )
-from ndcg_ml.readers import letor_rows, read_columns, read_letor
+from ndcg_ml.readers import read_columns, read_letor
 
 # -- how long a line and a file may be ------------------------------------------------------------------------------
 
@@ -71,29 +71,6 @@ def test_the_size_of_a_query_has_18_digits(tmp_path, digits, words):
         (tmp_path / name).write_text(content)
     with pytest.raises(DataFileError, match=words):
         read_letor(tmp_path / "labels", tmp_path / "scores")
-
-
-@pytest.mark.parametrize("index", [-1, 0, 2**63 - 2, 2**63 - 1])
-def test_indices_of_features_are_integers_of_64_bits(tmp_path, index):
-    (tmp_path / "labels").write_text(f"1 qid:1 {index}:0.5\n")
-    if 0 <= index < 2**63 - 1:
-        assert letor_rows(tmp_path / "labels", features=True).indices.tolist() == [index]
-    else:
-        with pytest.raises(DataFileError, match=f"the indices 0 or more in ascending order, .* got '{index}:0.5'"):
-            letor_rows(tmp_path / "labels", features=True)
-
-
-@pytest.mark.parametrize("wrong", ["2:inf", "2:-inf", "2:nan", "2:1_0", "2_0:1", "2", "x:1", "2.0:1"])
-def test_features_are_finite_numbers_at_integers(tmp_path, wrong):
-    (tmp_path / "labels").write_text(f"1 qid:1 1:0.5 {wrong}\n")
-    with pytest.raises(DataFileError, match=f"line 1: features must be .* got '{wrong}'"):
-        letor_rows(tmp_path / "labels", features=True)
-
-
-def test_indices_of_features_rise(tmp_path):
-    (tmp_path / "labels").write_text("1 qid:1 1:0.5 2:0.5\n1 qid:1 2:0.5 2:0.5\n")
-    with pytest.raises(DataFileError, match=r"line 2: features must be .* in ascending order"):
-        letor_rows(tmp_path / "labels", features=True)
 
 
 FORMS = {
@@ -219,15 +196,6 @@ def test_what_is_no_id_is_shown_in_words_of_json(tmp_path, value, words):
     (tmp_path / "run").write_text(f'{{"qid": "q1", "docno": {value}, "score": 1}}\n')
     with pytest.raises(DataFileError, match=f"line 1: docno must be an id, text or an integer; got {re.escape(words)}"):
         evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
-
-
-def test_features_are_read_where_they_are_asked_for(tmp_path):
-    (tmp_path / "labels").write_text("1 qid:1 1:0.5 3:1\n0 qid:1\n")
-    assert letor_rows(tmp_path / "labels").lengths.size == 0
-    rows = letor_rows(tmp_path / "labels", features=True)
-    assert rows.lengths.tolist() == [2, 0]
-    assert rows.indices.tolist() == [1, 3]
-    assert rows.values.tolist() == [0.5, 1.0]
 
 
 # -- grades and scores in every format ------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from lanes import quick
 from ndcg_ml import evaluate
 from ndcg_ml._files import lines as lines_module
 from ndcg_ml._files.trec import QRELS, RUN, trec_lines
-from ndcg_ml.demo import letor_problem
 from ndcg_ml.readers import DataFileError, read_columns, read_letor
 from ndcg_ml.runs import evaluate_run
 
@@ -361,7 +360,7 @@ def test_columns_that_are_refused(tmp_path, content, words):
 MIB = 1 << 20
 
 
-READERS = ("qrels", "run", "labels", "scores", "sizes", "csv", "header", "demo")
+READERS = ("qrels", "run", "labels", "scores", "sizes", "csv", "header")
 FILES = list(itertools.product(READERS, [False, True]))
 
 
@@ -375,7 +374,7 @@ def test_a_line_without_an_end_is_refused_before_it_is_in_memory(tmp_path, monke
     before = {"qrels": b"1 0 d 1\n", "run": LINE, "csv": csv, "header": b"", "scores": b"1\n", "sizes": b"1\n"}
     start = before.get(reader, letor)
     good = {"labels": letor, "scores": b"1\n", "labels.query": b"1\n", "table": csv}
-    name = {"sizes": "labels.query", "csv": "table", "header": "table", "demo": "labels"}.get(reader, reader)
+    name = {"sizes": "labels.query", "csv": "table", "header": "table"}.get(reader, reader)
     content = start + b"x" * (7 * longest * MIB)
     for file, text in {**good, name: gzip.compress(content, 1) if packed else content}.items():
         (tmp_path / file).write_bytes(text)
@@ -384,7 +383,6 @@ def test_a_line_without_an_end_is_refused_before_it_is_in_memory(tmp_path, monke
         "run": lambda: evaluate_run({"301": {"doc1": 1}}, tmp_path / "run"),
         "csv": lambda: read_columns(tmp_path / "table"),
         "header": lambda: read_columns(tmp_path / "table"),
-        "demo": lambda: letor_problem(tmp_path / "labels", tmp_path / "labels"),
     }.get(reader, lambda: read_letor(tmp_path / "labels", tmp_path / "scores"))
     del content
     tracemalloc.start()

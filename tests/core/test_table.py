@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from strategies import examples
 
 from ndcg_ml._one_line import visible
-from ndcg_ml._show.escaping import block, paragraph
-from ndcg_ml._show.table import Table
+from ndcg_ml._text.escaping import block, paragraph
+from ndcg_ml._text.table import Table
 
 HOSTILE = [
     "a|b",

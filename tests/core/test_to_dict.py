@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import date
 from typing import Any
 
 import numpy as np
 import pytest
 from comparing import by_values
 
-from ndcg_ml import Flavor, evaluate, evaluate_run
+from ndcg_ml import Flavor, compare, evaluate, evaluate_run
 
 LABELS, SCORES = [[3, 0, 1], [0, 0, 0], [1, 0, 2]], [[3, 2, 1], [3, 1, 2], [1, 3, 2]]
 
@@ -54,6 +55,27 @@ def test_a_run_and_ids_that_json_lacks():
     days = np.array(["2026-01-01", "2026-01-02", "2026-01-03"], "M8[ns]").repeat(3)
     dated = plain(evaluate(np.ravel(LABELS), np.ravel(SCORES), qid=days), True)
     assert dated["per_query"][0]["qid"].startswith("2026-01-01")
+
+
+@pytest.mark.parametrize("labels", [[date(2026, 1, 1), date(2026, 1, 2)], [b"a", b"b"], np.float32([0.5, np.inf])])
+def test_labels_that_json_lacks_are_written_alike(labels):
+    by = {"kind": [labels[i % 2] for i in range(16)]}
+    result = evaluate([[1, 0]] * 16, [[i % 3, 1] for i in range(16)], by=by)
+    both = compare(result, evaluate([[1, 0]] * 16, [[1, 0]] * 16), by=by, seed=0)
+    written = [{row["label"] for row in plain(each)["slices"]} for each in (result, both)]
+    assert written[0] == written[1]
+    assert len(written[0]) == 2
+
+
+@pytest.mark.parametrize("ids", [[b"a", b"b"], [0.5, 1.5], [date(2026, 1, 1), date(2026, 1, 2)]], ids=str)
+def test_lists_to_judge_have_the_ids_of_results(ids):
+    y, qid = [1, math.nan, 0, 1, math.nan, 0], np.repeat(np.array(ids, dtype=object), 3)
+    sides = [
+        evaluate(y, scores, qid=qid, doc_id=[*"abcabc"], flavor="ndcg@1[unjudged=zero]")
+        for scores in ([1, 2, 3, 1, 3, 2], [1, 3, 2, 1, 2, 3])
+    ]
+    lines = compare(*sides, seed=0, unjudged="accept").judge_next(9).to_jsonl().splitlines()
+    assert {json.loads(line)["qid"] for line in lines} == {row["qid"] for row in plain(sides[0], True)["per_query"]}
 
 
 def test_an_interval():

@@ -65,13 +65,6 @@ def catboost(y, qid):
     return NDCGEval("lightgbm@5", pools=[(y, qid)])
 
 
-def folds(group):
-    pytest.importorskip("lightgbm")
-    from ndcg_ml.lightgbm import query_folds
-
-    return query_folds(group, 3)
-
-
 BY_QUERY = QID.sort_values(kind="stable")
 REFUSED = {
     "ndcg_score": lambda: ndcg_score(Y, X["a"], qid=SORTED),
@@ -109,11 +102,8 @@ def test_indexes_that_differ_are_refused(call):
 
 
 def test_sizes_that_are_indexed_by_query_are_refused():
-    with pytest.raises(ValueError, match=r"group has an index.*to_numpy\(\)"):
-        folds(QID.groupby(QID).size())
     with pytest.raises(ValueError, match=r"group has an index"):
         validation(group=pd.Series([30, 30], index=["b", "a"]))
-    assert len(folds(pd.Series([2, 3, 4]))) == 3
 
 
 def test_equal_indexes_and_none_are_one():

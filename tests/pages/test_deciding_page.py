@@ -27,18 +27,10 @@ def test_the_code_runs(capsys, monkeypatch, tmp_path):
     for block in blocks:
         exec(compile(block, PAGE.name, "exec"), scope)
         printed.append("\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()))
-    assert blocks[0].count("\n") <= 14
     [shown] = re.findall(r"<!-- printed -->\n```\n(.*?)\n```", page, flags=re.DOTALL)
     assert printed[0] == shown
     plt.close("all")
     assert printed[1] == "904 queries to see a difference of 0.01"
-    assert printed[3] == "0.5"
-    assert printed[4].startswith("50 better ")
-    assert "length=short" in printed[5]
-    assert printed[6].count("BCa bootstrap") == 5
-    assert printed[6].splitlines()[0].endswith("95 %, interval between bounds; 149 queries)")
-    assert printed[8].startswith("slice ")
-    assert "t interval; 14 queries" in printed[8]
     for name, title in (("evaluation", "NDCG@10 of 149 queries"), ("comparison", "Three models of the demo")):
         assert f"<h1>{title}</h1>" in (tmp_path / f"{name}.html").read_text(encoding="utf-8")
 

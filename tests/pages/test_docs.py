@@ -8,41 +8,50 @@ from typing import Any
 
 import pytest
 
-DOCS = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
+ROOT = Path(__file__).parents[2]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
 
 
-def test_the_code_of_model_selection_runs(capsys):
-    for library in ("sklearn", "pandas", "lightgbm", "xgboost", "catboost"):
+def blocks(name: str) -> list[str]:
+    """The Python code of a page."""
+    [page] = [path for path in DOCS if path.stem == name]
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_blocks", "needs", "printed"),
+    [
+        ("model_selection", 12, "sklearn pandas lightgbm xgboost catboost", "ties='average'"),
+        ("runs", 3, "pandas", "look like 'd1', those of run like 'D1'"),
+        ("losses", 9, "torch torchmetrics", "no ranks to cut off: flavor.k must be None in SoftmaxLoss"),
+    ],
+)
+def test_the_code_of_a_page_runs(capsys, name, n_blocks, needs, printed):
+    for library in needs.split():
         pytest.importorskip(library)
-    [page] = [path for path in DOCS if path.name == "model_selection.md"]
-    scope: dict[str, object] = {}
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == 12
-    for block in blocks:
-        exec(compile(block, page.name, "exec"), scope)
-    assert "ties='average'" in capsys.readouterr().out  # the switch that LightGBM's own metric cannot express
+    found, scope = blocks(name), {}
+    assert len(found) == n_blocks
+    for block in found:
+        exec(compile(block, name, "exec"), scope)
+    assert printed in capsys.readouterr().out
 
 
-def test_the_code_of_runs_runs(capsys):
-    pytest.importorskip("pandas")
-    [page] = [path for path in DOCS if path.name == "runs.md"]
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == 3
-    scope: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, page.name, "exec"), scope)
-    assert "look like 'd1', those of run like 'D1'" in capsys.readouterr().out
+def test_every_public_loss_is_in_the_table_of_costs():
+    torch_losses = pytest.importorskip("ndcg_ml.torch")
+    [page] = [path.read_text(encoding="utf-8") for path in DOCS if path.stem == "losses"]
+    costs = page[page.index("## Which, and when") : page.index("## What was measured")]
+    losses = [name for name in torch_losses.__all__ if name.endswith("Loss") or name == "Stochastic"]
+    assert len(losses) >= 7
+    for name in losses:
+        assert re.search(rf"^\| `{name}\b", costs, flags=re.MULTILINE), name
 
 
 @pytest.mark.needs("implicit", "scipy", "torch")
 @pytest.mark.filterwarnings("ignore")
 def test_the_code_of_full_catalogue_runs():
-    [page] = [path for path in DOCS if path.name == "full_catalogue.md"]
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == 3
     scope: dict[str, Any] = {}
-    for block in blocks:
-        exec(compile(block, page.name, "exec"), scope)
+    for block in blocks("full_catalogue"):
+        exec(compile(block, "full_catalogue", "exec"), scope)
     from implicit.evaluation import ndcg_at_k
 
     seen, later = (scope["sp"].csr_matrix(scope[name]) for name in ("seen", "later"))
@@ -52,7 +61,7 @@ def test_the_code_of_full_catalogue_runs():
     assert scope["evaluate_topk"](ids, unseen, flavor="implicit", k=10).value == pytest.approx(theirs, abs=1e-12)
 
 
-@pytest.mark.parametrize("page", DOCS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", [ROOT / "README.md", *DOCS], ids=lambda path: path.stem)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target

@@ -121,11 +121,6 @@ def test_the_examples_are_current() -> None:
     assert EXAMPLES.read_text(encoding="utf-8") == written()
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story["title"])
-def test_an_example_shows_the_definition_flipping(story: dict[str, Any]) -> None:
-    assert len(ask("numbers", **story)["groups"]) > 5
-
-
 def test_every_preset_has_its_own_number_or_its_own_error() -> None:
     story = STORIES[0]
     found = ask("numbers", **story)
@@ -145,43 +140,18 @@ def test_every_preset_has_its_own_number_or_its_own_error() -> None:
     assert [group["value"] for group in found["groups"]] == sorted((g["value"] for g in found["groups"]), reverse=True)
 
 
-def test_a_query_that_has_no_number_is_not_a_number() -> None:
-    found = ask("numbers", rows=rows("a d1 0 1"), k="", flavor="ndcg[empty=nan]")
-    assert found["flavor"]["value"] is None
-    assert found["refused"][-1]["presets"] == ["torchmetrics_error", "llama_index"]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"rows": rows("a d1 x 1\na d2 1 2")}, "y_true must hold real numbers"),
-        ({"rows": rows("a d1 1 -")}, "y_score must not hold NaN"),
         ({"rows": []}, "qid must hold at least one row"),
-        ({"k": "0"}, "k must be an integer >= 1"),
         ({"k": "ten"}, "k must be"),
         ({"flavor": "lightgmb"}, "Did you mean 'lightgbm'?"),
-        ({"flavor": "ndcg[ideal=max]"}, "Flavor.max_grade must be given with ideal='max'"),
-        ({"flavor": "ndcg[ties=docid]", "rows": rows("a - 1 1")}, "doc_id must be given"),
     ],
 )
 def test_what_is_wrong_is_said_in_the_words_of_ndcg_ml(change: dict[str, Any], message: str) -> None:
     found = ask("numbers", **{"rows": rows("a d1 1 2\na d2 0 1"), "k": "", "flavor": "sklearn", **change})
-    said = [found.get("error", ""), found.get("flavor", {}).get("error", "")]
-    said += [part["error"] for part in found.get("refused", ())]
-    assert any(message in text for text in said), said
-
-
-@pytest.mark.parametrize("value", ["", "many", "nan"])
-def test_a_number_to_be_identified_must_be_one(value: str) -> None:
-    assert re.match(r"value (as text )?must be", ask("identify", rows=rows("a d1 1 2"), k="", value=value)["error"])
-
-
-def test_a_number_is_identified_to_the_digits_it_has() -> None:
-    story = STORIES[0]
-    assert ask("identify", rows=story["rows"], k="", value="0.5")["matches"] != []
-    exact = ask("identify", rows=story["rows"], k="", value="0.596666001")
-    assert [match["name"] for match in exact["matches"]] == ["sklearn@3"]
-    assert exact["headline"] == "0.596666001: 1 match with a preset"
+    assert message in found.get("error", "") + found.get("flavor", {}).get("error", "") + str(found.get("refused"))
 
 
 def test_the_page_offers_every_switch_and_every_word_of_it() -> None:
@@ -194,15 +164,12 @@ def test_the_page_offers_every_switch_and_every_word_of_it() -> None:
         for word in words:
             text = f"{start}[{name}={word}]" if word != "max" else f"{start}[ideal=max,max_grade=4]"
             assert bridge._switch(Flavor.parse(text), name) == word
-    script = (FOLDER / "explorer.js").read_text()
-    numbers = re.search(r"const NUMBERS = \[(.*?)\]", script)[1]
-    assert numbers == '"max_grade", "discount_base", "recall_depth"'
 
 
 # -- the page in a browser --------------------------------------------------------------------------------------------
 
 # In place of the explorer's worker (the theme's search has one, too): one that answers with the bridge here, as Pyodide
-# answers with it there; and one that fails.
+# answers with it there.
 INSTEAD = """
 ((Real, Other) => {
   window.Worker = function (url, options) {
@@ -231,7 +198,6 @@ HELD = (
         (answer) => (window.held ??= []).push(() => send({id: data.id, answer})));
 """
 )
-BROKEN = INSTEAD % 'setTimeout(() => send({failed: "no way to the network"}));'
 
 
 class Page:
@@ -379,16 +345,6 @@ def test_rows_switches_and_cut_offs_are_edited(open_page: Any) -> None:
         "sklearn[ties=worst]",
         False,
     )
-    page.view.get_by_label("start from").select_option("lightgbm")
-    page.settle()
-    assert page.view.get_by_label("gain", exact=True).input_value() == "exponential"
-    page.view.get_by_label("as text").fill("ndcg@2[gain=0|1|5|9]")
-    page.settle()
-    assert page.view.get_by_label("gain", exact=True).input_value() == "0|1|5|9"
-    assert page.view.get_by_label("start from").input_value() == ""
-    page.view.get_by_label("gain", exact=True).select_option("binary")
-    page.settle()
-    assert page.view.get_by_label("as text").input_value() == "ndcg@2[gain=binary]"
     assert not page.wrong
 
 
@@ -411,26 +367,10 @@ def test_errors_are_shown_as_they_are(open_page: Any) -> None:
 
 
 @pytest.mark.long
-def test_a_reader_without_a_network_is_told_and_may_try_again(open_page: Any) -> None:
-    page = open_page(BROKEN)
-    page.view.get_by_role("button", name="Load Python").click()
-    again = page.view.get_by_role("button", name="Try again")
-    again.wait_for()
-    assert "no way to the network" in page.text("note")
-    page.view.evaluate(STUB + "0")
-    again.click()
-    page.view.wait_for_function(
-        "document.querySelector('[data-part=note]').textContent.includes('runs in this browser')"
-    )
-    assert not page.wrong
-
-
-@pytest.mark.parametrize("width", [1280, 390], ids=["desktop", "phone"])
-@pytest.mark.long
-def test_every_field_has_a_name_and_fits(open_page: Any, width: int) -> None:
-    page = open_page(width=width)
+def test_every_field_has_a_name_and_fits(open_page: Any) -> None:
+    page = open_page(width=390)
     page.view.evaluate("for (const each of document.querySelectorAll('#ndcg-explorer details')) each.open = true")
-    assert page.view.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.view.evaluate("document.documentElement.scrollWidth") <= 390
     unnamed = page.view.evaluate(
         "[...document.querySelectorAll('#ndcg-explorer :is(input, select, button)')]"
         ".filter((each) => !(each.ariaLabel || each.labels?.length || each.textContent.trim())).length"

@@ -22,7 +22,6 @@ import pytest
 from peers.test_parity_golden import KNOWN, VARIANTS, declared, judged, recorded, reproduce
 
 from ndcg_ml import PRESETS, Flavor, explain_difference
-from ndcg_ml._checks import TIES_BY_ID
 from ndcg_ml._flavor.divergences import declared as declared_of
 from ndcg_ml.presets import MIRRORS, Mirror
 
@@ -68,7 +67,7 @@ def _page(counts: dict[str, dict[str, int]]) -> Iterator[str]:
     yield ""
     yield "`Flavor.preset(name)` gives each of these, `ndcg-ml flavors NAME` describes it, and `explain_difference(a, b, ...)`"
     yield "says in what two of them differ. Each preset has a page: the formula in words, what is surprising, the difference to"
-    yield "scikit-learn on one example, how it was verified, and how to cite it. Written by"
+    yield "scikit-learn on one example, and how it was verified. Written by"
     yield "`python tests/pages/test_flavors_page.py --write`; the tests fail when it is not up to date."
     yield ""
     yield f"## The {len(PRESETS)} presets"
@@ -91,7 +90,7 @@ def _page(counts: dict[str, dict[str, int]]) -> Iterator[str]:
     yield "Values that the libraries themselves computed, on problems with ties, empty and one-document queries, repeated"
     yield "documents, weights, huge grades and cut-offs beyond the lists: how many are reproduced, refused by both, defined"
     yield "here where the library raises an error, declared as divergent (below), and different without a declaration."
-    yield "How each library was called stands in tests/peers/calls.py."
+    yield "The call of each library is recorded with its values in tests/peers/golden."
     yield ""
     yield "| library | reproduced | refused by both | defined here only | declared divergences | undeclared | cases |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
@@ -165,7 +164,7 @@ def _preset_page(name: str, counts: dict[str, dict[str, int]]) -> Iterator[str]:
     yield f"# {name}"
     yield ""
     yield "```python"
-    ids = ", doc_id=doc_id" if flavor.ties in TIES_BY_ID else ""
+    ids = ", doc_id=doc_id" if flavor.ties.startswith("docid") else ""
     yield f'ndcg_score(y_true, y_score, qid=qid{ids}, flavor=Flavor.preset("{name}", k=10))'
     yield "```"
     yield ""
@@ -206,17 +205,6 @@ def _preset_page(name: str, counts: dict[str, dict[str, int]]) -> Iterator[str]:
         yield "| library | reproduced | refused by both | defined here only | declared divergences | undeclared | cases |"
         yield "|---|--:|--:|--:|--:|--:|--:|"
         yield from (f"| {library} | {_counts(counts[library])} |" for library in libraries)
-    yield ""
-    yield "## How to cite it"
-    yield ""
-    yield "State the definition, not only the name. As text, which `Flavor.parse` reads back:"
-    yield ""
-    yield "```text"
-    yield str(flavor)
-    yield "```"
-    yield ""
-    cut = "" if flavor.k is None else f", cut off at {flavor.k} unless said otherwise"
-    yield f"> NDCG as computed by {mirror.library}{cut}; reproduced with ndcg_ml, preset `{name}`."
 
 
 def _difference(name: str, flavor: Flavor) -> Iterator[str]:

@@ -7,10 +7,7 @@ Learning 2019, where they are at hand, and the table from docs/winner.json.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -19,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndcg_ml import PRESETS, __version__, compare, evaluate_run
+from ndcg_ml import PRESETS, compare, evaluate_run
 
 ROOT = Path(__file__).parents[2]
 README, RECORD = ROOT / "README.md", ROOT / "docs" / "winner.json"
@@ -130,39 +127,9 @@ def test_the_record_is_what_the_rankings_give(data_dir):
 
 def test_what_is_said_of_chance_is_so():
     text = " ".join(README.read_text(encoding="utf-8").split())
-    recorded = kept("differences")
-    first, last = (recorded[preset]["SPLADE++ - BM25"] for preset in ("trec_eval", "recommenders_binary"))
-    assert first[1] > 0 > last[2]  # the two presets disagree beyond chance
-    near = [recorded[preset]["SPLADE++ - TAS-B"] for preset in ("trec_eval", "sentence_transformers")]
-    assert all(low < 0 < high for _, low, high in near)
+    near = [kept("differences")[preset]["SPLADE++ - TAS-B"] for preset in ("trec_eval", "sentence_transformers")]
     (a, b, c), (d, e, f) = ([short(number) for number in row] for row in near)
     assert f"(+{a}, {b} to {c}; third row {d}, {e} to {f})" in text
-
-
-def test_bm25_is_perfect_because_its_first_ten_are_judged(data_dir):
-    lines = (data_dir / "trec_dl19" / "qrels.dl19-passage.txt").read_text().split("\n")
-    judged = {(fields[0], fields[2]) for fields in map(str.split, lines) if fields}
-    topics = {topic for topic, _ in judged}
-    lines = (data_dir / "trec_dl19" / f"run.{MODELS['BM25']}.txt").read_text().split("\n")
-    first = [fields for fields in map(str.split, lines) if fields and int(fields[3]) <= 10 and fields[0] in topics]
-    assert len(first) == 10 * len(topics)
-    assert all((topic, document) in judged for topic, _, document, *_ in first)
-
-
-def test_the_grades_of_the_query_are_those_of_the_rankings(data_dir):
-    """What the README's second block takes from the files: one query, both models."""
-    scope: dict[str, object] = {}
-    code = BLOCK.findall(README.read_text(encoding="utf-8"))[1][0]
-    exec(compile(code.split("for model")[0], "README.md", "exec"), scope)
-    lines = (data_dir / "trec_dl19" / "qrels.dl19-passage.txt").read_text().split("\n")
-    judged = {fields[2]: int(fields[3]) for fields in map(str.split, lines) if fields[:1] == ["1121709"]}
-    for model in ("SPLADE++", "TAS-B"):
-        lines = (data_dir / "trec_dl19" / f"run.{MODELS[model]}.txt").read_text().split("\n")
-        ranking = sorted((int(fields[3]), fields[2]) for fields in map(str.split, lines) if fields[:1] == ["1121709"])
-        grades = [judged.get(document, 0) for _, document in ranking[:10]]
-        shown = [*map(int, scope["ranked"][model])]  # type: ignore[index]
-        assert shown[:10] == grades
-        assert sorted(filter(None, shown)) == sorted(filter(None, judged.values()))
 
 
 @pytest.mark.parametrize(
@@ -174,8 +141,6 @@ def test_a_block_runs_alone_and_prints_what_is_shown(block, needs, capsys):
     for library in needs:
         pytest.importorskip(library)
     code, shown = BLOCK.findall(README.read_text(encoding="utf-8"))[block]
-    assert len([line for line in code.splitlines() if line]) <= 12
-    assert max(map(len, code.splitlines())) <= 88  # the column of the site
     exec(compile(code, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     number = re.compile(r"(?<![\w@])[+-]?\d+(?:\.\d+)?")
@@ -186,70 +151,10 @@ def test_a_block_runs_alone_and_prints_what_is_shown(block, needs, capsys):
     assert (abs(got - want) <= slack).all(), printed
 
 
-def test_every_block_shows_what_it_prints():
-    text = README.read_text(encoding="utf-8")
-    assert len(BLOCK.findall(text)) == text.count("```python") == text.count("```text") == 5
-
-
-def test_it_is_read_in_a_minute_or_two():
-    assert len(README.read_text(encoding="utf-8").split()) < 700
-
-
 def test_it_counts_the_presets():
     said = re.search(r"\[(\d+) presets\]", README.read_text(encoding="utf-8"))
     assert said
     assert int(said[1]) == len(PRESETS)
-
-
-def test_there_are_two_setup_lines_that_make_their_own_environment():
-    lines = [
-        line
-        for block in re.findall(r"```sh\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
-        for line in block.splitlines()
-    ]
-    assert len(lines) == 2
-    for line in lines:
-        assert line.startswith("python3 -m venv .venv && .venv/bin/pip install")
-        assert "-c constraints.txt" in line
-    assert lines[0].endswith(".venv/bin/ndcg-ml demo")
-
-
-INSTALL = re.compile(r"```console\n(.*?)\n```")
-
-
-def test_the_first_line_to_paste_installs_a_clone():
-    """The line is one of a clone, and what it installs is this package; nothing else is asked of a reader."""
-    text = README.read_text(encoding="utf-8")
-    first = INSTALL.search(text)
-    assert first
-    assert first[1] == "pip install ."
-    assert text.index(first[0]) < text.index("```python")
-    assert "`pip install ndcg_ml` once it is published" in text
-
-
-@pytest.mark.long  # builds a wheel and a bare environment
-def test_the_first_line_pasted_into_a_bare_environment(tmp_path):
-    clone, home = tmp_path / "clone", tmp_path / "venv"
-    ignore = shutil.ignore_patterns(".git", ".venv", "*cache*", "site", "shared", "tests")
-    shutil.copytree(ROOT, clone, ignore=ignore, symlinks=True)
-    subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
-    line = INSTALL.search(README.read_text(encoding="utf-8"))
-    assert line
-    binaries = home / ("Scripts" if sys.platform == "win32" else "bin")
-    environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": ""}
-    how: dict[str, Any] = {"env": environment, "capture_output": True, "text": True}
-    done = subprocess.run(f"{line[1]} --no-deps", shell=True, cwd=clone, **how)
-    if done.returncode and "hatchling" in done.stderr:
-        pytest.skip("the build backend cannot be had here")
-    assert not done.returncode, done.stderr
-    code = "import importlib.metadata as m; print(m.version('ndcg_ml'))"
-    said = subprocess.run([binaries / "python", "-c", code], cwd=tmp_path, **how)
-    assert said.stdout.strip() == __version__, said.stderr
-
-
-def test_links_lead_somewhere():
-    for target in re.findall(r"\]\(([^)#:]+)\)", README.read_text(encoding="utf-8")):
-        assert (ROOT / target).exists(), target
 
 
 if __name__ == "__main__" and "--write" in sys.argv:

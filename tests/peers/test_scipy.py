@@ -92,14 +92,6 @@ def test_bootstrap_of_a_ratio(method):
     assert (ours.low, ours.high) == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
-def test_t_interval(confidence):
-    a, b = np.random.default_rng(0).random((2, 43))
-    theirs = stats.ttest_rel(b, a).confidence_interval(confidence)
-    ours = Paired(a, b).interval(confidence, "t")
-    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-8)
-
-
 def permutation_test(differences, n_resamples, seed=0):
     """SciPy's, of the absolute difference; and the signs that it drew, the observed ones left out."""
     seen = []

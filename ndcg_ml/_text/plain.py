@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import date, time
 from typing import Any
 
@@ -10,9 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def finite(value: float | None) -> float | None:
-    """The value, or None if JSON has no number for it."""
-    return None if value is None or not math.isfinite(value) else float(value)
+def plain(value: Any) -> Any:
+    """The value as JSON has it, also within dicts and lists: None for nan and infinity, others as ``plain_id``."""
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, np.ndarray):
+        return plain_ids(value).tolist()
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    return plain_id(value)
 
 
 def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
@@ -28,6 +37,8 @@ def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
 
 def plain_id(value: object) -> bool | int | float | str:
     """An id as a number or text: bytes in hexadecimal, dates and times in ISO 8601, all others as ``str`` has them."""
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
+        value = value.item()
     if isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, bytes):

@@ -1,0 +1,464 @@
+"""The demo: one flavor chooses three models in three frameworks, on data that needs no download.
+
+``ndcg-ml demo`` runs it. The frameworks are imported when it trains.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml import PRESETS, Flavor, _atomic, ndcg_score
+from ndcg_ml._one_line import visible
+from ndcg_ml._text.table import Table
+from ndcg_ml.cli.inputs import flavor_option
+from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
+from ndcg_ml.flavor import as_flavor
+from ndcg_ml.result import at_cutoff
+
+if TYPE_CHECKING:
+    import torch
+    from matplotlib.axes import Axes
+
+__all__ = ["Problem", "Split", "digits_problem"]
+
+# -- the data ---------------------------------------------------------------------------------------------------------
+
+_MOST_QUERIES = 300  # training queries that leave enough images to retrieve
+
+# The images are in the order in which they were collected, writer by writer. So consecutive stretches (except for the
+# writers at the two borders) test on handwriting that was not trained on. With each stretch, its number of queries for
+# each training query.
+_STRETCHES = ((slice(0, 900), 1.0), (slice(900, 1250), 0.25), (slice(1250, None), 0.5))
+
+# The family of each digit by how it is written: 0 and 6 as one round stroke, 1, 4 and 7 as straight strokes, 3, 5, 8
+# and 9 with bows to the right; 2 is alone.
+_FAMILY = np.array([0, 1, 2, 3, 1, 3, 0, 1, 3, 3])
+
+_RADIUS = 0.03
+_LONGEST = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One part of a ranking problem. The rows of each query are contiguous.
+
+    Attributes
+    ----------
+    features : ndarray of float64, shape (n_rows, n_features)
+    labels : ndarray of int64, shape (n_rows,)
+        Grades, 0 or above.
+    sizes : ndarray of int64, shape (n_queries,)
+        Number of rows of each query, none of them 0.
+    """
+
+    features: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @cached_property
+    def qid(self) -> NDArray[np.int64]:
+        """The query of each row: 0, 1, ..."""
+        return np.repeat(np.arange(self.sizes.size), self.sizes)
+
+    @cached_property
+    def mask(self) -> NDArray[np.bool_]:
+        """Shape (n_queries, longest): True where a query has a document."""
+        return np.arange(int(self.sizes.max())) < self.sizes[:, None]
+
+    def padded(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Per-row values as one row per query, with 0 after a query's last document."""
+        out = np.zeros((*self.mask.shape, *values.shape[1:]), dtype=values.dtype)
+        out[self.mask] = values
+        return out
+
+
+class Problem(NamedTuple):
+    """Train, validation and test part of a ranking problem."""
+
+    train: Split
+    valid: Split
+    test: Split
+
+
+def digits_problem(seed: int = 0, queries: int = _MOST_QUERIES) -> Problem:
+    """A graded retrieval problem made from real images: show me images like this one.
+
+    The images are the 1,797 digits of ``sklearn.datasets.load_digits``, 8 by 8 pixels, nothing downloaded. They are
+    cut into three stretches (900, 350, 547 images; different writers), so that no image is in two parts, and in each
+    stretch some images are queries and the others are there to be found.
+
+    A first stage retrieves the candidates of a query, as in a real system: the images that have nearly as much ink in
+    the left and in the right half as the query, nearest first, at most 40. So lists are ragged; a few queries have a
+    single candidate; a few have no relevant candidate at all, and ``Flavor.empty`` decides how those count; and the
+    order of the rows means something, so that ``ties="first"`` and ``ties="average"`` differ on a model that ties
+    documents. Queries for which the first stage finds nothing are left out.
+
+    The grade is 2 for the same digit, 1 for another digit of its family by shape (0 and 6 round; 1, 4, 7 straight
+    strokes; 3, 5, 8, 9 bows to the right; 2 alone), else 0. The 70 features compare the two images: the absolute
+    difference of each pixel, the Manhattan and Euclidean distance, the correlation, the Euclidean distance of row sums
+    and of column sums, and the smallest Euclidean distance over shifts by one pixel. Which digit an image shows is in
+    no feature.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Draws which images are queries.
+    queries : int, default 300
+        Training queries, from 8 to 300; validation gets a quarter and test half as many.
+
+    Examples
+    --------
+    >>> problem = digits_problem(queries=20)
+    >>> problem.train.features.shape[1], int(problem.test.labels.max())
+    (70, 2)
+    """
+    from sklearn.datasets import load_digits
+
+    if not 8 <= queries <= _MOST_QUERIES:
+        raise ValueError(f"queries must be from 8 to {_MOST_QUERIES}; got {queries}.")
+    digits = load_digits()
+    images, shown = digits.images / 16.0, digits.target
+    rng = np.random.default_rng(seed)
+    return Problem(
+        *(_split(images[stretch], shown[stretch], round(queries * share), rng) for stretch, share in _STRETCHES)
+    )
+
+
+def _split(images: NDArray[Any], shown: NDArray[Any], n_queries: int, rng: np.random.Generator) -> Split:
+    drawn = rng.permutation(len(images))
+    queries, pool = drawn[:n_queries], np.sort(drawn[round(_MOST_QUERIES / 900 * len(images)) :])
+    ink = images.reshape(-1, 8, 2, 4).mean(axis=(1, 3))
+    features, labels, sizes = [], [], []
+    for query in queries:
+        distance = np.linalg.norm(ink[pool] - ink[query], axis=1)
+        nearest = np.argsort(distance, kind="stable")[:_LONGEST]
+        similar = pool[nearest[distance[nearest] <= _RADIUS]]
+        if similar.size == 0:
+            continue
+        features.append(_compare(images[query], images[similar]))
+        same_family = _FAMILY[shown[similar]] == _FAMILY[shown[query]]
+        labels.append(same_family.astype(np.int64) + (shown[similar] == shown[query]))
+        sizes.append(similar.size)
+    return Split(np.concatenate(features), np.concatenate(labels), np.array(sizes))
+
+
+def _compare(query: NDArray[Any], found: NDArray[Any]) -> NDArray[np.float64]:
+    """Features of each found image against the query's image."""
+    difference = np.abs(found - query).reshape(len(found), -1)
+    profiles = [np.linalg.norm(found.sum(axis=axis + 1) - query.sum(axis=axis), axis=1) for axis in (0, 1)]
+    flat, centred = found.reshape(len(found), -1), query.ravel() - query.mean()
+    flat = flat - flat.mean(axis=1, keepdims=True)
+    correlation = flat @ centred / (np.linalg.norm(flat, axis=1) * np.linalg.norm(centred))
+    edge = np.pad(found, ((0, 0), (1, 1), (1, 1)))
+    shifted = [
+        np.linalg.norm((edge[:, down : down + 8, right : right + 8] - query).reshape(len(found), -1), axis=1)
+        for down in range(3)
+        for right in range(3)
+    ]
+    distances = difference.sum(axis=1), np.linalg.norm(difference, axis=1)
+    return np.column_stack([difference, *distances, correlation, *profiles, np.min(shifted, axis=0)])
+
+
+# -- the models -------------------------------------------------------------------------------------------------------
+
+_FOLDS = 4
+_EPOCHS, _NETWORK_PATIENCE, _QUERIES_PER_BATCH = 60, 12, 16
+_ROUNDS, _BOOSTING_PATIENCE = 300, 25
+
+
+@dataclass(frozen=True, eq=False)
+class _Trained:
+    """A chosen model's predictions for the test part, and how it was chosen.
+
+    Attributes
+    ----------
+    framework : str
+    scores : ndarray
+        Scores of the test documents.
+    history : sequence of float
+        Validation NDCG of each candidate, epoch or round, in order.
+    best : int
+        Position in `history` of what was kept.
+    chosen : str
+        What was kept, in words.
+    stopped : bool
+        Whether training stopped early.
+    spread, labels : sequence
+        Of a grid search: each candidate's standard deviation over the folds, and its name.
+    """
+
+    framework: str
+    scores: NDArray[np.float64]
+    history: Sequence[float]
+    best: int
+    chosen: str
+    stopped: bool = False
+    spread: Sequence[float] = ()
+    labels: Sequence[str] = ()
+
+
+def _search_grid(problem: Problem, flavor: Flavor) -> _Trained:
+    """Choose a scikit-learn pipeline by ``GridSearchCV``, cross-validated by query."""
+    import sklearn
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.linear_model import Ridge
+    from sklearn.model_selection import GridSearchCV, GroupKFold
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from ndcg_ml.sklearn import ndcg_scorer
+
+    trees = HistGradientBoostingRegressor(max_iter=40, min_samples_leaf=10, random_state=0)
+    grid: list[dict[str, list[Any]]] = [
+        {"regressor": [Ridge()], "regressor__alpha": [1.0, 100.0, 10_000.0]},
+        {"regressor": [trees], "regressor__max_leaf_nodes": [7, 31], "regressor__learning_rate": [0.05, 0.15]},
+    ]
+
+    def in_words(params: dict[str, Any]) -> str:
+        name = "Ridge" if isinstance(params["regressor"], Ridge) else "HistGB"
+        rest = (f"{key.removeprefix('regressor__')}={value:g}" for key, value in params.items() if key != "regressor")
+        return f"{name}, {', '.join(sorted(rest, reverse=True))}"
+
+    pipeline = Pipeline([("scale", StandardScaler()), ("regressor", Ridge())])
+    train, folds = problem.train, GroupKFold(_FOLDS)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(pipeline, grid, scoring=ndcg_scorer(flavor), cv=folds, n_jobs=2, error_score="raise")
+        search.fit(train.features, train.labels, groups=train.qid)
+    results = search.cv_results_
+    labels = [in_words(params) for params in results["params"]]
+    return _Trained(
+        framework="scikit-learn",
+        scores=search.predict(problem.test.features).astype(np.float64),
+        history=results["mean_test_score"].tolist(),
+        best=int(search.best_index_),
+        chosen=labels[search.best_index_],
+        spread=results["std_test_score"].tolist(),
+        labels=labels,
+    )
+
+
+def _train_network(problem: Problem, flavor: Flavor) -> _Trained:
+    """Train a PyTorch network by ``ApproxNDCGLoss``, stopped early by the ``NDCG`` metric."""
+    import torch
+    from sklearn.preprocessing import StandardScaler
+
+    from ndcg_ml.torch import NDCG, ApproxNDCGLoss
+
+    # The loss sees the whole list: with a cut-off, documents far below it would have no gradient. It is a mean over
+    # the lists of a batch, whatever the flavor's own mean. And it has no rule for negative labels, which the data do
+    # not have.
+    criterion = ApproxNDCGLoss(flavor.replace(k=None, aggregate="macro", negative="raise"), temperature=0.5)
+    metric, history = NDCG(flavor), []
+    # Only the training part may set the scale: the others stand for data that are not known yet.
+    scale = StandardScaler().fit(problem.train.features)
+
+    def tensors(split: Split) -> tuple[torch.Tensor, ...]:
+        features = scale.transform(split.features).astype(np.float32)
+        arrays = split.padded(features), split.padded(split.labels), split.mask
+        return tuple(map(torch.from_numpy, arrays))
+
+    features, labels, mask = tensors(problem.train)
+    valid_features, valid_labels, valid_mask = tensors(problem.valid)
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(
+        torch.nn.Linear(features.shape[-1], 64),
+        torch.nn.ReLU(),
+        torch.nn.Dropout(0.2),
+        torch.nn.Linear(64, 32),
+        torch.nn.ReLU(),
+        torch.nn.Linear(32, 1),
+    )
+    optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=1e-2)
+    best, best_weights = -1, copy.deepcopy(network.state_dict())
+    for epoch in range(_EPOCHS):
+        network.train()
+        for batch in torch.split(torch.randperm(len(features)), _QUERIES_PER_BATCH):
+            optimizer.zero_grad()
+            loss = criterion(network(features[batch]).squeeze(-1), labels[batch], mask=mask[batch])
+            loss.backward()
+            optimizer.step()
+        # Dropout is off for the metric, which sees the validation part as one set of queries.
+        network.eval()
+        with torch.no_grad():
+            metric.reset()
+            metric.update(network(valid_features).squeeze(-1), valid_labels, mask=valid_mask)
+            history.append(torch.as_tensor(metric.compute()).item())
+        # The weights of the best epoch are copied, because later epochs overwrite them.
+        if best < 0 or history[-1] > history[best]:
+            best, best_weights = epoch, copy.deepcopy(network.state_dict())
+        elif epoch - best >= _NETWORK_PATIENCE:
+            break
+    # The network has stayed in its evaluation mode since the last epoch.
+    network.load_state_dict(best_weights)
+    with torch.no_grad():
+        test = torch.from_numpy(scale.transform(problem.test.features).astype(np.float32))
+        scores = network(test).squeeze(-1).double().numpy()
+    chosen = f"MLP, epoch {best + 1} of {len(history)}"
+    return _Trained("PyTorch", scores, history, best, chosen, stopped=len(history) < _EPOCHS)
+
+
+def _boost_trees(problem: Problem, flavor: Flavor) -> _Trained:
+    """Train LightGBM's lambdarank, stopped early by ``NDCGEval``."""
+    import lightgbm
+
+    from ndcg_ml.lightgbm import NDCGEval
+
+    # One thread and one histogram order: the same trees in every run. LightGBM's own metrics are off, so that
+    # only the flavor can stop the training.
+    parameters = {
+        "objective": "lambdarank",
+        "metric": "None",
+        "learning_rate": 0.1,
+        "num_leaves": 15,
+        "min_data_in_leaf": 50,
+        "num_threads": 1,
+        "seed": 0,
+        "deterministic": True,
+        "force_row_wise": True,
+        "verbosity": -1,
+    }
+    feval = NDCGEval(flavor, k=flavor.k)
+    train = lightgbm.Dataset(problem.train.features, problem.train.labels, group=problem.train.sizes)
+    valid = train.create_valid(problem.valid.features, problem.valid.labels, group=problem.valid.sizes)
+    recorded: dict[str, dict[str, list[float]]] = {}
+    booster = lightgbm.train(
+        parameters,
+        train,
+        num_boost_round=_ROUNDS,
+        valid_sets=[valid],
+        feval=feval,
+        callbacks=[
+            lightgbm.record_evaluation(recorded),
+            lightgbm.early_stopping(_BOOSTING_PATIENCE, first_metric_only=True, verbose=False),
+        ],
+    )
+    # LightGBM counts rounds from 1, a history from 0.
+    history = recorded["valid_0"][feval.names[0]]
+    best = booster.best_iteration
+    scores = booster.predict(problem.test.features, num_iteration=best)
+    chosen = f"lambdarank, round {best} of {len(history)}"
+    return _Trained("LightGBM", scores, history, best - 1, chosen, stopped=len(history) < _ROUNDS)
+
+
+# -- the picture and the table ----------------------------------------------------------------------------------------
+
+_CURVE, _BEST = "#2b6ca3", "#c8452d"
+
+
+def _picture(trained: Sequence[_Trained], flavor: Flavor) -> bytes:
+    """One figure as PNG, with one panel per model."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    figure = Figure(figsize=(13, 4.3), layout=ConstrainedLayoutEngine(w_pad=0.12))
+    panels = figure.subplots(1, len(trained), gridspec_kw={"width_ratios": [1.15 if m.labels else 1 for m in trained]})
+    for panel, model in zip(panels, trained, strict=True):
+        (_candidates if model.labels else _curve)(panel, model, f"NDCG{at_cutoff(flavor.k)}")
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(alpha=0.25, linewidth=0.6)
+        panel.set_axisbelow(True)
+    figure.suptitle(f"handwritten digits, query by example, guided by {flavor}", fontsize=11)
+    file = BytesIO()
+    figure.savefig(file, dpi=120, format="png")
+    return file.getvalue()
+
+
+def _candidates(panel: Axes, model: _Trained, metric: str) -> None:
+    for place, (value, spread) in enumerate(zip(model.history, model.spread, strict=True)):
+        colour = _BEST if place == model.best else _CURVE
+        panel.errorbar(value, place, xerr=spread, fmt="o", color=colour, ecolor=colour, capsize=3)
+    words = [label.replace(", ", "\n", 1) for label in model.labels]
+    panel.set_yticks(range(len(words)), words, fontsize=8)
+    panel.get_yticklabels()[model.best].set_color(_BEST)
+    panel.invert_yaxis()
+    panel.set_xlabel(f"{metric}, mean and standard deviation of the folds", fontsize=9)
+    panel.set_title(f"{model.framework}: grid search by query, best {model.history[model.best]:.4f}", fontsize=10)
+
+
+def _curve(panel: Axes, model: _Trained, metric: str) -> None:
+    unit = "epoch" if "epoch" in model.chosen else "round"
+    best, last, value = model.best + 1, len(model.history), model.history[model.best]
+    panel.plot(range(1, last + 1), model.history, color=_CURVE, linewidth=1.6)
+    panel.axvline(best, color=_BEST, linewidth=1, linestyle="--")
+    panel.plot(best, value, "o", color=_BEST, label=f"kept: {unit} {best}, {value:.4f}", zorder=3)
+    ending = "stopped early" if model.stopped else "ended"
+    panel.plot(last, model.history[-1], "s", color="0.35", label=f"{ending}: {unit} {last}", zorder=3)
+    panel.set_xlabel(unit, fontsize=9)
+    panel.set_ylabel(f"validation {metric}", fontsize=9)
+    panel.legend(loc="best", fontsize=8, framealpha=0.9)
+    panel.set_title(f"{model.framework}: {'MLP, ApproxNDCG loss' if unit == 'epoch' else 'lambdarank'}", fontsize=10)
+
+
+_PRESETS = ("sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval", "burges2005", "jarvelin2002")
+
+
+def _table(flavor: Flavor, test: Split, scores: dict[str, NDArray[np.float64]]) -> Table:
+    """NDCG of each model under the flavor that chose it and under well-known presets, all at one cut-off."""
+    doc_id = np.char.zfill(np.arange(test.labels.size).astype(str), 9)
+    definitions = {"this flavor": flavor} | {name: PRESETS[name].replace(k=flavor.k) for name in _PRESETS}
+    data: dict[str, Any] = {"y_true": test.labels, "group": test.sizes, "doc_id": doc_id}
+    rows = []
+    for name, used in definitions.items():
+        switches = used.gain if isinstance(used.gain, str) else "table", used.ties, str(used.empty)
+        values = (f"{ndcg_score(y_score=each, flavor=used, **data):.4f}" for each in scores.values())
+        rows.append([name, *switches, *values])
+    caption = (
+        f"NDCG{at_cutoff(flavor.k)} of {test.sizes.size} test queries. Nothing was trained again: only the definition "
+        'changes. "No model" gives every document the same score, so the tie rule decides.'
+    )
+    return Table(["definition", "gain", "ties", "empty", *scores], rows, "llll", caption=caption)
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+
+@click.command
+@flavor_option("lightgbm@10")
+@click.option(
+    "--picture", type=OUTPUT, default="ndcg-ml-demo.png", show_default=True, help="PNG file for the training curves."
+)
+@click.option("--scores", type=OUTPUT, help="CSV file for the models' scores of the test documents.")
+def demo(flavor: Flavor | None, picture: str, scores: str | None) -> None:
+    """Choose three models by one NDCG flavor, then score them by everyone's.
+
+    A scikit-learn grid search, a PyTorch network that stops early and LightGBM that stops early are all guided by
+    --flavor. The output: a picture of the training curves, and a table of the models' NDCG on the test queries under
+    --flavor and under well-known presets.
+    """
+    refuse_overwriting()
+    chosen, trained = as_flavor("lightgbm@10") if flavor is None else flavor, []
+    try:
+        import torch
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+        # On problems of this size threads cost more than they save, and sums are equal on any number of cores.
+        torch.set_num_threads(1)
+        problem = digits_problem()
+        with threadpool_limits(limits=1):
+            for train in (_search_grid, _train_network, _boost_trees):
+                trained.append(train(problem, chosen))
+                click.echo(f"{trained[-1].framework}: {trained[-1].chosen}", err=True)
+        curves = _picture(trained, chosen)
+    except ImportError as error:
+        raise click.ClickException(f"{error}. The demo needs: pip install 'ndcg_ml[demo]'") from error
+    except ValueError as error:  # a framework cannot compute the flavor, or the flavor rejects these data
+        raise click.BadParameter(str(error), param_hint="--flavor") from error
+    predictions = {model.framework: model.scores for model in trained}
+    if scores is not None:
+        columns = {"qid": problem.test.qid, "label": problem.test.labels, **predictions}
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        _atomic.write(scores, "".join(f"{','.join(map(str, row))}\n" for row in [columns, *rows]))
+    _atomic.write(picture, curves)
+    # A model that knows nothing shows what each tie rule makes of equal scores.
+    predictions["no model"] = np.zeros(problem.test.labels.size)
+    click.echo(_table(chosen, problem.test, predictions).text())
+    click.echo(f"Training curves: {visible(picture)}")
