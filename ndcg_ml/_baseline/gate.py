@@ -69,6 +69,20 @@ class Check:
         changed = self.pair.wins or self.pair.losses or self.pair.difference
         return "unchanged" if self.pair.verdict == "undecided" and not changed else self.pair.verdict
 
+    def row(self) -> dict[str, Any]:
+        """Its values under the names of ``Gate.to_dict``; None in place of what is not known of so few queries."""
+        baseline, new = self.values or (None, None)
+        pair = {} if self.pair is None else self.pair._row()
+        return {
+            "k": self.k,
+            "segment": self.segment or None,
+            "n_queries": self.n_queries,
+            "baseline": baseline,
+            "new": new,
+            **{name: pair.get(name) for name in ("difference", "low", "high", "p_value")},
+            "verdict": self.verdict,
+        }
+
     @property
     def passes(self) -> bool:
         """Whether the new one is not worse than the margin here, or whether nothing is asked of so few queries."""
@@ -201,20 +215,7 @@ class Gate:
             "margin": self.margin,
             "confidence": self.confidence,
             "queries_needed": self.queries_needed,
-            "checks": [
-                {
-                    "k": check.k,
-                    "segment": check.segment or None,
-                    "n_queries": check.n_queries,
-                    "baseline": None if check.values is None else check.values[0],
-                    "new": None if check.values is None else check.values[1],
-                    "difference": None if check.pair is None else check.pair.difference,
-                    "interval": None if check.pair is None else [check.pair.interval.low, check.pair.interval.high],
-                    "p_value": None if check.pair is None else check.pair.p_value,
-                    "verdict": check.verdict,
-                }
-                for check in self.checks
-            ],
+            "checks": [check.row() for check in self.checks],
             "changes": list(self.changes),
             "unanswered": self.unanswered,
             "notes": self.notes(),

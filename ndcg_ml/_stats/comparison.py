@@ -34,6 +34,7 @@ from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
 from ndcg_ml._stats.slice_labels import column_by_id, labels_by_id
 from ndcg_ml._stats.verdict import as_margin
 from ndcg_ml._text.plain import plain
+from ndcg_ml._text.table import pandas_frame
 from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge
 from ndcg_ml._unjudged.range import Range
@@ -359,17 +360,7 @@ class Comparison:
     def _rows(self) -> list[dict[str, Any]]:
         value = dict(zip(self.names, self.values, strict=True))
         return [
-            {
-                "a": pair.a,
-                "b": pair.b,
-                "value_a": value[pair.a],
-                "value_b": value[pair.b],
-                "difference": pair.difference,
-                "low": pair.interval.low,
-                "high": pair.interval.high,
-                **{name: getattr(pair, name) for name in _MEASURES},
-                "smallest_detectable": pair.smallest_detectable(),
-            }
+            {"a": pair.a, "b": pair.b, "value_a": value[pair.a], "value_b": value[pair.b], **pair._row()}
             for pair in self.pairs
         ]
 
@@ -388,11 +379,7 @@ class Comparison:
         ImportError
             pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("Comparison.to_frame needs pandas. Install it with: pip install pandas") from error
-        return pd.DataFrame(self._rows())
+        return pandas_frame("Comparison", self._rows())
 
     def to_markdown(self, digits: int = 4) -> str:
         """The differences as a table in Markdown, with the caption below.
@@ -504,12 +491,6 @@ class Comparison:
         slices = [] if self.slices is None else ["", str(self.slices)]
         table = replace(pairs_table(self, 6), caption="").text()
         return "\n".join([systems, "", table, "", *closing_lines(self), *slices])
-
-
-_MEASURES = (
-    *("standard_error", "p_value", "p_adjusted", "verdict", "exact", "wins", "ties", "losses", "effect_size"),
-    *("skewness", "effective_queries"),
-)
 
 
 # -- the public function --------------------------------------------------------------------------------------------

@@ -80,20 +80,7 @@ class ComparedSlices(BySlice[ComparedSlice]):
         rows: list[dict[str, Any]] = []
         for part in self:
             head = {"column": part.column, "label": part.label, "n_queries": part.n_queries}
-            rows += [
-                {
-                    **head,
-                    "a": pair.a,
-                    "b": pair.b,
-                    "difference": pair.difference,
-                    "low": pair.interval.low,
-                    "high": pair.interval.high,
-                    "p_value": pair.p_value,
-                    "p_adjusted": pair.p_adjusted,
-                    "verdict": pair.verdict,
-                }
-                for pair in part.pairs
-            ] or [{**head, "verdict": "undecided"}]
+            rows += [{**head, **pair._row()} for pair in part.pairs] or [{**head, "verdict": "too few"}]
         return rows
 
 

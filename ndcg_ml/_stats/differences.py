@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,12 @@ Pairs: TypeAlias = Sequence[tuple[int, int]]
 _SKEWED, _FEW = 2.0, 100
 # Draws that one test may take: some hundred megabytes.
 _MOST_DRAWS = 2_000_000
+
+
+_MEASURES = (
+    *("standard_error", "p_value", "p_adjusted", "verdict", "exact", "wins", "ties", "losses", "effect_size"),
+    *("skewness", "effective_queries"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +103,18 @@ class Difference:
     def significant(self) -> bool:
         """Whether chance makes such a difference in at most 1 - confidence of cases, after the correction."""
         return self.p_adjusted <= (1 - self.interval.confidence) * (1 + SAME)
+
+    def _row(self) -> dict[str, Any]:
+        """The values that tables, frames and JSON have of it, under the names of ``to_dict``."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "difference": self.difference,
+            "low": self.interval.low,
+            "high": self.interval.high,
+            **{name: getattr(self, name) for name in _MEASURES},
+            "smallest_detectable": self.smallest_detectable(),
+        }
 
     def queries_needed(self, difference: float, power: float = 0.8) -> int:
         """How many queries it takes to see a difference of a given size.

@@ -19,7 +19,7 @@ from ndcg_ml._stats.intervals import counted, over_clusters
 from ndcg_ml._stats.means import Interval, means_of, spread_of
 from ndcg_ml._text.escaping import block
 from ndcg_ml._text.plain import plain, plain_id
-from ndcg_ml._text.table import Table
+from ndcg_ml._text.table import Table, pandas_frame
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 
@@ -128,12 +128,7 @@ class BySlice(Sequence[Entry]):
         ImportError
             pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            name = type(self).__name__
-            raise ImportError(f"{name}.to_frame needs pandas. Install it with: pip install pandas") from error
-        return pd.DataFrame(self._records())
+        return pandas_frame(type(self).__name__, self._records())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON: the rows of the table under ``slices``, None in place of nan.

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ndcg_ml._one_line import visible
 from ndcg_ml._text.escaping import escaped, in_markdown, markdown_paragraph
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Colours are the page's own, or see-through, so that nothing has to be known about the theme.
 _LINE = "1px solid rgba(128,128,128,.4)"
@@ -86,6 +90,21 @@ class Table:
         table = [f"| {' | '.join(line)} |" for line in (lines[0], rule, *lines[1:])]
         caption = markdown_paragraph(self.caption)
         return "\n".join([*table, *["", caption] * bool(caption), ""])
+
+
+def pandas_frame(result: str, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The rows as a DataFrame; `result` is whose ``to_frame`` asks.
+
+    Raises
+    ------
+    ImportError
+        pandas is not installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(f"{result}.to_frame needs pandas. Install it with: pip install pandas") from error
+    return pd.DataFrame(rows)
 
 
 def _width(text: str) -> int:

@@ -15,7 +15,7 @@ from ndcg_ml._data.queries import by_ids
 from ndcg_ml._stats.honest import HonestValue, honest_value
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator, minus, spread_of
 from ndcg_ml._stats.randomisation import exchange_tests
-from ndcg_ml._text.table import Table
+from ndcg_ml._text.table import Table, pandas_frame
 from ndcg_ml.sklearn.query_store import KeptQueries
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
@@ -139,13 +139,9 @@ class PairedSearch:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per candidate, as a pandas DataFrame; the interval as ``low`` and ``high``."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("PairedSearch.to_frame needs pandas. Install it with: pip install pandas") from error
         rows = [{**each._asdict(), "low": each.interval.low, "high": each.interval.high} for each in self.candidates]
         columns = ["row", "params", "value", "difference", "standard_error", "low", "high", "p_value", "p_adjusted"]
-        return pd.DataFrame(rows, columns=columns)
+        return pandas_frame("PairedSearch", rows)[columns]
 
     def __str__(self) -> str:
         rows = [

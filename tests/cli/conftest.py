@@ -7,13 +7,11 @@ import pytest
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Small files in the working folder; nothing in the environment that asks for colour."""
+    """Small files in the working folder."""
     from command_line import BETTER, LABELS, QRELS, RUN, SCORES, TABLE
 
     contents = {"qrels": QRELS, "run": RUN, "better": BETTER, "labels": LABELS, "scores": SCORES, "table.csv": TABLE}
     for name, content in contents.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
     return tmp_path

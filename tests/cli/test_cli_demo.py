@@ -95,16 +95,6 @@ def test_says_what_it_needs(missing):
     assert "Traceback" not in done.stderr
 
 
-def test_another_command_does_not_import_it():
-    done = run(
-        "import sys; sys.argv = ['ndcg-ml', 'flavors', 'lightgbm']\n"
-        "from ndcg_ml.cli import main\n"
-        "try: main()\n"
-        "finally: print('ndcg_ml.demo' in sys.modules)"
-    )
-    assert done.stdout.splitlines()[-1] == "False", done.stderr
-
-
 def test_the_version():
     done = run("import sys; sys.argv = ['ndcg-ml', '--version']; from ndcg_ml.cli import main; main()")
     assert done.returncode == 0

@@ -52,7 +52,6 @@ def test_compare_says_which_queries_are_no_pair():
     result = document("compare run better --qrels qrels --queries run")
     assert (result["not_compared"], result["n_queries"]) == (["q9", "q2"], 2)
     assert result["pairs"][0]["difference"] == pytest.approx((1 - Q1) / 2, abs=1e-12)
-    assert "2 queries, 2 left out" in text("compare run better --qrels qrels --queries run")
 
 
 def test_nothing_to_compare_is_refused():
@@ -112,17 +111,6 @@ def test_columns_of_other_names(command):
     Path("named.csv").write_text("".join(",".join(line) + "\n" for line in lines))
     options = "--table named.csv --query user --label rating --score s --document item"
     assert document(command.format(options)) == document(command.format("--table table.csv"))
-
-
-def test_columns_of_other_names_are_compared():
-    Path("usual.csv").write_text("qid,label,a,b,docno\n1,2,1,2,x\n1,0,1,1,y\n2,1,3,3,x\n2,0,4,1,y\n")
-    Path("named.csv").write_text(Path("usual.csv").read_text().replace("qid,label,a,b,docno", "user,rating,a,b,item"))
-    found, expected = (
-        document(f"compare a b --table {options} --flavor trec_eval")
-        for options in ("named.csv --query user --label rating --document item", "usual.csv")
-    )
-    assert found == expected
-    assert found["pairs"][0]["difference"] != 0
 
 
 @pytest.mark.parametrize(
@@ -199,8 +187,6 @@ def test_compare_says_how_even_the_judgements_are():
     assert "favours better" in warned["notes"][0]
     assert [round(each["judged"], 4) for each in warned["systems"]] == [0.5833, 0.8333]
     assert "favours better" in text("compare run better --qrels qrels")
-    accepted = document("compare run better --qrels qrels --unjudged accept")
-    assert not any("favours" in note for note in accepted["notes"])
     refused = invoke("compare run better --qrels qrels --unjudged refuse")
     assert refused.exit_code == 2
     assert "unjudged='refuse' needs shares" in refused.stderr

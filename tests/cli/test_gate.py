@@ -97,7 +97,7 @@ def test_json_markdown_and_html(files):
     assert found["outcome"] == check["verdict"] == "worse"
     assert (check["k"], check["segment"], check["n_queries"]) == (10, None, N)
     assert check["new"] - check["baseline"] == pytest.approx(check["difference"])
-    assert check["interval"][1] < 0
+    assert check["high"] < 0
     assert found["changes"] == found["unanswered"] == []
     markdown = Path("summary.md").read_text()
     assert markdown.startswith("**worse: ndcg@10**\n\n| metric | queries of |")
@@ -124,7 +124,7 @@ def test_cut_offs_and_segments_share_the_level():
         confidence=1 - 0.05 / 4,
         seed=0,
     )
-    assert found["checks"][0]["interval"] == [both.interval.low, both.interval.high]
+    assert [found["checks"][0][end] for end in ("low", "high")] == [both.interval.low, both.interval.high]
     rare = [check for check in found["checks"] if check["segment"] == "segments=rare"]
     assert [check["verdict"] for check in rare] == ["too few", "too few"]
 

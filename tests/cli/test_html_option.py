@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("click")
-pytest.importorskip("pyarrow")
 pytest.importorskip("jinja2", reason="a report needs the extra [report]")
 pytest.importorskip("matplotlib", reason="a report needs the extra [report]")
 

@@ -33,14 +33,6 @@ def called(*arguments: str) -> Result:
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_command_names_documents_and_the_range() -> None:
-    result = called("-n", "2")
-    assert result.exit_code == 0, result.output
-    assert "2 of 4 documents that can move the difference; the difference is between" in result.output
-    assert sum(line.startswith(("q1 ", "q2 ")) for line in result.output.splitlines()) == 2
-
-
-@pytest.mark.usefixtures("folder")
 def test_the_file_goes_round_until_the_sign_is_settled() -> None:
     rounds = 0
     filled: list[str] = []

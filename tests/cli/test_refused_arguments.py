@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("click")
-pytest.importorskip("pyarrow")
 
 from pathlib import Path
 

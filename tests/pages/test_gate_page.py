@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from statistics import NormalDist
 
 import pytest
 
@@ -155,3 +156,11 @@ def test_the_promises_hold():
             assert case["worse"] <= 0.05  # false alarms of equal systems
         if case["true"] <= -RESULT["margin"]:
             assert case["pass"] <= 0.055  # a loss of the margin is let through
+
+
+def test_the_margins_are_those_of_the_formula():
+    """A margin that an equal system passes in four of five cases: (z(.975) + z(.8)) sd / sqrt(n)."""
+    reach = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)
+    for deviation, *margins in rows_below("<!-- margins -->"):
+        for n, margin in zip((20, 50, 200, 1000), margins, strict=True):
+            assert float(margin) == pytest.approx(reach * float(deviation) / n**0.5, abs=0.0006)
