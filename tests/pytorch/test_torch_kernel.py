@@ -192,30 +192,6 @@ def test_flat_form_is_the_numpy_kernel(case, random):
     np.testing.assert_allclose(got, want.per_query.ndcg, rtol=1e-12, atol=1e-12)
 
 
-@st.composite
-def wide(draw):
-    """Lists far longer than the cut-offs, whose lower ranks are never sorted: few scores, many of them tied."""
-    flavor = draw(flavors()).replace(negative="zero", unjudged="zero", duplicates="raise")
-    shape = draw(st.integers(1, 3)), draw(st.integers(48, 70))
-    seed = np.random.default_rng(draw(st.integers(0, 10**6)))
-    levels = draw(st.sampled_from([1, 2, 4, 12, 1000]))
-    s = seed.integers(0, levels, shape).astype(draw(st.sampled_from([np.float64, np.float32, np.int64])))
-    if s.dtype != np.int64:
-        s[seed.random(shape) < draw(st.sampled_from([0.0, 0.3, 0.97]))] = -math.inf
-    flags = {name: draw(st.sampled_from([None, 0.02, 0.5])) for name in ("mask", "retrieved")}
-    y = seed.choice([0.0, 0.0, 0.0, 1.0, 4.0, -1.0, math.nan], shape)
-    table = {name: None if share is None else seed.random(shape) < share for name, share in flags.items()}
-    doc_id = seed.permuted(np.tile(np.arange(shape[1]), (shape[0], 1)), axis=1)
-    return flavor, {"y": y, "s": s, **table, "doc_id": doc_id}, draw(st.sampled_from([[1], [3], [3, 2, 1], [None, 3]]))
-
-
-@examples(200)
-@given(wide())
-def test_long_lists_are_the_numpy_kernel(case):
-    got, want = both(*case)
-    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("flavor", "most", "above"),
     [
