@@ -223,8 +223,3 @@ def test_an_epoch_that_is_resumed_in_the_middle(tmp_path, saved):
 
 
 # -- two processes ---------------------------------------------------------------------------------------------------
-
-
-def untrained():
-    with torch.no_grad():
-        return Ranker(NDCG())(QUERIES.features).double().numpy()
