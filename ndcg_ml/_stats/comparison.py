@@ -509,7 +509,6 @@ def compare(
     seed: Seed = None,
     missing: Literal["raise", "drop"] = "raise",
     k: int | None | EllipsisType = ...,
-    y_true: None = None,
 ) -> Comparison:
     """Compare systems query by query: their difference, what chance makes of it, and what one may say of it.
 
@@ -549,8 +548,6 @@ def compare(
         value nan. "drop" compares the others, and ``.not_compared`` has the ids.
     k : int or None, optional
         Which cut-off is compared, if the evaluations have several.
-    y_true : None
-        Scores are not compared but their evaluations, which have the labels.
 
     Returns
     -------
@@ -616,12 +613,12 @@ def compare(
     one_of(unjudged, "unjudged", get_args(Unjudged))
     named = named_systems(systems, names)
     runs = [run for of_one in named.values() for run in of_one]
-    if y_true is not None or not all(isinstance(run, Evaluation) for run in runs):
-        got = next((type(run).__name__ for run in runs if not isinstance(run, Evaluation)), "evaluations and y_true")
-        raise TypeError(
-            f"the systems must be evaluations, compare(evaluate(y, a, qid=q), evaluate(y, b, qid=q)), or numbers per "
-            f"query, compare_values; got {got}."
-        )
+    for run in runs:
+        if not isinstance(run, Evaluation):
+            raise TypeError(
+                "the systems must be evaluations, compare(evaluate(y, a, qid=q), evaluate(y, b, qid=q)), or numbers "
+                f"per query, compare_values; got {type(run).__name__}."
+            )
     evaluations: list[Evaluation[Any]] = runs
     # All must have one cut-off and one flavor, or the difference would be one of definitions.
     of_runs = [name for name, of_one in named.items() for _ in of_one]
