@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._checks import TIES_BY_ID, ByK, KSpec, OneK, cutoffs, one_of
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
-from ndcg_ml._data.groups import Groups, ranges, starts_of
+from ndcg_ml._data.groups import ranges, starts_of
 from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
@@ -357,14 +357,11 @@ def _topic_labels(
     """The label of every topic, by column, and its cluster; None for what was not asked."""
     if by is None and cluster is None:
         return None, None
-    from ndcg_ml._stats.slice_labels import query_clusters, query_labels  # few need it, and every import would wait
+    from ndcg_ml._stats.slice_labels import as_objects, column_by_id, labels_by_id  # few need it
 
-    # Rows are no concern of the caller's here, so there are none.
-    none = np.zeros(topics.size, dtype=np.intp)
-    queries = Queries(np.zeros(0), Groups(sizes=none, starts=none, order=None, n_rows=0, ids=topics))
     return (
-        None if by is None else query_labels(by, queries),
-        None if cluster is None else query_clusters(cluster, queries),
+        None if by is None else labels_by_id(by, topics),
+        None if cluster is None else as_objects(column_by_id(cluster, "cluster", topics)),
     )
 
 

@@ -260,12 +260,11 @@ def evaluate(
         As for ``ndcg_score``. With `columns`, `y_true` is a data frame, and `y_score`, `qid`, `group`, `mask` and
         `doc_id` are left out.
     by : array-like, mapping of array-like by column, or data frame, optional
-        Labels of the queries, such as their country: one per query, or one per row, which must be the same in all rows
-        of a query. Several columns are sliced one by one; to cross two, pass tuples. pandas objects are matched by
-        their index, with the rows or, one per query, by id; a Series with as many entries as rows that could be either
-        is refused.
-    cluster : array-like, mapping or pandas object, optional
-        What queries belong together (user, topic, session): a label per query or per row, as for `by`. ``.interval()``,
+        Labels of the queries, such as their country. A column has one label per row of `y_true`, the same in all rows
+        of a query, or is a mapping from query ids. Several columns are sliced one by one; to cross two, pass tuples.
+        The index of a pandas object must be that of `y_true`.
+    cluster : array-like or mapping, optional
+        What queries belong together (user, topic, session), in the forms of a column of `by`. ``.interval()``,
         ``.standard_error``, the intervals of slices and ``compare`` then take clusters, not queries, as what chance
         draws.
     columns : mapping, optional

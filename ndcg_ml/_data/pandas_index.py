@@ -135,11 +135,6 @@ def by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
     return np.asarray(value)[at]
 
 
-def has_all(index: Any, ids: NDArray[Any]) -> bool:
-    """Whether an index without repeats holds all of these ids."""
-    return bool((_positions(index, ids) >= 0).all())
-
-
 def _index(value: Any) -> Any:
     """The index of a pandas object, or of one made like them; None of anything else."""
     index = getattr(value, "index", None)

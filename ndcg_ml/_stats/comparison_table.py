@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ndcg_ml._checks import whole_number
@@ -21,22 +22,17 @@ def closing_lines(comparison: Comparison) -> list[str]:
 
 def systems_table(comparison: Comparison, digits: int) -> Table:
     """The value of each system, and what is known of its documents."""
-    head, rows = ["system", comparison.measure], [[name] for name in comparison.names]
-    columns: list[tuple[str, list[str]]] = []
+    columns: list[tuple[str, Sequence[object]]] = [("system", comparison.names)]
+    columns.append((comparison.measure, [f"{value:.{digits}f}" for value in comparison.values]))
     if comparison.judged is not None:
         at = "" if comparison.flavor is None else at_cutoff(comparison.flavor.k)
         columns.append((f"judged{at}", [f"{share:.4f}" for share in comparison.judged]))
     if any(comparison.n_unanswered):
-        columns.append(("unanswered", list(map(str, comparison.n_unanswered))))
+        columns.append(("unanswered", comparison.n_unanswered))
     if max(comparison.n_runs, default=1) > 1:
-        columns.append(("runs", list(map(str, comparison.n_runs))))
-    for row, value in zip(rows, comparison.values, strict=True):
-        row.append(f"{value:.{digits}f}")
-    for name, cells in columns:
-        head.append(name)
-        for row, cell in zip(rows, cells, strict=True):
-            row.append(cell)
-    return Table(head, rows)
+        columns.append(("runs", comparison.n_runs))
+    head, cells = zip(*columns, strict=True)
+    return Table(head, [list(map(str, row)) for row in zip(*cells, strict=True)])
 
 
 def pairs_table(comparison: Comparison, digits: int) -> Table:

@@ -270,7 +270,7 @@ def test_clusters_of_a_run():
     assert evaluate_run(qrels, run, k=3, cluster=in_order).cluster.tolist() == clustered.cluster.tolist()
     with pytest.raises(ValueError, match=r"cluster must .*q29"):
         evaluate_run(qrels, run, cluster={topic: u for topic, u in user.items() if topic != "q29"})
-    with pytest.raises(ValueError, match="cluster must have one label per query, 30; got 3"):
+    with pytest.raises(ValueError, match=r"cluster must have one label per query, 30, or .*; got 3"):
         evaluate_run(qrels, run, cluster=["u"] * 3)
 
 
@@ -314,7 +314,7 @@ def test_clusters_that_cannot_say_anything():
         values(0, 1, cluster=np.arange(N) % 5)
     with pytest.raises(ValueError, match=r"cluster number 0 has 80 % of it"):
         values(0, 1, cluster=np.maximum(np.arange(N) - 31, 0))
-    with pytest.raises(ValueError, match=r"cluster must have one label per query of the first system, 40"):
+    with pytest.raises(ValueError, match=r"cluster must have one label per query, 40, or be a mapping"):
         values(0, 1, cluster=np.arange(N - 1))
     with pytest.raises(ValueError, match=r"cluster must have a label for each query; got None for query 'q3'"):
         values(0, 1, cluster=[None if i == 3 else i for i in range(N)])

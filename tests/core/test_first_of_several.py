@@ -55,7 +55,7 @@ WRONG = {
                "ideal DCG in 2 of 4 queries, such as 6,"),
     "labels of queries": (lambda _: by_values([1, 2, 3, 4.0], [2, 3, 4, 5.0], by=["a", None, None, "b"], **OF_MEASURE),
                           "got None for query 6."),
-    "labels": (lambda _: evaluate([1, 0] * 4, [2, 1] * 4, qid=ROWS, by=["a", None, None, "b"]),
+    "labels": (lambda _: evaluate([1, 0] * 4, [2, 1] * 4, qid=ROWS, by=[*"aa", *[None] * 4, *"bb"]),
                "got None for query 6."),
     "labels of rows": (lambda _: evaluate([1, 0] * 4, [2, 1] * 4, qid=ROWS, by=[*"aaab", *"bcde"]),
                        "query 6 has 'a' and 'b'."),

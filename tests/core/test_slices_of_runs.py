@@ -55,7 +55,7 @@ def test_as_many_labels_as_there_are_rows_are_refused():
     """Rows are made inside, and are no concern of the caller's: labels are per topic."""
     n_rows = int(align(QRELS, RUN).group.sum())
     assert n_rows != 5
-    with pytest.raises(ValueError, match=r"by\['by'\] must have one label per .*; got 10"):
+    with pytest.raises(ValueError, match=r"by\['by'\] must have one label per query, 5, .*; got 10"):
         evaluate_run(QRELS, RUN, by=["de"] * n_rows)
 
 

@@ -38,36 +38,24 @@ def test_rows_in_another_order_are_refused():
 def test_labels_by_query_id_in_any_order():
     per_query = FRAME.groupby("q")[["land", "size"]].first()
     assert per_query.index.tolist() == list("abcd")  # the rows of FRAME are in another order
-    assert found(per_query) == EXPECTED
-    slices = evaluate(FRAME["y"], FRAME["s"], qid=FRAME["q"], by=per_query["land"]).slices
-    assert slices["land", "x"].evaluation.per_query.qid.tolist() == ["b", "c"]
-    with pytest.raises(ValueError, match="must hold the id of each query; got none for 'b'"):
-        found(per_query["land"].rename({"b": "z"}))
+    assert found(per_query.to_dict()) == EXPECTED
+    with pytest.raises(ValueError, match=r"one label per row of y_true, 8; got 4\. .* or to_dict\(\) of a Series"):
+        found(per_query)
 
 
-def test_queries_of_one_row_are_matched_by_what_the_index_says():
-    y, s, q = np.array([1.0, 0, 2]), np.array([1.0, 2, 3]), np.array(["c", "a", "b"])
-    by_id = pd.Series(["A", "B", "C"], index=list("abc"))
-    slices = evaluate(y, s, qid=q, by=by_id).slices
-    assert slices["by", "C"].evaluation.per_query.qid.tolist() == ["c"]
-    by_row = evaluate(y, s, qid=q, by=pd.Series(["C", "A", "B"])).slices
-    assert by_row["by", "C"].evaluation.per_query.qid.tolist() == ["c"]
-
-
-def test_labels_without_ids_need_no_index_of_their_own():
-    with pytest.raises(ValueError, match=r"has an index .* Pass qid= instead of group"):
-        evaluate(Y, SCORES, group=[2, 2, 2, 2], by=pd.Series(list("xyxy"), index=list("abcd")))
-    assert len(evaluate(Y, SCORES, group=[2, 2, 2, 2], by=pd.Series(list("xyxy"))).slices) == 2
-
-
-def test_an_index_beside_rows_of_queries_is_matched_or_refused():
-    square, index = np.eye(4), list("wxyz")
-    by = pd.Series(list("aabb"), index=index)
-    with pytest.raises(ValueError, match="Pass y_true as a frame with this index"):
+def test_an_index_is_that_of_y_true_or_refused():
+    by = pd.Series(list("abcabcab"), index=list("stuvwxyz"))
+    qid = np.repeat(list("abcd"), 2)
+    square = np.eye(8)
+    for data in ({"qid": qid}, {"group": [2, 2, 2, 2]}):
+        with pytest.raises(ValueError, match="Pass y_true with this index, or a mapping from query ids"):
+            evaluate(Y, SCORES, **data, by=by)
+    with pytest.raises(ValueError, match="Pass y_true with this index, or a mapping from query ids"):
         evaluate(square, square, by=by)
-    assert len(evaluate(pd.DataFrame(square, index=index), square, by=by).slices) == 2
+    assert len(evaluate(square, square, by=by.reset_index(drop=True)).slices) == 3
+    assert len(evaluate(pd.DataFrame(square, index=by.index), square, by=by).slices) == 3
     with pytest.raises(ValueError, match="must have the same index"):
-        evaluate(pd.DataFrame(square, index=index), square, by=by[::-1])
+        evaluate(pd.DataFrame(square, index=by.index), square, by=by[::-1])
 
 
 def test_missing_labels_are_named():
@@ -108,38 +96,3 @@ def test_scores_in_columns_are_compared():
     ]
     assert frame.loc[0, "value_b"] - frame.loc[0, "value_a"] == pytest.approx(both.difference)
     assert (frame.loc[0, "low"], frame.loc[0, "high"]) == (both.interval.low, both.interval.high)
-
-
-# Labels of eight known queries, as many as there are rows; four of them are asked for.
-TABLE = pd.Series(list("aabbaabb"), index=["q0", "q1", "q2", "q3", "x", "y", "z", "w"])
-
-
-def slices_of(by, qid, y=Y):
-    slices = evaluate(y, SCORES, qid=qid, by=by).slices
-    return [(each.label, each.evaluation.per_query.qid.tolist()) for each in slices]
-
-
-def test_a_table_of_queries_with_as_many_entries_as_rows():
-    qid = np.repeat(["q0", "q1", "q2", "q3"], 2)
-    by_id = sorted([("a", ["q0", "q1"]), ("b", ["q2", "q3"])])
-    for by in (TABLE, TABLE[::-1], {"by": TABLE}, TABLE.to_frame("by"), TABLE.to_dict() and {"by": TABLE.to_dict()}):
-        assert sorted(slices_of(by, qid)) == by_id
-    labelled = pd.Series(Y, index=list("ABCDEFGH"))
-    assert sorted(slices_of(TABLE, qid, labelled)) == by_id
-    # An index that lacks an id, or repeats one, is no table of queries.
-    assert sorted(slices_of(TABLE.rename({"q0": "v"}), qid)) == [("a", ["q0", "q2"]), ("b", ["q1", "q3"])]
-    assert sorted(slices_of(TABLE.rename({"x": "q0"}), qid)) == [("a", ["q0", "q2"]), ("b", ["q1", "q3"])]
-
-
-def test_integers_may_be_row_numbers_too_so_nothing_is_guessed():
-    qid, table = np.repeat([0, 1, 2, 3], 2), TABLE.set_axis([0, 1, 2, 3, 10, 11, 12, 13])
-    for by in (table, {"by": table}, table.to_frame()):
-        with pytest.raises(ValueError, match=r"cannot be told which of the two it labels.*to_dict\(\).*to_numpy\(\)"):
-            slices_of(by, qid)
-    assert sorted(slices_of({"by": table.to_dict()}, qid)) == [("a", [0, 1]), ("b", [2, 3])]
-    assert sorted(slices_of(table.to_numpy(), qid)) == [("a", [0, 2]), ("b", [1, 3])]
-    # Rows that carry labels of their own say which it is.
-    assert sorted(slices_of(table, qid, pd.Series(Y, index=table.index))) == [("a", [0, 2]), ("b", [1, 3])]
-    assert sorted(slices_of(table, qid, pd.Series(Y, index=list("ABCDEFGH")))) == [("a", [0, 1]), ("b", [2, 3])]
-    # The labels 0, 1, ..., which pandas gives to what has none, are those of rows.
-    assert sorted(slices_of(table.reset_index(drop=True), qid)) == [("a", [0, 2]), ("b", [1, 3])]
