@@ -350,10 +350,10 @@ class Evaluation(Generic[V]):
         Raises
         ------
         RangeError
-            A ValueError that says why the range is not known: gains below 0; ``empty=nan`` where a query may turn out
-            empty; ``ideal="local"`` or a ``recall_depth`` where tied scores meet the first ranks; ties by gain of
-            repeated documents; labels that are no grades; an evaluation that was unpickled, or whose arrays were
-            changed since.
+            A ValueError that says why the range is not known: ``ties`` "best" or "worst"; ``ideal`` "local", "max" or
+            "given"; a ``recall_depth``; ``aggregate="micro"``; documents that a query lists twice; ``empty=nan`` if a
+            query may turn out empty; gains below 0; labels that are no grades; an evaluation that was unpickled, or
+            whose arrays were changed since.
         TypeError
             `max_grade` is no number.
 

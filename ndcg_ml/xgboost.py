@@ -25,7 +25,7 @@ from ndcg_ml._boosting import (
 from ndcg_ml._checks import KSpec, optional_whole_number
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import same_rows
-from ndcg_ml._data.queries import Weights, real_array
+from ndcg_ml._data.queries import Weights
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml._kernel.totals import Sums
 from ndcg_ml.flavor import Flavor
@@ -208,14 +208,13 @@ class NDCGCallback(NamedMetric):
     X : array-like, data frame or xgboost.DMatrix
         Features of the held-out rows, in the same form as the training data (a data frame if those are one): anything
         that ``xgb.DMatrix`` takes. The training data's ``missing`` (``XGBRanker(missing=)``) applies here too. A
-        ``DMatrix`` is used as it is, with its own missing values and base margin.
+        ``DMatrix`` is used as it is, with its own missing values and base margin; it is required if the training data
+        have a base margin.
     y : array-like of shape (n_rows,)
         Labels.
     group, qid
         The queries, as for ``ndcg_score``: sizes of consecutive queries, or one id per row.
     query_weight : array-like of shape (n_queries,), optional
-    base_margin : array-like of shape (n_rows,), optional
-        Where boosting starts on each held-out row; required if the training data have one.
     name : str, default "validation"
         What the data set is called in the evaluation history.
     rounds : int, optional
@@ -232,11 +231,10 @@ class NDCGCallback(NamedMetric):
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``, and as for ``NDCGEval``; a `base_margin` with a ``DMatrix``; pandas objects (X, y, qid,
-        base_margin) whose indexes differ. In training: `X` and `y`
-        differ in the number of rows; the history already has a metric of that name for a data set called `name`; the
-        trainer is ``xgb.cv``. Unless `X` is a ``DMatrix``: only one of training and held-out rows has a base margin;
-        the trainer is not ``xgb.train`` (which the estimators call).
+        As for ``ndcg_score``, and as for ``NDCGEval``; pandas objects (X, y, qid) whose indexes differ. In training:
+        `X` and `y` differ in the number of rows; the history already has a metric of that name for a data set called
+        `name`; the trainer is ``xgb.cv``. Unless `X` is a ``DMatrix``: the training rows have a base margin; the
+        trainer is not ``xgb.train`` (which the estimators call).
 
     See Also
     --------
@@ -282,7 +280,6 @@ class NDCGCallback(NamedMetric):
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         query_weight: Weights | None = None,
-        base_margin: ArrayLike | None = None,
         name: str = "validation",
         rounds: int | None = None,
     ) -> None:
@@ -296,12 +293,11 @@ class NDCGCallback(NamedMetric):
         # The data: predicted on in every round, but read and graded once.
         self.X = X
         refuse_lazy(y, "y")
-        same_rows({"X": X, "y": y, "qid": qid, "base_margin": base_margin})
+        same_rows({"X": X, "y": y, "qid": qid})
         if np.ndim(y) != 1:
             raise ValueError(f"y must have one label per row, shape (n_rows,); got shape {np.shape(y)}.")
         self._prepared = prepare(y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight)
         self._n_rows = int(np.shape(y)[0])
-        self.base_margin: NDArray[Any] | None = None if base_margin is None else self._checked_margin(base_margin)
         self._run: _Run | None = None
 
     def __repr__(self) -> str:
@@ -342,18 +338,6 @@ class NDCGCallback(NamedMetric):
             model = self._run.stopping.before_training(model)
         return model
 
-    def _checked_margin(self, base_margin: Any) -> NDArray[Any]:
-        import xgboost as xgb
-
-        if isinstance(self.X, xgb.DMatrix):
-            raise ValueError(
-                "base_margin must be in the DMatrix if X is one; got both. Pass X=xgb.DMatrix(..., base_margin=...)."
-            )
-        margin = real_array(base_margin, "base_margin")
-        if margin.shape != (self._n_rows,):
-            raise ValueError(f"base_margin must have one entry per label, ({self._n_rows},); got shape {margin.shape}.")
-        return margin
-
     def _as_in_training(self, training: Any) -> Any:
         """The held-out rows as XGBoost read the training data."""
         import xgboost as xgb
@@ -363,16 +347,13 @@ class NDCGCallback(NamedMetric):
                 "X must be an xgb.DMatrix unless xgb.train does the training, because the training data's missing "
                 "value cannot be seen otherwise. Pass X=xgb.DMatrix(X, missing=..., base_margin=...)."
             )
-        in_training = training.get_base_margin().size > 0
-        if in_training != (self.base_margin is not None) and training.num_row() > 0:  # a worker may have no rows
-            has, has_not = ("training", "held-out") if in_training else ("held-out", "training")
+        if training.get_base_margin().size:
             raise ValueError(
-                f"base_margin must be given for both the training and the held-out rows, or for neither; the {has} "
-                f"rows have one and the {has_not} rows have none. Pass it to fit (or to xgb.DMatrix) and to "
-                "NDCGCallback(base_margin=). To evaluate without one nevertheless, pass X=xgb.DMatrix(X)."
+                "X must be an xgb.DMatrix if the training rows have a base margin, so that the held-out rows say where "
+                "boosting starts on them. Pass X=xgb.DMatrix(X, base_margin=...)."
             )
         # Without category columns enable_categorical does nothing; with them, the model was trained with it.
-        return xgb.DMatrix(self.X, missing=training.missing, base_margin=self.base_margin, enable_categorical=True)
+        return xgb.DMatrix(self.X, missing=training.missing, enable_categorical=True)
 
     def _stopping(self) -> Any:
         if self.rounds is None:

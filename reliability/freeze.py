@@ -37,9 +37,8 @@ SWITCHES: dict[str, list[Any]] = {
 INTENDED: list[tuple[str, str]] = [
     (
         r"^range: .* -> UnsearchedRangeError",
-        "the range is refused if grades order tied documents, or under ideal='given'",
+        "the range is refused under ties best and worst, the ideals local, max and given, recall_depth and micro means",
     ),
-    (r"^range: \['0x1\.(\w{11}).* -> \['0x1\.\1", "limits are added in another order: the last bits"),
 ]
 
 

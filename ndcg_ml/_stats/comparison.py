@@ -253,9 +253,8 @@ class Comparison:
         ------
         RangeError
             A ValueError that says why the range is not known: as for ``Evaluation.range``; documents without ids that
-            are not the same rows; two ideals, or grades that order tied runs, under ``aggregate="micro"`` or
-            ``ideal="given"``, or with more completions in a query than can be enumerated; several runs of a
-            system; numbers of a measure.
+            are not the same rows; ideals that differ between the systems; several runs of a system; numbers of a
+            measure.
         TypeError, ValueError
             `a` and `b` are not the names of two systems.
 

@@ -22,17 +22,17 @@ def closing_lines(comparison: Comparison) -> list[str]:
 
 def systems_table(comparison: Comparison, digits: int) -> Table:
     """The value of each system, and what is known of its documents."""
-    values = [f"{value:.{digits}f}" for value in comparison.values]
-    columns: list[tuple[str, Sequence[str]]] = [("system", comparison.names), (comparison.measure, values)]
+    columns: list[tuple[str, Sequence[object]]] = [("system", comparison.names)]
+    columns.append((comparison.measure, [f"{value:.{digits}f}" for value in comparison.values]))
     if comparison.judged is not None:
         at = "" if comparison.flavor is None else at_cutoff(comparison.flavor.k)
         columns.append((f"judged{at}", [f"{share:.4f}" for share in comparison.judged]))
     if any(comparison.n_unanswered):
-        columns.append(("unanswered", list(map(str, comparison.n_unanswered))))
+        columns.append(("unanswered", comparison.n_unanswered))
     if max(comparison.n_runs, default=1) > 1:
-        columns.append(("runs", list(map(str, comparison.n_runs))))
+        columns.append(("runs", comparison.n_runs))
     head, cells = zip(*columns, strict=True)
-    return Table(list(head), [list(row) for row in zip(*cells, strict=True)])
+    return Table(head, [list(map(str, row)) for row in zip(*cells, strict=True)])
 
 
 def pairs_table(comparison: Comparison, digits: int) -> Table:

@@ -73,6 +73,8 @@ class MissingLabels:
 
     def may_turn(self, a: int, b: int, difference: float) -> bool:
         """Whether some labels turn the sign of the difference, or may turn it and the range is not searched."""
+        if not self._have_unjudged():
+            return False
         try:
             return not self.range(a, b, difference).settled
         except UnsearchedRangeError:
@@ -82,9 +84,7 @@ class MissingLabels:
 
     def notes(self, pairs: Sequence[tuple[int, int, float]]) -> list[str]:
         """What is open, in words; nothing where nothing is unjudged, or the range is not known."""
-        kept = [None if source.evaluation is None else source.evaluation._scored for source in self._sources]
-        unjudged = any(scored is not None and np.isnan(scored.labels).any() for scored in kept)
-        if len(pairs) > _MOST_PAIRS or not unjudged:
+        if len(pairs) > _MOST_PAIRS or not self._have_unjudged():
             return []
         known = []
         for a, b, difference in pairs:
@@ -108,6 +108,10 @@ class MissingLabels:
         )
         words += f"and {limits.high:+.4f}"
         return [f"settled: {words}" if limits.settled else f"labels could turn it: {words}; judge_next names them"]
+
+    def _have_unjudged(self) -> bool:
+        kept = [None if source.evaluation is None else source.evaluation._scored for source in self._sources]
+        return any(scored is not None and np.isnan(scored.labels).any() for scored in kept)
 
     def _pair(self, a: int, b: int) -> Pair:
         scored, dcg, ndcg = [], [], []

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
+from ndcg_ml._data.groups import ranges, starts_of
 
 # Numbers in the tables of the queries that are worked on at once: few enough to stay in the processor's cache.
 _AT_ONCE = 1 << 17
@@ -44,8 +45,6 @@ class Open:
         The query of each unjudged document, ascending.
     weight : ndarray of float
         The coefficient of its gain in the numerator.
-    pooled : ndarray of bool
-        Whether its gain enters the ideal.
     judged_query : ndarray of int, shape (n_judged,)
     judged_gain : ndarray of float
         The judged documents that enter the ideal.
@@ -53,19 +52,18 @@ class Open:
         Prefix sums of the discounts, 0 first, at least to the size of the largest pool.
     cut : ndarray of int, shape (n_queries,)
         Where the ideal ends, in ranks.
-    fixed : ndarray of float, shape (n_queries,), or None
-        The ideal, where no label changes it; NaN where some may.
+    fixed : ndarray of float, shape (n_queries,)
+        The ideal of a query without unjudged documents; NaN for the others.
     """
 
     constant: FloatArray
     query: IntArray
     weight: FloatArray
-    pooled: BoolArray
     judged_query: IntArray
     judged_gain: FloatArray
     to_rank: FloatArray
     cut: IntArray
-    fixed: FloatArray | None = None
+    fixed: FloatArray
 
     @property
     def n_queries(self) -> int:
@@ -117,45 +115,6 @@ def largest(problem: Open, scale: FloatArray) -> Best:
             t[rows] = better[rising]
         ratio[part.queries] = t
     return Best(ratio, empty)
-
-
-def largest_of_sums(problem: Open, scale: FloatArray, share: FloatArray) -> tuple[float, bool]:
-    """The largest ratio of the weighted sums over queries of numerator and ideal, and whether the ideals may all be 0.
-
-    It is -inf where they are 0 under every completion.
-    """
-    parts = list(_parts(problem, scale))
-    shares = [share[part.queries] for part in parts]
-
-    def summed(totals: list[Totals], counts: list[BoolArray]) -> tuple[float, float]:
-        numerator = ideal = 0.0
-        for weight, part_totals, those in zip(shares, totals, counts, strict=True):
-            numerator += float((weight * part_totals.numerator)[those].sum())
-            ideal += float((weight * part_totals.ideal)[those].sum())
-        return numerator, ideal
-
-    # A query whose ideal is 0 adds nothing, whatever its numerator.
-    ends = [part.at_ends() for part in parts]
-    may_be_empty = [low.ideal <= 0 for low, _ in ends]
-    lowest = summed([low for low, _ in ends], [low.ideal > 0 for low, _ in ends])
-    highest = summed([high for _, high in ends], [high.ideal > 0 for _, high in ends])
-    t = max((numerator / ideal for numerator, ideal in (lowest, highest) if ideal > 0), default=-np.inf)
-    for _ in range(_MOST_ROUNDS):
-        if not np.isfinite(t):
-            break
-        # For one ratio of sums the multiplier is shared, and every query is maximised by itself.
-        best = [part.best(np.full(part.queries.size, t), slice(None)) for part in parts]
-        numerator, ideal = summed(
-            best,
-            [
-                (part_totals.ideal > 0) & (~empty | (part_totals.numerator - t * part_totals.ideal > 0))
-                for part_totals, empty in zip(best, may_be_empty, strict=True)
-            ],
-        )
-        if not (ideal > 0 and numerator / ideal > t):
-            break
-        t = numerator / ideal
-    return t, lowest[1] <= 0
 
 
 def added(query: IntArray, values: NDArray[Any], n_queries: int) -> FloatArray:
@@ -210,22 +169,13 @@ class _Part:
         """The completion with the largest numerator - t ideal, of some of the queries."""
         n_steps, _, width = self.numerator.shape
         count = self.count[rows]
-        if not n_steps:
-            return self._totals(np.zeros((0, count.size), dtype=np.int64), rows)
-        above: FloatArray | None = None
+        above: FloatArray = np.zeros((count.size, 1))
         choices: list[IntArray] = []
         position = np.arange(width)
         beyond = position > count[:, None]
-        # If the ideal is 0 before any document is lifted, only completions that lift at least one document count.
-        nothing = self.base.ideal[rows] + self.ideal[:, rows, 0].sum(axis=0)
-        empty = (nothing <= 0) & (self.ideal[0, rows, 1:].max(axis=1, initial=0.0) > 0)
         for numerator, ideal in zip(self.numerator[::-1], self.ideal[::-1], strict=True):
-            value = numerator[rows] - t[:, None] * ideal[rows]
-            if above is not None:
-                value += above
+            value = numerator[rows] - t[:, None] * ideal[rows] + above
             value[beyond] = -np.inf
-            if len(choices) == n_steps - 1:
-                value[empty, 0] = -np.inf
             # The best of m documents or fewer at this step, and where it is reached.
             above = np.maximum.accumulate(value, axis=1)
             choices.append(np.maximum.accumulate(np.where(value == above, position, 0), axis=1))
@@ -246,45 +196,22 @@ class _Part:
 
 def _parts(problem: Open, scale: FloatArray) -> Iterator[_Part]:
     """The queries, some at a time, those with about as many unjudged documents together."""
-    problem = _settled(problem, scale)
-    pooled = np.bincount(problem.query, minlength=problem.n_queries)
+    unjudged = np.bincount(problem.query, minlength=problem.n_queries)
     problem = _in_order(problem)
     sizes = np.bincount(problem.query, minlength=problem.n_queries)
-    starts = np.cumsum(sizes) - sizes
+    starts = starts_of(sizes)
     by_size = np.argsort(sizes, kind="stable")
     judged_order = np.argsort(problem.judged_query, kind="stable")
     judged_sizes = np.bincount(problem.judged_query, minlength=problem.n_queries)
-    judged_starts = np.cumsum(judged_sizes) - judged_sizes
+    judged_starts = starts_of(judged_sizes)
     at = 0
     while at < by_size.size:
         room = (sizes[by_size[at:]] + 1) * max(scale.size, 1) * np.arange(1, by_size.size - at + 1)
         stop = at + max(1, int(np.searchsorted(room, _AT_ONCE, side="right")))
         queries = by_size[at:stop]
-        judged = judged_order[_spans(judged_starts[queries], judged_sizes[queries])]
-        yield _part(problem, scale, queries, starts[queries], sizes[queries], judged, pooled[queries])
+        judged = judged_order[ranges(judged_starts[queries], judged_sizes[queries])]
+        yield _part(problem, scale, queries, starts[queries], sizes[queries], judged, unjudged[queries])
         at = stop
-
-
-def _spans(starts: IntArray, sizes: IntArray) -> IntArray:
-    begins = np.cumsum(sizes) - sizes
-    spans: IntArray = np.repeat(starts - begins, sizes) + np.arange(int(sizes.sum()))
-    return spans
-
-
-def _settled(problem: Open, scale: FloatArray) -> Open:
-    """Without the documents that do not enter the ideal: each of them takes the grade that its own sign wants."""
-    if problem.pooled.all():
-        return problem
-    alone = ~problem.pooled
-    gains = np.maximum(problem.weight * scale[0], problem.weight * scale[-1])
-    constant = problem.constant + added(problem.query[alone], gains[alone], problem.n_queries)
-    return _chosen(replace(problem, constant=constant), np.flatnonzero(problem.pooled))
-
-
-def _chosen(problem: Open, documents: IntArray) -> Open:
-    """With these of the unjudged documents alone, in this order."""
-    query, weight, pooled = problem.query[documents], problem.weight[documents], problem.pooled[documents]
-    return replace(problem, query=query, weight=weight, pooled=pooled)
 
 
 def _in_order(problem: Open) -> Open:
@@ -293,10 +220,10 @@ def _in_order(problem: Open) -> Open:
     query, free = problem.query[order], problem.weight[order] == 0
     # Documents without weight matter in the ideal alone, and there no more of them than it has ranks.
     before = np.cumsum(free)
-    sizes = np.bincount(query, minlength=problem.n_queries)
-    starts = np.cumsum(sizes) - sizes
+    starts = starts_of(np.bincount(query, minlength=problem.n_queries))
     before -= np.append(0, before)[starts[query]]
-    return _chosen(problem, order[~free | (before <= problem.cut[query])])
+    order = order[~free | (before <= problem.cut[query])]
+    return replace(problem, query=problem.query[order], weight=problem.weight[order])
 
 
 def _part(
@@ -306,13 +233,13 @@ def _part(
     starts: IntArray,
     count: IntArray,
     judged: IntArray,
-    pooled: IntArray,
+    unjudged: IntArray,
 ) -> _Part:
-    """The tables of these queries. `judged` lists their judged documents, `pooled` counts all their unjudged ones."""
+    """The tables of these queries. `judged` lists their judged documents, `unjudged` counts all their unjudged ones."""
     # One row per query, padded to the largest count of unjudged documents, so that NumPy works on all queries at once.
     n, width, n_steps = queries.size, int(count.max(initial=0)), scale.size - 1
     slots = np.arange(width) < count[:, None]
-    rows = _spans(starts, count)
+    rows = ranges(starts, count)
 
     def summed(values: FloatArray) -> FloatArray:
         """The sum of the values of the first 0, 1, ... documents of each query."""
@@ -344,16 +271,14 @@ def _part(
         judged_here = reached[at_level]
         # The lowest grade of the scale lifts all documents to this level, or none can reach it, or some may.
         if step == 0:
-            base_ideal += size * problem.to_rank[np.minimum(judged_here + pooled, cut)]
+            base_ideal += size * problem.to_rank[np.minimum(judged_here + unjudged, cut)]
         elif step == scale.size:
             base_ideal += size * problem.to_rank[np.minimum(judged_here, cut)]
         else:
             ideal[step - 1] += size * problem.to_rank[np.minimum(judged_here[:, None] + counts, cut[:, None])]
-    # An ideal that no label changes replaces the one that was added up.
-    if problem.fixed is not None:
-        fixed = problem.fixed[queries]
-        known = ~np.isnan(fixed)
-        ideal[:, known], base_ideal[known] = 0.0, fixed[known]
+    fixed = problem.fixed[queries]
+    known = ~np.isnan(fixed)
+    ideal[:, known], base_ideal[known] = 0.0, fixed[known]
     return _Part(queries, numerator, ideal, Totals(base_numerator, base_ideal), count)
 
 

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from ndcg_ml import _atomic
 from ndcg_ml._checks import whole_number
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import made
 from ndcg_ml._text.plain import plain_id
 from ndcg_ml._unjudged.completions import added
 from ndcg_ml._unjudged.documents import gains_of_scale
 from ndcg_ml._unjudged.range import Pair, Range
-
-FloatArray = NDArray[np.float64]
 
 
 class Task(NamedTuple):
@@ -176,7 +175,7 @@ def next_to_judge(
     return ToJudge(tuple(tasks), limits, documents.size, library)
 
 
-def _names(pair: Pair, documents: NDArray[np.int64]) -> list[Any]:
+def _names(pair: Pair, documents: IntArray) -> list[Any]:
     """The ids of these documents, from the system that lists each; their rows where there are no ids."""
     rows = pair.row[documents]
     in_a = rows[:, 0] >= 0
@@ -189,7 +188,7 @@ def _names(pair: Pair, documents: NDArray[np.int64]) -> list[Any]:
     return names
 
 
-def _changes(pair: Pair, documents: NDArray[np.int64], gains: FloatArray) -> FloatArray:
+def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
     """How far the label of each document alone can move the difference, the others being at the lowest grade."""
     flavor, problem = pair.flavor, pair.open()
     n_queries, lowest = problem.n_queries, float(gains[0])
@@ -201,12 +200,6 @@ def _changes(pair: Pair, documents: NDArray[np.int64], gains: FloatArray) -> Flo
     coefficient = pair.weight[documents]
     upper = numerator[query] + (gains[:, None] - lowest) * coefficient
     lower = ideal[query] + np.where(pair.pooled[documents], lifts[:, query], 0.0)
-    if flavor.aggregate == "micro":
-        upper = weight[query] * (upper - numerator[query]) + float((weight * numerator).sum())
-        lower = weight[query] * (lower - ideal[query]) + float((weight * ideal).sum())
-        differences = np.divide(upper, lower, out=np.zeros(lower.shape), where=lower > 0)
-        change: FloatArray = differences.max(axis=0) - differences.min(axis=0)
-        return change
     now = np.divide(numerator, ideal, out=np.zeros(n_queries), where=ideal > 0)
     then = np.divide(upper, lower, out=np.zeros(lower.shape), where=lower > 0)
     counts = ideal > 0 if flavor.empty == "skip" else np.ones(n_queries, dtype=bool)
@@ -226,7 +219,7 @@ def _ideals(pair: Pair, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     problem = pair.open()
     lifts = np.zeros((gains.size, problem.n_queries))
-    pooled = np.bincount(problem.query[problem.pooled], minlength=problem.n_queries)
+    unjudged = np.bincount(problem.query, minlength=problem.n_queries)
     levels = np.union1d(problem.judged_gain, gains)
     levels = levels[levels > 0]
     ideal, below = np.zeros(problem.n_queries), 0.0
@@ -234,13 +227,12 @@ def _ideals(pair: Pair, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
         size, below = level - below, level
         reaching = np.bincount(problem.judged_query[problem.judged_gain >= level], minlength=problem.n_queries)
         if level <= gains[0]:
-            reaching = reaching + pooled
+            reaching = reaching + unjudged
         start = problem.to_rank[np.minimum(reaching, problem.cut)]
         ideal += size * start
         if level > gains[0]:
             one_more = problem.to_rank[np.minimum(np.minimum(reaching + 1, problem.to_rank.size - 1), problem.cut)]
             lifts[gains >= level] += size * (one_more - start)
-    if problem.fixed is not None:
-        known = ~np.isnan(problem.fixed)
-        ideal[known], lifts[:, known] = problem.fixed[known], 0.0
+    known = ~np.isnan(problem.fixed)
+    ideal[known], lifts[:, known] = problem.fixed[known], 0.0
     return ideal, lifts

@@ -53,28 +53,16 @@ def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
         X has no such column, or the position is ambiguous; or the column holds numbers with fractions (ids that some
         step has scaled) or floats too large for their dtype to tell apart.
     """
-    refuse_lazy(X, "X")
-    if isinstance(qid_column, str):
-        names = _names(X)
-        if names is None or qid_column not in names:
-            got = f"a {type(X).__name__} without named columns" if names is None else f"columns {_some(names)}"
-            raise ValueError(
-                f"X must hold the query ids in its column qid_column={qid_column!r}; got {got}. A pipeline's earlier "
-                "step may have dropped it: set_output(transform='pandas') keeps names, "
-                "ColumnTransformer(..., remainder='passthrough') leaves the ids as they are."
-            )
-        ids = np.asarray(X[qid_column])
+    X = table(X)  # noqa: N806
+    at = _place(X, qid_column)
+    if hasattr(X, "iloc"):
+        ids = np.asarray(X.iloc[:, at])
+    elif hasattr(X, "tocsr"):
+        ids = X.tocsr()[:, [at]].toarray()[:, 0]
+    elif hasattr(X, "column_names"):  # pyarrow
+        ids = np.asarray(X.column(at))
     else:
-        X = table(X)  # noqa: N806
-        at = _position(X, qid_column)
-        if hasattr(X, "iloc"):
-            ids = np.asarray(X.iloc[:, at])
-        elif hasattr(X, "tocsr"):
-            ids = X.tocsr()[:, [at]].toarray()[:, 0]
-        elif hasattr(X, "column_names"):  # pyarrow
-            ids = np.asarray(X.column(at))
-        else:
-            ids = np.asarray(X[:, at])
+        ids = np.asarray(X[:, at])
     if ids.dtype.kind == "f":
         _refuse_changed_ids(ids, qid_column)
     name = f"the column qid_column={qid_column!r} of X"
@@ -92,12 +80,8 @@ def refuse_missing(ids: NDArray[Any], name: str) -> None:
 def split_column(X: Any, qid_column: str | int) -> tuple[Any, NDArray[Any]]:  # noqa: N803
     """X without the column of query ids, and the ids. Raises what ``column_of`` raises."""
     ids = column_of(X, qid_column)
-    if isinstance(qid_column, str):
-        if hasattr(X, "select_dtypes"):  # pandas
-            return X.drop(columns=[qid_column]), ids
-        return X.drop_columns([qid_column]) if hasattr(X, "drop_columns") else X.drop(qid_column), ids
     X = table(X)  # noqa: N806
-    at = _position(X, qid_column)
+    at = _place(X, qid_column)
     others = [c for c in range(X.shape[1]) if c != at]
     if hasattr(X, "iloc"):
         return X.iloc[:, others], ids
@@ -113,8 +97,18 @@ def _names(X: Any) -> list[Any] | None:  # noqa: N803
     return None if names is None else list(names)
 
 
-def _position(X: Any, qid_column: int) -> int:  # noqa: N803
-    """The position of a column, counted from 0, if the number can mean nothing else."""
+def _place(X: Any, qid_column: str | int) -> int:  # noqa: N803
+    """The position of a column, counted from 0, if the name or the number can mean nothing else."""
+    if isinstance(qid_column, str):
+        names = _names(X)
+        if names is None or names.count(qid_column) != 1:
+            got = f"a {type(X).__name__} without named columns" if names is None else f"columns {_some(names)}"
+            raise ValueError(
+                f"X must hold the query ids in its column qid_column={qid_column!r}; got {got}. A pipeline's earlier "
+                "step may have dropped it: set_output(transform='pandas') keeps names, "
+                "ColumnTransformer(..., remainder='passthrough') leaves the ids as they are."
+            )
+        return names.index(qid_column)
     n_columns = X.shape[1]
     if not -n_columns <= qid_column < n_columns:
         raise ValueError(f"qid_column={qid_column} must be a column of X; got X of shape {X.shape}.")

@@ -222,27 +222,3 @@ def test_several_scores_per_row_are_refused():
 def test_what_cannot_be_bound_is_refused_when_it_is_made(arguments, error, message):
     with pytest.raises(error, match=message):
         NDCGEval(**{"flavor": "sklearn", **arguments})
-
-
-def test_the_last_validation_set_decides_when_catboost_stops() -> None:
-    """docs/model_selection.md says so."""
-    rng = np.random.default_rng(0)
-
-    def pool(noise: float) -> Pool:
-        features = rng.normal(size=(300, 4))
-        labels = np.clip(np.round(features[:, 0] + noise * rng.normal(size=300)), 0, 4)
-        return Pool(features, labels, group_id=np.repeat(np.arange(30), 10))
-
-    learn, clear, noisy = pool(1), pool(0.5), pool(8)
-    best = []
-    for last in (clear, noisy):
-        first = noisy if last is clear else clear
-        settings = {"eval_metric": "NDCG:top=10", "verbose": False, "random_seed": 0, "allow_writing_files": False}
-        model = CatBoostRanker(iterations=40, thread_count=1, **settings)
-        model.fit(learn, eval_set=[first, last], early_stopping_rounds=8, use_best_model=True)
-        history = model.get_evals_result()
-        rounds = [int(np.argmax(next(iter(history[f"validation_{at}"].values())))) for at in (0, 1)]
-        assert rounds[0] != rounds[1]
-        assert model.get_best_iteration() == rounds[1]
-        best.append(rounds[1])
-    assert best[0] != best[1]

@@ -42,7 +42,6 @@ from sklearn.preprocessing import StandardScaler
 
 from ndcg_ml import ndcg_score
 from ndcg_ml.sklearn import CutQueryWarning, QueryKFold, QueryRanker, ndcg_scorer
-from ndcg_ml.sklearn.call_stack import current_split
 
 GRID = {"alpha": [1.0, 2.0]}
 SCORER, SEVERAL = ndcg_scorer("lightgbm", k=10), ndcg_scorer("lightgbm", k=(1, 10))
@@ -225,29 +224,6 @@ def test_query_k_fold_is_group_k_fold_without_groups(problem):
     ]
 
 
-@pytest.mark.parametrize("enabled", [False, True])
-def test_query_k_fold_in_a_search(problem, enabled):
-    X, y, qid = problem
-    with sklearn.config_context(enable_metadata_routing=enabled):
-        frame = pd.DataFrame(X, columns=list("abc")).assign(qid=qid)
-        search = GridSearchCV(
-            QueryRanker(LGBMRanker(n_estimators=2, verbosity=-1, n_jobs=1), qid_column="qid"),
-            {"ranker__num_leaves": [2, 4]},
-            scoring=ndcg_scorer("lightgbm", k=10, qid_column="qid"),
-            cv=QueryKFold(3, qid_column="qid"),
-        )
-        scores = [search.fit(frame, y).best_score_]
-        if enabled:
-            search = GridSearchCV(
-                QueryRanker(LGBMRanker(n_estimators=2, verbosity=-1, n_jobs=1)),
-                {"ranker__num_leaves": [2, 4]},
-                scoring=SCORER,
-                cv=QueryKFold(3),
-            )
-            scores.append(search.fit(X, y, groups=qid).best_score_)
-    assert len(set(scores)) == 1
-
-
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
@@ -264,13 +240,6 @@ def test_query_k_fold_refuses(problem, make, error, message):
 
 
 # -- several cut-offs ------------------------------------------------------------------------------------------------
-
-
-def test_labels_that_the_flavor_refuses_stop_the_search(problem, routing):
-    X, y, qid = problem
-    y = np.where(qid == 3, -1, y)
-    with pytest.raises(ValueError, match="y_true must be >= 0"):
-        GridSearchCV(Ridge(), GRID, scoring=SCORER, cv=GroupKFold(3)).fit(X, y, groups=qid)
 
 
 # -- rows that are repeated or left out ------------------------------------------------------------------------------
@@ -348,14 +317,6 @@ def test_a_scorer_that_knows_all_ids_refuses_cut_queries_anywhere(problem, conve
     assert repr(again).endswith(f", qid=<{len(y)} rows of 30 queries>)")
 
 
-@pytest.mark.parametrize(
-    ("ids", "message"), [([], "at least one row"), ([1.0, np.nan], "missing value"), ([[1, 2]], "one-dimensional")]
-)
-def test_ids_of_all_rows_that_are_no_ids_are_refused_when_the_scorer_is_made(ids, message):
-    with pytest.raises(ValueError, match=message):
-        ndcg_scorer("sklearn", qid=np.array(ids))
-
-
 @pytest.mark.parametrize("tool", quick(TOOLS.keys() - {IN_TWO}, TOOLS))
 def test_a_scorer_that_is_told_the_ids_of_a_query_k_fold_needs_no_call_stack(problem, routing, monkeypatch, tool):
     X, y, qid = problem
@@ -366,13 +327,6 @@ def test_a_scorer_that_is_told_the_ids_of_a_query_k_fold_needs_no_call_stack(pro
         TOOLS[tool](X, y, qid, folds, told)
     with pytest.raises(ValueError, match=r"the split cuts \d+ of the \d+ queries that it scores"):
         TOOLS[tool](X, y, qid, KFold(3), told)
-
-
-def test_where_no_split_of_scikit_learn_is_found_nothing_is_concluded(problem):
-    X, y, qid = problem
-    test, train = np.arange(100), np.arange(100, len(y))  # the names that scikit-learn's functions have
-    assert current_split(qid[test], None) is None
-    assert SCORER(Ridge().fit(X[train], y[train]), X[test], y[test], qid=qid[test]) > 0
 
 
 FOREIGN_SEARCH = """

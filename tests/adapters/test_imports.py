@@ -51,12 +51,6 @@ def test_the_command_can_be_interrupted_before_numpy_is_loaded():
     assert python("import sys, ndcg_ml.cli; print('numpy' in sys.modules)").stdout == "False\n"
 
 
-def test_the_test_sees_a_heavy_import(tmp_path):
-    pytest.importorskip("scipy")
-    (tmp_path / "probe.py").write_text("import ndcg_ml\ndef late():\n    import scipy\nlate()\n")
-    assert loaded_by("import probe", tmp_path) == {"scipy"}
-
-
 def test_the_rooms_are_listed_and_loaded_when_asked_for():
     pytest.importorskip("sklearn")
     assert {"torch", "sklearn", "lightgbm", "xgboost", "catboost", "ndcg_score", "Flavor"} <= set(dir(ndcg_ml))

@@ -112,12 +112,3 @@ def test_ids_beyond_64_bits_and_unsigned():
         largest = max(range(2), key=lambda at: str(ids[at]))
         grades = [float(at == largest) for at in range(2)]
         assert ndcg_score(grades, [1, 1], group=[2], doc_id=ids, flavor=flavor) == 1.0
-
-
-def test_a_mapped_batch_of_ids():
-    torch.manual_seed(0)
-    scores, labels = torch.ones(4, 3, 6), torch.randint(0, 4, (4, 3, 6))
-    ids = torch.stack([torch.randperm(1200)[:6] for _ in range(12)]).reshape(4, 3, 6)
-    flavor = Flavor(ties="docid", k=2)
-    mapped = torch.func.vmap(lambda s, y, i: ndcg(s, y, doc_id=i, flavor=flavor))(scores, labels, ids)
-    assert torch.allclose(mapped, ndcg(scores, labels, doc_id=ids, flavor=flavor))

@@ -6,7 +6,6 @@ import pytest
 
 pytest.importorskip("lightgbm")
 
-import inspect
 
 import lightgbm as lgb
 import numpy as np
@@ -186,32 +185,6 @@ def test_row_weights_of_the_validation_set():
     expected = ndcg_score(yv, model.predict(Xv), group=gv, k=5, query_weight=query_weight)
     assert model.best_score_["valid_0"]["ndcg_sklearn@5"] == pytest.approx(expected, abs=1e-12)
     assert expected != ndcg_score(yv, model.predict(Xv), group=gv, k=5)
-
-
-@pytest.mark.parametrize("newer", [True, False])
-def test_the_sets_are_named_as_the_installed_version_takes_them(monkeypatch, newer):
-    class Newer:
-        def fit(self, X, y, eval_set=None, eval_group=None, *, eval_X=None, eval_y=None): ...
-
-    class Older:
-        def fit(self, X, y, eval_set=None, eval_group=None): ...
-
-    one, other = make(17), make(18)
-    stop = StopEarly("sklearn")
-    installed = "eval_X" in inspect.signature(lgb.LGBMRanker.fit).parameters
-    assert ("eval_X" in stop.fit(one)) == installed == ("eval_set" not in stop.fit(one))
-    monkeypatch.setattr(lgb, "LGBMRanker", Newer if newer else Older)
-    arguments = stop.fit(one, other)
-    common = {"callbacks", "eval_group", "eval_metric", "eval_sample_weight"}
-    if newer:
-        assert set(arguments) == common | {"eval_X", "eval_y"}
-        assert isinstance(arguments["eval_X"], tuple)  # a list would be one data set
-        assert arguments["eval_X"] == (one[0], other[0])
-        assert arguments["eval_y"] == (one[1], other[1])
-    else:
-        assert set(arguments) == common | {"eval_set"}
-        assert arguments["eval_set"] == [one[:2], other[:2]]
-    assert arguments["eval_group"] == [one[2], other[2]]
 
 
 def test_cross_validation_stops_on_the_aggregate():

@@ -275,11 +275,10 @@ def xgboost_callback(case: Case) -> float:
     callback = ndcg_ml.xgboost.NDCGCallback(
         case.flavor,
         case.k,
-        X=np.zeros((case.labels.size, 1)),
+        X=xgb.DMatrix(np.zeros((case.labels.size, 1)), base_margin=case.scores, nthread=1),
         y=case.labels,
         group=case.group,
         query_weight=case.problem.weights,
-        base_margin=case.scores,
     )
     data, log = xgb.DMatrix(np.zeros((1, 1)), [0.0], base_margin=[0.0], nthread=1), {}
     xgb.train({"eta": 0, "nthread": 1}, data, 1, evals_result=log, callbacks=[callback])
@@ -442,10 +441,6 @@ class Asked(NamedTuple):
     def n_unanswered(self) -> int:
         return sum(not query[0].retrieved for query in self.problem.queries)
 
-    def rows(self, of: dict[str, dict[str, float]], name: str) -> pd.DataFrame:
-        rows = [(topic, doc, value) for topic, docs in of.items() for doc, value in docs.items()]
-        return pd.DataFrame(rows, columns=["qid", "docno", name])
-
 
 def counted(result: Any, asked: Asked) -> float:
     assert result.n_unanswered == asked.n_unanswered
@@ -455,12 +450,6 @@ def counted(result: Any, asked: Asked) -> float:
 
 def run_of_dicts(asked: Asked) -> float:
     return counted(ndcg_ml.evaluate_run(asked.qrels, asked.run, flavor=asked.flavor), asked)
-
-
-def run_of_frames(asked: Asked) -> float:
-    answered = {topic: docs for topic, docs in asked.run.items() if docs}
-    run = asked.rows(answered, "score")
-    return counted(ndcg_ml.evaluate_run(asked.qrels, run, flavor=asked.flavor), asked)
 
 
 def run_of_files(asked: Asked) -> float:
@@ -503,9 +492,7 @@ def asked(draw: st.DrawFn) -> Asked:
     return Asked(flavor, Problem(tuple(queries)), how)
 
 
-@pytest.mark.parametrize(
-    "route", [run_of_dicts, run_of_frames, run_of_files, aligned], ids=lambda route: route.__name__
-)
+@pytest.mark.parametrize("route", [run_of_dicts, run_of_files, aligned], ids=lambda route: route.__name__)
 @examples(20)
 @given(asked())
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -19,7 +19,7 @@ import numpy as np
 import xgboost as xgb
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import examples, flavors, square_root
+from strategies import examples, flavors
 
 from ndcg_ml import Flavor, ndcg_score
 
@@ -95,34 +95,26 @@ ACCEPTED = {
     "lightgbm": [
         {},
         {"k": 5},
-        {"k": 1},
-        {"k": 100},
         {"k": 10**12},
         {"gain": "linear", "k": 5},
-        {"gain": "binary", "k": 5},
         {"gain": (0, 1, 1, 5, 5.5), "k": 5},
         {"gain": (-1, -0.5, 0, 2, 3), "k": 5},
         {"gain": (2, 3, 4, 5, 6, 7, 8), "max_grade": 4, "k": 5},
-        {"gain": square_root, "k": 5},
         {"gain": "judged", "k": 5},
         {"gain": "linear", "max_grade": 4.5, "k": 5},
         {"max_grade": 900, "k": 5},
         {"discount": "ln", "ideal": "global", "k": 5},
         {"ideal_depth": "all", "short_lists": "zero"},
-        {"ideal_depth": "retrieved", "k": 5},
     ],
     "xgboost": [
         {"k": None},
         {"k": 5},
-        {"k": 1},
-        {"k": 32},
         {"k": 10**12},
         {"gain": "linear", "k": 5},
         {"gain": "linear", "k": None, "empty": 0},
         {"empty": 0, "k": 5},
         {"score_dtype": "float64", "k": 5},
         {"discount": "ln", "ideal": "global", "k": 5},
-        {"k": None, "ideal_depth": "all"},
     ],
     "catboost": [
         {},
@@ -131,9 +123,7 @@ ACCEPTED = {
         {"k": 10**12},
         {"gain": "exponential", "k": 5},
         {"discount": "reciprocal", "k": 5},
-        {"gain": "exponential", "discount": "reciprocal"},
         {"discount": "ln", "ideal": "global", "negative": "raise", "k": 5},
-        {"ideal_depth": "all"},
     ],
 }
 
@@ -240,18 +230,6 @@ def test_without_evaluation_the_same_trees_and_no_metric(library, k):
     assert printed == {}
     assert np.array_equal(scores, again)
     assert len(np.unique(scores)) > 2
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_the_objective_follows_gain_and_cutoff(library):
-    data = make(1)
-    one = Flavor.preset(library, gain="linear", k=None)
-    others = [one.replace(gain="exponential"), one.replace(k=1)]
-    if library == "catboost":
-        others.append(one.replace(discount="reciprocal"))
-    first, *rest = (measured(library, params(library, flavor, evaluate=False), data)[1] for flavor in (one, *others))
-    for scores in rest:
-        assert not np.array_equal(first, scores)
 
 
 @pytest.mark.parametrize(

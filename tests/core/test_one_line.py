@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ndcg_ml._one_line import shown, shown_text
+from ndcg_ml import Flavor
 
 
 class _NoRepr:
@@ -13,9 +13,15 @@ class _NoRepr:
         raise RuntimeError("no text of this one")
 
 
-@pytest.mark.parametrize("value", ["q1", b"\x00", 3, 2.5, None, ("a", 1), [1, 2, 3], "two  spaces", "x" * 80, "é\n"])
+def message(value: object) -> str:
+    with pytest.raises((TypeError, ValueError)) as raised:
+        Flavor(ties=value)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("value", ["q1", b"\x00", 3, 2.5, None, ("a", 1), "two  spaces", "x" * 80, "é\n"])
 def test_a_short_value_is_its_repr(value):
-    assert shown(value) == repr(value)
+    assert repr(value) in message(value)
 
 
 @pytest.mark.parametrize(
@@ -23,18 +29,16 @@ def test_a_short_value_is_its_repr(value):
     [
         "begin" + "x" * 10_000_000 + "end",
         b"begin" + b"x" * 10_000_000 + b"end",
-        np.str_("begin" + "x" * 10_000_000 + "end"),
-        ("begin" + "x" * 10_000_000 + "end",),
-        "begin" + "\x00" * 1_000 + "end",
+        ("begin" + "\x00" * 1_000 + "end",),
     ],
-    ids=["str", "bytes", "numpy", "tuple", "escapes"],
+    ids=["str", "bytes", "escapes"],
 )
-def test_a_long_value_shows_both_ends_on_part_of_a_line(value):
-    text = shown(value)
-    assert len(text) <= 100
+def test_a_long_value_shows_both_ends(value):
+    text = message(value)
+    assert len(text) <= 300
     assert "begin" in text
     assert "..." in text
-    assert "end" in text[-10:]
+    assert "end" in text
 
 
 @pytest.mark.parametrize(
@@ -43,13 +47,6 @@ def test_a_long_value_shows_both_ends_on_part_of_a_line(value):
     ids=["array", "list", "integer", "no repr"],
 )
 def test_any_value_fits_on_a_line(value):
-    text = shown(value)
-    assert 0 < len(text) <= 100
+    text = message(value)
+    assert len(text) <= 300
     assert text.isprintable()
-
-
-def test_the_message_of_another_error_is_cut_alike():
-    assert shown_text("could not convert") == "could not convert"
-    text = shown_text("first line\nsecond " + "x" * 1_000_000)
-    assert text.startswith("first line second")
-    assert len(text) <= 100

@@ -88,7 +88,6 @@ REFUSED = {
     "QueryKFold, labels": lambda: next(QueryKFold(4).split(X, Y[::-1], QID)),
     "NDCGCallback, ids": lambda: callback(qid=SORTED),
     "NDCGCallback, labels": lambda: callback(y=Y[::-1], qid=QID.to_numpy()),
-    "NDCGCallback, margin": lambda: callback(base_margin=Y[::-1]),
     "StopEarly, labels": lambda: validation(y=Y[::-1]),
     "StopEarly, weights": lambda: validation(weight=Y[::-1]),
     "CatBoost": lambda: catboost(Y, SORTED),

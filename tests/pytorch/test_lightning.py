@@ -8,18 +8,11 @@ pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
 import csv
-import os
-import pickle
-import time
-import traceback
 import warnings
-from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch.utils.data import DataLoader, Dataset
 from torchmetrics import MetricCollection
 
@@ -38,7 +31,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning"),
 ]
 
-N_QUERIES, WIDTH, WORLD = 21, 7, 2  # in two processes: one must repeat a query to make them even
+N_QUERIES, WIDTH = 21, 7
 
 
 class Queries(Dataset):
@@ -194,16 +187,6 @@ def test_a_collection_by_log_dict(tmp_path):
         assert values == pytest.approx(want, abs=1e-12)
 
 
-@pytest.mark.parametrize("split", [False, True])
-def test_a_model_in_bfloat16(tmp_path, split):
-    model, logged = Ranker(NDCG(k=5, split_queries=split)), Logged()
-    trainer(tmp_path, callbacks=[logged], precision="bf16-true").fit(model, loader(), loader())
-    assert model.layer.weight.dtype == torch.bfloat16
-    want = [whole_set(scores, k=5) for scores in model.scores]
-    assert len(want) == 3
-    assert [values["val_ndcg_at_5"] for values in logged.values] == pytest.approx(want, abs=1e-12)
-
-
 @pytest.mark.needs("mlflow")
 def test_names_are_legal_in_mlflow():
     validation = pytest.importorskip("mlflow.utils.validation")
@@ -320,110 +303,6 @@ def test_an_epoch_that_is_resumed_in_the_middle(tmp_path, saved):
 # -- two processes ---------------------------------------------------------------------------------------------------
 
 
-class Score(Ranker):
-    """Validation alone."""
-
-    def on_validation_epoch_end(self):
-        pass
-
-
-def lightnings_own_sampler(rank, folder):
-    return trainer(folder, strategy="ddp", devices=WORLD).validate(Score(NDCG(k=5)), loader(), verbose=False)
-
-
-def without_ids(rank, folder):
-    metric = NDCG(k=5, query_ids="batch")
-    update = metric.update
-    metric.update = lambda preds, target, ids, mask: update(preds, target, mask=mask)
-    return trainer(folder, strategy="ddp", devices=WORLD).validate(Score(metric), loader(), verbose=False)
-
-
-def sampler_that_does_not_repeat(rank, folder):
-    own = loader(sampler=range(rank, N_QUERIES, WORLD))
-    scores = trainer(folder, strategy="ddp", devices=WORLD, use_distributed_sampler=False)
-    return scores.validate(Score(NDCG(k=5)), own, verbose=False)
-
-
-def whole_fit(rank, folder):
-    """Three epochs of training, each with uneven validation."""
-    model, logged = Ranker(NDCG(k=5)), Logged()
-    fit = trainer(folder, strategy="ddp", devices=WORLD, use_distributed_sampler=False, callbacks=[logged])
-    fit.fit(model, loader(sampler=range(16)), loader(sampler=range(rank, N_QUERIES, WORLD)))
-    return [values["val_ndcg_at_5"] for values in logged.values], model.scores
-
-
-SCENARIOS = [lightnings_own_sampler, without_ids, sampler_that_does_not_repeat, whole_fit]
-
-
-def outcome(scenario, rank, folder):
-    try:
-        return scenario(rank, folder)
-    except ValueError as error:
-        return error
-    except Exception:
-        return AssertionError(traceback.format_exc())
-
-
-def process(rank, folder):
-    """What torchrun would have set: Lightning then starts no processes of its own."""
-    torch.set_num_threads(1)
-    os.environ |= {"LOCAL_RANK": str(rank), "RANK": str(rank), "WORLD_SIZE": str(WORLD), "GROUP_RANK": "0"}
-    os.environ |= {"LOCAL_WORLD_SIZE": str(WORLD), "TORCHELASTIC_RUN_ID": "none"}
-    dist.init_process_group(
-        "gloo", f"file://{folder}/store", rank=rank, world_size=WORLD, timeout=timedelta(seconds=60)
-    )
-    came = {scenario.__name__: outcome(scenario, rank, folder) for scenario in SCENARIOS}
-    (Path(folder) / f"{rank}.pickle").write_bytes(pickle.dumps(came))
-    dist.destroy_process_group()
-
-
-in_two_processes = pytest.mark.long  # test_torch_distributed.py is the quick form
-
-
-@pytest.fixture(scope="module")
-def came(tmp_path_factory):
-    """What came of the scenarios, process by process. A hang is an error."""
-    folder = tmp_path_factory.mktemp("ddp")
-    context = mp.start_processes(process, (str(folder),), nprocs=WORLD, join=False, start_method="spawn")
-    until = time.monotonic() + 150
-    try:
-        while not context.join(timeout=1):
-            if time.monotonic() > until:
-                pytest.fail("the processes hang")
-    finally:
-        for child in context.processes:
-            if child.is_alive():
-                child.kill()
-    parts = [pickle.loads((folder / f"{rank}.pickle").read_bytes()) for rank in range(WORLD)]
-    for broken in (value for part in parts for value in part.values() if isinstance(value, AssertionError)):
-        raise broken
-    return parts
-
-
 def untrained():
     with torch.no_grad():
         return Ranker(NDCG())(QUERIES.features).double().numpy()
-
-
-@in_two_processes
-def test_the_sampler_that_lightning_puts_in_repeats_a_query(came):
-    for part in came:
-        with pytest.raises(ValueError, match=r"1 of the queries appeared more than once.*DistributedSampler"):
-            raise part["lightnings_own_sampler"]
-        # Unless the queries have no ids: then one counts twice, as in every metric.
-        [values] = part["without_ids"]
-        assert abs(values["val_ndcg_at_5"] - whole_set(untrained(), k=5)) > 1e-3
-
-
-@in_two_processes
-def test_a_sampler_that_does_not_repeat_is_exact(came):
-    for part in came:
-        [values] = part["sampler_that_does_not_repeat"]
-        assert values["val_ndcg_at_5"] == pytest.approx(whole_set(untrained(), k=5), abs=1e-12)
-
-
-@in_two_processes
-def test_every_epoch_is_exact_in_both_processes(came):
-    for logged, scores in (part["whole_fit"] for part in came):
-        assert len(logged) == 3
-        assert logged == pytest.approx([whole_set(part, k=5) for part in scores], abs=1e-12)

@@ -13,14 +13,11 @@ import loss_invariants
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from lanes import quick
 from strategies import examples
-from torch_features import functions_with_second_derivatives_in_a_graph, skip_unless
 
 from ndcg_ml import Flavor
 from ndcg_ml.torch import ApproxNDCGLoss, ndcg
-from ndcg_ml.torch.losses._soft_ranks import STEPS, fast_soft_ranks, tail
-from ndcg_ml.torch.losses.approx import _DENSE_UP_TO_ON_CPU
+from ndcg_ml.torch.losses._soft_ranks import STEPS
 
 METHODS = ("dense", "fast")
 both_steps = pytest.mark.parametrize("step", STEPS)
@@ -145,22 +142,6 @@ def test_dense_has_a_second_derivative_and_fast_says_so():
         gradient.square().sum().backward()
 
 
-@pytest.mark.parametrize(("n_terms", "error"), [(1, 0.34), (9, 2.6e-7), (12, 1.4e-9), (20, 2e-15)])
-def test_tail_of_the_logistic_step(n_terms, error):
-    coefficients = tail("logistic", n_terms)
-    assert len(coefficients) == n_terms
-    for z in torch.linspace(0.001, 1, 2000, dtype=torch.float64).tolist():
-        got = math.fsum(c * z**m for m, c in enumerate(coefficients, 1))
-        assert abs(got * (1 + z) / z - 1) <= error
-
-
-@both_steps
-def test_tied_documents_have_the_middle_rank_whatever_their_block(step):
-    scores = torch.zeros(1, 1001, dtype=torch.float64)
-    ranks = fast_soft_ranks(scores, torch.ones_like(scores, dtype=torch.bool), 0.1, step)
-    assert ranks.tolist() == [pytest.approx([501.0] * 1001, rel=1e-14)]
-
-
 # -- invariants ------------------------------------------------------------------------------------------------------
 
 KEPT = [
@@ -184,152 +165,6 @@ KEPT = [
 @pytest.mark.parametrize("invariant", KEPT)
 def test_what_every_loss_keeps_to(invariant, flavor, step, method):
     invariant(lambda r: ApproxNDCGLoss(flavor, step=step, method=method, reduction=r))
-
-
-@both_steps
-@pytest.mark.parametrize("poison", loss_invariants.POISON)
-@pytest.mark.parametrize("k", [None, 5, 60])
-def test_padding_of_several_blocks_changes_nothing(step, poison, k):
-    scores, labels, _ = drawn(8, 50, "ties")
-    loss = ApproxNDCGLoss(Flavor(gain="exponential", k=k), temperature=0.5, step=step, method="fast", reduction="none")
-    want, gradient = value_and_gradient(loss, scores, labels)
-    tail_ = torch.full((3, 90), poison, dtype=torch.float64)
-    padded, grades = (
-        torch.cat([tail_[:, :40], scores, tail_[:, 40:]], 1),
-        torch.cat([tail_[:, :40], labels, tail_[:, 40:]], 1),
-    )
-    mask = torch.zeros(3, 140, dtype=torch.bool)
-    mask[:, 40:90] = True
-    got, moved = loss_invariants.watched(loss, padded, grades, mask)
-    torch.testing.assert_close(got, want, rtol=1e-13, atol=1e-13)
-    torch.testing.assert_close(moved[:, 40:90], gradient, rtol=1e-12, atol=1e-15)
-    assert not moved[~mask].any()
-
-
-@both_steps
-@pytest.mark.parametrize("k", [None, 7])
-def test_documents_may_stand_in_any_order_and_scores_anywhere(step, k):
-    scores, labels, mask = drawn(4, 150, "ties")
-    loss = ApproxNDCGLoss(Flavor(k=k), temperature=0.3, step=step, method="fast", reduction="none")
-    want, gradient = value_and_gradient(loss, scores, labels, mask)
-    order = torch.randperm(150, generator=torch.Generator().manual_seed(1))
-    got, permuted = value_and_gradient(loss, scores[:, order], labels[:, order], mask[:, order])
-    torch.testing.assert_close(got, want, rtol=1e-13, atol=1e-13)
-    torch.testing.assert_close(permuted, gradient[:, order], rtol=1e-10, atol=1e-15)
-    got, shifted = value_and_gradient(loss, scores + 1024.0, labels, mask)
-    torch.testing.assert_close(got, want, rtol=1e-13, atol=1e-13)
-    torch.testing.assert_close(shifted, gradient, rtol=1e-10, atol=1e-15)
-    assert gradient.sum(-1).tolist() == pytest.approx([0.0] * 3, abs=1e-14)
-
-
-@both_steps
-@both_methods
-def test_lists_that_break_losses_have_finite_gradients(step, method):
-    for scores, labels in (
-        (torch.zeros(1, 70), torch.arange(70)[None] % 3),
-        (torch.tensor([[0.7]]), torch.tensor([[2]])),
-        (torch.randn(2, 70), torch.zeros(2, 70)),
-        (torch.tensor([[3e38, -3e38, 0.0] * 30]), torch.tensor([[0, 1, 2] * 30])),
-        (torch.tensor([[1e-30, 0.0] * 40]), torch.tensor([[0, 1] * 40])),
-    ):
-        for k in (None, 2, 70, 1000):
-            loss = ApproxNDCGLoss(Flavor(k=k), temperature=0.01, step=step, method=method)
-            value, gradient = loss_invariants.watched(loss, scores, labels)
-            assert value.isfinite(), (scores, k)
-            assert gradient.isfinite().all(), (scores, k)
-
-
-@both_steps
-@both_methods
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_a_score_that_is_not_finite_is_the_loss_of_its_own_list_only(step, method, bad):
-    scores, labels, _ = drawn(2, 80, "spread")
-    scores[1, 50] = bad
-    value, gradient = value_and_gradient(ApproxNDCGLoss(step=step, method=method, reduction="none"), scores, labels)
-    assert value.isnan().tolist() == [False, True, False]
-    assert gradient[[0, 2]].isfinite().all()
-    assert gradient[1].isnan().any()
-
-
-FLAVORS = st.builds(
-    Flavor,
-    gain=st.sampled_from(["linear", "exponential", "binary", (0.0, 1.0, 5.0, 6.0, 20.0)]),
-    discount=st.sampled_from(["log2", "ln", "reciprocal", "jarvelin", "none"]),
-    ideal=st.sampled_from(["global", "local", "max", "given"]),
-    max_grade=st.just(4.0),
-    k=st.sampled_from([None, 1, 3, 40, 100]),
-    ties=st.sampled_from(["average", "first", "worst"]),
-    negative=st.sampled_from(["zero", "drop"]),
-    unjudged=st.sampled_from(["zero", "condense"]),
-)
-
-
-@examples(60)
-@given(FLAVORS, st.integers(0, 10**6), st.sampled_from(STEPS))
-def test_cold_limit_is_the_metric(flavor, seed, step):
-    generator = torch.Generator().manual_seed(seed)
-    scores = torch.stack([torch.randperm(75, generator=generator) for _ in range(3)]).double()
-    labels = torch.randint(-1, 5, (3, 75), generator=generator).double()
-    labels[:, ::9] = math.nan
-    mask = torch.rand(3, 75, generator=generator) < 0.7
-    loss = ApproxNDCGLoss(flavor, temperature=1e-3, cut_temperature=1e-3, step=step, method="fast", reduction="none")(
-        scores, labels, mask
-    )
-    metric = ndcg(scores, labels, flavor=flavor.replace(empty=1.0), mask=mask)
-    torch.testing.assert_close(loss, 1 - metric, rtol=1e-10, atol=1e-10)
-
-
-# -- precision, method, compilation ----------------------------------------------------------------------------------
-
-
-@both_steps
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_computed_in_float32(dtype, step):
-    scores, labels, _ = drawn(6, 90, "spread", dtype)
-    loss = ApproxNDCGLoss(step=step, method="fast")
-    got, gradient = value_and_gradient(loss, scores, labels)
-    want, wide = value_and_gradient(loss, scores.float(), labels)
-    assert got.dtype == torch.float32
-    assert got == want
-    assert torch.equal(gradient, wide.to(dtype))
-
-
-def test_auto_goes_by_the_length_of_the_lists():
-    loss = ApproxNDCGLoss(temperature=0.3)
-    for n, method in ((_DENSE_UP_TO_ON_CPU, "dense"), (_DENSE_UP_TO_ON_CPU + 1, "fast")):
-        scores, labels, _ = drawn(0, n, "spread")
-        got = torch.autograd.grad(loss(scores.requires_grad_(), labels), scores, create_graph=True)[0]
-        once = "_RankSlopes" in type(got.grad_fn).__name__ or _reaches(got.grad_fn, "_RankSlopes")
-        assert once == (method == "fast")
-
-
-def _reaches(node, name, depth=12):
-    if node is None or depth == 0:
-        return False
-    return name in type(node).__name__ or any(_reaches(after, name, depth - 1) for after, _ in node.next_functions)
-
-
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by torch's own tracer
-@pytest.mark.parametrize("step", quick(["logistic"], STEPS))
-@pytest.mark.parametrize("method", quick(["fast"], METHODS))
-def test_it_compiles_without_a_graph_break(step, method):
-    if method == "fast":
-        skip_unless(functions_with_second_derivatives_in_a_graph)
-    torch._dynamo.reset()
-    loss = ApproxNDCGLoss(Flavor(gain="exponential", k=5), temperature=0.4, step=step, method=method)
-    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
-    scores, labels, mask = drawn(7, 70, "ties")
-    want, gradient = value_and_gradient(loss, scores, labels, mask)
-    got, traced = value_and_gradient(compiled, scores, labels, mask)
-    torch.testing.assert_close(got, want)
-    torch.testing.assert_close(traced, gradient)
-
-
-@both_steps
-def test_it_never_waits_for_an_accelerator(step):
-    scores = torch.rand(3, 100, device="meta", requires_grad=True)  # has no data, so that any look at it raises
-    ApproxNDCGLoss(Flavor(k=2), step=step, method="fast")(scores, torch.ones(3, 100, device="meta")).backward()
-    assert scores.grad.shape == (3, 100)
 
 
 # -- ragged ----------------------------------------------------------------------------------------------------------
@@ -541,22 +376,3 @@ def test_records_of_an_independent_derivation(loss_golden, method, function, ste
         agree(values, record["per_list"], 1e-10)
         agree(gradient, record["grad"], 1e-10)
     assert len(records) >= 56
-
-
-@both_methods
-def test_samples_of_gumbel_noise_of_rax(loss_golden, method):
-    records = records_of(loss_golden, "rax", "gumbel_t12n(approx_t12n(ndcg_metric))")
-    for record in records:
-        scores, labels, mask = case_of(loss_golden, record)
-        p = record["params"]
-        loss = ApproxNDCGLoss(Flavor(gain="exponential"), temperature=p["temperature"], method=method, reduction="none")
-        scores.requires_grad_()
-        noise = torch.tensor(record["noise"], dtype=torch.float64)
-        surrogate = torch.stack([1 - loss(scores + p["beta"] * g, labels, mask) for g in noise]).mean(0)
-        judged = torch.where(mask, labels, 0).sum(-1) > 0
-        scale = record["value"] / -surrogate[judged].sum().item()
-        surrogate[judged].sum().backward()
-        # The value is a mean over lists, or their sum.
-        assert 1 / scale == pytest.approx(round(1 / scale), abs=1e-9)
-        agree(-scale * scores.grad, record["grad"], 1e-10)
-    assert len(records) == 4

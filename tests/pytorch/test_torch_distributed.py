@@ -8,7 +8,6 @@ pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
 import contextlib
-import math
 import pickle
 import time
 import traceback
@@ -21,10 +20,9 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
-from torchmetrics import MetricCollection
 from torchmetrics.retrieval import RetrievalNormalizedDCG
 
-from ndcg_ml import Flavor, ndcg_score
+from ndcg_ml import ndcg_score
 from ndcg_ml.torch import NDCG
 
 WORLD = 2
@@ -140,31 +138,6 @@ def ids_of_the_batch(rank, metric_class=NDCG, **settings):
     return metric.compute()
 
 
-def cast_module(rank):
-    module = nn.Module()
-    module.metrics = nn.ModuleList([NDCG(), NDCG(split_queries=True)])
-    for batch in DataLoader(QUERIES, batch_size=3, sampler=every_other(rank), collate_fn=rows):
-        for metric in module.metrics:
-            metric.update(*batch)
-        module.to(torch.bfloat16)
-    return [metric.compute() for metric in module.metrics]
-
-
-def collection(rank):
-    metrics = MetricCollection(
-        {"at_1": NDCG(k=1), "at_1_again": NDCG(k=1), "lightgbm": NDCG("lightgbm"), "split": NDCG(split_queries=True)}
-    )
-    values = []
-    for _ in range(2):
-        for batch in DataLoader(QUERIES, batch_size=4, sampler=every_other(rank), collate_fn=rows):
-            metrics.update(*batch)
-        values.append(metrics.compute())
-        metrics.reset()
-    assert values[0] == values[1]
-    assert len(metrics.compute_groups) == 3
-    return values[0]
-
-
 def every_step(rank, **settings):
     """``dist_sync_on_step`` with as many steps in each process."""
     metric = NDCG(dist_sync_on_step=True, **settings)
@@ -204,8 +177,6 @@ SCENARIOS = {
     "ids of the batch": lambda rank: ids_of_the_batch(rank, query_ids="batch"),
     "ids of the batch, taken for global": ids_of_the_batch,
     "ids of the batch, torchmetrics": lambda rank: ids_of_the_batch(rank, RetrievalNormalizedDCG),
-    "cast module": cast_module,
-    "collection": collection,
     "every step": every_step,
     "every step, split queries": lambda rank: every_step(rank, split_queries=True),
     "local": local,
@@ -313,21 +284,6 @@ def test_ids_that_start_again_in_each_batch(both):
     assert abs(both("ids of the batch, torchmetrics").item() - want) > 0.05  # three queries of the twelve
 
 
-def test_a_module_in_bfloat16(both):
-    want = pytest.approx(QUERIES.score(), abs=1e-12)
-    assert [value.item() for value in both("cast module")] == [want, want]
-
-
-def test_a_collection(both):
-    want = {
-        "at_1": QUERIES.score(k=1),
-        "at_1_again": QUERIES.score(k=1),
-        "lightgbm": QUERIES.score(flavor="lightgbm"),
-        "split": QUERIES.score(),
-    }
-    assert {name: value.item() for name, value in both("collection").items()} == pytest.approx(want, abs=1e-12)
-
-
 @pytest.mark.parametrize("mode", ["", ", split queries"])
 def test_processes_that_meet_in_every_step(both, mode):
     *steps, whole = (value.item() for value in both("every step" + mode))
@@ -347,10 +303,3 @@ def test_a_process_may_keep_to_itself(came):
 
 def test_after_a_refusal_and_a_reset_all_is_well(both):
     assert both("refused, then goes on").item() == pytest.approx(QUERIES.score(), abs=1e-12)
-
-
-def test_the_data_of_this_file_can_tell():
-    """Ties, empty queries, and a number of queries that no two processes can share evenly."""
-    assert not math.isclose(QUERIES.score(flavor=Flavor(ties="best")), QUERIES.score(flavor=Flavor(ties="worst")))
-    assert QUERIES.score(flavor=Flavor(empty=1.0)) > QUERIES.score()
-    assert N_QUERIES % WORLD

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 from torch import nn
-from torch_batches import GENERATOR, LISTS, batches
+from torch_batches import GENERATOR, LISTS, batches, tensors_of
 from torchmetrics.wrappers import BootStrapper
 
 from ndcg_ml import Flavor, evaluate
@@ -100,14 +100,6 @@ def test_rows_of_split_queries_are_put_together(flavor, several, seed):
     assert_equals(metric.compute(), want, ks)
 
 
-def test_ids_of_a_batch_mean_nothing_beyond_it():
-    metric = NDCG(query_ids="batch")
-    metric.update(torch.tensor([0.9, 0.1]), torch.tensor([1, 0]), indexes=torch.tensor([0, 0]))
-    metric.update(torch.tensor([0.9, 0.1]), torch.tensor([0, 1]), indexes=torch.tensor([0, 0]))
-    assert metric.n_queries == 2
-    assert metric.compute().item() == pytest.approx((1 + 1 / math.log2(3)) / 2)
-
-
 # -- which queries were seen --------------------------------------------------------------------------------------
 
 
@@ -166,14 +158,6 @@ def test_lists_without_ids_are_counted_unchecked():
     metric.update(*LISTS)
     metric.compute()
     assert metric.n_queries == 6
-
-
-def test_the_ids_kept_are_one_a_query():
-    metric = NDCG()
-    metric.update(torch.rand(90), torch.ones(90), torch.arange(90) // 30)
-    metric.update(torch.rand(2, 50), torch.ones(2, 50), torch.tensor([3, 4], dtype=torch.int32))
-    assert torch.cat(metric.ids).sort().values.tolist() == [0, 1, 2, 3, 4]
-    assert all(ids.dtype == torch.int64 for ids in metric.ids)
 
 
 @pytest.mark.parametrize("split", [False, True])
@@ -318,23 +302,6 @@ def test_attributes():
 # -- what is around the metric ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("split", [False, True])
-def test_a_tensor_without_dimensions(split):
-    scalar, ids = torch.tensor(0.5), torch.tensor(1)
-    for arguments in ((scalar, scalar), (scalar, scalar, ids), (scalar, scalar, None, torch.tensor(True))):
-        metric = NDCG(split_queries=split)
-        for call in (metric.update, metric):
-            with pytest.raises(ValueError, match=r"preds must have a dimension for the documents.*Give it shape"):
-                call(*arguments)
-    for arguments in ((torch.rand(2), scalar, torch.tensor([1, 1])), (scalar, torch.rand(2))):
-        with pytest.raises(ValueError, match="target must have the shape of preds"):
-            metric.update(*arguments)
-    with pytest.raises(ValueError, match="indexes must have the shape of preds"):
-        metric.update(torch.rand(2), torch.rand(2), ids)
-    with pytest.raises(ValueError, match="scores must have a dimension"):
-        ndcg(scalar, scalar)
-
-
 def test_bootstrapping_draws_queries_of_the_padded_form():
     """From the flat form it would draw rows, and pieces of queries have other ideals."""
     worth = torch.arange(1, 9) / 10
@@ -360,3 +327,74 @@ def test_bootstrapping_draws_queries_of_the_padded_form():
     strapped.update(preds, target, indexes=torch.arange(8), mask=mask)
     with pytest.raises(ValueError, match="appeared more than once"):  # a query that is drawn twice, if it has an id
         strapped.compute()
+
+
+# -- merging -----------------------------------------------------------------------------------------------------
+
+
+def test_merging_forgets_the_value_computed_before():
+    """torchmetrics 1.9 returns it again."""
+    first, second = NDCG(), NDCG()
+    first.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]), torch.tensor([1]))
+    second.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 1]]), torch.tensor([2]))
+    assert first.compute() == 1.0
+    first.merge_state(second)
+    assert first.compute().item() == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    assert first.update_count == 2
+    first.merge_state(second.metric_state)
+    with pytest.raises(ValueError, match=r"1 of the queries appeared more than once \(such as id 2"):
+        first.compute()
+    assert second.n_queries == 1
+
+
+def test_merged_rows_come_after_those_already_there():
+    ours, theirs = NDCG("lightgbm", split_queries=True), NDCG("lightgbm", split_queries=True)
+    ours.update(torch.tensor([0.5]), torch.tensor([1]), torch.tensor([0]))
+    theirs.update(torch.tensor([0.5]), torch.tensor([0]), torch.tensor([0]))
+    ours.merge_state(theirs)
+    assert ours.compute() == 1.0  # "first"
+    assert theirs.compute() == 1.0  # LightGBM's value of an empty query
+    theirs.reset()
+    theirs.merge_state(ours)
+    assert theirs.compute() == 1.0
+
+
+@pytest.mark.parametrize(
+    "other", [NDCG("lightgbm"), NDCG(k=3), NDCG(split_queries=True), NDCG(query_ids="batch"), {}, 3]
+)
+def test_metrics_of_unlike_meaning_are_not_merged(other):
+    with pytest.raises(ValueError, match=r"incoming_state must be an NDCG.*of another meaning"):
+        NDCG().merge_state(other)
+
+
+def test_a_sum_of_metrics_is_torchmetrics_own():
+    total = NDCG(k=1) + NDCG(k=2)
+    total.update(torch.tensor([[0.1, 0.9]]), torch.tensor([[1, 0]]))
+    assert total.compute().item() == pytest.approx(1 / math.log2(3))
+
+
+@pytest.mark.parametrize("settings_", [{}, {"query_ids": "batch"}, {"split_queries": True}], ids=str)
+def test_update_never_waits_for_an_accelerator(settings_):
+    # A meta tensor has no data, so that any look at them raises.
+    for flavor in (
+        "sklearn",
+        "lightgbm",
+        Flavor(ideal="local", unjudged="zero"),
+        Flavor(ideal="max", max_grade=4, ties="best"),
+    ):
+        metric = NDCG(flavor, k=[2, None], **settings_).to("meta")
+        scores, labels = torch.rand(3, 5, device="meta"), torch.ones(3, 5, device="meta")
+        ids = None if settings_.get("query_ids") == "batch" else labels[:, 0].long()
+        metric.update(scores, labels, ids, mask=scores > 0)
+        metric.update(scores.flatten(), labels.flatten(), indexes=labels.flatten().long())
+        assert {part.device.type for part in tensors_of(metric)} == {"meta"}
+
+
+def test_plot():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    metric = NDCG(k=[1, None])
+    value = metric(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]))
+    for shown in (None, [value, value]):
+        figure, _ = metric.plot(shown)
+        pyplot.close(figure)

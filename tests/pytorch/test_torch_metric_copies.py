@@ -18,7 +18,7 @@ from functools import partial
 
 import torch
 from torch import nn
-from torch_batches import LISTS, batches, tensors_of
+from torch_batches import batches
 from torchmetrics import MetricCollection
 
 from ndcg_ml import Flavor, evaluate
@@ -144,18 +144,6 @@ def test_repr_says_the_definition(metric, text):
 
 
 @pytest.mark.parametrize("split", [False, True])
-def test_equal_metrics_share_a_compute_group(split):
-    collection = MetricCollection({"a": NDCG(k=2, split_queries=split), "b": NDCG(k=2, split_queries=split)})
-    for _ in range(2):
-        for number in range(3):
-            collection.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[number > 0, 1]]), torch.tensor([number]))
-        assert len(collection.compute_groups) == 1
-        values = [value.item() for value in collection.compute().values()]
-        assert values == pytest.approx([(2 + 1 / math.log2(3)) / 3] * 2)
-        collection.reset()
-
-
-@pytest.mark.parametrize("split", [False, True])
 def test_a_compute_group_may_be_updated_and_called(split):
     """The metrics of a group share their lists."""
     collection = MetricCollection({"a": NDCG(split_queries=split), "b": NDCG(split_queries=split)})
@@ -218,22 +206,6 @@ def test_casting_the_model_costs_no_digits(cast, when):
     assert module.metric.n_queries.dtype == torch.int64
 
 
-@pytest.mark.parametrize(
-    "copied",
-    [copy.deepcopy, lambda m: m.clone(), lambda m: pickle.loads(pickle.dumps(m))],
-    ids=["deep", "clone", "pickle"],
-)
-def test_copies_go_on_from_where_they_were(copied):
-    metric = NDCG(Flavor(gain=square, empty=math.nan), k=[1, None])
-    labels = torch.tensor([[1, 0]])
-    metric.update(torch.tensor([[1.0, 0.0]]), labels)
-    copy_ = copied(metric)
-    copy_.update(torch.tensor([[0.0, 1.0]]), labels)
-    assert copy_.flavor == metric.flavor
-    assert metric.compute()[1] == 1.0
-    assert copy_.compute()[1] == 0.5
-
-
 @pytest.mark.parametrize("settings_", [{}, {"query_ids": "batch"}, {"split_queries": True}], ids=str)
 def test_copies_of_the_state_go_their_own_way(settings_):
     metric = NDCG(**settings_)
@@ -245,50 +217,6 @@ def test_copies_of_the_state_go_their_own_way(settings_):
         assert copied.compute().item() == pytest.approx(1 / math.log2(3))
     assert metric.compute() == 1.0
     assert not metric.state_dict()
-
-
-def gathering(processes):
-    """What ``torch.distributed`` does for the first of these metrics, without processes."""
-    sent = []
-    for other in processes[1:]:
-        sent.append([])
-        copy.deepcopy(other)._sync_dist(lambda state, group, sent=sent[-1]: [sent.append(state), state][1:])
-    others = iter(zip(*sent, strict=True))
-
-    def gather(state, group=None):
-        theirs = next(others)
-        assert all((part.dtype, part.shape[1:]) == (state.dtype, state.shape[1:]) for part in theirs)
-        return [state, *theirs]
-
-    processes[0].dist_sync_fn = gather
-    processes[0].distributed_available_fn = lambda: True
-
-
-@pytest.mark.parametrize("split", [False, True])
-def test_processes_add_up_even_one_without_data(split):
-    processes = [NDCG(k=[1, 3], split_queries=split) for _ in range(3)]
-    whole = NDCG(k=[1, 3])
-    for number, (batch, owner) in enumerate(zip(batches(5), [0, 0, 0, 2, 2], strict=True)):
-        for metric in (processes[owner], whole):
-            metric.update(batch[0], batch[1], torch.arange(4) + 4 * number, mask=batch[2])
-    gathering(processes)
-    mine = [part.clone() for part in tensors_of(processes[0])]
-    got, want = processes[0].compute(), whole.compute()
-    assert {name: v.item() for name, v in got.items()} == pytest.approx({name: v.item() for name, v in want.items()})
-    assert len(mine) == len(tensors_of(processes[0]))
-    assert all(map(torch.equal, mine, tensors_of(processes[0])))
-
-
-def test_a_process_goes_on_with_its_own_queries_after_a_refusal():
-    processes = [NDCG(), NDCG()]
-    for metric in processes:
-        metric.update(*LISTS, torch.tensor([1, 2]))
-    gathering(processes)
-    with pytest.raises(ValueError, match="2 of the queries appeared more than once"):
-        processes[0].compute()
-    assert processes[0].n_queries == 2
-    processes[0].distributed_available_fn = lambda: False
-    processes[0].compute()
 
 
 @running

@@ -20,7 +20,6 @@ from torchmetrics import MetricCollection
 from ndcg_ml.torch import NDCG, EpochWarning
 
 pytestmark = pytest.mark.usefixtures("kernel")
-running = pytest.mark.filterwarnings("ignore::ndcg_ml.torch.EpochWarning")  # computes while the epoch goes on
 
 
 # -- epochs -------------------------------------------------------------------------------------------------------

@@ -197,21 +197,3 @@ def test_cpu_tensors_of_any_kind_take_the_short_way_or_the_right_one(kernel):
     deep.update(scores[None, :, :2].transpose(1, 2), labels[None, :, :2].transpose(1, 2))
     expected = evaluate(labels[:, :2].T.numpy(), scores[:, :2].T.numpy(), flavor="lightgbm", k=2).value
     assert deep.compute().item() == pytest.approx(expected, abs=1e-12)
-
-
-def test_the_short_way_is_taken_for_plain_tensors_on_the_cpu(kernel, monkeypatch):
-    def refuse(*_, **__):
-        raise AssertionError("the torch kernel was called")
-
-    monkeypatch.setattr("ndcg_ml.torch._state.evaluate", refuse)
-    update = NDCG("sklearn").update
-    for arguments in (
-        {"preds": torch.rand(2, 3), "target": torch.ones(2, 3)},
-        {"preds": torch.rand(2, 3), "target": torch.ones(2, 3), "mask": torch.ones(2, 3, dtype=torch.bool)},
-        {"preds": torch.rand(3), "target": torch.ones(3), "indexes": torch.tensor([4, 4, 1])},
-    ):
-        if kernel == "host":
-            update(**arguments)
-        else:
-            with pytest.raises(AssertionError, match="the torch kernel was called"):
-                update(**arguments)

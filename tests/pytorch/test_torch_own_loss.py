@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from loss_invariants import doubles, seeded
 from strategies import examples
 
-import ndcg_ml.torch
 from ndcg_ml import Flavor
 from ndcg_ml.torch import ApproxNDCGLoss, NeuralNDCGLoss, Stochastic, ndcg
 from ndcg_ml.torch.losses import DirectLoss, ListLoss
@@ -178,12 +177,3 @@ def test_mistakes_are_errors():
             build(Flavor(negative="allow"))
         with pytest.raises(ValueError, match="reduction must be one of 'mean', 'sum', 'none'; got 'avg'"):
             build(reduction="avg")
-
-
-def test_every_loss_has_the_one_driver():
-    for name in ndcg_ml.torch.__all__:
-        if name.endswith("Loss"):
-            loss = getattr(ndcg_ml.torch, name)
-            assert issubclass(loss, ListLoss), name
-            assert loss.forward is ListLoss.forward, name
-            assert loss.extra_repr is ListLoss.extra_repr, name

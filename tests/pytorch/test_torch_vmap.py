@@ -77,17 +77,6 @@ def test_values_and_per_sample_gradients(name):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_one_list_a_sample(name):
-    (scores, *_), (labels, *_), _ = data()
-
-    def single(s, y):
-        return LOSSES[name](s[None], y[None])
-
-    same(vmap(single)(scores, labels), one_by_one(single, scores, labels))
-    same(vmap(grad(single))(scores, labels), one_by_one(grad(single), scores, labels))
-
-
-@pytest.mark.parametrize("name", LOSSES)
 def test_shared_labels_and_rows_of_a_jacobian(name):
     scores, (labels, *_), (mask, *_) = data()
     loss = LOSSES[name]
@@ -191,12 +180,3 @@ def test_the_metric(flavor, k):
     samples = data()
     torch.testing.assert_close(vmap(value)(*samples), one_by_one(value, *samples), equal_nan=True)
     assert not math.isnan(vmap(value)(*samples)[0, 0])
-
-
-def test_errors_of_torch_that_are_not_vmaps_are_left_alone():
-    from ndcg_ml.torch._transforms import any_of, not_mapped
-
-    with pytest.raises(RuntimeError, match="meta"):
-        any_of(torch.ones(2, device="meta"))
-    with pytest.raises(RuntimeError, match="another"), not_mapped("message"):
-        raise RuntimeError("another error")

@@ -23,9 +23,6 @@ from oracle import Document, oracle
 from strategies import examples, flavors
 
 from ndcg_ml import Flavor, evaluate
-from ndcg_ml._data.queries import by_sizes
-from ndcg_ml._kernel.gains import grade
-from ndcg_ml._kernel.grade_codes import Coded, codes_of
 from ndcg_ml.torch import ndcg
 from ndcg_ml.torch._host import torch_kernel
 
@@ -184,39 +181,6 @@ def test_ten_thousand_problems_of_wide_lists(half: str, data: st.DataObject) -> 
     check(*drawn(data))
 
 
-# -- the shortcuts are taken ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "uint64", "float16", "float32", "float64"])
-def test_whole_grades_of_wide_lists_are_coded(dtype: str) -> None:
-    labels = np.zeros(600, dtype=dtype)
-    labels[[3, 599]] = 1
-    graded = grade(Flavor(gain="exponential"), labels, by_sizes([300, 300], 600))
-    assert isinstance(graded.row_gains, Coded)
-    assert graded.gains.tolist() == labels.astype(float).tolist()
-    assert graded.n_relevant().tolist() == [1, 1]
-
-
-@pytest.mark.parametrize(
-    ("label", "coded"), [(254, True), (255, False), (256, False), (-1, False), (0.5, False), (math.nan, False)]
-)
-def test_other_labels_are_not(label: float, coded: bool) -> None:
-    labels = np.zeros(40_000)
-    labels[-1] = label
-    assert (codes_of(labels, None) is not None) == coded
-    if label == label and label == int(label):
-        assert (codes_of(labels.astype(np.int64), None) is not None) == coded
-    # A row that takes no part may hold anything.
-    codes = codes_of(labels, np.arange(39_999))
-    assert codes is not None
-    assert not codes[:-1].any()
-
-
-def test_short_lists_are_not_coded() -> None:
-    graded = grade(Flavor(), np.zeros(400, dtype=np.int64), by_sizes([200, 200], 400))
-    assert not isinstance(graded.row_gains, Coded)
-
-
 def test_a_gain_function_is_asked_about_grades_that_occur_alone() -> None:
     known = {0: 0.0, 2: 5.0}
     flavor = Flavor(gain=lambda grade: known[int(grade)])
@@ -225,9 +189,9 @@ def test_a_gain_function_is_asked_about_grades_that_occur_alone() -> None:
     assert evaluate(y, -y, flavor=flavor, k=3).per_query.idcg.tolist() == [5.0]
 
 
-def test_largest_counts_from_the_best_kind_down() -> None:
-    codes = np.array([[0, 1, 2, 1], [3, 3, 3, 0], [2, 2, 2, 2]], dtype=np.uint8)
-    coded = Coded(codes, np.array([0.0, 5.0, 1.0, 0.0]))  # 3 is padding
-    assert coded.largest(3).tolist() == [[5, 5, 1], [0, 0, 0], [1, 1, 1]]
-    falling = Coded(codes, np.array([0.0, -5.0, 1.0, 0.0]))
-    assert falling.largest(4).tolist() == [[1, 0, -5, -5], [0, 0, 0, 0], [1, 1, 1, 1]]
+@pytest.mark.parametrize("largest", [254, 255, 256, 400])
+@pytest.mark.parametrize("dtype", ["int64", "uint16", "float64"])
+def test_grades_at_the_edge_of_a_byte(largest: int, dtype: str) -> None:
+    y = np.zeros((1, 600), dtype=dtype)
+    y[0, 7], y[0, 599] = largest, 1
+    assert evaluate(y, -np.arange(600.0)[None], k=8).per_query.idcg[0] == largest + 1 / math.log2(3)

@@ -158,24 +158,6 @@ def it_never_waits_for_an_accelerator(make):
     assert scores.grad.shape == (3, 5)
 
 
-def it_compiles_without_a_graph_break(make):
-    torch._dynamo.reset()
-    compiled = torch.compile(make("mean"), fullgraph=True, backend="aot_eager")
-    scores, labels = doubles([0.1, 0.9, 0.4], [0.3, 0.2, 0.7]), torch.tensor([[1, 0, 2], [0, 0, -1]])
-    labels[1, 2] = 0
-    with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", ".*should not be instantiated", DeprecationWarning
-        )  # torch's own compiler does
-        value = compiled(scores, labels)
-    value.backward()
-    want, gradient = value_and_gradient(make("mean"), scores, labels)
-    torch.testing.assert_close(value.detach(), want)
-    torch.testing.assert_close(scores.grad, gradient)
-    labels[1, 2] = -1
-    assert compiled(scores, labels).isnan()
-
-
 def refusals_say_what_to_do(make):
     for arguments, error, words in (
         ((torch.rand(3), torch.ones(3)), ValueError, r"shape \(n_lists, n_documents\)"),
@@ -212,7 +194,5 @@ WITHOUT_NOISE = (
     gradients_sum_to_zero_and_a_shift_changes_nothing,
     documents_may_stand_in_any_order,
     the_gradient_is_that_of_the_value,
-    # These losses are compiled by default, in test_torch_compiled.py.
-    pytest.param(it_compiles_without_a_graph_break, marks=pytest.mark.long),
 )
 """Hold for every loss that draws nothing."""
