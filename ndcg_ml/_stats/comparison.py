@@ -812,23 +812,17 @@ def _compared(
 
 def _own_clusters(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> list[Any] | None:
     """The clusters that the evaluations have, which must be the same."""
-    first = evaluations[0]
-    mine = _clusters_by_query(first)
-    for name, evaluation in zip(names[1:], evaluations[1:], strict=True):
-        theirs = _clusters_by_query(evaluation)
-        shared = [query for query in theirs if query in mine]
-        if (first.cluster is None) != (evaluation.cluster is None) or any(mine[q] != theirs[q] for q in shared):
+    mine, *others = (
+        {} if one.cluster is None else dict(zip(one.per_query.qid.tolist(), one.cluster.tolist(), strict=True))
+        for one in evaluations
+    )
+    for name, theirs in zip(names[1:], others, strict=True):
+        if bool(mine) != bool(theirs) or any(mine.get(query, label) != label for query, label in theirs.items()):
             raise ValueError(
                 f"all systems must have the same clusters of queries; those of {names[0]} and {name} differ. Pass "
                 "cluster= to compare, or one cluster= to all evaluations."
             )
-    return None if first.cluster is None else first.cluster.tolist()
-
-
-def _clusters_by_query(evaluation: Evaluation[Any]) -> dict[Any, Any]:
-    if evaluation.cluster is None:
-        return {}
-    return dict(zip(evaluation.per_query.qid.tolist(), evaluation.cluster.tolist(), strict=True))
+    return list(mine.values()) or None
 
 
 def _at(labels: Sequence[Any], table: Matched) -> list[Any]:

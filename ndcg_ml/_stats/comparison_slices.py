@@ -13,13 +13,13 @@ from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.differences import Difference, Pairs, Settings, differences
 from ndcg_ml._stats.means import Means
-from ndcg_ml._stats.slices import BySlice
+from ndcg_ml._stats.slices import BySlice, OfLabel
 from ndcg_ml._stats.verdict import FEWEST_QUERIES
 from ndcg_ml._text.table import Table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ComparedSlice:
+class ComparedSlice(OfLabel):
     """The comparison within the queries of one label.
 
     Attributes
@@ -35,8 +35,6 @@ class ComparedSlice:
         clusters: nothing can be said.
     """
 
-    column: str
-    label: Any
     n_queries: int
     values: tuple[float, ...]
     pairs: tuple[Difference, ...]
