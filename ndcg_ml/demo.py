@@ -70,6 +70,12 @@ class Split:
         return np.repeat(np.arange(self.sizes.size), self.sizes)
 
     @cached_property
+    def doc_id(self) -> NDArray[np.str_]:
+        """The number of each row, zero-padded so that ids sort like rows."""
+        digits = len(str(self.labels.size))
+        return np.array([f"{row:0{digits}d}" for row in range(self.labels.size)])
+
+    @cached_property
     def mask(self) -> NDArray[np.bool_]:
         """Shape (n_queries, longest): True where a query has a document."""
         return np.arange(int(self.sizes.max())) < self.sizes[:, None]
@@ -403,9 +409,8 @@ _PRESETS = ("sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_
 
 def _table(flavor: Flavor, test: Split, scores: dict[str, NDArray[np.float64]]) -> Table:
     """NDCG of each model under the flavor that chose it and under well-known presets, all at one cut-off."""
-    doc_id = np.char.zfill(np.arange(test.labels.size).astype(str), 9)
     definitions = {"this flavor": flavor} | {name: PRESETS[name].replace(k=flavor.k) for name in _PRESETS}
-    data: dict[str, Any] = {"y_true": test.labels, "group": test.sizes, "doc_id": doc_id}
+    data: dict[str, Any] = {"y_true": test.labels, "group": test.sizes, "doc_id": test.doc_id}
     rows = []
     for name, used in definitions.items():
         switches = used.gain if isinstance(used.gain, str) else "table", used.ties, str(used.empty)

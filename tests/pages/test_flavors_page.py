@@ -57,41 +57,36 @@ def escaped(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+# The marks around each table of the page.
+PRESETS_MARKS = (
+    "<!-- presets: written by tests/pages/test_flavors_page.py --write -->\n\n",
+    "\n<!-- end of presets -->\n",
+)
+COUNTS_MARKS = (
+    "<!-- counts: written by tests/pages/test_flavors_page.py --write -->\n\n",
+    "\n<!-- end of counts -->\n",
+)
+
+
 def page(counts: dict[str, dict[str, int]]) -> str:
-    """The index of the presets, and what was compared."""
-    return "\n".join(_page(counts)) + "\n"
+    """The index of the presets with its tables as they must be."""
+    text = PAGE.read_text(encoding="utf-8")
+    for (begin, end), lines in ((PRESETS_MARKS, _presets()), (COUNTS_MARKS, _compared(counts))):
+        before, rest = text.split(begin)
+        text = before + begin + "".join(f"{line}\n" for line in lines) + end + rest.split(end)[1]
+    return text
 
 
-def _page(counts: dict[str, dict[str, int]]) -> Iterator[str]:
-    yield "# Which NDCG does each library compute?"
-    yield ""
-    yield "`Flavor.preset(name)` gives each of these, `ndcg-ml flavors NAME` describes it, and `explain_difference(a, b, ...)`"
-    yield "says in what two of them differ. Each preset has a page: the formula in words, what is surprising, the difference to"
-    yield "scikit-learn on one example, and how it was verified. Written by"
-    yield "`python tests/pages/test_flavors_page.py --write`; the tests fail when it is not up to date."
-    yield ""
-    yield f"## The {len(PRESETS)} presets"
-    yield ""
-    yield '<div class="wide" markdown>'
-    yield ""
+def _presets() -> Iterator[str]:
     yield f"| preset | library | {' | '.join(IN_COLUMNS)} | and |"
     yield "|---" * (len(IN_COLUMNS) + 3) + "|"
     for name, flavor in PRESETS.items():
         library = escaped(short_name(MIRRORS[name]))
         switches = " | ".join(cell(flavor, switch) for switch in IN_COLUMNS)
         yield f"| [{name}](flavors/{name}.md) | {library} | {switches} | {others(flavor)} |"
-    yield ""
-    yield "</div>"
-    yield ""
-    yield "`r` is the rank from 1; `k` is given where the library has a silent cut-off of its own."
-    yield ""
-    yield "## What was compared"
-    yield ""
-    yield "Values that the libraries themselves computed, on problems with ties, empty and one-document queries, repeated"
-    yield "documents, weights, huge grades and cut-offs beyond the lists: how many are reproduced, refused by both, defined"
-    yield "here where the library raises an error, declared as divergent (below), and different without a declaration."
-    yield "The call of each library is recorded with its values in tests/peers/golden."
-    yield ""
+
+
+def _compared(counts: dict[str, dict[str, int]]) -> Iterator[str]:
     yield "| library | reproduced | refused by both | defined here only | declared divergences | undeclared | cases |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
     total: Counter[str] = Counter()
@@ -99,36 +94,6 @@ def _page(counts: dict[str, dict[str, int]]) -> Iterator[str]:
         total.update(count)
         yield f"| {library} | {_counts(count)} |"
     yield f"| **all {len(counts)}** | {_counts(total)} |"
-    yield ""
-    yield "## What is deliberately not reproduced"
-    yield ""
-    yield "A bug, an order that nothing defines, or an input that the formula refuses: the page of each preset lists its own, and"
-    yield "so do `Flavor.preset(name).describe()` and, where data are such a case, `identify`. Each is held to the recorded or the"
-    yield "live value from both sides: a difference that is not declared fails the tests, and so does one that has gone."
-    yield ""
-    yield from OTHER_WORDS.splitlines()
-
-
-OTHER_WORDS = """\
-## What no flavor expresses
-
-- **Item weights.** rax, TF-Ranking and KerasRS multiply the gain of a document by its weight. Pass gain times weight as
-  the label of a flavor with linear gain: `grade * weight` for their linear gain, `(2**grade - 1) * weight` for the
-  exponential one. The ideal then has the weighted gains too, as theirs has.
-- **RRE's truncation.** The Rated Ranking Evaluator cuts each step of its sum to two decimals.
-- **rsparse's cut.** It cuts the ranking at the smaller of k and the number of relevant documents, query by query; here k
-  is one number for all queries.
-
-## Watch list
-
-Open questions in other projects, each of which would change what is said here:
-
-| where | what would change |
-|---|---|
-| [elasticsearch#154362](https://github.com/elastic/elasticsearch/issues/154362) | open: its ideal, and with it the preset [elasticsearch](flavors/elasticsearch.md) |
-| [scikit-learn#34244](https://github.com/scikit-learn/scikit-learn/pull/34244) | open: a query without a relevant document would be undefined, no longer 0 ([sklearn](flavors/sklearn.md)) |
-| [LightGBM#7290](https://github.com/lightgbm-org/LightGBM/pull/7290) | open: early stopping on Dask, where each worker evaluates its own rows ([model selection](model_selection.md)) |
-"""
 
 
 # -- a page per preset ------------------------------------------------------------------------------------------------
