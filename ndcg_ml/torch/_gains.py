@@ -262,13 +262,8 @@ def discount_at(flavor: Flavor, ranks: Tensor) -> Tensor:
     return 0.0 * ranks + 1.0  # a constant that stays in the graph, so that a loss has a gradient, of 0
 
 
-def discounts_from(flavor: Flavor, depth: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """D(1), ..., D(depth)."""
-    if callable(flavor.discount):
-        return torch.from_numpy(discounts(flavor, depth)).to(dtype).to(device)
-    return discount_at(flavor, torch.arange(1, depth + 1, dtype=dtype, device=device))
-
-
 def discount_table(flavor: Flavor, depth: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """0, D(1), ..., D(depth): the entry at 0 serves the slots that have no rank."""
-    return pad(discounts_from(flavor, depth, dtype, device), (1, 0))
+    if callable(flavor.discount):
+        return pad(torch.from_numpy(discounts(flavor, depth)).to(dtype).to(device), (1, 0))
+    return pad(discount_at(flavor, torch.arange(1, depth + 1, dtype=dtype, device=device)), (1, 0))

@@ -125,7 +125,7 @@ def evaluate(
         dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
     # A list that is shorter than the cut-off scores 0 under this rule, whatever it ranked.
     if flavor.short_lists == "zero":
-        dcg = dcg.masked_fill(too_short(flavor, ks, layout, ranked), 0.0)
+        dcg = dcg.masked_fill(too_short(ks, layout, ranked), 0.0)
     # The ratio. A query is empty by its ideal alone.
     idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
     empty = ~(idcg > 0)
@@ -198,15 +198,10 @@ def _upper_runs(key: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, Tensor
 
 def _of_runs(before: Tensor, upto: Tensor, length: Tensor, discounts: Tensor) -> Tensor:
     """The mean discount over the ranks of each run."""
-    shared = _sum_over(before, upto, discounts) / length.clamp(min=1)
+    total = discounts.cumsum(0)
+    shared = (total[upto] - total[before]) / length.clamp(min=1)
     # A document without a tie has its discount itself: the difference of two sums would lose digits.
     return torch.where(length > 1, shared, discounts[before + 1])
-
-
-def _sum_over(before: Tensor, upto: Tensor, discounts: Tensor) -> Tensor:
-    """The sum of the discounts at ranks before + 1, ..., upto."""
-    total = discounts.cumsum(0)
-    return total[upto] - total[before]
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------
@@ -292,11 +287,10 @@ def _looked_up(table: Tensor, rank: Tensor, depth: int) -> Tensor:
     return pad(table, (0, 1))[rank.clamp(max=depth + 1)]
 
 
-def too_short(flavor: Flavor, ks: Sequence[int | None], layout: Layout, ranked: Tensor) -> Tensor:
+def too_short(ks: Sequence[int | None], layout: Layout, ranked: Tensor) -> Tensor:
     """Which queries have too few documents for a cut-off to score."""
     n_ranked = layout.per_query(ranked.to(torch.int64))
-    least = [(k or 0) if flavor.short_lists == "zero" else 0 for k in ks]
-    return torch.stack([n_ranked < n for n in least], dim=-1)
+    return torch.stack([n_ranked < (k or 0) for k in ks], dim=-1)
 
 
 def ideal_dcg(

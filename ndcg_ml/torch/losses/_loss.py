@@ -437,5 +437,5 @@ def _weights(flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, wei
     empty = (idcg > 0).logical_not()
     weight = gains / idcg.masked_fill(empty, math.inf)
     if flavor.short_lists == "zero":
-        weight = weight.masked_fill(too_short(flavor, ks, layout, ranked), 0.0)
+        weight = weight.masked_fill(too_short(ks, layout, ranked), 0.0)
     return Lists(scores, gains, weight.to(dtype), ranked, empty.squeeze(-1), refused, scores, absent)

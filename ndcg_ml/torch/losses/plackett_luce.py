@@ -101,13 +101,9 @@ class PlackettLuceNDCGLoss(DirectLoss):
                 f"flavor.discount must not be negative in PlackettLuceNDCGLoss; {self.flavor.discount!r} is at some "
                 f"rank up to {discount.numel()}. Cut the list off at a smaller k."
             )
-        return _expected_ndcg(scores, weight, ranked, discount, gumbel(scores, self.samples, self.generator))
-
-
-def _expected_ndcg(scores: Tensor, weight: Tensor, valid: Tensor, discount: Tensor, noise: Tensor) -> Tensor:
-    """Mean NDCG of the rankings that the noise draws, with the gradient of its expectation."""
-    value, _ = _PLRank.apply(scores, weight, valid, discount, noise)  # type: ignore[no-untyped-call]
-    return value  # type: ignore[no-any-return]
+        noise = gumbel(scores, self.samples, self.generator)
+        value, _ = _PLRank.apply(scores, weight, ranked, discount, noise)  # type: ignore[no-untyped-call]
+        return value  # type: ignore[no-any-return]
 
 
 class _PLRank(torch.autograd.Function):
