@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.means import SAME
 from ndcg_ml._stats.quantiles import t_quantile
-
-FloatArray = NDArray[np.float64]
 
 # Queries that the bound far from the mean, and the one next to it, count as. docs/deciding.md has the coverage.
 _FAR, _NEAR = 0.75, 0.5

@@ -10,9 +10,7 @@ import numpy as np
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._one_line import shown
 from ndcg_ml._stats.means import SAME, Means, spread_of
-
-FEWEST = 6
-"""With fewer clusters, the exact test cannot reach 5 %."""
+from ndcg_ml._stats.verdict import FEWEST_QUERIES
 
 
 def numbered(labels: Sequence[Any]) -> IntArray:
@@ -30,9 +28,9 @@ def by_cluster(means: Means, codes: IntArray) -> Means:
         Fewer than six clusters, or one that weighs more than all others together.
     """
     present, codes = np.unique(codes, return_inverse=True)
-    if present.size < FEWEST:
+    if present.size < FEWEST_QUERIES:
         raise ValueError(
-            f"cluster must make at least {FEWEST} clusters, because fewer cannot show anything at 5 %; got "
+            f"cluster must make at least {FEWEST_QUERIES} clusters, because fewer cannot show anything at 5 %; got "
             f"{present.size} among {codes.size} queries. Evaluate more of them, or leave cluster out if queries are "
             "independent."
         )

@@ -508,7 +508,6 @@ def compare(
     seed: Seed = None,
     missing: Literal["raise", "drop"] = "raise",
     k: int | None | EllipsisType = ...,
-    y_true: None = None,
 ) -> Comparison:
     """Compare systems query by query: their difference, what chance makes of it, and what one may say of it.
 
@@ -548,8 +547,6 @@ def compare(
         value nan. "drop" compares the others, and ``.not_compared`` has the ids.
     k : int or None, optional
         Which cut-off is compared, if the evaluations have several.
-    y_true : None
-        Scores are not compared but their evaluations, which have the labels.
 
     Returns
     -------
@@ -615,12 +612,12 @@ def compare(
     one_of(unjudged, "unjudged", get_args(Unjudged))
     named = named_systems(systems, names)
     runs = [run for of_one in named.values() for run in of_one]
-    if y_true is not None or not all(isinstance(run, Evaluation) for run in runs):
-        got = next((type(run).__name__ for run in runs if not isinstance(run, Evaluation)), "evaluations and y_true")
-        raise TypeError(
-            f"the systems must be evaluations, compare(evaluate(y, a, qid=q), evaluate(y, b, qid=q)), or numbers per "
-            f"query, compare_values; got {got}."
-        )
+    for run in runs:
+        if not isinstance(run, Evaluation):
+            raise TypeError(
+                "the systems must be evaluations, compare(evaluate(y, a, qid=q), evaluate(y, b, qid=q)), or numbers "
+                f"per query, compare_values; got {type(run).__name__}."
+            )
     evaluations: list[Evaluation[Any]] = runs
     # All must have one cut-off and one flavor, or the difference would be one of definitions.
     of_runs = [name for name, of_one in named.items() for _ in of_one]
@@ -815,23 +812,17 @@ def _compared(
 
 def _own_clusters(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> list[Any] | None:
     """The clusters that the evaluations have, which must be the same."""
-    first = evaluations[0]
-    mine = _clusters_by_query(first)
-    for name, evaluation in zip(names[1:], evaluations[1:], strict=True):
-        theirs = _clusters_by_query(evaluation)
-        shared = [query for query in theirs if query in mine]
-        if (first.cluster is None) != (evaluation.cluster is None) or any(mine[q] != theirs[q] for q in shared):
+    mine, *others = (
+        {} if one.cluster is None else dict(zip(one.per_query.qid.tolist(), one.cluster.tolist(), strict=True))
+        for one in evaluations
+    )
+    for name, theirs in zip(names[1:], others, strict=True):
+        if bool(mine) != bool(theirs) or any(mine.get(query, label) != label for query, label in theirs.items()):
             raise ValueError(
                 f"all systems must have the same clusters of queries; those of {names[0]} and {name} differ. Pass "
                 "cluster= to compare, or one cluster= to all evaluations."
             )
-    return None if first.cluster is None else first.cluster.tolist()
-
-
-def _clusters_by_query(evaluation: Evaluation[Any]) -> dict[Any, Any]:
-    if evaluation.cluster is None:
-        return {}
-    return dict(zip(evaluation.per_query.qid.tolist(), evaluation.cluster.tolist(), strict=True))
+    return list(mine.values()) or None
 
 
 def _at(labels: Sequence[Any], table: Matched) -> list[Any]:

@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._stats.clusters import FEWEST, numbered
+from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.differences import Difference, Pairs, Settings, differences
 from ndcg_ml._stats.means import Means
-from ndcg_ml._stats.slices import BySlice
+from ndcg_ml._stats.slices import BySlice, OfLabel
+from ndcg_ml._stats.verdict import FEWEST_QUERIES
 from ndcg_ml._text.table import Table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ComparedSlice:
+class ComparedSlice(OfLabel):
     """The comparison within the queries of one label.
 
     Attributes
@@ -34,8 +35,6 @@ class ComparedSlice:
         clusters: nothing can be said.
     """
 
-    column: str
-    label: Any
     n_queries: int
     values: tuple[float, ...]
     pairs: tuple[Difference, ...]
@@ -115,7 +114,7 @@ def compared_by(
             parts.append((column, labels[at], np.flatnonzero(codes == code)))
 
     def testable(rows: NDArray[np.intp]) -> bool:
-        return rows.size > 1 and (clusters is None or np.unique(clusters[rows]).size >= FEWEST)
+        return rows.size > 1 and (clusters is None or np.unique(clusters[rows]).size >= FEWEST_QUERIES)
 
     # Slices too small for a test take no share of the level.
     shared = replace(settings, n_families=max(1, sum(testable(rows) for *_, rows in parts)))

@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.means import Interval, drawn_queries
 from ndcg_ml._stats.quantiles import t_quantile
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ndcg_ml._data.arrays import BoolArray, IntArray
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._stats.bounded import bounded_limits, piles_up
 from ndcg_ml._stats.clusters import by_cluster, effective_queries, robust_error
@@ -27,8 +25,6 @@ from ndcg_ml._stats.quantiles import t_quantile
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
-
-IntArray = NDArray[np.int64]
 
 
 def intervals(
@@ -67,8 +63,9 @@ def intervals(
             of_k: Method = "bounded" if method is None and piles_up(queries.values[:, at]) else chosen
             if of_k == "bounded":
                 low, high = bounded_limits(means.values[:, at], share[:, at], number)
-                interval = replace(spread.interval(number, "t", value=values[k]), low=low, high=high, method="bounded")
-                interval = replace(interval, low=min(low, values[k]), high=max(high, values[k]), n_resamples=None)
+                low, high = min(low, values[k]), max(high, values[k])
+                interval = spread.interval(number, "t", value=values[k])
+                interval = replace(interval, low=low, high=high, method="bounded", n_resamples=None)
             else:
                 interval = spread.interval(number, of_k, value=values[k])
             if clusters is not None:
@@ -89,9 +86,9 @@ def standard_errors(totals: Totals, flavor: Flavor, clusters: IntArray | None) -
     return found
 
 
-def counted(totals: Totals, flavor: Flavor, k: int | None) -> NDArray[np.bool_]:
+def counted(totals: Totals, flavor: Flavor, k: int | None) -> BoolArray:
     """Which queries count in the mean at a cut-off."""
-    counts: NDArray[np.bool_] = totals.shares(flavor, k)[1] > 0
+    counts: BoolArray = totals.shares(flavor, k)[1] > 0
     return counts
 
 

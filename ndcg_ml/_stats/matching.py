@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from ndcg_ml._data.arrays import BoolArray, FloatArray
 from ndcg_ml._data.pandas_index import by_id
 from ndcg_ml._data.queries import ids_as_array
 from ndcg_ml._one_line import shown
+from ndcg_ml._stats.slice_labels import as_objects
 from ndcg_ml.result import Evaluation
 
 
@@ -166,10 +167,10 @@ def values_of_queries(named: Mapping[str, list[Any]], qid: Any, query_weight: An
     if not isinstance(measure, str) or not measure.strip():
         raise TypeError(f"measure must be the name of what the numbers are, such as 'recall@10'; got {shown(measure)}.")
     ids = ids_as_array(qid, "qid")
-    if len(set(_keys(ids))) != ids.size:
+    if len(set(keys_of(ids))) != ids.size:
         raise ValueError(
             f"qid must name each query once with measure, which takes one number per query; got {ids.size} ids, of "
-            f"which {len(set(_keys(ids)))} differ. Average the rows of a query first."
+            f"which {len(set(keys_of(ids)))} differ. Average the rows of a query first."
         )
     weight = np.ones(ids.size)
     if query_weight is not None:
@@ -244,44 +245,38 @@ def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: 
     ValueError
         An ideal DCG, or a number of documents or of relevant ones, differs.
     """
-    first = sources[0]
-    if first.evaluation is None:
-        return
     for i, source in enumerate(sources[1:], start=1):
-        assert source.evaluation is not None
-        one, other = first.evaluation.per_query, source.evaluation.per_query
-        mine, theirs = rows[:, 0], rows[:, i]
-        flavor = first.evaluation.flavor
-        # Runs know a digest of each query's judgements, which tells every change of a grade.
-        digests = [getattr(one.evaluation, "_judgements", None) for one in (first, source)]
-        if digests[0] is not None and digests[1] is not None and (digests[0][mine] != digests[1][theirs]).any():
-            unlike = digests[0][mine] != digests[1][theirs]
-            raise ValueError(
-                _other_judgements(first, source, ids[unlike], ids.size, "set of judged documents and grades")
-            )
-        if flavor.ideal_depth == "retrieved" or flavor.duplicates == "count":  # the run has a part in the ideal
-            return
-        whole = ((one.n_docs == one.n_judged)[mine] & (other.n_docs == other.n_judged)[theirs]).all()
-        if flavor.ideal != "global" and not (flavor.ideal in ("recall", "max") and whole):
-            continue
-        unlike = ~np.isclose(_ideals(first)[mine], _ideals(source)[theirs], rtol=1e-9, atol=0)
-        what = "ideal DCG"
-        if not unlike.any() and whole:
-            unlike, what = one.n_docs[mine] != other.n_docs[theirs], "number of documents"
-        if not unlike.any():
-            unlike, what = one.n_relevant[mine] != other.n_relevant[theirs], "number of relevant documents"
-        if not unlike.any():
-            continue
-        numbered = " Their ids are positions (0, 1, ...): pass qid= if they are other queries." * _is_counted(ids)
-        raise ValueError(_other_judgements(first, source, ids[unlike], ids.size, what) + numbered)
+        for what, unlike in _unlike_judgements(sources[0], source, rows[:, 0], rows[:, i]):
+            if unlike.any():
+                raise ValueError(
+                    f"all systems must be evaluated against the same judgements; {sources[0].name} and {source.name} "
+                    f"have another {what} in {int(unlike.sum())} of {ids.size} queries, such as "
+                    f"{shown(ids[unlike][:1].tolist()[0])}, which a ranking cannot change. Evaluate both against the "
+                    "same labels: evaluate_run(qrels, run), or y_true of the same documents."
+                    + " Their ids are positions (0, 1, ...): pass qid= if they are other queries."
+                    * _is_counted(ids)
+                )
 
 
-def _other_judgements(first: Source, source: Source, ids: NDArray[Any], n_queries: int, what: str) -> str:
-    return (
-        f"all systems must be evaluated against the same judgements; {first.name} and {source.name} have another "
-        f"{what} in {ids.size} of {n_queries} queries, such as {shown(ids[:1].tolist()[0])}, which a ranking cannot "
-        "change. Evaluate both against the same labels: evaluate_run(qrels, run), or y_true of the same documents."
-    )
+def _unlike_judgements(
+    first: Source, source: Source, mine: NDArray[np.int64], theirs: NDArray[np.int64]
+) -> Iterator[tuple[str, BoolArray]]:
+    """What cannot differ under the same judgements, and in which queries it does."""
+    if first.evaluation is None or source.evaluation is None:
+        return
+    one, other, flavor = first.evaluation.per_query, source.evaluation.per_query, first.evaluation.flavor
+    # Runs know a digest of each query's judgements, which tells every change of a grade.
+    digests = [getattr(side.evaluation, "_judgements", None) for side in (first, source)]
+    if digests[0] is not None and digests[1] is not None:
+        yield "set of judged documents and grades", digests[0][mine] != digests[1][theirs]
+    if flavor.ideal_depth == "retrieved" or flavor.duplicates == "count":  # the run has a part in the ideal
+        return
+    whole = ((one.n_docs == one.n_judged)[mine] & (other.n_docs == other.n_judged)[theirs]).all()
+    if flavor.ideal == "global" or (flavor.ideal in ("recall", "max") and whole):
+        yield "ideal DCG", ~np.isclose(_ideals(first)[mine], _ideals(source)[theirs], rtol=1e-9, atol=0)
+        if whole:
+            yield "number of documents", one.n_docs[mine] != other.n_docs[theirs]
+        yield "number of relevant documents", one.n_relevant[mine] != other.n_relevant[theirs]
 
 
 def _ideals(source: Source) -> FloatArray:
@@ -299,14 +294,13 @@ def _rows_of(sources: Sequence[Source]) -> tuple[NDArray[Any], NDArray[np.int64]
     first = sources[0].qid
     if all(source.qid.dtype == first.dtype and np.array_equal(source.qid, first) for source in sources):
         return first, np.tile(np.arange(first.size)[:, None], (1, len(sources)))
-    places = [{qid: row for row, qid in enumerate(_keys(source.qid))} for source in sources]
+    places = [{qid: row for row, qid in enumerate(keys_of(source.qid))} for source in sources]
     union = list(dict.fromkeys(qid for row_of in places for qid in row_of))
-    ids = np.empty(len(union), dtype=object)
-    ids[:] = union
-    return ids, np.array([[row_of.get(qid, -1) for row_of in places] for qid in union], dtype=np.int64)
+    return as_objects(union), np.array([[row_of.get(qid, -1) for row_of in places] for qid in union], dtype=np.int64)
 
 
-def _keys(ids: NDArray[Any]) -> list[Any]:
+def keys_of(ids: NDArray[Any]) -> list[Any]:
+    """The ids as keys of a dict."""
     return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # tolist() would make numbers of nanoseconds
 
 

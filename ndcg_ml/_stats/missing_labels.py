@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ndcg_ml._stats.matching import Matched, Source
+from ndcg_ml._stats.matching import Matched, Source, keys_of
+from ndcg_ml._stats.slice_labels import as_objects
 from ndcg_ml._unjudged.documents import RangeError, UnsearchedRangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
 from ndcg_ml._unjudged.range import Pair, Range, documents_at_hand, pair_of
@@ -30,19 +30,18 @@ class MissingLabels:
 
     def __init__(self, sources: Sequence[Source], table: Matched) -> None:
         self._sources = sources
-        places = [{qid: at for at, qid in enumerate(_keys(source.qid))} for source in sources]
+        places = [{qid: at for at, qid in enumerate(keys_of(source.qid))} for source in sources]
         # An empty query that the flavor skips, or in a micro average, does not count now, but some labels bring it in.
         skipped = [
             qid
-            for qid in _keys(table.left_out)
+            for qid in keys_of(table.left_out)
             if all(
                 qid in place and source.share[place[qid]] == 0 and source.weight[place[qid]] > 0
                 for place, source in zip(places, sources, strict=True)
             )
         ]
-        self._qid = [*_keys(table.qid), *skipped]
+        self._qid = [*keys_of(table.qid), *skipped]
         self._rows = np.array([[place[qid] for place in places] for qid in self._qid], dtype=np.int64)
-        self._pairs: dict[tuple[int, int], Pair] = {}
         self._ranges: dict[tuple[int, int, float | None], Range] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -69,8 +68,7 @@ class MissingLabels:
         """
         source = self._sources[b]
         assert source.evaluation is not None
-        ids = np.empty(len(self._qid), dtype=object)
-        ids[:] = self._qid
+        ids = as_objects(self._qid)
         return next_to_judge(self._pair(a, b), difference, ids, n, max_grade, library=source.evaluation.frame_library)
 
     def may_turn(self, a: int, b: int, difference: float) -> bool:
@@ -116,27 +114,25 @@ class MissingLabels:
         return any(scored is not None and np.isnan(scored.labels).any() for scored in kept)
 
     def _pair(self, a: int, b: int) -> Pair:
-        if (a, b) not in self._pairs:
-            columns = [a, b]
-            two = [self._sources[column] for column in columns]
-            evaluations = [source.evaluation for source in two]
-            scored, values, dcg = [], [], []
-            for source, evaluation in zip(two, evaluations, strict=True):
-                assert evaluation is not None
-                scored.append(documents_at_hand(evaluation._scored))
-                values.append(source.values)
-                dcg.append(evaluation._totals.dcg[:, evaluation._totals.ks.index(source.k)])
-            rows = self._rows[:, columns]
-            ndcg = np.stack([values[side][rows[:, side]] for side in (0, 1)], axis=1)
-            assert evaluations[0] is not None
-            self._pairs[a, b] = pair_of(
-                scored[0], scored[1], evaluations[0].flavor, two[0].k, rows, ndcg, (dcg[0], dcg[1])
-            )
-        return self._pairs[a, b]
-
-
-def _keys(ids: NDArray[Any]) -> list[Any]:
-    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # tolist() would make numbers of nanoseconds
+        scored, dcg, ndcg = [], [], []
+        for column in (a, b):
+            source = self._sources[column]
+            assert source.evaluation is not None
+            totals = source.evaluation._totals
+            scored.append(documents_at_hand(source.evaluation._scored))
+            dcg.append(totals.dcg[:, totals.ks.index(source.k)])
+            ndcg.append(source.values[self._rows[:, column]])
+        first = self._sources[a]
+        assert first.evaluation is not None
+        return pair_of(
+            scored[0],
+            scored[1],
+            first.evaluation.flavor,
+            first.k,
+            self._rows[:, [a, b]],
+            np.stack(ndcg, axis=1),
+            (dcg[0], dcg[1]),
+        )
 
 
 def _left_out() -> None:

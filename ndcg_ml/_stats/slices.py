@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,15 @@ _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Slice:
+class OfLabel:
+    """A part of the queries: those of one label."""
+
+    column: str
+    label: Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Slice(OfLabel):
     """The queries of one label.
 
     With several cut-offs, `share`, `interval` and `difference` are dicts by cut-off, as ``evaluation.value`` is.
@@ -56,8 +64,6 @@ class Slice:
         The value minus that of all other queries; None where one of them is not defined.
     """
 
-    column: str
-    label: Any
     evaluation: Evaluation[Any]
     share: Any
     interval: Any
@@ -79,16 +85,7 @@ class Slice:
         return self.evaluation.n_empty
 
 
-class _Labelled(Protocol):
-    """A part of the queries: those of one label."""
-
-    @property
-    def column(self) -> str: ...
-    @property
-    def label(self) -> Any: ...
-
-
-Entry = TypeVar("Entry", bound=_Labelled)
+Entry = TypeVar("Entry", bound=OfLabel)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -103,9 +100,6 @@ class BySlice(Sequence[Entry]):
     def __repr__(self) -> str:
         columns = ", ".join(dict.fromkeys(sorted(entry.column for entry in self)))
         return f"<{type(self).__name__}: {len(self)} by {columns}>"
-
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self.entries)
 
     def __getitem__(self, which: Any) -> Any:
         if not isinstance(which, tuple):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from ndcg_ml._checks import as_float
 from ndcg_ml._one_line import shown
 from ndcg_ml._stats.means import SAME
 
 Verdict: TypeAlias = Literal["better", "worse", "not worse", "equivalent", "undecided"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 FEWEST_QUERIES = 6
-"""With fewer, the exact test cannot reach 5 %: its least p-value is 2^(1-n)."""
+"""With fewer queries, or clusters of them, the exact test cannot reach 5 %: its least p-value is 2^(1-n)."""
 
 
 def verdict(low: float, high: float, n_queries: int, margin: float | None) -> Verdict:

@@ -23,9 +23,7 @@ FAULTS = (
     "large_gains",
     "small_gains",
     "repeated_ids",
-    "unequal_repeats",
     "nan_scores",
-    "tied_repeats",
     "empty",
 )
 """The kinds of fault, in the order in which the kernel counts them and they are reported."""
@@ -101,15 +99,11 @@ def refusal(flavor: Flavor, counts: Sequence[int], labels: str, scores: str) -> 
         f"got {n} {labels} whose gain is larger. Use a gain table or smaller grades.",
         "small_gains": "gains must be 0 or at least 2**-500 (2**-100 on a device without float64); "
         f"got {n} {labels} whose gain is smaller. Use a gain table or larger grades.",
-        "repeated_ids": f"doc_id must not repeat within a query under duplicates='raise'; got {n} documents whose id "
-        "another one has too. Remove the duplicate documents, or choose duplicates='first' or 'count'.",
-        "unequal_repeats": f"{labels} must be the same wherever a query repeats a doc_id; got {n} that differ from the "
-        "document's first. A document has one label: correct the others.",
+        "repeated_ids": f"doc_id must not repeat within a query; got {n} documents whose id another one has too. "
+        "Remove the duplicate documents, or pass plain CPU tensors under duplicates='first' or 'count', where the "
+        "repeats of a document must have its label and, under 'first' with ties='average', must not tie with it.",
         "nan_scores": f"{scores} must not hold NaN, which has no place in a ranking; got {n}. "
         "Find out why the model produced them; -inf ranks last.",
-        "tied_repeats": f"{scores} must not tie a document with its own repeat under ties='average' with "
-        f"duplicates='first': where every order counts the same, none of its ranks is the first; got {n} such "
-        "documents. Choose another tie rule, such as ties='first'.",
         "empty": f"every query must have a relevant document under empty='raise'; got {n} with an ideal DCG of 0. "
         "Remove them, or choose empty=0, 1, nan or 'skip'.",
     }[fault]

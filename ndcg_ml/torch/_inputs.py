@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -17,7 +18,7 @@ from ndcg_ml._checks import TIES_BY_ID, axis_too_many, refuse_column, warn_of_li
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch._gains import working_dtype
 from ndcg_ml.torch._layout import Flat, Layout, Padded
-from ndcg_ml.torch._transforms import never_compiled, not_mapped, whole_numbers
+from ndcg_ml.torch._transforms import never_compiled, nobody_watches, not_mapped, whole_numbers
 
 _NATIVE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -421,25 +422,13 @@ def _whole_numbers(value: object, name: str, meaning: str, scores: Tensor, of: s
 
 def _in_order_of_text(ids: Tensor) -> Tensor:
     """Numbers in the order that the ids have as decimal text, "10" before "9", which is that of every other route."""
-    last = ids.fmod(10)  # fmod keeps the sign of the id
-    most, last = torch.div(ids - last, 10, rounding_mode="trunc").abs(), last.abs()
-    powers = [10**digit for digit in range(18)]
-    digits = torch.ones_like(ids)
-    for power in powers:
-        digits = digits + (most >= power)
-    # The first 18 digits, filled up with zeros, of a negative number below all others; then the length and the digit
-    # for which 64 bits have no room.
-    long = digits > 18
-    factor = torch.tensor(powers, device=ids.device)[torch.where(long, 0, 18 - digits)]
-    head = torch.where(long, most, (torch.where(long, 0, most) * 10 + last) * factor) - (ids < 0) * 2 * 10**18
-    tail = digits * 10 + torch.where(long, last, 0)
-    # Sorted by tail, then stably by head: each id's place is the number of other ids before it.
-    by_tail = torch.sort(tail.flatten(), stable=True).indices
-    order = by_tail[torch.sort(head.flatten()[by_tail], stable=True).indices]
-    of_head, of_tail = head.flatten()[order], tail.flatten()[order]
-    new = (of_head[1:] != of_head[:-1]) | (of_tail[1:] != of_tail[:-1])
-    place = torch.cat([new.new_zeros(min(order.numel(), 1)), new]).cumsum(0)
-    return torch.zeros_like(place).scatter(0, order, place).reshape(ids.shape)
+    if not nobody_watches():  # the order would be a constant of a trace
+        raise ValueError(
+            "a tie rule by id is not for compiled, traced or mapped code, because the order of ids as text is worked "
+            "out on the host. Call ndcg outside of it, or choose another tie rule."
+        )
+    places = np.unique(np.array(ids.tolist()).astype(str), return_inverse=True)[1]
+    return torch.from_numpy(places.reshape(ids.shape)).to(ids.device)
 
 
 def _score_values(scores: Tensor, name: str) -> Tensor:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -71,20 +71,6 @@ class Ranking:
     runs: Runs
 
 
-@dataclass(frozen=True)
-class Repeats:
-    """Which documents their query lists elsewhere too, one entry per slot."""
-
-    copy: Tensor
-    """All but one of a document: the first in the input that is ranked, or the first where none is."""
-    again: Tensor
-    """The ranked ones but the first in the ranking."""
-    tied: Tensor
-    """The second in the ranking, where its score ties with the first."""
-    unequal: Tensor
-    """A copy with another label than the one before."""
-
-
 def evaluate(
     flavor: Flavor,
     ks: Sequence[int | None],
@@ -125,33 +111,23 @@ def evaluate(
     ranked = ranked_documents(flavor, judgements, retrieved)
     gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked))
     faults = {"nan_scores": scores.isnan() & ranked} if scores.is_floating_point() else {}
-    if doc_id is not None and flavor.duplicates == "raise":
+    if doc_id is not None:
         faults["repeated_ids"] = _repeated(layout, doc_id, listed)
     # The ranking, by the short way where nothing else than the discounts depends on it.
-    credited, ranking = gains, None
+    ranking = None
     table = table_for(flavor, ks, layout, gains)
-    repeats_count = doc_id is not None and flavor.duplicates != "raise"
-    if isinstance(layout, Padded) and not repeats_count and flavor.ties == "average" and not needs_ranking(flavor):
+    if isinstance(layout, Padded) and flavor.ties == "average" and not needs_ranking(flavor):
         own = gains if retrieved is None else gains.masked_fill(~ranked, 0.0)
         dcg = _dcg_of_rows(flavor, ks, layout, scores, ranked, own, table)
     else:
         ranking = rank(flavor, layout, scores, ranked, gains, doc_id)
-        if doc_id is not None and repeats_count:
-            repeats = repeats_of(layout, doc_id, listed, labels, ranked, ranking)
-            faults["unequal_repeats"] = repeats.unequal
-            judgements = replace(judgements, judged=judgements.judged & ~repeats.copy)
-            if flavor.duplicates == "first":
-                credited = gains.masked_fill(repeats.again, 0.0)
-                if flavor.ties == "average":
-                    faults["tied_repeats"] = repeats.tied
-        gain = layout.take(credited, ranking.order).masked_fill(~ranking.ranked, 0.0)
+        gain = layout.take(gains, ranking.order).masked_fill(~ranking.ranked, 0.0)
         dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
     # A list that is shorter than the cut-off scores 0 under this rule, whatever it ranked.
     if flavor.short_lists == "zero":
         dcg = dcg.masked_fill(too_short(flavor, ks, layout, ranked), 0.0)
     # The ratio. A query is empty by its ideal alone.
-    of_ranks = flavor.ideal in ("recall", "local")
-    idcg = ideal_dcg(flavor, ks, layout, judgements, credited if of_ranks else gains, ranked, ranking, table)
+    idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
     empty = ~(idcg > 0)
     value = flavor.empty if isinstance(flavor.empty, float) else math.nan
     ndcg = snapped(dcg / idcg.masked_fill(empty, 1.0)).masked_fill(empty, value)
@@ -262,7 +238,7 @@ def table_for(flavor: Flavor, ks: Sequence[int | None], layout: Layout, like: Te
 def _needs_upper_ranks_alone(flavor: Flavor) -> bool:
     """Whether no rank below the cut-offs is looked up, in the ranking or in the ideal."""
     upper_ideal = flavor.ideal in ("global", "recall") and flavor.ideal_depth != "all" and not needs_ranking(flavor)
-    return upper_ideal and flavor.ties == "average" and flavor.duplicates == "raise"
+    return upper_ideal and flavor.ties == "average"
 
 
 def rank(
@@ -353,8 +329,8 @@ def ideal_dcg(
         pool = ranked if flavor.ideal == "recall" else judgements.judged
         limit = layout.per_query(ranked.to(torch.int64)) if flavor.ideal_depth == "retrieved" else None
         if flavor.ideal != "given" and isinstance(layout, Padded):
-            # Outside the pool gains are 0, which an ideal of gains above 0 never takes; but for copies of a document.
-            signed_pool = pool if may_be_negative(flavor) or flavor.duplicates != "raise" else None
+            # Outside the pool gains are 0, which an ideal of gains above 0 never takes.
+            signed_pool = pool if may_be_negative(flavor) else None
             return _best_of_rows(layout, gains, signed_pool, table, depths, limit)
         return _best_first(layout, gains, pool, table, depths, as_given=flavor.ideal == "given", limit=limit)
     # The gain that each rank may expect, because within a run nobody knows whose it is.
@@ -455,36 +431,6 @@ def _comparable(flavor: Flavor, scores: Tensor) -> Tensor:
     if flavor.score_dtype == "float32":
         return (scores if scores.is_floating_point() else scores.to(working_dtype(scores.device))).float()
     return scores
-
-
-def repeats_of(
-    layout: Layout, doc_id: Tensor, listed: Tensor, labels: Tensor, ranked: Tensor, ranking: Ranking
-) -> Repeats:
-    """The repeats of documents within a query, by their ids."""
-
-    def counted_by_id(order: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
-        """The slots by id, the counted ones first and else in this order; and which number they are of their id."""
-        order = layout.take(order, layout.order_by(layout.take(counted, order)))
-        order = layout.take(order, layout.order_by(layout.take(doc_id, order)))
-        ids, flags = layout.take(doc_id, order), layout.take(counted > 0, order)
-        runs = tied_runs(layout, ids, flags)
-        return order, (runs.rank - runs.before).masked_fill(~flags, 0)
-
-    def in_place(flags: Tensor, order: Tensor) -> Tensor:
-        return layout.take(flags, order.argsort(-1))
-
-    by_input, number = counted_by_id(layout.order_by(torch.zeros_like(doc_id)), listed.int() + (listed & ranked).int())
-    label = layout.take(labels, by_input)
-    before = label.roll(1, -1)
-    unequal = (number > 1) & (label != before) & ~(label.isnan() & before.isnan())
-    by_rank, place = counted_by_id(ranking.order, ranked.int())
-    run = layout.take(in_place(ranking.runs.number, ranking.order), by_rank)
-    return Repeats(
-        copy=in_place(number > 1, by_input),
-        again=in_place(place > 1, by_rank),
-        tied=in_place((place == 2) & (run == run.roll(1, -1)), by_rank),
-        unequal=in_place(unequal, by_input),
-    )
 
 
 def _repeated(layout: Layout, doc_id: Tensor, listed: Tensor) -> Tensor:

@@ -6,8 +6,6 @@ padded: a query of 10 000 documents beside ten thousand queries of one costs 20 
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import torch
 from torch import Tensor
 
@@ -16,51 +14,6 @@ def best_first(key: Tensor) -> Tensor:
     """Where the largest key of the last dimension stands, then the next; equal keys in their present order."""
     # Not argsort, for whose stable form torch 2.4 has no rule under vmap.
     return torch.sort(key, dim=-1, descending=True, stable=True).indices
-
-
-class Layout(Protocol):
-    """What the kernel asks of a layout. "Within" means: never across two queries."""
-
-    width: int
-    """No query has more slots than this."""
-
-    @property
-    def starts(self) -> Tensor:
-        """True at the first slot of each query."""
-
-    @property
-    def position(self) -> Tensor:
-        """1, 2, ... within each query."""
-
-    def n_queries(self) -> Tensor:
-        """How many queries there are, without dimensions."""
-
-    def existing(self, flags: Tensor) -> Tensor:
-        """Flags of queries (or per query and cut-off), unset in entries of a per-query tensor that are no query."""
-
-    def order_by(self, key: Tensor) -> Tensor:
-        """The slots sorted by a key within each query, largest first, equal keys in their present order."""
-
-    def take(self, values: Tensor, order: Tensor) -> Tensor:
-        """The values in that order."""
-
-    def per_query(self, values: Tensor) -> Tensor:
-        """The sum within each query."""
-
-    def largest(self, values: Tensor) -> Tensor:
-        """The largest value within each query, of values that are not below 0."""
-
-    def least(self, values: Tensor) -> Tensor:
-        """The smallest value within each query, or 0 if that is smaller."""
-
-    def any_of(self, flags: Tensor) -> Tensor:
-        """Whether a flag is set within each query."""
-
-    def per_slot(self, values: Tensor) -> Tensor:
-        """Each slot's own query's entry (or what broadcasts to that)."""
-
-    def at_first(self, values: Tensor) -> Tensor:
-        """For each slot, the value at the first slot of its query (or what broadcasts to that)."""
 
 
 class Padded:
@@ -73,46 +26,58 @@ class Padded:
 
     @property
     def starts(self) -> Tensor:
+        """True at the first slot of each query."""
         return self.position == 1
 
     @property
     def position(self) -> Tensor:
+        """1, 2, ... within each query."""
         # Made when it is needed: what most calls never look at is not worth a launch on a device.
         return torch.arange(1, self.width + 1, device=self._device)
 
     def n_queries(self) -> Tensor:
+        """The number of queries, without dimensions."""
         return torch.full((), self._n_queries, device=self._device)
 
     def existing(self, flags: Tensor) -> Tensor:
+        """Flags of queries (or per query and cut-off), unset in entries of a per-query tensor that are no query."""
         return flags
 
     def order_by(self, key: Tensor) -> Tensor:
+        """The slots sorted by a key within each query, largest first, equal keys in their present order."""
         return best_first(key)
 
     def take(self, values: Tensor, order: Tensor) -> Tensor:
+        """The values in that order."""
         return values.gather(-1, order)
 
     def per_query(self, values: Tensor) -> Tensor:
+        """The sum within each query."""
         return values.sum(-1)
 
     def largest(self, values: Tensor) -> Tensor:
+        """The largest value within each query, of values that are not below 0."""
         return values.amax(-1)
 
     def least(self, values: Tensor) -> Tensor:
+        """The smallest value within each query, or 0 if that is smaller."""
         return values.amin(-1)
 
     def any_of(self, flags: Tensor) -> Tensor:
+        """Whether a flag is set within each query."""
         return flags.any(-1)
 
     def per_slot(self, values: Tensor) -> Tensor:
+        """Each slot's own query's entry (or what broadcasts to that)."""
         return values.unsqueeze(-1)
 
     def at_first(self, values: Tensor) -> Tensor:
+        """For each slot, the value at the first slot of its query (or what broadcasts to that)."""
         return values[..., :1]
 
 
 class Flat:
-    """The slots of one query after those of another, from ids that stand in that order.
+    """The slots of one query after those of another, from ids that stand in that order; methods are as in ``Padded``.
 
     The number of queries is only known on the device, and asking for it would make the host wait. Per-query tensors
     therefore have one entry per slot, of which the first ``n_queries()`` are queries.
@@ -160,3 +125,6 @@ class Flat:
 
     def at_first(self, values: Tensor) -> Tensor:
         return values[self._first]
+
+
+Layout = Padded | Flat

@@ -57,7 +57,8 @@ def ndcg(
         Which documents were retrieved; the others are only judged, and their scores are not looked at. Default all.
     doc_id : Tensor of int, shape of `scores`, optional
         Document ids, for a tie rule by id, and to see documents that a query lists twice (``duplicates``). A tie rule
-        compares their decimal text, as trec_eval does: 10 comes before 9.
+        compares their decimal text, as trec_eval does: 10 comes before 9. Repeats are scored for plain tensors on the
+        CPU, and elsewhere refused.
 
     Returns
     -------
@@ -82,9 +83,9 @@ def ndcg(
     Notes
     -----
     The padded form can be compiled: ``torch.compile(ndcg, fullgraph=True)``, unless the gain or the discount is a
-    callable, which is evaluated on the host. (torch 2.4 breaks the graph of a flavor given as text, and of
-    ``ideal="max"``.) Neither compiled code nor code under ``torch.func.vmap`` can raise, so there the value of an
-    invalid query (NaN score, refused label) and of an empty one under ``empty="raise"`` is nan.
+    callable, or the tie rule goes by id, which are evaluated on the host. (torch 2.4 breaks the graph of a flavor given
+    as text, and of ``ideal="max"``.) Neither compiled code nor code under ``torch.func.vmap`` can raise, so there the
+    value of an invalid query (NaN score, refused label) and of an empty one under ``empty="raise"`` is nan.
     Eager code waits for the device to find such queries; flat input also to learn how many queries there are.
 
     Plain tensors on the CPU are ranked by the kernel of ``ndcg_score``, which is several times faster there than torch

@@ -576,11 +576,6 @@ compute_with_cache
         return self._plot(val, ax)
 
     def _micro(self, sums: MetricSums, n_counted: Sequence[int]) -> Tensor:
-        if not bool(torch.isfinite(sums.dcg_sum + sums.idcg_sum).all()):
-            raise ValueError(
-                "the sum of DCG under aggregate='micro' is too large for float64, because the gains of the grades are. "
-                "Use a smaller grade scale, or aggregate='macro', a mean of ratios that has no such limit."
-            )
         value = self.flavor.empty if isinstance(self.flavor.empty, float) else math.nan
         none = torch.tensor([n == 0 for n in n_counted], device=sums.idcg_sum.device)
         return torch.where(none, value, snapped(sums.dcg_sum / torch.where(none, 1.0, sums.idcg_sum)))

@@ -128,21 +128,6 @@ def test_missing_columns_suggest_those_of_similar_names(options, words):
     assert re.search(re.escape(words).replace(r"\.\*", ".*"), result.stderr)
 
 
-def test_real_runs_are_compared(data_dir):
-    folder = data_dir / "trec_dl19"
-    files = [folder / f"run.{name}.txt" for name in ("BM25", "SPLADE_P_P_ENSEMBLE_DISTIL", "BM25_RM3")]
-    qrels = ("--qrels", folder / "qrels.dl19-passage.txt", "-k", 10)
-    result = document("compare", *files[:2], *qrels)
-    [better] = result["pairs"]
-    assert f"{better['value_a']:.4f} {better['value_b']:.4f}" == "0.5058 0.7308"
-    assert better["p_value"] < 0.001
-    assert better["low"] > 0.1
-    assert (result["n_queries"], better["exact"]) == (43, False)
-    [unclear] = document("compare", files[0], files[2], *qrels)["pairs"]
-    assert 0.2 < unclear["p_value"] < 0.6
-    assert unclear["low"] < 0 < unclear["difference"] < unclear["high"]
-
-
 def test_compare_has_the_options_of_the_function():
     rng = np.random.default_rng(3)
     qid = np.repeat(np.arange(30), 6)

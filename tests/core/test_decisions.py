@@ -16,7 +16,7 @@ from ndcg_ml._stats.bounded import bounded_limits, piles_up
 from ndcg_ml._stats.clusters import by_cluster, robust_error
 from ndcg_ml._stats.honest import honest_value
 from ndcg_ml._stats.judged_shares import favoured
-from ndcg_ml._stats.means import Means, generator
+from ndcg_ml._stats.means import Means
 from ndcg_ml._stats.quantiles import t_quantile
 from ndcg_ml._stats.randomisation import exchange_tests
 from ndcg_ml._stats.seeds import crossed_error
@@ -91,7 +91,7 @@ def test_verdict_interval_and_p_agree(n_systems):
 def test_the_interval_inverts_the_test():
     difference = np.array([0.3, 0.1, -0.05, 0.2, 0.15, 0.02, 0.08, -0.01])
     means = Means.of(np.stack([np.zeros(8), difference], axis=1), np.array([1, 2, 1, 1, 1, 3, 1, 1.0]))
-    [found] = exchange_tests(means, [(0, 1)], 256, generator(0), [0.05])
+    [found] = exchange_tests(means, [(0, 1)], 256, np.random.default_rng(0), [0.05])
     weight = means.share()[:, 0]
 
     def p_of(delta):
@@ -111,7 +111,7 @@ def test_the_limits_exclude_0_exactly_where_p_is_at_most_the_level(n_resamples):
         means = Means.of(np.stack([np.zeros(6), d], axis=1), None)
         for at in range(65):
             level = at / 64
-            [found] = exchange_tests(means, [(0, 1)], n_resamples, generator(0), [level])
+            [found] = exchange_tests(means, [(0, 1)], n_resamples, np.random.default_rng(0), [level])
             assert found.exact == (n_resamples == 64)
             assert (found.low > 0 or found.high < 0) == (found.p_value <= level)
 
@@ -145,7 +145,7 @@ def test_the_largest_t_by_hand():
 
 
 def test_p_and_the_critical_value_are_the_same_rule():
-    chance = max_t(Means.of(TABLE, None), [(0, 1), (2, 3)], 199, generator(0))
+    chance = max_t(Means.of(TABLE, None), [(0, 1), (2, 3)], 199, np.random.default_rng(0))
     critical = chance.critical(0.05)
     assert chance.p_value(critical) > 0.05 >= chance.p_value(critical * 1.0001)
     assert chance.p_value(1e9) == 1 / 200
@@ -648,7 +648,7 @@ def test_an_honest_value_by_hand():
 
 def test_a_choice_among_equal_candidates_is_worth_their_mean():
     ndcg = np.random.default_rng(0).normal(0.5, 0.1, (60, 30))
-    honest = honest_value(ndcg, 0.95, 400, generator(0))
+    honest = honest_value(ndcg, 0.95, 400, np.random.default_rng(0))
     assert honest.best_value == pytest.approx(ndcg.mean(axis=0).max())
     assert honest.optimism > 0.01
     assert honest.value == pytest.approx(0.5, abs=0.02)

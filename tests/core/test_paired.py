@@ -11,7 +11,7 @@ import pytest
 from paired import Paired
 
 from ndcg_ml import evaluate
-from ndcg_ml._stats.means import Means, generator, spread_of
+from ndcg_ml._stats.means import Means, spread_of
 from ndcg_ml._stats.quantiles import normal_quantile, t_quantile
 from ndcg_ml._stats.randomisation import exchange_tests, queries_needed
 
@@ -80,7 +80,7 @@ def test_an_exchange_of_ratios_exchanges_both_parts():
         v, w = values.copy(), scaled.copy()
         v[list(flips)], w[list(flips)] = v[list(flips), ::-1], w[list(flips), ::-1]
         hits += abs(np.subtract(*np.average(v, axis=0, weights=w))) >= observed - 1e-12
-    [found] = exchange_tests(means.linear(), [(0, 1)], 100, generator(0))
+    [found] = exchange_tests(means.linear(), [(0, 1)], 100, np.random.default_rng(0))
     assert found.exact
     assert found.p_value == pytest.approx(hits / 8)
 

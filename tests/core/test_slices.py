@@ -113,23 +113,6 @@ def test_labels_of_any_kind():
         crossed["by", "uk"]
 
 
-def test_a_slice_that_does_not_count():
-    labels = Y.copy()
-    labels[:10] = 0
-    by = np.where(np.arange(90) < 10, "none", "some")
-    skipped = evaluate(labels, SCORES, flavor=Flavor(empty="skip"), by=by).slices["by", "none"]
-    assert math.isnan(skipped.value)
-    assert (skipped.n_empty, skipped.share, skipped.interval, skipped.difference) == (10, 0.0, None, None)
-    micro = evaluate(labels, SCORES, flavor=Flavor(aggregate="micro", empty=1.0), by=by).slices["by", "none"]
-    assert (micro.value, micro.share) == (1.0, 0.0)
-    nan = evaluate(labels, SCORES, flavor=Flavor(empty=math.nan), by=by).slices["by", "none"]
-    assert math.isnan(nan.value)
-    assert (nan.interval, nan.difference) == (None, None)
-    single = evaluate(Y, SCORES, by=["all"] * 90).slices[0]
-    assert (single.share, single.difference) == (pytest.approx(1), None)
-    assert evaluate(Y, SCORES).slices is None
-
-
 def alone(problem: Problem, flavor: Flavor, rows: list[int]) -> Evaluation[Any] | None:
     """The evaluation of these queries and no others; None where ``evaluate`` has nothing to average."""
     weights = None if problem.weights is None else tuple(problem.weights[row] for row in rows)
@@ -211,17 +194,6 @@ def test_a_slice_in_which_nothing_counts_has_no_value():
         unweighted = evaluate(y_true, scores, flavor=flavor, by=by, query_weight=[1.0, 0, 0]).slices["by", "b"]
         assert math.isnan(unweighted.value)
         assert (unweighted.share, unweighted.interval, unweighted.difference) == (0.0, None, None)
-
-
-def test_an_empty_query_of_weight_0_makes_its_slice_nan_as_it_makes_the_whole():
-    flavor = Flavor(empty=math.nan)
-    y_true, scores = [[1, 0], [0, 0], [0, 1]], [[1, 2]] * 3
-    whole = evaluate(y_true, scores, flavor=flavor, query_weight=[1.0, 0.0, 1.0], by=["a", "a", "b"])
-    assert math.isnan(whole.value)
-    assert math.isnan(whole.slices["by", "a"].value)
-    assert whole.slices["by", "b"].value == 1.0
-    with pytest.raises(ValueError, match="the value is nan, because 1 of 3 queries are empty under empty=nan"):
-        whole.interval(method="t")
 
 
 ROWS = {"y_true": Y.reshape(-1), "y_score": SCORES.reshape(-1), "qid": np.repeat(np.arange(90) + 100, 8)}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from ndcg_ml import evaluate, evaluate_run
+from ndcg_ml import evaluate_run
 from ndcg_ml.runs import RunEvaluation, align
 
 QRELS = {"q1": {"a": 2, "b": 1}, "q2": {"a": 1}, "q3": {"b": 2}, "q4": {"c": 1, "d": 2}, "q5": {"a": 0}}
@@ -35,20 +34,6 @@ def test_a_slice_is_the_run_on_these_topics(k, queries, flavor):
         if queries == "qrels":
             assert str(found) == str(alone)
             assert found.qrels_only.tolist() == alone.qrels_only.tolist()
-
-
-def test_slices_are_those_of_the_arrays():
-    found = evaluate_run(QRELS, RUN, by={"language": LANGUAGE}).slices
-    arrays = align(QRELS, RUN).arguments()
-    expected = evaluate(**arrays, flavor="trec_eval", by={"language": LANGUAGE}).slices
-    assert str(found) == str(expected)
-
-
-def test_labels_in_the_order_of_the_topics():
-    listed = evaluate_run(QRELS, RUN, by=[LANGUAGE[f"q{i}"] for i in range(1, 6)]).slices
-    assert listed["by", "fr"].evaluation.per_query.qid.tolist() == ["q2", "q4"]
-    both = evaluate_run(QRELS, RUN, by={"n": np.arange(5), "language": LANGUAGE}).slices
-    assert len(both) == 7
 
 
 def test_as_many_labels_as_there_are_rows_are_refused():

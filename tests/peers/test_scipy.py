@@ -12,7 +12,7 @@ from paired import Paired
 stats = pytest.importorskip("scipy.stats")
 
 from ndcg_ml._stats import randomisation
-from ndcg_ml._stats.means import Means, generator, spread_of
+from ndcg_ml._stats.means import Means, spread_of
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile, t_tail
 from ndcg_ml._stats.randomisation import queries_needed
 from ndcg_ml._stats.simultaneous import max_t
@@ -87,7 +87,7 @@ def test_bootstrap_of_a_ratio(method):
         vectorized=True,
         **seeded(stats.bootstrap, 7),
     )
-    [spread] = spread_of(Means.of((gained / ideals)[:, None], ideals), 499, generator(7))
+    [spread] = spread_of(Means.of((gained / ideals)[:, None], ideals), 499, np.random.default_rng(7))
     ours = spread.interval(0.95, method)
     assert (ours.low, ours.high) == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
-from torchmetrics import MetricCollection
 
 from ndcg_ml import ndcg_score
 from ndcg_ml.torch import NDCG, ApproxNDCGLoss, EpochWarning
@@ -104,15 +103,6 @@ class SeveralCutoffs(Ranker):
         self.metric.reset()
 
 
-class Collection(Ranker):
-    """A collection, which Lightning takes apart."""
-
-    def validation_step(self, batch):
-        features, labels, ids, mask = batch
-        self.metric(self(features), labels, ids, mask)
-        self.log_dict(self.metric, on_step=False, on_epoch=True)
-
-
 class Logged(lightning.Callback):
     """What every validation epoch left in ``callback_metrics``, and how many queries the metric had counted."""
 
@@ -175,18 +165,6 @@ def test_several_cutoffs_by_log_dict(tmp_path, settings):
     assert Path(best.best_model_path).name == f"{best.best_model_score.item():.4f}.ckpt"
 
 
-def test_a_collection_by_log_dict(tmp_path):
-    metrics = {"at_1": NDCG(k=1), "again": NDCG(k=1), "lightgbm": NDCG("lightgbm"), "split": NDCG(split_queries=True)}
-    model, logged = Collection(MetricCollection(metrics, prefix="val_")), Logged()
-    trainer(tmp_path, callbacks=[logged]).fit(model, loader(), loader())
-    assert len(logged.values) == 3
-    for values, scores in zip(logged.values, model.scores, strict=True):
-        at_1 = whole_set(scores, k=1)
-        lightgbm, split = whole_set(scores, flavor="lightgbm"), whole_set(scores)
-        want = {"val_at_1": at_1, "val_again": at_1, "val_lightgbm": lightgbm, "val_split": split}
-        assert values == pytest.approx(want, abs=1e-12)
-
-
 @pytest.mark.needs("mlflow")
 def test_names_are_legal_in_mlflow():
     validation = pytest.importorskip("mlflow.utils.validation")
@@ -200,62 +178,6 @@ def test_names_are_legal_in_mlflow():
 
 
 # -- epochs ----------------------------------------------------------------------------------------------------------
-
-
-class TwoLoaders(Ranker):
-    """The same metric for both, or one each."""
-
-    def __init__(self, *metrics):
-        super().__init__(metrics[0])
-        self.metrics = torch.nn.ModuleList(metrics)
-
-    def validation_step(self, batch, batch_idx, dataloader_idx=0):
-        features, labels, ids, mask = batch
-        metric = self.metrics[dataloader_idx]
-        metric.update(self(features), labels, ids, mask)
-        self.log("value", metric)
-
-    def on_validation_epoch_end(self):
-        pass
-
-
-def of_two_loaders(folder, *metrics):
-    loaders = [loader(sampler=range(10)), loader(sampler=range(10, N_QUERIES))]
-    first, second = trainer(folder).validate(TwoLoaders(*metrics), loaders, verbose=False)
-    return first["value/dataloader_idx_0"], second["value/dataloader_idx_1"]
-
-
-def value_of(part):
-    labels, mask = QUERIES.labels[part].numpy(), QUERIES.mask[part].numpy()
-    return ndcg_score(labels, untrained()[part], mask=mask, k=5)
-
-
-def test_one_metric_for_two_loaders_warns(tmp_path):
-    halves = [value_of(slice(10)), value_of(slice(10, None))]
-    assert of_two_loaders(tmp_path, NDCG(k=5), NDCG(k=5)) == pytest.approx(halves, abs=1e-12)
-    shared = NDCG(k=5)
-    with pytest.warns(EpochWarning, match=r"after compute without a reset.*give each loader a metric of its own"):
-        first, second = of_two_loaders(tmp_path, shared, shared)
-    assert first == pytest.approx(halves[0], abs=1e-12)
-    assert second == pytest.approx(whole_set(untrained(), k=5), abs=1e-12)  # the second epoch covers both halves
-
-
-class NoReset(Ranker):
-    """Computed by hand, the sanity check included."""
-
-    def validation_step(self, batch):
-        features, labels, _, mask = batch
-        self.metric.update(self(features), labels, mask=mask)
-
-    def on_validation_epoch_end(self):
-        self.log("value", self.metric.compute())
-
-
-def test_no_reset_after_the_sanity_check_warns(tmp_path):
-    model = NoReset(NDCG(k=5))
-    with pytest.warns(EpochWarning, match="after compute without a reset.*after a sanity check"):
-        trainer(tmp_path, max_epochs=1).fit(model, loader(), loader())
-    assert int(model.metric.n_queries) == N_QUERIES + 8
 
 
 class OnTraining(Ranker):
@@ -301,8 +223,3 @@ def test_an_epoch_that_is_resumed_in_the_middle(tmp_path, saved):
 
 
 # -- two processes ---------------------------------------------------------------------------------------------------
-
-
-def untrained():
-    with torch.no_grad():
-        return Ranker(NDCG())(QUERIES.features).double().numpy()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from strategies import examples
 
 from ndcg_ml import Flavor
-from ndcg_ml.torch import ApproxNDCGLoss, ndcg
+from ndcg_ml.torch import ApproxNDCGLoss
 from ndcg_ml.torch.losses._soft_ranks import STEPS
 
 METHODS = ("dense", "fast")
@@ -169,52 +169,6 @@ def test_what_every_loss_keeps_to(invariant, flavor, step, method):
 
 # -- ragged ----------------------------------------------------------------------------------------------------------
 
-LENGTHS = (4, 1, 70, 33)
-
-
-def ragged():
-    generator = torch.Generator().manual_seed(3)
-    n = sum(LENGTHS)
-    scores, labels = (
-        torch.randn(n, generator=generator, dtype=torch.float64),
-        torch.randint(0, 4, (n,), generator=generator),
-    )
-    return scores, labels, torch.tensor([0, *LENGTHS]).cumsum(0)
-
-
-def one_by_one(loss, scores, labels, offsets):
-    """The loss of each list by itself, and the gradient of their sum."""
-    scores = scores.clone().requires_grad_()
-    cuts = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-    values = torch.cat([loss(scores[None, a:b], labels[None, a:b]) for a, b in cuts])
-    values.sum().backward()
-    return values.detach(), scores.grad
-
-
-@both_methods
-def test_indexes_may_be_interleaved_and_lists_stand_as_they_first_appear(method):
-    loss = ApproxNDCGLoss(Flavor(k=3), temperature=0.4, method=method, reduction="none")
-    scores, labels, offsets = ragged()
-    want, gradient = one_by_one(loss, scores, labels, offsets)
-    ids = torch.tensor([7, -2, 90, 3]).repeat_interleave(torch.tensor(LENGTHS))
-    order = torch.randperm(scores.numel(), generator=torch.Generator().manual_seed(2))
-    got, flat = value_and_gradient(loss, scores[order], labels[order], indexes=ids[order])
-    seen = list(dict.fromkeys(ids[order].tolist()))
-    assert got.tolist() == pytest.approx([want[[7, -2, 90, 3].index(i)].item() for i in seen])
-    torch.testing.assert_close(flat, gradient[order])
-    metric = ndcg(scores[order], labels[order], flavor=Flavor(k=3, empty=1.0), indexes=ids[order])
-    cold = ApproxNDCGLoss(Flavor(k=3), temperature=1e-7, cut_temperature=1e-7, method=method, reduction="none")
-    torch.testing.assert_close(cold(scores[order], labels[order], indexes=ids[order]), 1 - metric)
-
-
-def test_ties_of_a_flat_list_keep_the_order_of_the_rows():
-    # The local ideal of tied documents follows the order in which they stand.
-    scores, labels = torch.tensor([0.5, 0.5, 0.5, 0.5, 0.5]), torch.tensor([0, 3, 1, 0, 2])
-    loss = ApproxNDCGLoss(Flavor(ideal="local", ties="first", k=1), reduction="none")
-    got = loss(scores, labels, indexes=torch.tensor([4, 4, 1, 4, 1]))
-    want = [loss(scores[None, rows], labels[None, rows]).item() for rows in ([0, 1, 3], [2, 4])]
-    assert got.tolist() == pytest.approx(want)
-
 
 def test_no_rows_are_no_lists():
     none = torch.zeros(0, requires_grad=True)
@@ -329,17 +283,6 @@ def test_records_of_rax(loss_golden, method):
         seen += 1
     assert seen >= 110
     assert wrong >= 3
-
-
-@both_methods
-def test_padded_lists_that_rax_cuts_wrongly_are_as_without_padding(loss_golden, method):
-    for record in records_of(loss_golden, "rax", "approx_t12n(ndcg_metric)"):
-        if record["case"] != "nopad_row1" or record["params"].get("topn") is None:
-            continue
-        flavor = Flavor(gain="exponential", k=record["params"]["topn"])
-        padded = {**record, "case": "pad3x6"}
-        values, _ = sums_of(loss_golden, padded, flavor, record["params"]["temperature"], "logistic", method)
-        assert values[1].item() == pytest.approx(-record["per_list"][0], abs=1e-10)
 
 
 @both_methods

@@ -77,32 +77,6 @@ def test_value_and_gradient_are_those_without_autocast(name, half, backward_too)
     assert torch.equal(got[1], want[1])
 
 
-@pytest.mark.parametrize("half", HALVES, ids=str)
-@pytest.mark.parametrize("block", [None, 4096])
-def test_rows_in_blocks_that_are_computed_twice(half, block, monkeypatch):
-    if block is not None:
-        monkeypatch.setattr("ndcg_ml.torch.losses.neural._BLOCK", block)
-        monkeypatch.setattr("ndcg_ml.torch.losses.lambdas._BLOCK", block)
-    for loss in (NeuralNDCGLoss(temperature=0.1), LambdaNDCGLoss()):
-        want, got = value_and_gradient(loss), value_and_gradient(loss, half, backward_too=True)
-        assert torch.equal(got[0], want[0])
-        assert torch.equal(got[1], want[1])
-
-
-@pytest.mark.parametrize("half", HALVES, ids=str)
-def test_the_second_derivative_too(half):
-    scores, labels = data()
-    x = scores[:, :9].clone().requires_grad_()
-
-    def twice():
-        [slope] = torch.autograd.grad(NeuralNDCGLoss(sinkhorn=3)(x, labels[:, :9]), x, create_graph=True)
-        return torch.autograd.grad(slope.square().sum(), x)[0]
-
-    want = twice()
-    with torch.autocast("cpu", dtype=half):
-        assert torch.equal(twice(), want)
-
-
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by torch's own tracer
 @pytest.mark.parametrize("half", quick([torch.bfloat16], HALVES), ids=str)
 def test_compiled_whole_under_autocast(half):

@@ -212,40 +212,6 @@ def one(loss_golden, **wanted):
     raise AssertionError(f"no record with {wanted}")
 
 
-def test_the_worst_pairs_keep_their_gradient(loss_golden):
-    # allRank 1.4.3 clamps the sigmoid at 1e-10, so that pairs more than 23 apart push no more.
-    wanted = {"impl": "allRank", "fn": "lambdaLoss", "case": "big5", "scheme": "lambdaRank_scheme", "k": None}
-    (scores, labels, _), record = one(loss_golden, **wanted, reduction="sum", reduction_log="natural")
-    value, gradient = value_and_gradient(LambdaNDCGLoss(Flavor(gain="exponential")), scores, labels)
-    want, pushes = by_pairs(scores[0].tolist(), [2**y - 1 for y in labels[0].tolist()], "lambdarank", None)
-    assert value.item() == pytest.approx(want, rel=1e-12)
-    assert gradient[0].tolist() == pytest.approx(pushes, abs=1e-12)
-    assert float(record["value"]) < value.item() / 2
-    assert max(abs(entry) for entry in numbers(record["grad"])[0]) < gradient.abs().max() / 2
-
-
-def test_pairs_across_the_cutoff_count(loss_golden):
-    # allRank 1.4.3 keeps the pairs of which both are in the top k.
-    wanted = {"impl": "allRank", "fn": "lambdaLoss", "case": "basic5", "scheme": "lambdaRank_scheme", "k": 2}
-    (scores, labels, _), record = one(loss_golden, **wanted, reduction="sum", reduction_log="natural")
-    value, gradient = value_and_gradient(LambdaNDCGLoss(Flavor(gain="exponential", k=2)), scores, labels)
-    want, pushes = by_pairs(scores[0].tolist(), [2**y - 1 for y in labels[0].tolist()], "lambdarank", 2)
-    assert value.item() == pytest.approx(want, rel=1e-12)
-    assert gradient[0].tolist() == pytest.approx(pushes, abs=1e-12)
-    assert float(record["value"]) < value.item() / 2
-    assert numbers(record["grad"])[0][0] == 0.0  # the best document, at rank 4
-    assert gradient[0, 0] < -0.1
-
-
-def test_neighbours_are_one_rank_apart(loss_golden):
-    # pytorchltr 0.2.1 takes D(m + 1) - D(m + 2).
-    (scores, labels, _), record = one(loss_golden, impl="pytorchltr", fn="LambdaNDCGLoss2", case="basic5")
-    value, _ = value_and_gradient(LambdaNDCGLoss(Flavor(gain="exponential"), scheme="ndcg2"), scores, labels)
-    want, _ = by_pairs(scores[0].tolist(), [2**y - 1 for y in labels[0].tolist()], "ndcg2", None)
-    assert value.item() == pytest.approx(want, rel=1e-12)
-    assert abs(float(record["value"]) * math.log(2.0) - value.item()) > 0.2
-
-
 def test_tied_pairs_push_half(loss_golden):
     # TF-Ranking 0.5.5: relu(-x) + log1p(exp(-|x|)) has the derivative 0 at x = 0 in TensorFlow.
     name = "PairwiseLogisticLoss+DCGLambdaWeight smooth=1 (LambdaRank)"

@@ -288,17 +288,6 @@ def test_names_and_cutoffs_find_the_same_value():
     assert pickle.loads(pickle.dumps(value))[5] == 1.0
 
 
-def test_attributes():
-    metric = NDCG("lightgbm", k=7)
-    assert metric.flavor == Flavor.preset("lightgbm", k=7)
-    assert metric.ks == (7,)
-    assert metric.higher_is_better is True
-    assert metric.is_differentiable is False
-    assert metric.full_state_update is False
-    assert not metric.state_dict()
-    assert NDCG("lightgbm", sync_on_compute=False).sync_on_compute is False
-
-
 # -- what is around the metric ------------------------------------------------------------------------------------
 
 

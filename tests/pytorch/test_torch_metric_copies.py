@@ -168,15 +168,6 @@ def test_metrics_whose_ids_mean_different_things_share_nothing():
         collection["global"].compute()
 
 
-def test_a_dict_of_cutoffs_in_a_collection():
-    collection = MetricCollection([NDCG(k=[1, None])], prefix="val/")
-    collection.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]))
-    assert {name: value.item() for name, value in collection.compute().items()} == {
-        "val/ndcg_at_1": 1.0,
-        "val/ndcg": 1.0,
-    }
-
-
 CASTS = {
     "to bfloat16": lambda module: module.to(torch.bfloat16),
     "bfloat16": lambda module: module.bfloat16(),

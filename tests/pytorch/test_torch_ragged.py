@@ -12,7 +12,6 @@ import torch
 from loss_invariants import seeded
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import ndcg_ml.torch.losses.stochastic as stochastic
 from ndcg_ml import Flavor
 from ndcg_ml.torch import (
     ApproxNDCGLoss,
@@ -172,20 +171,6 @@ def test_groups_of_lists_are_drawn_for_shortest_first(name):
     loss = DRAWN[name](seeded())
     short = loss(scores[[0, 13, 14], None], labels[[0, 13, 14], None], torch.ones((3, 1), dtype=torch.bool))
     torch.testing.assert_close(got, torch.cat([short[:1], loss(scores[None, 1:13], labels[None, 1:13]), short[1:]]))
-
-
-@pytest.mark.parametrize("noise", ["gumbel", "normal"])
-def test_a_flat_list_has_the_noise_of_its_rows(noise, monkeypatch):
-    scores, labels = torch.randn(6, dtype=torch.float64), torch.arange(6) % 3
-    ids = torch.tensor([0, 0, 0, 0, 1, 1])
-    make = lambda: Stochastic(ApproxNDCGLoss(reduction="none"), noise, samples=2, generator=seeded())  # noqa: E731
-    one = make()(scores, labels, indexes=torch.zeros_like(ids))
-    torch.testing.assert_close(one, make()(scores[None], labels[None]))
-    drawn = torch.randn(2, 6, dtype=torch.float64)
-    monkeypatch.setattr(stochastic, noise, lambda like, samples, generator: drawn)
-    inner = ApproxNDCGLoss(reduction="none")
-    want = torch.stack([inner(scores + added, labels, indexes=ids) for added in drawn]).mean(0)
-    assert torch.equal(make()(scores, labels, indexes=ids), want)
 
 
 def test_stochastic_refuses_what_is_no_score_in_flat_lists():

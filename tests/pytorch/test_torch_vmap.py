@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from torch.func import functional_call, grad, jacrev, stack_module_state, vmap
+from torch.func import grad, jacrev, vmap
 
 from ndcg_ml import Flavor
 from ndcg_ml.torch import (
@@ -88,21 +88,6 @@ def test_shared_labels_and_rows_of_a_jacobian(name):
     rows = jacrev(two)(scores[0])
     same(rows[1], 2 * rows[0])
     same(rows[0], grad(loss)(scores[0], labels, mask))
-
-
-def test_an_ensemble_of_models():
-    models = [torch.nn.Linear(6, 1).double() for _ in range(3)]
-    parameters, buffers = stack_module_state(models)
-    features, labels = torch.randn(4, 17, 6, dtype=torch.float64), data()[1][0]
-    loss = ApproxNDCGLoss(CUT)
-
-    def of_one(parameters, buffers):
-        return loss(functional_call(models[0], (parameters, buffers), (features,)).squeeze(-1), labels)
-
-    got = vmap(grad(of_one))(parameters, buffers)
-    for number, model in enumerate(models):
-        loss(model(features).squeeze(-1), labels).backward()
-        same(got["weight"][number], model.weight.grad)
 
 
 @pytest.mark.parametrize("name", ["neural", "lambdarank", "ndcg2pp"])

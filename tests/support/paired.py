@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ndcg_ml._stats.means import Interval, Means, Method, Seed, Spread, generator, how_many, minus, spread_of
-from ndcg_ml._stats.randomisation import SignFlip, exchange_tests
+from ndcg_ml import Interval
+from ndcg_ml._stats.means import Means, minus, spread_of
+from ndcg_ml._stats.randomisation import exchange_tests
 
 
 class Paired:
@@ -15,15 +18,15 @@ class Paired:
         self.means = Means.of(np.stack([a, b], axis=1), weight)
         self.difference, self.standard_error = self.spread().value, self.spread().standard_error
 
-    def spread(self, n_resamples: int | None = None, seed: Seed = None) -> Spread:
-        a, b = spread_of(self.means, n_resamples, generator(seed))
+    def spread(self, n_resamples: int | None = None, seed: Any = None) -> Any:
+        a, b = spread_of(self.means, n_resamples, np.random.default_rng(seed))
         return minus(b, a)
 
     def interval(
-        self, confidence: float = 0.95, method: Method = "t", n_resamples: int = 9999, seed: Seed = None
+        self, confidence: float = 0.95, method: str = "t", n_resamples: int = 9999, seed: Any = None
     ) -> Interval:
-        return self.spread(how_many(method, n_resamples), seed).interval(confidence, method)
+        return self.spread(None if method == "t" else n_resamples, seed).interval(confidence, method)
 
-    def test(self, n_resamples: int = 9999, seed: Seed = None) -> SignFlip:
-        [found] = exchange_tests(self.means, [(0, 1)], n_resamples, generator(seed))
+    def test(self, n_resamples: int = 9999, seed: Any = None) -> Any:
+        [found] = exchange_tests(self.means, [(0, 1)], n_resamples, np.random.default_rng(seed))
         return found
