@@ -69,7 +69,7 @@ TESTS = {
     "ndcg_ml/_stats/": "core/test_* engines/test_compare_of_frames adapters/test_paired_search",
     "ndcg_ml/result.py": "core/test_* engines/test_frames",
     "ndcg_ml/_files/": "core/test_readers core/test_trec core/test_* engines/test_*",
-    "ndcg_ml/readers.py": "core/test_readers core/test_formats engines/test_* cli/test_forms_of_input",
+    "ndcg_ml/readers.py": "core/test_readers core/test_formats engines/test_*",
     "ndcg_ml/_parts/": "core/test_partial core/test_limits_of_* engines/test_parquet engines/test_engines",
     "ndcg_ml/parts.py": "core/test_partial core/test_limits_of_* engines/test_parquet engines/test_*frames",
     "ndcg_ml/torch/losses/": "pytorch/test_torch_*",
