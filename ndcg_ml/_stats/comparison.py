@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ndcg_ml._stats.model_labels import CorrectedEvaluation
+
 __all__ = ["Comparison", "Difference", "compare", "compare_values"]
 
 T = TypeVar("T")
@@ -508,7 +510,7 @@ class Comparison:
 
 
 def compare(
-    *systems: Evaluation[Any] | Mapping[str, Evaluation[Any] | Sequence[Evaluation[Any]]],
+    *systems: Evaluation[Any] | CorrectedEvaluation | Mapping[str, Any],
     names: Sequence[str] | None = None,
     baseline: str | None = None,
     margin: float | None = None,
@@ -525,7 +527,7 @@ def compare(
 
     Parameters
     ----------
-    *systems : Evaluation, or one mapping of them by name
+    *systems : Evaluation or CorrectedEvaluation, or one mapping of them by name
         Two or more systems: evaluations of the same queries (of ``evaluate``, ``evaluate_run``, ...) under one flavor,
         matched by the id of the query. A mapping ``{"old": [e1, e2], "new": [f1, f2]}`` names the systems, and may
         hold several runs (seeds) of each: the difference is then tested over queries and runs. Evaluations made
@@ -627,10 +629,27 @@ def compare(
     >>> both.queries_needed(0.01) > both.queries_needed(0.02) > 60
     True
     """
+    from ndcg_ml._stats.model_labels import CorrectedEvaluation, corrected
+
     settings = _settings(confidence, margin, n_resamples)
     one_of(unjudged, "unjudged", get_args(Unjudged))
     named = named_systems(systems, names)
     runs = [run for of_one in named.values() for run in of_one]
+    if any(isinstance(run, CorrectedEvaluation) for run in runs):
+        if len(runs) > len(named) or not all(isinstance(run, CorrectedEvaluation) for run in runs):
+            raise TypeError("all systems must be of correct_labels, one each; or evaluations, all of them.")
+        if not (cluster is None and by is None and k is ...):
+            raise ValueError("cluster, by and k must be left out where labels of a model are corrected.")
+        people = compare(
+            {name: run.human for name, [run] in named.items()},
+            baseline=baseline,
+            margin=margin,
+            unjudged=unjudged,
+            confidence=confidence,
+            n_resamples=n_resamples,
+            seed=seed,
+        )
+        return corrected(people, runs, settings, generator(seed))
     for run in runs:
         if not isinstance(run, Evaluation):
             raise TypeError(
