@@ -6,13 +6,12 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._one_line import shown
-from ndcg_ml._stats.comparison import Comparison
 from ndcg_ml._stats.differences import Settings
 from ndcg_ml._stats.means import SAME, Interval, as_confidence
 from ndcg_ml._stats.quantiles import t_quantile, t_tail
@@ -20,6 +19,9 @@ from ndcg_ml._stats.simultaneous import MaxT, normal_t
 from ndcg_ml._stats.verdict import verdict
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
+
+if TYPE_CHECKING:
+    from ndcg_ml._stats.comparison import Comparison
 
 __all__ = ["CorrectedEvaluation", "correct_labels"]
 
