@@ -51,7 +51,8 @@ class Difference:
         Standard error of the difference.
     p_value : float
         Two-sided p-value of the randomisation test that exchanges the two systems query by query; of several runs per
-        system, of a t test over queries and runs.
+        system, of a t test over queries and runs. Where few queries changed, at least the level at which the limits
+        that allow for the others begin to leave out 0.
     p_adjusted : float
         The p-value, corrected for the number of pairs that are compared.
     verdict : {"better", "worse", "not worse", "equivalent", "unchanged", "undecided"}
