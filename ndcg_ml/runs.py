@@ -203,7 +203,8 @@ def evaluate_run(
     Parameters
     ----------
     qrels : mapping, path or data frame
-        ``{topic: {document: grade}}``; the path of a file: TREC qrels (topic, iteration, document, grade), JSONL,
+        ``{topic: {document: grade}}``, or ``{topic: [document, ...]}`` of relevant documents (a list or set, of grade
+        1); the path of a file: TREC qrels (topic, iteration, document, grade), JSONL,
         JSON of such a dict, BEIR's TSV, CSV or Parquet (docs/runs.md); or a frame of pandas, polars or pyarrow with
         columns ``qid``, ``docno``, ``label``.
     run : mapping, path or data frame
@@ -592,6 +593,7 @@ def _aligned(
         _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
     _warn_of_no_match(judged, ranked, match, takes_part, int(chosen.sum()), stacklevel + 1)
     _warn_of_ranks(ranked, stacklevel + 1)
+    _warn_of_exchange(judged, ranked, stacklevel + 1)
     # The names of documents take most of the memory, so only those of small runs are kept for later questions.
     rows_judged = slice(judged.first, judged.first + judged.topic.size)
     digests = judgement_digests(ids.documents, rows_judged, judged.topic, judged.value, len(topics))
@@ -743,6 +745,19 @@ def _warn_of_ranks(ranked: RunRows, stacklevel: int) -> None:
             "the ranks.",
             UserWarning,
             stacklevel,
+        )
+
+
+def _warn_of_exchange(judged: RunRows, ranked: RunRows, stacklevel: int) -> None:
+    """Fractions as grades and whole numbers as scores are a run and judgements in each other's place."""
+    if not ranked.value.size or (judged.value % 1 == 0).all():
+        return
+    if ranked.value.min() >= 0 and ranked.value.max() > 0 and (ranked.value % 1 == 0).all():
+        warnings.warn(
+            "the grades of qrels are fractions and the scores of run are whole numbers, as if the two were exchanged: "
+            "the order is evaluate_run(qrels, run).",
+            UserWarning,
+            stacklevel=stacklevel,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, overload
@@ -67,7 +67,8 @@ def evaluate_topk(
     held_out : SciPy CSR matrix or array, shape (n_users, n_items), or tuple of three arrays (users, items, grades)
         The interactions that were held out, with their grades. A matrix must have sorted indices without duplicates;
         the three arrays may stand in any order. An entry of grade 0 is a judgement too. A user without an entry is an
-        empty query.
+        empty query. Of implicit feedback also the relevant items alone: a list of lists, one per user, or a dict by
+        row (by id, with `qid`).
     flavor : Flavor or str, default "trec_eval"
         As for ``evaluate_run``; most recommenders have a preset: ``"implicit"``, ``"recbole"``, ``"cornac"``,
         ``"lenskit"``, ``"replay"``, ... No two items are tied, so that no tie rule applies. ``duplicates`` decides what
@@ -121,7 +122,7 @@ def evaluate_topk(
     users = None if qid is None else ids_as_array(qid, "qid", "user")
     if users is not None and users.size != n_users:
         raise ValueError(f"qid must have one id per row of retrieved_ids, {n_users}; got {users.size}.")
-    held = _held_out(held_out, n_users)
+    held = _held_out(held_out, n_users, users)
     _check_items(retrieved, held)
     _check_grades(held, flavor)
 
@@ -213,16 +214,45 @@ def _refuse_other_than_integers(ids: NDArray[Any], name: str) -> None:
         raise ValueError(f"{name} must be below 2^40; got {ids.max()}. Number the items 0, 1, 2, ...")
 
 
-def _held_out(value: Any, n_users: int) -> _Held:
+def _held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Held:
+    if isinstance(value, Mapping):
+        rows = {user: row for row, user in enumerate(range(n_users) if users is None else users.tolist())}
+        unknown = [user for user in value if user not in rows]
+        if unknown:
+            raise ValueError(
+                f"held_out must be by {'row of retrieved_ids' if users is None else 'the ids of qid'}; got "
+                f"{shown(unknown[0])}. Leave out users that were not scored."
+            )
+        return _of_lists([rows[user] for user in value], list(value.values()), n_users)
+    if isinstance(value, list) and len(value) == n_users and all(np.ndim(row) == 1 or row == [] for row in value):
+        if n_users == 3:
+            raise ValueError(
+                "held_out must not be a list of three for three users, because it may be (users, items, grades). Pass "
+                "dict(enumerate(held_out)), or a tuple of three arrays."
+            )
+        return _of_lists(list(range(n_users)), value, n_users)
     if all(hasattr(value, name) for name in ("indptr", "indices", "data", "shape")):
         return _of_matrix(value, n_users)
     if isinstance(value, (tuple, list)) and len(value) == 3:
         return _of_arrays(value[0], value[1], value[2], n_users)
     hint = "Call its .tocsr()." if hasattr(value, "tocsr") else "From a dense array: scipy.sparse.csr_array(array)."
     raise TypeError(
-        "held_out must be a SciPy CSR matrix of users by items, or a tuple of three arrays (users, items, grades); "
-        f"got {type(value).__name__}. {hint}"
+        "held_out must be a SciPy CSR matrix of users by items, a tuple of three arrays (users, items, grades), or the "
+        f"relevant items of each user as a list of lists or a dict; got {type(value).__name__}. {hint}"
     )
+
+
+def _of_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
+    """Relevant items by user, all of grade 1."""
+    odd = next((each for each in items if not isinstance(each, (list, tuple, set, frozenset, np.ndarray))), None)
+    if odd is not None:
+        raise TypeError(
+            f"held_out must have a list of relevant items for each user; got {shown(odd)}. Grades go into a SciPy CSR "
+            "matrix, or a tuple of three arrays (users, items, grades)."
+        )
+    users = np.repeat(np.array(rows, dtype=np.int64), [len(each) for each in items])
+    flat = plain_array(list(chain.from_iterable(items)), "held_out items")
+    return _of_arrays(users, flat.astype(np.int64) if not flat.size else flat, np.ones(users.size), n_users)
 
 
 def _of_matrix(matrix: Any, n_users: int) -> _Held:

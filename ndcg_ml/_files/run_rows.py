@@ -25,8 +25,8 @@ RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
 """Qrels or a run, in any form that ``evaluate_run`` takes."""
 
 _SHAPES = {
-    "qrels": "{topic: {document: grade}}, a path to a file of qrels (TREC, JSONL, JSON, CSV or Parquet), or a data "
-    "frame with columns qid, docno, label",
+    "qrels": "{topic: {document: grade}}, {topic: [relevant document, ...]}, a path to a file of qrels (TREC, JSONL, "
+    "JSON, CSV or Parquet), or a data frame with columns qid, docno, label",
     "run": "{topic: {document: score}}, {topic: [document, ...]} with the best first, a path to a file of a run (TREC, "
     "JSONL, JSON, CSV or Parquet), or a data frame with columns qid, docno, score",
 }
@@ -235,6 +235,8 @@ def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> R
     `names` are those of the columns of a frame.
     """
     refuse_lazy(data, name)
+    if type(data).__module__.startswith("ranx."):  # its Qrels and Run
+        data = data.to_dict()  # type: ignore[union-attr]
     if isinstance(data, (str, os.PathLike)):
         rows = _of_file(name, data, ids)
     elif isinstance(data, Mapping):
@@ -311,7 +313,7 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = "") 
                 read = numbers.astype(np.float64)
             values.append(kept_apart(list(listed.values()), read, source) if name == "run" else read)
         else:
-            values.append(-np.arange(len(listed), dtype=np.float64))
+            values.append(np.ones(len(listed)) if name == "qrels" else -np.arange(len(listed), dtype=np.float64))
     ids.documents.extend(documents)
     topic, value = np.repeat(topics, sizes), joined_scores(values, called)
     return RunRows(source=called, ids=ids, first=first, topics=topics, topic=topic, value=value)
@@ -350,11 +352,15 @@ def _usual_entries(
 def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[Any]:
     if isinstance(entries, Mapping):
         return entries
-    if name == "run" and (
-        isinstance(entries, (list, tuple)) or (isinstance(entries, np.ndarray) and entries.ndim == 1)
-    ):
+    if isinstance(entries, (list, tuple)) or (isinstance(entries, np.ndarray) and entries.ndim == 1):
         return list(entries)
-    shape = "{document: grade}" if name == "qrels" else "{document: score} or [document, ...], the best first"
+    if name == "qrels" and isinstance(entries, (set, frozenset)):
+        return sorted(entries, key=str)
+    shape = (
+        "{document: grade} or the relevant documents"
+        if name == "qrels"
+        else "{document: score} or [document, ...], the best first"
+    )
     raise TypeError(f"{source} must be {shape}; got {type(entries).__name__}.")
 
 

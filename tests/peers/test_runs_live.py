@@ -45,3 +45,9 @@ def test_pytrec_eval_live_on_random_problems(seed):
     # With every topic of the qrels, the missing ones count 0.
     whole = evaluate_run(qrels, run, k=10).value
     assert whole == pytest.approx(expected[:, 3].sum() / len(qrels), abs=1e-12)
+
+
+def test_the_containers_of_ranx_are_read():
+    ranx = pytest.importorskip("ranx")
+    qrels, run = {"q": {"d1": 1, "d3": 1}, "r": {"d4": 1}}, {"q": {"d1": 3.0, "d2": 2.0}, "r": {"d1": 1.0, "d4": 2.0}}
+    assert evaluate_run(ranx.Qrels(qrels), ranx.Run(run), k=10).value == evaluate_run(qrels, run, k=10).value
