@@ -79,7 +79,8 @@ class NDCGEval(NamedMetric):
     begin with ``ndcg``, so the cut-offs are reported in reverse order, and after XGBoost's own metrics (which it always
     computes, unless ``disable_default_eval_metric`` is among the parameters). It prints metrics with six decimals and
     reads them back: that is the precision of the history and of early stopping. There is one weight per query.
-    ``xgb.cv`` drops weights when it makes its folds.
+    ``xgb.cv`` drops weights when it makes its folds. With external memory (``DataIter``) a batch must end where a query
+    ends: XGBoost makes two queries of one that is cut, and has no ids that could tell.
 
     Examples
     --------

@@ -63,6 +63,9 @@ class NDCGEval(NamedMetric):
     data set are kept between rounds. LightGBM computes its built-in metrics as well, and first, unless
     ``metric="None"`` is among the parameters.
 
+    The tuners of Optuna minimise every metric but five that they know by name. Give them the negative, as
+    docs/model_selection.md shows, or they keep the worst trial.
+
     Examples
     --------
     >>> ndcg = NDCGEval("lightgbm", k=(10, 5))
