@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ndcg_ml._show.versions import show_versions
     from ndcg_ml._stats.comparison import Comparison, Difference, compare, compare_values
     from ndcg_ml._stats.means import Interval
+    from ndcg_ml._stats.model_labels import correct_labels
     from ndcg_ml._stats.slices import Slice, Slices
     from ndcg_ml._unjudged.documents import RangeError
     from ndcg_ml._unjudged.filled import with_labels
@@ -62,6 +63,7 @@ __all__ = [
     "align",
     "compare",
     "compare_values",
+    "correct_labels",
     "dcg_score",
     "evaluate",
     "evaluate_batches",
@@ -88,6 +90,7 @@ _LATER = {
     "score": ("dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"),
     "_stats.comparison": ("Comparison", "Difference", "compare", "compare_values"),
     "_stats.means": ("Interval",),
+    "_stats.model_labels": ("correct_labels",),
     "_stats.slices": ("Slice", "Slices"),
     "_unjudged.documents": ("RangeError",),
     "_unjudged.filled": ("with_labels",),

@@ -9,12 +9,11 @@ from types import EllipsisType
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_whole_number
 from ndcg_ml._data.groups import Groups
 from ndcg_ml._data.queries import Queries, Weights
-from ndcg_ml._flavor.divergences import declared
 from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown
@@ -63,12 +62,6 @@ class Match:
         "(all rows as one query)" says that its value is that of the data without their queries.
     n_others : int
         How many other presets with one switch changed have the same value to 1e-12 on the data.
-    free : dict of str to tuple
-        The switches that can be changed, one at a time, without changing the value, as far as was tried: the values
-        that give the same number, the flavor's own first. (A table of gains comes with the ``off_table`` of its
-        preset, a top grade with ``max``.)
-    unreliable : dict of str to tuple of str
-        The presets of this match that are known to differ from their library on data like these, and why.
     """
 
     name: str
@@ -76,8 +69,6 @@ class Match:
     value: float
     presets: tuple[str, ...]
     n_others: int
-    free: Mapping[str, tuple[object, ...]]
-    unreliable: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,8 +93,6 @@ class Identification:
         The cut-offs that were tried. If `k` was not passed, each preset was tried at its own as well.
     not_tried : dict of str to str
         Presets that the data rule out, and why.
-    reasons : dict of str to str
-        Why switches have no effect on these data, where a reason is known.
     by_chance, presets_by_chance : float
         How many matches, and how many with a preset, a number that nobody computed would have on average if it lay
         within 0.05 of this one. Where a match is expected by chance, having one is no evidence.
@@ -117,7 +106,6 @@ class Identification:
     n_tried: int
     cutoffs: tuple[int | None, ...]
     not_tried: Mapping[str, str]
-    reasons: Mapping[str, str]
     by_chance: float
     presets_by_chance: float
 
@@ -136,8 +124,6 @@ class Identification:
                 "value": match.value,
                 "presets": list(match.presets),
                 "n_others": match.n_others,
-                "free": {switch: [switch_text(value) for value in values] for switch, values in match.free.items()},
-                "unreliable": {name: list(why) for name, why in match.unreliable.items()},
             }
 
         return {
@@ -149,7 +135,6 @@ class Identification:
             "n_tried": self.n_tried,
             "cutoffs": list(self.cutoffs),
             "not_tried": dict(self.not_tried),
-            "reasons": dict(self.reasons),
             "by_chance": self.by_chance,
             "presets_by_chance": self.presets_by_chance,
         }
@@ -160,19 +145,12 @@ class Identification:
         width = max((len(match.name) for match in printed), default=0)
         for match in printed:
             lines.append(f"  {match.name:<{width}}  {match.value:.6f}")
-            lines += [f"    {line}" for line in [*self.same_text(match), *self.unreliable_text(match)]]
-            if match is printed[0]:
-                lines += [f"    {line}" for line in self.free_text(match)]
+            lines += [f"    {line}" for line in _same_text(match)]
         return "\n".join([*lines, *[f"  {line}" for line in more], *self._below()])
 
     def _repr_html_(self) -> str:
         printed, more = self._printed()
-        rows = []
-        for match in printed:
-            # The switches that could be changed are listed for the first match alone, as in the text.
-            free = self.free_text(match) if match is printed[0] else []
-            notes = [*self.same_text(match), *self.unreliable_text(match), *free]
-            rows.append([match.name, f"{match.value:.6f}", "; ".join(notes)])
+        rows = [[match.name, f"{match.value:.6f}", "; ".join(_same_text(match))] for match in printed]
         table = Table(["flavor", "value", "what these data leave open"], rows, "lll", caption=self._headline())
         return block(*[table.html()] * bool(rows), *map(paragraph, [*more, *self._below()]))
 
@@ -184,77 +162,47 @@ class Identification:
         return printed, [f"and {more} more, in .{'matches' if self.matches else 'nearest'}"] if more else []
 
     def _headline(self) -> str:
-        shown = repr(self.value) if self.decimals is None else f"{self.value:.{self.decimals}f}"
-        return f"{shown}: {self.count_text()}"
-
-    def _below(self) -> list[str]:
-        lines = [
-            self.chance_text(),
-            self.tried_text(),
-            *(f"not tried: {reason}" for reason in self.not_tried_text()),
-        ]
-        written = _decimals_of(self.value)
-        if not self.matches and self.decimals is not None and written < self.decimals:
-            lines.append(f"if the number was rounded to fewer decimals, pass decimals={written}")
-        return lines
-
-    def count_text(self) -> str:
         """How many values match, and how many of them are a preset's."""
+        shown = repr(self.value) if self.decimals is None else f"{self.value:.{self.decimals}f}"
         if not self.matches:
-            return "no match; the nearest are"
+            return f"{shown}: no match; the nearest are"
         presets = sum(bool(match.presets) for match in self.matches)
         others = len(self.matches) - presets
         counts = [f"{presets} match{'es' * (presets != 1)} with a preset"] if presets else ["no preset"]
         counts += [f"{others} other{'s' * (others != 1)} with switches changed"] if others else []
-        return ", ".join([*counts, *["if it was cut off rather than rounded"] * self.truncated])
+        counts += ["if it was cut off rather than rounded"] * self.truncated
+        return f"{shown}: {', '.join(counts)}"
 
-    def chance_text(self) -> str:
-        """How many matches chance would give, and what a match is worth then."""
+    def _below(self) -> list[str]:
+        """How many matches chance would give and what a match is worth then, what was tried, and what was not."""
         first = self.presets_by_chance if any(match.presets for match in self.matches) else self.by_chance
         worth = ""
         if self.matches and first >= _WEAK:
             worth = ": a match is no evidence here" if first >= _WORTHLESS else ": a match is weak evidence here"
             worth += "; pass more decimals, k, or more data"
-        return (
-            f"by chance a number close to this one has {self.by_chance:.2g} matches, {self.presets_by_chance:.2g} of "
-            f"them with a preset{worth}"
-        )
-
-    def tried_text(self) -> str:
-        """How many flavors were tried, and at which cut-offs."""
-        return f"{self.n_tried} flavors tried, with k of {', '.join(map(switch_text, self.cutoffs))}"
-
-    def same_text(self, match: Match) -> list[str]:
-        """A line that says what these data cannot tell from a match, where there is anything."""
-        start = match.name.partition("@")[0]
-        also = list({preset.partition("@")[0]: preset for preset in reversed(match.presets)}.values())[::-1]
-        also = [preset for preset in also if preset.partition("@")[0] != start]  # another k is a free switch
-        if match.n_others:
-            also.append(f"{match.n_others} preset{'s' * (match.n_others > 1)} with a switch changed")
-        return [f"these data cannot tell it from {', '.join(also)}"] if also else []
-
-    def unreliable_text(self, match: Match) -> list[str]:
-        """A line for each reason why the libraries of these presets may say something else on data like these."""
-        by_reason: dict[str, list[str]] = {}
-        for name, reasons in match.unreliable.items():
-            for reason in reasons:
-                by_reason.setdefault(reason, []).append(name)
-        return [f"{', '.join(names)} may differ from its library here; {reason}" for reason, names in by_reason.items()]
-
-    def free_text(self, match: Match) -> list[str]:
-        """A line for each switch that can be changed without changing the value."""
-        lines = []
-        for switch, values in match.free.items():
-            why = f" ({self.reasons[switch]})" if switch in self.reasons else ""
-            lines.append(f"{switch} may be {', '.join(map(switch_text, values))}{why}")
-        return lines
-
-    def not_tried_text(self) -> list[str]:
-        """A line for each reason why presets were not tried."""
+        chances = f"{self.by_chance:.2g} matches, {self.presets_by_chance:.2g} of them with a preset"
+        lines = [
+            f"by chance a number close to this one has {chances}{worth}",
+            f"{self.n_tried} flavors tried, with k of {', '.join(map(switch_text, self.cutoffs))}",
+        ]
         by_reason: dict[str, list[str]] = {}
         for name, reason in self.not_tried.items():
             by_reason.setdefault(reason, []).append(name)
-        return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+        lines += [f"not tried: {', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+        written = _decimals_of(self.value)
+        if not self.matches and self.decimals is not None and written < self.decimals:
+            lines.append(f"if the number was rounded to fewer decimals, pass decimals={written}")
+        return lines
+
+
+def _same_text(match: Match) -> list[str]:
+    """A line that says what these data cannot tell from a match, unless it is another cut-off alone."""
+    start = match.name.partition("@")[0]
+    also = list({preset.partition("@")[0]: preset for preset in reversed(match.presets)}.values())[::-1]
+    also = [preset for preset in also if preset.partition("@")[0] != start]
+    if match.n_others:
+        also.append(f"{match.n_others} preset{'s' * (match.n_others > 1)} with a switch changed")
+    return [f"these data cannot tell it from {', '.join(also)}"] if also else []
 
 
 def identify(
@@ -350,7 +298,7 @@ def identify(
     longest = int(queries.groups.sizes.max())
     short = range(1, longest + 1) if longest <= _SHORT else ()
     ks = tuple(dict.fromkeys((*_COMMON_KS, *short))) if given is None else given
-    data = _Data.of(queries, y_score)
+    data = _Data.of(queries)
     search = _Search(queries, y_score, data, ks, own_k=given is None)
     not_tried: dict[str, str] = {}
     candidates = search.presets(not_tried) + search.changed()
@@ -360,7 +308,7 @@ def identify(
         else:
             together = _Search(_one_query(queries), y_score, data._replace(ids=False), ks, own_k=given is None)
             candidates += [each._replace(one_query=True) for each in together.presets({})]
-    return _identification(number, digits, candidates, ks, data, not_tried)
+    return _identification(number, digits, candidates, ks, not_tried)
 
 
 def _number_and_decimals(value: float | str, decimals: int | None | EllipsisType) -> tuple[float, int | None]:
@@ -398,54 +346,19 @@ class _Data(NamedTuple):
     unjudged: bool
     repeats: bool
     top: float
-    idle: dict[str, Any]
-    """Switches that change no ranking of these data, with the value that stands for all."""
-    reasons: dict[str, str]
-    cases: frozenset[str]
 
     @classmethod
-    def of(cls, queries: Queries, y_score: ArrayLike) -> _Data:
-        groups = queries.groups
-        rows, codes = groups.rows(), groups.codes()
-        flat = queries.labels.reshape(-1).astype(np.float64)
-        labels = flat[rows]
+    def of(cls, queries: Queries) -> _Data:
+        labels = queries.groups.listed(queries.labels.reshape(-1).astype(np.float64))
         judged = labels[~np.isnan(labels)]
-        best = groups.per_query(np.fmax, flat, 0.0)
-        with np.errstate(over="ignore"):
-            coarse = queries.scores(y_score, exact=False).astype(np.float32)
-        exact = queries.scores(y_score)
-        distinct, distinct32 = (_n_distinct(codes, scores[rows]) for scores in (exact, coarse))
-        tied, repeats, longest = distinct32 < labels.size, queries.repeats is not None, int(groups.sizes.max())
-        idle: dict[str, Any] = {}
-        reasons = {}
-        if not tied:
-            reasons["ties"] = "no two documents of a query have the same score"
-        if distinct32 == distinct:
-            reasons["score_dtype"] = "float32 makes no further scores equal"
-        if not repeats:
-            idle = {name: getattr(Flavor(), name) for name in reasons}
-            if queries.retrieved is None and judged.size == labels.size and not (judged < 0).any():
-                idle["ideal"] = "global"
-        if set(judged.tolist()) <= {0.0, 1.0}:
-            reasons["gain"] = "all labels are 0 or 1"
-        if queries.retrieved is None and not repeats:
-            reasons["ideal"] = "every document was retrieved"
-        if (best > 0).all():
-            reasons["empty"] = "every query has a relevant document"
-        if groups.n_queries == 1:
-            reasons["aggregate"] = "there is one query"
-        reasons["k"] = f"the longest query has {longest} document{'s' if longest > 1 else ''}"
         ids, unjudged = queries.doc_id is not None, judged.size < labels.size
         return cls(
             ids=ids,
             run=ids or unjudged or queries.retrieved is not None,
             negative=bool((judged < 0).any()),
             unjudged=unjudged,
-            repeats=repeats,
+            repeats=queries.repeats is not None,
             top=float(judged.max(initial=0.0)),
-            idle=idle,
-            reasons=reasons,
-            cases=_cases(queries, judged, best, distinct < labels.size, distinct32),
         )
 
     def changes(self) -> Iterator[dict[str, Any]]:
@@ -469,39 +382,6 @@ class _Data(NamedTuple):
         }
         for name, values in choices.items():
             yield from ({name: value} for value in values)
-
-
-def _cases(queries: Queries, judged: NDArray[Any], best: NDArray[Any], tied: bool, n_distinct32: int) -> frozenset[str]:
-    """The names of the declared cases that these data are; a case that is not listed here cannot be told."""
-    sizes, weighted = queries.groups.sizes, queries.weight is not None
-    empty, top = bool((best <= 0).any()), float(judged.max(initial=0.0))
-    fraction, negative = bool((judged != np.floor(judged)).any()), bool((judged < 0).any())
-    holds = {
-        "one_document": bool((sizes == 1).any()),
-        "several_queries": sizes.size > 1,
-        "repeats": queries.repeats is not None,
-        "weighted": weighted,
-        "weighted_with_an_empty_query": weighted and empty,
-        "fraction": fraction,
-        "fraction_below_1": bool(((judged > 0) & (judged < 1)).any()),
-        "fraction_or_above_30": fraction or top > 30,
-        "fraction_or_above_31": fraction or top > 31,
-        "above_5": top > 5,
-        "above_31": top > 31,
-        "above_127": top > 127,
-        "negative": negative,
-        "negative_but_not_padding": bool(((judged < 0) & (judged != -1)).any()),
-        "tied": tied,
-        "tied_in_float32": n_distinct32 < int(sizes.sum()),
-    }
-    return frozenset(name for name, does in holds.items() if does)
-
-
-def _n_distinct(query: NDArray[Any], scores: NDArray[Any]) -> int:
-    order = np.lexsort((scores, query))
-    scores, query = scores[order], query[order]
-    new = (scores[1:] != scores[:-1]) | (query[1:] != query[:-1])
-    return int(new.sum()) + min(1, scores.size)
 
 
 class _Candidate(NamedTuple):
@@ -577,10 +457,7 @@ class _Search:
         return candidates
 
     def _at_every_k(self, name: str, start: Flavor, change: dict[str, Any]) -> list[_Candidate]:
-        idle = dict(self._data.idle) if change else {}
-        if start.ideal != "recall" or start.recall_depth is not None:
-            idle.pop("ideal", None)
-        ranking = start.replace(empty=0.0, aggregate="macro", **idle)
+        ranking = start.replace(empty=0.0, aggregate="macro")
         if ranking not in self._known:
             self._known[ranking] = Prepared(ranking, self._every, self._queries).totals(self._y_score)
         values = dict(zip(self._every, self._known[ranking].finite_values(start), strict=True))
@@ -603,7 +480,6 @@ def _identification(
     digits: int | None,
     candidates: list[_Candidate],
     ks: tuple[int | None, ...],
-    data: _Data,
     not_tried: dict[str, str],
 ) -> Identification:
     # A number may have been rounded, and the sum that was rounded may itself be a little off.
@@ -633,17 +509,15 @@ def _identification(
     if not groups:
         nearest = sorted(_groups(-np.inf, np.inf, candidates), key=lambda group: abs(group[0].value - number))
         nearest = [sorted(group, key=key) for group in nearest[:_NEAREST]]
-    values = {(each.start, each.k): each.value for each in candidates if not each.one_query}
     return Identification(
         value=number,
         decimals=digits,
         truncated=truncated,
-        matches=tuple(_match(group, values, ks, data) for group in groups),
-        nearest=tuple(_match(group, values, ks, data) for group in nearest),
+        matches=tuple(_match(group) for group in groups),
+        nearest=tuple(_match(group) for group in nearest),
         n_tried=len(candidates),
         cutoffs=ks,
         not_tried=not_tried,
-        reasons=data.reasons,
         by_chance=_by_chance(number, within, [each.value for each in candidates]),
         presets_by_chance=_by_chance(number, within, [each.value for each in candidates if not each.change]),
     )
@@ -661,38 +535,15 @@ def _groups(low: float, high: float, candidates: list[_Candidate]) -> list[list[
     return groups
 
 
-def _match(
-    group: list[_Candidate], values: Mapping[tuple[Flavor, int | None], float], ks: tuple[int | None, ...], data: _Data
-) -> Match:
+def _match(group: list[_Candidate]) -> Match:
     first = group[0]
     presets = [each for each in group if not each.change]
-    free: dict[str, tuple[object, ...]] = {}
-    if not first.one_query:
-        same: dict[str, list[object]] = {}
-        for change in data.changes():
-            name = next(iter(change))
-            try:
-                other = first.start.replace(**change)
-            except ValueError:
-                continue
-            if abs(values.get((other, first.k), np.inf) - first.value) <= _SAME:
-                same.setdefault(name, [getattr(first.start, name)]).append(change[name])
-        same["k"] = [first.k]
-        same["k"] += [k for k in ks if abs(values.get((first.start, k), np.inf) - first.value) <= _SAME]
-        free = {name: found for name, each in same.items() if len(found := tuple(dict.fromkeys(each))) > 1}
-    unreliable = {}
-    for each in presets:
-        entries = (entry for entry in declared(each.preset) if entry.when in data.cases)
-        if why := tuple(f"{entry.cases}: there {entry.theirs}" for entry in entries):
-            unreliable[each.text] = why
     return Match(
         name=first.text,
         flavor=first.flavor,
         value=first.value,
         presets=tuple(dict.fromkeys(each.text for each in presets)),
         n_others=len(group) - len(presets) - bool(first.change),
-        free=free,
-        unreliable=unreliable,
     )
 
 

@@ -39,6 +39,11 @@ INTENDED: list[tuple[str, str]] = [
         r"^range: .* -> UnsearchedRangeError",
         "the range is refused under ties best and worst, the ideals local, max and given, recall_depth and micro means",
     ),
+    (
+        r"^(compare|compare three|gate): ",
+        "limits and p allow for few changed queries; unchanged is a verdict; random signs",
+    ),
+    (r"^interval: ", "the default is the bounded interval below 30 queries, near a bound and under heavy weights"),
 ]
 
 

@@ -94,9 +94,10 @@ def identified(asked: dict[str, Any]) -> dict[str, Any]:
     decimals = len(text.partition(".")[2]) if re.fullmatch(r"-?[0-9]*\.?[0-9]*", text) else 4
     k = _cutoff(asked["k"])
     found = identify(_number(text), k=k, decimals=decimals, **data)
+    lines = str(found).splitlines()
     listed = [match for match in found.matches if match.presets] or found.matches or found.nearest
     return {
-        "headline": f"{text}: {found.count_text()}",
+        "headline": lines[0],
         "tried": found.n_tried,
         "matches": [
             {
@@ -104,12 +105,11 @@ def identified(asked: dict[str, Any]) -> dict[str, Any]:
                 "value": _plain(match.value),
                 "presets": list(match.presets),
                 "others": match.n_others,
-                "free": found.free_text(match),
             }
             for match in listed[:SHOWN]
         ],
         "more": max(0, len(found.matches or found.nearest) - SHOWN),
-        "not_tried": found.not_tried_text(),
+        "not_tried": [line.removeprefix("not tried: ") for line in lines if line.startswith("not tried: ")],
     }
 
 

@@ -200,10 +200,6 @@ function showIdentified(found) {
       ...(match.presets.length ? [link(preset.split("@")[0])] : []))];
     if (same.length) parts.push(element("p", {}, "The same number on these data:"), names(same));
     if (match.others) parts.push(element("p", {}, `${match.others} other combination${match.others === 1 ? "" : "s"} of switches give it, too.`));
-    if (match.free.length) {
-      parts.push(element("details", {}, element("summary", {}, "What these data cannot tell"),
-        element("ul", {}, ...match.free.map((line) => element("li", {}, line)))));
-    }
     return element("li", {}, ...parts);
   });
   const rest = [`${found.tried.toLocaleString("en")} definitions tried.`];

@@ -8,4 +8,4 @@ def test_the_search_is_not_worse() -> None:
     base = Evaluation.load("baseline.json")
     new = evaluate_run("qrels.jsonl", "new.jsonl", flavor=base.flavor, k=base.k)
     both = compare(base, new, names=["baseline", "new"], margin=0.01, seed=0)
-    assert both.verdict in ("better", "not worse", "equivalent"), str(both)
+    assert both.verdict in ("better", "not worse", "equivalent", "unchanged"), str(both)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import date
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -27,7 +28,7 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, of_totals
 from ndcg_ml.runs import RunEvaluation
 
-Outcome: TypeAlias = Literal["pass", "worse", "undecided"]
+Outcome: TypeAlias = Literal["pass", "unchanged", "worse", "undecided"]
 PASSES = ("better", "not worse", "equivalent", "unchanged")
 """The verdicts that say that the new one is not worse than the margin."""
 
@@ -63,11 +64,8 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """The word of ``compare``, or "too few"; "unchanged" where that of so few queries would be "undecided"."""
-        if self.pair is None:
-            return "too few"
-        changed = self.pair.wins or self.pair.losses or self.pair.difference
-        return "unchanged" if self.pair.verdict == "undecided" and not changed else self.pair.verdict
+        """The word of ``compare``, or "too few"."""
+        return "too few" if self.pair is None else self.pair.verdict
 
     def row(self) -> dict[str, Any]:
         """Its values under the names of ``Gate.to_dict``; None in place of what is not known of so few queries."""
@@ -79,7 +77,7 @@ class Check:
             "n_queries": self.n_queries,
             "baseline": baseline,
             "new": new,
-            **{name: pair.get(name) for name in ("difference", "low", "high", "p_value")},
+            **{name: pair.get(name) for name in ("n_changed", "difference", "low", "high", "p_value")},
             "verdict": self.verdict,
         }
 
@@ -104,6 +102,8 @@ class Gate:
         What differs between the two evaluations and was left out, with its values in the baseline.
     unanswered : ndarray
         Ids of queries for which the new run retrieves nothing.
+    saved : date or None
+        When the baseline was saved, where it comes from a file.
     """
 
     margin: float
@@ -112,6 +112,7 @@ class Gate:
     comparisons: dict[int | None, Comparison]
     changes: tuple[str, ...]
     unanswered: NDArray[Any]
+    saved: date | None = None
 
     @property
     def checks(self) -> list[Check]:
@@ -128,9 +129,11 @@ class Gate:
 
     @property
     def outcome(self) -> Outcome:
-        """Worse if any check is, pass if all do, and else undecided."""
+        """Worse if any check is, pass if all do, unchanged if no query has another value, and else undecided."""
         if any(check.verdict == "worse" for check in self.checks):
             return "worse"
+        if all(check.verdict == "unchanged" for check in self.checks if not check.segment):
+            return "unchanged"
         return "pass" if all(check.passes for check in self.checks) else "undecided"
 
     @property
@@ -146,6 +149,8 @@ class Gate:
     def sentence(self) -> str:
         """The outcome in words."""
         checks = self.checks
+        if self.outcome == "unchanged":
+            return "unchanged: no query has another value"
         if self.outcome == "pass":
             return f"not worse than the margin of {self.margin:g}"
         if self.outcome == "worse":
@@ -171,14 +176,15 @@ class Gate:
                     f"ndcg{at_cutoff(check.k)}",
                     check.segment or "all",
                     str(check.n_queries),
+                    "-" if pair is None else str(pair.n_changed),
                     *(["-", "-"] if check.values is None else map(number, check.values)),
                     "-" if pair is None else number(pair.difference, "+"),
                     "-" if pair is None else f"{number(pair.interval.low, '+')} to {number(pair.interval.high, '+')}",
                     check.verdict,
                 ]
             )
-        head = ["metric", "queries of", "queries", BASE, NEW, "difference", "interval", "verdict"]
-        return Table(head, rows, "llrrrrrl", caption=self.caption())
+        head = ["metric", "queries of", "queries", "changed", BASE, NEW, "difference", "interval", "verdict"]
+        return Table(head, rows, "llrrrrrrl", caption=self.caption())
 
     def caption(self) -> str:
         """How it was decided."""
@@ -196,6 +202,12 @@ class Gate:
             ids = self.unanswered.tolist()
             notes.append(f"queries for which the new run retrieves nothing: {_some(ids)}")
         notes += dict.fromkeys(note for comparison in self.comparisons.values() for note in comparison.notes)
+        if self.saved is not None:
+            days = (date.today() - self.saved).days
+            notes.append(
+                f"the baseline was saved on {self.saved} ({days} days ago); the more changes are chosen by it, the "
+                "less it says of other queries"
+            )
         return [visible(note) for note in notes]
 
     def markdown(self, digits: int = 4) -> str:

@@ -12,6 +12,7 @@ import math
 import os
 import platform
 from dataclasses import replace
+from datetime import date
 from hashlib import sha256
 from typing import Any
 
@@ -30,7 +31,7 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, of_totals
 from ndcg_ml.runs import RunEvaluation, RunPerQuery
 
-_FORMAT = 2
+_FORMAT = 3
 _COUNTS = ("n_docs", "n_judged", "n_relevant", "tied")
 _MOST_BYTES = 1 << 26  # unpacked bytes: a small gzip file may hold any number
 
@@ -102,6 +103,7 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
         "flavor": str(flavor),
         "k": list(evaluation.k) if isinstance(evaluation.k, tuple) else evaluation.k,
         "value": plain(list(values.values())),
+        "saved": date.today().isoformat(),
         "versions": _versions(),
         "qrels": qrels,
         "run": run,
@@ -140,8 +142,8 @@ def _versions() -> dict[str, str]:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read(path: AnyPath) -> tuple[Evaluation[Any], str | None]:
-    """The evaluation of a file, and where its judgements are as seen from the file's folder, if that is known.
+def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
+    """The evaluation of a file, where its judgements are as seen from the file's folder, if known, and its date.
 
     Raises
     ------
@@ -165,7 +167,7 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None]:
             written == _digest(stored),
             "its values are not those that were written, by its digest: it was edited, merged or damaged",
         )
-        return _evaluation(stored), stored["qrels"]
+        return _evaluation(stored), stored["qrels"], date.fromisoformat(stored["saved"])
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise DataFileError(
             f"{path}: must be what Evaluation.save wrote; it could not be read: {shown_text(str(error).rstrip('.'))}."

@@ -175,7 +175,7 @@ def _pairs(comparison: Comparison, ax: object) -> Drawing:
             f"p = {pair.p_adjusted:.4f}: {pair.verdict}",
             pair.difference,
             (pair.interval.low, pair.interval.high),
-            pair.verdict != "undecided",
+            pair.verdict not in ("undecided", "unchanged"),
         )
         for pair in pairs
     ]

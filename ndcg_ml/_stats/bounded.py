@@ -12,20 +12,27 @@ from ndcg_ml._stats.quantiles import t_quantile
 
 # Queries that the bound far from the mean, and the one next to it, count as. docs/deciding.md has the coverage.
 _FAR, _NEAR = 0.75, 0.5
-_FEW = 20
+_FEW_OTHERS = 20
+# Values this close to a bound pile up there as those at it do.
+_CLOSE = 0.05
+FEW_QUERIES = 30
+"""Of fewer queries no bootstrap is wide enough: docs/deciding.md has the coverage."""
 
 
-def piles_up(values: FloatArray) -> bool:
-    """Whether a bootstrap of these values would be far too narrow.
+def is_unsafe_to_resample(values: FloatArray, share: FloatArray) -> bool:
+    """Whether a bootstrap of these values would be too narrow, and they are between 0 and 1.
 
-    It is, where all are the same, or most are 0, or most are 1, and fewer than 20 are something else.
+    It is, where fewer than 30 queries count (under unequal weights: as good as fewer than 30 equal ones), or weights
+    are so unequal that half of the queries hardly count; where all values are the same; or where more than half of them
+    are within 0.05 of 0, or of 1, and fewer than 20 are elsewhere.
     """
     if values.min() < -SAME or values.max() > 1 + SAME:
         return False
-    if np.ptp(values) <= SAME:
+    n = 1 / float(share @ share)
+    if n < FEW_QUERIES - SAME or 2 * n < values.size or np.ptp(values) <= SAME:
         return True
-    most = max(int((np.abs(values - bound) <= SAME).sum()) for bound in (0.0, 1.0))
-    return 2 * most > values.size and values.size - most < _FEW
+    most = max(int((np.abs(values - bound) <= _CLOSE).sum()) for bound in (0.0, 1.0))
+    return 2 * most > values.size and values.size - most < _FEW_OTHERS
 
 
 def bounded_limits(values: FloatArray, share: FloatArray, confidence: float) -> tuple[float, float]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from types import EllipsisType
@@ -14,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._checks import one_of, whole_number
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import percent, shown
+from ndcg_ml._stats.bounded import FEW_QUERIES
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.comparison_slices import ComparedSlices, compared_by
 from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from ndcg_ml._stats.model_labels import CorrectedEvaluation
 
 __all__ = ["Comparison", "Difference", "compare", "compare_values"]
 
@@ -117,6 +121,8 @@ class Comparison:
         The comparison within slices of queries; None without `by`.
     accepts_unjudged : bool
         Whether uneven judgements are left out of the notes.
+    further_notes : tuple of str
+        What else a reader must know.
     difference, interval, standard_error, p_value, p_adjusted, verdict, effect_size, wins, ties, losses
         Values of the only ``Difference``, where two systems are compared; with more systems, ask one of `pairs`.
     """
@@ -139,6 +145,7 @@ class Comparison:
     n_unanswered: tuple[int, ...] = ()
     slices: ComparedSlices | None = field(default=None, repr=False)
     accepts_unjudged: bool = field(default=False, repr=False)
+    further_notes: tuple[str, ...] = field(default=(), repr=False)
     _missing: MissingLabels | None = field(default=None, repr=False)
     """The systems with their documents, to ask what missing labels leave open."""
 
@@ -209,6 +216,8 @@ class Comparison:
         first = self.pairs[0].interval
         if first.method == "crossed":
             return ["two-sided t test over queries and runs"]
+        if first.method == "corrected":
+            return ["two-sided t test of a model's labels, corrected by those of people on these queries"]
         tests = [pair.exact for pair in self.pairs]
         exchanges = "every exchange" if all(tests) else f"{self.n_resamples} exchanges drawn"
         if any(tests) and not all(tests):
@@ -219,10 +228,14 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know before relying on it: uneven judgements, or skewed differences of few queries."""
+        """What a reader must know before relying on it: uneven judgements, too few queries of any kind."""
         shown_judged = () if self.judged is None or self.accepts_unjudged else self.judged
         uneven, skewed = favoured(self.names, shown_judged, self.values), _skewed(self.pairs)
-        return tuple(filter(None, [uneven, *self._of_labels(), skewed]))
+        return tuple(
+            filter(
+                None, [*self.further_notes, uneven, *self._of_labels(), *_few_changed(self.pairs), _few(self), skewed]
+            )
+        )
 
     def _of_labels(self) -> list[str]:
         """What missing labels leave open, in words."""
@@ -370,8 +383,9 @@ class Comparison:
         -------
         pandas.DataFrame
             With the columns ``a``, ``b``, ``value_a``, ``value_b``, ``difference``, ``low``, ``high``,
-            ``standard_error``, ``p_value``, ``p_adjusted``, ``verdict``, ``exact``, ``wins``, ``ties``, ``losses``,
-            ``effect_size``, ``skewness``, ``effective_queries``, ``smallest_detectable``.
+            ``standard_error``, ``p_value``, ``p_adjusted``, ``verdict``, ``exact``, ``n_changed``, ``wins``, ``ties``,
+            ``losses``, ``changed_at_most``, ``widened``, ``effect_size``, ``skewness``, ``effective_queries``,
+            ``smallest_detectable``.
 
         Raises
         ------
@@ -496,7 +510,7 @@ class Comparison:
 
 
 def compare(
-    *systems: Evaluation[Any] | Mapping[str, Evaluation[Any] | Sequence[Evaluation[Any]]],
+    *systems: Evaluation[Any] | CorrectedEvaluation | Mapping[str, Any],
     names: Sequence[str] | None = None,
     baseline: str | None = None,
     margin: float | None = None,
@@ -513,7 +527,7 @@ def compare(
 
     Parameters
     ----------
-    *systems : Evaluation, or one mapping of them by name
+    *systems : Evaluation or CorrectedEvaluation, or one mapping of them by name
         Two or more systems: evaluations of the same queries (of ``evaluate``, ``evaluate_run``, ...) under one flavor,
         matched by the id of the query. A mapping ``{"old": [e1, e2], "new": [f1, f2]}`` names the systems, and may
         hold several runs (seeds) of each: the difference is then tested over queries and runs. Evaluations made
@@ -585,7 +599,14 @@ def compare(
     ``aggregate="micro"`` of two ratios; where the ideals of these differ, they are replaced by their linear parts.
     Queries that are empty in all systems count as the flavor says. The interval of one pair has the differences that
     the test does not reject. Several pairs share one critical value, of the largest |t| when systems are permuted
-    within queries (max-T), so that their intervals hold together; with several runs each, Bonferroni's.
+    within queries (max-T), so that their intervals hold together; against a baseline each query has one random sign for
+    all differences; with several runs each, Bonferroni's.
+
+    Where m of n queries changed, the upper limit p_U of the share that changes is above m / n, and what the change does
+    to the others was not seen. They are charged with the largest loss and gain of those that changed, or from 20 on
+    with their mean: low <= difference - (p_U - m / n) loss, and high likewise; p-values agree. Clusters are counted in
+    place of queries, and shares of weight in place of numbers. It matters where few queries change by much, and nowhere
+    if all change or none of those that changed loses.
 
     References
     ----------
@@ -608,10 +629,27 @@ def compare(
     >>> both.queries_needed(0.01) > both.queries_needed(0.02) > 60
     True
     """
+    from ndcg_ml._stats.model_labels import CorrectedEvaluation, corrected
+
     settings = _settings(confidence, margin, n_resamples)
     one_of(unjudged, "unjudged", get_args(Unjudged))
     named = named_systems(systems, names)
     runs = [run for of_one in named.values() for run in of_one]
+    if any(isinstance(run, CorrectedEvaluation) for run in runs):
+        if len(runs) > len(named) or not all(isinstance(run, CorrectedEvaluation) for run in runs):
+            raise TypeError("all systems must be of correct_labels, one each; or evaluations, all of them.")
+        if not (cluster is None and by is None and k is ...):
+            raise ValueError("cluster, by and k must be left out where labels of a model are corrected.")
+        people = compare(
+            {name: run.human for name, [run] in named.items()},
+            baseline=baseline,
+            margin=margin,
+            unjudged=unjudged,
+            confidence=confidence,
+            n_resamples=n_resamples,
+            seed=seed,
+        )
+        return corrected(people, runs, settings, generator(seed))
     for run in runs:
         if not isinstance(run, Evaluation):
             raise TypeError(
@@ -732,10 +770,7 @@ def _compared(
     """The comparison of systems, each with one source per run."""
     one_of(missing, "missing", ("raise", "drop"))
     rng = generator(seed)
-    if baseline is not None and baseline not in named:
-        raise ValueError(
-            f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {shown(baseline)}."
-        )
+    _check_baseline(baseline, named)
     columns = None if by is None else labels_by_id(by, sources[0].qid)
     # One column per run: the same queries in the same order, against the same judgements.
     table = matched(sources, missing)
@@ -796,7 +831,7 @@ def _compared(
         n_resamples=settings.n_draws,
         margin=settings.margin,
         baseline=baseline,
-        seed=None if seed is None or isinstance(seed, np.random.Generator) else int(seed),
+        seed=_as_seed(seed),
         n_runs=tuple(len(at) for at in of_system),
         n_clusters=None if codes is None else int(codes.max()) + 1,
         judged=of_names,
@@ -837,6 +872,17 @@ def _pairs(named: Mapping[str, list[Any]], baseline: str | None) -> list[tuple[i
     return [(base, i) for i in range(len(named)) if i != base]
 
 
+def _check_baseline(baseline: str | None, named: Mapping[str, list[Any]]) -> None:
+    if baseline is not None and baseline not in named:
+        raise ValueError(
+            f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {shown(baseline)}."
+        )
+
+
+def _as_seed(seed: Seed) -> int | None:
+    return None if seed is None or isinstance(seed, np.random.Generator) else int(seed)
+
+
 def _columns(named: Mapping[str, list[Any]]) -> list[list[int]]:
     """Which columns are the runs of each system."""
     at, columns = 0, []
@@ -861,4 +907,32 @@ def _skewed(pairs: Sequence[Difference]) -> str | None:
         f"the differences of {len(skewed)} of {len(pairs)} pairs are skewed (skewness {pair.skewness:+.1f} between "
         f"{pair.a} and {pair.b}) and {pair.interval.n_queries} queries are few: systems of equal means, which are not "
         "exchangeable, may be told apart more often than the level says"
+    )
+
+
+def _few_changed(pairs: Sequence[Difference]) -> Iterator[str]:
+    """What few changed queries leave open, of the pair in which most is open."""
+    for which, more in (
+        ([pair for pair in pairs if pair.verdict == "unchanged"], ""),
+        ([pair for pair in pairs if pair.widened], "; the interval is wider by what the change may do to these"),
+    ):
+        if which:
+            pair = max(which, key=lambda pair: pair.changed_at_most or 0.0)
+            n_changed = pair.n_changed or "none"
+            others = f" (and in {len(which) - 1} more pairs few or none)" if len(which) > 1 else ""
+            n = pair.interval.n_queries
+            yield (
+                f"{n_changed} of {n} queries changed between {pair.a} and {pair.b}{others}; up to "
+                f"{100 * (pair.changed_at_most or 0.0):.1f} % of other queries may ({percent(1 - pair.level)}){more}"
+            )
+
+
+def _few(comparison: Comparison) -> str | None:
+    """Whether weights make many queries worth few."""
+    worth = min(pair.effective_queries or math.inf for pair in comparison.pairs)
+    if comparison.n_clusters is not None or worth >= FEW_QUERIES:
+        return None
+    return (
+        f"the weights make {comparison.n_queries} queries worth {worth:.0f} of equal weight, which are few: a heavy "
+        "query that was not drawn may change the verdict"
     )

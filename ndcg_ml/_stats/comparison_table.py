@@ -41,7 +41,7 @@ def pairs_table(comparison: Comparison, digits: int) -> Table:
     first = comparison.pairs[0]
     several = len(comparison.pairs) > 1
     head = ["a", "b", f"b - a, {comparison.measure}", f"{percent(first.interval.confidence)} interval", "p"]
-    head += ["p adjusted"] * several + ["better/equal/worse", "d_z", "detectable", "verdict on b"]
+    head += ["p adjusted"] * several + ["changed (better/worse)", "d_z", "detectable", "verdict on b"]
     rows = []
     for pair in comparison.pairs:
         low, high = (f"{limit:+.{digits}f}" for limit in (pair.interval.low, pair.interval.high))
@@ -50,11 +50,11 @@ def pairs_table(comparison: Comparison, digits: int) -> Table:
             [
                 *(pair.a, pair.b, f"{pair.difference:+.{digits}f}", f"{low} to {high}"),
                 *(_probability(p, digits) for p in (pair.p_value, pair.p_adjusted)[: 1 + several]),
-                *(f"{pair.wins}/{pair.ties}/{pair.losses}", size),
+                *(f"{pair.n_changed} of {pair.interval.n_queries} ({pair.wins}/{pair.losses})", size),
                 *(f"{pair.smallest_detectable():.{digits}f}", pair.verdict),
             ]
         )
-    marked = [at for at, pair in enumerate(comparison.pairs) if pair.verdict != "undecided"]
+    marked = [at for at, pair in enumerate(comparison.pairs) if pair.verdict not in ("undecided", "unchanged")]
     return Table(head, rows, "ll" + "r" * (len(head) - 3) + "l", marked, " ".join(closing_lines(comparison)))
 
 

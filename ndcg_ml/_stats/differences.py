@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.clusters import by_cluster, effective_queries
+from ndcg_ml._stats.few_changed import ENOUGH, FewChanged
 from ndcg_ml._stats.means import SAME, Interval, Means, Spread, minus, spread_of
 from ndcg_ml._stats.quantiles import t_quantile, t_tail
 from ndcg_ml._stats.randomisation import exchange_tests, queries_needed, smallest_detectable
@@ -22,14 +23,15 @@ from ndcg_ml._stats.verdict import Verdict, verdict
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
-_SKEWED, _FEW = 2.0, 100
+# A skewness that this many queries do not average out: the error of a tail is about skewness / sqrt(n).
+_SKEWED = 2.0
 # Draws that one test may take: some hundred megabytes.
 _MOST_DRAWS = 2_000_000
 
 
 _MEASURES = (
-    *("standard_error", "p_value", "p_adjusted", "verdict", "exact", "wins", "ties", "losses", "effect_size"),
-    *("skewness", "effective_queries"),
+    *("standard_error", "p_value", "p_adjusted", "verdict", "exact", "n_changed", "wins", "ties", "losses"),
+    *("changed_at_most", "widened", "effect_size", "skewness", "effective_queries"),
 )
 
 
@@ -49,17 +51,22 @@ class Difference:
         Standard error of the difference.
     p_value : float
         Two-sided p-value of the randomisation test that exchanges the two systems query by query; of several runs per
-        system, of a t test over queries and runs.
+        system, of a t test over queries and runs. Where few queries changed, at least the level at which the limits
+        that allow for the others begin to leave out 0.
     p_adjusted : float
         The p-value, corrected for the number of pairs that are compared.
-    verdict : {"better", "worse", "not worse", "equivalent", "undecided"}
+    verdict : {"better", "worse", "not worse", "equivalent", "unchanged", "undecided"}
         What the interval says about b, seen from a: better, all of it above 0; worse, all of it below 0. With a margin
         also equivalent, all of it within the margin on both sides (be it above or below 0), and not worse, all of it
-        above -margin.
+        above -margin. Unchanged: no query has another value.
     exact : bool
         Whether the test enumerated every exchange, rather than drew some.
     wins, ties, losses : int
         Queries in which b is above a, equal to 1e-12, and below it.
+    changed_at_most : float or None
+        The upper limit of the share of all queries that change; None where 20 or more changed here, or all did.
+    widened : bool
+        Whether the interval is wider because few queries changed: see ``compare``.
     skewness : float
         Skewness of the queries' differences.
     level : float
@@ -67,8 +74,8 @@ class Difference:
     dof : float
         Degrees of freedom of the standard error.
     effective_queries : float or None
-        How many independent queries would leave the difference as uncertain as these clustered ones do; None without
-        clusters.
+        How many independent queries of equal weight would leave the difference as uncertain as these do; None where
+        queries are independent and weigh the same.
     """
 
     a: str
@@ -83,10 +90,17 @@ class Difference:
     wins: int
     ties: int
     losses: int
+    changed_at_most: float | None
+    widened: bool
     skewness: float
     level: float
     dof: float
     effective_queries: float | None = None
+
+    @property
+    def n_changed(self) -> int:
+        """Number of queries with another value."""
+        return self.wins + self.losses
 
     @property
     def effect_size(self) -> float:
@@ -176,7 +190,7 @@ class Difference:
 
     @property
     def _is_skewed(self) -> bool:
-        return abs(self.skewness) >= _SKEWED and self.interval.n_queries < _FEW
+        return abs(self.skewness) >= max(_SKEWED, math.sqrt(self.interval.n_queries) / 5)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -275,10 +289,19 @@ def differences(
         decisions, method = _together(units, pairs, gaps, errors, settings, rng), "max-t"
     else:
         decisions, method = [_alone(units, pairs[0], gaps[0], settings, rng)], "test"
-    effective = None if clusters is None else _effective(means, units, pairs)
+    effective = [None if gap.n_effective == n_units else gap.n_effective for gap in gaps]
+    if clusters is not None:
+        effective = list(_effective(means, units, pairs))
 
     result = []
     for at, ((a, b), decision, gap) in enumerate(zip(pairs, decisions, gaps, strict=True)):
+        # Wins and losses count queries, also where clusters are what chance draws.
+        apart = means.values[:, b] - means.values[:, a]
+        wins, losses = int((apart > SAME).sum()), int((apart < -SAME).sum())
+        few = None if runs is not None else _few_changed(means, units, (a, b), clusters)
+        narrow = decision
+        if few is not None:
+            decision = _widened(decision, gap.value, few, settings.level)
         interval = Interval(
             value=gap.value,
             low=decision.low,
@@ -288,9 +311,6 @@ def differences(
             n_queries=means.n_queries,
             n_resamples=None if runs is not None else settings.n_draws,
         )
-        # Wins and losses count queries, also where clusters are what chance draws.
-        apart = means.values[:, b] - means.values[:, a]
-        wins, losses = int((apart > SAME).sum()), int((apart < -SAME).sum())
         result.append(
             Difference(
                 a=names[a],
@@ -300,18 +320,48 @@ def differences(
                 standard_error=errors[at],
                 p_value=decision.p_value,
                 p_adjusted=min(1.0, settings.n_families * decision.p_adjusted),
-                verdict=verdict(decision.low, decision.high, n_units, settings.margin),
+                verdict="unchanged"
+                if gap.is_constant and not wins + losses and (runs is None or not errors[at])
+                else verdict(decision.low, decision.high, n_units, settings.margin),
                 exact=decision.exact,
                 wins=wins,
                 ties=means.n_queries - wins - losses,
                 losses=losses,
-                skewness=_skewness(units.values[:, b] - units.values[:, a]),
+                changed_at_most=None if few is None else few.share_at_most(decision.level),
+                widened=(decision.low, decision.high) != (narrow.low, narrow.high),
+                skewness=skewness(units.values[:, b] - units.values[:, a]),
                 level=decision.level,
                 dof=dofs[at],
-                effective_queries=None if effective is None else effective[at],
+                effective_queries=effective[at],
             )
         )
     return result
+
+
+def _few_changed(
+    means: Means, units: Means, pair: tuple[int, int], clusters: NDArray[np.int64] | None
+) -> FewChanged | None:
+    """What few changed queries, or clusters, leave open; None where all changed, or enough of them."""
+    a, b = pair
+    changed = np.abs(means.values[:, b] - means.values[:, a]) > SAME
+    if clusters is not None:
+        changed = np.bincount(np.unique(clusters, return_inverse=True)[1], changed) > 0
+    if np.count_nonzero(changed) >= min(ENOUGH, changed.size):
+        return None
+    return FewChanged.of(units.values[:, b] - units.values[:, a], changed, units.share()[:, 0])
+
+
+def _widened(decision: _Decision, difference: float, few: FewChanged, level: float) -> _Decision:
+    """The limits that hold also for what was not seen, and the p-values that agree with them."""
+    low, high = few.limits(difference, decision.level)
+    p = few.p_value(difference)
+    return replace(
+        decision,
+        low=min(decision.low, low),
+        high=max(decision.high, high),
+        p_value=max(decision.p_value, p),
+        p_adjusted=max(decision.p_adjusted, min(1.0, p * level / decision.level)),
+    )
 
 
 def _together(
@@ -375,7 +425,7 @@ def _effective(means: Means, clusters: Means, pairs: Pairs) -> list[float]:
     return effective
 
 
-def _skewness(values: FloatArray) -> float:
+def skewness(values: FloatArray) -> float:
     centred = values - values.mean()
     deviation = float(np.sqrt((centred**2).mean()))
     return float((centred**3).mean()) / deviation**3 if deviation > SAME else 0.0

@@ -30,6 +30,7 @@ _IN_WORDS = {
     "test": "interval of the randomisation test",
     "max-t": "intervals that hold together (max-T)",
     "crossed": "t interval over queries and runs",
+    "corrected": "t interval of a model's labels, corrected",
 }
 
 SAME = 1e-12
@@ -54,28 +55,28 @@ class Interval:
         The limits.
     confidence : float
         The share of such intervals that cover the value over all queries of the kind.
-    method : {"bca", "percentile", "t", "bounded", "test", "max-t", "crossed"}
-        The last three are of differences: see ``compare``.
+    method : {"bca", "percentile", "t", "bounded", "test", "max-t", "crossed", "corrected"}
+        "test", "max-t" and "crossed" are of differences: see ``compare``; "corrected" is of ``correct_labels``.
     n_queries : int
         Queries that count in the mean.
     n_resamples : int or None
         None for the t interval and the bounded one, which draw nothing.
     effective_queries : float or None
-        How many independent queries would leave the value as uncertain as these clustered ones do; None without
-        clusters.
+        How many independent queries of equal weight would leave the value as uncertain as these do; None where queries
+        are independent and weigh the same.
     """
 
     value: float
     low: float
     high: float
     confidence: float
-    method: Method | Literal["test", "max-t", "crossed"]
+    method: Method | Literal["test", "max-t", "crossed", "corrected"]
     n_queries: int
     n_resamples: int | None
     effective_queries: float | None = None
 
     def __str__(self) -> str:
-        worth = "" if self.effective_queries is None else f", worth {self.effective_queries:.0f} independent ones"
+        worth = "" if self.effective_queries is None else f", worth {self.effective_queries:.0f} equal ones"
         limits = f"{self.low:.6f} to {self.high:.6f}"
         return f"{self.value:.6f} ({limits}; {self.how_text()}; {self.n_queries} queries{worth})"
 
@@ -172,6 +173,12 @@ class Means:
         """What a query weighs in the mean of the column, with a sum of 1."""
         share: FloatArray = self.weight / self.weight.sum(axis=0)
         return share
+
+    def n_effective(self) -> list[float]:
+        """How many queries of equal weight would vary as much, for each mean."""
+        share = self.share()
+        equal = (self.weight == self.weight[:1]).all(axis=0)
+        return [float(n) for n in np.where(equal, self.n_queries, 1 / (share * share).sum(axis=0))]
 
     def std(self) -> FloatArray:
         """The standard deviations of the queries, with n - 1."""
@@ -289,6 +296,8 @@ class Spread:
         How far each query pulls the value.
     without_each : ndarray of float64, shape (n_queries,)
         The value without this query.
+    n_effective : float
+        Number of queries; under unequal weights, of equal ones that would vary as much.
     draws : ndarray of float64, shape (n_resamples,), or None
         The values of resamples.
     """
@@ -296,6 +305,7 @@ class Spread:
     value: float
     influence: FloatArray
     without_each: FloatArray
+    n_effective: float
     draws: FloatArray | None
 
     @property
@@ -318,8 +328,8 @@ class Spread:
         n = self.influence.size
         low = high = value = self.value if value is None else value
         if not self.is_constant:
-            if self.draws is None:
-                reach = t_quantile(confidence, n - 1) * self.standard_error
+            if self.draws is None or method == "t":
+                reach = t_quantile(confidence, max(1.0, self.n_effective - 1)) * self.standard_error
                 low, high = self.value - reach, self.value + reach
             else:
                 tails = ((1 - confidence) / 2, (1 + confidence) / 2)
@@ -333,7 +343,8 @@ class Spread:
             confidence=confidence,
             method=method,
             n_queries=n,
-            n_resamples=None if self.draws is None else self.draws.size,
+            n_resamples=None if self.draws is None or method == "t" else self.draws.size,
+            effective_queries=None if self.n_effective == n else self.n_effective,
         )
 
     def _corrected(self, draws: FloatArray, tails: tuple[float, float]) -> tuple[float, float]:
@@ -368,11 +379,13 @@ class Spread:
 def spread_of(means: Means, n_resamples: int | None = None, rng: np.random.Generator | None = None) -> list[Spread]:
     """The spread of each mean, all from the same resamples; without a number of them, nothing is drawn."""
     draws = None if n_resamples is None else means.resampled(n_resamples, generator(rng))
-    parts = zip(means.mean().tolist(), means.influence().T, means.without_each().T, strict=True)
+    n_effective = means.n_effective()
+    parts = zip(means.mean().tolist(), means.influence().T, means.without_each().T, n_effective, strict=True)
     return [Spread(*part, None if draws is None else draws[:, i]) for i, part in enumerate(parts)]
 
 
 def minus(b: Spread, a: Spread) -> Spread:
     """The spread of the difference b - a on the same queries and resamples."""
     draws = None if a.draws is None or b.draws is None else b.draws - a.draws
-    return Spread(b.value - a.value, b.influence - a.influence, b.without_each - a.without_each, draws)
+    fewer = min(a.n_effective, b.n_effective)
+    return Spread(b.value - a.value, b.influence - a.influence, b.without_each - a.without_each, fewer, draws)

@@ -1,4 +1,4 @@
-"""Quantiles of the normal and of Student's t distribution, by the standard library alone."""
+"""Quantiles of the normal, Student's t and the beta distribution, by the standard library alone."""
 
 from __future__ import annotations
 
@@ -26,20 +26,37 @@ def t_tail(t: float, dof: float) -> float:
 
     Notes
     -----
-    The incomplete beta function at dof/(dof + t^2), with dof/2 and 1/2, by its continued fraction (M. Abramowitz and
-    I. Stegun, Handbook of Mathematical Functions, 26.5.8, evaluated as W. Lentz does). From a million degrees of
-    freedom on the distribution is the normal one.
+    The incomplete beta function at dof/(dof + t^2), with dof/2 and 1/2. From a million degrees of freedom on the
+    distribution is the normal one.
     """
     if dof > 1e6:
         return math.erfc(t / math.sqrt(2))
-    x = dof / (dof + t * t)
-    a, b = dof / 2, 0.5
-    if x <= 0 or t == 0:
+    return beta_cdf(dof / (dof + t * t), dof / 2, 0.5)
+
+
+def beta_cdf(x: float, a: float, b: float) -> float:
+    """The probability that a variable of the beta distribution is below x: the incomplete beta function.
+
+    Notes
+    -----
+    By its continued fraction (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.5.8, evaluated as
+    W. Lentz does).
+    """
+    if not 0 < x < 1:
         return float(x > 0)
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
     if x < (a + 1) / (a + b + 2):
         return front * _beta_fraction(a, b, x) / a
     return 1 - front * _beta_fraction(b, a, 1 - x) / b
+
+
+@lru_cache(maxsize=1024)
+def beta_quantile(probability: float, a: float, b: float) -> float:
+    """The x that a variable of the beta distribution is below with this probability, by bisection."""
+    low, high = 0.0, 1.0
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if beta_cdf(middle, a, b) < probability else (low, middle)
+    return middle
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:

@@ -21,7 +21,7 @@ Signs: TypeAlias = NDArray[np.uint8]
 # Bytes drawn at once: what they find stays in the processor's cache.
 _BLOCK = 1 << 16
 # More queries than twice this are exchanged in so many bundles.
-_BUNDLES = 8192
+_BUNDLES = 2048
 # All exchanges of so many queries are as many as any caller draws.
 _MOST_EXACT = 24
 # Beside an enumeration, more queries that are equal are exchanged in bundles.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._stats.means import SAME, Means
 from ndcg_ml._stats.randomisation import rejected
 
@@ -44,7 +44,7 @@ class MaxT:
 
 
 def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.random.Generator) -> MaxT:
-    """Draws of the largest |t| over pairs of columns, by permuting the systems within each query.
+    """Draws of the largest |t| over pairs of columns, by exchanging systems within each query.
 
     Parameters
     ----------
@@ -57,11 +57,13 @@ def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.
 
     Notes
     -----
-    The columns are centred, so that a large difference of two systems does not widen the interval of two others. Each
-    draw permutes the centred values of every query among the systems, and keeps the largest |t| of a pair, where t is a
-    difference over its own standard error. From 500 queries on (200, of 30 systems or more) the means of a permutation
-    are normal with equal covariances, to all that can be seen; they are then drawn as such, and each t is given the
-    tails of Student's t.
+    The columns are centred, so that a large difference of two systems does not widen the interval of two others. Where
+    all pairs are compared, each draw permutes the centred values of every query among the systems. Against one baseline
+    it gives every query a sign, which all its centred differences share: permuting would make each two differences
+    correlate by 1/2, and they do so more where the baseline varies most, and less where it varies little. A draw keeps
+    the largest |t| of a pair, where t is a difference over its own standard error. From 500 queries on (200, of 30
+    systems or more) the means are normal, to all that can be seen, with equal covariances under permutations and with
+    those of the queries under signs; they are then drawn as such, and each t is given the tails of Student's t.
 
     B. Carterette, Multiple testing in statistical analysis of systems-based information retrieval experiments, ACM TOIS
     30(1), 2012. P. Westfall and S. Young, Resampling-based multiple testing, 1993. C. Dunnett, A multiple comparison
@@ -72,33 +74,68 @@ def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.
     # Queries of equal weight; under unequal ones, so many would vary as much.
     n_effective = 1 / float(share @ share)
     enough = MANY_QUERIES if means.values.shape[1] < _MANY_SYSTEMS else _ENOUGH_QUERIES
-    draws = _limit(means, n_draws, rng) if n_effective >= enough else _permuted(means, n_draws, rng)
-    dof = n_effective - 1
-    largest = []
-    for mean, variance in draws:
-        difference = np.abs(mean[:, second] - mean[:, first])
-        if variance is None:
-            t = difference / math.sqrt(2)
-            # The quantile of t that belongs to a normal one, to the first order in 1/dof.
-            t += (t**3 + t) / (4 * dof)
-        else:
-            of_pair = variance[:, first, second]
-            constant = of_pair <= SAME * SAME
-            t = difference / np.sqrt(np.where(constant, 1.0, of_pair))
-            t[constant] = np.where(difference[constant] > SAME, np.inf, 0.0)
-        largest.append(t.max(axis=1))
-    return MaxT(np.sort(np.concatenate(largest)))
+    if n_effective >= enough:
+        draws = _limit(means, first, second, n_effective - 1, n_draws, rng)
+    elif (first == first[0]).all():
+        draws = _signed(means, first, second, n_draws, rng)
+    else:
+        draws = _permuted(means, first, second, n_draws, rng)
+    return MaxT(np.sort(np.concatenate([t.max(axis=1) for t in draws])))
 
 
-def _limit(means: Means, n_draws: int, rng: np.random.Generator) -> Iterator[tuple[FloatArray, None]]:
+def _limit(
+    means: Means, first: IntArray, second: IntArray, dof: float, n_draws: int, rng: np.random.Generator
+) -> Iterator[FloatArray]:
+    """The |t| of pairs whose mean differences are normal."""
+    if (first == first[0]).all():
+        influence = means.influence()
+        yield normal_t(influence[:, second] - influence[:, first], dof, n_draws, rng)[:, None]
+        return
     n_systems = means.values.shape[1]
     block = max(1, _BLOCK // n_systems**2)
     for at in range(0, n_draws, block):
-        yield rng.standard_normal((min(block, n_draws - at), n_systems)), None
+        mean = rng.standard_normal((min(block, n_draws - at), n_systems))
+        yield _with_tails(np.abs(mean[:, second] - mean[:, first]) / math.sqrt(2), dof)
 
 
-def _permuted(means: Means, n_draws: int, rng: np.random.Generator) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Means of the columns after permutations within each query, and the variances of their differences."""
+def normal_t(parts: FloatArray, dof: float, n_draws: int, rng: np.random.Generator) -> FloatArray:
+    """Draws of the largest |t| of normal sums, whose terms are the rows."""
+    size = np.sqrt((parts**2).sum(axis=0))
+    scaled = parts / np.where(size > SAME, size, 1.0)
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    root = (vectors * np.sqrt(values.clip(0.0))).T
+    block = max(1, _BLOCK // len(root))
+    drawn = [
+        np.abs(rng.standard_normal((min(block, n_draws - at), len(root))) @ root).max(axis=1)
+        for at in range(0, n_draws, block)
+    ]
+    return _with_tails(np.concatenate(drawn), dof)
+
+
+def _with_tails(t: FloatArray, dof: float) -> FloatArray:
+    """The quantile of t that belongs to a normal one, to the first order in 1/dof."""
+    return t + (t**3 + t) / (4 * dof)
+
+
+def _signed(
+    means: Means, first: IntArray, second: IntArray, n_draws: int, rng: np.random.Generator
+) -> Iterator[FloatArray]:
+    """The |t| of pairs under random signs of the queries."""
+    n, share = means.n_queries, means.share()[:, :1]
+    apart = means.influence()[:, second] - means.influence()[:, first]
+    squares, spread = (apart**2).sum(axis=0), float((share * share).sum())
+    block = max(1, _BLOCK // n)
+    for at in range(0, n_draws, block):
+        signs = 1.0 - 2.0 * rng.integers(0, 2, (min(block, n_draws - at), n))
+        difference = signs @ apart
+        variance = squares + difference * (difference * spread - 2 * (signs @ (share * apart)))
+        yield _t(difference, variance * (n / (n - 1)))
+
+
+def _permuted(
+    means: Means, first: IntArray, second: IntArray, n_draws: int, rng: np.random.Generator
+) -> Iterator[FloatArray]:
+    """The |t| of pairs after permutations of the systems within each query."""
     n, n_systems = means.values.shape
     share = means.share()[:, :1]
     centred = means.values - means.mean()
@@ -116,4 +153,12 @@ def _permuted(means: Means, n_draws: int, rng: np.random.Generator) -> Iterator[
         difference = mean[:, None, :] - mean[:, :, None]
         variance = squares[:, None, :] + squares[:, :, None] - 2 * products
         variance += difference * (difference * spread - 2 * (crossed[:, None, :] - crossed[:, :, None]))
-        yield mean, variance * (n / (n - 1))
+        yield _t(difference[:, first, second], variance[:, first, second] * (n / (n - 1)))
+
+
+def _t(difference: FloatArray, variance: FloatArray) -> FloatArray:
+    """|t|: 0 or infinite, where nothing varies."""
+    constant = variance <= SAME * SAME
+    t = np.abs(difference) / np.sqrt(np.where(constant, 1.0, variance))
+    t[constant] = np.where(np.abs(difference[constant]) > SAME, np.inf, 0.0)
+    return t

@@ -8,7 +8,7 @@ from ndcg_ml._checks import as_float
 from ndcg_ml._one_line import shown
 from ndcg_ml._stats.means import SAME
 
-Verdict: TypeAlias = Literal["better", "worse", "not worse", "equivalent", "undecided"]
+Verdict: TypeAlias = Literal["better", "worse", "not worse", "equivalent", "unchanged", "undecided"]
 
 FEWEST_QUERIES = 6
 """With fewer queries, or clusters of them, the exact test cannot reach 5 %: its least p-value is 2^(1-n)."""
@@ -29,6 +29,7 @@ def verdict(low: float, high: float, n_queries: int, margin: float | None) -> Ve
     Returns
     -------
     {"better", "worse", "not worse", "equivalent", "undecided"}
+        Whether any query changed is for the caller to say: "unchanged" is none of these.
         ``equivalent``: all of the interval is within the margin on both sides, be it above 0, below 0 or about it (the
         two one-sided tests of D. Schuirmann, 1987). Else ``better``: all of it is above 0; ``worse``: all of it is
         below 0; ``not worse``: all of it is above -margin (non-inferiority). Without a margin only ``better``,

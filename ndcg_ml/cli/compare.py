@@ -14,6 +14,7 @@ from ndcg_ml._stats.judged_shares import Unjudged
 from ndcg_ml.cli.inputs import (
     DOCUMENT,
     FILE,
+    HUMAN,
     LABEL,
     QUERIES,
     QUERY,
@@ -93,6 +94,7 @@ Examples:
     help="Exchanges that the test draws.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what the test draws.")
+@HUMAN
 @html_option
 @json_option
 def compare(
@@ -117,6 +119,7 @@ def compare(
     confidence: float,
     resamples: int,
     seed: int,
+    human: str | None,
     html: str | None,
     as_json: bool,
 ) -> None:
@@ -152,21 +155,25 @@ def compare(
     chosen = sides[0].flavor if flavor is None else flavor
     k = chosen.k if at is None else at[0]
     names = _names(runs)
+    if human is not None and (by or cluster):
+        raise click.UsageError("--human takes no --by and no --cluster.")
+    results: list[Any]
     with refusals():
-        if table is None:
+        if human is not None:
+            results = [side.corrected(human, chosen, k) for side in sides]
+        elif table is None:
             results = [side.evaluate(chosen, (k,)) for side in sides]
         else:
             results = [evaluate(**rows, flavor=chosen, k=(k,)) for rows in sides[0].columns(runs)]
-        ids = results[0].per_query.qid
         comparison = compared(
             *results,
             names=names,
             baseline=None if baseline is None else names[runs.index(baseline)],
             margin=margin,
-            by=None if by is None else {"by": sides[0].query_labels(by, ids)},
-            cluster=None if cluster is None else sides[0].query_labels(cluster, ids, "--cluster"),
+            by=None if by is None else {"by": sides[0].query_labels(by, results[0].per_query.qid)},
+            cluster=None if cluster is None else sides[0].query_labels(cluster, results[0].per_query.qid, "--cluster"),
             unjudged="refuse" if unjudged == "refuse" else "accept",  # the command prints warnings with its notes
-            k=k,
+            k=k if human is None else ...,
             confidence=confidence,
             n_resamples=resamples,
             seed=seed,

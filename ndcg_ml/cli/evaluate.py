@@ -10,6 +10,7 @@ import click
 from ndcg_ml._checks import ByK
 from ndcg_ml._text.table import Table
 from ndcg_ml.cli.inputs import (
+    HUMAN,
     BadInput,
     Inputs,
     cut_off,
@@ -58,6 +59,7 @@ Examples:
     type=OUTPUT,
     help="Save the evaluation to this file, as a baseline for 'ndcg-ml gate', in the place of any older one.",
 )
+@HUMAN
 @html_option
 @json_option
 def evaluate(
@@ -67,6 +69,7 @@ def evaluate(
     per_query: bool,
     by: Sequence[str],
     save: str | None,
+    human: str | None,
     html: str | None,
     as_json: bool,
 ) -> None:
@@ -77,6 +80,16 @@ def evaluate(
     refuse_overwriting()
     chosen = data.flavor if flavor is None else flavor
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or (chosen.k,)
+    if human is not None:
+        if len(cut_offs) > 1 or per_query or by or save or html:
+            raise click.UsageError("--human takes one -k, and no --per-query, --by, --save or --html.")
+        with refusals():
+            corrected = data.corrected(human, chosen, cut_offs[0])
+        if as_json:
+            print_json(corrected.to_dict())
+        else:
+            show(str(corrected))
+        return
     with refusals():
         result = data.evaluate(chosen, cut_offs)
         if by:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import click
@@ -28,7 +28,7 @@ from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation
 
-_CODES = {"pass": 0, "worse": 3, "undecided": 4}
+_CODES = {"pass": 0, "unchanged": 0, "worse": 3, "undecided": 4}
 
 _EPILOG = """\
 \b
@@ -120,7 +120,7 @@ def gate(
     # Errors in file names and in the baseline are found before the run is read.
     refuse_overwriting()
     with refusals(click.ClickException):  # whose exit code is 1; 2 is that of wrong arguments
-        base, place = read(baseline)
+        base, place, saved = read(baseline)
         given = [files[name] is not None for name in ("run", "qrels", "labels", "table")]
         is_named = given == [True, False, False, False]
         if is_named:
@@ -155,6 +155,7 @@ def gate(
             drop_at_most=drop_at_most,
             seed=seed,
         )
+        result = replace(result, saved=saved)
         # The files are written here too, so that a failure to write ends with the exit code 1 and not as an outcome.
         code = _CODES[result.outcome]
         if markdown is not None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import numpy as np
@@ -28,6 +28,9 @@ from ndcg_ml.readers import read_letor, score_columns
 from ndcg_ml.result import Evaluation
 from ndcg_ml.runs import Exclude, RunEvaluation, Which, align, evaluate_run, run_with_slices
 from ndcg_ml.score import evaluate
+
+if TYPE_CHECKING:
+    from ndcg_ml._stats.model_labels import CorrectedEvaluation
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -97,6 +100,12 @@ def _column_option(name: str, what: str) -> Callable[[_Command], _Command]:
     return click.option(f"--{name}", metavar="COLUMN", help=words)
 
 
+HUMAN = click.option(
+    "--human",
+    type=FILE,
+    help="Judgements by people of some of the topics, drawn at random. Those of --qrels are then taken for a model's, "
+    "and corrected.",
+)
 QUERY = _column_option("query", "query ids")
 LABEL = _column_option("label", "grades")
 DOCUMENT = _column_option("document", "document ids, if there are any")
@@ -178,6 +187,18 @@ class Inputs:
                 exclude=self._excluded(),
             )
         return evaluate(**self.arguments(), flavor=flavor, k=tuple(ks))
+
+    def corrected(self, human: str, flavor: Flavor, k: int | None) -> CorrectedEvaluation:
+        """NDCG of a run under a model's labels, corrected by those of people."""
+        from ndcg_ml._stats.model_labels import correct_labels
+
+        if self.qrels is None or self.run is None or self.queries not in (None, "qrels"):
+            raise click.UsageError("--human needs --qrels, the labels of a model, with all topics of them.")
+        exclude = self._excluded()
+        model, people = (
+            evaluate_run(labels, self.run, flavor=flavor, k=k, exclude=exclude) for labels in (self.qrels, human)
+        )
+        return correct_labels(model, people)
 
     def arguments(self) -> dict[str, Any]:
         """The data as arguments for every function that takes labels and scores."""

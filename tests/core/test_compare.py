@@ -144,8 +144,7 @@ def test_equal_systems_and_constant_differences():
     assert (same.interval.low, same.interval.high, same.standard_error) == (0.0, 0.0, 0.0)
     with pytest.raises(ValueError, match="difference must not be 0"):
         same.queries_needed(0.0)
-    assert same.verdict == "undecided"
-    assert by_scores(A, A, y_true=Y, k=5, margin=0.01).verdict == "equivalent"
+    assert same.verdict == by_scores(A, A, y_true=Y, k=5, margin=0.01).verdict == "unchanged"
     best, worst = np.tile([2.0, 1.0], (12, 1)), np.tile([1.0, 2.0], (12, 1))
     constant = by_scores(worst, best, y_true=np.tile([1, 0], (12, 1)))
     assert (constant.interval.low, constant.difference, constant.interval.high) == (constant.difference,) * 3
@@ -191,9 +190,9 @@ def test_the_caption_states_the_flavor():
     assert str(both).endswith(both.caption())
     markdown = both.to_markdown(2)
     assert markdown.startswith(
-        "| a | b | b - a, NDCG@5 | 95 % interval | p | better/equal/worse | d_z | detectable | verdict on b |\n"
+        "| a | b | b - a, NDCG@5 | 95 % interval | p | changed (better/worse) | d_z | detectable | verdict on b |\n"
         "| --- | --- | --: | --: | --: | --: | --: | --: | --- |\n"
-        r"| b_25 | s\|x | -0.17 | -inf to +inf | 0.50 | 0/1/2 | "
+        r"| b_25 | s\|x | -0.17 | -inf to +inf | 0.50 | 2 of 3 (0/2) | "
     )
     assert markdown.endswith(f"{both.caption()}\n")
     three = by_scores(A, B, C, y_true=Y, k=5)

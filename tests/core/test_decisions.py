@@ -12,7 +12,7 @@ from comparing import by_scores, by_values
 
 from ndcg_ml import Evaluation, Flavor, compare, compare_values, evaluate, evaluate_run
 from ndcg_ml._baseline.gate import gate
-from ndcg_ml._stats.bounded import bounded_limits, piles_up
+from ndcg_ml._stats.bounded import bounded_limits
 from ndcg_ml._stats.clusters import by_cluster, robust_error
 from ndcg_ml._stats.honest import honest_value
 from ndcg_ml._stats.judged_shares import favoured
@@ -62,9 +62,8 @@ def test_the_verdict_follows_the_interval(low, high, margin, expected):
 
 
 def test_fewer_than_six_queries_are_never_equivalent():
-    for n, expected in ((5, "undecided"), (6, "equivalent")):
-        same = by_values(TABLE[:n, 0], TABLE[:n, 0], qid=IDS[:n], measure="m", margin=0.01)
-        assert same.verdict == expected
+    assert verdict(-0.001, 0.001, 5, 0.02) == "undecided"
+    assert verdict(-0.001, 0.001, 6, 0.02) == "equivalent"
     found = by_values(np.zeros(5), np.ones(5), qid=range(5), measure="m")
     assert (found.interval.low, found.interval.high, found.verdict) == (-math.inf, math.inf, "undecided")
     assert json.dumps(found.to_dict(), allow_nan=False).count("null") >= 2
@@ -570,17 +569,168 @@ def test_the_28th_system_has_a_name():
     assert found.names[25:] == ("z", "s27", "s28")
 
 
-def test_skewed_differences_of_few_queries_are_named():
-    b = np.zeros(30)
-    b[:3] = [0.9, 0.1, 0.05]
-    found = by_values(np.zeros(30), b, qid=range(30), measure="m")
+@pytest.mark.parametrize(
+    ("n", "n_apart", "noted"),
+    # skewness 2.7 and 2.5; 1.8; 5.6, which 1 000 queries average out, but not 100
+    [(30, 3, True), (60, 7, True), (30, 5, False), (1000, 30, False), (100, 3, True)],
+)
+def test_skewed_differences_of_few_queries_are_named(n, n_apart, noted):
+    rng = np.random.default_rng(0)
+    b = 0.001 * rng.random(n)
+    b[:n_apart] = 0.5
+    found = by_values(np.zeros(n), b, qid=range(n), measure="m", n_resamples=99)
     assert found.pairs[0].skewness == pytest.approx(((b - b.mean()) ** 3).mean() / b.std() ** 3)
-    assert "are skewed (skewness +5.1 between a and b) and 30 queries are few" in found.notes[0]
-    assert found.notes[0] in str(found)
-    even = np.where(np.arange(30) < 5, 0.5, 0.0)  # skewness 1.79
-    assert by_values(np.zeros(30), even, qid=range(30), measure="m").notes == ()
-    many = np.tile(b, 4)
-    assert by_values(np.zeros(120), many, qid=range(120), measure="m").notes == ()
+    words = f"are skewed (skewness {found.pairs[0].skewness:+.1f} between a and b) and {n} queries are few"
+    assert [words in note for note in found.notes] == [True] * noted
+
+
+# -- few queries change ---------------------------------------------------------------------------------------------
+
+
+def with_changes(d, **settings):
+    d = np.asarray(d, dtype=float)
+    return by_values(np.full(d.size, 0.5), 0.5 + d, qid=range(d.size), measure="m", **{"seed": 0} | settings)
+
+
+@pytest.mark.parametrize("n", [2, 10, 50, 500])
+def test_unchanged_queries_are_a_verdict_and_say_what_others_may_do(n):
+    found = with_changes(np.zeros(n), margin=0.001)
+    assert (found.verdict, found.pairs[0].n_changed, found.p_value) == ("unchanged", 0, 1.0)
+    most = 100 * (1 - 0.025 ** (1 / n))
+    assert f"none of {n} queries changed between a and b; up to {most:.1f} % of other queries may" in found.notes[0]
+    assert found.to_dict()["pairs"][0]["n_changed"] == 0
+    assert f"0 of {n} (0/0)" in str(found)
+
+
+@pytest.mark.parametrize("weight", [None, [1.0] * 10 + [3.0] * 10])
+def test_the_limits_hold_for_what_few_changed_queries_did_not_show(weight):
+    stats = pytest.importorskip("scipy.stats")
+    d = np.zeros(20)
+    d[[0, 1, 12]] = -0.4, 0.1, -0.2
+    found = with_changes(d, margin=0.05, query_weight=weight)
+    share = np.full(20, 0.05) if weight is None else np.array(weight) / sum(weight)
+    n, seen = 1 / (share @ share), share[[0, 1, 12]].sum()
+    at_most = stats.beta.ppf(1 - 0.05 / 4, seen * n + 1, n - seen * n)
+    assert found.pairs[0].changed_at_most == pytest.approx(at_most)
+    assert found.interval.low == pytest.approx(share @ d - (at_most - seen) * 0.4)
+    assert found.interval.high >= share @ d + (at_most - seen) * 0.1
+    assert found.pairs[0].widened
+    assert f"3 of 20 queries changed between a and b; up to {100 * at_most:.1f} % of other queries" in found.notes[0]
+
+
+def test_where_none_of_those_that_changed_loses_the_low_limit_stays():
+    gains = np.r_[np.linspace(0.05, 0.4, 12), np.zeros(38)]
+    found = with_changes(gains)
+    means = Means.of(np.stack([np.zeros(50), gains], axis=1), None)
+    [test] = exchange_tests(means, [(0, 1)], 9999, np.random.default_rng(0), [0.05])
+    assert found.interval.low == pytest.approx(test.low)
+    assert (found.verdict, found.p_value) == ("better", test.p_value)
+    everywhere = with_changes(np.linspace(-0.1, 0.3, 15))
+    assert not everywhere.pairs[0].widened
+    assert everywhere.pairs[0].changed_at_most is None
+
+
+def test_one_large_loss_that_was_seen_makes_a_gain_uncertain():
+    d = np.r_[np.full(11, 0.05), -0.3, np.zeros(88)]
+    found = with_changes(d)
+    assert found.difference > 0 > found.interval.low
+    assert found.p_value > 0.05
+    assert not found.pairs[0].significant
+
+
+def test_clusters_are_counted_in_place_of_queries():
+    d = np.repeat(np.r_[-0.4, 0.1, np.zeros(18)], 3)
+    found = with_changes(d, cluster=np.arange(60) // 3, n_resamples=999)
+    alone = with_changes(d[::3], n_resamples=999)
+    assert found.pairs[0].changed_at_most == pytest.approx(alone.pairs[0].changed_at_most)
+    assert found.interval.low == pytest.approx(alone.interval.low)
+    assert (found.pairs[0].n_changed, alone.pairs[0].n_changed) == (6, 2)
+
+
+@pytest.mark.parametrize("n_systems", [2, 3])
+def test_verdict_interval_and_p_agree_where_few_queries_change(n_systems):
+    rng = np.random.default_rng(3)
+    for _ in range(150):
+        n = int(rng.integers(8, 60))
+        table = np.zeros((n, 3))
+        for column in range(1, n_systems):
+            rows = rng.permutation(n)[: rng.integers(1, n)]
+            table[rows, column] = rng.normal(rng.choice([0, 0.3]), 0.3, rows.size)
+        found = by_values(*table[:, :n_systems].T, qid=range(n), measure="m", n_resamples=199, seed=rng)
+        for pair in found.pairs:
+            apart = pair.interval.low > 0 or pair.interval.high < 0
+            assert apart == pair.significant == (pair.verdict in ("better", "worse"))
+
+
+def rate(passes, n_draws):
+    rng = np.random.default_rng(1)
+    drawn = [value for _ in range(n_draws) if (value := passes(rng)) is not None]
+    return np.mean(drawn)
+
+
+@pytest.mark.parametrize(("share", "n"), [(0.05, 20), (0.05, 100), (0.1, 300)])
+def test_a_loss_of_the_margin_in_few_queries_seldom_passes(share, n):
+    def passes(rng):
+        d = np.where(rng.random(n) < share, -0.4, 0.0)
+        if not d.any():
+            return None
+        return with_changes(d, margin=share * 0.4, n_resamples=199, seed=rng).verdict in ("not worse", "equivalent")
+
+    assert rate(passes, 300) <= 0.05  # .03 and three standard errors
+
+
+@pytest.mark.parametrize("n", [60, 600])
+def test_a_quiet_baseline_is_no_better_than_its_equals(n):
+    def told_apart(rng):
+        base = rng.beta(2, 2, n)
+        systems = {"base": base, **{f"s{i}": base + rng.normal(0, 0.1, n) for i in range(30)}}
+        found = compare_values(systems, qid=range(n), measure="m", baseline="base", n_resamples=199, seed=rng)
+        return any(pair.verdict != "undecided" for pair in found.pairs)
+
+    assert rate(told_apart, 200) <= 0.1
+
+
+def test_signs_of_queries_by_hand():
+    table, weight = TABLE[:, :3], np.arange(1.0, N + 1)
+
+    class Signs:
+        """Turns the sign of every third query."""
+
+        @staticmethod
+        def integers(low, high, size):
+            return np.tile(np.arange(size[1]) % 3 == 0, (size[0], 1)).astype(int)
+
+    share, sign = weight / weight.sum(), np.where(np.arange(N) % 3 == 0, -1, 1)
+    largest = 0.0
+    for b in (1, 2):
+        d = table[:, b] - table[:, 0]
+        d = sign * (d - share @ d)
+        mean = share @ d
+        largest = max(largest, abs(mean) / math.sqrt((share**2 @ (d - mean) ** 2) * N / (N - 1)))
+    found = max_t(Means.of(table, weight), [(0, 1), (0, 2)], 1, Signs()).largest
+    assert found == pytest.approx([largest], rel=1e-10)
+
+
+# -- weights --------------------------------------------------------------------------------------------------------
+
+
+def test_heavy_weights_leave_few_queries():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, (200, 6))
+    sides = [evaluate(labels, labels + rng.normal(0, 2, labels.shape), k=3, query_weight=w) for w in (None, None)]
+    assert sides[0].interval(seed=0).effective_queries is None
+    weight = np.r_[np.full(10, 50.0), np.ones(190)]
+    sides = [evaluate(labels, labels + rng.normal(0, 2, labels.shape), k=3, query_weight=weight) for _ in range(2)]
+    n = weight.sum() ** 2 / (weight**2).sum()
+    interval = sides[0].interval(seed=0)
+    assert interval.method == "bounded"
+    assert interval.effective_queries == pytest.approx(n)
+    assert f"worth {n:.0f} equal ones" in str(interval)
+    t = sides[0].interval(method="t")
+    assert t.high - t.low == pytest.approx(2 * t_quantile(0.95, n - 1) * sides[0].standard_error)
+    found = compare(*sides, seed=0)
+    assert found.pairs[0].effective_queries == pytest.approx(n)
+    assert any(f"the weights make 200 queries worth {n:.0f} of equal weight" in note for note in found.notes)
 
 
 # -- values at a bound ----------------------------------------------------------------------------------------------
@@ -598,17 +748,6 @@ def test_perfect_queries_have_an_interval():
     assert evaluate(labels, -scores, k=3).interval(seed=0).high == pytest.approx(1 - 0.8792, abs=1e-4)
 
 
-def test_when_values_pile_up():
-    ones = np.ones(100)
-    for n_other, expected in ((19, True), (20, False)):
-        values = ones.copy()
-        values[:n_other] = np.linspace(0.1, 0.9, n_other)
-        assert piles_up(values) == piles_up(1 - values) == expected
-    assert not piles_up(np.array([1.0, 1.0, 0.5, 0.4]))  # half is not most
-    assert piles_up(np.full(50, 0.4))
-    assert not piles_up(np.full(50, 1.4))
-
-
 @pytest.mark.parametrize("values", [[1.0] * 9 + [0.4], [0.0] * 4, [0.5] * 4, [0.4375] * 4])
 def test_the_bounded_interval_by_hand(values):
     n, mean = len(values), sum(values) / len(values)
@@ -622,6 +761,39 @@ def test_the_bounded_interval_by_hand(values):
     assert bounded_limits(np.array(values), np.full(n, 1 / n), 0.9) == pytest.approx(expected)
     with pytest.raises(ValueError, match=r"method='bounded' needs values between 0 and 1; a query has 1\.5"):
         bounded_limits(np.array([1.5, 1.0]), np.full(2, 0.5), 0.95)
+
+
+def of_values(numbers):
+    """An evaluation whose queries have these values."""
+    flavor = Flavor(ideal="max", max_grade=1, k=1)
+    rows = np.column_stack([numbers, np.zeros(len(numbers))])
+    return evaluate(rows, np.tile([1.0, 0.0], (len(numbers), 1)), flavor=flavor)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "method"),
+    [
+        (np.linspace(0.2, 0.8, 29), "bounded"),
+        (np.linspace(0.2, 0.8, 30), "bca"),
+        (np.full(50, 0.4), "bounded"),
+        (np.r_[np.linspace(0.96, 1, 40), np.linspace(0.1, 0.9, 19)], "bounded"),
+        (np.r_[np.linspace(0.96, 1, 40), np.linspace(0.1, 0.9, 20)], "bca"),
+        (np.r_[np.linspace(0.0, 0.04, 40), np.linspace(0.1, 0.9, 19)], "bounded"),
+        (np.r_[np.ones(15), np.linspace(0.1, 0.9, 15)], "bca"),  # half is not most
+        (np.linspace(0.2, 0.8, 999), "bca"),
+        (np.linspace(0.2, 0.8, 1000), "t"),
+        (np.r_[np.zeros(990), np.linspace(0.9, 1, 30)], "bca"),  # skewed
+    ],
+)
+def test_which_interval_is_the_default(numbers, method):
+    assert of_values(numbers).interval(n_resamples=99, seed=0).method == method
+
+
+def test_t_serves_where_it_agrees_with_bca():
+    skewed = np.random.default_rng(0).beta(0.7, 0.3, 4000)
+    t, bca = (of_values(skewed).interval(method=method, seed=0) for method in (None, "bca"))
+    assert t.method == "t"
+    assert [t.low, t.high] == pytest.approx([bca.low, bca.high], abs=0.02 * (bca.high - bca.low))
 
 
 # -- the value of a choice ------------------------------------------------------------------------------------------

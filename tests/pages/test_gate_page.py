@@ -110,7 +110,7 @@ def test_the_workflow_runs_in_a_clone(clone, tmp_path, name, quality, code):
     done = run(gate, clone, GITHUB_STEP_SUMMARY=str(summary))
     assert done.returncode == code, done.stderr + done.stdout
     if name == "github.yml":
-        assert summary.read_text().startswith("**not worse" if code == 0 else "**worse: ndcg@10")
+        assert summary.read_text().startswith("**unchanged" if code == 0 else "**worse: ndcg@10")
 
 
 def test_the_test_runs_in_a_clone(clone):

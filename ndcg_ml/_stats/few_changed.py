@@ -1,0 +1,77 @@
+"""Where few queries changed: what the change may do to other queries, which was not seen at these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._stats.quantiles import beta_cdf, beta_quantile
+
+ENOUGH = 200
+"""From so many changed queries on, those that changed say what others do."""
+# Of fewer, the worst change is taken for that of a query that was not seen; of more, the mean change.
+_FEW = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FewChanged:
+    """How many queries changed, and what a change did.
+
+    Notes
+    -----
+    Of n queries m changed. The share of all queries that change may be larger than m / n by as much as the upper limit
+    p_U of a binomial share says (C. Clopper and E. Pearson, Biometrika 26, 1934). Those that were not seen are charged
+    with the largest loss and the largest gain of those that were, or from 20 changed queries on with their mean:
+
+        low <= difference - (p_U - m / n) loss,    high >= difference + (p_U - m / n) gain
+
+    Attributes
+    ----------
+    share : float
+        Share of the weight of the queries that changed.
+    n : float
+        Number of queries; under unequal weights, of equal ones that would vary as much.
+    loss, gain : float
+        0 or above.
+    tails : int
+        Into how many parts the level is divided: the mean change of few queries takes half of it.
+    """
+
+    share: float
+    n: float
+    loss: float
+    gain: float
+    tails: int
+
+    @classmethod
+    def of(cls, d: FloatArray, changed: NDArray[np.bool_], share: FloatArray) -> FewChanged:
+        """From the difference of each query (or cluster), whether it changed, and its share of the mean."""
+        of_changed, n = float(share[changed].sum()), 1 / float(share @ share)
+        if np.count_nonzero(changed) < _FEW:
+            return cls(of_changed, n, max(0.0, float(-d.min())), max(0.0, float(d.max())), 4)
+        mean = float(share @ d) / of_changed
+        return cls(of_changed, n, max(0.0, -mean), max(0.0, mean), 2)
+
+    def share_at_most(self, level: float) -> float:
+        """The upper limit of the share of queries that change."""
+        if not self.share:
+            return float(1 - (level / 2) ** (1 / self.n))
+        m = self.share * self.n
+        return beta_quantile(1 - level / self.tails, m + 1, self.n - m)
+
+    def limits(self, difference: float, level: float) -> tuple[float, float]:
+        """What the low limit may not be above, and the high one not below."""
+        unseen = self.share_at_most(level) - self.share
+        return difference - unseen * self.loss, difference + unseen * self.gain
+
+    def p_value(self, difference: float) -> float:
+        """The level at which these limits begin to leave out 0."""
+        against = self.loss if difference > 0 else self.gain
+        if not against:
+            return 0.0
+        m = self.share * self.n
+        share = min(1.0, self.share + abs(difference) / against)
+        return min(1.0, self.tails * beta_cdf(1 - share, self.n - m, m + 1))

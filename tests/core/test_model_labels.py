@@ -1,0 +1,205 @@
+"""Labels of a model that a hundred of people correct: by hand, by simulation, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from ndcg_ml import Flavor, compare, correct_labels, evaluate, evaluate_run
+
+UNIT = Flavor(ideal="max", max_grade=1, k=1)
+N = 300
+
+
+def of_values(values, ids=None, **options):
+    """An evaluation whose queries have these values: the label of the first of two documents."""
+    values = np.asarray(values, dtype=float)
+    ids = np.arange(values.size) if ids is None else np.asarray(ids)
+    labels, scores = np.column_stack([values, np.zeros(values.size)]).reshape(-1), np.tile([1.0, 0.0], values.size)
+    return evaluate(labels, scores, qid=np.repeat(ids, 2), **{"flavor": UNIT} | options)
+
+
+def drawn(seed, bias=0.1, noise=0.1, n_people=40):
+    """Values under people's labels and under a model's, and the queries that people labelled."""
+    rng = np.random.default_rng(seed)
+    human = rng.beta(2, 2, N)
+    model = np.clip(human + bias + rng.normal(0, noise, N), 0, 1)
+    return human, model, rng.choice(N, n_people, replace=False)
+
+
+def corrected(human, model, some):
+    return correct_labels(of_values(model), of_values(human[some], some))
+
+
+def by_hand(f, d, chosen):
+    """Prediction-powered inference with two folds: the value, its standard error, and the weight."""
+    order = np.argsort(chosen)
+    chosen, d = chosen[order], d[order]
+    rest, n = np.delete(f, chosen), chosen.size
+    weights, value, variance = [], 0.0, 0.0
+    for half in (0, 1):
+        mine, other = slice(half, None, 2), slice(1 - half, None, 2)
+        g = f[chosen]
+        slope = np.cov(d[other], g[other])[0, 1] / ((1 + n / rest.size) * g[other].var(ddof=1))
+        w = min(1.0, max(0.0, slope))
+        left = d[mine] - w * g[mine]
+        weights.append((w, left.size))
+        value += left.size / n * (w * rest.mean() + left.mean())
+        variance += (left.size / n) ** 2 * left.var(ddof=1) / left.size
+    weight = sum(w * size for w, size in weights) / n
+    return value, math.sqrt(variance + weight**2 * rest.var(ddof=1) / rest.size), weight
+
+
+@pytest.mark.parametrize("n_people", [20, 41, N - 2])
+def test_the_corrected_value_by_hand(n_people):
+    human, model, some = drawn(1, n_people=n_people)
+    found = corrected(human, model, some)
+    value, error, weight = by_hand(model, human[some], some)
+    assert (found.value, found.standard_error, found.weight) == pytest.approx((value, error, weight))
+    assert found.bias == pytest.approx((model - human)[some].mean())
+    assert found.effective_queries == pytest.approx(human[some].var(ddof=1) / error**2)
+    interval = found.interval(0.9)
+    stats = pytest.importorskip("scipy.stats")
+    reach = stats.t.ppf(0.95, n_people - 2) * error
+    assert (interval.low, interval.high) == pytest.approx((value - reach, value + reach))
+
+
+def test_the_difference_of_two_systems_is_corrected_by_itself():
+    human, model, some = drawn(2)
+    other, other_model = np.clip(human + 0.05, 0, 1), np.clip(model - 0.02, 0, 1)
+    old, new = corrected(human, model, some), corrected(other, other_model, some)
+    found = compare(old, new, names=["old", "new"], margin=0.2)
+    value, error, _ = by_hand(other_model - model, (other - human)[some], some)
+    assert (found.difference, found.standard_error) == pytest.approx((value, error))
+    assert found.values == (old.value, new.value)
+    assert (found.interval.low > 0) == found.pairs[0].significant
+    assert found.verdict == "equivalent"
+    assert found.wins == ((other - human)[some] > 1e-12).sum()
+    assert "300 queries have labels of a model; the correction holds if the 40 queries" in found.notes[0]
+    assert "corrected" in str(found)
+
+
+@pytest.mark.parametrize("baseline", [None, "a"])
+def test_several_systems_hold_together(baseline):
+    rng = np.random.default_rng(3)
+    human, model, some = drawn(3)
+    systems = {name: corrected(np.clip(human + rng.normal(0, 0.1, N), 0, 1), model, some) for name in "abc"}
+    found = compare(systems, baseline=baseline, seed=0)
+    assert len(found.pairs) == (3 if baseline is None else 2)
+    for pair in found.pairs:
+        assert pair.p_adjusted >= pair.p_value
+        assert (pair.interval.low > 0 or pair.interval.high < 0) == pair.significant
+        alone = compare(systems[pair.a], systems[pair.b])
+        assert alone.difference == pair.difference
+        assert alone.interval.high - alone.interval.low < pair.interval.high - pair.interval.low
+
+
+def test_what_is_printed_says_what_is_not_corrected():
+    human, model, some = drawn(4)
+    found = corrected(human, model, some)
+    assert f"Not corrected: {model.mean():.6f} under the model's labels" in str(found)
+    assert "40 by people" in str(found)
+    assert found.to_dict()["interval"]["low"] == found.interval().low
+
+
+def rate(draw, n_draws=400):
+    return np.mean([draw(seed) for seed in range(n_draws)])
+
+
+@pytest.mark.parametrize(("bias", "noise"), [(0.0, 0.05), (0.2, 0.05), (0.1, 1.0)])
+def test_the_interval_covers_and_is_no_wider_than_peoples_alone(bias, noise):
+    widths = []
+
+    def covers(seed):
+        human, model, some = drawn(seed, bias, noise, 60)
+        interval = corrected(human, model, some).interval()
+        alone = of_values(human[some]).interval(method="t")
+        widths.append((interval.high - interval.low) / (alone.high - alone.low))
+        return interval.low <= 0.5 <= interval.high
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one sample of a thousand does not look random
+        assert rate(covers) >= 0.917  # .95 and three standard errors
+    assert np.mean(widths) <= (1.02 if noise == 1 else 0.7)
+
+
+def test_a_model_that_favours_one_of_two_equal_systems_does_not_decide():
+    def told_apart(seed):
+        rng = np.random.default_rng(seed)
+        human, model, some = drawn(seed, bias=0.15)
+        other = human[rng.permutation(N)]
+        return compare(corrected(human, model, some), corrected(other, other, some)).verdict != "undecided"
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert rate(told_apart, 200) <= 0.11
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+HUMAN, MODEL, SOME = drawn(5)
+
+
+@pytest.mark.parametrize(
+    ("model", "human", "kind", "message"),
+    [
+        (of_values(MODEL), of_values(HUMAN[SOME], SOME + 1000), ValueError, "every query of human must be among"),
+        (of_values(MODEL), of_values(HUMAN[SOME[:19]], SOME[:19]), ValueError, "at least 20 of the 300 .* got 19"),
+        (of_values(MODEL), of_values(HUMAN), ValueError, "and not all of them; got 300"),
+        (of_values(MODEL), of_values(HUMAN[SOME], SOME, k=2), ValueError, "must have one flavor; got"),
+        (of_values(MODEL, k=(1, 2)), of_values(HUMAN[SOME], SOME), TypeError, "model must be an evaluation at one"),
+        (of_values(MODEL), HUMAN, TypeError, "human must be an evaluation at one cut-off; got ndarray"),
+        (
+            of_values(MODEL, query_weight=dict(enumerate(MODEL + 0.1))),
+            of_values(HUMAN[SOME], SOME),
+            ValueError,
+            "model must be a plain mean over all its queries",
+        ),
+        (
+            of_values(MODEL),
+            of_values(HUMAN[SOME], SOME, cluster=dict(zip(SOME.tolist(), SOME.tolist(), strict=True))),
+            ValueError,
+            "human must be a plain mean",
+        ),
+    ],
+)
+def test_what_cannot_be_corrected_is_refused(model, human, kind, message):
+    with pytest.raises(kind, match=message):
+        correct_labels(model, human)
+
+
+def test_queries_that_people_judged_in_part_are_named():
+    ids = [f"q{i}" for i in range(60)]
+    run = {qid: ["a", "b", "c"] for qid in ids}
+    by_model = {qid: {"a": 1, "b": 0, "c": i % 2} for i, qid in enumerate(ids)}
+    by_people = {qid: dict(by_model[qid]) for qid in np.random.default_rng(0).permutation(ids)[:25].tolist()}
+    found = correct_labels(evaluate_run(by_model, run, k=2), evaluate_run(by_people, run, k=2))
+    assert found.bias == 0
+    partly = next(iter(by_people))
+    del by_people[partly]["c"]
+    with pytest.raises(ValueError, match=f"the same documents of a query as the model; they differ in '{partly}'"):
+        correct_labels(evaluate_run(by_model, run, k=2), evaluate_run(by_people, run, k=2))
+
+
+def test_a_sample_that_is_not_random_is_warned_of():
+    with pytest.warns(UserWarning, match="must be a random sample; these are the first ones"):
+        corrected(HUMAN, MODEL, np.arange(40))
+    best = np.argsort(-MODEL)[:40]
+    with pytest.warns(UserWarning, match=r"random sample; under the model's labels they have 0\.9\d+ and the others"):
+        corrected(HUMAN, MODEL, best)
+
+
+def test_systems_must_share_queries_flavor_and_labels():
+    one = corrected(HUMAN, MODEL, SOME)
+    other = corrected(HUMAN, MODEL, drawn(6)[2])
+    with pytest.raises(ValueError, match="every query must have a value in every system"):
+        compare(one, other)
+    with pytest.raises(ValueError, match="the same queries in one order, under the model's labels and people's"):
+        compare(one, corrected(HUMAN, MODEL, SOME[::-1]))
+    with pytest.raises(TypeError, match="all systems must be of correct_labels, one each"):
+        compare(one, of_values(MODEL))
+    with pytest.raises(ValueError, match="cluster, by and k must be left out"):
+        compare(one, one, by={"half": ["a", "b"] * 20})
