@@ -21,7 +21,7 @@ S11 LightGBM reads the signature of a metric, and calls one with     LightGBM 70
     star arguments without the groups
 S12 an ideal of the retrieved documents alone is perfect for one hit mlflow 24541, NGCF 34, LightGCN 1
 S13 negative labels give 396, or 112                                 scikit-learn 17639, xgboost 6707
-S14 padding is part of a loss (tests/pytorch/test_torch_loss.py)       sentence-transformers 3827, TF-Ranking 305, 359
+S14 padding is part of a loss (tests/support/loss_invariants.py)       sentence-transformers 3827, TF-Ranking 305, 359
 S15 half precision ties scores, and the order of rows decides        sentence-transformers 3893, mteb 5376
 S16 means of batches or of ranks depend on how the data is cut       ms-swift 10088, Lightning 171
 S17 ranks passed as scores turn the list upside down                 scikit-learn 27726
