@@ -53,19 +53,6 @@ def _edges(sizes):
     return list(zip(stops - sizes, stops, strict=True))
 
 
-@pytest.mark.parametrize("kind", IDS)
-def test_distinct_ids_are_not_looked_up_in_a_hash_table(kind, monkeypatch):
-    """``numpy.unique`` builds one from NumPy 2.3 on: for a million ids it takes 40 times as long as to sort them."""
-
-    def unique(*_, **__):
-        raise AssertionError("numpy.unique was called")
-
-    monkeypatch.setattr(np, "unique", unique)
-    ids = np.tile(IDS[kind][::-1], 3)
-    assert by_ids(ids, ids.size).n_queries == len(_by_dict(ids))
-    assert by_ids(np.repeat(IDS[kind][::-1], 3), ids.size).n_rows == ids.size
-
-
 def test_reversed_rows_keep_their_queries():
     groups = by_ids(np.array(["b", "a", "b", "c", "b", "a"]), 6)
     assert groups.reversed().order.tolist() == [4, 2, 0, 5, 1, 3]

@@ -146,20 +146,6 @@ def test_callables_are_blamed_only_where_all_else_is_the_same():
 # -- streams --------------------------------------------------------------------------------------------------------
 
 
-def test_a_repeated_query_is_noticed_after_64_batches():
-    taken = []
-
-    def batches():
-        for at in range(1000):
-            taken.append(at)
-            yield [1], [1], [0 if at == 5 else at]
-
-    with pytest.raises(ValueError, match="a query reappeared after other queries"):
-        evaluate_batches(batches())
-    # A part without rows begins the list, and the last query of a batch waits for the next batch.
-    assert len(taken) == 64 + 1
-
-
 @pytest.mark.parametrize("sign", [1, -1])
 def test_integers_and_floats_may_meet_below_2_53(sign):
     def batches(largest):
@@ -189,30 +175,6 @@ def test_a_stream_that_is_cut_by_hand(cuts):
     sizes = [ids.tolist() for _, _, ids in stream.whole_queries(iter(pieces))]
     assert [qid for ids in sizes for qid in ids] == qid.tolist()
     assert len({qid for ids in sizes for qid in set(ids)}) == sum(len(set(ids)) for ids in sizes) == 3
-
-
-@pytest.mark.parametrize(
-    ("ids", "kind", "bits"),
-    [
-        ([0.5, 1e-300], "float", np.array([0.5, 1e-300]).view(np.uint64)),
-        ([-0.0, 2.0**-1074], "float", np.array([0.0, 2.0**-1074]).view(np.uint64)),
-        (np.array([0.5, 0.25], dtype=np.float32), "float", np.array([0.5, 0.25]).view(np.uint64)),
-        ([7, -7], "int", np.array([7, 2**64 - 7], dtype=np.uint64)),
-        ([True, False], "int", np.array([1, 0], dtype=np.uint64)),
-        (np.array([7, 2**64 - 1], dtype=np.uint64), "int", np.array([7, 2**64 - 1], dtype=np.uint64)),
-        (np.array([7, 8], dtype=np.uint8), "int", np.array([7, 8], dtype=np.uint64)),
-        (np.array([1, 2], dtype="M8[s]"), "time", np.array([10**9, 2 * 10**9], dtype=np.uint64)),
-        (["a", "b"], "str", np.array([digest_of(b"a"), digest_of(b"b")], dtype=np.uint64)),
-        ([b"a", b"b\0"], "bytes", np.array([digest_of(b"a"), digest_of(b"b\0")], dtype=np.uint64)),
-    ],
-    ids=str,
-)
-def test_ids_are_kept_as_the_bits_of_their_values(ids, kind, bits):
-    part = evaluate_part([1, 1], [1, 2], qid=ids)
-    assert part.id_kind == kind
-    assert part.ids.dtype == np.uint64
-    assert part.ids.tolist() == sorted(bits.tolist())
-    assert PartialEvaluation.from_json(part.to_json()) == part
 
 
 # -- what makes a part what it is -----------------------------------------------------------------------------------

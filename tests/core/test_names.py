@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndcg_ml._files.byte_ids import Growing, Names, digests, earlier
+from ndcg_ml._files.byte_ids import Names, digests, earlier
 
 # Ends in NULs, lengths around the words' and the columns' ends, ids that differ beyond the columns.
 IDS = st.one_of(
@@ -69,29 +69,6 @@ def test_hashes_tell_ids_that_are_almost_equal_apart():
     for bits in (40, 48):
         n_pairs = 200_000**2 / 2
         assert 200_000 - np.unique(hashes >> np.uint64(64 - bits)).size < 6 + 3 * n_pairs / 2**bits
-
-
-@pytest.mark.parametrize("widths", [(1, 1), (1, 3, 2), (3, 1)])
-def test_an_array_that_grows(widths):
-    grown, expected = Growing(np.uint64), []
-    for i, width in enumerate(widths):
-        rows = np.arange(i, i + 7 * width, dtype=np.uint64).reshape(7, width)
-        grown.extend(rows)
-        expected.append(np.pad(rows, [(0, 0), (0, max(widths) - width)]))
-    np.testing.assert_array_equal(grown.array, np.concatenate(expected))
-    assert len(grown) == 7 * len(widths)
-
-
-def test_one_wide_row_finds_room_beside_narrow_ones():
-    grown = Growing(np.uint64)
-    for _ in range(3):  # there is room for a seventh row then
-        grown.extend(np.ones((2, 2), dtype=np.uint64))
-    grown.extend(np.full((1, 3), 2, dtype=np.uint64))
-    assert grown.array.tolist() == [[1, 1, 0]] * 6 + [[2, 2, 2]]
-
-
-def test_rows_are_numbered_in_half_the_memory():
-    assert earlier(np.zeros(2, dtype=np.int32), names_of([b"a", b"a"])).dtype == np.int32
 
 
 def test_an_id_stands_before_the_same_with_nuls_after_it():

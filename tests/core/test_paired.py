@@ -12,7 +12,6 @@ from paired import Paired
 
 from ndcg_ml import evaluate
 from ndcg_ml._stats.means import Means, spread_of
-from ndcg_ml._stats.quantiles import normal_quantile, t_quantile
 from ndcg_ml._stats.randomisation import exchange_tests, queries_needed
 
 
@@ -147,34 +146,9 @@ def test_the_seed_decides_what_is_drawn():
     assert both.test(seed=3).p_value == both.test(seed=3).p_value != both.test(seed=4).p_value
 
 
-def test_thousands_of_pairs():
-    differences = np.random.default_rng(2).normal(0.01, 0.2, 2500)
-    both = from_zero(*differences)
-    # The mean of so many differences is normal, and so are the sums under random signs.
-    deviation = float(np.sqrt((differences**2).mean() / differences.size))
-    p_value = math.erfc(abs(both.difference) / deviation / math.sqrt(2))
-    assert both.test(n_resamples=2000, seed=0).p_value == pytest.approx(p_value, abs=0.04)
-    for method in ("bca", "percentile", "t"):
-        interval = both.interval(method=method, n_resamples=2000, seed=0)
-        bounds = (both.difference - 1.96 * deviation, both.difference + 1.96 * deviation)
-        assert (interval.low, interval.high) == pytest.approx(bounds, abs=deviation / 5)
-
-
 def test_a_p_value_is_never_zero():
     result = from_zero(*[0.5] * 60).test(n_resamples=999, seed=0)
     assert (result.exact, result.p_value) == (False, 1 / 1000)
-
-
-@pytest.mark.parametrize("confidence", [1e-6, 0.3, 0.95, 1 - 1e-9])
-def test_quantiles_of_t_in_closed_form(confidence):
-    assert t_quantile(confidence, 1) == pytest.approx(math.tan(math.pi / 2 * confidence), rel=1e-6)
-    # Above 0.5 by the complement, which loses no digits.
-    gap = 1 - confidence
-    assert t_quantile(confidence, 2) == pytest.approx(confidence * math.sqrt(2 / (gap * (2 - gap))), rel=1e-6)
-    # The finite sum and the series meet.
-    steps = [t_quantile(confidence, dof) for dof in (999, 1000, 1001, 1002)]
-    assert np.diff(steps) == pytest.approx(steps[1] - steps[0], rel=0.01, abs=1e-9)
-    assert t_quantile(confidence, 10**9) == pytest.approx(normal_quantile((1 + confidence) / 2), rel=1e-6)
 
 
 def test_queries_needed_by_hand():

@@ -12,7 +12,7 @@ import pytest
 from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score, prepare
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel import threads as threads_module
-from ndcg_ml._kernel.threads import in_threads, thread_count
+from ndcg_ml._kernel.threads import thread_count
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -51,32 +51,6 @@ def test_a_result_may_be_written_to():
     for name in ("ndcg", "dcg", "idcg"):
         first.per_query[name][:] = 7
     assert prepared(s) == first.value
-
-
-def test_threads_change_nothing():
-    y, s, group = problem()
-    one = prepare(y, group=group, flavor="sklearn", k=(1, 10, None), threads=1)
-    four = prepare(y, group=group, flavor="sklearn", k=(1, 10, None), threads=4)
-    for scores in (s, s.round(1)):
-        assert one(scores) == four(scores)
-        assert np.array_equal(one.evaluate(scores).per_query.ndcg, four.evaluate(scores).per_query.ndcg)
-
-
-def test_one_object_may_be_called_from_many_threads():
-    y, s, group = problem(2, 300)
-    prepared = prepare(y, group=group, flavor="sklearn", k=10, threads=2)
-    expected = {i: prepared(s * i) for i in (-1, 1)}
-    wrong = []
-
-    def work(sign):
-        wrong.extend(sign for _ in range(20) if prepared(s * sign) != expected[sign])
-
-    workers = [threading.Thread(target=work, args=(sign,)) for sign in (1, -1) * 4]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert not wrong
 
 
 def test_it_pickles():
@@ -137,15 +111,6 @@ def test_a_wrong_number_of_threads_is_refused(monkeypatch, value):
         prepare([1, 0], group=[2], threads=0)
     with pytest.raises(TypeError, match=r"threads must be an integer >= 1, or None for the default; got 1\.5"):
         prepare([1, 0], group=[2], threads=1.5)
-
-
-def test_an_exception_in_a_thread_is_raised():
-    def work(items):
-        if 3 in items:
-            raise RuntimeError("three")
-
-    with pytest.raises(RuntimeError, match="three"):
-        in_threads(work, [1, 2, 3, 4], 2)
 
 
 def test_a_document_that_was_not_retrieved_is_relevant_all_the_same():

@@ -114,17 +114,6 @@ def test_an_error_in_one_thread_leaves_the_object_as_it_was(data, many_threads):
     assert all("y_score must not hold NaN" in message for message in got[1::2])
 
 
-def test_threads_are_kept_for_the_next_call(data, many_threads, kernel):
-    labels, sizes, scores = data
-    prepared = prepare(labels, group=sizes, threads=3)
-    prepared(scores[0])
-    assert bool(many_threads) == (kernel == "compiled")
-    many_threads.clear()
-    for each in scores:
-        prepared(each)
-    assert len(many_threads) < len(scores) / 2  # one more, where those from before are not quite done
-
-
 def test_an_error_in_another_thread_is_raised_when_all_have_ended():
     begun, ended = threading.Event(), []
 
@@ -139,19 +128,6 @@ def test_an_error_in_another_thread_is_raised_when_all_have_ended():
     with pytest.raises(ValueError, match="in another one"):
         threads_module.in_threads(work, range(10), 2)
     assert ended == ["this one"]
-
-
-def test_a_thread_that_has_not_begun_is_not_waited_for(monkeypatch):
-    busy, free = threading.Event(), threading.Event()
-    with ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr(threads_module, "_pool", lambda: pool)
-        pool.submit(lambda: (busy.set(), free.wait(60)))
-        assert busy.wait(60)
-        done = []
-        threads_module.in_threads(done.extend, range(10), 3)
-        assert done == list(range(10))
-        assert not free.is_set()
-        free.set()
 
 
 # -- forks ------------------------------------------------------------------------------------------------------------
@@ -266,16 +242,6 @@ def test_at_the_end_of_the_interpreter_the_calling_thread_does_the_work(monkeypa
     done = []
     threads_module.in_threads(done.extend, range(1000), 4)
     assert sorted(done) == list(range(1000))
-
-
-def test_no_pool_can_be_made_at_the_end_of_the_interpreter(monkeypatch):
-    def late():
-        raise RuntimeError("can't register atexit after shutdown")
-
-    monkeypatch.setattr(threads_module, "_pool", late)
-    done = []
-    threads_module.in_threads(done.extend, range(10), 2)
-    assert done == list(range(10))
 
 
 AT_EXIT = """
