@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["CorrectedEvaluation", "correct_labels"]
 
 _FEWEST = 20
-_SURE = 0.001
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -45,8 +44,6 @@ class CorrectedEvaluation:
         The mean under the model's labels minus that under people's, on the queries that both labelled.
     effective_queries : float
         How many queries labelled by people alone would give the same standard error.
-    n_queries : int
-        Queries that the model labelled.
     flavor : Flavor
         With the cut-off.
     model, human : Evaluation
@@ -57,7 +54,6 @@ class CorrectedEvaluation:
     weight: float
     bias: float
     effective_queries: float
-    n_queries: int
     flavor: Flavor
     model: Evaluation[float] = field(repr=False)
     human: Evaluation[float] = field(repr=False)
@@ -96,11 +92,12 @@ class CorrectedEvaluation:
         -------
         dict
         """
-        names = ("value", "standard_error", "weight", "bias", "effective_queries", "n_queries")
+        names = ("value", "standard_error", "weight", "bias", "effective_queries")
         return {
             "flavor": str(self.flavor),
             **{name: getattr(self, name) for name in names},
             "interval": self.interval().to_dict(),
+            "n_queries": self.model.n_queries,
             "model": self.model.value,
             "human": self.human.value,
         }
@@ -108,7 +105,7 @@ class CorrectedEvaluation:
     def __str__(self) -> str:
         return (
             f"ndcg{at_cutoff(self.flavor.k)} {self.interval()}\n"
-            f"{self.flavor}; {self.n_queries} queries labelled by a model, {self.human.n_queries} by people too\n"
+            f"{self.flavor}; {self.model.n_queries} queries labelled by a model, {self.human.n_queries} by people too\n"
             f"Not corrected: {self.model.value:.6f} under the model's labels, whose bias is {self.bias:+.6f}; "
             f"{self.human.value:.6f} on the queries that people labelled.\n"
             f"Note: {_note(self.human.n_queries)}."
@@ -199,7 +196,6 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
         weight=estimate.weight,
         bias=float((f[labelled] - d).mean()),
         effective_queries=estimate.worth(d),
-        n_queries=model.n_queries,
         flavor=flavor,
         model=model,
         human=human,
@@ -293,7 +289,7 @@ def corrected(
         people,
         values=tuple(system.value for system in systems),
         pairs=tuple(pairs),
-        further_notes=(f"{first.n_queries} queries have labels of a model; {_note(people.n_queries)}",),
+        further_notes=(f"{first.model.n_queries} queries have labels of a model; {_note(people.n_queries)}",),
         _missing=None,
     )
 
@@ -324,7 +320,7 @@ def _warn_unless_random(f: FloatArray, chosen: IntArray) -> None:
     why = f"under the model's labels they have {one.mean():.4f} and the others {other.mean():.4f}"
     if (np.sort(chosen) == np.arange(chosen.size)).all():
         why = "these are the first ones"
-    elif error == 0 or t_tail(abs(one.mean() - other.mean()) / error, one.size - 1) >= _SURE:
+    elif error == 0 or t_tail(abs(one.mean() - other.mean()) / error, one.size - 1) >= 0.001:
         return
     message = f"the queries that people labelled must be a random sample; {why}. Draw them, as by rng.choice of NumPy."
     warnings.warn(message, UserWarning, stacklevel=3)

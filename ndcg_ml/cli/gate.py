@@ -37,8 +37,8 @@ Examples:
   ndcg-ml gate baseline.json --run new.jsonl --margin 0.01 --markdown summary.md
 
 \b
-Exit codes: 0 not worse than the margin, 3 worse, 4 cannot tell with so few queries, 2 wrong arguments, 1 data that
-cannot be used, or that cannot be compared with the baseline.
+Exit codes: 0 not worse than the margin or unchanged, 3 worse, 4 cannot tell with so few queries, 2 wrong arguments,
+1 data that cannot be used, or that cannot be compared with the baseline.
 """
 
 
