@@ -263,7 +263,8 @@ def evaluate_run(
         No document that the run retrieves is judged, so that every topic scores what the flavor says (0, usually): the
         ids may be of two kinds. The run answers a topic that has relevant documents with an empty list. A
         document that `exclude` names is judged relevant: it stays in the ideal, as in BEIR. The scores count up 1, 2,
-        3, ... in every topic, as ranks do.
+        3, ... in every topic, as ranks do. Most grades are fractions and all scores whole numbers, as if `qrels` and
+        `run` were exchanged.
 
     See Also
     --------
@@ -749,10 +750,13 @@ def _warn_of_ranks(ranked: RunRows, stacklevel: int) -> None:
 
 
 def _warn_of_exchange(judged: RunRows, ranked: RunRows, stacklevel: int) -> None:
-    """Fractions as grades and whole numbers as scores are a run and judgements in each other's place."""
-    if not ranked.value.size or (judged.value % 1 == 0).all():
+    """Fractions as grades and whole numbers as scores are a run and judgements in each other's place.
+
+    The columns of files say what they are.
+    """
+    if judged.lines is not None or not ranked.value.size or (judged.value == np.floor(judged.value)).mean() > 0.5:
         return
-    if ranked.value.min() >= 0 and ranked.value.max() > 0 and (ranked.value % 1 == 0).all():
+    if ranked.value.min() >= 0 and 0 < ranked.value.max() < np.inf and (ranked.value == np.floor(ranked.value)).all():
         warnings.warn(
             "the grades of qrels are fractions and the scores of run are whole numbers, as if the two were exchanged: "
             "the order is evaluate_run(qrels, run).",

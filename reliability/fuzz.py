@@ -49,6 +49,7 @@ _DOCUMENTED = (
     "the run retrieves no judged document",
     "the run answers .* topics with an empty list",
     "the scores of .* count up",
+    "the grades of qrels are fractions",
     "grades answer .* queries with an empty list",
     "each of the .* queries has one document",
 )
