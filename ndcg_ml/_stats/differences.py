@@ -23,6 +23,8 @@ from ndcg_ml._stats.verdict import Verdict, verdict
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
+# What did not change weighs nothing, to rounding.
+_NOTHING = 1e-9
 # A skewness that this many queries do not average out: the error of a tail is about skewness / sqrt(n).
 _SKEWED = 2.0
 # Draws that one test may take: some hundred megabytes.
@@ -348,7 +350,10 @@ def _few_changed(
         changed = np.bincount(np.unique(clusters, return_inverse=True)[1], changed) > 0
     if np.count_nonzero(changed) >= min(ENOUGH, changed.size):
         return None
-    return FewChanged.of(units.values[:, b] - units.values[:, a], changed, units.share()[:, 0])
+    share = units.share()[:, 0]
+    if share[~changed].sum() < _NOTHING:
+        return None
+    return FewChanged.of(units.values[:, b] - units.values[:, a], changed, share)
 
 
 def _widened(decision: _Decision, difference: float, few: FewChanged, level: float) -> _Decision:

@@ -638,6 +638,14 @@ def test_one_large_loss_that_was_seen_makes_a_gain_uncertain():
     assert not found.pairs[0].significant
 
 
+@pytest.mark.parametrize("weight", [1e-6, 1e-9, 1e-12, 1e-20, 1e-300])
+def test_an_unchanged_query_may_weigh_next_to_nothing(weight):
+    d = np.r_[0.0, np.linspace(-0.1, 0.2, 9)]
+    found = with_changes(d, query_weight=[weight, *[1.0] * 9])
+    assert -0.1 < found.interval.low < found.difference < found.interval.high < 0.2
+    assert (found.pairs[0].changed_at_most or 1.0) > 0.999
+
+
 def test_clusters_are_counted_in_place_of_queries():
     d = np.repeat(np.r_[-0.4, 0.1, np.zeros(18)], 3)
     found = with_changes(d, cluster=np.arange(60) // 3, n_resamples=999)
