@@ -389,10 +389,10 @@ def _together(
         else:  # every query differs by the same
             t, reach = (math.inf if abs(gap.value) > SAME else 0.0), 0.0
         p_adjusted = max(chance.p_value(t), test.p_value)
-        low, high = gap.value - reach, gap.value + reach
-        if p_adjusted > settings.level * (1 + SAME):  # rounding must not make the two disagree
+        low, high = _rounded(gap, gap.value - reach, gap.value + reach)
+        if p_adjusted > settings.level * (1 + SAME):  # the two must agree, about constant differences too
             low, high = min(low, 0.0), max(high, 0.0)
-        decisions.append(_Decision(test.p_value, p_adjusted, level, *_rounded(gap, low, high), test.exact))
+        decisions.append(_Decision(test.p_value, p_adjusted, level, low, high, test.exact))
     return decisions
 
 

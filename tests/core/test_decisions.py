@@ -638,6 +638,12 @@ def test_one_large_loss_that_was_seen_makes_a_gain_uncertain():
     assert not found.pairs[0].significant
 
 
+def test_few_equal_differences_among_several_systems_show_nothing():
+    found = by_values(*(np.full(4, value) for value in (0.1, 0.3, 0.3)), qid=range(4), measure="m")
+    first = found.pairs[0]
+    assert (first.p_adjusted, first.verdict, first.interval.low) == (0.125, "undecided", 0.0)
+
+
 @pytest.mark.parametrize("weight", [1e-6, 1e-9, 1e-12, 1e-20, 1e-300])
 def test_an_unchanged_query_may_weigh_next_to_nothing(weight):
     d = np.r_[0.0, np.linspace(-0.1, 0.2, 9)]
