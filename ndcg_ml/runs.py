@@ -754,7 +754,9 @@ def _warn_of_exchange(judged: RunRows, ranked: RunRows, stacklevel: int) -> None
 
     The columns of files say what they are.
     """
-    if judged.lines is not None or not ranked.value.size or (judged.value == np.floor(judged.value)).mean() > 0.5:
+    if judged.lines is not None or not (judged.value.size and ranked.value.size):
+        return
+    if (judged.value == np.floor(judged.value)).mean() > 0.5:
         return
     if ranked.value.min() >= 0 and 0 < ranked.value.max() < np.inf and (ranked.value == np.floor(ranked.value)).all():
         warnings.warn(
