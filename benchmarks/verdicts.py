@@ -28,7 +28,7 @@ Draw = Callable[[Rng, int], "float | None"]
 
 
 class Grid(NamedTuple):
-    """One table: a row per population, a column per number of queries; each cell a share or a mean."""
+    """One table: rows are populations and columns numbers of queries; a cell is a share or a mean."""
 
     page: str
     title: str

@@ -93,7 +93,7 @@ def cut_at(k: int | None, longest: int) -> int:
 
 
 class NamedMetric:
-    """What an evaluation function computes, and what the library logs it as.
+    """The flavor and the cut-offs of an evaluation function, and the names that the library logs.
 
     The names are ``flavor.metric_name`` with ``@k``, never the name of a built-in metric. What no boosting library
     supports is refused.

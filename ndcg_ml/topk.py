@@ -224,7 +224,7 @@ def _held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Held:
                 f"{shown(unknown[0])}. Leave out users that were not scored."
             )
         return _of_lists([rows[user] for user in value], list(value.values()), n_users)
-    if isinstance(value, list) and len(value) == n_users and all(np.ndim(row) == 1 or row == [] for row in value):
+    if isinstance(value, list) and len(value) == n_users:
         if n_users == 3:
             raise ValueError(
                 "held_out must not be a list of three for three users, because it may be (users, items, grades). Pass "

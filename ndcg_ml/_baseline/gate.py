@@ -205,8 +205,8 @@ class Gate:
         if self.saved is not None:
             days = (date.today() - self.saved).days
             notes.append(
-                f"the baseline was saved on {self.saved} ({days} days ago); the more changes are chosen by it, the "
-                "less it says of other queries"
+                f"the baseline was saved on {self.saved} (age in days: {days}); the more changes are chosen with it, "
+                "the less it shows about other queries"
             )
         return [visible(note) for note in notes]
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._stats.means import SAME
+from ndcg_ml._stats.means import SAME, n_equal
 from ndcg_ml._stats.quantiles import t_quantile
 
 # Queries that the bound far from the mean, and the one next to it, count as. docs/deciding.md has the coverage.
@@ -16,7 +16,7 @@ _FEW_OTHERS = 20
 # Values this close to a bound pile up there as those at it do.
 _CLOSE = 0.05
 FEW_QUERIES = 30
-"""Of fewer queries no bootstrap is wide enough: docs/deciding.md has the coverage."""
+"""A bootstrap of fewer queries is too narrow: docs/deciding.md has the coverage."""
 
 
 def is_unsafe_to_resample(values: FloatArray, share: FloatArray) -> bool:
@@ -28,7 +28,7 @@ def is_unsafe_to_resample(values: FloatArray, share: FloatArray) -> bool:
     """
     if values.min() < -SAME or values.max() > 1 + SAME:
         return False
-    n = 1 / float(share @ share)
+    n = n_equal(share)
     if n < FEW_QUERIES - SAME or 2 * n < values.size or np.ptp(values) <= SAME:
         return True
     most = max(int((np.abs(values - bound) <= _CLOSE).sum()) for bound in (0.0, 1.0))
@@ -61,7 +61,7 @@ def bounded_limits(values: FloatArray, share: FloatArray, confidence: float) -> 
         raise ValueError(
             f"method='bounded' needs values between 0 and 1; a query has {outside:g}. Choose method='bca' or 't'."
         )
-    n = 1 / float(share @ share)  # under unequal weights, so many equal ones vary as much
+    n = n_equal(share)
     mean = float(share @ values)
     near, far = (1.0, 0.0) if mean >= 0.5 else (0.0, 1.0)
     total = n + _FAR + _NEAR

@@ -228,7 +228,7 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know before relying on it: uneven judgements, too few queries of any kind."""
+        """Warnings for the reader: uneven judgements, few changed queries, heavy weights, skewed differences."""
         shown_judged = () if self.judged is None or self.accepts_unjudged else self.judged
         uneven, skewed = favoured(self.names, shown_judged, self.values), _skewed(self.pairs)
         return tuple(
@@ -605,8 +605,8 @@ def compare(
     Where m of n queries changed, the upper limit p_U of the share that changes is above m / n, and what the change does
     to the others was not seen. They are charged with the largest loss and gain of those that changed, or from 20 on
     with their mean: low <= difference - (p_U - m / n) loss, and high likewise; p-values agree. Clusters are counted in
-    place of queries, and shares of weight in place of numbers. It matters where few queries change by much, and nowhere
-    if all change or none of those that changed loses.
+    place of queries, and shares of weight in place of numbers. If all queries changed, no limit moves; if none of those
+    that changed loses, the low limit stays.
 
     References
     ----------
@@ -638,8 +638,8 @@ def compare(
     if any(isinstance(run, CorrectedEvaluation) for run in runs):
         if len(runs) > len(named) or not all(isinstance(run, CorrectedEvaluation) for run in runs):
             raise TypeError("all systems must be of correct_labels, one each; or evaluations, all of them.")
-        if not (cluster is None and by is None and k is ...):
-            raise ValueError("cluster, by and k must be left out where labels of a model are corrected.")
+        if not (cluster is None and by is None and k is ... and missing == "raise"):
+            raise ValueError("cluster, by, k and missing must be left out where labels of a model are corrected.")
         people = compare(
             {name: run.human for name, [run] in named.items()},
             baseline=baseline,
@@ -770,7 +770,10 @@ def _compared(
     """The comparison of systems, each with one source per run."""
     one_of(missing, "missing", ("raise", "drop"))
     rng = generator(seed)
-    _check_baseline(baseline, named)
+    if baseline is not None and baseline not in named:
+        raise ValueError(
+            f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {shown(baseline)}."
+        )
     columns = None if by is None else labels_by_id(by, sources[0].qid)
     # One column per run: the same queries in the same order, against the same judgements.
     table = matched(sources, missing)
@@ -831,7 +834,7 @@ def _compared(
         n_resamples=settings.n_draws,
         margin=settings.margin,
         baseline=baseline,
-        seed=_as_seed(seed),
+        seed=None if seed is None or isinstance(seed, np.random.Generator) else int(seed),
         n_runs=tuple(len(at) for at in of_system),
         n_clusters=None if codes is None else int(codes.max()) + 1,
         judged=of_names,
@@ -872,17 +875,6 @@ def _pairs(named: Mapping[str, list[Any]], baseline: str | None) -> list[tuple[i
     return [(base, i) for i in range(len(named)) if i != base]
 
 
-def _check_baseline(baseline: str | None, named: Mapping[str, list[Any]]) -> None:
-    if baseline is not None and baseline not in named:
-        raise ValueError(
-            f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {shown(baseline)}."
-        )
-
-
-def _as_seed(seed: Seed) -> int | None:
-    return None if seed is None or isinstance(seed, np.random.Generator) else int(seed)
-
-
 def _columns(named: Mapping[str, list[Any]]) -> list[list[int]]:
     """Which columns are the runs of each system."""
     at, columns = 0, []
@@ -911,7 +903,7 @@ def _skewed(pairs: Sequence[Difference]) -> str | None:
 
 
 def _few_changed(pairs: Sequence[Difference]) -> Iterator[str]:
-    """What few changed queries leave open, of the pair in which most is open."""
+    """A note on unchanged pairs and one on widened intervals; each shows the pair in which most queries may change."""
     for which, more in (
         ([pair for pair in pairs if pair.verdict == "unchanged"], ""),
         ([pair for pair in pairs if pair.widened], "; the interval is wider by what the change may do to these"),
@@ -930,7 +922,8 @@ def _few_changed(pairs: Sequence[Difference]) -> Iterator[str]:
 def _few(comparison: Comparison) -> str | None:
     """Whether weights make many queries worth few."""
     worth = min(pair.effective_queries or math.inf for pair in comparison.pairs)
-    if comparison.n_clusters is not None or worth >= FEW_QUERIES:
+    by_weights = comparison.n_clusters is None and comparison.pairs[0].interval.method != "corrected"
+    if not by_weights or worth >= FEW_QUERIES:
         return None
     return (
         f"the weights make {comparison.n_queries} queries worth {worth:.0f} of equal weight, which are few: a heavy "

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.clusters import by_cluster, effective_queries
 from ndcg_ml._stats.few_changed import ENOUGH, FewChanged
-from ndcg_ml._stats.means import SAME, Interval, Means, Spread, minus, spread_of
+from ndcg_ml._stats.means import SAME, Interval, Means, Spread, minus, skewness, spread_of
 from ndcg_ml._stats.quantiles import t_quantile, t_tail
 from ndcg_ml._stats.randomisation import exchange_tests, queries_needed, smallest_detectable
 from ndcg_ml._stats.seeds import CrossedError, crossed_error
@@ -23,9 +23,9 @@ from ndcg_ml._stats.verdict import Verdict, verdict
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
-# What did not change weighs nothing, to rounding.
+# A share of weight that is nothing but rounding.
 _NOTHING = 1e-9
-# A skewness that this many queries do not average out: the error of a tail is about skewness / sqrt(n).
+# A note names a larger skewness, unless queries average it out: the error of a tail is about skewness / sqrt(n).
 _SKEWED = 2.0
 # Draws that one test may take: some hundred megabytes.
 _MOST_DRAWS = 2_000_000
@@ -66,7 +66,8 @@ class Difference:
     wins, ties, losses : int
         Queries in which b is above a, equal to 1e-12, and below it.
     changed_at_most : float or None
-        The upper limit of the share of all queries that change; None where 20 or more changed here, or all did.
+        The upper limit of the share of all queries that change; None where 200 or more changed here, all did, or
+        systems have several runs.
     widened : bool
         Whether the interval is wider because few queries changed: see ``compare``.
     skewness : float
@@ -343,7 +344,7 @@ def differences(
 def _few_changed(
     means: Means, units: Means, pair: tuple[int, int], clusters: NDArray[np.int64] | None
 ) -> FewChanged | None:
-    """What few changed queries, or clusters, leave open; None where all changed, or enough of them."""
+    """The bounds that few changed queries or clusters need; None if all changed, or enough of them."""
     a, b = pair
     changed = np.abs(means.values[:, b] - means.values[:, a]) > SAME
     if clusters is not None:
@@ -428,9 +429,3 @@ def _effective(means: Means, clusters: Means, pairs: Pairs) -> list[float]:
 
     effective: list[float] = effective_queries(column(means), column(clusters)).tolist()
     return effective
-
-
-def skewness(values: FloatArray) -> float:
-    centred = values - values.mean()
-    deviation = float(np.sqrt((centred**2).mean()))
-    return float((centred**3).mean()) / deviation**3 if deviation > SAME else 0.0

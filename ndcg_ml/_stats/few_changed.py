@@ -1,4 +1,4 @@
-"""Where few queries changed: what the change may do to other queries, which was not seen at these."""
+"""The limits of a difference when few queries changed: other queries may change too."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._stats.means import n_equal
 from ndcg_ml._stats.quantiles import beta_cdf, beta_quantile
 
 ENOUGH = 200
-"""From so many changed queries on, those that changed say what others do."""
-# Of fewer, the worst change is taken for that of a query that was not seen; of more, the mean change.
+"""With this many changed queries the limits are not adjusted."""
+# Below this many, unseen queries are charged with the largest change; from here on, with the mean change.
 _FEW = 20
 
 
@@ -37,7 +38,7 @@ class FewChanged:
     loss, gain : float
         0 or above.
     tails : int
-        Into how many parts the level is divided: the mean change of few queries takes half of it.
+        The level is divided by it: 4 with the largest change, because that is an estimate too, and 2 with the mean.
     """
 
     share: float
@@ -49,7 +50,7 @@ class FewChanged:
     @classmethod
     def of(cls, d: FloatArray, changed: NDArray[np.bool_], share: FloatArray) -> FewChanged:
         """From the difference of each query (or cluster), whether it changed, and its share of the mean."""
-        of_changed, n = float(share[changed].sum()), 1 / float(share @ share)
+        of_changed, n = float(share[changed].sum()), n_equal(share)
         if np.count_nonzero(changed) < _FEW:
             return cls(of_changed, n, max(0.0, float(-d.min())), max(0.0, float(d.max())), 4)
         mean = float(share @ d) / of_changed
@@ -63,7 +64,7 @@ class FewChanged:
         return beta_quantile(1 - level / self.tails, m + 1, self.n - m)
 
     def limits(self, difference: float, level: float) -> tuple[float, float]:
-        """What the low limit may not be above, and the high one not below."""
+        """An upper bound of the low limit, and a lower bound of the high one."""
         unseen = self.share_at_most(level) - self.share
         return difference - unseen * self.loss, difference + unseen * self.gain
 

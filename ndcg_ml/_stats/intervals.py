@@ -20,6 +20,8 @@ from ndcg_ml._stats.means import (
     generator,
     how_many,
     means_of,
+    n_equal,
+    skewness,
     spread_of,
 )
 from ndcg_ml._stats.quantiles import t_quantile
@@ -81,11 +83,9 @@ def _method(values: FloatArray, share: FloatArray) -> Method:
     """The default: the bootstrap, where it is needed and safe."""
     if is_unsafe_to_resample(values, share):
         return "bounded"
-    # The shift of the BCa limits against those of t, as a share of the width, is .37 skewness / sqrt(n).
-    n = 1 / float(share @ share)
-    centred = values - share @ values
-    skewness = float(share @ centred**3) / float(share @ centred**2) ** 1.5
-    return "t" if n >= _MANY and 37 * abs(skewness) < math.sqrt(n) else "bca"
+    # The BCa limits differ from those of t by .37 skewness / sqrt(n) of the width.
+    n = n_equal(share)
+    return "t" if n >= _MANY and 37 * abs(skewness(share * (values - share @ values))) < math.sqrt(n) else "bca"
 
 
 def standard_errors(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> dict[int | None, float]:

@@ -176,9 +176,8 @@ class Means:
 
     def n_effective(self) -> list[float]:
         """How many queries of equal weight would vary as much, for each mean."""
-        share = self.share()
-        equal = (self.weight == self.weight[:1]).all(axis=0)
-        return [float(n) for n in np.where(equal, self.n_queries, 1 / (share * share).sum(axis=0))]
+        columns = zip(self.weight.T, self.share().T, strict=True)
+        return [float(self.n_queries) if (w == w[0]).all() else n_equal(share) for w, share in columns]
 
     def std(self) -> FloatArray:
         """The standard deviations of the queries, with n - 1."""
@@ -223,6 +222,18 @@ class Means:
                 block /= np.stack([weight.take(queries).sum(axis=1) for weight in weights], axis=1)
             at += len(queries)
         return means
+
+
+def n_equal(share: FloatArray) -> float:
+    """The number of queries of equal weight whose mean would vary as much: 1 / sum of squared shares."""
+    return 1 / float(share @ share)
+
+
+def skewness(values: FloatArray) -> float:
+    """The skewness; 0 where all values are the same."""
+    centred = values - values.mean()
+    deviation = float(np.sqrt((centred**2).mean()))
+    return float((centred**3).mean()) / deviation**3 if deviation > SAME else 0.0
 
 
 def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...], Means]]:

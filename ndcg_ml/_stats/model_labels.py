@@ -133,9 +133,9 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
     TypeError
         One of the two is not an evaluation of one cut-off.
     ValueError
-        The flavors differ; a query of `human` is not among those of `model`, or has other documents or fewer judged;
-        fewer than 20 queries, or all of them, have labels of people; queries are left out of the mean, or differ in
-        weight; there are clusters; or the mean is a micro average.
+        The flavors differ; a query of `human` is not among those of `model`, or has another number of documents or of
+        judged ones; fewer than 20 queries, or all of them, have labels of people; queries are left out of the mean,
+        have the value nan, or differ in weight; there are clusters; or the mean is a micro average.
 
     Warns
     -----
@@ -184,7 +184,7 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
         partly |= model.per_query[name][labelled] != human.per_query[name]
     if partly.any():
         raise ValueError(
-            "people must have judged the same documents of a query as the model; they differ in "
+            "people must have judged as many documents of a query as the model; the numbers differ in "
             f"{_some(human.per_query.qid[partly].tolist())}. Judge these queries whole, or leave them out of human."
         )
     f, d = model.per_query.ndcg, human.per_query.ndcg
@@ -276,7 +276,9 @@ def corrected(
                 standard_error=error,
                 p_value=p,
                 p_adjusted=max(p, chance.p_value(t)) if several else p,
-                verdict=verdict(low, high, people.n_queries, settings.margin),
+                verdict=verdict(low, high, people.n_queries, settings.margin)
+                if error or pair.verdict != "unchanged"
+                else "unchanged",
                 exact=False,
                 changed_at_most=None,
                 widened=False,
@@ -302,10 +304,11 @@ def _one_flavor(model: Evaluation[float], human: Evaluation[float]) -> Flavor:
         if not isinstance(each, Evaluation) or isinstance(each.k, tuple):
             raise TypeError(f"{name} must be an evaluation at one cut-off; got {type(each).__name__}. Evaluate one k.")
         share = each._totals.shares(each.flavor, each.k)[1]
-        if each.flavor.aggregate != "macro" or each.cluster is not None or np.ptp(share):
+        undefined = np.isnan(each.per_query.ndcg).any()
+        if each.flavor.aggregate != "macro" or each.cluster is not None or np.ptp(share) or undefined:
             raise ValueError(
                 f"{name} must be a plain mean over all its queries; got weights, clusters, a micro average, or queries "
-                "that are left out of the mean. Choose flavor.replace(aggregate='macro', empty=0), without weights."
+                "without a value. Choose flavor.replace(aggregate='macro', empty=0), without weights."
             )
     one, other = (each.flavor.replace(k=each.k) for each in (model, human))
     if one != other:
@@ -319,7 +322,7 @@ def _warn_unless_random(f: FloatArray, chosen: IntArray) -> None:
     error = math.sqrt(one.var(ddof=1) / one.size + other.var() / other.size)
     why = f"under the model's labels they have {one.mean():.4f} and the others {other.mean():.4f}"
     if (np.sort(chosen) == np.arange(chosen.size)).all():
-        why = "these are the first ones"
+        why = "these are the first ones (pass qid= to both evaluations if the ids are positions)"
     elif error == 0 or t_tail(abs(one.mean() - other.mean()) / error, one.size - 1) >= 0.001:
         return
     message = f"the queries that people labelled must be a random sample; {why}. Draw them, as by rng.choice of NumPy."

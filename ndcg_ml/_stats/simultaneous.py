@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
-from ndcg_ml._stats.means import SAME, Means
+from ndcg_ml._stats.means import SAME, Means, n_equal
 from ndcg_ml._stats.randomisation import rejected
 
 # Numbers permuted at once: they stay in the processor's cache.
@@ -71,8 +71,7 @@ def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.
     """
     first, second = (np.array(side) for side in zip(*pairs, strict=True))
     share = means.share()[:, 0]
-    # Queries of equal weight; under unequal ones, so many would vary as much.
-    n_effective = 1 / float(share @ share)
+    n_effective = n_equal(share)
     enough = MANY_QUERIES if means.values.shape[1] < _MANY_SYSTEMS else _ENOUGH_QUERIES
     if n_effective >= enough:
         draws = _limit(means, first, second, n_effective - 1, n_draws, rng)

@@ -177,7 +177,7 @@ def compare(
             confidence=confidence,
             n_resamples=resamples,
             seed=seed,
-            missing="drop",
+            missing="drop" if human is None else "raise",
         )
     comparison = replace(comparison, accepts_unjudged=unjudged == "accept")
     if html is not None:

@@ -63,6 +63,11 @@ def test_held_out_items_that_are_refused(held_out, qid, message):
         evaluate_topk(RETRIEVED, held_out, qid=qid)
 
 
+def test_a_row_that_is_no_list_is_named():
+    with pytest.raises(TypeError, match="a list of relevant items for each user; got 'a'"):
+        evaluate_topk(RETRIEVED, [[0], "a"])
+
+
 def test_three_lists_for_three_users_are_ambiguous():
     with pytest.raises(ValueError, match="must not be a list of three for three users"):
         evaluate_topk([[0], [1], [2]], [[0], [1], [2]])

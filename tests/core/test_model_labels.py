@@ -180,12 +180,14 @@ def test_queries_that_people_judged_in_part_are_named():
     assert found.bias == 0
     partly = next(iter(by_people))
     del by_people[partly]["c"]
-    with pytest.raises(ValueError, match=f"the same documents of a query as the model; they differ in '{partly}'"):
+    with pytest.raises(
+        ValueError, match=f"as many documents of a query as the model; the numbers differ in '{partly}'"
+    ):
         correct_labels(evaluate_run(by_model, run, k=2), evaluate_run(by_people, run, k=2))
 
 
 def test_a_sample_that_is_not_random_is_warned_of():
-    with pytest.warns(UserWarning, match="must be a random sample; these are the first ones"):
+    with pytest.warns(UserWarning, match=r"must be a random sample; these are the first ones \(pass qid= to both"):
         corrected(HUMAN, MODEL, np.arange(40))
     best = np.argsort(-MODEL)[:40]
     with pytest.warns(UserWarning, match=r"random sample; under the model's labels they have 0\.9\d+ and the others"):
@@ -201,5 +203,33 @@ def test_systems_must_share_queries_flavor_and_labels():
         compare(one, corrected(HUMAN, MODEL, SOME[::-1]))
     with pytest.raises(TypeError, match="all systems must be of correct_labels, one each"):
         compare(one, of_values(MODEL))
-    with pytest.raises(ValueError, match="cluster, by and k must be left out"):
+    with pytest.raises(ValueError, match="cluster, by, k and missing must be left out"):
         compare(one, one, by={"half": ["a", "b"] * 20})
+    with pytest.raises(ValueError, match="cluster, by, k and missing must be left out"):
+        compare(one, one, missing="drop")
+
+
+def test_an_undefined_query_is_refused():
+    rng = np.random.default_rng(0)
+    qid, labels, scores = np.repeat(np.arange(60), 3), rng.integers(0, 2, 180), rng.random(180)
+    some = np.isin(qid, rng.choice(60, 25, replace=False))
+    flavor = Flavor(empty=np.nan)
+    with pytest.raises(ValueError, match="queries without a value"):
+        correct_labels(
+            evaluate(labels, scores, qid=qid, flavor=flavor),
+            evaluate(labels[some], scores[some], qid=qid[some], flavor=flavor),
+        )
+
+
+def test_a_system_is_unchanged_beside_itself():
+    one = corrected(HUMAN, MODEL, SOME)
+    found = compare(one, one, margin=0.001)
+    assert found.verdict == "unchanged"
+    assert (found.interval.low, found.interval.high) == (0.0, 0.0)
+
+
+def test_few_queries_of_people_are_not_blamed_on_weights():
+    human, model, some = drawn(7, noise=1.0, n_people=20)
+    found = compare(corrected(human, model, some), corrected(human[::-1].copy(), model, some))
+    assert found.pairs[0].effective_queries < 30
+    assert not any("weights" in note for note in found.notes)

@@ -1,4 +1,4 @@
-"""What is drawn: values, limits, names and titles; and that nothing global changes."""
+"""Drawings show values, limits, names and titles, and change nothing global."""
 
 from __future__ import annotations
 

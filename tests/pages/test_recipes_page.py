@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "recipes.md"
 DATA = "The data of this page"
-# What must hold after a section has run, by its title; then the tools that it needs beside NumPy.
+# By the title of a section: the checks after it has run, and the tools that it needs beside NumPy.
 CHECKS = {
     "Optuna": """
         assert {trial.state.name for trial in study.trials} == {"COMPLETE", "PRUNED"}
