@@ -143,7 +143,7 @@ compute_with_cache
 
     ``torchmetrics.wrappers.BootStrapper`` draws from the first dimension: of padded input it draws queries, as it
     should, but of 1-D input rows, which cuts queries. Give it padded input without `indexes`, since a query that is
-    drawn twice would be refused.
+    drawn twice would be refused. ``Running`` looks for queries that appear twice within its window.
 
     A ``DistributedSampler`` repeats examples to give every process as many. With ids the repeated queries are found and
     rejected. Padded input without `indexes` is not checked, repeats included, and so are repeated rows under
@@ -462,6 +462,9 @@ compute_with_cache
 
     def reset(self) -> None:
         """Forget all queries, as between two epochs."""
+        for name, default in self._defaults.items():
+            if isinstance(default, list):  # torchmetrics would empty the list in place, which Running may hold by now
+                setattr(self, name, [])
         super().reset()
         if not self._batch_alone:  # forward sets the epoch aside by a reset
             self._closed = None
