@@ -19,7 +19,7 @@ from command_line import ANSI, document, invoke
 from ndcg_ml import Evaluation, compare, evaluate, evaluate_ranked, evaluate_run
 from ndcg_ml._baseline.gate import GateError
 from ndcg_ml._baseline.gate import gate as gated
-from ndcg_ml._baseline.saved import _digest
+from ndcg_ml._text.digested import digest
 
 N = 40
 K = 10
@@ -275,7 +275,7 @@ def test_a_baseline_of_a_stranger_shows_no_file(files, place):
     stored = json.loads(Path("base.json").read_text())
     del stored["digest"]
     stored["qrels"] = place
-    Path("repository/base.json").write_text(json.dumps({**stored, "digest": _digest(stored)}))
+    Path("repository/base.json").write_text(json.dumps({**stored, "digest": digest(stored)}))
     result = invoke("gate repository/base.json --run old.jsonl --margin .01")
     assert result.exit_code in (1, 2)
     assert "--qrels" in result.stderr
