@@ -7,7 +7,6 @@ digest of all its values.
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 from dataclasses import replace
@@ -27,7 +26,7 @@ from ndcg_ml._text.digested import digest, read_digested
 from ndcg_ml._text.plain import plain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, of_totals
-from ndcg_ml.runs import RunEvaluation, RunPerQuery
+from ndcg_ml.runs import RunEvaluation, of_run
 
 _FORMAT = 3
 _COUNTS = ("n_docs", "n_judged", "n_relevant", "tied")
@@ -176,26 +175,11 @@ def _evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
         result = replace(result, cluster=clusters)
     if run is None:
         return replace(result, _labels=labels)
-    judged, n_retrieved = np.array(column["judged"], dtype=np.float64), np.array(column["n_retrieved"], dtype=np.int64)
-    some = n_retrieved > 0
-    means = judged[some].mean(axis=0).tolist() if some.any() else [math.nan] * len(ks)
-    table = result.per_query
-    return RunEvaluation(
-        **{name: getattr(result, name) for name in Evaluation.__dataclass_fields__ if name != "per_query"},
-        per_query=RunPerQuery(
-            **{name: table[name] for name in table},
-            n_retrieved=n_retrieved,
-            judged=judged if several else judged[:, 0],
-        ),
-        judged=dict(zip(ks, means, strict=True)) if several else means[0],
-        queries=run["queries"],
-        qrels_only=_ids(run["qrels_only"]),
-        run_only=_ids(run["run_only"]),
-        n_unanswered=int((~some).sum()),
-        n_excluded=run["n_excluded"],
-        _judgements=labels,
-        _excluded=_digests(column["excluded"]),
-    )
+    topics = _ids(run["qrels_only"]), _ids(run["run_only"])
+    judged = np.array(column["judged"], dtype=np.float64)
+    whole = of_run(result, np.array(column["n_retrieved"]), judged, run["queries"], *topics)
+    excluded = _digests(column["excluded"])
+    return replace(whole, n_excluded=run["n_excluded"], _judgements=labels, _excluded=excluded)
 
 
 def _ids(stored: list[Any]) -> NDArray[Any]:

@@ -467,7 +467,7 @@ compute_with_cache
     def _warn(self, reason: str) -> None:
         if reason not in self._warned:
             self._warned = (*self._warned, reason)
-            warnings.warn(_FIX[reason], EpochWarning, stacklevel=5)
+            warnings.warn(_FIX[reason], EpochWarning, stacklevel=6)
 
     def reset(self) -> None:
         """Forget all queries, as between two epochs."""
