@@ -43,6 +43,7 @@ from ndcg_ml.torch._state import (
     sums_of_batch,
     sums_of_rows,
 )
+from ndcg_ml.torch._transforms import never_compiled
 
 __all__ = ["NDCG", "EpochWarning", "ndcg_collection"]
 
@@ -75,6 +76,9 @@ _FIX = {
     "averaged over the rest. Call metric.persistent(True) before training to save them, or make checkpoints between "
     "epochs.",
 }
+
+
+_uncompiled = never_compiled("an NDCG adds to its state; ndcg_ml.torch.ndcg can be compiled")
 
 
 class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
@@ -264,6 +268,7 @@ compute_with_cache
         ks = self.ks if self._column is None else (self.flavor.k,)
         return f"NDCG({as_arguments(self.flavor, ks, self._column is None)}{ids}{split})"
 
+    @_uncompiled
     def update(self, preds: Tensor, target: Tensor, indexes: Tensor | None = None, mask: Tensor | None = None) -> None:
         """Add queries, or under ``split_queries=True`` rows of queries.
 
@@ -342,6 +347,7 @@ compute_with_cache
             if part.numel():
                 getattr(self, name).append(part.to(self.device))
 
+    @_uncompiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Add a batch as ``update`` does, and return the value of the batch alone.
 
@@ -372,6 +378,7 @@ compute_with_cache
         finally:
             self._batch_alone = False
 
+    @_uncompiled
     def compute(self) -> Any:  # a union would refuse both .item() and ["ndcg_at_10"]
         """The value over all queries seen.
 
@@ -460,7 +467,7 @@ compute_with_cache
     def _warn(self, reason: str) -> None:
         if reason not in self._warned:
             self._warned = (*self._warned, reason)
-            warnings.warn(_FIX[reason], EpochWarning, stacklevel=5)
+            warnings.warn(_FIX[reason], EpochWarning, stacklevel=6)
 
     def reset(self) -> None:
         """Forget all queries, as between two epochs."""
