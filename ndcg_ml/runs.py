@@ -364,7 +364,7 @@ def _topic_labels(
     """The label of every topic, by column, and its cluster; None for what was not asked."""
     if by is None and cluster is None:
         return None, None
-    from ndcg_ml._stats.slice_labels import as_objects, column_by_id, labels_by_id  # few need it
+    from ndcg_ml._compare.slice_labels import as_objects, column_by_id, labels_by_id  # few need it
 
     return (
         None if by is None else labels_by_id(by, topics),
@@ -374,7 +374,7 @@ def _topic_labels(
 
 def run_with_slices(result: RunEvaluation[Any], labels: Mapping[str, list[Any]]) -> RunEvaluation[Any]:
     """The result with the slices of these labels of its topics, each slice the evaluation of a run too."""
-    from ndcg_ml._stats.slices import Slices, sliced
+    from ndcg_ml._compare.slices import Slices, sliced
 
     def inside(evaluation: Evaluation[Any]) -> RunEvaluation[Any]:
         table = evaluation.per_query

@@ -326,8 +326,8 @@ def evaluate(
     )
     if by is None and cluster is None:
         return replace(prepared.evaluate(y_score), frame_library=library)
-    from ndcg_ml._stats.slice_labels import query_clusters, query_labels
-    from ndcg_ml._stats.slices import sliced
+    from ndcg_ml._compare.slice_labels import query_clusters, query_labels
+    from ndcg_ml._compare.slices import sliced
 
     whole = replace(prepared.evaluate(y_score), frame_library=library)
     if cluster is not None:
