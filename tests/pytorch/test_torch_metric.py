@@ -123,7 +123,7 @@ def test_split_queries_take_padded_lists_of_any_number_of_dimensions(shape):
     metric = NDCG("sklearn", k=3, split_queries=True)
     ids = torch.arange(6).reshape(shape)
     for part in (slice(0, 2), slice(2, 4)):  # the documents of each query arrive in two pieces
-        metric.update(scores[:, part].reshape(*shape, -1), labels[:, part].reshape(*shape, -1), ids)
+        metric.update(*(piece[:, part].reshape(*shape, -1) for piece in (scores, labels)), ids)
     want = evaluate(labels.numpy(), scores.numpy(), flavor="sklearn", k=3).value
     assert metric.compute().item() == pytest.approx(want, abs=1e-9)
 

@@ -78,7 +78,7 @@ def meaning(flavor, **options):
 PROGRAM = """
 import math, operator
 from ndcg_ml import Flavor
-from ndcg_ml.torch import NDCG, ndcg_collection
+from ndcg_ml.torch import NDCG
 
 several = Flavor(gain=math.exp2, discount=operator.neg)
 for flavor in ("lightgbm@5", Flavor(gain=math.sqrt), several, Flavor(gain=lambda y: y)):
