@@ -21,21 +21,17 @@ if TYPE_CHECKING:
     from ndcg_ml import spark as spark
     from ndcg_ml import torch as torch
     from ndcg_ml import xgboost as xgboost
-    from ndcg_ml._identification import Identification, identify
+    from ndcg_ml._compare.comparison import Comparison, compare, compare_values
+    from ndcg_ml._compare.model_labels import correct_labels
+    from ndcg_ml._identification import identify
     from ndcg_ml._show.versions import show_versions
-    from ndcg_ml._stats.comparison import Comparison, Difference, compare, compare_values
-    from ndcg_ml._stats.means import Interval
-    from ndcg_ml._stats.model_labels import correct_labels
-    from ndcg_ml._stats.slices import Slice, Slices
     from ndcg_ml._unjudged.documents import RangeError
     from ndcg_ml._unjudged.filled import with_labels
-    from ndcg_ml._unjudged.judge_next import ToJudge
-    from ndcg_ml._unjudged.range import Range
-    from ndcg_ml.explain import Explanation, explain_difference
+    from ndcg_ml.explain import explain_difference
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_part
-    from ndcg_ml.prepared import Prepared, prepare
-    from ndcg_ml.result import Evaluation, PerQuery
-    from ndcg_ml.runs import RunEvaluation, RunPerQuery, align, evaluate_run
+    from ndcg_ml.prepared import prepare
+    from ndcg_ml.result import Evaluation
+    from ndcg_ml.runs import align, evaluate_run
     from ndcg_ml.score import dcg_score, evaluate, evaluate_ranked, ndcg_score
     from ndcg_ml.topk import evaluate_topk
 
@@ -44,22 +40,10 @@ __version__ = "0.1.0"
 __all__ = [
     "PRESETS",
     "Comparison",
-    "Difference",
     "Evaluation",
-    "Explanation",
     "Flavor",
-    "Identification",
-    "Interval",
     "PartialEvaluation",
-    "PerQuery",
-    "Prepared",
-    "Range",
     "RangeError",
-    "RunEvaluation",
-    "RunPerQuery",
-    "Slice",
-    "Slices",
-    "ToJudge",
     "align",
     "compare",
     "compare_values",
@@ -85,21 +69,17 @@ _MODULES = (
 )
 # Imported at their first use: the command starts, and can be interrupted, before NumPy is there.
 _LATER = {
-    "prepared": ("Prepared", "prepare"),
-    "result": ("Evaluation", "PerQuery"),
+    "prepared": ("prepare",),
+    "result": ("Evaluation",),
     "score": ("dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"),
-    "_stats.comparison": ("Comparison", "Difference", "compare", "compare_values"),
-    "_stats.means": ("Interval",),
-    "_stats.model_labels": ("correct_labels",),
-    "_stats.slices": ("Slice", "Slices"),
+    "_compare.comparison": ("Comparison", "compare", "compare_values"),
+    "_compare.model_labels": ("correct_labels",),
     "_unjudged.documents": ("RangeError",),
     "_unjudged.filled": ("with_labels",),
-    "_unjudged.judge_next": ("ToJudge",),
-    "_unjudged.range": ("Range",),
-    "explain": ("Explanation", "explain_difference"),
-    "_identification": ("Identification", "identify"),
+    "explain": ("explain_difference",),
+    "_identification": ("identify",),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_part"),
-    "runs": ("RunEvaluation", "RunPerQuery", "align", "evaluate_run"),
+    "runs": ("align", "evaluate_run"),
     "topk": ("evaluate_topk",),
     "_show.versions": ("show_versions",),
 }

@@ -251,16 +251,14 @@ def explain_difference(
     Parts are Shapley values: the effect of changing a switch from its value in a to that in b, averaged over all
     orders in which the switches can be changed. They do not depend on an order, a switch without effect gets 0, and
     exchanging a and b changes their signs. Seven parts that each need a ranking (all do except k, empty, aggregate,
-    and those that cannot matter, such as negative without negative labels) take 128 rankings. With more of them, the
-    switches are changed one after another in the order of the flavor's fields. ``method`` says which it was.
+    and those that cannot matter, such as negative without negative labels) take 128 rankings. If there are more, or if
+    a mixture of the flavors is undefined on the data although both flavors are defined (``empty="raise"`` of one and a
+    gain of the other that makes a query empty), the switches are changed one after another in the order of the flavor's
+    fields, and a switch without which the mixture is undefined is joined with the next. ``method`` says which it was.
 
     Switches that only make sense together are one part: ``gain`` with ``off_table``; ``discount`` with
-    ``discount_base``; ``ideal`` with ``recall_depth``; ``ideal`` with ``max_grade`` where one of the ideals is
-    ``max``; and these with a ``gain`` table that lacks the other's ``max_grade``. Switches are also joined if a
-    mixture of them is undefined on the data although both flavors are defined: ``empty="raise"`` (or nan, or "skip"
-    with nothing left) of one flavor when the gain or the ideal of the other makes a query empty; a gain table of one
-    and ``negative="allow"`` of the other, on negative labels. They are joined in pairs, starting with the pair that
-    avoids most of the undefined mixtures, until none is left.
+    ``discount_base``; ``ideal`` with ``recall_depth``; ``ideal`` with ``max_grade`` if one of the ideals is
+    ``max``; and these with a ``gain`` table that lacks the other's ``max_grade``.
 
     The value is a mean of the queries' NDCG weighted by their shares (for micro, the shares of the ideal DCG), and a
     query contributes share_b (ndcg_b - m) - share_a (ndcg_a - m), where m is halfway between the two values. If both
@@ -306,8 +304,8 @@ def explain_difference(
     parts_apart = _inseparable(a, b)
     active = [switches for switches in parts_apart if not idle.issuperset(switches)]
     own_ranking = sum(not _AFTER_RANKING.issuperset(switches) for switches in active)
-    method = "shapley" if own_ranking <= _SHAPLEY_PARTS else "order"
-    contributions = _shapley(active, mixtures) if method == "shapley" else _in_order(active, mixtures)
+    shapley = _shapley(active, mixtures) if own_ranking <= _SHAPLEY_PARTS else None
+    contributions = _in_order(active, mixtures) if shapley is None else shapley
     contributions += [(switches, 0.0) for switches in parts_apart if switches not in active]
     parts = [
         Part(
@@ -326,7 +324,7 @@ def explain_difference(
         parts=tuple(sorted(parts, key=lambda part: -abs(part.contribution))),
         queries=_queries(mixtures, value_a, value_b, table_a, table_b, n_shown),
         n_queries=len(table_a),
-        method=method,
+        method="order" if shapley is None else "shapley",
     )
 
 
@@ -414,33 +412,22 @@ def _merged(parts: Sequence[Switches], inside: Sequence[Switches]) -> list[Switc
     return [whole if part == inside[0] else part for part in parts if part == inside[0] or part not in inside]
 
 
-def _shapley(parts: list[Switches], mixtures: _Mixtures) -> list[tuple[Switches, float]]:
-    """The Shapley value of each part; parts are joined until every mixture of them is defined."""
-    values = {
-        chosen: mixtures.value([name for part in chosen for name in part])
-        for chosen in (frozenset(subset) for subset in _subsets(parts))
-    }
-    while undefined := [chosen for chosen, value in values.items() if value is None]:
-        pair = max(
-            ((one, other) for at, one in enumerate(parts) for other in parts[at + 1 :]),
-            key=lambda pair: sum((pair[0] in chosen) != (pair[1] in chosen) for chosen in undefined),
-        )
-        parts = _merged(parts, pair)
-        (whole,) = (part for part in parts if set(part) == {*pair[0], *pair[1]})
-        values = {
-            chosen.difference(pair) | ({whole} if pair[0] in chosen else set()): value
-            for chosen, value in values.items()
-            if (pair[0] in chosen) == (pair[1] in chosen)
-        }
-    defined = {chosen: value for chosen, value in values.items() if value is not None}
+def _shapley(parts: Sequence[Switches], mixtures: _Mixtures) -> list[tuple[Switches, float]] | None:
+    """The Shapley value of each part; None if a mixture is undefined."""
+    values: dict[frozenset[Switches], float] = {}
+    for chosen in map(frozenset, _subsets(parts)):
+        value = mixtures.value([name for part in chosen for name in part])
+        if value is None:
+            return None
+        values[chosen] = value
     n = len(parts)
     weight = [math.factorial(size) * math.factorial(n - size - 1) / math.factorial(n) for size in range(n)]
     return [
         (
             part,
             math.fsum(
-                weight[len(chosen)] * (defined[chosen | {part}] - value)
-                for chosen, value in defined.items()
+                weight[len(chosen)] * (values[chosen | {part}] - value)
+                for chosen, value in values.items()
                 if part not in chosen
             ),
         )

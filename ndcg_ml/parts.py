@@ -233,9 +233,8 @@ class PartialEvaluation:
         TypeError
             The text is neither str nor bytes.
         ValueError
-            The text is not such a part, or was written by a version with another format. A text that
-            no part can have is refused too: an NDCG that its flavor cannot give, counts that contradict each other,
-            ids that repeat.
+            The text is not such a part, was changed since, which its digest shows, or was written by a version with
+            another format.
         """
         return cls(**fields_of(text))
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ndcg_ml._compare.slices import Slices
     from ndcg_ml._data.scored_documents import Scored
     from ndcg_ml._kernel.totals import Totals
     from ndcg_ml._stats.means import Interval, Method, Seed
-    from ndcg_ml._stats.slices import Slices
     from ndcg_ml._unjudged.range import Range
 
 __all__ = ["Evaluation", "PerQuery", "at_cutoff"]

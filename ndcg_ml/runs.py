@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args, overload
 
 import numpy as np
@@ -299,7 +299,7 @@ def evaluate_run(
     1.0
     """
     flavor = as_flavor(flavor)
-    ks, several = cutoffs(k, flavor)
+    ks, _ = cutoffs(k, flavor)
     keep = flavor.duplicates != "raise"
     aligned = _aligned(
         qrels,
@@ -317,14 +317,9 @@ def evaluate_run(
     evaluation: Evaluation[Any] = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
     check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
-    per_query = RunPerQuery(
-        **_fields_of(evaluation.per_query),
-        n_retrieved=aligned.n_retrieved(),
-        judged=judged if several else judged[:, 0],
-    )
-    whole = replace(evaluation, per_query=per_query, frame_library=library_of(run) or library_of(qrels) or "pandas")
     result = replace(
-        _of_topics(whole, queries, aligned.qrels_only, aligned.run_only),
+        of_run(evaluation, aligned.n_retrieved(), judged, queries, aligned.qrels_only, aligned.run_only),
+        frame_library=library_of(run) or library_of(qrels) or "pandas",
         n_excluded=aligned.n_excluded,
         cluster=clusters,
         _judgements=aligned.digests,
@@ -334,22 +329,32 @@ def evaluate_run(
     return result if labels is None else run_with_slices(result, labels)
 
 
-def _of_topics(
-    evaluation: Evaluation[Any], queries: Which, qrels_only: NDArray[Any], run_only: NDArray[Any]
+def of_run(
+    evaluation: Evaluation[Any],
+    n_retrieved: IntArray,
+    judged: FloatArray,
+    queries: Which,
+    qrels_only: NDArray[Any],
+    run_only: NDArray[Any],
 ) -> RunEvaluation[Any]:
-    """What is known of a run beside the numbers of an evaluation, of all topics or of a slice of them."""
-    table = evaluation.per_query
-    assert isinstance(table, RunPerQuery)
-    ks = evaluation.k if isinstance(evaluation.k, tuple) else (evaluation.k,)
-    means = _mean(table.judged.reshape(len(table), len(ks)))
+    """Add to an evaluation of all topics, or of a slice of them, what is known of a run."""
+    several = isinstance(evaluation.k, tuple)
+    judged = judged.reshape(len(n_retrieved), -1)
+    some = n_retrieved > 0  # a topic without a document has no fraction, and is not in its mean
+    means = judged[some].mean(axis=0).tolist() if some.any() else [math.nan] * judged.shape[1]
+    table = RunPerQuery(
+        **{name: evaluation.per_query[name] for name in PerQuery.__dataclass_fields__},
+        n_retrieved=n_retrieved,
+        judged=judged if several else judged[:, 0],
+    )
     return RunEvaluation(
-        **_fields_of(evaluation),
-        judged=dict(zip(ks, means, strict=True)) if isinstance(evaluation.k, tuple) else means[0],
+        **{name: getattr(evaluation, name) for name in Evaluation.__dataclass_fields__ if name != "per_query"},
+        per_query=table,
+        judged=dict(zip(evaluation.k, means, strict=True)) if isinstance(evaluation.k, tuple) else means[0],
         queries=queries,
         qrels_only=qrels_only,
         run_only=run_only,
-        n_unanswered=int((table.n_retrieved == 0).sum()),
-        n_excluded=None,
+        n_unanswered=int((~some).sum()),
     )
 
 
@@ -359,7 +364,7 @@ def _topic_labels(
     """The label of every topic, by column, and its cluster; None for what was not asked."""
     if by is None and cluster is None:
         return None, None
-    from ndcg_ml._stats.slice_labels import as_objects, column_by_id, labels_by_id  # few need it
+    from ndcg_ml._compare.slice_labels import as_objects, column_by_id, labels_by_id  # few need it
 
     return (
         None if by is None else labels_by_id(by, topics),
@@ -369,18 +374,21 @@ def _topic_labels(
 
 def run_with_slices(result: RunEvaluation[Any], labels: Mapping[str, list[Any]]) -> RunEvaluation[Any]:
     """The result with the slices of these labels of its topics, each slice the evaluation of a run too."""
-    from ndcg_ml._stats.slices import Slices, sliced
+    from ndcg_ml._compare.slices import Slices, sliced
 
-    def of_run(evaluation: Evaluation[Any]) -> RunEvaluation[Any]:
-        inside = set(evaluation.per_query.qid.tolist())
+    def inside(evaluation: Evaluation[Any]) -> RunEvaluation[Any]:
+        table = evaluation.per_query
+        assert isinstance(table, RunPerQuery)
+        ids = set(table.qid.tolist())
 
         def among(topics: NDArray[Any]) -> NDArray[Any]:
-            return topics[[topic in inside for topic in topics.tolist()]]
+            return topics[[topic in ids for topic in topics.tolist()]]
 
-        return _of_topics(evaluation, result.queries, among(result.qrels_only), among(result.run_only))
+        one_sided = among(result.qrels_only), among(result.run_only)
+        return of_run(evaluation, table.n_retrieved, table.judged, result.queries, *one_sided)
 
     slices = sliced(result, labels)
-    return replace(result, slices=Slices(tuple(replace(one, evaluation=of_run(one.evaluation)) for one in slices)))
+    return replace(result, slices=Slices(tuple(replace(one, evaluation=inside(one.evaluation)) for one in slices)))
 
 
 def warn_of_empty_answers(result: RunEvaluation[Any], stacklevel: int) -> None:
@@ -397,10 +405,6 @@ def warn_of_empty_answers(result: RunEvaluation[Any], stacklevel: int) -> None:
             UserWarning,
             stacklevel,
         )
-
-
-def _fields_of(record: Evaluation[Any] | PerQuery) -> dict[str, Any]:
-    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 # -- qrels and run as arrays ----------------------------------------------------------------------------------------
@@ -900,10 +904,3 @@ def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> 
     depths = np.stack([n_retrieved if k is None else np.minimum(n_retrieved, k) for k in ks], axis=1)
     fractions: FloatArray = np.divide(n_judged, depths, out=np.full(n_judged.shape, np.nan), where=depths > 0)
     return fractions
-
-
-def _mean(judged: FloatArray) -> list[float]:
-    some = ~np.isnan(judged[:, 0])
-    if not some.any():
-        return [math.nan] * judged.shape[1]
-    return [float(mean) for mean in judged[some].mean(axis=0)]

@@ -90,8 +90,8 @@ def ndcg_score(
         the id of each query; so is a Series whose index is 0, 1, ..., which is refused where the ids are others. An
         array (a polars Series too, which has no index) is in the order of first appearance in `qid`. Without `qid`: in
         the order of `group` or of the rows; a Series whose index is another than 0, 1, ... (or that of `y_true`, where
-        each row is one query) and a mapping are refused, because there is nothing to align them with. In a scikit-learn search:
-        ``sample_weight``, see ``ndcg_ml.sklearn.ndcg_scorer``.
+        each row is one query) and a mapping are refused, because there is nothing to align them with. In a
+        scikit-learn search: ``sample_weight``, see ``ndcg_ml.sklearn.ndcg_scorer``.
 
     Returns
     -------
@@ -327,8 +327,8 @@ def evaluate(
     )
     if by is None and cluster is None:
         return replace(prepared.evaluate(y_score), frame_library=library)
-    from ndcg_ml._stats.slice_labels import query_clusters, query_labels
-    from ndcg_ml._stats.slices import sliced
+    from ndcg_ml._compare.slice_labels import query_clusters, query_labels
+    from ndcg_ml._compare.slices import sliced
 
     whole = replace(prepared.evaluate(y_score), frame_library=library)
     if cluster is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, overload
 
@@ -14,12 +13,12 @@ from ndcg_ml._checks import ByK, KSpec, OneK, cutoffs
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Groups, starts_of
 from ndcg_ml._data.queries import Queries, ids_as_array, plain_array, real_array, repeats_of
-from ndcg_ml._kernel.totals import joined
+from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import of_totals
-from ndcg_ml.runs import RunEvaluation, RunPerQuery, check_missing, warn_of_empty_answers
+from ndcg_ml.runs import RunEvaluation, check_missing, of_run, warn_of_empty_answers
 
 __all__ = ["HeldOut", "evaluate_topk"]
 
@@ -126,11 +125,11 @@ def evaluate_topk(
     _check_items(retrieved, held)
     _check_grades(held, flavor)
 
-    # Items are ranked as they stand, so that no tie rule has anything to do.
+    # Items are ranked in their order, so that no tie rule applies.
     ranked = flavor.replace(ties="first")
     totals, counts, judged, sizes = [], [], [], []
-    for part in _parts(retrieved, held):
-        queries, n_retrieved, hits = _queries(part, held.n_items, flavor)
+    for first, shown_items, part in _parts(retrieved, held):
+        queries, n_retrieved, hits = _queries(shown_items, part, flavor, first)
         prepared: Prepared[Any] = Prepared(ranked, k, queries)
         scores = _falling(queries.groups)
         totals.append(prepared.totals(scores))
@@ -139,28 +138,12 @@ def evaluate_topk(
         sizes.append(n_retrieved)
 
     # The parts hold whole users, so joined they are the totals of one evaluation.
-    whole = joined(totals, np.arange(n_users) if users is None else users.copy())
+    ids = np.arange(n_users) if users is None else users.copy()
+    dcg, ideal = (np.concatenate([getattr(part, name) for part in totals]) for name in ("dcg", "ideal"))
     columns = {name: np.concatenate([part[name] for part in counts]) for name in counts[0]}
-    evaluation = of_totals(whole, flavor, several, **columns)
+    evaluation = of_totals(Totals(ks, ids, dcg, ideal, None), flavor, several, **columns)
     check_missing(evaluation, flavor)
-    # A user who is shown nothing has no fraction of judged items, and does not count in its mean.
-    fractions, n_shown = np.concatenate(judged), np.concatenate(sizes)
-    some = n_shown > 0
-    means = fractions[some].mean(axis=0).tolist() if some.any() else [float("nan")] * len(ks)
-    table = RunPerQuery(
-        **{field.name: getattr(evaluation.per_query, field.name) for field in fields(evaluation.per_query)},
-        n_retrieved=n_shown,
-        judged=fractions if several else fractions[:, 0],
-    )
-    evaluation = replace(evaluation, per_query=table)
-    result = RunEvaluation(
-        **{field.name: getattr(evaluation, field.name) for field in fields(evaluation)},
-        judged=dict(zip(ks, means, strict=True)) if several else means[0],
-        queries="qrels",
-        qrels_only=whole.ids[:0],
-        run_only=whole.ids[:0],
-        n_unanswered=int((~some).sum()),
-    )
+    result = of_run(evaluation, np.concatenate(sizes), np.concatenate(judged), "qrels", ids[:0], ids[:0])
     warn_of_empty_answers(result, stacklevel=3)
     return result
 
@@ -349,17 +332,8 @@ def _check_grades(held: _Held, flavor: Flavor) -> None:
 # -- a part of the users -----------------------------------------------------------------------------------------------
 
 
-class _Part(NamedTuple):
-    """Some users: what was retrieved for them, and what was held out."""
-
-    first: int
-    retrieved: NDArray[np.signedinteger[Any]]
-    sizes: IntArray  # held-out entries of each user
-    items: NDArray[np.signedinteger[Any]]
-    grades: FloatArray
-
-
-def _parts(retrieved: NDArray[Any], held: _Held) -> Iterator[_Part]:
+def _parts(retrieved: NDArray[Any], held: _Held) -> Iterator[tuple[int, NDArray[Any], _Held]]:
+    """Some users at a time: the first of them, and what was retrieved and held out for them."""
     n_users, depth = retrieved.shape
     rows = np.arange(1, n_users + 1) * depth + held.starts[1:]
     marks = np.arange(_PART_ROWS, int(rows[-1]), _PART_ROWS)
@@ -367,12 +341,15 @@ def _parts(retrieved: NDArray[Any], held: _Held) -> Iterator[_Part]:
     for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         starts = held.starts[begin : end + 1]
         entries = slice(int(starts[0]), int(starts[-1]))
-        yield _Part(begin, retrieved[begin:end], np.diff(starts), held.items[entries], held.grades[entries])
+        part = held._replace(starts=starts - starts[0], items=held.items[entries], grades=held.grades[entries])
+        yield begin, retrieved[begin:end], part
 
 
-def _queries(part: _Part, n_items: int, flavor: Flavor) -> tuple[Queries, IntArray, NDArray[np.bool_]]:
+def _queries(
+    retrieved: NDArray[Any], held: _Held, flavor: Flavor, first: int
+) -> tuple[Queries, IntArray, NDArray[np.bool_]]:
     """One row per retrieved item, in order, and then one per held-out item that was not; how many; and the hits."""
-    retrieved, n_users = part.retrieved, len(part.retrieved)
+    n_users = len(retrieved)
     # Items move up over gaps, so that an item's column is its rank.
     real = retrieved >= 0
     n_retrieved = np.count_nonzero(real, axis=1)
@@ -383,18 +360,18 @@ def _queries(part: _Part, n_items: int, flavor: Flavor) -> tuple[Queries, IntArr
     # A user and an item make one number; those of the held-out entries are sorted already.
     user = np.repeat(np.arange(n_users), n_retrieved)
     item = retrieved[real].astype(np.int64)
-    width = max(n_items, int(item.max(initial=0)) + 1)
-    held_user = np.repeat(np.arange(n_users), part.sizes)
-    held_keys = held_user * width + part.items
+    width = max(held.n_items, int(item.max(initial=0)) + 1)
+    held_user = np.repeat(np.arange(n_users), np.diff(held.starts))
+    held_keys = held_user * width + held.items
     at = np.searchsorted(held_keys, user * width + item)
     hit = np.zeros(item.size, dtype=bool)
     inside = at < held_keys.size
     hit[inside] = held_keys[at[inside]] == (user * width + item)[inside]
     if flavor.unjudged == "raise" and not hit.all():
-        first = int(np.flatnonzero(~hit)[0])
+        odd = int(np.flatnonzero(~hit)[0])
         raise ValueError(
-            f"a retrieved item that is not held out is refused under unjudged='raise'; the first is item {item[first]} "
-            f"of user {part.first + user[first]}. Choose a flavor with unjudged='zero' or 'condense'."
+            f"a retrieved item that is not held out is refused under unjudged='raise'; the first is item {item[odd]} "
+            f"of user {first + user[odd]}. Choose a flavor with unjudged='zero' or 'condense'."
         )
     unretrieved = np.ones(held_keys.size, dtype=bool)
     unretrieved[at[hit]] = False
@@ -406,8 +383,8 @@ def _queries(part: _Part, n_items: int, flavor: Flavor) -> tuple[Queries, IntArr
     is_retrieved = np.arange(int(sizes.sum())) < np.repeat(starts + n_retrieved, sizes)
     labels = np.empty(is_retrieved.size)
     grades = np.full(item.size, np.nan)
-    grades[hit] = part.grades[at[hit]]
-    labels[is_retrieved], labels[~is_retrieved] = grades, part.grades[unretrieved]
+    grades[hit] = held.grades[at[hit]]
+    labels[is_retrieved], labels[~is_retrieved] = grades, held.grades[unretrieved]
     groups = Groups(sizes=sizes, starts=starts, order=None, n_rows=labels.size)
 
     # An item twice for one user. The ids of items are only made where there is one, because few data have any.
@@ -418,12 +395,12 @@ def _queries(part: _Part, n_items: int, flavor: Flavor) -> tuple[Queries, IntArr
         row = int(np.flatnonzero(again.any(axis=1))[0])
         if flavor.duplicates == "raise":
             raise ValueError(
-                f"retrieved_ids must have each item once per user; user {part.first + row} has item "
+                f"retrieved_ids must have each item once per user; user {first + row} has item "
                 f"{in_order[row, 1:][again[row]][0]} twice. Remove the duplicates, or choose a flavor with "
                 "duplicates='first' or 'count'."
             )
         names = np.empty(labels.size, dtype=np.int64)
-        names[is_retrieved], names[~is_retrieved] = item, part.items[unretrieved]
+        names[is_retrieved], names[~is_retrieved] = item, held.items[unretrieved]
         repeats = repeats_of(names, groups, names)
     # The ideal "given" follows the order of the held-out entries; items that are not among them come last.
     if flavor.ideal == "given":

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from ndcg_ml._baseline.labels import label_digests
 from ndcg_ml._checks import one_of
+from ndcg_ml._compare.comparison import Comparison, compare
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import percent, shown, visible
-from ndcg_ml._stats.comparison import Comparison, compare
 from ndcg_ml._stats.differences import Difference, Settings
 from ndcg_ml._stats.means import as_confidence
 from ndcg_ml._stats.verdict import FEWEST_QUERIES

@@ -1,19 +1,16 @@
 """A saved evaluation: what ``Evaluation.save`` writes, and what a file must hold to be one that was written.
 
-The file is JSON with one line per query, so that a difference of two baselines is read in a review. A digest of all its
-values shows that they are those that were written. It tells accidents and merges, and is no protection against an
-author, who can compute it as well.
+The file is JSON with one line per query, so that you can read the difference of two baselines in a review, and with a
+digest of all its values.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 from dataclasses import replace
 from datetime import date
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -25,11 +22,11 @@ from ndcg_ml._checks import cutoffs
 from ndcg_ml._files.lines import AnyPath, DataFileError, begun, whole_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown, shown_text
-from ndcg_ml._parts.text import must, unique_keys
+from ndcg_ml._text.digested import digest, read_digested
 from ndcg_ml._text.plain import plain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, of_totals
-from ndcg_ml.runs import RunEvaluation, RunPerQuery
+from ndcg_ml.runs import RunEvaluation, of_run
 
 _FORMAT = 3
 _COUNTS = ("n_docs", "n_judged", "n_relevant", "tied")
@@ -108,16 +105,11 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
         "qrels": qrels,
         "run": run,
     }
-    head["digest"] = _digest({**head, "per_query": rows})
+    head["digest"] = digest({**head, "per_query": rows})
     # One line per query, so that a version control system shows which queries changed.
     lines = [f"  {json.dumps(name)}: {json.dumps(value, allow_nan=False)}," for name, value in head.items()]
     body = ",\n".join(f"    {json.dumps(row, allow_nan=False)}" for row in rows)
     return "\n".join(["{", *lines, '  "per_query": [', *[body] * bool(rows), "  ]", "}", ""])
-
-
-def _digest(stored: dict[str, Any]) -> str:
-    """A digest of every value, however its text is laid out: line ends may change in a checkout."""
-    return sha256(json.dumps(stored, allow_nan=False, sort_keys=True).encode()).hexdigest()
 
 
 def _stored(value: object, what: str) -> str | int:
@@ -155,18 +147,7 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
     with begun(path) as (_, file):
         text = whole_text(path, file, max(_MOST_BYTES, os.path.getsize(path)))
     try:
-        stored = json.loads(text, object_pairs_hook=unique_keys)
-        must(isinstance(stored, dict) and "ndcg_ml_evaluation" in stored, "it is no such object")
-        version = stored["ndcg_ml_evaluation"]
-        must(
-            type(version) is int and version == _FORMAT,
-            f"its format is {shown(version)}, and this version reads format {_FORMAT}: save the evaluation again",
-        )
-        written = stored.pop("digest", None)
-        must(
-            written == _digest(stored),
-            "its values are not those that were written, by its digest: it was edited, merged or damaged",
-        )
+        stored = read_digested(text, "ndcg_ml_evaluation", _FORMAT)
         return _evaluation(stored), stored["qrels"], date.fromisoformat(stored["saved"])
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise DataFileError(
@@ -194,26 +175,11 @@ def _evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
         result = replace(result, cluster=clusters)
     if run is None:
         return replace(result, _labels=labels)
-    judged, n_retrieved = np.array(column["judged"], dtype=np.float64), np.array(column["n_retrieved"], dtype=np.int64)
-    some = n_retrieved > 0
-    means = judged[some].mean(axis=0).tolist() if some.any() else [math.nan] * len(ks)
-    table = result.per_query
-    return RunEvaluation(
-        **{name: getattr(result, name) for name in Evaluation.__dataclass_fields__ if name != "per_query"},
-        per_query=RunPerQuery(
-            **{name: table[name] for name in table},
-            n_retrieved=n_retrieved,
-            judged=judged if several else judged[:, 0],
-        ),
-        judged=dict(zip(ks, means, strict=True)) if several else means[0],
-        queries=run["queries"],
-        qrels_only=_ids(run["qrels_only"]),
-        run_only=_ids(run["run_only"]),
-        n_unanswered=int((~some).sum()),
-        n_excluded=run["n_excluded"],
-        _judgements=labels,
-        _excluded=_digests(column["excluded"]),
-    )
+    topics = _ids(run["qrels_only"]), _ids(run["run_only"])
+    judged = np.array(column["judged"], dtype=np.float64)
+    whole = of_run(result, np.array(column["n_retrieved"]), judged, run["queries"], *topics)
+    excluded = _digests(column["excluded"])
+    return replace(whole, n_excluded=run["n_excluded"], _judgements=labels, _excluded=excluded)
 
 
 def _ids(stored: list[Any]) -> NDArray[Any]:

@@ -6,30 +6,28 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from ndcg_ml._files.byte_ids import Names
 from ndcg_ml._files.cells import names_in
-from ndcg_ml._files.json_rows import is_json, json_rows, json_topics
+from ndcg_ml._files.json_text import is_json, json_predictions, json_topics
 from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, begun, too_large, unpacked_limit, whole_text
 from ndcg_ml._files.parquet import is_parquet, parquet_batches
-from ndcg_ml._files.tables import csv_table, delimiter_of, json_table, text_columns
+from ndcg_ml._files.tables import Table, csv_table, delimiter_of, json_table, text_columns
 from ndcg_ml._files.trec import QRELS, RUN, Lines, trec_lines
 from ndcg_ml._one_line import shown
-
-_ROWS = 1 << 14  # rows that become columns at once
 
 
 @contextmanager
 def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines] | dict[str, Any]]:
     """Give the documents of ``qrels`` or of a ``run`` (`of` says which), in blocks, while the file is open.
 
-    A file that begins with a brace and a quote is JSON: JSONL if its first line is an object with a query id, and
-    otherwise one object of dicts, which is given as it is. One whose first line names the columns ``docno`` or
-    ``corpus-id`` is CSV or TSV. Parquet is known by its first bytes, and anything else is TREC.
+    A file that begins with a brace and a quote is JSON. It is JSONL if its first line is an object with a query id:
+    one document per line, or one query with its results, as sentence-transformers writes a run. Otherwise it is one
+    object of dicts, which is given as it is. A file whose first line names the columns ``docno`` or ``corpus-id`` is
+    CSV or TSV. Parquet is known by its first bytes, and anything else is TREC.
 
     Raises
     ------
@@ -42,16 +40,15 @@ def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines] | dict[str, Any
         yield _lines_of_parquet(path, of)
         return
     with begun(path) as (head, file):
-        if is_json(head):
-            if _is_row(head):
-                yield _in_blocks(json_rows(path, of, file))
-            else:
-                yield json_topics(path, of, whole_text(path, file))
+        first = _first_object(head)
+        if "query_id" in first and of == "run":
+            yield json_predictions(path, file)
+        elif any(name in first and not isinstance(first[name], (dict, list)) for name in ("qid", "query-id")):
+            yield _lines_of_table(path, of, json_table(path, file))
+        elif is_json(head):
+            yield json_topics(path, of, whole_text(path, file))
         elif _has_header(head):
-            columns, numbers = text_columns(path, csv_table(path, file), lambda names: names_in(path, of, names))
-            topics, documents, values = columns.values()
-            rows = zip(documents, values, strict=True)
-            yield _in_blocks((number, topic, [row]) for number, topic, row in zip(numbers, topics, rows, strict=True))
+            yield _lines_of_table(path, of, csv_table(path, file))
         else:
             yield trec_lines(path, QRELS if of == "qrels" else RUN, file)
 
@@ -80,15 +77,13 @@ def table_columns(
         return text_columns(path, table, names, optional)
 
 
-def _is_row(head: bytes) -> bool:
-    """Whether the first line is a JSON object with a query id; in an object of dicts a topic of that name is one."""
+def _first_object(head: bytes) -> dict[str, Any]:
+    """Return the JSON object of the first line; an empty one if it is something else."""
     try:
-        first = json.loads(head.lstrip().splitlines()[0])
+        first = json.loads(head.lstrip().splitlines()[0]) if is_json(head) else None
     except (ValueError, RecursionError):
-        return False
-    return isinstance(first, dict) and any(
-        name in first and not isinstance(first[name], (dict, list)) for name in ("qid", "query-id", "docs")
-    )
+        first = None
+    return first if isinstance(first, dict) else {}
 
 
 def _has_header(head: bytes) -> bool:
@@ -102,29 +97,17 @@ def _has_header(head: bytes) -> bool:
     return "docno" in names or "corpus-id" in names
 
 
-def _in_blocks(rows: Iterable[tuple[int, str, list[tuple[str, float]]]]) -> Iterator[Lines]:
-    """The rows of lines as columns, of about ``_ROWS`` rows at once."""
-    topics: list[str] = []
-    lengths: list[int] = []
-    documents: list[tuple[str, float]] = []
-    numbers: list[int] = []
-    for number, topic, listed in rows:
-        topics.append(topic)
-        lengths.append(len(listed))
-        documents += listed
-        numbers += repeat(number, len(listed))
-        if len(documents) >= _ROWS:
-            yield _lines(topics, lengths, documents, numbers)
-            topics, lengths, documents, numbers = [], [], [], []
-    if topics:
-        yield _lines(topics, lengths, documents, numbers)
+def _lines_of_table(path: AnyPath, of: str, table: Table) -> Iterator[Lines]:
+    columns, numbers = text_columns(path, table, lambda names: names_in(path, of, names))
+    topics, documents, values = columns.values()
+    yield _lines(topics, documents, values, numbers)
 
 
-def _lines(topics: list[str], lengths: list[int], rows: list[tuple[str, float]], numbers: Sequence[int]) -> Lines:
-    documents = Names()
-    documents.extend(_coded(document for document, _ in rows))
-    values = np.array([value for _, value in rows], dtype=np.float64)
-    return Lines(_coded(topics), np.array(lengths, np.int64), documents, values, np.array(numbers, dtype=np.int64))
+def _lines(topics: list[str], documents: list[str], values: list[float], numbers: Sequence[int]) -> Lines:
+    names = Names()
+    names.extend(_coded(documents))
+    lengths = np.ones(len(topics), dtype=np.int64)
+    return Lines(_coded(topics), lengths, names, np.array(values, dtype=np.float64), np.array(numbers, dtype=np.int64))
 
 
 def _coded(ids: Iterable[str]) -> list[bytes]:
@@ -136,14 +119,12 @@ def _lines_of_parquet(path: AnyPath, of: str) -> Iterator[Lines]:
     first, n_bytes, limit = 1, 0, unpacked_limit()
     for batch in parquet_batches(path, lambda names: names_in(path, of, names)):
         topics, documents, values = batch.values()
-        n_rows = len(topics)
         topic_ids, names = _as_text(path, topics, "topics"), _as_text(path, documents, "documents")
         n_bytes += sum(map(len, topic_ids)) + sum(map(len, names))
         if n_bytes > limit:
             raise too_large(path, limit)
-        rows = list(zip(names, values.tolist(), strict=True))
-        yield _lines(topic_ids, [1] * n_rows, rows, range(first, first + n_rows))
-        first += n_rows
+        yield _lines(topic_ids, names, values.tolist(), range(first, first + len(names)))
+        first += len(names)
 
 
 def _as_text(path: AnyPath, ids: np.ndarray[Any, Any], what: str) -> list[str]:

@@ -263,14 +263,12 @@ def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> RunRows:
     ids.topics.kind.agree(str, source)
     ids.kind.agree(str, source)
     first = len(ids.documents)
-    topic, lines, topics, value = Growing(np.int32), _LineNumbers(), Growing(np.int64), Growing(np.float64)
+    topic, lines, value = Growing(np.int32), _LineNumbers(), Growing(np.float64)
     with lines_of(path, name) as blocks:
         if isinstance(blocks, dict):
             return _of_mapping(name, blocks, ids, source)
         for block in blocks:
-            numbers = ids.topics.numbers(block.topics)
-            topics.extend(numbers)  # a topic may have an empty list of documents, so no row
-            topic.extend(np.repeat(numbers, block.lengths))
+            topic.extend(np.repeat(ids.topics.numbers(block.topics), block.lengths))
             ids.documents.add(block.documents)
             value.extend(block.values)
             lines.extend(block.numbers)
@@ -278,7 +276,7 @@ def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> RunRows:
         source=source,
         ids=ids,
         first=first,
-        topics=np.flatnonzero(np.bincount(topics.array)),
+        topics=np.flatnonzero(np.bincount(topic.array)),
         topic=topic.array,
         value=value.array,
         path=path,

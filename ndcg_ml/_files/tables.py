@@ -8,7 +8,7 @@ from itertools import chain
 from typing import IO, Any, NamedTuple, TypeAlias
 
 from ndcg_ml._files.cells import cell_of_json, cell_of_text, kind
-from ndcg_ml._files.json_rows import objects
+from ndcg_ml._files.json_text import objects
 from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, chosen_columns, numbered
 from ndcg_ml._one_line import shown_text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -177,12 +176,6 @@ class Totals:
         if not np.isfinite(means).all():
             raise ValueError("a DCG, or the sum of all, is too large for float64. Use smaller gains or discounts.")
         return [float(value) for value in means]
-
-
-def joined(parts: Sequence[Totals], ids: NDArray[Any]) -> Totals:
-    """The queries of all parts, one part after another, under these ids. The parts have no weights."""
-    dcg, ideal = (np.concatenate([getattr(part, name) for part in parts]) for name in ("dcg", "ideal"))
-    return Totals(parts[0].ks, ids, dcg, ideal, None)
 
 
 class _Part(NamedTuple):

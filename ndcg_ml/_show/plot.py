@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ndcg_ml._stats.comparison import Comparison
-    from ndcg_ml._stats.slices import Slices
+    from ndcg_ml._compare.comparison import Comparison
+    from ndcg_ml._compare.slices import Slices
     from ndcg_ml.result import Evaluation
 
 Drawing: TypeAlias = "tuple[Figure, Axes]"

@@ -29,7 +29,7 @@ from ndcg_ml._text.table import Table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ndcg_ml._stats.comparison import Comparison
+    from ndcg_ml._compare.comparison import Comparison
     from ndcg_ml.flavor import Flavor
     from ndcg_ml.result import Evaluation
 

@@ -1,4 +1,4 @@
-"""From totals to what may be said: intervals, tests, comparisons, slices.
+"""Statistics of numbers: intervals of means and differences, tests, and families of them.
 
-In: values and weights of queries. Out: intervals, p values and tables of differences. Nothing here ranks a document.
+Inputs are values and weights of queries; nothing here ranks a document or reads an evaluation.
 """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ndcg_ml._data.frames import column_names
-from ndcg_ml._files.json_rows import objects
+from ndcg_ml._files.json_text import objects
 from ndcg_ml._files.lines import AnyPath, DataFileError
 from ndcg_ml._files.run_rows import Ids, RunLike, read_rows
 from ndcg_ml._one_line import shown

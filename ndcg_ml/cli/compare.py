@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from ndcg_ml._stats.comparison import compare as compared
-from ndcg_ml._stats.judged_shares import Unjudged
+from ndcg_ml._compare.comparison import compare as compared
+from ndcg_ml._compare.judged_shares import Unjudged
 from ndcg_ml.cli.inputs import (
     DOCUMENT,
     FILE,

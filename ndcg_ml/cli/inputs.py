@@ -30,7 +30,7 @@ from ndcg_ml.runs import Exclude, RunEvaluation, Which, align, evaluate_run, run
 from ndcg_ml.score import evaluate
 
 if TYPE_CHECKING:
-    from ndcg_ml._stats.model_labels import CorrectedEvaluation
+    from ndcg_ml._compare.model_labels import CorrectedEvaluation
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -190,7 +190,7 @@ class Inputs:
 
     def corrected(self, human: str, flavor: Flavor, k: int | None) -> CorrectedEvaluation:
         """NDCG of a run under a model's labels, corrected by those of people."""
-        from ndcg_ml._stats.model_labels import correct_labels
+        from ndcg_ml._compare.model_labels import correct_labels
 
         if self.qrels is None or self.run is None or self.queries not in (None, "qrels"):
             raise click.UsageError("--human needs --qrels, the labels of a model, with all topics of them.")
@@ -244,7 +244,7 @@ class Inputs:
             raise click.UsageError("--by must name each column or file once, and no two files of one name.")
         if isinstance(result, RunEvaluation):
             return run_with_slices(result, labels)
-        from ndcg_ml._stats.slices import sliced
+        from ndcg_ml._compare.slices import sliced
 
         return replace(result, slices=sliced(result, labels))
 
@@ -275,7 +275,7 @@ class Inputs:
             columns, lines = table_columns(self.table, {"qid": query, name: name})
         except MissingColumnError:
             return None
-        from ndcg_ml._stats.slice_labels import query_labels
+        from ndcg_ml._compare.slice_labels import query_labels
 
         # Text files give lists of text, parquet gives arrays; the result has the ids in their plain form.
         qid = columns["qid"] if lines is None else np.array(columns["qid"], dtype=object)

@@ -7,9 +7,9 @@ import os
 import click
 
 from ndcg_ml import _atomic
+from ndcg_ml._compare.comparison import compare
 from ndcg_ml._files.lines import DataFileError
 from ndcg_ml._one_line import shown
-from ndcg_ml._stats.comparison import compare
 from ndcg_ml._unjudged.filled import qrels_text, read_filled, with_labels
 from ndcg_ml.cli.inputs import FILE, QUERIES, cut_off, flavor_option, refusals
 from ndcg_ml.cli.output import show

@@ -3,7 +3,7 @@
 Argument order is torch's: ``(scores, labels)``. Numbers are computed by a kernel of its own, written separately from
 the NumPy one and held to it by tests; plain tensors on the CPU go to the NumPy one, which is faster there.
 
-``NDCG`` alone needs torchmetrics, and is imported when it is first used.
+``NDCG`` and ``ndcg_collection`` need torchmetrics, and are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ndcg_ml.torch.losses import (
 )
 
 if TYPE_CHECKING:
-    from ndcg_ml.torch.metric import NDCG, EpochWarning
+    from ndcg_ml.torch.metric import NDCG, EpochWarning, ndcg_collection
 
 __all__ = [
     "NDCG",
@@ -40,11 +40,12 @@ __all__ = [
     "SoftmaxLoss",
     "Stochastic",
     "ndcg",
+    "ndcg_collection",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("NDCG", "EpochWarning"):
+    if name in ("NDCG", "EpochWarning", "ndcg_collection"):
         from ndcg_ml.torch import metric
 
         attribute = globals()[name] = getattr(metric, name)

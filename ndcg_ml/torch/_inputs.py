@@ -254,7 +254,12 @@ def in_batches(
         if scores.ndim == 2:
             warn_of_a_column(scores)
         return [(scores, labels, mask)], None
-    return in_groups(scores, labels, indexes)
+    with not_mapped(
+        "indexes must be the same for all samples of torch.func.vmap, because lengths fix shapes; got indexes that "
+        "are mapped over. Pass padded lists with mask=, or leave them unmapped (in_dims=None)."
+    ):
+        grouped: tuple[list[PaddedLists], Tensor | None] = _in_groups(scores, labels, indexes)
+    return grouped
 
 
 def in_rows(
@@ -279,16 +284,6 @@ def in_rows(
         )
     refuse_other_device(labels, "labels", scores, "scores")
     return scores, labels, _whole_numbers(indexes, "indexes", "one query id per row", scores, "scores")
-
-
-def in_groups(scores: Tensor, labels: Tensor, indexes: Tensor) -> tuple[list[PaddedLists], Tensor | None]:
-    """``in_batches`` of rows that ``in_rows`` has checked; scores may have more dimensions than that of the rows."""
-    with not_mapped(
-        "indexes must be the same for all samples of torch.func.vmap, because lengths fix shapes; got indexes that "
-        "are mapped over. Pass padded lists with mask=, or leave them unmapped (in_dims=None)."
-    ):
-        grouped: tuple[list[PaddedLists], Tensor | None] = _in_groups(scores, labels, indexes)
-    return grouped
 
 
 @never_compiled("lengths of flat lists are data; padded ones can be compiled whole")
@@ -334,7 +329,7 @@ def _padded_lists(
 
 
 def _in_slots(rows: Tensor, listed: Tensor, lists: Tensor, positions: Tensor) -> Tensor:
-    return rows.new_zeros((*listed.shape, *rows.shape[1:])).index_put((lists, positions), rows)
+    return rows.new_zeros(listed.shape).index_put((lists, positions), rows)
 
 
 def _in_order(numbers: Tensor) -> Tensor:

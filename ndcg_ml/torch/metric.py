@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 try:
-    from torchmetrics import Metric
+    from torchmetrics import Metric, MetricCollection
     from torchmetrics.utilities.distributed import gather_all_tensors
 except ImportError as _error:
     raise ImportError(
@@ -43,8 +43,9 @@ from ndcg_ml.torch._state import (
     sums_of_batch,
     sums_of_rows,
 )
+from ndcg_ml.torch._transforms import never_compiled
 
-__all__ = ["NDCG", "EpochWarning"]
+__all__ = ["NDCG", "EpochWarning", "ndcg_collection"]
 
 QueryIds = Literal["global", "batch"]
 
@@ -77,6 +78,9 @@ _FIX = {
 }
 
 
+_uncompiled = never_compiled("an NDCG adds to its state; ndcg_ml.torch.ndcg can be compiled")
+
+
 class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
     r"""NDCG over all queries seen, as a ``torchmetrics.Metric``.
 
@@ -90,7 +94,8 @@ class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
         Which NDCG. ``ties="docid"`` is an error because ``update`` receives no document ids.
     k : int, None, or sequence of these, default the flavor's own
-        Cut-off; None is no cut. With a sequence, ``compute`` returns a dict.
+        Cut-off; None is no cut-off. With a sequence, ``compute`` returns a dict, which tools that expect a tensor
+        (``MetricTracker.best_metric``, Lightning's ``log_dict``) do not take: for these, use ``ndcg_collection``.
     query_ids : {"global", "batch"}, default "global"
         What the ids given to ``update`` mean. "global" (as in torchmetrics): an id names one query of the whole epoch,
         over all updates and processes, and ``compute`` rejects a query that appeared more than once. "batch": ids
@@ -143,7 +148,7 @@ compute_with_cache
 
     ``torchmetrics.wrappers.BootStrapper`` draws from the first dimension: of padded input it draws queries, as it
     should, but of 1-D input rows, which cuts queries. Give it padded input without `indexes`, since a query that is
-    drawn twice would be refused.
+    drawn twice would be refused. ``Running`` looks for queries that appear twice within its window.
 
     A ``DistributedSampler`` repeats examples to give every process as many. With ids the repeated queries are found and
     rejected. Padded input without `indexes` is not checked, repeats included, and so are repeated rows under
@@ -238,10 +243,10 @@ compute_with_cache
             compute_with_cache=compute_with_cache,
         )
         self.flavor: Flavor = flavor if several else flavor.replace(k=ks[0])
+        self._column: int | None = None if several else 0
         self.ks = ks
         self.query_ids = query_ids
         self.split_queries = split_queries
-        self._several = several
         self._batch_alone = False
         # The state: sums and the ids seen, or the rows themselves where queries arrive in pieces.
         lists: tuple[str, ...] = ("ids", "row_ids") if query_ids == "global" else ()
@@ -260,8 +265,10 @@ compute_with_cache
     def __repr__(self) -> str:
         ids = "" if self.query_ids == "global" else f", query_ids={self.query_ids!r}"
         split = ", split_queries=True" if self.split_queries else ""
-        return f"NDCG({as_arguments(self.flavor, self.ks, self._several)}{ids}{split})"
+        ks = self.ks if self._column is None else (self.flavor.k,)
+        return f"NDCG({as_arguments(self.flavor, ks, self._column is None)}{ids}{split})"
 
+    @_uncompiled
     def update(self, preds: Tensor, target: Tensor, indexes: Tensor | None = None, mask: Tensor | None = None) -> None:
         """Add queries, or under ``split_queries=True`` rows of queries.
 
@@ -340,6 +347,7 @@ compute_with_cache
             if part.numel():
                 getattr(self, name).append(part.to(self.device))
 
+    @_uncompiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Add a batch as ``update`` does, and return the value of the batch alone.
 
@@ -370,6 +378,7 @@ compute_with_cache
         finally:
             self._batch_alone = False
 
+    @_uncompiled
     def compute(self) -> Any:  # a union would refuse both .item() and ["ndcg_at_10"]
         """The value over all queries seen.
 
@@ -392,8 +401,8 @@ compute_with_cache
             raise
         if not self._batch_alone:
             self._closed = "compute"
-        if not self._several:
-            return values[0]
+        if self._column is not None:
+            return values[self._column]
         return ByCutoff(zip(map(_name, self.ks), values, strict=True))
 
     def _values(self) -> Tensor:
@@ -458,10 +467,13 @@ compute_with_cache
     def _warn(self, reason: str) -> None:
         if reason not in self._warned:
             self._warned = (*self._warned, reason)
-            warnings.warn(_FIX[reason], EpochWarning, stacklevel=5)
+            warnings.warn(_FIX[reason], EpochWarning, stacklevel=6)
 
     def reset(self) -> None:
         """Forget all queries, as between two epochs."""
+        for name, default in self._defaults.items():
+            if isinstance(default, list):  # torchmetrics would empty the list in place, which Running may hold by now
+                setattr(self, name, [])
         super().reset()
         if not self._batch_alone:  # forward sets the epoch aside by a reset
             self._closed = None
@@ -590,6 +602,49 @@ compute_with_cache
 
         applied: NDCG = super()._apply(moved, exclude_state)
         return applied
+
+
+def ndcg_collection(
+    flavor: Flavor | str = "sklearn", *, k: KSpec = ..., query_ids: QueryIds = "global", split_queries: bool = False
+) -> Any:  # a MetricCollection, which is untyped here
+    """Make a collection of one ``NDCG`` per cut-off, whose metrics share their states.
+
+    Each of its metrics computes one tensor, as tools for collections expect (``MetricTracker``, ``plot``, Lightning's
+    ``log_dict``). A batch is ranked once for all cut-offs.
+
+    Parameters
+    ----------
+    flavor, query_ids, split_queries
+        As for ``NDCG``.
+    k : int, None, or sequence of these, default the flavor's own
+        The cut-offs.
+
+    Returns
+    -------
+    torchmetrics.MetricCollection
+        One compute group with the keys ``ndcg_at_5``, or ``ndcg`` without a cut-off. For a prefix, ``clone(prefix=)``.
+        For a tool that takes a single metric, such as ``BootStrapper``, pass one of these: ``collection["ndcg_at_5"]``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``NDCG``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> collection = ndcg_collection("sklearn", k=[1, 2])
+    >>> collection.update(torch.tensor([[0.9, 0.1, 0.3]]), torch.tensor([[3, 1, 0]]))
+    >>> {name: round(value.item(), 6) for name, value in collection.compute().items()}
+    {'ndcg_at_1': 1.0, 'ndcg_at_2': 0.826235}
+    """
+    flavor = as_flavor(flavor)
+    ks, _ = cutoffs(k, flavor)
+    metrics = {}
+    for column, cutoff in enumerate(ks):
+        metrics[_name(cutoff)] = metric = NDCG(flavor, k=ks, query_ids=query_ids, split_queries=split_queries)
+        metric.flavor, metric._column = flavor.replace(k=cutoff), column
+    return MetricCollection(metrics, compute_groups=[list(metrics)])
 
 
 class ByCutoff(dict[Any, Tensor]):

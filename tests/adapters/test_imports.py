@@ -101,7 +101,7 @@ import torch, ndcg_ml.torch as room
 from ndcg_ml.torch import ndcg, ApproxNDCGLoss
 scores, labels = torch.tensor([[0.3, 0.1]]), torch.tensor([[1, 0]])
 print(ndcg(scores, labels).item(), ApproxNDCGLoss()(scores, labels).item() < 1, {"NDCG", "ndcg"} <= set(dir(room)))
-for name in ("NDCG", "EpochWarning", "NDGC"):
+for name in ("NDCG", "ndcg_collection", "NDGC"):
     try:
         getattr(room, name)
     except (AttributeError, ImportError) as error:

@@ -19,7 +19,7 @@ from command_line import ANSI, document, invoke
 from ndcg_ml import Evaluation, compare, evaluate, evaluate_ranked, evaluate_run
 from ndcg_ml._baseline.gate import GateError
 from ndcg_ml._baseline.gate import gate as gated
-from ndcg_ml._baseline.saved import _digest
+from ndcg_ml._text.digested import digest
 
 N = 40
 K = 10
@@ -45,7 +45,7 @@ BETTER = QRELS
 
 
 def write(name, data):
-    Path(name).write_text("".join(json.dumps({"qid": q, "docs": docs}) + "\n" for q, docs in data.items()))
+    Path(name).write_text(json.dumps(data))
 
 
 @pytest.fixture(autouse=True)
@@ -54,9 +54,9 @@ def files(tmp_path, monkeypatch):
     for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     for name, data in (("qrels", QRELS), ("old", OLD), ("alike", ALIKE), ("worse", WORSE), ("noisy", NOISY)):
-        write(f"{name}.jsonl", data)
-    write("better.jsonl", BETTER)
-    assert invoke("eval --qrels qrels.jsonl --run old.jsonl -k 10 --save base.json").exit_code == 0
+        write(f"{name}.json", data)
+    write("better.json", BETTER)
+    assert invoke("eval --qrels qrels.json --run old.json -k 10 --save base.json").exit_code == 0
     return tmp_path
 
 
@@ -64,10 +64,8 @@ def files(tmp_path, monkeypatch):
     ("run", "margin"), [("old", 0.001), ("alike", 0.02), ("better", 0.01), ("worse", 0.01), ("noisy", 0.0001)]
 )
 def test_the_outcome_is_that_of_compare(run, margin):
-    result = invoke(f"gate base.json --run {run}.jsonl --margin {margin}")
-    both = compare(
-        Evaluation.load("base.json"), evaluate_run("qrels.jsonl", f"{run}.jsonl", k=10), margin=margin, seed=0
-    )
+    result = invoke(f"gate base.json --run {run}.json --margin {margin}")
+    both = compare(Evaluation.load("base.json"), evaluate_run("qrels.json", f"{run}.json", k=10), margin=margin, seed=0)
     code, words = {
         "worse": (3, "worse: ndcg@10"),
         "undecided": (4, "cannot tell whether it is worse"),
@@ -81,19 +79,20 @@ def test_the_outcome_is_that_of_compare(run, margin):
 
 def test_what_cannot_be_told_says_how_many_queries_it_takes():
     few = dict(list(QRELS.items())[:10])
-    for name, data in (("few", few), ("few_old", {q: OLD[q] for q in few}), ("few_new", {q: NOISY[q] for q in few})):
-        write(f"{name}.jsonl", data)
-    assert invoke("eval --qrels few.jsonl --run few_old.jsonl -k 10 --save few.json").exit_code == 0
-    both = compare(Evaluation.load("few.json"), evaluate_run(few, "few_new.jsonl", k=10), margin=0.005, seed=0)
+    runs = {"few_old": {q: OLD[q] for q in few}, "few_new": {q: NOISY[q] for q in few}}
+    for name, data in {"few_qrels": few, **runs}.items():
+        write(f"{name}.json", data)
+    assert invoke("eval --qrels few_qrels.json --run few_old.json -k 10 --save few.json").exit_code == 0
+    both = compare(Evaluation.load("few.json"), evaluate_run(few, "few_new.json", k=10), margin=0.005, seed=0)
     needed = both.queries_needed(0.005)
-    found = document("gate few.json --run few_new.jsonl --margin 0.005 --markdown few.md", ok=(4,))
+    found = document("gate few.json --run few_new.json --margin 0.005 --markdown few.md", ok=(4,))
     assert (found["outcome"], found["exit_code"], found["queries_needed"]) == ("undecided", 4, needed)
     words = f"cannot tell whether it is worse than the margin of 0.005 (10 queries, about {needed} needed): ndcg@10"
     assert Path("few.md").read_text().replace("\\", "").startswith(f"**{words}")
 
 
 def test_json_markdown_and_html(files):
-    found = document("gate base.json --run worse.jsonl --margin 0.01 --markdown summary.md", ok=(3,))
+    found = document("gate base.json --run worse.json --margin 0.01 --markdown summary.md", ok=(3,))
     [check] = found["checks"]
     assert found["outcome"] == check["verdict"] == "worse"
     assert (check["k"], check["segment"], check["n_queries"]) == (10, None, N)
@@ -105,21 +104,21 @@ def test_json_markdown_and_html(files):
     assert "margin 0.01" in markdown
     pytest.importorskip("matplotlib")
     pytest.importorskip("jinja2")
-    assert invoke("gate base.json --run old.jsonl --margin 0.01 --html report.html").exit_code == 0
+    assert invoke("gate base.json --run old.json --margin 0.01 --html report.html").exit_code == 0
     assert "<html" in Path("report.html").read_text()
 
 
 def test_cut_offs_and_segments_share_the_level():
-    assert invoke("eval --qrels qrels.jsonl --run old.jsonl -k 5 -k 10 --save several.json").exit_code == 0
+    assert invoke("eval --qrels qrels.json --run old.json -k 5 -k 10 --save several.json").exit_code == 0
     Path("segments").write_text("".join(f"q{i} {'rare' if i < 3 else 'ab'[i % 2]}\n" for i in range(N)))
-    found = document("gate several.json --run noisy.jsonl --margin 0.05 --by segments", ok=(0, 3, 4))
+    found = document("gate several.json --run noisy.json --margin 0.05 --by segments", ok=(0, 3, 4))
     labels = sorted(f"segments={label}" for label in ("rare", "a", "b"))
     asked = [(check["k"], check["segment"]) for check in found["checks"]]
     assert asked[:2] == [(5, None), (10, None)]
     assert sorted(asked[2:]) == [(k, label) for k in (5, 10) for label in labels]
     both = compare(
         Evaluation.load("several.json"),
-        evaluate_run("qrels.jsonl", "noisy.jsonl", k=(5, 10)),
+        evaluate_run("qrels.json", "noisy.json", k=(5, 10)),
         k=5,
         margin=0.05,
         confidence=1 - 0.05 / 4,
@@ -132,18 +131,18 @@ def test_cut_offs_and_segments_share_the_level():
 
 def test_a_segment_that_is_worse_fails_the_whole():
     half = {q: (WORSE if i % 2 else BETTER)[q] for i, q in enumerate(QRELS)}
-    write("half.jsonl", half)
+    write("half.json", half)
     Path("segments").write_text("".join(f"q{i} {'ab'[i % 2]}\n" for i in range(N)))
-    result = invoke("gate base.json --run half.jsonl --margin 0.14 --by segments")
+    result = invoke("gate base.json --run half.json --margin 0.14 --by segments")
     assert result.exit_code == 3, result.output
     assert result.stdout.startswith("worse: ndcg@10 of segments=b")
 
 
 def test_queries_without_an_answer_are_named():
-    write("new.jsonl", {**ALIKE, "q3": {}, "q7": {}} | {"q5": ALIKE["q5"]})
-    result = invoke("gate base.json --run new.jsonl --margin 0.01")
+    write("new.json", {**ALIKE, "q3": {}, "q7": {}} | {"q5": ALIKE["q5"]})
+    result = invoke("gate base.json --run new.json --margin 0.01")
     assert "queries for which the new run retrieves nothing: 'q3', 'q7' (2)" in result.stdout
-    assert document("gate base.json --run new.jsonl --margin 0.01", ok=(0, 3, 4))["unanswered"] == ["q3", "q7"]
+    assert document("gate base.json --run new.json --margin 0.01", ok=(0, 3, 4))["unanswered"] == ["q3", "q7"]
 
 
 @pytest.mark.parametrize(
@@ -176,13 +175,13 @@ def test_a_run_that_is_unchanged_passes(n):
 def test_changes_are_refused_or_left_out(change, words, left):
     qrels = {q: dict(v) for q, v in QRELS.items()}
     change(qrels)
-    write("qrels.jsonl", qrels)
-    result = invoke("gate base.json --run alike.jsonl --margin 0.02")
+    write("qrels.json", qrels)
+    result = invoke("gate base.json --run alike.json --margin 0.02")
     assert result.exit_code == 1
     assert words in result.stderr
     assert "--on-change drop" in result.stderr
     assert result.stdout == ""
-    found = document("gate base.json --run alike.jsonl --margin 0.02 --on-change drop")
+    found = document("gate base.json --run alike.json --margin 0.02 --on-change drop")
     assert found["checks"][0]["n_queries"] == left
     assert found["changes"][0] == f"{words}; these are left out"
     if left < N:
@@ -194,17 +193,17 @@ def test_changes_are_refused_or_left_out(change, words, left):
 def test_other_exclusions_are_refused_by_name():
     Path("one").write_text("".join(f"q{i} d1\n" for i in range(N)))
     Path("other").write_text("".join(f"q{i} d1\n" for i in range(1, N)) + "q0 d2\n")
-    assert invoke("eval --qrels qrels.jsonl --run old.jsonl -k 10 --exclude one --save base.json").exit_code == 0
-    assert invoke("gate base.json --run old.jsonl --margin .01 --exclude one").exit_code == 0
-    result = invoke("gate base.json --run old.jsonl --margin .01 --exclude other")
+    assert invoke("eval --qrels qrels.json --run old.json -k 10 --exclude one --save base.json").exit_code == 0
+    assert invoke("gate base.json --run old.json --margin .01 --exclude one").exit_code == 0
+    result = invoke("gate base.json --run old.json --margin .01 --exclude other")
     assert result.exit_code == 1
     assert "queries with other exclusions than in the baseline: 'q0' (1)" in result.stderr
 
 
 def test_at_most_a_tenth_may_be_left_out():
-    write("qrels.jsonl", {q: v for i, (q, v) in enumerate(QRELS.items()) if i > 4})
+    write("qrels.json", {q: v for i, (q, v) in enumerate(QRELS.items()) if i > 4})
     for more, code in (("", 1), ("--drop-at-most 0.12", 1), ("--drop-at-most 0.125", 0)):
-        result = invoke(f"gate base.json --run old.jsonl --margin .01 --on-change drop {more}")
+        result = invoke(f"gate base.json --run old.json --margin .01 --on-change drop {more}")
         assert result.exit_code == code
         assert code == 0 or f"5 of the {N} queries of the baseline would be left out" in result.stderr
 
@@ -219,24 +218,24 @@ def test_labels_that_are_not_known_are_refused():
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ("--run alike.jsonl --margin .01 --flavor lightgbm", 1, "the flavor of the baseline is ndcg["),
-        ("--run alike.jsonl --margin .01 -k 5", 1, "the cut-offs of the baseline are 10; got 5"),
-        ("--run alike.jsonl --margin .01 --queries both", 1, "queries= qrels in the baseline and both now"),
-        ("--run alike.jsonl --margin .01 --exclude identical", 1, "exclude= none in the baseline and given now"),
+        ("--run alike.json --margin .01 --flavor lightgbm", 1, "the flavor of the baseline is ndcg["),
+        ("--run alike.json --margin .01 -k 5", 1, "the cut-offs of the baseline are 10; got 5"),
+        ("--run alike.json --margin .01 --queries both", 1, "queries= qrels in the baseline and both now"),
+        ("--run alike.json --margin .01 --exclude identical", 1, "exclude= none in the baseline and given now"),
         ("--table table.csv --margin .01", 1, "must have one definition"),
-        ("--run alike.jsonl", 2, "--margin"),
-        ("--run alike.jsonl --margin 0", 2, "margin"),
+        ("--run alike.json", 2, "--margin"),
+        ("--run alike.json --margin 0", 2, "margin"),
         ("--margin .01", 2, "the data must be given as"),
-        ("--run nowhere.jsonl --margin .01", 2, "nowhere.jsonl"),
-        ("--run bad.jsonl --margin .01", 1, "bad.jsonl, line "),
-        ("--run alike.jsonl --margin .01 --by one", 1, "one: must have a label for each query"),
-        ("--run alike.jsonl --margin .01 --markdown nowhere/s.md", 2, "nowhere"),
-        ("--run alike.jsonl --margin .01 --markdown base.json", 2, "--markdown would replace"),
+        ("--run nowhere.json --margin .01", 2, "nowhere.json"),
+        ("--run bad.json --margin .01", 1, "bad.json, line "),
+        ("--run alike.json --margin .01 --by one", 1, "one: must have a label for each query"),
+        ("--run alike.json --margin .01 --markdown nowhere/s.md", 2, "nowhere"),
+        ("--run alike.json --margin .01 --markdown base.json", 2, "--markdown would replace"),
     ],
 )  # fmt: skip
 def test_what_is_refused(arguments, code, words):
     Path("table.csv").write_text("qid,label,score,docno\n" + "".join(f"q{i},1,1,a\nq{i},0,2,b\n" for i in range(N)))
-    Path("bad.jsonl").write_text('{"q1": 1,\n')
+    Path("bad.json").write_text('{"q1": 1,\n')
     Path("one").write_text("q1 a\n")
     result = invoke(f"gate base.json {arguments}")
     assert result.exit_code == code, result.output
@@ -246,23 +245,23 @@ def test_what_is_refused(arguments, code, words):
 
 def test_the_baseline_must_be_one():
     Path("other.json").write_text('{"q1": {"d1": 1}}')
-    result = invoke("gate other.json --run old.jsonl --margin .01")
+    result = invoke("gate other.json --run old.json --margin .01")
     assert result.exit_code == 1
     assert "other.json: must be what Evaluation.save wrote" in result.stderr
-    assert invoke("gate nowhere.json --run old.jsonl --margin .01").exit_code == 2
+    assert invoke("gate nowhere.json --run old.json --margin .01").exit_code == 2
 
 
 def test_judgements_are_found_beside_the_baseline(files):
     (files / "data").mkdir()
-    assert invoke("eval --qrels qrels.jsonl --run old.jsonl -k 10 --save data/base.json").exit_code == 0
-    result = invoke("gate data/base.json --run old.jsonl --margin .01")
+    assert invoke("eval --qrels qrels.json --run old.json -k 10 --save data/base.json").exit_code == 0
+    result = invoke("gate data/base.json --run old.json --margin .01")
     assert result.exit_code == 2
     assert "names no judgements in its folder or below" in result.stderr
-    assert invoke("gate data/base.json --run old.jsonl --qrels qrels.jsonl --margin .01").exit_code == 0
-    Path("qrels.jsonl").rename("moved.jsonl")
-    result = invoke("gate base.json --run old.jsonl --margin .01")
+    assert invoke("gate data/base.json --run old.json --qrels qrels.json --margin .01").exit_code == 0
+    Path("qrels.json").rename("moved.json")
+    result = invoke("gate base.json --run old.json --margin .01")
     assert result.exit_code == 2
-    assert "the judgements of the baseline, 'qrels.jsonl', are gone" in result.stderr
+    assert "the judgements of the baseline, 'qrels.json', are gone" in result.stderr
 
 
 @pytest.mark.parametrize("place", ["../secret", "/etc/hostname", "link", "data/../../secret", "near"])
@@ -275,8 +274,8 @@ def test_a_baseline_of_a_stranger_shows_no_file(files, place):
     stored = json.loads(Path("base.json").read_text())
     del stored["digest"]
     stored["qrels"] = place
-    Path("repository/base.json").write_text(json.dumps({**stored, "digest": _digest(stored)}))
-    result = invoke("gate repository/base.json --run old.jsonl --margin .01")
+    Path("repository/base.json").write_text(json.dumps({**stored, "digest": digest(stored)}))
+    result = invoke("gate repository/base.json --run old.json --margin .01")
     assert result.exit_code in (1, 2)
     assert "--qrels" in result.stderr
     assert "password" not in result.output
@@ -306,7 +305,7 @@ def test_the_process_ends_with_the_code_and_loads_nothing_heavy(run, code):
         "    assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, "gate", "base.json", "--run", f"{run}.jsonl", "--margin", "0.01"],
+        [sys.executable, "-c", script, "gate", "base.json", "--run", f"{run}.json", "--margin", "0.01"],
         capture_output=True,
         text=True,
     )

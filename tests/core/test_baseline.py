@@ -159,7 +159,7 @@ def test_a_changed_file_is_refused(tmp_path, stored, value):
     for path, after in [*changes, (("more",), value), (("per_query", 0, "more"), value), (("run", "more"), value)]:
         (tmp_path / "base.json").write_text(json.dumps(put(stored, path, after)))
         with pytest.raises(
-            DataFileError, match=r"base.json: must be what Evaluation.save wrote; .*(digest|save the evaluation again)"
+            DataFileError, match=r"base.json: must be what Evaluation.save wrote; .*(digest|save it again)"
         ) as e:
             Evaluation.load(tmp_path / "base.json")
         assert "\n" not in str(e.value)

@@ -12,10 +12,10 @@ from comparing import by_scores, by_values
 
 from ndcg_ml import Evaluation, Flavor, compare, compare_values, evaluate, evaluate_run
 from ndcg_ml._baseline.gate import gate
+from ndcg_ml._compare.judged_shares import favoured
 from ndcg_ml._stats.bounded import bounded_limits
 from ndcg_ml._stats.clusters import by_cluster, robust_error
 from ndcg_ml._stats.honest import honest_value
-from ndcg_ml._stats.judged_shares import favoured
 from ndcg_ml._stats.means import Means
 from ndcg_ml._stats.quantiles import t_quantile
 from ndcg_ml._stats.randomisation import exchange_tests

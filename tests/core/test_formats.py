@@ -36,10 +36,6 @@ def written(data, value):
     beir = ["query-id", "corpus-id", "score"]
     return {
         "jsonl of documents": lines(rows(data, value)),
-        "jsonl of dicts": lines({"qid": q, "docs": listed} for q, listed in data.items()),
-        "jsonl of lists": lines(
-            {"qid": q, "docs": [{"docno": d, value: v} for d, v in listed.items()]} for q, listed in data.items()
-        ),
         "jsonl of BEIR": lines(
             dict(zip(beir, each.values(), strict=True)) | {"more": [1, {"a": None}]} for each in rows(data, value)
         ),
@@ -73,7 +69,6 @@ def test_every_format_gives_the_value_of_the_dicts(tmp_path, form, packed, end):
 @pytest.mark.parametrize(
     "content",
     [
-        lines({"qid": q, "docs": docs} for q, docs in RANKED.items()),
         json.dumps(RANKED),
         json.dumps(RANKED, indent=1),
         json.dumps(RANKED).replace(", ", ",\n"),
@@ -89,11 +84,39 @@ def test_ranked_lists(tmp_path, content):
 
 
 def test_integers_are_the_text_of_their_digits(tmp_path):
-    (tmp_path / "run").write_text('{"qid": 7, "docs": [12, "13", 9007199254740993]}\n')
+    (tmp_path / "run").write_text('{"7": [12, "13", 9007199254740993]}\n')
     found = align({"7": {"12": 1, "9007199254740993": 2}}, tmp_path / "run")
     assert {*zip(found.y_score, found.y_true, strict=True)} > {(0, 1), (-2, 2)}
     with pytest.raises(TypeError, match=r"topic ids must have one type .* got int in qrels and str in run"):
         align({7: {"12": 1}}, tmp_path / "run")
+
+
+def test_predictions_of_sentence_transformers(tmp_path):
+    lists = {q: [{"corpus_id": d, "score": s} for d, s in docs.items()] for q, docs in RUN.items()}
+    (tmp_path / "run").write_text(lines({"query_id": q, "query": "?", "results": docs} for q, docs in lists.items()))
+    assert evaluate_run(QRELS, tmp_path / "run").value == evaluate_run(QRELS, RUN).value
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"query_id": "q2", "docs": {}}', 'must be {"query_id": .*it has the keys query_id, docs'),
+        ('{"query_id": "q2", "results": {"d1": 1}}', "must be"),
+        ('{"query_id": "q2", "results": ["d1"]}', "must hold objects with corpus_id and score; got 'd1'"),
+        ('{"query_id": "q2", "results": [{"corpus_id": "d1"}]}', "must hold objects with corpus_id and score; got an"),
+        ('{"query_id": "q2", "results": [{"corpus_id": "d1", "score": NaN}]}', "score must be a number, and not NaN"),
+        ('{"query_id": null, "results": []}', "query_id must be an id"),
+        ('{"query_id": "q1", "results": []}', "'q1' or one of its documents is there twice"),
+        (
+            '{"query_id": "q2", "results": [{"corpus_id": 1, "score": 2}, {"corpus_id": "1", "score": 3}]}',
+            "there twice",
+        ),
+    ],
+)
+def test_wrong_predictions_are_refused(tmp_path, line, words):
+    (tmp_path / "run").write_text(f'{{"query_id": "q1", "results": []}}\n{line}\n')
+    with pytest.raises(DataFileError, match=f"run, line 2: .*{words}"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
 
 
 GOOD = '{"qid": "q1", "docno": "d0", "score": 1}\n'
@@ -102,8 +125,8 @@ GOOD = '{"qid": "q1", "docno": "d0", "score": 1}\n'
 @pytest.mark.parametrize(
     ("content", "line", "words"),
     [
-        (GOOD + '{"qid": "q1", "docno": "d1"}\n', 2, "must have the keys qid, docno, score, or qid and docs; score is"),
-        (GOOD + '{"docno": "d1", "score": 1}\n', 2, "qid is missing, it has 'docno', 'score'"),
+        (GOOD + '{"qid": "q1", "docno": "d1"}\n', 2, "must have the key score, as the first line"),
+        (GOOD + '{"docno": "d1", "score": 1}\n', 2, "must have the key qid, as the first line"),
         (GOOD + "\n[1]\n", 3, "a line must be a JSON object; got an array"),
         (GOOD + "7\n", 2, "a line must be a JSON object; got 7"),
         (GOOD + GOOD[:-1] + GOOD, 2, "not JSON: Extra data in column 41, where the value should end"),
@@ -115,18 +138,6 @@ GOOD = '{"qid": "q1", "docno": "d0", "score": 1}\n'
         (GOOD + '{"qid": 1.0, "docno": "d1", "score": 1}\n', 2, "qid must be an id, text or an integer; got 1.0"),
         (GOOD + '{"qid": "", "docno": "d1", "score": 1}\n', 2, "qid must be an id, text or an integer; got ''"),
         (GOOD + '{"qid": "\\ud800", "docno": "d1", "score": 1}\n', 2, "half of a surrogate pair"),
-        (GOOD + '{"qid": "q1", "docs": ["d1", null]}\n', 2, "docs must be an id, text or an integer; got null"),
-        (GOOD + '{"qid": "q1", "docs": "d1"}\n', 2, "docs must be .*the best first, .* got 'd1'"),
-        (GOOD + '{"qid": "q1", "docs": [["d1", 1]]}\n', 2, "docs must be an id, .* got an array"),
-        (GOOD + '{"qid": "q1", "docs": {"d1": "1"}}\n', 2, "the score of 'd1' must be a number; got '1'"),
-        (GOOD + '{"qid": "q1", "docs": [{"docno": "d1"}]}\n', 2, "score is missing, it has 'docno'"),
-        (GOOD + '{"docs": ["d1"]}\n', 2, "docs must stand beside the key qid"),
-        (
-            GOOD + '{"qid": "q1", "docs": [{"docno": "d1", "score": 1}, {"qid": "q2", "docno": "d2", "score": 2}]}\n',
-            2,
-            "the entries of docs must be of the query 'q1' of their line; got one of 'q2'",
-        ),
-        ('{"qid": "q2", "docs": ["a"]}\n' * 2, 2, "the list of a query must be on one line; 'q2' has one on line 1"),
         (GOOD + "1" * 5000 + "\n", 2, "not JSON"),
         (GOOD + "[" * 100_000 + "\n", 2, "not JSON"),
         ("query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\n", 3, "must have 3 fields, as the header; got 2"),
@@ -149,8 +160,7 @@ def test_a_wrong_line_of_a_run_is_named(tmp_path, content, line, words):
         ('{"qid": "q1", "docno": "d1", "label": null}\n', "line 1: label must be a number; got null"),
         ('{"qid": "q1", "docno": "d1", "label": Infinity}\n', "line 1: label must be a finite number; got inf"),
         ('{"qid": "q1", "docno": "d1", "label": 1, "grade": 2}\n', "column label or the column grade; got both"),
-        ('{"qid": "q1", "docno": "d1", "score": 1}\n', "qid, docno, label, or qid and docs; label is missing"),
-        ('{"qid": "q1", "docs": ["d1"]}\n', "line 1: docs must be {document: grade}, or .* got an array"),
+        ('{"qid": "q1", "docno": "d1", "score": 1}\n', "must have the columns qid, docno, label; label is missing"),
         ('{"q1": ["d1"]}', ": 'q1' must be {document: grade}; got an array"),
         ('{"q1": {"d1": 1e400}}', ": a grade of 'q1' must be a finite number; got inf"),
         ('{"q1": {"d1": 1' + "0" * 400 + "}}", ": a grade of 'q1': an integer must be at most 2"),
@@ -210,7 +220,7 @@ def test_a_wrong_object_of_topics_is_refused(tmp_path, content, words):
 def test_booleans_are_numbers_in_json_as_in_dicts(tmp_path):
     qrels = {"q1": {"d1": True, "d2": False, "d3": 1}}
     expected = evaluate_run(qrels, {"q1": ["d2", "d1", "d3"]}).value
-    for content in (json.dumps(qrels), lines({"qid": "q1", "docs": docs} for docs in qrels.values())):
+    for content in (json.dumps(qrels), lines(rows(qrels, "label"))):
         (tmp_path / "qrels").write_text(content)
         assert evaluate_run(tmp_path / "qrels", {"q1": ["d2", "d1", "d3"]}).value == expected
 
@@ -238,6 +248,111 @@ def test_topics_of_trec_may_begin_with_a_bracket(tmp_path, topic):
 def test_grades_may_be_called_grade(tmp_path):
     (tmp_path / "qrels").write_text(lines(rows(QRELS, "grade")))
     assert evaluate_run(tmp_path / "qrels", RUN).value == evaluate_run(QRELS, RUN).value
+
+
+FORMS = {
+    "TREC": "q1 Q0 d1 1 {} t\nq1 Q0 d2 2 {} t\n",
+    "TREC, a long tag": "q1 Q0 d1 1 {} t t\nq1 Q0 d2 2 {} t\n",
+    "JSON": '{{"q1": {{"d1": {}, "d2": {}}}}}',
+    "JSONL": '{{"qid": "q1", "docno": "d1", "score": {}}}\n{{"qid": "q1", "docno": "d2", "score": {}}}\n',
+    "CSV": "qid,docno,score\nq1,d1,{}\nq1,d2,{}\n",
+}
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("form", FORMS)
+def test_integers_beyond_2_53_are_refused_and_not_rounded(tmp_path, form, sign):
+    (tmp_path / "run").write_text(FORMS[form].format(sign * 2**53, sign * (2**53 - 1)))
+    assert align({"q1": {"d1": 1}}, tmp_path / "run").y_score.tolist() == [sign * 2**53, sign * (2**53 - 1)]
+    (tmp_path / "run").write_text(FORMS[form].format(sign * 2**53, sign * (2**53 + 1)))
+    with pytest.raises(DataFileError, match=r"run.*an integer must be at most 2\^53.* got '?-?9007199254740993"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+    (tmp_path / "run").write_text(FORMS[form].format("1e300", "1.5e17"))
+    assert align({"q1": {"d1": 1}}, tmp_path / "run").y_score.tolist() == [1e300, 1.5e17]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b'{"q1": {"d1": 1},\n "q2": {"d\xff1": 1}}', 2),
+        (b'{"q1": {"\xffd1": 1}}', 1),
+        (b'{"qid": "q1", "docno": "d1", "score": 1}\n\n{"qid": "q1", "docno": "d\xff", "score": 1}\n', 3),
+    ],
+)
+def test_json_is_utf_8(tmp_path, content, line):
+    (tmp_path / "run").write_bytes(content)
+    with pytest.raises(DataFileError, match=rf"run, line {line}: JSON must be text in UTF-8; got '.*") as caught:
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+    eight = content[content.index(b"\xff") :][:8]
+    assert str(caught.value).endswith(f"got {eight.decode('utf-8', 'backslashreplace')!r}.")
+
+
+VALUES = {
+    "TREC": ("q1 0 d1 {}\n", "q1 Q0 d1 1 {} t\n"),
+    "BEIR": ("query-id\tcorpus-id\tscore\nq1\td1\t{}\n",) * 2,
+    "CSV": ("qid,docno,label\nq1,d1,{}\n", "qid,docno,score\nq1,d1,{}\n"),
+    "JSONL": ('{{"qid": "q1", "docno": "d1", "label": {}}}\n', '{{"qid": "q1", "docno": "d1", "score": {}}}\n'),
+}
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1"])
+@pytest.mark.parametrize("form", VALUES)
+def test_scores_may_be_infinite_and_grades_may_not(tmp_path, form, value):
+    for name, content, other in zip(("qrels", "run"), VALUES[form], ("run", "qrels"), strict=True):
+        (tmp_path / name).write_text(content.format(value))
+        sides = {name: tmp_path / name, other: {"q1": {"d1": 1}}}
+        if value == "1" or (name == "run" and value != "NaN"):
+            assert evaluate_run(**sides, flavor="sklearn").value == 1.0
+        else:
+            words = "a finite number" if name == "qrels" else "a number, and not NaN"
+            with pytest.raises(DataFileError, match=f"{name}, line .*must be {words}"):
+                evaluate_run(**sides)
+
+
+@pytest.mark.parametrize("topic", ["qid", "query-id"])
+@pytest.mark.parametrize("documents", ['{"d1": 1}', '["d1"]'])
+def test_topics_may_be_called_as_keys_are(tmp_path, topic, documents):
+    (tmp_path / "run").write_text(f'{{"{topic}": {documents}}}')
+    assert evaluate_run({topic: {"d1": 1}}, tmp_path / "run").value == 1.0
+
+
+QUOTES = {
+    "closed elsewhere": 'qid,docno,score\nq1,d1,1\nq1,"d\n2",1\n',
+    "never closed": 'query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\t"d2\t1\nq2\td3\t1\n',
+    "closed by another": 'query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\t"d2\t1\nq2\td"3\t1\n',
+}
+
+
+@pytest.mark.parametrize("content", QUOTES.values(), ids=QUOTES)
+def test_a_quote_swallows_no_line(tmp_path, content):
+    (tmp_path / "run").write_text(content)
+    with pytest.raises(DataFileError, match="run, line 3: not CSV: a field in quotes must end on its line"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+@pytest.mark.parametrize("end", ["\\n", "\\r"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{{"q1": {{"d{}1": 1}}}}', '{{"q{}1": {{"d1": 1}}}}', '{{"q1": ["d{}1"]}}',
+        '{{"qid": "q{}1", "docno": "d1", "score": 1}}',
+    ],
+)  # fmt: skip
+def test_an_id_of_json_that_holds_a_line_end_is_refused(tmp_path, content, end):
+    (tmp_path / "run").write_text(content.format(end))
+    with pytest.raises(DataFileError, match=r"run.* must be an id without a line end; got '.\\[nr]1'"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["d", "docno"])
+def test_an_id_of_140_kb_is_read_from_trec_and_refused_in_csv(tmp_path, name):
+    long = name + "x" * 140_000
+    (tmp_path / "run").write_text(f"q1 Q0 {long} 1 1.5 t\n")
+    assert evaluate_run({"q1": {long: 1}}, tmp_path / "run").value == 1.0
+    for content in (f"qid,docno,score\nq1,{long},1\n", f"qid,docno,score,{long}\n"):
+        (tmp_path / "run").write_text(content)
+        with pytest.raises(DataFileError, match=r"run, line \d: (not CSV: field larger|a line of a run must)"):
+            evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 import pytest
 
-from ndcg_ml import Flavor, Interval, evaluate
+from ndcg_ml import Flavor, evaluate
 
 RNG = np.random.default_rng(8)
 Y = RNG.integers(0, 4, (40, 12)) * (RNG.random((40, 1)) > 0.15)  # some queries have no relevant document
@@ -17,7 +17,7 @@ N_EMPTY = int((Y.max(axis=1) == 0).sum())
 METHODS = ("bca", "percentile", "t")
 
 
-def limits(interval: Interval) -> tuple[float, float, int]:
+def limits(interval) -> tuple[float, float, int]:
     return interval.low, interval.high, interval.n_queries
 
 
@@ -27,7 +27,6 @@ def test_a_plain_mean_is_the_textbook_s():
     assert result.std == pytest.approx(statistics.stdev(values), rel=1e-12)
     assert result.standard_error == pytest.approx(statistics.stdev(values) / math.sqrt(40), rel=1e-12)
     interval = result.interval(method="t")
-    assert isinstance(interval, Interval)
     assert (interval.value, interval.confidence, interval.method) == (result.value, 0.95, "t")
     assert (interval.n_queries, interval.n_resamples) == (40, None)
     assert interval.high - interval.value == pytest.approx(2.022690920 * result.standard_error, rel=1e-9)

@@ -112,6 +112,8 @@ def test_lines_that_make_up_for_each_other_are_refused(tmp_path):
     # 12 words on two lines, as two lines of a run have.
     with pytest.raises(DataFileError, match=r"line 1: .* got 5"):
         lines(tmp_path / "run", b"301 Q0 d 1 2.5\ntag 302 Q0 d 1 2.5 tag\n")
+    with pytest.raises(DataFileError, match=r"line 2: .* got 5"):
+        lines(tmp_path / "qrels", b"q 0 a 1\nq 0 b 0 5\n0 c 2\nq 0 d 1\n", QRELS)
 
 
 BOM = b"\xef\xbb\xbf"
@@ -231,6 +233,14 @@ def test_the_error_reaches_the_caller_of_evaluate_run(tmp_path):
         evaluate_run({"301": {"doc1": 1}}, path)
 
 
+@pytest.mark.parametrize("between", ["", "# one\n", "\n# one\n# two\n\n"])
+def test_repeats_are_named_by_their_lines_whatever_is_between(tmp_path, between):
+    (tmp_path / "run").write_text(f"q1 Q0 d1 1 3 t\n{between}q1 Q0 d2 2 2 t\nq1 Q0 d1 3 1 t\n")
+    last = 3 + between.count("\n")
+    with pytest.raises(ValueError, match=f"'d1' does in .*run, line 1 and .*run, line {last}"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
 # -- LETOR ----------------------------------------------------------------------------------------------------------
 
 
@@ -285,6 +295,7 @@ def test_lightgbms_example_is_read_whole(data_dir, tmp_path):
         (b"1 1:2\n", b"1\n", None, "labels: no line has a qid:, and there is no labels.query beside it"),
         (b"1 1:2\n", b"1\n", b"2\n", "labels.query: sizes must sum to the 1 rows of labels; got 2"),
         (b"1 1:2\n", b"1\n", b"1\n0\n", "labels.query, line 2: a line must be the size of a query"),
+        (b"1 1:2\n", b"1\n", b"9" * 5000, "labels.query, line 1: a line must be the size of a query"),
     ],
 )  # fmt: skip
 def test_labels_and_scores_that_are_refused(tmp_path, labels, scores, sizes, words):
@@ -330,6 +341,7 @@ def test_tabs_and_no_document_ids(tmp_path):
             "qid,label\n1,2\n",
             "must have the columns qid, label, score .* score is missing, the file has 'qid', 'label'",
         ),
+        ("qid,label,Score_\n", r"Did you mean 'Score_'\?$"),
         ("qid;label;score\n", "has no rows"),
         ("", "the file has none"),
         ("qid,label,score,score\n1,2,3,4\n", "must have each column once; got 'score' 2 times"),
@@ -404,6 +416,31 @@ def test_a_file_may_be_longer_than_its_lines_may_be(tmp_path, monkeypatch, end):
     assert [row[1] for row in lines(tmp_path / "run", content)] == [b"doc%d" % i for i in range(100)]
     with pytest.raises(DataFileError, match=f"begins after {len(content + end)} bytes"):
         lines(tmp_path / "run", content + end + b"x" * 200 + end)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("content", [b"q1 Q0 d1 1 1.0 t\n" * 999, b'{"q1": {' + b" " * 9999 + b'"d1": 1}}'])
+def test_a_file_that_unpacks_to_more_bytes_than_the_limit_is_refused(tmp_path, monkeypatch, pack, content):
+    (tmp_path / "run").write_bytes(pack(content))
+    monkeypatch.setenv("NDCG_ML_MAX_BYTES", "9999")
+    with pytest.raises(DataFileError, match=r"run: must have at most 9999 bytes when unpacked; got more\."):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run", flavor="ranx")
+
+
+@pytest.mark.parametrize("packer", ["bz2", "lzma", "compression.zstd"])
+def test_files_of_other_packers_are_named(tmp_path, packer):
+    packed = pytest.importorskip(packer).compress(b"q1 Q0 d1 1 1.0 t\n")
+    (tmp_path / "run").write_bytes(packed)
+    name = {"lzma": "xz", "compression.zstd": "zstd"}.get(packer, packer)
+    with pytest.raises(DataFileError, match=rf"run: must be text, plain or compressed by gzip; got {name}\. Unpack"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+def test_the_limit_of_bytes_is_an_integer(tmp_path, monkeypatch):
+    monkeypatch.setenv("NDCG_ML_MAX_BYTES", "1e9")
+    (tmp_path / "run").write_bytes(LINE)
+    with pytest.raises(ValueError, match="NDCG_ML_MAX_BYTES must be an integer"):
+        evaluate_run({"301": {"doc1": 1}}, tmp_path / "run")
 
 
 # -- what a message shows of the data -------------------------------------------------------------------------------

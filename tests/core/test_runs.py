@@ -503,3 +503,14 @@ def test_dicts_read_at_once_are_those_read_topic_by_topic(qrels: Any, run: Any, 
 @pytest.mark.parametrize("data", [data for pair in USUAL for data in pair])
 def test_usual_dicts_are_read_at_once(data: Any) -> None:
     assert run_rows._usual_entries("run", data, run_rows.Ids()) is not None
+
+
+@pytest.mark.parametrize(
+    ("topics", "dtype"),
+    [([1, 126], np.int64), ([0, 2**63 - 1], np.int64), ([0, 2**63], object), ([-(2**63), 0], object),
+     (["1", "a"], "<U1"), (["1\0", "a"], object)],
+)  # fmt: skip
+def test_topics_have_a_type_of_numpy_where_it_keeps_them(topics, dtype):
+    found = evaluate_run({topic: {"d": 1} for topic in topics}, {topic: ["d"] for topic in topics}).per_query.qid
+    assert found.dtype == dtype
+    assert found.tolist() == topics

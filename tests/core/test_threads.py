@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from lanes import quick
 
-from ndcg_ml import Flavor, Prepared, evaluate, ndcg_score, prepare
+from ndcg_ml import Flavor, evaluate, ndcg_score, prepare
 from ndcg_ml._kernel import threads as threads_module
+from ndcg_ml.prepared import Prepared
 
 pytestmark = pytest.mark.usefixtures("kernel")
 

@@ -51,7 +51,6 @@ FILES = {
     "csv": lambda scores: "qid,docno,score\n" + lines_of(scores, "q,{d},{s}\n"),
     "tsv": lambda scores: "qid\tdocno\tscore\n" + lines_of(scores, "q\t{d}\t{s}\n"),
     "jsonl": lambda scores: lines_of(scores, '{{"qid": "q", "docno": "{d}", "score": {s}}}\n'),
-    "jsonl of lists": lambda scores: '{{"qid": "q", "docs": {{"a": {}, "b": {}}}}}\n'.format(*scores),
     "json": lambda scores: '{{"q": {{"a": {}, "b": {}}}}}'.format(*scores),
 }
 

@@ -22,10 +22,10 @@ SEARCH = """\
 import json, os, random
 quality = float(os.environ.get("QUALITY", "1"))
 for line in open("qrels.jsonl"):
-    query = json.loads(line)
-    drawn = random.Random(query["qid"])
-    docs = {doc: quality * grade + drawn.gauss(0, 0.5) for doc, grade in query["docs"].items()}
-    print(json.dumps({"qid": query["qid"], "docs": docs}))
+    judged = json.loads(line)
+    drawn = random.Random(judged["qid"] + judged["docno"])
+    score = quality * judged.pop("label") + drawn.gauss(0, 0.5)
+    print(json.dumps({**judged, "score": score}))
 """
 
 
@@ -70,8 +70,9 @@ def repository(commands, tmp_path_factory):
     (repository / "search.py").write_text(SEARCH)
     (repository / "qrels.jsonl").write_text(
         "".join(
-            json.dumps({"qid": f"q{i}", "docs": {f"d{j}": (i * j) % 3 for j in range(1, 9)}}) + "\n"
+            json.dumps({"qid": f"q{i}", "docno": f"d{j}", "label": (i * j) % 3}) + "\n"
             for i in range(1, 41)
+            for j in range(1, 9)
         )
     )
     shutil.copy(FILES / "test_ranking.py", repository)

@@ -16,7 +16,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from ndcg_ml import ndcg_score
-from ndcg_ml.torch import NDCG, ApproxNDCGLoss, EpochWarning
+from ndcg_ml.torch import NDCG, ApproxNDCGLoss, EpochWarning, ndcg_collection
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # Lightning's imports warn
@@ -103,6 +103,15 @@ class SeveralCutoffs(Ranker):
         self.metric.reset()
 
 
+class Collection(Ranker):
+    """Several cut-offs from a collection, which Lightning computes and resets."""
+
+    def validation_step(self, batch):
+        features, labels, ids, mask = batch
+        self.metric.update(self(features), labels, ids, mask)
+        self.log_dict(self.metric)
+
+
 class Logged(lightning.Callback):
     """What every validation epoch left in ``callback_metrics``, and how many queries the metric had counted."""
 
@@ -163,6 +172,15 @@ def test_several_cutoffs_by_log_dict(tmp_path, settings):
             {"val/ndcg_at_1": want[1], "val/ndcg_at_5": want[5], "val/ndcg": want[None]}, abs=1e-6
         )
     assert Path(best.best_model_path).name == f"{best.best_model_score.item():.4f}.ckpt"
+
+
+def test_a_collection_by_log_dict(tmp_path):
+    model, logged = Collection(ndcg_collection(k=[1, 5, None]).clone(prefix="val_")), Logged()
+    trainer(tmp_path, callbacks=[logged]).fit(model, loader(), loader())
+    for values, scores in zip(logged.values, model.scores, strict=True):
+        want = whole_set(scores, k=[1, 5, None])
+        expected = {"val_ndcg_at_1": want[1], "val_ndcg_at_5": want[5], "val_ndcg": want[None]}
+        assert values == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.needs("mlflow")

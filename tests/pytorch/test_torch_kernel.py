@@ -19,8 +19,8 @@ from strategies import examples
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ndcg_ml import Flavor, evaluate
-from ndcg_ml.torch import NDCG, ndcg
+from ndcg_ml import Flavor, evaluate, ndcg_score
+from ndcg_ml.torch import NDCG, ApproxNDCGLoss, SoftmaxLoss, Stochastic, ndcg
 from ndcg_ml.torch._host import torch_kernel
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -192,6 +192,26 @@ def test_flat_form_is_the_numpy_kernel(case, random):
     np.testing.assert_allclose(got, want.per_query.ndcg, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", ["torch"], indirect=True)
+@pytest.mark.parametrize("ties", ["average", "first", "last", "best", "worst"])
+@pytest.mark.parametrize("levels", [1, 2, 29, 10_000])
+@pytest.mark.parametrize("ks", [[None, 1, 5], [1], [3, 2, 1], [7, 100]])
+def test_long_lists_of_documents_that_all_gain_are_the_numpy_kernel(ties, levels, ks):
+    """Also where the tie group that crosses the cut-off has one document, and where there are fewer than k."""
+    flavor = Flavor(ties=ties, gain="exponential", empty=0)
+    draw = torch.Generator().manual_seed(0)
+    for width in (47, 64, 130):
+        scores = torch.randint(0, levels, (4, width), generator=draw).double()
+        labels = torch.randint(1, 5, (4, width), generator=draw)
+        mask = torch.rand(4, width, generator=draw) < torch.tensor([[1.0], [0.5], [0.06], [0.02]])
+        for flags in ({}, {"mask": mask}, {"retrieved": mask}):
+            arrays = {name: part.numpy() for name, part in flags.items()}
+            want = evaluate(labels.numpy(), scores.numpy(), flavor=flavor, k=ks, **arrays).per_query.ndcg
+            for kind in (scores, scores.long()):
+                got = torch.stack([*ndcg(kind, labels, flavor=flavor, k=ks, **flags).values()], -1)
+                np.testing.assert_allclose(got.numpy(), want, rtol=1e-13, atol=0)
+
+
 @pytest.mark.parametrize(
     ("flavor", "most", "above"),
     [
@@ -346,6 +366,11 @@ def test_integer_scores_beyond_a_floats_precision_are_told_apart_unless_the_flav
     assert ndcg(scores, labels, flavor=Flavor(score_dtype="float32")).item() < 1.0
 
 
+def test_scores_of_unsigned_64_bits():
+    scores, labels = torch.tensor([[5, 2**63 + 4096, 7]], dtype=torch.uint64), torch.tensor([[1, 3, 2]])
+    assert ndcg(scores, labels).item() == ndcg(torch.tensor([[1.0, 3.0, 2.0]]), labels).item()
+
+
 def test_a_callable_gain_is_only_asked_about_documents_that_have_a_grade():
     # The gain has no value at grade 0.
     flavor = Flavor(gain=lambda grade: 1 + math.log(grade), unjudged="zero", negative="zero")
@@ -445,6 +470,7 @@ IDS = torch.tensor([0, 0])
         ({"scores": S, "labels": Y, "retrieved": S[:, :1] > 0}, ValueError, "retrieved must have the shape of scores"),
         ({"scores": S[0, 0], "labels": Y[0, 0]}, ValueError, "must have a dimension for the documents"),
         ({"scores": S + 1j, "labels": Y}, TypeError, "scores must hold real numbers"),
+        ({"scores": S, "labels": Y + 1j}, TypeError, "labels must hold real numbers; got dtype torch.complex64"),
         ({"scores": S[:0], "labels": Y[:0]}, ValueError, r"at least one query; got shape \(0, 2\)"),
         (
             {"scores": S[0, :0], "labels": Y[0, :0], "indexes": IDS[:0]},
@@ -483,6 +509,45 @@ IDS = torch.tensor([0, 0])
 def test_refusals_say_what_to_do(arguments, error, words):
     with pytest.raises(error, match=words):
         ndcg(**arguments)
+
+
+def test_tensors_given_to_numpy_functions_are_pointed_here():
+    for labels, scores in ((Y[0], S[0].numpy()), (Y[0].numpy(), S[0])):
+        with pytest.raises(TypeError, match=r"is a Tensor of torch.*ndcg_ml\.torch\.ndcg\(scores, labels.*numpy\(\)"):
+            ndcg_score(labels, scores, qid=[0, 0])
+    with pytest.raises(TypeError, match=r"qid is a torch tensor; pass qid\.cpu\(\)\.numpy\(\)"):
+        ndcg_score([1, 0], [0.3, 0.1], qid=IDS)
+
+
+def test_what_is_on_another_device_is_named_as_the_caller_named_it():
+    here, there = torch.zeros(1, 3), torch.zeros(1, 3, device="meta")
+    ids, far = torch.zeros(3, dtype=torch.int64), torch.zeros(3, dtype=torch.int64, device="meta")
+    flags, loss = there > 0, SoftmaxLoss()
+    for call, name, of in (
+        (lambda: ndcg(here, there), "labels", "scores"),
+        (lambda: ndcg(here, here, mask=flags), "mask", "scores"),
+        (lambda: ndcg(here, here, retrieved=flags), "retrieved", "scores"),
+        (lambda: ndcg(here, here, doc_id=there.long()), "doc_id", "scores"),
+        (lambda: ndcg(here[0], here[0], indexes=far), "indexes", "scores"),
+        (lambda: NDCG().update(here, there), "target", "preds"),
+        (lambda: NDCG().update(here, here, mask=flags), "mask", "preds"),
+        (lambda: NDCG().update(here[0], here[0], far), "indexes", "preds"),
+        (lambda: NDCG().update(here, here, far[:1]), "indexes", "preds"),
+        (lambda: loss(here, there), "labels", "scores"),
+        (lambda: loss(here, here, flags), "mask", "scores"),
+        (lambda: loss(here[0], there[0], indexes=ids), "labels", "scores"),
+        (lambda: loss(here[0], here[0], indexes=far), "indexes", "scores"),
+    ):
+        message = rf"{name} must be on the device of {of}, cpu; got meta\. Move it: {name}\.to\({of}\.device\)\."
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_nested_tensors_are_refused():
+    jagged = torch.nested.nested_tensor([torch.rand(2), torch.rand(3)], layout=torch.jagged)
+    for call in (ndcg, ApproxNDCGLoss(), Stochastic(ApproxNDCGLoss()), NDCG().update, NDCG(split_queries=True).update):
+        with pytest.raises(TypeError, match=r"must not be a nested tensor\. Write torch\.nested\.to_padded_tensor"):
+            call(jagged, jagged)
 
 
 def test_an_empty_query_that_will_be_skipped_is_nan():

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from strategies import examples
 from torch import nn
 from torch_batches import GENERATOR, LISTS, batches, tensors_of
-from torchmetrics.wrappers import BootStrapper
+from torchmetrics.wrappers import BootStrapper, Running
 
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml.torch import NDCG, ndcg
@@ -123,7 +123,7 @@ def test_split_queries_take_padded_lists_of_any_number_of_dimensions(shape):
     metric = NDCG("sklearn", k=3, split_queries=True)
     ids = torch.arange(6).reshape(shape)
     for part in (slice(0, 2), slice(2, 4)):  # the documents of each query arrive in two pieces
-        metric.update(scores[:, part].reshape(*shape, -1), labels[:, part].reshape(*shape, -1), ids)
+        metric.update(*(piece[:, part].reshape(*shape, -1) for piece in (scores, labels)), ids)
     want = evaluate(labels.numpy(), scores.numpy(), flavor="sklearn", k=3).value
     assert metric.compute().item() == pytest.approx(want, abs=1e-9)
 
@@ -319,6 +319,23 @@ def test_bootstrapping_draws_queries_of_the_padded_form():
 
 
 # -- merging -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["update", "forward"])
+def test_a_running_window_knows_its_queries(call):
+    """A query cut over two updates is refused while both are in the window, and put together if that is requested."""
+    pieces = [([0.2, 0.5], [1, 1], [0, 1]), ([0.8], [0], [0]), ([0.3, 0.1], [0, 1], [2, 2])]
+    whole, refusing = Running(NDCG(split_queries=True), window=2), Running(NDCG(), window=2)
+    for preds, target, ids in pieces[:2]:
+        for metric in (whole, refusing):
+            getattr(metric, call)(torch.tensor(preds), torch.tensor(target), torch.tensor(ids))
+    assert whole.compute().item() == pytest.approx((1 / math.log2(3) + 1) / 2)
+    with pytest.raises(ValueError, match=r"1 of the queries appeared more than once \(such as id 0\)"):
+        refusing.compute()
+    later = Running(NDCG(), window=2)
+    for preds, target, ids in pieces[1:]:
+        getattr(later, call)(torch.tensor(preds), torch.tensor(target), torch.tensor(ids))
+    assert later.compute().item() == pytest.approx(1 / math.log2(3) / 2)
 
 
 def test_merging_forgets_the_value_computed_before():

@@ -20,9 +20,10 @@ import torch
 from torch import nn
 from torch_batches import batches
 from torchmetrics import MetricCollection
+from torchmetrics.wrappers import BootStrapper, MetricTracker
 
 from ndcg_ml import Flavor, evaluate
-from ndcg_ml.torch import NDCG
+from ndcg_ml.torch import NDCG, ndcg_collection
 
 pytestmark = pytest.mark.usefixtures("kernel")
 running = pytest.mark.filterwarnings("ignore::ndcg_ml.torch.EpochWarning")  # computes while the epoch goes on
@@ -153,6 +154,41 @@ def test_a_compute_group_may_be_updated_and_called(split):
     assert len(collection.compute_groups) == 1
     values = [value.item() for value in collection.compute().values()]
     assert values == pytest.approx([(4 + 2 / math.log2(3)) / 6] * 2)
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_the_cutoffs_of_a_collection_share_their_states(split):
+    collection = ndcg_collection("lightgbm", k=[1, 5, None], split_queries=split)
+    several = NDCG("lightgbm", k=[1, 5, None], split_queries=split)
+    tracker = MetricTracker(collection.clone(prefix="val_"))
+    draw = torch.Generator().manual_seed(0)
+    for _ in range(2):
+        tracker.increment()
+        for number in range(3):
+            batch = torch.rand(4, 8, generator=draw), torch.randint(3, (4, 8), generator=draw)
+            for add in (collection if number == 1 else collection.update, several.update, tracker.update):
+                add(*batch, 4 * number + torch.arange(4))
+        want = several.compute()
+        assert collection.compute() == dict(want)
+        assert tracker.compute() == {f"val_{name}": value for name, value in want.items()}
+        several.reset()
+        name = "preds" if split else "ndcg_sum"
+        states = [metric.metric_state[name] for metric in collection.values(copy_state=False)]
+        assert all(state is states[0] for state in states)
+        collection.reset()
+    assert len(collection.compute_groups) == 1
+    assert all(isinstance(value, float) for value in tracker.best_metric().values())
+    assert repr(collection["ndcg_at_5"]).startswith("NDCG('lightgbm', k=5")
+    assert len(collection.plot([dict(want), dict(want)])) == 3
+    assert collection["ndcg"](*batch, torch.arange(4)) == (NDCG("lightgbm", split_queries=split) + 0)(
+        *batch, torch.arange(4)
+    )
+
+
+def test_a_metric_of_a_collection_is_bootstrapped():
+    strapped = BootStrapper(ndcg_collection(k=[1, 5])["ndcg_at_5"], sampling_strategy="multinomial")
+    strapped.update(torch.eye(8)[:2].repeat(8, 1), torch.eye(8)[:1].repeat(16, 1))
+    assert 0.5 < strapped.compute()["mean"] < 1
 
 
 def test_metrics_whose_ids_mean_different_things_share_nothing():

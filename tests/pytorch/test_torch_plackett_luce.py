@@ -17,7 +17,7 @@ from loss_invariants import doubles, seeded, value_and_gradient
 import ndcg_ml.torch.losses.stochastic as stochastic
 from ndcg_ml import Flavor
 from ndcg_ml.torch import ApproxNDCGLoss, ndcg
-from ndcg_ml.torch.losses._draws import gumbel, normal
+from ndcg_ml.torch.losses._draws import gumbel
 from ndcg_ml.torch.losses.neural import NeuralNDCGLoss
 from ndcg_ml.torch.losses.plackett_luce import PlackettLuceNDCGLoss
 from ndcg_ml.torch.losses.stochastic import Stochastic
@@ -34,8 +34,8 @@ MAKERS = {
     "gumbel": lambda reduction: Stochastic(
         ApproxNDCGLoss(Flavor(k=2), temperature=0.2, reduction=reduction), samples=4, generator=seeded()
     ),
-    "normal": lambda reduction: Stochastic(
-        NeuralNDCGLoss(Flavor(), reduction=reduction), "normal", samples=2, scale=0.5, generator=seeded()
+    "gumbel, scaled": lambda reduction: Stochastic(
+        NeuralNDCGLoss(Flavor(), reduction=reduction), samples=2, scale=0.5, generator=seeded()
     ),
 }
 
@@ -53,7 +53,6 @@ def test_invariants(maker, holds):
 UNSEEDED = {
     "pl": lambda reduction: PlackettLuceNDCGLoss(Flavor(k=2), samples=3, reduction=reduction),
     "gumbel": lambda reduction: Stochastic(ApproxNDCGLoss(Flavor(k=2), reduction=reduction), samples=3),
-    "normal": lambda reduction: Stochastic(ApproxNDCGLoss(Flavor(k=2), reduction=reduction), "normal", samples=3),
 }
 
 
@@ -121,7 +120,7 @@ def test_large_scores_leave_float32_its_room_for_the_noise():
 
 def test_the_generator_decides_and_moves_on():
     scores, labels = doubles([0.4, 0.1, -0.3, 0.9]), torch.tensor([[0, 1, 2, 1]])
-    for make in (MAKERS["whole"], MAKERS["gumbel"], MAKERS["normal"]):
+    for make in (MAKERS["whole"], MAKERS["gumbel"]):
         one, other = make("mean"), make("mean")
         first = one(scores, labels)
         torch.manual_seed(1)
@@ -168,20 +167,37 @@ def test_a_single_draw_without_scale_to_speak_of_is_the_loss():
     mask = torch.tensor([[True, True, True, True], [True, True, False, True]])  # sample- and list-major must not mix
     loss = ApproxNDCGLoss(Flavor(k=2), reduction="none")
     want, gradient = value_and_gradient(loss, scores, labels, mask)
-    for noise in ("gumbel", "normal"):
-        got, noisy = value_and_gradient(Stochastic(loss, noise, scale=1e-14), scores, labels, mask)
-        torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
-        torch.testing.assert_close(noisy, gradient, rtol=0, atol=1e-12)
+    noisy = value_and_gradient(Stochastic(loss, scale=1e-14), scores, labels, mask)
+    torch.testing.assert_close(noisy, (want, gradient), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("noise", "mean", "deviation"), [("gumbel", 0.5772156649, math.pi / math.sqrt(6)), ("normal", 0, 1)]
-)
-def test_the_law_of_the_noise(noise, mean, deviation):
-    drawn = {"gumbel": gumbel, "normal": normal}[noise](torch.zeros(1, 10), 20_000, seeded())
+def test_the_law_of_the_noise(monkeypatch):
+    drawn = gumbel(torch.zeros(1, 10), 20_000, seeded())
     assert drawn.shape == (20_000, 1, 10)
-    assert drawn.mean().item() == pytest.approx(mean, abs=5 * deviation / math.sqrt(200_000))
+    deviation = math.pi / math.sqrt(6)
+    assert drawn.mean().item() == pytest.approx(0.5772156649, abs=5 * deviation / math.sqrt(200_000))
     assert drawn.std().item() == pytest.approx(deviation, abs=0.02)
+    monkeypatch.setattr(torch, "rand", lambda shape, **given: torch.zeros(shape, **given))
+    assert gumbel(torch.zeros(1, 2), 3, None).isfinite().all()
+
+
+class Sum(torch.nn.Module):
+    """A loss from elsewhere."""
+
+    def forward(self, scores, labels, mask=None, *, indexes=None):
+        self.given = mask if indexes is None else indexes
+        return (scores * labels).sum()
+
+
+def test_noise_around_any_module():
+    scores, labels = torch.randn(3, 4, dtype=torch.float64, generator=seeded()), torch.arange(12).reshape(3, 4)
+    mask, ids = torch.ones(3, 4, dtype=torch.bool), torch.arange(3).repeat_interleave(4)
+    noisy = Stochastic(Sum(), samples=3, scale=0.5, generator=seeded(4))
+    drawn = gumbel(scores, 3, seeded(4))
+    torch.testing.assert_close(noisy(scores, labels, mask), ((scores + 0.5 * drawn) * labels).sum() / 3)
+    assert noisy.loss.given is mask
+    noisy(scores.flatten(), labels.flatten(), indexes=ids)
+    assert noisy.loss.given is ids
 
 
 # -- refusals --------------------------------------------------------------------------------------------------------
@@ -198,11 +214,6 @@ def test_the_law_of_the_noise(noise, mean, deviation):
         ),
         (lambda: PlackettLuceNDCGLoss(generator=3), TypeError, r"got 3 of type int. For a seed: torch.Generator\(dev"),
         (lambda: Stochastic(Flavor()), TypeError, "loss must be a module, such as ApproxNDCGLoss"),
-        (
-            lambda: Stochastic(ApproxNDCGLoss(), "cauchy"),
-            ValueError,
-            "noise must be one of 'gumbel', 'normal'; got 'cauchy'",
-        ),
         (lambda: Stochastic(ApproxNDCGLoss(), scale=0), ValueError, "scale must be a finite number > 0; got 0"),
         (lambda: Stochastic(ApproxNDCGLoss(), samples=0), ValueError, "samples must be an integer >= 1; got 0"),
         (lambda: Stochastic(ApproxNDCGLoss(), generator="0"), TypeError, "generator must be a torch.Generator or None"),
@@ -223,7 +234,7 @@ def test_a_negative_discount_is_refused_when_it_is_met():
 def test_repr_says_what_it_is():
     assert "samples=16, reduction='mean'" in repr(PlackettLuceNDCGLoss(Flavor(k=10)))
     text = repr(Stochastic(ApproxNDCGLoss(Flavor(k=10)), scale=2))
-    assert "noise='gumbel', samples=8, scale=2.0" in text
+    assert "samples=8, scale=2.0" in text
     assert "ndcg@10" in text
 
 

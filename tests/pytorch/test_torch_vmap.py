@@ -24,11 +24,9 @@ CUT = Flavor(gain="exponential", k=5)
 LOSSES = {
     "approx": ApproxNDCGLoss(CUT),
     "fast": ApproxNDCGLoss(CUT, method="fast"),
-    "laplace": ApproxNDCGLoss(CUT, method="fast", step="laplace"),
     "local": ApproxNDCGLoss("ndcg[ideal=local,k=3]"),
     "table": ApproxNDCGLoss(Flavor(gain=(0.0, 1.0, 2.0, 5.0, 9.0))),
     "neural": NeuralNDCGLoss(CUT),
-    "straight": NeuralNDCGLoss(CUT, straight_through=True),
     "sinkhorn": NeuralNDCGLoss(CUT, sinkhorn=5),
     "callable": NeuralNDCGLoss(Flavor(discount=lambda rank: 1 / rank)),
     "lambdarank": LambdaNDCGLoss(CUT),

@@ -9,6 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from hypothesis import strategies as st
+
+from ndcg_ml import Flavor
+from ndcg_ml.torch import ndcg
+
 POISON = (math.nan, math.inf, -math.inf, 1e30, -1e30)
 
 
@@ -38,6 +43,35 @@ def watched(loss, scores, labels, mask=None):
         warnings.filterwarnings("ignore", "Anomaly Detection")
         with torch.autograd.detect_anomaly():
             return value_and_gradient(loss, scores, labels, mask)
+
+
+def relaxable_flavors(*discounts):
+    """Flavors that a relaxation can tend to; `discounts` are drawn in addition to the named ones."""
+    return st.builds(
+        Flavor,
+        gain=st.sampled_from(["linear", "exponential", "binary", "judged", (0.0, 1.0, 5.0, 6.0, 20.0)]),
+        discount=st.sampled_from(["log2", "ln", "reciprocal", "jarvelin", "none", *discounts]),
+        ideal=st.sampled_from(["global", "recall", "local", "max", "given"]),
+        ideal_depth=st.sampled_from(["k", "all", "retrieved"]),
+        short_lists=st.sampled_from(["score", "score", "zero"]),
+        max_grade=st.just(4.0),
+        k=st.sampled_from([None, 1, 3, 50]),
+        ties=st.sampled_from(["average", "first", "worst"]),
+        negative=st.sampled_from(["zero", "drop"]),
+        unjudged=st.sampled_from(["zero", "condense"]),
+    )
+
+
+def tends_to_the_metric(cold_loss, flavor, data, *, tied=False):
+    """A loss per list at a low temperature is 1 - NDCG on drawn lists."""
+    width = data.draw(st.integers(1, 7))
+    drawn = st.lists(st.integers(0, 3), min_size=width, max_size=width) if tied else st.permutations(range(width))
+    scores = torch.tensor([data.draw(drawn) for _ in range(3)], dtype=torch.float64)
+    grades = st.lists(st.sampled_from([0, 1, 2, 3, 4, -1, math.nan]), min_size=width, max_size=width)
+    labels = torch.tensor([data.draw(grades) for _ in range(3)], dtype=torch.float64)
+    mask = torch.tensor([data.draw(st.lists(st.booleans(), min_size=width, max_size=width)) for _ in range(3)])
+    metric = ndcg(scores, labels, flavor=flavor.replace(empty=1.0), mask=mask)  # an empty list has no loss
+    torch.testing.assert_close(cold_loss(scores, labels, mask), 1 - metric, rtol=1e-10, atol=1e-10)
 
 
 def appended_padding_changes_nothing(make):

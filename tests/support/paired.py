@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ndcg_ml import Interval
 from ndcg_ml._stats.means import Means, minus, spread_of
 from ndcg_ml._stats.randomisation import exchange_tests
 
@@ -22,9 +21,7 @@ class Paired:
         a, b = spread_of(self.means, n_resamples, np.random.default_rng(seed))
         return minus(b, a)
 
-    def interval(
-        self, confidence: float = 0.95, method: str = "t", n_resamples: int = 9999, seed: Any = None
-    ) -> Interval:
+    def interval(self, confidence: float = 0.95, method: str = "t", n_resamples: int = 9999, seed: Any = None) -> Any:
         return self.spread(None if method == "t" else n_resamples, seed).interval(confidence, method)
 
     def test(self, n_resamples: int = 9999, seed: Any = None) -> Any:

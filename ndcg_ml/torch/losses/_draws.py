@@ -24,19 +24,10 @@ def uniform(like: Tensor, generator: torch.Generator | None) -> Tensor:
 
 
 def gumbel(like: Tensor, samples: int, generator: torch.Generator | None) -> Tensor:
-    """Noise of shape (samples, *like.shape)."""
+    """Standard Gumbel noise of shape (samples, *like.shape)."""
     drawn = _drawn((like.shape[-1], samples, *like.shape[:-1]), like, generator)
     # 0 is drawn now and then.
     return -torch.log(-torch.log(drawn.clamp(min=torch.finfo(like.dtype).tiny))).movedim(0, -1)
-
-
-def normal(like: Tensor, samples: int, generator: torch.Generator | None) -> Tensor:
-    """The same of normal noise with deviation 1."""
-    # The quantile of a uniform draw, since normal draws of different counts differ from the first one on.
-    drawn = _drawn((like.shape[-1], samples, *like.shape[:-1]), like, generator)
-    finfo = torch.finfo(like.dtype)
-    noise: Tensor = torch.special.ndtri(drawn.clamp(min=finfo.tiny, max=1 - finfo.eps / 2))
-    return noise.movedim(0, -1)
 
 
 def _drawn(shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None) -> Tensor:

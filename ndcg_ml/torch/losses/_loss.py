@@ -10,7 +10,6 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
 
 from ndcg_ml._checks import as_float, one_of, positive_number
 from ndcg_ml.flavor import Flavor
@@ -166,28 +165,6 @@ class ListLoss(nn.Module):
             return losses[places]
         return _reduced(losses, None if full else [lists.empty for lists in read], self.reduction)
 
-    def _mean_over(self, drawn: Sequence[PaddedLists], places: Tensor | None) -> Tensor:
-        """The mean of the loss over several draws of the scores, whose first dimension they are; labels are read once.
-
-        Only where the weights do not depend on the scores (``needs_ranking``).
-        """
-        # Weights are those of any draw, since they depend on the labels alone.
-        read = [self._read(scores[0], labels, mask) for scores, labels, mask in drawn]
-        looked = _refuse_faults(self.flavor, read, [(scores[0], labels, mask) for scores, labels, mask in drawn])
-        full = _are_seen_to_be_full(read)
-        losses = []
-        for lists, (scores, *_) in zip(read, drawn, strict=True):
-            # Lists without any document have one masked slot each, as their labels do by now.
-            every = _with_scores(scores if scores.shape[-1] else pad(scores, (0, 1)), lists)
-            draws = every.scores.unbind()
-            spoiled = [None] * len(draws) if every.spoiled is None else every.spoiled.unbind()
-            of_draws = [self._losses_of(_replaced(lists, *of_draw)) for of_draw in zip(draws, spoiled, strict=True)]
-            losses.append(_counted(torch.stack(of_draws), every, looked=looked, full=full))
-        joined = losses[0] if len(losses) == 1 else torch.cat(losses, dim=-1)
-        if places is not None and self.reduction == "none":
-            joined = joined[:, places]
-        return _reduced(joined.mean(0), None if full else [lists.empty for lists in read], self.reduction)
-
     def extra_repr(self) -> str:
         """The flavor and the parameters, for ``repr``."""
         named = (name for name in inspect.signature(type(self)).parameters if name not in ("flavor", "generator"))
@@ -209,28 +186,19 @@ class ListLoss(nn.Module):
         scores, labels, listed = read_lists(given, labels, mask)
         full = mask is None and given.shape[1] > 0
         with torch.no_grad():
-            lists = _weights(self.flavor, scores, labels, listed, self.weighed, full)
-        return _with_scores(scores, lists)
-
-
-def _with_scores(scores: Tensor, lists: Lists) -> Lists:
-    """The lists with these scores, of which only those of ranked documents are left."""
-    clean = scores.to(torch.float64 if scores.dtype == torch.float64 else torch.float32)
-    # Before any arithmetic: a padded NaN times 0 is NaN.
-    if lists.absent is not None:
-        clean = clean.masked_fill(lists.absent, 0.0)
-    with torch.no_grad():
-        # A finite sum has finite terms; the sum of many large ones may overflow, and then each list is looked at.
-        if host_may_look(clean) and math.isfinite(clean.sum()):
-            return _replaced(lists, clean, None)
-        spoiled = (clean * 0.0).sum(-1, keepdim=True)
-    return _replaced(lists, clean, spoiled)
-
-
-def _replaced(lists: Lists, scores: Tensor, spoiled: Tensor | None) -> Lists:
-    # In full, because graphs of older versions of torch break at _replace().
-    _, gains, weight, ranked, empty, refused, _, absent = lists
-    return Lists(scores, gains, weight, ranked, empty, refused, spoiled, absent)
+            gains, weight, ranked, empty, refused, absent = _weights(
+                self.flavor, scores, labels, listed, self.weighed, full
+            )
+        clean = scores.to(torch.float64 if scores.dtype == torch.float64 else torch.float32)
+        # Before any arithmetic: a padded NaN times 0 is NaN.
+        if absent is not None:
+            clean = clean.masked_fill(absent, 0.0)
+        spoiled = None
+        with torch.no_grad():
+            # A finite sum has finite terms; the sum of many large ones may overflow, and then each list is looked at.
+            if not (host_may_look(clean) and math.isfinite(clean.sum())):
+                spoiled = (clean * 0.0).sum(-1, keepdim=True)
+        return Lists(clean, gains, weight, ranked, empty, refused, spoiled, absent)
 
 
 def _together(parts: Sequence[Tensor]) -> Tensor:
@@ -416,8 +384,10 @@ def _reduced(losses: Tensor, empty: Sequence[Tensor] | None, reduction: Reductio
     return losses.sum() / (~_together(empty)).sum().clamp(min=1)
 
 
-def _weights(flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, weighed: bool, full: bool) -> Lists:
-    """The lists but for their scores: who takes part, gains, gain over ideal, and which lists have no loss."""
+def _weights(
+    flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, weighed: bool, full: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]:
+    """Compute the fields of ``Lists`` from `gains` to `absent` except `spoiled`."""
     dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
     layout = Padded(scores.shape[0], scores.shape[1], scores.device)
     judgements = judge(flavor, labels, listed, layout, full=full)
@@ -429,7 +399,7 @@ def _weights(flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, wei
     best_first = flavor.ideal in ("global", "recall") and not needs_ranking(flavor)
     if not weighed and best_first and not callable(flavor.discount):
         empty = gains.amax(-1) <= 0
-        return Lists(scores, gains, gains, ranked, empty, refused, scores, absent)
+        return gains, gains, ranked, empty, refused, absent
     ks = (flavor.k,)
     ranking = rank(flavor, layout, scores, ranked, gains, None) if needs_ranking(flavor) else None
     table = table_for(flavor, ks, layout, gains)
@@ -438,4 +408,4 @@ def _weights(flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, wei
     weight = gains / idcg.masked_fill(empty, math.inf)
     if flavor.short_lists == "zero":
         weight = weight.masked_fill(too_short(ks, layout, ranked), 0.0)
-    return Lists(scores, gains, weight.to(dtype), ranked, empty.squeeze(-1), refused, scores, absent)
+    return gains, weight.to(dtype), ranked, empty.squeeze(-1), refused, absent

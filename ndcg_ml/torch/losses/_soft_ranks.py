@@ -14,29 +14,25 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ndcg_ml.torch._gains import working_dtype
 
-Step = Literal["logistic", "laplace"]
-STEPS: tuple[Step, ...] = get_args(Step)
 _BLOCK = 16
 # Relative error of the step 2 / 5.83^M: 1e-15 and 1e-9. The slope's is larger, 3e-13 and 2e-7.
 _TERMS = {torch.float64: 20, torch.float32: 12}
 
 
-def tail(step: Step, n_terms: int) -> tuple[float, ...]:
+def tail(n_terms: int) -> tuple[float, ...]:
     """The coefficients c_1, ..., c_M of exp(-d), ..., exp(-M d) in F(-d) for d >= 0.
 
-    The Laplace step has one. With z = exp(-d) the logistic step is z / (1 + z), and is taken as z p(z) with the
-    Chebyshev interpolant p(z) = (1 - t(z) / t(-1)) / (1 + z) of 1 / (1 + z) on [0, 1], where t is the Chebyshev
-    polynomial of degree M moved to [0, 1]. Since t is at most 1 there, the relative error is at most 1 / |t(-1)|.
+    With z = exp(-d) the step is z / (1 + z), computed as z p(z) with the Chebyshev interpolant p(z) =
+    (1 - t(z) / t(-1)) / (1 + z) of 1 / (1 + z) on [0, 1], where t is the Chebyshev polynomial of degree M moved to
+    [0, 1]. Since t is at most 1 there, the relative error is at most 1 / |t(-1)|.
     """
-    if step == "laplace":
-        return (0.5,)
     before, t = [1], [-1, 2]
     for _ in range(n_terms - 1):
         # t_(m+1)(z) = (4 z - 2) t_m(z) - t_(m-1)(z), in whole numbers, so that nothing is rounded before the end.
@@ -52,69 +48,52 @@ def tail(step: Step, n_terms: int) -> tuple[float, ...]:
     return tuple(map(float, quotient))
 
 
-_TAILS = {(step, dtype): tail(step, n_terms) for step in STEPS for dtype, n_terms in _TERMS.items()}
+_TAILS = {dtype: tail(n_terms) for dtype, n_terms in _TERMS.items()}
 
 
-def dense_soft_ranks(scores: Tensor, valid: Tensor | None, temperature: float, step: Step) -> Tensor:
+def dense_soft_ranks(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
     """Smooth ranks over all pairs, differentiable any number of times; 1 where `valid` is not set.
 
     Parameters
     ----------
     scores : Tensor of float, shape (..., n_documents)
         Finite where `valid` is not set.
-    valid : Tensor of bool, like `scores`, or None
-        None where all are.
+    valid : Tensor of bool, like `scores`
     temperature : float
-    step : {"logistic", "laplace"}
     """
-    ahead = _step((scores.unsqueeze(-2) - scores.unsqueeze(-1)) / temperature, step)
+    ahead = torch.sigmoid((scores.unsqueeze(-2) - scores.unsqueeze(-1)) / temperature)
     # A document is half ahead of itself: from 0.5, the sum over all documents gives 1 + the sum over the others.
-    if valid is None:
-        return 0.5 + ahead.sum(-1)
     ranks = 0.5 + (ahead * valid.to(ahead.dtype).unsqueeze(-2)).sum(-1)
     return ranks.masked_fill(~valid, 1.0)
 
 
-def fast_soft_ranks(scores: Tensor, valid: Tensor, temperature: float, step: Step) -> Tensor:
+def fast_soft_ranks(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
     """The same by scans, differentiable once; time n log n and memory n.
 
     All ranks of a list with a score that is not finite are nan.
     """
-    ranks: Tensor = _SoftRanks.apply(scores, valid, temperature, step)  # type: ignore[no-untyped-call]
+    ranks: Tensor = _SoftRanks.apply(scores, valid, temperature)  # type: ignore[no-untyped-call]
     return ranks
 
 
-def _step(x: Tensor, step: Step) -> Tensor:
-    if step == "logistic":
-        return torch.sigmoid(x)
-    # Tied documents have the slope 1/2 that both sides tend to. `where` says which branch passes it on; `clamp` does so
-    # at its bound in PyTorch 2.13, and no longer in 2.15.
-    ahead = x > 0
-    return torch.where(
-        ahead, 1.0 - 0.5 * torch.exp(-torch.where(ahead, x, 0.0)), 0.5 * torch.exp(torch.where(ahead, 0.0, x))
-    )
-
-
-def _slope(x: Tensor, step: Step) -> Tensor:
-    if step == "logistic":
-        behind = torch.sigmoid(-x.abs())  # 1 - sigmoid(x) has no digits where sigmoid(x) is close to 1
-        return behind * (1.0 - behind)
-    return 0.5 * torch.exp(-x.abs())
+def _slope(x: Tensor) -> Tensor:
+    behind = torch.sigmoid(-x.abs())  # 1 - sigmoid(x) has no digits where sigmoid(x) is close to 1
+    return behind * (1.0 - behind)
 
 
 class _SoftRanks(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(scores: Tensor, valid: Tensor, temperature: float, step: Step) -> Tensor:
+    def forward(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
         # A rank is a difference of large sums, and float32 has no digits to spare: float64, where there is any.
         blocks, order, counted = _in_blocks(scores.to(working_dtype(scores.device)), valid)
         one = counted.to(blocks.dtype)
         gap = (blocks.unsqueeze(-2) - blocks.unsqueeze(-1)) / temperature
-        ranks = 0.5 + (_step(gap, step) * one.unsqueeze(-2)).sum(-1)
+        ranks = 0.5 + (torch.sigmoid(gap) * one.unsqueeze(-2)).sum(-1)
         size = one.sum(-1)
         ranks = ranks + (size.cumsum(-1) - size).unsqueeze(-1)
-        coefficients = _TAILS[step, scores.dtype]
+        coefficients = _TAILS[scores.dtype]
         below = _from_above(-blocks.flip(-2, -1), one.flip(-2, -1), temperature, coefficients).flip(-2, -1)
         ranks = ranks + (below - _from_above(blocks, one, temperature, coefficients))
         ranks = _back(ranks, order, scores)
@@ -123,13 +102,13 @@ class _SoftRanks(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        scores, valid, ctx.temperature, ctx.step = inputs
+        scores, valid, ctx.temperature = inputs
         ctx.save_for_backward(scores, valid)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         scores, valid = ctx.saved_tensors
-        return _RankSlopes.apply(grads[0], scores, valid, ctx.temperature, ctx.step), None, None, None  # type: ignore[no-untyped-call]
+        return _RankSlopes.apply(grads[0], scores, valid, ctx.temperature), None, None  # type: ignore[no-untyped-call]
 
 
 class _RankSlopes(torch.autograd.Function):
@@ -138,14 +117,14 @@ class _RankSlopes(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(grad: Tensor, scores: Tensor, valid: Tensor, temperature: float, step: Step) -> Tensor:
+    def forward(grad: Tensor, scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
         blocks, order, counted = _in_blocks(scores.to(working_dtype(scores.device)), valid)
         one = counted.to(blocks.dtype)
         g = torch.where(counted, _blocked(grad.gather(-1, order), 0.0), 0.0).to(blocks.dtype)
         gap = (blocks.unsqueeze(-2) - blocks.unsqueeze(-1)) / temperature
-        slope = _slope(gap, step) * one.unsqueeze(-2)
+        slope = _slope(gap) * one.unsqueeze(-2)
         slopes = (slope * (g.unsqueeze(-2) - g.unsqueeze(-1))).sum(-1)
-        coefficients = tuple(m * c for m, c in enumerate(_TAILS[step, scores.dtype], 1))
+        coefficients = tuple(m * c for m, c in enumerate(_TAILS[scores.dtype], 1))
         both = torch.stack([g, one])
         far = _from_above(blocks, both, temperature, coefficients)
         far = far + _from_above(-blocks.flip(-2, -1), both.flip(-2, -1), temperature, coefficients).flip(-2, -1)

@@ -12,7 +12,7 @@ from ndcg_ml._checks import one_of
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains import discount_at
 from ndcg_ml.torch.losses._loss import DirectLoss, Lists, Reduction, above_zero, refuse_callable_discount
-from ndcg_ml.torch.losses._soft_ranks import STEPS, Step, dense_soft_ranks, fast_soft_ranks
+from ndcg_ml.torch.losses._soft_ranks import dense_soft_ranks, fast_soft_ranks
 
 __all__ = ["ApproxNDCGLoss"]
 
@@ -30,10 +30,9 @@ class ApproxNDCGLoss(DirectLoss):
         L = 1 - sum_i gain(y_i) D(r_i) c_i / IDCG
         r_i = 1 + sum over j other than i of F((s_j - s_i) / T)
 
-    where *F* is the step, sigmoid(x) = 1 / (1 + exp(-x)), or the Laplace distribution's, and c_i is 1
-    without a cut-off, and otherwise sigmoid((m - r_i) / T_k) with *m* halfway between the k-th and the (k+1)-th
-    smallest rank of the list (held constant in every derivative; a list of at most k documents is not cut). The ideal
-    is the exact one.
+    where F(x) = 1 / (1 + exp(-x)), and c_i is 1 without a cut-off, and otherwise sigmoid((m - r_i) / T_k) with *m*
+    halfway between the k-th and the (k+1)-th smallest rank of the list (held constant in every derivative; a list of
+    at most k documents is not cut). The ideal is the exact one.
 
     Parameters
     ----------
@@ -42,8 +41,6 @@ class ApproxNDCGLoss(DirectLoss):
         middle of their run, so that on tied scores the limit is NDCG with D(mean rank).
     temperature : float, default 1.0
         T, in units of score differences; smaller is closer to NDCG and flatter away from the ties.
-    step : {"logistic", "laplace"}, default "logistic"
-        F. The Laplace step is 1 - exp(-x) / 2 above 0 and exp(x) / 2 below. Both cost about the same in fast form.
     method : {"auto", "dense", "fast"}, default "auto"
         ``dense`` compares all pairs of documents: time and memory grow with the square of the list length. ``fast``
         sorts the scores and scans: time grows with n log n and memory with n, with the same loss and gradient up to
@@ -62,7 +59,7 @@ class ApproxNDCGLoss(DirectLoss):
     TypeError
         A parameter has the wrong type.
     ValueError
-        A temperature is not above 0; the step, method or reduction is unknown; or the flavor has what this loss does
+        A temperature is not above 0; the method or reduction is unknown; or the flavor has what this loss does
         not support: a callable discount (which is not defined between whole ranks), or as for ``ListLoss``.
 
     Notes
@@ -90,30 +87,21 @@ class ApproxNDCGLoss(DirectLoss):
         flavor: Flavor | str = "sklearn",
         *,
         temperature: float = 1.0,
-        step: Step = "logistic",
         method: Method = "auto",
         cut_temperature: float = 1.0,
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(flavor, reduction=reduction)
         refuse_callable_discount(self.flavor)
-        one_of(step, "step", STEPS)
         one_of(method, "method", _METHODS)
         self.temperature: float = above_zero(temperature, "temperature")
-        self.step = step
         self.method = method
         self.cut_temperature: float = above_zero(cut_temperature, "cut_temperature")
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """Smooth NDCG of each list, from the discounts of smooth ranks."""
-        return self._smooth(scores, weight, ranked, full=False)
-
-    def _smooth(self, scores: Tensor, weight: Tensor, ranked: Tensor, *, full: bool) -> Tensor:
-        """The same; `full` says that all documents are ranked, so that no pair of them has to be left out."""
-        if self._takes_pairs(scores):
-            soft_rank = dense_soft_ranks(scores, None if full else ranked, self.temperature, self.step)
-        else:
-            soft_rank = fast_soft_ranks(scores, ranked, self.temperature, self.step)
+        soft_ranks = dense_soft_ranks if self._takes_pairs(scores) else fast_soft_ranks
+        soft_rank = soft_ranks(scores, ranked, self.temperature)
         terms = weight * discount_at(self.flavor, soft_rank)
         k = self.flavor.k
         if k is not None and k < soft_rank.shape[-1]:
@@ -121,8 +109,8 @@ class ApproxNDCGLoss(DirectLoss):
         return terms.sum(-1)
 
     def losses(self, lists: Lists) -> Tensor:
-        """The loss of each list; a score that is not finite makes its list's loss and gradient nan by itself."""
-        return 1.0 - self._smooth(lists.scores, lists.weight, lists.ranked, full=lists.absent is None)
+        """1 - ``ndcg``. A score that is not finite makes the loss and the gradient of its list nan."""
+        return 1.0 - self.ndcg(lists.scores, lists.weight, lists.ranked)
 
     def _takes_pairs(self, scores: Tensor) -> bool:
         if self.method == "auto":

@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad, softplus
 
 from ndcg_ml._checks import one_of
-from ndcg_ml._kernel.gains import discounts
-from ndcg_ml.flavor import Discount, Flavor
+from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains import discount_table
 from ndcg_ml.torch._layout import best_first
 from ndcg_ml.torch._transforms import recomputed
@@ -19,7 +18,7 @@ from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, above_zero, f
 
 __all__ = ["LambdaNDCGLoss"]
 
-Scheme = Literal["lambdarank", "ndcg1", "ndcg2", "ndcg2pp", "lambda_at_k"]
+Scheme = Literal["lambdarank", "ndcg2", "ndcg2pp"]
 _SCHEMES = get_args(Scheme)
 _BLOCK = 2**20
 """Pairs that are held at once."""
@@ -36,8 +35,6 @@ class LambdaNDCGLoss(ListLoss):
     - ``lambdarank``: |G_i - G_j| |D_k(r_i) - D_k(r_j)|, the change of NDCG@k if the two changed places
     - ``ndcg2``: |G_i - G_j| |D(m) - D(m + 1)|, pairs with at least one of the two in the top k
     - ``ndcg2pp``: `mu` times ``ndcg2`` plus ``lambdarank``
-    - ``lambda_at_k``: ``ndcg2`` of all pairs, times 1 / (1 - D(max(r_i, r_j)) / D(1)) if that rank is below k
-    - ``ndcg1``: G_i D_k(r_i), for every i and every other j, whatever its gain
 
     D_k is the discount D down to rank k and 0 below.
 
@@ -47,7 +44,7 @@ class LambdaNDCGLoss(ListLoss):
         Which NDCG, its cut-off included; the discount may be a callable. Every tie rule is accepted and ignored in the
         weights: tied documents are ranked in the order in which they stand. (With averaged ranks an untrained model,
         which gives every document the same score, would have no weights to learn from.)
-    scheme : {"lambdarank", "ndcg1", "ndcg2", "ndcg2pp", "lambda_at_k"}, default "lambdarank"
+    scheme : {"lambdarank", "ndcg2", "ndcg2pp"}, default "lambdarank"
         The weights.
     sigma : float, default 1.0
         sigma, in units of 1 / score difference.
@@ -61,8 +58,7 @@ class LambdaNDCGLoss(ListLoss):
     TypeError
         A parameter has the wrong type.
     ValueError
-        The scheme is unknown; sigma or mu is not above 0; under ``lambda_at_k``, the discount is still D(1) at rank
-        k + 1 (its weight would be infinite); or as for ``ListLoss``.
+        The scheme is unknown; sigma or mu is not above 0; or as for ``ListLoss``.
 
     Notes
     -----
@@ -71,16 +67,15 @@ class LambdaNDCGLoss(ListLoss):
     derivative, in which the weights are constant too.
 
     For n documents: O(n log n + k n) time with a cut-off, where only pairs with a document in the top k have a
-    weight (except under ``lambda_at_k``); O(n^2) otherwise. Memory is that of about a million pairs at once, or of
+    weight; O(n^2) otherwise. Memory is that of about a million pairs at once, or of
     one row of pairs for each list if that is more: blocks beyond the first are computed once more in the backward
     pass.
 
     The logarithm is the natural one, and there is no factor of the list size: allRank's default is log2 (divide ours by
     ln 2), and rax and TF-Ranking multiply the weights by the padded list size. With a cut-off, ``ndcg2`` is
-    TF-Ranking's ``DCGLambdaWeight`` with smooth_fraction 0, and ``lambda_at_k`` is its ``DCGLambdaWeightV2`` and rax's
-    ``dcg2_lambdaweight``.
+    TF-Ranking's ``DCGLambdaWeight`` with smooth_fraction 0.
 
-    Burges et al. 2006; Wang et al. 2018; Jagerman et al. 2022.
+    Burges et al. 2006; Wang et al. 2018.
 
     Examples
     --------
@@ -106,13 +101,6 @@ class LambdaNDCGLoss(ListLoss):
     ) -> None:
         super().__init__(flavor, reduction=reduction)
         one_of(scheme, "scheme", _SCHEMES)
-        k = self.flavor.k
-        discount, base = self.flavor.discount, self.flavor.discount_base
-        if scheme == "lambda_at_k" and k is not None and not _falls_by(k + 1, discount, base):
-            raise ValueError(
-                f"scheme='lambda_at_k' weights pairs below the cut-off by 1 / (1 - D(r) / D(1)), which is infinite "
-                f"at r = {k + 1} under discount={discount!r}. Choose another scheme or a larger k."
-            )
         self.scheme = scheme
         self.sigma: float = above_zero(sigma, "sigma")
         self.mu: float = above_zero(mu, "mu")
@@ -133,26 +121,18 @@ class LambdaNDCGLoss(ListLoss):
         )
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _falls_by(rank: int, discount: Discount, base: float) -> bool:
-    """Whether D(rank) is less than D(1)."""
-    table = discounts(Flavor(discount=discount, discount_base=base), rank)
-    return bool(table[-1] < table[0])
-
-
 def _all_blocks(
     flavor: Flavor, scores: Tensor, weight: Tensor, valid: Tensor | None, scheme: Scheme, sigma: float, mu: float
 ) -> Tensor:
     """The loss of each list, whose documents stand as they are ranked."""
     width = scores.shape[-1]
     discount = discount_table(flavor, width + 1, scores.dtype, scores.device)
-    depth = width if flavor.k is None or scheme == "lambda_at_k" else min(flavor.k, width)
+    depth = width if flavor.k is None else min(flavor.k, width)
     rows = depth if scores.numel() * depth <= _BLOCK else max(1, _BLOCK // scores.numel())
     blocks = []
     for start in range(0, depth, rows):
         upper = slice(start, min(start + rows, depth))
-        lower = slice(0 if scheme == "ndcg1" else start, width)
-        block = (scores, weight, valid, discount, flavor.k, upper, lower, scheme, sigma, mu)
+        block = (scores, weight, valid, discount, flavor.k, upper, slice(start, width), scheme, sigma, mu)
         # Nothing of a block is kept where there are several, its weights included.
         blocks.append(_pairs(*block) if rows == depth else recomputed(_pairs, *block))
     return sum(blocks[1:], blocks[0])
@@ -173,21 +153,15 @@ def _pairs(
     """What the pairs of these ranks add."""
     with torch.no_grad():  # weights are constant, and so is the sign of a pair
         pair = _factor(discount, k, scheme, mu, upper, lower)
-        if scheme == "ndcg1":
-            pair = weight[..., upper, None] * pair
-            sign = None
-        else:
-            more = weight[..., upper, None] - weight[..., None, lower]
-            pair = more.abs() * pair
-            sign = more.sign()
+        more = weight[..., upper, None] - weight[..., None, lower]
+        pair = more.abs() * pair
         absent = pair <= 0
         if valid is not None:
             absent = absent | ~(valid[..., upper, None] & valid[..., None, lower])
             pair = pair.masked_fill(absent, 0.0)
     # The loss is of -gap, whose factor is one for all pairs but for the sign.
     gap = -sigma * (scores[..., upper, None] - scores[..., None, lower])
-    if sign is not None:
-        gap = sign * gap
+    gap = more.sign() * gap
     # A difference may overflow, and infinity times no weight is nan.
     return (pair * softplus(gap.masked_fill(absent, 0.0))).sum((-2, -1))
 
@@ -198,18 +172,12 @@ def _factor(discount: Tensor, k: int | None, scheme: Scheme, mu: float, upper: s
     rank = torch.arange(1, width + 1, device=discount.device)
     above, below = rank[upper, None], rank[None, lower]
     cut = discount if k is None else pad(discount[: k + 1], (0, max(0, width + 1 - k)))
-    if scheme == "ndcg1":
-        return cut[above].masked_fill(above == below, 0.0)
     if scheme == "lambdarank":
         factor = _swapped(cut, above, below)
     elif scheme == "ndcg2pp":
         factor = mu * _apart(discount, above, below) + _swapped(cut, above, below)
     else:
         factor = _apart(discount, above, below)
-    if scheme == "lambda_at_k" and k is not None:
-        inside = below <= k
-        beyond = (1.0 - discount[below] / discount[1]).masked_fill(inside, 1.0)
-        factor = torch.where(inside, factor, factor / beyond)
     return factor.masked_fill(below <= above, 0.0)
 
 

@@ -8,11 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._checks import true_or_false, whole_number
+from ndcg_ml._checks import whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains import discount_table
-from ndcg_ml.torch._kernel import expected_discounts, rank
-from ndcg_ml.torch._layout import Padded
 from ndcg_ml.torch._transforms import recomputed
 from ndcg_ml.torch.losses._loss import DirectLoss, Reduction, above_zero
 
@@ -37,15 +35,12 @@ class NeuralNDCGLoss(DirectLoss):
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
         Which NDCG, its cut-off included; the discount may be a callable, because only whole ranks are needed. Every tie
         rule is accepted: tied documents share their ranks equally, so that on tied scores the limit is the NDCG of
-        ``ties="average"``. With `straight_through` the value follows the rule itself ("docid" falls back to the order
-        of the input), and ``score_dtype`` too.
+        ``ties="average"``.
     temperature : float, default 1.0
         T, in units of score differences; smaller is closer to NDCG and flatter away from the ties.
     sinkhorn : int, default 0
         Rounds of column and row scaling. NeuralNDCG uses 50. The number is fixed, because a tolerance would
         make the loss of a list depend on the other lists of its batch.
-    straight_through : bool, default False
-        Whether the value is the exact 1 - NDCG, while the gradient remains that of the soft one.
     reduction : {"mean", "sum", "none"}, default "mean"
         As for ``ListLoss``.
 
@@ -64,8 +59,7 @@ class NeuralNDCGLoss(DirectLoss):
 
     The exponents are sums of terms of one sign, taken from the gaps between neighbours in the ranking, so that
     neither long lists nor large scores cost float32 its digits. Where scores are tied the gradient is the symmetric
-    one. There is a second derivative, by blocks and with Sinkhorn too; with `straight_through` it is that of the soft
-    value.
+    one. There is a second derivative, by blocks and with Sinkhorn too.
 
     Grover et al. 2019 (NeuralSort), Swezey et al. 2021 (PiRank), Pobrotyn and Bialobrzeski 2021 (NeuralNDCG; their
     "transposed" form is the same function).
@@ -89,53 +83,34 @@ class NeuralNDCGLoss(DirectLoss):
         *,
         temperature: float = 1.0,
         sinkhorn: int = 0,
-        straight_through: bool = False,
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(flavor, reduction=reduction)
         self.temperature: float = above_zero(temperature, "temperature")
         self.sinkhorn: int = whole_number(sinkhorn, "sinkhorn", least=0)
-        self.straight_through: bool = true_or_false(straight_through, "straight_through")
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """Smooth NDCG of each list, from the gain at each rank; the discounts of the documents are never formed."""
-        surrogate = self._surrogate(scores, weight, ranked)
-        if self.straight_through:
-            with torch.no_grad():
-                hard = self._hard(scores, weight, ranked)
-            surrogate = surrogate + (hard - surrogate.detach())
-        return surrogate
-
-    def _surrogate(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
-        """Smooth NDCG of each list."""
         width = scores.shape[-1]
         with torch.no_grad():
-            absent = ~valid
-            key, order = torch.sort(scores.masked_fill(absent, -math.inf), dim=-1, descending=True, stable=True)
-            present = valid.gather(-1, order)
+            key, order = torch.sort(scores.masked_fill(~ranked, -math.inf), dim=-1, descending=True, stable=True)
+            present = ranked.gather(-1, order)
             runs = _runs(key, present)
-        ranked, weight = scores.gather(-1, order), weight.gather(-1, order)
+        ordered, weight = scores.gather(-1, order), weight.gather(-1, order)
         discount = discount_table(self.flavor, width, scores.dtype, scores.device)[1:]
         discount = discount * present
         depth = width if self.flavor.k is None else min(self.flavor.k, width)
         if self.sinkhorn:
-            matrix = _rows_of_matrix(ranked, present, runs, 0, width, self.temperature)
+            matrix = _rows_of_matrix(ordered, present, runs, 0, width, self.temperature)
             of_row, of_column = _scaling(matrix, present, self.sinkhorn)
             at_rank = of_row * _times(matrix, of_column * weight)
             return (discount * at_rank)[..., :depth].sum(-1)
-        step = depth if ranked.numel() * depth <= _BLOCK else max(1, _BLOCK // ranked.numel())
+        step = depth if ordered.numel() * depth <= _BLOCK else max(1, _BLOCK // ordered.numel())
         blocks = []
         for start in range(0, depth, step):
-            block = (ranked, weight, discount, present, runs, start, min(start + step, depth), self.temperature)
+            block = (ordered, weight, discount, present, runs, start, min(start + step, depth), self.temperature)
             blocks.append(_block(*block) if step == depth else recomputed(_block, *block))
         return sum(blocks[1:], blocks[0])
-
-    def _hard(self, scores: Tensor, weight: Tensor, valid: Tensor) -> Tensor:
-        """NDCG of each list."""
-        flavor, layout = self.flavor, Padded(scores.shape[0], scores.shape[1], scores.device)
-        ranking = rank(flavor, layout, scores, valid, weight, None)
-        table = discount_table(flavor, layout.width, scores.dtype, scores.device)
-        return (weight.gather(-1, ranking.order) * expected_discounts(flavor, ranking, table, flavor.k)).sum(-1)
 
 
 def _block(

@@ -21,7 +21,7 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, at_cutoff
 
 if TYPE_CHECKING:
-    from ndcg_ml._stats.comparison import Comparison
+    from ndcg_ml._compare.comparison import Comparison
 
 __all__ = ["CorrectedEvaluation", "correct_labels"]
 

@@ -13,16 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import one_of, whole_number
-from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._data.queries import Weights
-from ndcg_ml._one_line import percent, shown
-from ndcg_ml._stats.bounded import FEW_QUERIES
-from ndcg_ml._stats.clusters import numbered
-from ndcg_ml._stats.comparison_slices import ComparedSlices, compared_by
-from ndcg_ml._stats.comparison_table import closing_lines, pairs_table, systems_table
-from ndcg_ml._stats.differences import Difference, Settings, differences
-from ndcg_ml._stats.judged_shares import Unjudged, check_unjudged, favoured, judged_fractions
-from ndcg_ml._stats.matching import (
+from ndcg_ml._compare.comparison_slices import ComparedSlices, compared_by
+from ndcg_ml._compare.comparison_table import closing_lines, pairs_table, systems_table
+from ndcg_ml._compare.judged_shares import Unjudged, check_unjudged, favoured, judged_fractions
+from ndcg_ml._compare.matching import (
     Matched,
     Source,
     matched,
@@ -31,9 +25,15 @@ from ndcg_ml._stats.matching import (
     refuse_other_flavors,
     values_of_queries,
 )
+from ndcg_ml._compare.missing_labels import MissingLabels, missing_labels
+from ndcg_ml._compare.slice_labels import column_by_id, labels_by_id
+from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._data.queries import Weights
+from ndcg_ml._one_line import percent, shown
+from ndcg_ml._stats.bounded import FEW_QUERIES
+from ndcg_ml._stats.clusters import numbered
+from ndcg_ml._stats.differences import Difference, Settings, differences
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
-from ndcg_ml._stats.missing_labels import MissingLabels, missing_labels
-from ndcg_ml._stats.slice_labels import column_by_id, labels_by_id
 from ndcg_ml._stats.verdict import as_margin
 from ndcg_ml._text.plain import plain
 from ndcg_ml._text.table import pandas_frame
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ndcg_ml._stats.model_labels import CorrectedEvaluation
+    from ndcg_ml._compare.model_labels import CorrectedEvaluation
 
 __all__ = ["Comparison", "Difference", "compare", "compare_values"]
 
@@ -629,7 +629,7 @@ def compare(
     >>> both.queries_needed(0.01) > both.queries_needed(0.02) > 60
     True
     """
-    from ndcg_ml._stats.model_labels import CorrectedEvaluation, corrected
+    from ndcg_ml._compare.model_labels import CorrectedEvaluation, corrected
 
     settings = _settings(confidence, margin, n_resamples)
     one_of(unjudged, "unjudged", get_args(Unjudged))

@@ -11,11 +11,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._compare.slice_labels import as_objects
 from ndcg_ml._data.arrays import BoolArray, FloatArray
 from ndcg_ml._data.pandas_index import by_id
 from ndcg_ml._data.queries import ids_as_array
 from ndcg_ml._one_line import shown
-from ndcg_ml._stats.slice_labels import as_objects
 from ndcg_ml.result import Evaluation
 
 

@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._compare.matching import Source
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._one_line import visible
-from ndcg_ml._stats.matching import Source
 
 Unjudged: TypeAlias = Literal["warn", "refuse", "accept"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ndcg_ml._stats.matching import Matched, Source, keys_of
-from ndcg_ml._stats.slice_labels import as_objects
+from ndcg_ml._compare.matching import Matched, Source, keys_of
+from ndcg_ml._compare.slice_labels import as_objects
 from ndcg_ml._unjudged.documents import RangeError, UnsearchedRangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
 from ndcg_ml._unjudged.range import Pair, Range, documents_at_hand, pair_of

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._compare.slices import BySlice, OfLabel
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.differences import Difference, Pairs, Settings, differences
 from ndcg_ml._stats.means import Means
-from ndcg_ml._stats.slices import BySlice, OfLabel
 from ndcg_ml._stats.verdict import FEWEST_QUERIES
 from ndcg_ml._text.table import Table
 

@@ -1,17 +1,16 @@
 """JSON: an object on each line (JSONL), or one object ``{topic: {document: grade or score}}`` in the whole file.
 
-A line is ``{"qid": "q1", "docno": "d1", "score": 0.5}``, or ``{"qid": "q1", "docs": ...}`` with an object of scores, a
-list of objects, or in a run a list of ids, the best first. Ids are strings; an integer is the string of its digits.
+Ids are strings; an integer becomes the string of its digits.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import IO, Any
 
-from ndcg_ml._files.cells import cell_of_json, id_of_json, in_json, names_in
+from ndcg_ml._files.cells import cell_of_json, id_of_json, in_json
 from ndcg_ml._files.lines import AnyPath, DataFileError, numbered, place, utf8
 from ndcg_ml._one_line import shown, shown_text
 
@@ -100,77 +99,36 @@ def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] |
     return topics
 
 
-def json_rows(
-    path: AnyPath, of: str, file: IO[bytes] | None = None
-) -> Iterator[tuple[int, str, list[tuple[str, float]]]]:
-    """Yield, from each line of qrels or of a run, its number, its topic, and documents with grades or scores.
+def json_predictions(path: AnyPath, file: IO[bytes] | None = None) -> dict[str, dict[str, float]]:
+    """Return a run from the predictions that an evaluator of sentence-transformers 5.1 writes, one query per line.
 
     Raises
     ------
     DataFileError
-        A line is no object of the two forms, or holds an id or a number that cannot be one.
+        A line has no query or no results, or holds an id or a score that cannot be one; or a query or one of its
+        documents is there twice.
     """
-    listed: dict[str, int] = {}
-    for number, keys in objects(path, file):
-        called = names_in(path, of, [*keys])
-        if "docs" not in keys:
-            yield number, *_row(path, number, keys, called)
-            continue
-        if called["qid"] not in keys:
-            raise DataFileError(f"{path}, line {number}: docs must stand beside the key qid, which is missing.")
-        topic, docs = id_of_json(path, number, called["qid"], keys[called["qid"]]), keys["docs"]
-        if isinstance(docs, dict):
-            value = "grade" if of == "qrels" else "score"
-            yield (
-                number,
-                topic,
-                [
-                    (
-                        id_of_json(path, number, "a key of docs", key),
-                        cell_of_json(path, number, f"the {value} of {shown(key)}", one, value),
-                    )
-                    for key, one in docs.items()
-                ],
+    run: dict[str, dict[str, float]] = {}
+    for number, line in objects(path, file):
+        results = line.get("results")
+        if "query_id" not in line or not isinstance(results, list):
+            raise DataFileError(
+                f'{path}, line {number}: must be {{"query_id": ..., "results": [{{"corpus_id": ..., "score": ...}}]}}; '
+                f"it has the keys {shown_text(', '.join(line)) or 'none'}."
             )
-        elif not isinstance(docs, list) or (of == "qrels" and docs and not isinstance(docs[0], dict)):
-            raise DataFileError(f"{path}, line {number}: docs must be {_shape(of)}; got {in_json(docs)}.")
-        elif docs and all(isinstance(entry, dict) for entry in docs):
-            own = names_in(path, of, [*docs[0]])
-            query = own["qid"]
-            rows = [_row(path, number, {**entry, query: entry.get(query, topic)}, own) for entry in docs]
-            other = next((named for named, _ in rows if named != topic), topic)
-            if other != topic:
+        topic = id_of_json(path, number, "query_id", line["query_id"])
+        documents: dict[str, float] = {}
+        for entry in results:
+            if not isinstance(entry, dict) or not {"corpus_id", "score"} <= entry.keys():
                 raise DataFileError(
-                    f"{path}, line {number}: the entries of docs must be of the query {shown(topic)} of their line; "
-                    f"got one of {shown(other)}."
+                    f"{path}, line {number}: results must hold objects with corpus_id and score; got {in_json(entry)}."
                 )
-            yield number, topic, [row for _, [row] in rows]
-        else:
-            # Scores of a list are its places, which would begin again in a second one.
-            if listed.setdefault(topic, number) != number:
-                raise DataFileError(
-                    f"{path}, line {number}: the list of a query must be on one line; {shown(topic)} has one on line "
-                    f"{listed[topic]} as well."
-                )
-            yield number, topic, [(id_of_json(path, number, "docs", one), -float(at)) for at, one in enumerate(docs)]
-
-
-def _row(
-    path: AnyPath, number: int, keys: Mapping[str, Any], called: Mapping[str, str]
-) -> tuple[str, list[tuple[str, float]]]:
-    """The topic of a line for one document, and that document with its number."""
-    missing = [name for name in called.values() if name not in keys]
-    if missing:
-        has = ", ".join(map(shown, keys)) or "none"
-        raise DataFileError(
-            f"{path}, line {number}: must have the keys {', '.join(called.values())}, or qid and docs; "
-            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, it has {shown_text(has)}."
-        )
-    topic, document, value = (cell_of_json(path, number, name, keys[name], what) for what, name in called.items())
-    return topic, [(document, value)]
-
-
-def _shape(of: str) -> str:
-    if of == "qrels":
-        return '{document: grade}, or [{"docno": ..., "label": ...}, ...]'
-    return '[document, ...] with the best first, {document: score}, or [{"docno": ..., "score": ...}, ...]'
+            document = id_of_json(path, number, "corpus_id", entry["corpus_id"])
+            documents[document] = cell_of_json(path, number, "score", entry["score"], "score")
+        if topic in run or len(documents) < len(results):
+            raise DataFileError(
+                f"{path}, line {number}: each query must be there once, and each of its documents; {shown(topic)} or "
+                "one of its documents is there twice."
+            )
+        run[topic] = documents
+    return run

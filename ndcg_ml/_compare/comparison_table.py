@@ -12,7 +12,7 @@ from ndcg_ml._one_line import percent, visible
 from ndcg_ml._text.table import Table
 
 if TYPE_CHECKING:
-    from ndcg_ml._stats.comparison import Comparison
+    from ndcg_ml._compare.comparison import Comparison
 
 
 def closing_lines(comparison: Comparison) -> list[str]:
