@@ -11,7 +11,7 @@ _STREAMS = (1, 2)  # standard output and standard error
 
 
 def write(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file beside its place and rename it; into a pipe, a device or the standard output, write directly.
+    """Write a file next to its final place and rename it; into a pipe, a device or the standard output, write directly.
 
     Raises
     ------

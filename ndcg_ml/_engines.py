@@ -1,4 +1,4 @@
-"""What Dask, Spark and Ray share: checked arguments, and the part of some rows of a distributed table."""
+"""Shared by Dask, Spark and Ray: checked arguments, and the part of some rows of a distributed table."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class EngineRows:
 
     def __init__(self, has: Iterable[str], label: str, score: str, qid: str, flavor: Flavor | str, k: KSpec) -> None:
         self.columns: dict[str, Any] = {"label": label, "score": score, "qid": qid}
-        there = list(has)
+        names = list(has)
         for meaning, column in self.columns.items():
             if not isinstance(column, str):
                 got = type(column).__name__
                 raise TypeError(f"{meaning} must be the name of a column; got {shown(column)} of type {got}.")
-            if column not in there:
+            if column not in names:
                 raise ValueError(
                     f"{meaning} must name a column of the frame; got {shown(column)}. It has "
-                    f"{shown_text(', '.join(map(str, there)))}."
+                    f"{shown_text(', '.join(map(str, names)))}."
                 )
         if len({label, score, qid}) < 3:
             raise ValueError(f"label, score and qid must name different columns; got {shown([label, score, qid])}.")
@@ -70,5 +70,5 @@ class EngineRows:
 
 
 def merged(parts: Iterable[bytes | PartialEvaluation]) -> PartialEvaluation:
-    """Parts, pickled or not, as one."""
+    """Merge parts, pickled or not."""
     return PartialEvaluation.merge(pickle.loads(part) if isinstance(part, bytes) else part for part in parts)

@@ -38,7 +38,7 @@ _SLACK = 0.01
 # A value this close to the next number with as many decimals, in units of the last one, is that number.
 _NEXT = 1e-3
 _NEAREST = 5
-# The reach around a number within which values are counted, to say how often a made-up number would match.
+# Numbers this close are drawn for the expected number of matches by chance.
 _CLOSE = 0.05
 _PRINTED = 5
 # From this many matches expected by chance on, a match is weak evidence, or none.
@@ -61,7 +61,7 @@ class Match:
         Every preset with this value, with its cut-off; the first is `name`, unless there is none. After a name,
         "(all rows as one query)" says that its value is that of the data without their queries.
     n_others : int
-        How many other presets with one switch changed have the same value to 1e-12 on the data.
+        Number of other presets with one switch changed and the same value to 1e-12 on the data.
     """
 
     name: str
@@ -94,8 +94,8 @@ class Identification:
     not_tried : dict of str to str
         Presets that the data rule out, and why.
     by_chance, presets_by_chance : float
-        How many matches, and how many with a preset, a number that nobody computed would have on average if it lay
-        within 0.05 of this one. Where a match is expected by chance, having one is no evidence.
+        Expected number of matches, and of matches with a preset, of a random number within 0.05 of this one. If a match
+        is expected by chance, having one is no evidence.
     """
 
     value: float
@@ -162,7 +162,7 @@ class Identification:
         return printed, [f"and {more} more, in .{'matches' if self.matches else 'nearest'}"] if more else []
 
     def _headline(self) -> str:
-        """How many values match, and how many of them are a preset's."""
+        """Say the number of matches, and of those with a preset."""
         shown = repr(self.value) if self.decimals is None else f"{self.value:.{self.decimals}f}"
         if not self.matches:
             return f"{shown}: no match; the nearest are"
@@ -174,7 +174,7 @@ class Identification:
         return f"{shown}: {', '.join(counts)}"
 
     def _below(self) -> list[str]:
-        """How many matches chance would give and what a match is worth then, what was tried, and what was not."""
+        """Say the number of matches expected by chance, what was tried, and what was not."""
         first = self.presets_by_chance if any(match.presets for match in self.matches) else self.by_chance
         worth = ""
         if self.matches and first >= _WEAK:
@@ -227,15 +227,15 @@ def identify(
         The reported NDCG; as text, ``"0.7840"``, it says how many decimals it was printed with.
     y_true, y_score, qid, group, mask, retrieved, doc_id, query_weight
         As for ``ndcg_score``. Pass everything that the reporting library saw: `doc_id` if it orders ties by id,
-        `retrieved` if it knows of judged documents that were not retrieved.
+        `retrieved` if its ideal includes judged documents that were not retrieved.
     k : int, None or sequence of them, optional
         The cut-off if it is known, or several to choose from. Default: each preset's own, no cut-off, 1, 3, 5, 10, 15,
         20, 30, 50, 100, 200, 500 and 1000; if no list is longer than 20, also every cut-off up to the longest.
     decimals : int or None, optional
         The decimals to which the number was rounded: a flavor matches within half a unit of the last one, plus a
         hundredth of a unit for the library's own rounding. None means an exact number, which matches to 1e-9. Default:
-        of text those that are written, exact with more than 9; of a number those that it needs, and 4 if it is a whole
-        one or needs more.
+        for a string its own decimals, exact if there are more than 9; for a number those that it needs, and 4 if it is
+        an integer or needs more.
 
     Returns
     -------
@@ -262,7 +262,7 @@ def identify(
     from it. Otherwise all agree with it equally well, and the data say which tools are usual for them: with document
     ids, those that order ties by id (as trec_eval does); with unjudged documents or some that were not retrieved, those
     that have a rule for unjudged ones; with neither, those that want a label for every document. Then a preset at its
-    own cut-off comes before others, and the rest is the order of ``PRESETS``. Presets that coincide stand in the same
+    own cut-off comes before others, and the rest is the order of ``PRESETS``. Presets that coincide are in the same
     order. Matches without a preset follow.
 
     If nothing rounds to the value and it has no more than `decimals` decimals, flavors match whose value is cut off to
@@ -271,9 +271,9 @@ def identify(
     A number that was computed from all rows as one query, a frequent mistake, is recognised too: the presets are also
     tried on the data without their queries (up to 100 000 rows), and say so after their name.
 
-    So many flavors are tried that a number which nobody computed may match some. ``.by_chance`` and
-    ``.presets_by_chance`` say how many would match a number close to this one, and the text says where a match is
-    therefore no evidence. More decimals, a known `k` and more queries make it one.
+    With so many flavors a random number may match some. ``.by_chance`` and ``.presets_by_chance`` are the expected
+    numbers of such matches, and the text says if a match is no evidence. More decimals, a known `k` and more queries
+    make it stronger.
 
     Qrels and a run become arrays by ``align``: ``identify(0.5058, **align("qrels.txt", "run.txt").arguments())``.
 
@@ -298,7 +298,7 @@ def identify(
     longest = int(queries.groups.sizes.max())
     short = range(1, longest + 1) if longest <= _SHORT else ()
     ks = tuple(dict.fromkeys((*_COMMON_KS, *short))) if given is None else given
-    data = _Data.of(queries)
+    data = _Data.describe(queries)
     search = _Search(queries, y_score, data, ks, own_k=given is None)
     not_tried: dict[str, str] = {}
     candidates = search.presets(not_tried) + search.changed()
@@ -330,7 +330,7 @@ def _number_and_decimals(value: float | str, decimals: int | None | EllipsisType
 
 
 def _one_query(queries: Queries) -> Queries:
-    """The rows of all queries together, as if nobody had said which row is of which query."""
+    """Put the rows of all queries into one query."""
     groups = queries.groups
     size = np.array([groups.sizes.sum()])
     whole = Groups(sizes=size, starts=np.zeros(1, dtype=np.intp), order=groups.order, n_rows=groups.n_rows)
@@ -338,7 +338,7 @@ def _one_query(queries: Queries) -> Queries:
 
 
 class _Data(NamedTuple):
-    """What the data say about which switches can matter."""
+    """Properties of the data that decide which switches can matter."""
 
     ids: bool
     run: bool
@@ -348,7 +348,7 @@ class _Data(NamedTuple):
     top: float
 
     @classmethod
-    def of(cls, queries: Queries) -> _Data:
+    def describe(cls, queries: Queries) -> _Data:
         labels = queries.groups.listed(queries.labels.reshape(-1).astype(np.float64))
         judged = labels[~np.isnan(labels)]
         ids, unjudged = queries.doc_id is not None, judged.size < labels.size
@@ -518,8 +518,8 @@ def _identification(
         n_tried=len(candidates),
         cutoffs=ks,
         not_tried=not_tried,
-        by_chance=_by_chance(number, within, [each.value for each in candidates]),
-        presets_by_chance=_by_chance(number, within, [each.value for each in candidates if not each.change]),
+        by_chance=_expected_matches(number, within, [each.value for each in candidates]),
+        presets_by_chance=_expected_matches(number, within, [each.value for each in candidates if not each.change]),
     )
 
 
@@ -547,10 +547,10 @@ def _match(group: list[_Candidate]) -> Match:
     )
 
 
-def _by_chance(number: float, within: float, values: list[float]) -> float:
-    """How many different values a number has within reach, on average over the numbers close to this one.
+def _expected_matches(number: float, within: float, values: list[float]) -> float:
+    """Return the mean number of distinct values within reach of a number close to this one.
 
-    Numbers are drawn between the two ends with equal chance; of values that end before these do, only where they lie.
+    Numbers are uniform within 0.05 of this one, and within the range of the values.
     """
     known = np.sort(values)
     low, high = max(number - _CLOSE, min(number, 0.0)), min(number + _CLOSE, max(number, 1.0))

@@ -46,8 +46,8 @@ def evaluate(
     ImportError
         Dask's data frames are not installed.
     TypeError, ValueError
-        `frame` is no Dask data frame, a column is missing, the flavor follows the order of rows or document ids, or as
-        for ``ndcg_score``.
+        `frame` is not a Dask data frame, a column is missing, the flavor follows the order of rows or document ids, or
+        as for ``ndcg_score``.
 
     Examples
     --------

@@ -34,7 +34,7 @@ _VISIBLE = 1e-15
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """What one switch adds to the difference, or several that cannot be changed one at a time.
+    """The contribution of one switch to the difference, or of several that cannot be changed one at a time.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueryDifference:
-    """What one query adds to the difference.
+    """The contribution of one query to the difference.
 
     Attributes
     ----------
@@ -167,13 +167,14 @@ class Explanation:
     def _switch_table(self, digits: int = 6) -> Table:
         """The steps from a to b, one per switch with an effect."""
         rows = [
-            (part.name, *part.values_text(), f"{part.contribution:+.{digits}f}") for part in by_effect(self.parts)[0]
+            (part.name, *part.values_text(), f"{part.contribution:+.{digits}f}")
+            for part in split_by_effect(self.parts)[0]
         ]
         rows.append(("b - a", "", "", f"{self.difference:+.{digits}f}"))
         return Table(("switch", "a", "b", "contribution"), rows, "lll")
 
     def _below(self) -> list[str]:
-        idle = by_effect(self.parts)[1]
+        idle = split_by_effect(self.parts)[1]
         lines = [f"no effect on these data: {', '.join(idle)}"] if idle else []
         return lines + ([f"method: {METHODS[self.method]}"] if self.parts else [])
 
@@ -233,7 +234,7 @@ def explain_difference(
     k : int or None, optional
         One cut-off for both flavors. Default: each its own, and the cut-off is a switch like the others.
     top : int, default 10
-        How many queries to list at most, those that contribute most; 0 for none.
+        Largest number of queries to list, those that contribute most; 0 for none.
 
     Returns
     -------
@@ -305,7 +306,7 @@ def explain_difference(
     active = [switches for switches in parts_apart if not idle.issuperset(switches)]
     own_ranking = sum(not _AFTER_RANKING.issuperset(switches) for switches in active)
     shapley = _shapley(active, mixtures) if own_ranking <= _SHAPLEY_PARTS else None
-    contributions = _in_order(active, mixtures) if shapley is None else shapley
+    contributions = _change_in_order(active, mixtures) if shapley is None else shapley
     contributions += [(switches, 0.0) for switches in parts_apart if switches not in active]
     parts = [
         Part(
@@ -358,7 +359,7 @@ class _Mixtures:
         return value
 
     def value(self, from_b: Sequence[str]) -> float | None:
-        """None, where the mixture contradicts itself, the data refuse it, or it has no finite value."""
+        """Return the value; None if the mixture is no flavor, is undefined on the data, or has no finite value."""
         try:
             return self._value(self.a.replace(**{name: getattr(self.b, name) for name in from_b}))
         except (TypeError, ValueError):  # both flavors passed, so the mixture is what is refused
@@ -439,7 +440,7 @@ def _subsets(parts: Sequence[Switches]) -> list[list[Switches]]:
     return [[part for at, part in enumerate(parts) if bits >> at & 1] for bits in range(1 << len(parts))]
 
 
-def _in_order(parts: Sequence[Switches], mixtures: _Mixtures) -> list[tuple[Switches, float]]:
+def _change_in_order(parts: Sequence[Switches], mixtures: _Mixtures) -> list[tuple[Switches, float]]:
     """The effect of each part in turn; one whose mixture is undefined is joined with the next."""
     taken: list[str] = []
     waiting: list[Switches] = []
@@ -497,7 +498,7 @@ def _titled(flavor: Flavor) -> str:
     return str(flavor) if name is None else f"{name}: {flavor}"
 
 
-def by_effect(parts: Iterable[Part]) -> tuple[list[Part], list[str]]:
+def split_by_effect(parts: Iterable[Part]) -> tuple[list[Part], list[str]]:
     """The parts that contribute, and the names of those without effect."""
     effective, idle = [], []
     for part in parts:

@@ -181,7 +181,7 @@ class PartialEvaluation:
         first = merged[0]
         for part in merged:
             if (part.flavor, part.ks, part.several) != (first.flavor, first.ks, first.several):
-                raise ValueError(_unlike(first, part))
+                raise ValueError(_mismatch(first, part))
         kind, ids = joined_digests([(part.id_kind, part.ids) for part in merged if part.n_queries])
         return cls(
             flavor=first.flavor,
@@ -458,8 +458,8 @@ def _merged_stream(parts: Sequence[PartialEvaluation]) -> PartialEvaluation:
         ) from error
 
 
-def _unlike(one: PartialEvaluation, other: PartialEvaluation) -> str:
-    """Why two parts cannot be merged."""
+def _mismatch(one: PartialEvaluation, other: PartialEvaluation) -> str:
+    """Say why two parts cannot be merged."""
     flavors, ks = (one.flavor, other.flavor), (one.ks, other.ks)
     functions = [name for name in ("gain", "discount") if callable(getattr(one.flavor, name))]
     if functions and str(flavors[0]) == str(flavors[1]) and ks[0] == ks[1] and one.several == other.several:

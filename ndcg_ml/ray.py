@@ -44,8 +44,8 @@ def evaluate(
     Raises
     ------
     TypeError, ValueError
-        `frame` is no Ray data set, a column is missing, or the flavor follows the order of rows or document ids. What
-        is wrong with the rows themselves is raised by Ray, with the same words.
+        `frame` is not a Ray data set, a column is missing, or the flavor follows the order of rows or document ids.
+        What is wrong with the rows themselves is raised by Ray, with the same words.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Scored rows from files: LETOR/SVMlight labels with scores, CSV, JSONL and parquet.
 
-Ids stay what the file says: text is never read as a number, hashed or cut. A line of another form is refused, with the
-name of the file and the number of the line.
+Ids are kept as strings, never read as numbers, hashed or cut. A malformed line raises an error with the name of the
+file and the number of the line.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ScoredRows:
         The query of each row: text, or what a parquet file holds.
     doc_id : ndarray or None
     lines : ndarray of int or None
-        The line that each row stands on, where the file has lines for them.
+        The line of each row, if the file has lines for them.
     """
 
     y_true: FloatArray
@@ -131,7 +131,7 @@ def _letor_rows(path: AnyPath) -> tuple[FloatArray, NDArray[Any]]:
                 raise wrong_line(path, number, "qid: must be followed by the id of the query, without a blank", line)
             rest = tokens[-1]
             if b"qid:" in rest and len(tokens) > 2 and any(token.startswith(b"qid:") for token in rest.split()):
-                raise wrong_line(path, number, f"qid: must stand once in a line. {GLUED}", line)
+                raise wrong_line(path, number, f"qid: must appear once in a line. {GLUED}", line)
         grades.append(grade)
     if not grades:
         raise DataFileError(f"{path}: has no rows.")
@@ -150,9 +150,9 @@ def _queries_of_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:
     sizes: list[int] = []
     for number, line in numbered(side):
         token = line.strip()
-        # No file has so many rows, and Python itself does not read a number of more than 4300 digits.
+        # No file has 10^18 rows, and Python does not read a number of more than 4300 digits.
         if token and not (token.isdigit() and len(token) <= _DIGITS and int(token)):
-            raise wrong_line(side, number, "a line must be the size of a query, an integer of 1 or more", line)
+            raise wrong_line(side, number, "a line must be the size of a query, a positive integer", line)
         if token:
             sizes.append(int(token))
     if sum(sizes) != n_rows:
@@ -192,8 +192,8 @@ def read_columns(
     ----------
     path : path
         A parquet file (known by its first bytes), which needs pyarrow; JSONL, known by the brace and the
-        quote that it begins with, one object on each line; else CSV with a header line, separated by tabs if the header
-        line holds a tab, by semicolons if it holds these and no comma, and else by commas. Text may be
+        quote that it begins with, one object on each line; otherwise CSV with a header line, separated by tabs if the
+        header line holds a tab, by semicolons if it holds these and no comma, and otherwise by commas. Text may be
         compressed by gzip. Other columns are ignored.
     score, qid, label : str, default "score", "qid", "label"
         The names of the columns that hold the scores, the ids of the queries and the labels.
@@ -210,8 +210,8 @@ def read_columns(
     ------
     DataFileError
         A column is missing, appears twice or is named for two things, a CSV line has more or fewer fields than the
-        header, a line is not JSON or lacks a key, a label or score is no number or an integer beyond 2^53, a score is
-        missing or NaN, an id is missing or holds a line end, or there are no rows.
+        header, a line is not JSON or lacks a key, a label or score is not a number, or an integer beyond 2^53, a score
+        is missing or NaN, an id is missing or holds a line end, or there are no rows.
     ImportError
         The file is parquet, and pyarrow is not installed.
     OSError

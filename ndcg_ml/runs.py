@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-# The ids of so many rows are kept after a run was read, for questions about its documents; they take 16 bytes or more.
+# Up to this number of rows, ids are kept for questions about documents. Each takes 16 bytes or more.
 _NAMED_ROWS = 1 << 22
 
 Which: TypeAlias = Literal["qrels", "run", "both"]
@@ -46,7 +46,7 @@ Which: TypeAlias = Literal["qrels", "run", "both"]
 Exclude: TypeAlias = "Literal['identical'] | Mapping[Any, Iterable[Any]]"
 """Documents that a run must not be credited for: those with the id of their topic, or those listed by topic."""
 
-# So many scores that are each one more than the one before are no accident.
+# This number of scores, each one more than the one before, is no accident.
 _ENOUGH_STEPS = 4
 
 
@@ -60,7 +60,7 @@ class RunPerQuery(PerQuery):
     Attributes
     ----------
     n_retrieved : ndarray of int
-        Documents that the run retrieves, less those that `exclude` leaves out; 0 is a topic without an answer. (The
+        Documents that the run retrieves, less those that `exclude` leaves out; 0 if no documents were returned. (The
         column ``n_docs`` counts those that are ranked, which under ``unjudged="condense"`` are fewer.)
     judged : ndarray of float64
         The fraction of the first k retrieved documents (all of them, if there are fewer) that are judged; nan where
@@ -80,8 +80,8 @@ class RunEvaluation(Evaluation[V]):
     value, flavor, k, n_queries, n_empty
         As of ``Evaluation``.
     per_query : RunPerQuery
-        The table of topics, in order of first appearance in the qrels, then in the run. ``qid`` is text or integers,
-        as the caller's topic ids are; from files, text.
+        The table of topics, in order of first appearance in the qrels, then in the run. ``qid`` holds strings or
+        integers, as you passed topic ids; strings if they come from files.
     judged : float, or dict of float by cut-off
         Mean of judged@k over the topics with a retrieved document, whatever the flavor.
     queries : str
@@ -92,7 +92,7 @@ class RunEvaluation(Evaluation[V]):
         Number of evaluated topics for which nothing is retrieved: the run answers with an empty list, lacks the topic,
         or retrieves only what `exclude` leaves out. ``per_query.n_retrieved`` is 0 in them.
     n_excluded : int or None
-        How many documents of the run `exclude` left out; None without `exclude`, and in a slice.
+        Number of documents of the run that `exclude` left out; None without `exclude`, and in a slice.
     """
 
     per_query: RunPerQuery
@@ -213,10 +213,10 @@ def evaluate_run(
         forms; or a frame with columns ``qid``, ``docno``, ``score``. Files of text may be compressed by gzip.
     flavor : Flavor or str, default "trec_eval"
         As for ``ndcg_score``. Its ``unjudged`` decides what happens to a retrieved document without a judgement: it
-        gains 0 ("zero"), is removed before ranking ("condense") or is an error ("raise"). Its ``ties`` orders equal
+        has gain 0 ("zero"), is removed before ranking ("condense") or is an error ("raise"). Its ``ties`` orders equal
         scores. Its ``duplicates`` decides what it means that the run lists a document twice in a topic.
     k : int, None or sequence of them, optional
-        As for ``ndcg_score``. Default: the flavor's own, which for "trec_eval" is no cut-off.
+        As for ``ndcg_score``. Default: the flavor's own; "trec_eval" has none.
     queries : {"qrels", "run", "both"}, default "qrels"
         Which topics are averaged: all of the qrels (one that the run lacks counts as retrieving nothing), all of the
         run, or those in both.
@@ -224,15 +224,15 @@ def evaluate_run(
         Labels of the topics, such as ``{"language": {"q1": "de", "q2": "fr"}}``; or, by column, a Series with the topic
         ids as its index, or labels in the order of ``per_query.qid``. Every evaluated topic needs one.
     cluster : mapping of labels by topic id, pandas object or array-like, optional
-        What topics belong together (user, session, template): a label per topic, in the forms of a column of `by`.
+        Groups of related topics (user, session, template): a label per topic, in the forms of a column of `by`.
         ``.interval()``, ``.standard_error``, the intervals of slices and ``compare`` then take clusters, not topics, as
-        what chance draws.
+        the sampling units.
     exclude : "identical" or mapping of documents by topic id, optional
         Documents that are taken out of the run before it is ranked: those whose id is that of their topic, which is
         BEIR's ``ignore_identical_ids``; or for each topic those listed, such as what a user had seen before. The
         judgements stay as they are. Default: none.
     columns : mapping, optional
-        What the columns of data frames are called, such as ``{"qid": "user_id", "docno": "item_id"}``; the keys are
+        Names of the columns of data frames, such as ``{"qid": "user_id", "docno": "item_id"}``; the keys are
         ``qid``, ``docno``, ``label`` and ``score``. Default: just that.
 
     Returns
@@ -240,14 +240,14 @@ def evaluate_run(
     RunEvaluation
         ``.value``, ``.per_query``, ``.to_frame()`` and ``str()`` as of an ``Evaluation``; and ``.judged``,
         ``.qrels_only``, ``.run_only``, ``.n_unanswered``; with `by`, ``.slices``. The frame is of the library of the
-        run's frame, or else of that of the qrels. All judged documents enter a ``global`` ideal, retrieved or not; a
+        run's frame, otherwise of that of the qrels. All judged documents enter a ``global`` ideal, retrieved or not; a
         ``given`` ideal has them in the order of the qrels. A topic of the qrels without a document (``{"q1": {}}``) is
         empty, and scores what the flavor's ``empty`` says.
 
     Raises
     ------
     DataFileError
-        A file has a line of another form. It is a ValueError that names the file and the line.
+        A file has a malformed line. It is a ValueError that names the file and the line.
     TypeError
         An argument has the wrong type, such as a LazyFrame, which must be collected first; ids are text on one side and
         integers on the other, or neither.
@@ -318,7 +318,7 @@ def evaluate_run(
     check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
     result = replace(
-        of_run(evaluation, aligned.n_retrieved(), judged, queries, aligned.qrels_only, aligned.run_only),
+        as_run_evaluation(evaluation, aligned.n_retrieved(), judged, queries, aligned.qrels_only, aligned.run_only),
         frame_library=library_of(run) or library_of(qrels) or "pandas",
         n_excluded=aligned.n_excluded,
         cluster=clusters,
@@ -329,7 +329,7 @@ def evaluate_run(
     return result if labels is None else run_with_slices(result, labels)
 
 
-def of_run(
+def as_run_evaluation(
     evaluation: Evaluation[Any],
     n_retrieved: IntArray,
     judged: FloatArray,
@@ -385,7 +385,7 @@ def run_with_slices(result: RunEvaluation[Any], labels: Mapping[str, list[Any]])
             return topics[[topic in ids for topic in topics.tolist()]]
 
         one_sided = among(result.qrels_only), among(result.run_only)
-        return of_run(evaluation, table.n_retrieved, table.judged, result.queries, *one_sided)
+        return as_run_evaluation(evaluation, table.n_retrieved, table.judged, result.queries, *one_sided)
 
     slices = sliced(result, labels)
     return replace(result, slices=Slices(tuple(replace(one, evaluation=inside(one.evaluation)) for one in slices)))
@@ -423,7 +423,7 @@ class AlignedRun:
     qid : ndarray
         The topics, in order of first appearance in the qrels, then in the run.
     group : ndarray of int
-        How many consecutive rows each topic has.
+        Number of consecutive rows of each topic.
     y_true : ndarray of float64
         Grades; NaN is an unjudged document.
     y_score : ndarray of float64
@@ -439,7 +439,7 @@ class AlignedRun:
         The topics with documents of one score (in float32), so that a ``given`` ideal of these arrays may not be that
         of ``evaluate_run``.
     n_excluded : int or None
-        How many documents of the run `exclude` left out; None without it.
+        Number of documents of the run that `exclude` left out; None without it.
     """
 
     qid: NDArray[Any]
@@ -455,18 +455,18 @@ class AlignedRun:
     digests: NDArray[np.uint64]
     """A digest of each topic's judgements, documents with grades: the same in whatever order they are.
 
-    Where the order of the judgements is kept beside the rows, another one has another digest.
+    If the order of the judgements is kept, another order has another digest.
     """
     excluded: NDArray[np.uint64] | None
     """A digest of the documents that `exclude` names in each topic; None without it."""
     judgement: IntArray | None
-    """Where each judged row stands in the order of the qrels; None, where the rows stand so."""
-    where: Callable[[int], str]
-    """What to call a row in an error message."""
+    """The position of each judged row in the qrels; None if the rows are in that order."""
+    place_of: Callable[[int], str]
+    """Describe a row for an error message."""
     repeated: bool
     """Whether the run lists a document twice."""
     names: DocumentNames | None = None
-    """The ids of the documents; None where there are so many that they are not kept."""
+    """The ids of the documents; None if there are too many to keep."""
 
     def queries(self) -> Queries:
         """The same, without the scores, as ``Prepared`` takes it."""
@@ -483,7 +483,7 @@ class AlignedRun:
         )
 
     def n_retrieved(self) -> IntArray:
-        """How many documents are retrieved in each topic, a repeated one as often as it is listed."""
+        """Number of documents retrieved in each topic; a repeated one counts as often as it is listed."""
         topic = np.repeat(np.arange(self.group.size), self.group)
         return np.bincount(topic[self.retrieved], minlength=self.group.size)
 
@@ -582,8 +582,9 @@ def _aligned(
     in_qrels[judged.topics], in_run[ranked.topics] = True, True
     if not (in_qrels & in_run).any():
         raise ValueError(
-            f"qrels and run must share a topic; {judged.source} has {_some(topics, in_qrels)} and {ranked.source} has "
-            f"{_some(topics, in_run)}. Ids are compared exactly: check prefixes and leading zeros."
+            f"qrels and run must share a topic; {judged.source} has {_first_topics(topics, in_qrels)} and "
+            f"{ranked.source} has {_first_topics(topics, in_run)}. Ids are compared exactly: check "
+            "prefixes and leading zeros."
         )
     # Each row of the run gets the row of the qrels that judges it. Some rows are left out, and the caller is warned
     # where that looks like a mistake.
@@ -640,7 +641,7 @@ def _aligned(
 
     in_run_at, in_qrels_at = ranked.places(), judged.places()
 
-    def where(row: int) -> str:
+    def place_of(row: int) -> str:
         at = int(order[row])
         return in_run_at(int(rows_of_run[at])) if at < n_run else in_qrels_at(int(rows_of_qrels[at - n_run]))
 
@@ -661,7 +662,7 @@ def _aligned(
         digests=digests[chosen],
         excluded=None if excluded is None else excluded[chosen],
         judgement=None if judgement is None else judgement[order],
-        where=where,
+        place_of=place_of,
         repeated=repeated,
         names=None
         if documents is None
@@ -707,7 +708,7 @@ def _excluded(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.uint64]]:
     """Which rows of the run, and which of the qrels, hold a document that is excluded; and a digest of each topic's."""
     n_judged, n_ranked = judged.topic.size, ranked.topic.size
-    topic, documents = ids.listed(exclude)
+    topic, documents = ids.rows_of(exclude)
     ids.documents.extend(documents)
     before = earlier(np.concatenate([judged.topic, ranked.topic, topic]), ids.documents)
     # Every earlier row with the document, one step at a time: a run may list it twice.
@@ -726,8 +727,8 @@ def _warn_of_excluded(judged: RunRows, relevant: NDArray[np.bool_], stacklevel: 
     if rows.size:
         warnings.warn(
             f"exclude leaves out {rows.size} documents that are judged relevant, the first in "
-            f"{judged.where(int(rows[0]))}. They stay in the ideal, so that no run can reach 1 there. If they should "
-            "not count, take them out of the qrels.",
+            f"{judged.place_of(int(rows[0]))}. They stay in the ideal, so that no run can reach 1 there. If they "
+            "should not count, take them out of the qrels.",
             UserWarning,
             stacklevel,
         )
@@ -812,11 +813,11 @@ def _matched(
     for rows, way_out in ((judged, ""), (ranked, "or choose a flavor with duplicates='first' or 'count'")):
         again = np.flatnonzero(before[rows.first : rows.first + rows.topic.size] >= rows.first)
         if again.size and not (keep and rows is ranked):
-            raise _twice(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), way_out)
+            raise _repeated_document(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), way_out)
     match = before[n_judged:]
     place = np.full(ranked.topic.size, _FIRST_PLACE, dtype=np.int64)
     some = np.arange(place.size) if every_place else _perhaps_tied(ranked)
-    in_order = names.in_byte_order(ranked.topic[some], n_judged + some) - n_judged
+    in_order = names.order_by_bytes(ranked.topic[some], n_judged + some) - n_judged
     begins = starts_of(np.bincount(ranked.topic[in_order]))
     place[in_order] += np.arange(in_order.size) - begins[ranked.topic[in_order]]
     for row in again.tolist():  # the order of the run settles the earlier row of a document first
@@ -836,15 +837,15 @@ def _perhaps_tied(ranked: RunRows) -> IntArray:
     return np.flatnonzero(np.append(ties, False) | np.append(False, ties))
 
 
-def _twice(rows: RunRows, first: int, again: int, way_out: str) -> ValueError:
-    places = dict.fromkeys((rows.where(first), rows.where(again)))
+def _repeated_document(rows: RunRows, first: int, again: int, way_out: str) -> ValueError:
+    places = dict.fromkeys((rows.place_of(first), rows.place_of(again)))
     return ValueError(
         f"a document must not appear twice in a topic; {rows.name(again)} does in {' and '.join(places)}. Remove the "
         f"duplicates{', ' * bool(way_out)}{way_out}."
     )
 
 
-def _some(topics: Topics, flags: NDArray[np.bool_]) -> str:
+def _first_topics(topics: Topics, flags: NDArray[np.bool_]) -> str:
     numbers = np.flatnonzero(flags)
     some = ", ".join(map(shown, topics.names(numbers[:3]).tolist()))
     return some + (f", ... ({numbers.size} topics)" if numbers.size > 3 else "")
@@ -863,14 +864,14 @@ def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
         if rule == "raise" and bad.any():
             raise ValueError(
                 f"{what} is refused under {switch}='raise'; got {int(bad.sum())}, the first in "
-                f"{aligned.where(int(np.flatnonzero(bad)[0]))}. Choose a flavor with {switch}={others}."
+                f"{aligned.place_of(int(np.flatnonzero(bad)[0]))}. Choose a flavor with {switch}={others}."
             )
 
 
 def check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
-    """A topic that has relevant documents must not count 1, or not at all, because nothing is ranked in it.
+    """Refuse a topic with relevant documents that would score 1, or be left out, because nothing is ranked in it.
 
-    An ideal of what was retrieved is 0 there, and the flavor's rule for empty queries would decide.
+    An ideal of the retrieved documents is 0 there, so that the flavor's rule for empty queries would apply.
     """
     if flavor.empty not in (1.0, "skip"):
         return
@@ -878,11 +879,11 @@ def check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
     empty = table.empty if table.empty.ndim == 1 else table.empty.any(axis=1)
     lost = np.flatnonzero((table.n_docs == 0) & (table.n_relevant > 0) & empty)
     if lost.size:
-        rule = "count 1" if flavor.empty == 1.0 else "be left out of the mean"
+        rule = "score 1" if flavor.empty == 1.0 else "be left out of the mean"
         raise ValueError(
             f"every topic with relevant documents must rank some document under ideal={flavor.ideal!r} with "
             f"empty={flavor.empty if isinstance(flavor.empty, str) else int(flavor.empty)!r}; got {lost.size} that "
-            f"rank none and would {rule}, the first {shown(table.qid[lost].tolist()[0])}. Choose ideal='global' or "
+            f"would {rule}, the first {shown(table.qid[lost].tolist()[0])}. Choose ideal='global' or "
             "empty=0, or queries='both' if topics that the run lacks should not count."
         )
 

@@ -44,7 +44,7 @@ def evaluate(
     Raises
     ------
     TypeError, ValueError
-        `frame` is no Spark data frame, a column is missing, or the flavor follows the order of rows or document ids.
+        `frame` is not a Spark data frame, a column is missing, or the flavor follows the order of rows or document ids.
         What is wrong with the rows themselves is raised by Spark, with the same words.
 
     Examples
@@ -59,7 +59,7 @@ def evaluate(
             "evaluate and evaluate_part."
         )
     task = EngineRows(frame.columns, label, score, qid, flavor, k)
-    # Names of our own, because a column may be called anything, "a.b" and "a`b" too.
+    # New names, because a column may be called anything, "a.b" and "a`b" too.
     renamed = ["`" + column.replace("`", "``") + f"` as {meaning}" for meaning, column in task.columns.items()]
 
     def part(batches: Iterator[Any]) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import of_totals
-from ndcg_ml.runs import RunEvaluation, check_missing, of_run, warn_of_empty_answers
+from ndcg_ml.runs import RunEvaluation, as_run_evaluation, check_missing, warn_of_empty_answers
 
 __all__ = ["HeldOut", "evaluate_topk"]
 
@@ -55,17 +55,17 @@ def evaluate_topk(
 ) -> RunEvaluation[Any]:
     """NDCG of the items that a recommender retrieved for each user, against held-out interactions.
 
-    What ``evaluate_run`` computes from dicts, for users and items that are numbered 0, 1, 2, ... as in the matrices of
+    As ``evaluate_run`` does from dicts, for users and items that are numbered 0, 1, 2, ... as in the matrices of
     recommenders: no dict is made, and the scores of a whole catalogue never need to be in memory at once.
 
     Parameters
     ----------
     retrieved_ids : array-like of int, shape (n_users, depth), or list of lists of int
-        For each user the numbers of the retrieved items, the best first. -1 is no item (padding, or an item that was
-        masked): what stands behind it moves up.
+        For each user the numbers of the retrieved items, the best first. -1 is padding or an item that was
+        masked: the items after it move up.
     held_out : SciPy CSR matrix or array, shape (n_users, n_items), or tuple of three arrays (users, items, grades)
         The interactions that were held out, with their grades. A matrix must have sorted indices without duplicates;
-        the three arrays may stand in any order. An entry of grade 0 is a judgement too. A user without an entry is an
+        the three arrays may be in any order. An entry of grade 0 is a judgement too. A user without an entry is an
         empty query. Of implicit feedback also the relevant items alone: a list of lists, one per user, or a dict by
         row (by id, with `qid`).
     flavor : Flavor or str, default "trec_eval"
@@ -85,7 +85,7 @@ def evaluate_topk(
     Raises
     ------
     TypeError
-        Ids or users that are no integers; a sparse matrix that is not in CSR format; a tensor.
+        Ids or users that are not integers; a sparse matrix that is not in CSR format; a tensor.
     ValueError
         Shapes that do not agree; an item beyond the columns of the matrix or below -1; unsorted indices, or an entry
         that is there twice; grades that are not finite; an item twice for a user under ``duplicates="raise"``; items
@@ -143,7 +143,7 @@ def evaluate_topk(
     columns = {name: np.concatenate([part[name] for part in counts]) for name in counts[0]}
     evaluation = of_totals(Totals(ks, ids, dcg, ideal, None), flavor, several, **columns)
     check_missing(evaluation, flavor)
-    result = of_run(evaluation, np.concatenate(sizes), np.concatenate(judged), "qrels", ids[:0], ids[:0])
+    result = as_run_evaluation(evaluation, np.concatenate(sizes), np.concatenate(judged), "qrels", ids[:0], ids[:0])
     warn_of_empty_answers(result, stacklevel=3)
     return result
 
@@ -181,7 +181,7 @@ def _retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
         )
     if not len(ids):
         raise ValueError(f"retrieved_ids must hold at least one user; got shape {ids.shape}. There is nothing to do.")
-    if not ids.size:  # nobody is shown anything
+    if not ids.size:  # no user is shown anything
         return np.full((len(ids), 1), -1, dtype=np.int64)
     _refuse_other_than_integers(ids, "retrieved_ids")
     return ids.astype(np.int64) if ids.dtype.kind == "u" else ids
@@ -190,7 +190,7 @@ def _retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
 def _refuse_other_than_integers(ids: NDArray[Any], name: str) -> None:
     if ids.dtype.kind not in "iu":
         raise TypeError(
-            f"{name} must hold integers, the numbers of items from 0 on; got dtype {ids.dtype}. Other ids go to "
+            f"{name} must hold integers, the numbers of items from 0; got dtype {ids.dtype}. Other ids go to "
             "evaluate_run, or number them with numpy.unique(ids, return_inverse=True)."
         )
     if ids.dtype == np.uint64 and ids.size and ids.max() >= _MOST_ITEMS:
@@ -206,18 +206,18 @@ def _held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Held:
                 f"held_out must be by {'row of retrieved_ids' if users is None else 'the ids of qid'}; got "
                 f"{shown(unknown[0])}. Leave out users that were not scored."
             )
-        return _of_lists([rows[user] for user in value], list(value.values()), n_users)
+        return _held_of_lists([rows[user] for user in value], list(value.values()), n_users)
     if isinstance(value, list) and len(value) == n_users:
         if n_users == 3:
             raise ValueError(
                 "held_out must not be a list of three for three users, because it may be (users, items, grades). Pass "
                 "dict(enumerate(held_out)), or a tuple of three arrays."
             )
-        return _of_lists(list(range(n_users)), value, n_users)
+        return _held_of_lists(list(range(n_users)), value, n_users)
     if all(hasattr(value, name) for name in ("indptr", "indices", "data", "shape")):
-        return _of_matrix(value, n_users)
+        return _held_of_matrix(value, n_users)
     if isinstance(value, (tuple, list)) and len(value) == 3:
-        return _of_arrays(value[0], value[1], value[2], n_users)
+        return _held_of_arrays(value[0], value[1], value[2], n_users)
     hint = "Call its .tocsr()." if hasattr(value, "tocsr") else "From a dense array: scipy.sparse.csr_array(array)."
     raise TypeError(
         "held_out must be a SciPy CSR matrix of users by items, a tuple of three arrays (users, items, grades), or the "
@@ -225,7 +225,7 @@ def _held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Held:
     )
 
 
-def _of_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
+def _held_of_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
     """Relevant items by user, all of grade 1."""
     odd = next((each for each in items if not isinstance(each, (list, tuple, set, frozenset, np.ndarray))), None)
     if odd is not None:
@@ -235,10 +235,10 @@ def _of_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
         )
     users = np.repeat(np.array(rows, dtype=np.int64), [len(each) for each in items])
     flat = plain_array(list(chain.from_iterable(items)), "held_out items")
-    return _of_arrays(users, flat.astype(np.int64) if not flat.size else flat, np.ones(users.size), n_users)
+    return _held_of_arrays(users, flat.astype(np.int64) if not flat.size else flat, np.ones(users.size), n_users)
 
 
-def _of_matrix(matrix: Any, n_users: int) -> _Held:
+def _held_of_matrix(matrix: Any, n_users: int) -> _Held:
     if getattr(matrix, "format", "csr") != "csr":
         raise TypeError(f"held_out must be in CSR format; got {matrix.format}. Call its .tocsr().")
     if len(matrix.shape) != 2 or matrix.shape[0] != n_users:
@@ -266,7 +266,7 @@ def _of_matrix(matrix: Any, n_users: int) -> _Held:
     )
 
 
-def _of_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
+def _held_of_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
     ids = {"users": plain_array(users, "held_out users"), "items": plain_array(items, "held_out items")}
     for name, numbers in ids.items():
         if numbers.size:
@@ -286,15 +286,15 @@ def _of_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
             "Leave out users that were not scored, and number the others by their rows."
         )
     if item.size and item.min() < 0:
-        raise ValueError(f"held_out items must be numbers from 0 on; got {item.min()}.")
+        raise ValueError(f"held_out items must be numbers >= 0; got {item.min()}.")
     rising = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (item[1:] >= item[:-1]))
     if not rising.all():  # most callers have them in order
         order = np.lexsort((item, row))
         row, item, values = row[order], item[order], values[order]
-    twice = np.flatnonzero((row[1:] == row[:-1]) & (item[1:] == item[:-1]))
-    if twice.size:
+    repeated = np.flatnonzero((row[1:] == row[:-1]) & (item[1:] == item[:-1]))
+    if repeated.size:
         raise ValueError(
-            f"held_out must have each item once per user; user {row[twice[0]]} has item {item[twice[0]]} twice. "
+            f"held_out must have each item once per user; user {row[repeated[0]]} has item {item[repeated[0]]} twice. "
             "Leave one of the entries out, or add their grades."
         )
     starts = np.append(0, np.cumsum(np.bincount(row, minlength=n_users)))

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from ndcg_ml import _atomic
 from ndcg_ml._baseline.labels import label_digests
 from ndcg_ml._checks import cutoffs
-from ndcg_ml._files.lines import AnyPath, DataFileError, begun, whole_text
+from ndcg_ml._files.lines import AnyPath, DataFileError, opened_with_head, whole_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown, shown_text
 from ndcg_ml._text.digested import digest, read_digested
 from ndcg_ml._text.plain import plain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, of_totals
-from ndcg_ml.runs import RunEvaluation, of_run
+from ndcg_ml.runs import RunEvaluation, as_run_evaluation
 
 _FORMAT = 3
 _COUNTS = ("n_docs", "n_judged", "n_relevant", "tied")
@@ -144,7 +144,7 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
     OSError
         The file cannot be read.
     """
-    with begun(path) as (_, file):
+    with opened_with_head(path) as (_, file):
         text = whole_text(path, file, max(_MOST_BYTES, os.path.getsize(path)))
     try:
         stored = read_digested(text, "ndcg_ml_evaluation", _FORMAT)
@@ -177,7 +177,7 @@ def _evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
         return replace(result, _labels=labels)
     topics = _ids(run["qrels_only"]), _ids(run["run_only"])
     judged = np.array(column["judged"], dtype=np.float64)
-    whole = of_run(result, np.array(column["n_retrieved"]), judged, run["queries"], *topics)
+    whole = as_run_evaluation(result, np.array(column["n_retrieved"]), judged, run["queries"], *topics)
     excluded = _digests(column["excluded"])
     return replace(whole, n_excluded=run["n_excluded"], _judgements=labels, _excluded=excluded)
 

@@ -12,7 +12,7 @@ T = TypeVar("T", bound=np.generic)
 
 _WIDEST = 64  # bytes of an id that are kept in columns; a longer one is kept beside them whole
 PADDING = bytes(_WIDEST)
-"""What must follow a text from which names are cut."""
+"""Padding that must follow a text from which names are cut."""
 
 _WORD = 8
 # The bytes of a word that belong to an id, by how many they are; the first byte is the highest.
@@ -68,7 +68,7 @@ class Names:
     words : ndarray of uint64, shape (n, width)
         The first bytes of each, as numbers in the order of the bytes; zeros follow the last byte.
     sizes : ndarray of int32, shape (n,)
-        How many bytes each has.
+        Number of bytes of each.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Names:
         self._long: dict[int, bytes] = {}  # row -> id, for ids longer than the columns
 
     def cut(self, text: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
-        """Append those that stand at these places of a text, which ends in ``PADDING``."""
+        """Append the names at these places of a text, which ends in ``PADDING``."""
         longest = int(sizes.max(initial=1))
         if longest > _WIDEST:
             for row in np.flatnonzero(sizes > _WIDEST).tolist():
@@ -86,13 +86,13 @@ class Names:
         self._sizes.extend(sizes)
 
     def add(self, other: Names) -> None:
-        """Append those of others."""
+        """Append the names of another object."""
         self._long.update({len(self) + row: name for row, name in other._long.items()})
         self._words.extend(other.words)
         self._sizes.extend(other.sizes)
 
     def extend(self, ids: Sequence[bytes]) -> None:
-        """Append those of a sequence."""
+        """Append the names of a sequence."""
         text = np.frombuffer(b"".join([*ids, PADDING]), dtype=np.uint8)
         sizes = np.fromiter(map(len, ids), np.int64, len(ids))
         self.cut(text, np.cumsum(sizes) - sizes, sizes)
@@ -141,7 +141,7 @@ class Names:
         """Those of the rows whose names have more bytes than the columns hold."""
         return [row for row in self._long if rows.start <= row < rows.stop]
 
-    def same(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def are_equal(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the names of these pairs of rows are equal."""
         same: NDArray[np.bool_] = self.sizes[one] == self.sizes[other]
         for column in self.words.T:
@@ -151,7 +151,7 @@ class Names:
                 same[at] = self._long[int(one[at])] == self._long[int(other[at])]
         return same
 
-    def in_byte_order(self, topic: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def order_by_bytes(self, topic: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """These rows by their topics, and within a topic in the order of the bytes of their names."""
         words = self.words[rows]
         order = np.lexsort((self.sizes[rows], *words.T[::-1], topic))
@@ -207,7 +207,7 @@ def earlier(topic: NDArray[Any], names: Names) -> NDArray[np.signedinteger[Any]]
         one, other = key[chunk], key[chunk.start + 1 : chunk.stop + 1]
         pairs = np.flatnonzero((one ^ other) <= lowest)
         before, after = one[pairs] & lowest, other[pairs] & lowest
-        same = names.same(before, after)
+        same = names.are_equal(before, after)
         found[after[same]] = before[same]
         for mixed in set((one[pairs[~same]] & ~lowest).tolist()):
             start, stop = np.searchsorted(key, mixed), np.searchsorted(key, mixed + lowest, side="right")
@@ -232,6 +232,6 @@ def _words(
 
 
 def cells(text: NDArray[np.uint8], starts: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
-    """The bytes that begin at these places, that many from each; of such items NumPy copies each at one go."""
+    """Return `width` bytes from each of these places. NumPy copies items of this width in one step."""
     windows = np.ndarray((text.size - width + 1,), dtype=f"S{width}", buffer=text.data, strides=(1,))
     return windows[starts].view(np.uint8).reshape(starts.size, width)

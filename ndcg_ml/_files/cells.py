@@ -1,4 +1,4 @@
-"""What one value of a table may be: an id, a grade, a label that may be missing, or a score."""
+"""Values of a table: an id, a grade, a label that may be missing, or a score."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBERS = ("label", "grade", "score")
 
 
 def kind(meaning: Any) -> Any:
-    """Return what a column holds; of several columns of one kind, each has a meaning such as ("score", "bm25")."""
+    """Return the kind of a column. If several have one kind, each has a meaning such as ("score", "bm25")."""
     return meaning[0] if isinstance(meaning, tuple) else meaning
 
 
@@ -25,7 +25,7 @@ _MISSING = ("na", "n/a", "none", "null", "<na>", "-")
 
 
 def must(meaning: str) -> str:
-    """What a number of this meaning must be."""
+    """Return the range of numbers with this meaning, for a message."""
     return {
         "label": "finite, or empty for an unjudged document",
         "grade": "a finite number",
@@ -81,7 +81,7 @@ def cell_of_json(path: AnyPath, number: int | None, name: str, value: Any, meani
     if meaning == "label" and value is None:
         return math.nan
     if type(value) not in (float, int, bool):
-        raise DataFileError(f"{place(path, number)}: {name} must be a number; got {in_json(value)}.")
+        raise DataFileError(f"{place(path, number)}: {name} must be a number; got {json_repr(value)}.")
     if type(value) is int and abs(value) > EXACT:
         raise DataFileError(f"{place(path, number)}: {name}: {ROUNDED}; got {shown(value)}.")
     if is_wrong(meaning, value):
@@ -94,7 +94,9 @@ def id_of_json(path: AnyPath, number: int | None, name: str, value: Any) -> str:
     if type(value) is int:
         return str(value)
     if not isinstance(value, str) or not value:
-        raise DataFileError(f"{place(path, number)}: {name} must be an id, text or an integer; got {in_json(value)}.")
+        raise DataFileError(
+            f"{place(path, number)}: {name} must be an id, a string or an integer; got {json_repr(value)}."
+        )
     if "\n" in value or "\r" in value:
         raise DataFileError(f"{place(path, number)}: {name} must be an id without a line end; got {shown(value)}.")
     if not value.isascii():
@@ -102,13 +104,13 @@ def id_of_json(path: AnyPath, number: int | None, name: str, value: Any) -> str:
             value.encode()
         except UnicodeEncodeError as error:
             raise DataFileError(
-                f"{place(path, number)}: {name} must be text that UTF-8 can hold; got {shown(value)}, which has half "
-                "of a surrogate pair."
+                f"{place(path, number)}: {name} must be a string that UTF-8 can encode; got {shown(value)}, which has "
+                "half of a surrogate pair."
             ) from error
     return value
 
 
-def in_json(value: Any) -> str:
+def json_repr(value: Any) -> str:
     """A value as a message shows it, in the words of JSON."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
@@ -118,7 +120,7 @@ def in_json(value: Any) -> str:
 
 
 def names_in(path: AnyPath, of: str, columns: Sequence[str]) -> dict[str, str]:
-    """Which columns of a table hold the topics, documents and values of qrels or of a run.
+    """Return the columns of a table that hold topics, documents and values of qrels or of a run.
 
     Columns are called ``qid``, ``docno`` and ``score``, or ``label`` or ``grade`` for qrels; or as in BEIR's files
     ``query-id``, ``corpus-id`` and ``score``, which is the grade in qrels.

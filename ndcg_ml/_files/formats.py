@@ -13,7 +13,15 @@ import numpy as np
 from ndcg_ml._files.byte_ids import Names
 from ndcg_ml._files.cells import names_in
 from ndcg_ml._files.json_text import is_json, json_predictions, json_topics
-from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, begun, too_large, unpacked_limit, whole_text
+from ndcg_ml._files.lines import (
+    AnyPath,
+    DataFileError,
+    as_text,
+    opened_with_head,
+    too_large,
+    unpacked_limit,
+    whole_text,
+)
 from ndcg_ml._files.parquet import is_parquet, parquet_batches
 from ndcg_ml._files.tables import Table, csv_table, delimiter_of, json_table, text_columns
 from ndcg_ml._files.trec import QRELS, RUN, Lines, trec_lines
@@ -39,7 +47,7 @@ def lines_of(path: AnyPath, of: str) -> Iterator[Iterator[Lines] | dict[str, Any
     if is_parquet(path):
         yield _lines_of_parquet(path, of)
         return
-    with begun(path) as (head, file):
+    with opened_with_head(path) as (head, file):
         first = _first_object(head)
         if "query_id" in first and of == "run":
             yield json_predictions(path, file)
@@ -72,7 +80,7 @@ def table_columns(
         if not batches:
             raise DataFileError(f"{path}: has no rows.")
         return {meaning: np.concatenate([batch[meaning] for batch in batches]) for meaning in batches[0]}, None
-    with begun(path) as (head, file):
+    with opened_with_head(path) as (head, file):
         table = json_table(path, file) if is_json(head) else csv_table(path, file)
         return text_columns(path, table, names, optional)
 
@@ -111,7 +119,7 @@ def _lines(topics: list[str], documents: list[str], values: list[float], numbers
 
 
 def _coded(ids: Iterable[str]) -> list[bytes]:
-    """Ids as the bytes of the file; those of JSON are text that UTF-8 can hold."""
+    """Return ids as bytes in UTF-8, as files have them."""
     return [text.encode("utf-8", "surrogateescape") for text in ids]
 
 
@@ -128,9 +136,9 @@ def _lines_of_parquet(path: AnyPath, of: str) -> Iterator[Lines]:
 
 
 def _as_text(path: AnyPath, ids: np.ndarray[Any, Any], what: str) -> list[str]:
-    """Ids of files are text: an integer is the text of its digits."""
+    """Return ids as strings: an integer becomes the string of its digits."""
     listed = ids.tolist()
     odd = next((value for value in listed if type(value) not in (str, int)), None)
     if odd is not None:
-        raise DataFileError(f"{path}: the ids of {what} must be text or integers; got {shown(odd)}.")
+        raise DataFileError(f"{path}: the ids of {what} must be strings or integers; got {shown(odd)}.")
     return list(map(str, listed))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import IO, Any
 
-from ndcg_ml._files.cells import cell_of_json, id_of_json, in_json
+from ndcg_ml._files.cells import cell_of_json, id_of_json, json_repr
 from ndcg_ml._files.lines import AnyPath, DataFileError, numbered, place, utf8
 from ndcg_ml._one_line import shown, shown_text
 
@@ -34,7 +34,7 @@ def objects(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[tuple[int,
         if line.strip():
             value = parsed(path, utf8(path, line, number), number)
             if not isinstance(value, dict):
-                raise DataFileError(f"{path}, line {number}: a line must be a JSON object; got {in_json(value)}.")
+                raise DataFileError(f"{path}, line {number}: a line must be a JSON object; got {json_repr(value)}.")
             yield number, value
 
 
@@ -76,7 +76,7 @@ def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] |
     """
     topics = parsed(path, text)
     if not isinstance(topics, dict):
-        raise DataFileError(f"{path}: must be one object of topics; got {in_json(topics)}.")
+        raise DataFileError(f"{path}: must be one object of topics; got {json_repr(topics)}.")
     meaning = "grade" if of == "qrels" else "score"
     for topic, entries in topics.items():
         id_of_json(path, None, "a topic", topic)
@@ -93,7 +93,7 @@ def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] |
         else:
             lists = "" if of == "qrels" else " or [document, ...], the best first"
             raise DataFileError(
-                f"{path}: {shown(topic)} must be {{document: {meaning}}}{lists}; got {in_json(entries)}. A line of "
+                f"{path}: {shown(topic)} must be {{document: {meaning}}}{lists}; got {json_repr(entries)}. A line of "
                 "JSONL needs the key qid."
             )
     return topics
@@ -121,7 +121,8 @@ def json_predictions(path: AnyPath, file: IO[bytes] | None = None) -> dict[str, 
         for entry in results:
             if not isinstance(entry, dict) or not {"corpus_id", "score"} <= entry.keys():
                 raise DataFileError(
-                    f"{path}, line {number}: results must hold objects with corpus_id and score; got {in_json(entry)}."
+                    f"{path}, line {number}: results must hold objects with corpus_id and score; got "
+                    f"{json_repr(entry)}."
                 )
             document = id_of_json(path, number, "corpus_id", entry["corpus_id"])
             documents[document] = cell_of_json(path, number, "score", entry["score"], "score")

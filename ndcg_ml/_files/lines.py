@@ -1,4 +1,4 @@
-"""Files of text: their lines, plain or compressed by gzip, the columns that they must have, and the one error."""
+"""Text files, plain or compressed by gzip: their lines, the columns that they must have, and one error type."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def unpacked_limit(default: int = _MOST_BYTES) -> int:
     Raises
     ------
     ValueError
-        The environment variable is not an integer of 1 or more.
+        The environment variable is not a positive integer.
     """
     text = os.environ.get("NDCG_ML_MAX_BYTES", "")
     if text and not (text.isascii() and text.isdigit() and int(text)):
-        raise ValueError(f"NDCG_ML_MAX_BYTES must be an integer of 1 or more; got {shown(text)}.")
+        raise ValueError(f"NDCG_ML_MAX_BYTES must be a positive integer; got {shown(text)}.")
     return int(text) if text else default
 
 
@@ -76,16 +76,16 @@ _OTHER_PACKERS = re.compile(rb"(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bz2>BZh[1-9]1AY&SY
 
 @contextmanager
 def _opened(path: AnyPath) -> Iterator[IO[bytes]]:
-    """Give the bytes of a file; of a file compressed by gzip, known by its first bytes, the bytes inside."""
+    """Give the bytes of a file, unpacked if its first bytes show that gzip compressed it."""
     with open(path, "rb") as file:
         head = file.read(10)  # a pipe may deliver one byte at a time, so peek(10) may see one
         if packed := _OTHER_PACKERS.match(head):
             raise DataFileError(
-                f"{path}: must be text, plain or compressed by gzip; got {packed.lastgroup}. Unpack it first."
+                f"{path}: must be plain text or compressed by gzip; got {packed.lastgroup}. Unpack it first."
             )
         if file.seekable():
             file.seek(0)
-        again = file if file.seekable() else io.BufferedReader(_Again(head, file))
+        again = file if file.seekable() else io.BufferedReader(_Rewound(head, file))
         if not head.startswith(b"\x1f\x8b"):
             yield again
             return
@@ -96,7 +96,7 @@ def _opened(path: AnyPath) -> Iterator[IO[bytes]]:
             raise DataFileError(f"{path}: is damaged, gzip cannot unpack it: {shown_text(str(error))}") from error
 
 
-class _Again(io.RawIOBase):
+class _Rewound(io.RawIOBase):
     """A pipe from which the first bytes were read already, with these bytes before the others."""
 
     def __init__(self, head: bytes, pipe: IO[bytes]) -> None:
@@ -114,16 +114,16 @@ class _Again(io.RawIOBase):
 
 
 @contextmanager
-def begun(path: AnyPath) -> Iterator[tuple[bytes, IO[bytes]]]:
-    """How a file begins, without a byte order mark: at least its first line, but for one that is too long.
+def opened_with_head(path: AnyPath) -> Iterator[tuple[bytes, IO[bytes]]]:
+    """Give how a file begins, without a byte order mark, and the file at its start.
 
-    And the file, of which nothing seems to have been read.
+    The head has at least the first line, unless that is too long.
     """
     with _opened(path) as file:
         head = file.read(_HEAD)
         if b"\n" not in head:
             head += file.readline(_LONGEST)
-        yield head.removeprefix(_MARK), io.BufferedReader(_Again(head, file))
+        yield head.removeprefix(_MARK), io.BufferedReader(_Rewound(head, file))
 
 
 def blocks(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[bytes]:
@@ -236,10 +236,10 @@ def chosen_columns(
             missing,
         )
     wanted = list(dict.fromkeys((*needed, *(name for name in optional if name in names))))
-    twice = [name for name in wanted if list(names).count(name) > 1]
-    if twice:
+    repeated = [name for name in wanted if list(names).count(name) > 1]
+    if repeated:
         raise DataFileError(
-            f"{path}: must have each column once; got {shown(twice[0])} {list(names).count(twice[0])} times."
+            f"{path}: must have each column once; got {shown(repeated[0])} {list(names).count(repeated[0])} times."
         )
     return wanted
 

@@ -32,7 +32,7 @@ def is_parquet(path: AnyPath) -> bool:
 def parquet_batches(
     path: AnyPath, names: ColumnNames, optional: Sequence[str] = ()
 ) -> Iterator[dict[Any, NDArray[Any]]]:
-    """Yield columns by their meaning, of numbers and of ids as the file has them; `names` as for ``text_columns``.
+    """Yield columns of numbers and ids by their meaning; `names` as for ``text_columns``.
 
     Raises
     ------

@@ -36,7 +36,7 @@ _SHAPES = {
 
 
 class _Kind:
-    """Whether ids are text or integers: inside, an id is its text in UTF-8, so the two must never be mixed."""
+    """The type of ids, strings or integers. Both are stored as text in UTF-8, so they must never be mixed."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -53,7 +53,7 @@ class _Kind:
                 return [text.encode("utf-8", "surrogateescape") for text in ids]
             except UnicodeEncodeError as error:
                 raise ValueError(
-                    f"{self._what} ids of {source} must be text that UTF-8 can hold; got {shown(error.object)}, "
+                    f"{self._what} ids of {source} must be strings that UTF-8 can encode; got {shown(error.object)}, "
                     "which has half of a surrogate pair."
                 ) from error
         if all(issubclass(kind, (int, np.integer)) and not issubclass(kind, bool) for kind in kinds):
@@ -114,7 +114,7 @@ class Topics:
         """The ids as they are kept inside, in the order of their numbers."""
         return list(self._number)
 
-    def known(self, coded: Sequence[bytes]) -> list[int | None]:
+    def numbers_if_known(self, coded: Sequence[bytes]) -> list[int | None]:
         """The numbers of these ids, None of those that were never seen."""
         return [self._number.get(topic) for topic in coded]
 
@@ -140,7 +140,7 @@ class Ids:
         self.documents = Names()
         """The document ids of the rows of the qrels, then of the rows of the run."""
 
-    def listed(self, documents: Literal["identical"] | Mapping[Any, Any]) -> tuple[IntArray, list[bytes]]:
+    def rows_of(self, documents: Literal["identical"] | Mapping[Any, Any]) -> tuple[IntArray, list[bytes]]:
         """The topics and ids of documents listed by topic, of topics that there are; or of "identical" ids.
 
         Raises
@@ -154,7 +154,9 @@ class Ids:
         coded = self.topics.kind.coded(list(documents), "exclude")
         topics: list[int] = []
         names: list[bytes] = []
-        for topic, number, listed in zip(documents, self.topics.known(coded), documents.values(), strict=True):
+        for topic, number, listed in zip(
+            documents, self.topics.numbers_if_known(coded), documents.values(), strict=True
+        ):
             source = f"exclude[{shown(topic)}]"
             if isinstance(listed, (str, bytes)) or not isinstance(listed, Iterable):
                 raise TypeError(f"{source} must be a list of documents; got {shown(listed)}.")
@@ -173,7 +175,7 @@ class Ids:
 
 
 class _LineNumbers:
-    """The line that each row stands on, kept as runs of consecutive lines."""
+    """The line of each row, stored as ranges of consecutive lines."""
 
     def __init__(self) -> None:
         self._n_rows = 0
@@ -211,8 +213,8 @@ class RunRows:
         """The id of a row's document."""
         return self.ids.document(self.first + row)
 
-    def where(self, row: int) -> str:
-        """What to call a row in an error message."""
+    def place_of(self, row: int) -> str:
+        """Describe a row for an error message."""
         return self.places()(row)
 
     def places(self) -> Callable[[int], str]:
@@ -222,11 +224,11 @@ class RunRows:
             unit = "row" if is_parquet(path) else "line"
             return lambda row: f"{path}, {unit} {lines[row]}"
 
-        def where(row: int) -> str:
+        def place(row: int) -> str:
             [topic] = self.ids.topics.names(self.topic[[row]]).tolist()
             return f"{self.source}[{shown(topic)}], document {self.name(row)}"
 
-        return where
+        return place
 
 
 def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> RunRows:
@@ -238,11 +240,11 @@ def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> R
     if type(data).__module__.startswith("ranx."):  # its Qrels and Run
         data = data.to_dict()  # type: ignore[union-attr]
     if isinstance(data, (str, os.PathLike)):
-        rows = _of_file(name, data, ids)
+        rows = _rows_of_file(name, data, ids)
     elif isinstance(data, Mapping):
-        rows = _of_mapping(name, data, ids)
+        rows = _rows_of_mapping(name, data, ids)
     elif is_frame(data):
-        rows = _of_frame(name, data, ids, names)
+        rows = _rows_of_frame(name, data, ids, names)
     else:
         raise TypeError(f"{name} must be {_SHAPES[name]}; got {type(data).__name__}.")
     if not rows.topics.size:
@@ -254,11 +256,11 @@ def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> R
             must = "grades must be finite numbers", "Leave an unjudged document out of the qrels."
         else:
             must = "scores must not be NaN, which has no place in a ranking", "Find out why the model produced it."
-        raise ValueError(f"{must[0]}; got {rows.value[at]} in {rows.where(at)}. {must[1]}")
+        raise ValueError(f"{must[0]}; got {rows.value[at]} in {rows.place_of(at)}. {must[1]}")
     return rows
 
 
-def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> RunRows:
+def _rows_of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> RunRows:
     source = f"{name} ({os.fspath(path)})"
     ids.topics.kind.agree(str, source)
     ids.kind.agree(str, source)
@@ -266,7 +268,7 @@ def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> RunRows:
     topic, lines, value = Growing(np.int32), _LineNumbers(), Growing(np.float64)
     with lines_of(path, name) as blocks:
         if isinstance(blocks, dict):
-            return _of_mapping(name, blocks, ids, source)
+            return _rows_of_mapping(name, blocks, ids, source)
         for block in blocks:
             topic.extend(np.repeat(ids.topics.numbers(block.topics), block.lengths))
             ids.documents.add(block.documents)
@@ -284,7 +286,7 @@ def _of_file(name: str, path: str | os.PathLike[str], ids: Ids) -> RunRows:
     )
 
 
-def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = "") -> RunRows:
+def _rows_of_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = "") -> RunRows:
     called = called or name
     if not data:
         raise ValueError(f"{called} must hold at least one topic; got an empty {type(data).__name__}.")
@@ -320,9 +322,9 @@ def _of_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = "") 
 def _usual_entries(
     name: str, data: Mapping[Any, Any], ids: Ids
 ) -> tuple[list[bytes], NDArray[np.int64], NDArray[np.float64]] | None:
-    """Documents, sizes and values of all topics read at once, where all are dicts of floats or small integers.
+    """Read documents, sizes and values of all topics at once, if all are dicts of floats or small integers.
 
-    Or, in a run, all lists. None where anything else is there, or has to be refused: topic by topic it is known where.
+    Or, in a run, if all are lists. None otherwise, and if something must be refused: the loop over topics names it.
     """
     entries = list(data.values())
     kinds = set(map(type, entries))
@@ -362,11 +364,11 @@ def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[A
     raise TypeError(f"{source} must be {shape}; got {type(entries).__name__}.")
 
 
-def _of_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> RunRows:
+def _rows_of_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> RunRows:
     value = "label" if name == "qrels" else "score"
     columns = columns_of(name, frame, ("qid", "docno", value), names)
     called = {meaning: f"column {shown_text(str(names[meaning]))}" for meaning in columns}
-    ids_of = {meaning: _listed(columns[meaning], f"{called[meaning]} of {name}") for meaning in ("qid", "docno")}
+    ids_of = {meaning: _as_list(columns[meaning], f"{called[meaning]} of {name}") for meaning in ("qid", "docno")}
     topic = ids.topics.numbers(ids.topics.kind.coded(ids_of["qid"], f"{name}, {called['qid']},"))
     first = len(ids.documents)
     ids.documents.extend(ids.kind.coded(ids_of["docno"], f"{name}, {called['docno']},"))
@@ -378,7 +380,7 @@ def _of_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> RunR
     return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=values)
 
 
-def _listed(ids: Any, source: str) -> list[Any]:
+def _as_list(ids: Any, source: str) -> list[Any]:
     if hasattr(ids, "to_list"):  # NumPy's strings would lose a NUL at the end, which those of polars become
         listed: list[Any] = ids.to_list()
         return listed

@@ -1,7 +1,7 @@
 """Lines of TREC files, judgements (qrels) and rankings (runs), as columns.
 
-Ids stay what the file says: text is never read as a number, hashed or cut. A line of another form is refused, with the
-name of the file and the number of the line.
+Ids are kept as strings, never read as numbers, hashed or cut. A malformed line raises an error with the name of the
+file and the number of the line.
 
 A block of lines that all look as they should is cut by NumPy at once. Any other block is read line by line, which
 also finds what is wrong with it: the two give the same columns.
@@ -37,13 +37,13 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a line of a TREC file holds.
+    """The columns of a line of a TREC file.
 
     Attributes
     ----------
     name : str
     columns : tuple of str
-        What the columns are called, separated by blanks or tabs in the file.
+        Names of the columns, which blanks or tabs separate in the file.
     value : int
         Which column holds the number; the topic is column 0 and the document column 2.
     longer : bool
@@ -68,9 +68,9 @@ class Lines(NamedTuple):
     """Some consecutive lines of qrels or of a run, in TREC's form or another, column by column."""
 
     topics: list[bytes]
-    """The topic of each run of consecutive lines that have the same one."""
+    """The topic of each range of consecutive lines that share it."""
     lengths: IntArray
-    """How many lines each run has."""
+    """Number of lines of each range."""
     documents: Names
     values: FloatArray
     numbers: IntArray
@@ -107,7 +107,7 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
     skipped, and what follows the tag of a run is ignored; trec_eval refuses blank lines in qrels, which are skipped
     here too. Where trec_eval reads a word as the number 0, this reader refuses it. Lines may end in any of the three
     ways of ending a line, and a byte order mark at the beginning of a line is not part of the topic. In a run, a line
-    with more than six columns must have an integer rank, and a sixth column that is no number: otherwise a document id
+    with more than six columns must have an integer rank and a tag that is not a number: otherwise a document id
     has a blank in it. It must not hold a second line: files without a line end, written one after another, have one.
     """
     number, empty = 1, True
@@ -178,7 +178,7 @@ def _all_at_once(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
 
 
 def _bounds(text: Bytes, width: int, n_lines: int) -> IntArray | None:
-    """Where each column of each line begins and ends; None if some line has another number of columns.
+    """Return the first and last byte of each column of each line; None if the number of columns differs.
 
     The text ends with a line end.
     """

@@ -37,7 +37,7 @@ def nearest(total: Exact) -> float:
 
 
 class ExactSums(NamedTuple):
-    """What some queries add to a mean at each cut-off."""
+    """Numerator and denominator of some queries' mean at each cut-off."""
 
     numerator: tuple[Exact, ...]
     denominator: tuple[Exact, ...]

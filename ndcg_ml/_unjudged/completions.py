@@ -8,7 +8,7 @@ documents of a query whose gain is u_j or more, and K(v) that of judged ones tha
 
 where dv is the step from one gain to the next, P the prefix sums of the discounts, and C those of the documents'
 coefficients in falling order: for given counts the ideal is fixed, and by the rearrangement inequality the DCG is
-largest if the largest gains stand at the largest coefficients. The ratio is maximised over m_1 >= m_2 >= ... >= m_S by
+largest if the largest gains have the largest coefficients. The ratio is maximised over m_1 >= m_2 >= ... >= m_S by
 Dinkelbach's iteration (the largest DCG - t ideal, then t is the ratio there), and for a given t both are sums over j,
 so that a running maximum from the top grade down finds the best counts. The minimum is the maximum of the negative.
 
@@ -29,7 +29,7 @@ from ndcg_ml._data.groups import ranges, starts_of
 
 # Numbers in the tables of the queries that are worked on at once: few enough to stay in the processor's cache.
 _AT_ONCE = 1 << 17
-# Dinkelbach's iteration converges faster than linearly; so many rounds are never needed.
+# Dinkelbach's iteration converges faster than linearly and needs far fewer rounds.
 _MOST_ROUNDS = 200
 
 
@@ -40,7 +40,7 @@ class Open:
     Attributes
     ----------
     constant : ndarray of float, shape (n_queries,)
-        What the judged documents add to the numerator.
+        Sum of the judged documents in the numerator.
     query : ndarray of int, shape (n_unjudged,)
         The query of each unjudged document, ascending.
     weight : ndarray of float
@@ -97,7 +97,7 @@ def largest(problem: Open, scale: FloatArray) -> Best:
     ----------
     problem : Open
     scale : ndarray of float
-        The gains, ascending, from 0 on.
+        The gains, ascending; the first is 0 or more.
     """
     ratio, empty = np.full(problem.n_queries, -np.inf), np.zeros(problem.n_queries, dtype=bool)
     for part in _parts(problem, scale):
@@ -147,9 +147,9 @@ class _Part:
     ----------
     queries : ndarray of int, shape (n,)
     numerator, ideal : ndarray of float, shape (n_steps, n, width + 1)
-        What step j adds where m documents have it; beyond the number of documents, what that number adds.
+        The sum of step j if m documents reach it; beyond the number of documents, its sum for that number.
     base : Totals
-        What no label changes.
+        The constant part.
     count : ndarray of int, shape (n,)
         The unjudged documents of each.
     """
@@ -197,7 +197,7 @@ class _Part:
 def _parts(problem: Open, scale: FloatArray) -> Iterator[_Part]:
     """The queries, some at a time, those with about as many unjudged documents together."""
     unjudged = np.bincount(problem.query, minlength=problem.n_queries)
-    problem = _in_order(problem)
+    problem = _sorted_by_weight(problem)
     sizes = np.bincount(problem.query, minlength=problem.n_queries)
     starts = starts_of(sizes)
     by_size = np.argsort(sizes, kind="stable")
@@ -214,7 +214,7 @@ def _parts(problem: Open, scale: FloatArray) -> Iterator[_Part]:
         at = stop
 
 
-def _in_order(problem: Open) -> Open:
+def _sorted_by_weight(problem: Open) -> Open:
     """The unjudged documents in the order in which they should have the largest gains."""
     order = np.lexsort((-problem.weight, problem.query))
     query, free = problem.query[order], problem.weight[order] == 0
@@ -283,7 +283,7 @@ def _part(
 
 
 def _reaching(code: IntArray, n: int, gains: FloatArray, levels: FloatArray) -> IntArray:
-    """How many documents of each of n groups gain a level or more, shape (n_levels, n)."""
+    """Count the documents of each of n groups whose gain reaches each level, shape (n_levels, n)."""
     place = np.searchsorted(levels, gains, side="right")  # the number of levels that the gain reaches
     exactly = np.bincount(place * n + code, minlength=(levels.size + 1) * n).reshape(levels.size + 1, n)
     reaching: IntArray = exactly[::-1].cumsum(axis=0)[::-1][1:]

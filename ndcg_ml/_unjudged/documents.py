@@ -1,4 +1,4 @@
-"""What every document of a ranking weighs, whatever its label: one entry per document, at one cut-off."""
+"""The weight of every document of a ranking, which does not depend on labels: one entry per document and cut-off."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _refuse_unsearched(flavor: Flavor, queries: Queries) -> None:
 def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> FloatArray:
     """The grades that an unjudged document may turn out to have, ascending.
 
-    They are 0, 1, ..., `max_grade`, or those of the flavor's own ``max_grade``; else 0 and the grades seen.
+    They are 0, 1, ..., `max_grade`, or those up to the flavor's own ``max_grade``; otherwise 0 and the grades seen.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> Flo
     Raises
     ------
     TypeError
-        `max_grade` is no number.
+        `max_grade` is not a number.
     RangeError
         The grades do not come from a finite scale of whole grades and grades seen; a grade seen is above the scale.
     """
@@ -96,7 +96,7 @@ def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> Flo
             raise TypeError(f"max_grade must be a number, the top of the grade scale, or None; got {shown(top)}.")
         if not 0 <= top < np.inf or (max_grade is not None and top != int(top)):
             raise RangeError(
-                f"max_grade must be a whole number of 0 or more, so that the scale is 0, 1, ..., max_grade; got "
+                f"max_grade must be an integer >= 0, so that the scale is 0, 1, ..., max_grade; got "
                 f"{shown(top)}. Leave it out for a scale of the grades seen."
             )
         if seen.size and seen[-1] > top and flavor.top_label is None:
@@ -127,7 +127,7 @@ def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> Flo
 
 
 def gains_of_scale(flavor: Flavor, grades: FloatArray) -> FloatArray:
-    """What the grades of a scale gain, ascending, each gain once.
+    """Return the distinct gains of the grades of a scale, ascending.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def gains_of_scale(flavor: Flavor, grades: FloatArray) -> FloatArray:
 def _check_gains(gains: FloatArray) -> None:
     if gains.size and gains.min() < 0:
         raise RangeError(
-            "the range needs gains of 0 or more, because an ideal DCG that may be below 0 leaves the ratio without "
+            "the range needs gains >= 0, because an ideal DCG that may be below 0 leaves the ratio without "
             f"bounds; got a gain of {gains.min():g}. Choose negative='zero' or 'drop', or a table without such gains."
         )
     if gains.size and not gains.max() < 2.0**400:
@@ -192,7 +192,7 @@ class Documents:
 
 
 def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int | None) -> Documents:
-    """What every document weighs under these scores, whatever the labels of the unjudged ones.
+    """Return the weight of every document under these scores, which no missing label changes.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
     _check_gains(graded.judged.listed(graded.gains))
     layout = in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
 
-    # The ranked rows in rank order: the rank of each from 0, the first rank of its tied run and the size of that.
+    # The ranked rows in rank order: the rank of each from 0, and the first rank and the size of its tie group.
     rows, query = layout.rows(), layout.codes()
     keys = -scores[rows]
     by_rank = np.lexsort((keys, query))
@@ -237,7 +237,7 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
     discount = np.where(rank < cut, table[rank], 0.0)
     if flavor.ties == "average":
         mean = (to_rank[np.minimum(start + size, cut)] - to_rank[np.minimum(start, cut)]) / size
-        # A run of one rank has its discount to the last bit, and so has a run whose ranks all count the same.
+        # A tie group of one document has exactly its discount, and so has one beyond the cut-off.
         discount = np.where((size == 1) | (start >= cut), discount, mean)
     weight, ranked = np.zeros(labels.size), np.zeros(labels.size, dtype=bool)
     weight[rows], ranked[rows] = discount, True

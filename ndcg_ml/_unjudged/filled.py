@@ -24,8 +24,8 @@ def read_filled(path: AnyPath) -> Judgements:
     Raises
     ------
     DataFileError
-        A line is no JSON object with ``qid``, ``docno`` and ``label``, or its label is no finite number; a document is
-        labelled twice.
+        A line is not a JSON object with ``qid``, ``docno`` and ``label``, or its label is not a finite number; a
+        document is labelled twice.
     """
     labels: Judgements = {}
     for number, line in objects(path):
@@ -37,12 +37,12 @@ def read_filled(path: AnyPath) -> Judgements:
         qid, document, label = line["qid"], line["docno"], line["label"]
         for key, value in (("qid", qid), ("docno", document)):
             if isinstance(value, bool) or not isinstance(value, (str, int)):
-                raise DataFileError(f"{path}, line {number}: {key} must be text or an integer; got {shown(value)}.")
+                raise DataFileError(f"{path}, line {number}: {key} must be a string or an integer; got {shown(value)}.")
         if label is None:
             continue
         if isinstance(label, bool) or not isinstance(label, (int, float)) or not np.isfinite(label):
             raise DataFileError(
-                f"{path}, line {number}: label must be a number, or null where there is none yet; got {shown(label)}."
+                f"{path}, line {number}: label must be a number, or null if there is none yet; got {shown(label)}."
             )
         of_query = labels.setdefault(qid, {})
         if document in of_query:
@@ -64,7 +64,7 @@ def with_labels(qrels: RunLike, filled: Iterable[AnyPath | Mapping[Any, Mapping[
     Raises
     ------
     DataFileError
-        A file has a line of another form.
+        A file has a malformed line.
     ValueError
         A document that is judged, or was filled in before, has another label.
     """

@@ -1,4 +1,4 @@
-"""Which unjudged documents to label next, so that it is settled which of two systems is better."""
+"""The unjudged documents to label next, until it is certain which of two systems is better."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ class Task(NamedTuple):
     qid, document
         The ids as the caller wrote them; where documents have none, `document` is the row.
     change : float
-        How far this label alone can move the difference: between the grades that move it least and most, while the
-        other unjudged documents have the lowest grade.
+        Largest change of the difference by this label alone, while the other unjudged documents have the lowest grade.
     """
 
     qid: Any
@@ -40,7 +39,7 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToJudge:
-    """The documents to label next, those first that can change most; none where the winner is settled.
+    """The documents to label next, those that can change most first; none if the sign of the difference is certain.
 
     Attributes
     ----------
@@ -48,7 +47,7 @@ class ToJudge:
     range : Range
         The range of the difference now.
     n_open : int
-        How many documents could still change the difference, these among them.
+        Number of documents that could still change the difference, including these.
     frame_library : str
     """
 
@@ -111,7 +110,7 @@ class ToJudge:
         return text
 
     def closing_line(self) -> str:
-        """What the list means, as one line."""
+        """Summarise the list in one line."""
         limits = f"the difference is between {self.range.low:+.6f} and {self.range.high:+.6f} over all grades"
         if self.settled:
             return f"settled: {limits}, so that no label can change which system is better"
@@ -149,7 +148,7 @@ def next_to_judge(
     Raises
     ------
     TypeError, ValueError
-        `n` is no whole number of 1 or more.
+        `n` is not a positive integer.
     RangeError
         The range is not known.
     """
@@ -159,7 +158,7 @@ def next_to_judge(
         return ToJudge((), limits, 0, library)
     documents = np.flatnonzero(pair.unjudged & (pair.weight_of_query[pair.query] > 0))
     change = _changes(pair, documents, gains_of_scale(pair.flavor, np.array(limits.grades)))
-    # A label may change nothing by itself and still do so beside another one: such documents come last.
+    # A label may change something only together with another one: such documents come last.
     size = np.abs(pair.weight[documents])
     can = (change > 0) | (size > 0)
     if can.any():
@@ -181,15 +180,15 @@ def _names(pair: Pair, documents: IntArray) -> list[Any]:
     in_a = rows[:, 0] >= 0
     names: list[Any] = np.where(in_a, rows[:, 0], rows[:, 1]).tolist()
     for side, system in enumerate((pair.a, pair.b)):
-        here = np.flatnonzero(in_a if side == 0 else ~in_a)
+        of_side = np.flatnonzero(in_a if side == 0 else ~in_a)
         if system.queries.names is not None:
-            for at, name in zip(here.tolist(), system.queries.names.of(rows[here, side]), strict=True):
+            for at, name in zip(of_side.tolist(), system.queries.names.of(rows[of_side, side]), strict=True):
                 names[at] = name
     return names
 
 
 def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
-    """How far the label of each document alone can move the difference, the others being at the lowest grade."""
+    """Return the largest change of the difference by each label alone, with the others at the lowest grade."""
     flavor, problem = pair.flavor, pair.open()
     n_queries, lowest = problem.n_queries, float(gains[0])
     query = pair.query[documents]

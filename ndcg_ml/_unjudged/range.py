@@ -1,4 +1,4 @@
-"""The least and the largest value, or difference of two, that any way to grade the unjudged documents gives."""
+"""The smallest and largest value, or difference of two, over all ways to grade the unjudged documents."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Range:
-    """What missing labels leave open: the least and the largest value over all ways to grade what is unjudged.
+    """The smallest and largest value over all ways to grade the unjudged documents.
 
     Attributes
     ----------
     low, high : float
-        The least and the largest value. Both are reached by some grades.
+        The smallest and the largest value. Some grades reach each of them.
     value : float
         The value now, under the flavor's rule for unjudged documents.
     n_unjudged : int
-        How many documents are unjudged.
+        Number of unjudged documents.
     grades : tuple of float
         The grades that each of them may have.
     """
@@ -219,7 +219,7 @@ class Pair:
     flavor : Flavor
     k : int or None
     queries : ndarray of int, shape (n_queries, 2)
-        Where each query stands in a and in b.
+        Position of each query in a and in b.
     query : ndarray of int, shape (n_documents,)
         The query of each document, ascending.
     row : ndarray of int, shape (n_documents, 2)
@@ -273,7 +273,7 @@ class Pair:
         )
 
     def range(self, difference: float, max_grade: float | None = None) -> Range:
-        """The least and the largest difference over all ways to grade what is unjudged.
+        """Return the smallest and largest difference over all ways to grade the unjudged documents.
 
         Raises
         ------
@@ -307,7 +307,7 @@ def pair_of(
     flavor : Flavor
     k : int or None
     queries : ndarray of int, shape (n_queries, 2)
-        Where each query stands in a and in b.
+        Position of each query in a and in b.
     ndcg : ndarray of float, shape (n_queries, 2)
         The NDCG of each, which is that under all grades where nothing is unjudged; NaN where it is empty and skipped.
     dcg : tuple of ndarray of float
@@ -330,7 +330,7 @@ def pair_of(
     constant = np.where(closed & ~skipped, ndcg[:, 1] - ndcg[:, 0], 0.0)
     fixed = np.where(closed, np.where(skipped, 0.0, 1.0), np.nan)
     both = _matched(a, b, two, queries, ~closed)
-    gain, weight, pooled = _shared_gains(both, flavor), both.of("weight", 0.0), both.of("pooled", False)
+    gain, weight, pooled = _shared_gains(both, flavor), both.column("weight", 0.0), both.column("pooled", False)
     if flavor.ideal == "global":
         # A document that one system alone lists enters both ideals once it is judged.
         pooled[:] = True
@@ -376,14 +376,14 @@ class _Matched:
     row: IntArray
     at: IntArray
 
-    def of(self, name: str, absent: float) -> NDArray[Any]:
+    def column(self, name: str, absent: float) -> NDArray[Any]:
         """An attribute of the documents in a and in b, shape (n_documents, 2)."""
         both = []
         for side, documents in enumerate(self.two):
             values = getattr(documents, name)
             out = np.full(self.query.size, absent, dtype=values.dtype)
-            there = self.at[:, side] >= 0
-            out[there] = values[self.at[there, side]]
+            listed = self.at[:, side] >= 0
+            out[listed] = values[self.at[listed, side]]
             both.append(out)
         return np.stack(both, axis=1)
 
@@ -401,15 +401,15 @@ def _shared_gains(both: _Matched, flavor: Flavor) -> FloatArray:
     """The gain of each document, NaN where it is unjudged; both systems must have the same judgements."""
     # One unknown label stands for a document in both systems, so that both must have the same labels. Under the
     # global ideal a relevant document that one system lacks is a different ideal.
-    gains, listed = both.of("gain", np.nan), both.at >= 0
+    gains, listed = both.column("gain", np.nan), both.at >= 0
     in_both = listed.all(axis=1)
     gain = np.where(listed[:, 0], gains[:, 0], gains[:, 1])
-    unlike = in_both & ~((gains[:, 0] == gains[:, 1]) | np.isnan(gains).all(axis=1))
+    differs = in_both & ~((gains[:, 0] == gains[:, 1]) | np.isnan(gains).all(axis=1))
     alone = ~in_both & (gain > 0) & (flavor.ideal == "global")
-    if (unlike | alone).any():
+    if (differs | alone).any():
         raise RangeError(
             "both systems must be evaluated under the same judgements; "
-            f"{int((unlike | alone).sum())} documents are judged in one and otherwise, or not at all, in the other. "
+            f"{int((differs | alone).sum())} documents are judged in one and otherwise, or not at all, in the other. "
             "Evaluate both with one set of labels."
         )
     return gain
@@ -419,10 +419,10 @@ def _refuse_two_ideals(flavor: Flavor, query: IntArray, matters: BoolArray, pool
     """Refuse ideals of different documents or lengths; `matters` says which documents may have a gain."""
     length = np.minimum(cut, np.bincount(query[pooled[:, 0]], minlength=len(cut))[:, None])
     differs = (pooled[:, 0] != pooled[:, 1]) | (length[:, 0] != length[:, 1])[query]
-    apart = np.unique(query[differs & matters])
-    if apart.size:
+    queries = np.unique(query[differs & matters])
+    if queries.size:
         raise UnsearchedRangeError(
-            f"both systems must have one ideal in every query with unjudged documents; got two in {apart.size} "
+            f"both systems must have one ideal in every query with unjudged documents; got two in {queries.size} "
             f"queries under ideal={flavor.ideal!r}, ideal_depth={flavor.ideal_depth!r}, because the systems retrieved "
             "other documents. Evaluate both with ideal='global', or give both the same candidates."
         )
@@ -443,13 +443,13 @@ def _matched(a: Scored, b: Scored, two: Sequence[Documents], queries: IntArray, 
     query = np.zeros(documents_of_both.size, dtype=np.int64)
     query[document] = np.concatenate(of_query)
     at, rows = np.full((query.size, 2), -1), np.full((query.size, 2), -1)
-    for side, (mine, here) in enumerate(zip(np.split(document, [chosen[0].size]), chosen, strict=True)):
-        at[mine, side], rows[mine, side] = here, two[side].row[here]
+    for side, (mine, rows_here) in enumerate(zip(np.split(document, [chosen[0].size]), chosen, strict=True)):
+        at[mine, side], rows[mine, side] = rows_here, two[side].row[rows_here]
     return _Matched(two, query, rows, at)
 
 
 def _keys(a: Scored, b: Scored, rows: Sequence[IntArray]) -> list[IntArray]:
-    """Numbers that tell the documents of a query apart, the same in both systems: of their ids, or else their rows."""
+    """Number the documents of a query alike in both systems, by their ids or by their rows."""
     ours, theirs = a.queries, b.queries
     if ours.names is not None and theirs.names is not None:
         keys = [ours.names.of(rows[0]), theirs.names.of(rows[1])]

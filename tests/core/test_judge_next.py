@@ -227,7 +227,7 @@ def test_integer_ids_come_back_as_integers(tmp_path: Path) -> None:
         ('{"qid": "q", "label": 1}', "docno is missing"),
         ('{"qid": "q", "docno": "d", "label": "good"}', "label must be a number"),
         ('{"qid": "q", "docno": "d", "label": true}', "label must be a number"),
-        ('{"qid": "q", "docno": 1.5, "label": 1}', "docno must be text"),
+        ('{"qid": "q", "docno": 1.5, "label": 1}', "docno must be a string"),
         (
             '{"qid": "q", "docno": "d", "label": 1}\n{"qid": "q", "docno": "d", "label": 1}',
             "'d' is labelled twice",

@@ -268,12 +268,12 @@ def test_documents_that_are_listed_twice_are_refused() -> None:
 @pytest.mark.parametrize(
     ("switches", "labels", "max_grade", "message"),
     [
-        ({"gain": (0.0, -1.0, 2.0)}, _LABELS, None, "gains of 0 or more"),
-        ({"negative": "allow"}, [[2.0, math.nan, -1.0, 0.0]], None, "gains of 0 or more"),
+        ({"gain": (0.0, -1.0, 2.0)}, _LABELS, None, "gains >= 0"),
+        ({"negative": "allow"}, [[2.0, math.nan, -1.0, 0.0]], None, "gains >= 0"),
         ({"empty": math.nan}, [[0.0, math.nan, 0.0, 0.0]], 1, "empty must not be nan"),
         ({}, [[0.0, math.nan, 0.0, 0.0]], None, "max_grade must be given"),
         ({}, _LABELS, 1, "must not be below a grade that was given"),
-        ({}, _LABELS, 2.5, "whole number"),
+        ({}, _LABELS, 2.5, "an integer >= 0"),
         ({"gain": (0.0, 1.0, 2.0)}, _LABELS, 3, "gain table"),
         ({"gain": "exponential"}, [[2.0, math.nan, 450.0, 0.0]], None, "float64 can add"),
     ],

@@ -280,8 +280,8 @@ def test_lightgbms_example_is_read_whole(data_dir, tmp_path):
 @pytest.mark.parametrize(
     ("labels", "scores", "sizes", "words"),
     [
-        (b"1 qid:1 1:2\n1 qid:1 1:20 qid:2 1:3\n", b"1\n2\n", None, "labels, line 2: qid: must stand once.*become one"),
-        (b"1 qid:1 1:2\n1 qid:10 qid:2 1:3\n", b"1\n2\n", None, "labels, line 2: qid: must stand once"),
+        (b"1 qid:1 1:2\n1 qid:1 1:20 qid:2 1:3\n", b"1\n2\n", None, "labels, line 2: qid: must appear once.*one"),
+        (b"1 qid:1 1:2\n1 qid:10 qid:2 1:3\n", b"1\n2\n", None, "labels, line 2: qid: must appear once"),
         (b"1 qid:1\nhigh qid:1\n", b"1\n2\n", None, "labels, line 2: a line must begin with a grade.*got 'high qid:1'"),
         (b"nan qid:1\n", b"1\n", None, "labels, line 1: .*a finite number"),
         (b"1 qid:1\n1 1:2\n", b"1\n2\n", None, "labels, line 2: every line must have qid:ID"),
@@ -432,14 +432,14 @@ def test_files_of_other_packers_are_named(tmp_path, packer):
     packed = pytest.importorskip(packer).compress(b"q1 Q0 d1 1 1.0 t\n")
     (tmp_path / "run").write_bytes(packed)
     name = {"lzma": "xz", "compression.zstd": "zstd"}.get(packer, packer)
-    with pytest.raises(DataFileError, match=rf"run: must be text, plain or compressed by gzip; got {name}\. Unpack"):
+    with pytest.raises(DataFileError, match=rf"run: must be plain text or compressed by gzip; got {name}\. Unpack"):
         evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
 
 
 def test_the_limit_of_bytes_is_an_integer(tmp_path, monkeypatch):
     monkeypatch.setenv("NDCG_ML_MAX_BYTES", "1e9")
     (tmp_path / "run").write_bytes(LINE)
-    with pytest.raises(ValueError, match="NDCG_ML_MAX_BYTES must be an integer"):
+    with pytest.raises(ValueError, match="NDCG_ML_MAX_BYTES must be a positive integer"):
         evaluate_run({"301": {"doc1": 1}}, tmp_path / "run")
 
 

@@ -176,7 +176,7 @@ def test_a_user_who_is_shown_nothing_is_counted_and_said() -> None:
         ([[1, 1]], ([0], [1], [1]), ValueError, r"user 0 has item 1 twice.*duplicates='first' or 'count'"),
         ([[1, 2]], ([1], [1], [1]), ValueError, r"held_out users must be row numbers.*from 0 to 0; got 1"),
         ([[1, 2]], ([-1], [1], [1]), ValueError, r"held_out users must be row numbers.*got -1"),
-        ([[1, 2]], ([0], [-1], [1]), ValueError, r"held_out items must be numbers from 0 on; got -1"),
+        ([[1, 2]], ([0], [-1], [1]), ValueError, r"held_out items must be numbers >= 0; got -1"),
         ([[1, 2]], ([0.0], [1], [1]), TypeError, r"held_out users must hold integers"),
         ([[1, 2]], ([0], [1, 2], [1]), ValueError, r"three arrays of one length.*\(1,\), \(2,\), \(1,\)"),
         ([[1, 2]], ([0, 0], [1, 1], [1, 2]), ValueError, r"user 0 has item 1 twice"),

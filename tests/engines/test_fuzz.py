@@ -109,7 +109,7 @@ FOUND = {
     "half a surrogate pair": (
         lambda: evaluate_run({"q": {"\ud800": 1}}, {"q": {"\ud800": 1}}),
         ValueError,
-        r"document ids of qrels\['q'\] must be text that UTF-8 can hold; got '\\ud800'",
+        r"document ids of qrels\['q'\] must be strings that UTF-8 can encode; got '\\ud800'",
     ),
     "an array of topics": (lambda: evaluate_run(ONE, ONE, queries=np.array([1, 2])), TypeError, "queries must be one"),
     "a number of lists": (lambda: evaluate_ranked(3), TypeError, "grades must be a list of grades for each query; got"),

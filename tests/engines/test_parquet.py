@@ -143,7 +143,7 @@ def test_qrels_and_runs(tmp_path, integers):
     assert evaluate_run(qrels, tmp_path / "run").value == evaluate_run(qrels, run).value
     for bad, words in (
         ([{"qid": "1", "docno": "a", "score": math.nan}], "run, row 1: score must be a number, and not NaN"),
-        ([{"qid": 1.5, "docno": "a", "score": 1.0}], "run: the ids of topics must be text or integers; got 1.5"),
+        ([{"qid": 1.5, "docno": "a", "score": 1.0}], "run: the ids of topics must be strings or integers; got 1.5"),
         ([{"qid": None, "docno": "a", "score": 1.0}], "run: column qid must have an id in every row"),
         ([{"qid": "1", "docno": "a", "label": 1.0}], "must have the columns qid, docno, score; score is missing"),
         (
