@@ -54,6 +54,15 @@ CHECKS = {
         expected = ndcg_score(y[valid], scores, qid=qid[valid], flavor=flavor)
         assert abs(trainer.evaluate()["eval_ndcg_at_10"] - expected) < 1e-6
         assert abs(trainer.state.best_metric - expected) < 1e-6
+        for _ in range(2):  # the second value has no rows of the first
+            assert abs(by_batch.evaluate()["eval_ndcg_at_10"] - expected) < 1e-6
+    """,
+    "torchmetrics": """
+        whole = evaluate(y[valid], X[valid, 0] + X[valid, 1] * X[valid, 2], qid=qid[valid], flavor=flavor)
+        found, interval = strapped.compute(), whole.interval(method="percentile")
+        assert abs(found["quantile"] - torch.tensor([interval.low, interval.high])).max() < 0.01
+        assert abs(best["ndcg_at_10"] - whole.value) < 1e-6
+        assert set(step.values()) == {1}
     """,
     "skorch": """
         found = ndcg_score(y[valid], net.predict(X[valid])[:, 0], qid=qid[valid], flavor=flavor)
@@ -76,6 +85,16 @@ CHECKS = {
         expected = ndcg_score(y[test], ranker.predict(table[test]), qid=qid[test], flavor=flavor)
         assert abs(report.metrics.get("ndcg_at_10") - expected) < 1e-12
     """,
+    "ranx": """
+        theirs = ranx.evaluate(qrels, run, "ndcg@10")
+        assert abs(theirs - ndcg_score(y[test], X[test, 0], qid=qid[test], flavor="ranx", k=10)) < 1e-12
+        assert abs(theirs - evaluate_run(qrels, run, flavor="ranx", k=10).value) < 1e-12
+    """,
+    "skops": """
+        assert set(skops.io.get_untrusted_types(file="ranker.skops")) == {*ours, *theirs}
+        expected = ndcg_score(y[test], ranker.predict(X[test]), qid=qid[test], flavor=flavor)
+        assert loaded.score(X[test], y[test], qid=qid[test]) == expected
+    """,
     "Extreme classification": """
         assert abs(ps_ndcg - 0.4791165888309479) < 1e-6  # of pyxclib 0.97 (git 5d13086) on the same labels and scores
     """,
@@ -85,11 +104,14 @@ NEEDS = {
     "mlflow": ("mlflow", "pandas", "lightgbm"),
     "sentence-transformers": ("sentence_transformers",),
     "Hugging Face Trainer": ("transformers", "accelerate", "torch"),
+    "torchmetrics": ("torchmetrics", "torch"),
     "skorch": ("skorch", "torch"),
     "Keras": ("keras",),
     "FLAML": ("flaml", "lightgbm", "sklearn", "pandas"),
     "Ray Tune": ("ray", "pandas", "pyarrow"),
     "skore": ("skore", "lightgbm", "sklearn"),
+    "ranx": ("ranx",),
+    "skops": ("skops", "lightgbm", "sklearn"),
     "Extreme classification": (),
 }
 
