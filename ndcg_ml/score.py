@@ -90,7 +90,8 @@ def ndcg_score(
         the id of each query; so is a Series whose index is 0, 1, ..., which is refused where the ids are others. An
         array (a polars Series too, which has no index) is in the order of first appearance in `qid`. Without `qid`: in
         the order of `group` or of the rows; a Series whose index is another than 0, 1, ... (or that of `y_true`, where
-        each row is one query) and a mapping are refused, because there is nothing to align them with.
+        each row is one query) and a mapping are refused, because there is nothing to align them with. In a
+        scikit-learn search: ``sample_weight``, see ``ndcg_ml.sklearn.ndcg_scorer``.
 
     Returns
     -------

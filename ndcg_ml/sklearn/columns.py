@@ -1,4 +1,4 @@
-"""Where the query ids of the rows come from: an argument, or a column of X."""
+"""Read the query id of each row, from an argument or a column of X, and the weight of each query."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.groups import Groups
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.queries import ids_as_array, is_missing
+from ndcg_ml._data.queries import ids_as_array, is_missing, real_array
 from ndcg_ml._one_line import shown
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "split_column",
     "table",
     "take_rows",
+    "weight_of_queries",
 ]
 
 HOW_TO_PASS_IDS = (
@@ -166,6 +168,26 @@ def ids_of_rows(qid: Any, column: NDArray[Any] | None, groups: Any, n_rows: int)
     if qid is not None and column is not None and not np.array_equal(ids, column):
         raise ValueError("qid and the column qid_column must agree if both are given; they differ. Pass one.")
     return ids
+
+
+def weight_of_queries(sample_weight: Any, layout: Groups) -> NDArray[np.float64]:
+    """The weight of each query, from equal weights of its rows."""
+    weight = real_array(sample_weight, "sample_weight").astype(np.float64)
+    if weight.shape != (layout.n_rows,):
+        raise ValueError(f"sample_weight must be one per row, shape ({layout.n_rows},); got {weight.shape}.")
+    low, high = layout.per_query(np.minimum, weight, 0.0), layout.per_query(np.maximum, weight, 0.0)
+    if not (np.isfinite(weight).all() and weight.min() >= 0 and weight.max() > 0):
+        raise ValueError("sample_weight must be finite and >= 0, and not zero in every row.")
+    if (low != high).any():
+        first = int(np.argmax(low != high))
+        assert layout.ids is not None
+        query = shown(layout.ids.tolist()[first])
+        raise ValueError(
+            "sample_weight must be equal in all rows of a query, because it is the weight of the query; query "
+            f"{query} has weights from {low[first]} to {high[first]}. Give each row its query's "
+            "weight, for example the mean."
+        )
+    return low
 
 
 def table(X: Any) -> Any:  # noqa: N803

@@ -11,13 +11,11 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ndcg_ml._checks import optional_whole_number
-from ndcg_ml._data.groups import Groups
 from ndcg_ml._data.pandas_index import same_rows
 from ndcg_ml._data.queries import by_ids, real_array
-from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.sklearn.boosters import RowsByQuery, fit, fit_and_stop, readable
-from ndcg_ml.sklearn.columns import check_column, ids_of_rows, split_column, table
+from ndcg_ml.sklearn.columns import check_column, ids_of_rows, split_column, table, weight_of_queries
 from ndcg_ml.sklearn.cut_queries import WholeQueries
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
@@ -178,7 +176,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ids = ids_of_rows(qid, ids, groups, labels.size)
         layout = by_ids(ids, labels.size)
         assert layout.ids is not None
-        weight = None if sample_weight is None else _query_weight(sample_weight, layout)
+        weight = None if sample_weight is None else weight_of_queries(sample_weight, layout)
         # Queries are taken in the order of their ids, so that the order of the rows changes nothing. Early
         # stopping holds whole queries out.
         by_id = _order_of_ids(layout.ids)
@@ -283,26 +281,6 @@ def _labels(y: Any, n_rows: int) -> NDArray[Any]:
             "Remove those rows, or give them a grade."
         )
     return labels
-
-
-def _query_weight(sample_weight: Any, layout: Groups) -> NDArray[np.float64]:
-    """The weight of each query, from equal weights of its rows."""
-    weight = real_array(sample_weight, "sample_weight").astype(np.float64)
-    if weight.shape != (layout.n_rows,):
-        raise ValueError(f"sample_weight must be one per row, shape ({layout.n_rows},); got {weight.shape}.")
-    low, high = layout.per_query(np.minimum, weight, 0.0), layout.per_query(np.maximum, weight, 0.0)
-    if not (np.isfinite(weight).all() and weight.min() >= 0 and weight.max() > 0):
-        raise ValueError("sample_weight must be finite and >= 0, and not zero in every row.")
-    if (low != high).any():
-        first = int(np.argmax(low != high))
-        assert layout.ids is not None
-        query = shown(layout.ids.tolist()[first])
-        raise ValueError(
-            "sample_weight must be equal in all rows of a query, because it is the weight of the query; query "
-            f"{query} has weights from {low[first]} to {high[first]}. Give each row its query's "
-            "weight, for example the mean."
-        )
-    return low
 
 
 def _order_of_ids(ids: NDArray[Any]) -> NDArray[np.int64]:

@@ -12,13 +12,13 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
 from ndcg_ml._data.pandas_index import Axes, same_rows
-from ndcg_ml._data.queries import plain_array
+from ndcg_ml._data.queries import by_ids, plain_array
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml._kernel.totals import EmptyQueryError
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.sklearn.call_stack import current_fit, current_split
-from ndcg_ml.sklearn.columns import check_column, column_of, ids_of_rows
+from ndcg_ml.sklearn.columns import check_column, column_of, ids_of_rows, weight_of_queries
 from ndcg_ml.sklearn.cut_queries import CutQueryWarning, WholeQueries, refuse_cut_queries
 from ndcg_ml.sklearn.not_a_score import NotAScore, refuse
 from ndcg_ml.sklearn.query_store import Carrier, KeptQueries, Scored
@@ -78,6 +78,10 @@ def ndcg_scorer(
 
     Notes
     -----
+    The scores are unweighted unless ``set_score_request(sample_weight=True)`` is called: ``fit(X, y, groups=qid,
+    sample_weight=weight)`` of a search then weighs each query by the weight of its rows, which must be equal, as
+    ``query_weight`` does. A search averages its folds unweighted.
+
     If ids are missing or their number is wrong, if a fold has nothing to average, or if a split cuts queries, a search
     stops with an error. scikit-learn 1.9.1 would turn an exception into nan and choose ``best_params_`` all the same,
     so the scorer returns an object that is not a number there; called directly, it raises.
@@ -151,6 +155,7 @@ class NDCGScorer:
         self.qid_column: str | int | None = check_column(qid_column)
         self._known = None if qid is None else WholeQueries(qid)
         self._request: bool | str | None = None
+        self._weight_request: bool | str | None = None
         true_or_false(keep_queries, "keep_queries")
         if keep_queries and flavor.aggregate == "micro":
             raise ValueError(
@@ -166,8 +171,10 @@ class NDCGScorer:
         keep = "" if self.kept is None else ", keep_queries=True"
         return f"ndcg_scorer({as_arguments(self.flavor, self.ks, self.names is not None)}{column}{known}{keep})"
 
-    def set_score_request(self, *, qid: bool | str | None = None) -> NDCGScorer:
-        """Say under which name the query ids are passed to a search; with metadata routing only.
+    def set_score_request(
+        self, *, qid: bool | str | None = None, sample_weight: bool | str | None = None
+    ) -> NDCGScorer:
+        """Name the arguments of a search that are the query ids and the weights; with metadata routing only.
 
         Parameters
         ----------
@@ -175,22 +182,32 @@ class NDCGScorer:
             None: as ``qid``, and if that is not passed, as ``groups``. True: as ``qid`` only. A name: as that only,
             for example ``"session"`` for ``search.fit(X, y, groups=user, session=ids)``. False: not at all; the ids
             are in the column `qid_column`, or `y` is two-dimensional.
+        sample_weight : bool, str or None, default None
+            True: scores are weighted by ``sample_weight``, for example in ``search.fit(X, y, groups=qid,
+            sample_weight=weight)``; a name: by the argument of that name. False: they are not. None: as for
+            scikit-learn's scorers, an error if ``sample_weight`` is passed.
 
         Returns
         -------
         NDCGScorer
             Itself.
         """
-        if not (qid is None or isinstance(qid, bool) or (isinstance(qid, str) and qid.isidentifier())):
-            raise ValueError(f"qid must be True, False, None or the name of a keyword argument; got {qid!r}.")
-        self._request = qid
+        for name, request in {"qid": qid, "sample_weight": sample_weight}.items():
+            if not (
+                request is None or isinstance(request, bool) or (isinstance(request, str) and request.isidentifier())
+            ):
+                raise ValueError(
+                    f"{name} must be True, False, None or the name of a keyword argument; got {request!r}."
+                )
+        self._request, self._weight_request = qid, sample_weight
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """The metadata this scorer asks for: the query of each row, as ``set_score_request`` says."""
+        """The metadata that this scorer requests, as ``set_score_request`` has set them."""
         request = MetadataRequest(owner=self)
         request.score.add_request(param="qid", alias=True if self._request is None else self._request)
         request.score.add_request(param="groups", alias=self._request is None)
+        request.score.add_request(param="sample_weight", alias=self._weight_request)
         return request
 
     def __call__(
@@ -201,6 +218,7 @@ class NDCGScorer:
         *,
         qid: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Any:
         """NDCG of the estimator's scores for X.
 
@@ -217,6 +235,8 @@ class NDCGScorer:
             The query of each row. Default: the column `qid_column`.
         groups : array-like of shape (n_rows,), optional
             What a group splitter takes. They are the ids if there is neither `qid` nor `qid_column`.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of the row's query, equal in all of its rows: the ``query_weight`` of ``ndcg_ml.evaluate``.
 
         Returns
         -------
@@ -226,9 +246,10 @@ class NDCGScorer:
         ------
         TypeError, ValueError
             No ids, the wrong number of ids, ids with two-dimensional labels, a split that cuts queries, nothing to
-            average, predictions that are not scores; pandas objects (X, labels, ids, predictions) whose indexes
-            differ; or as for ``ndcg_ml.ndcg_score``. It stops a search. If the
-            estimator fails (it raises, or predicts NaN), an `error_score` that is a number is used instead.
+            average, predictions that are not scores; weights that differ within a query, or weights with
+            ``keep_queries=True``; pandas objects (X, labels, ids, weights, predictions) whose indexes differ; or as for
+            ``ndcg_ml.ndcg_score``. It stops a search. If the estimator fails (it raises, or predicts NaN), an
+            `error_score` that is a number is used instead.
 
         Warns
         -----
@@ -237,8 +258,8 @@ class NDCGScorer:
             in training.
         """
         try:
-            axes = same_rows({"X": X, "y_true": y_true, "qid": qid, "groups": groups})
-            prepared, labels = self._prepared(estimator, X, y_true, qid, groups)
+            axes = same_rows({"X": X, "y_true": y_true, "qid": qid, "groups": groups, "sample_weight": sample_weight})
+            prepared, labels = self._prepared(estimator, X, y_true, qid, groups, sample_weight)
             scores = _expected_grades(estimator, X, labels.shape, axes)
         except _EstimatorFailedError as failed:
             return self._failed(failed.error)
@@ -274,7 +295,13 @@ class NDCGScorer:
         y_true: ArrayLike,
         qid: ArrayLike | None,
         groups: ArrayLike | None,
+        sample_weight: ArrayLike | None,
     ) -> tuple[Prepared[Any], NDArray[Any]]:
+        if sample_weight is not None and self.kept is not None:
+            raise ValueError(
+                "sample_weight must be None with keep_queries=True, because paired_search compares unweighted means; "
+                "got weights. Use set_score_request(sample_weight=False), or ndcg_scorer without keep_queries."
+            )
         labels = plain_array(y_true, "y_true")
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
@@ -285,19 +312,20 @@ class NDCGScorer:
                     "got both. Pass labels of shape (n_rows,) with the ids; or, if groups are for the splitter only, "
                     "ndcg_scorer(...).set_score_request(qid=False)."
                 )
-            return prepare(y_true, flavor=self.flavor, k=self._k()), labels
+            return prepare(y_true, flavor=self.flavor, k=self._k(), query_weight=sample_weight), labels
         column = None if self.qid_column is None else column_of(X, self.qid_column)
         ids = ids_of_rows(qid, column, groups, labels.size)
         split = current_split(ids, self.qid_column)
+        weight = None if sample_weight is None else weight_of_queries(sample_weight, by_ids(ids, ids.size))
 
         def make() -> Prepared[Any]:
             if split is not None:
                 refuse_cut_queries(split, self._known)
             if self._known is not None:
                 self._known.refuse_cut(ids)
-            return prepare(labels, flavor=self.flavor, k=self._k(), qid=ids)
+            return prepare(labels, flavor=self.flavor, k=self._k(), qid=ids, query_weight=weight)
 
-        prepared = self._cache.prepared((labels, ids, *((None, None) if split is None else split)), make)
+        prepared = self._cache.prepared((labels, ids, weight, *((None, None) if split is None else split)), make)
         if split is None and self._known is None:
             _warn_of_cut_queries(estimator, ids)
         return prepared, labels

@@ -66,13 +66,6 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
             if least >= 0 and highest <= largest and not small:
                 none = torch.zeros(seen.shape[0], dtype=torch.bool)
                 return Judgements(seen, listed, listed, None, none, labels.dtype)
-        if not labels.is_floating_point():
-            # The least and largest label of a query say it all, and no slot has to be looked at by itself.
-            grade = grade if full else grade.masked_fill(~listed, 0.0)
-            refused = layout.least(grade) < 0
-            if flavor.gain == "exponential":
-                refused = refused | (layout.largest(grade) > largest)
-            return Judgements(grade.clamp(0.0, largest), listed, listed, None, refused, labels.dtype)
         sound = (grade >= 0) & (grade <= largest)
         if may_be_small:
             sound = sound & ((grade == 0) | (grade >= smallest))

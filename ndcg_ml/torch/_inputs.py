@@ -18,7 +18,7 @@ from ndcg_ml._checks import TIES_BY_ID, axis_too_many, refuse_column, warn_of_li
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch._gains import working_dtype
 from ndcg_ml.torch._layout import Flat, Layout, Padded
-from ndcg_ml.torch._transforms import never_compiled, nobody_watches, not_mapped, whole_numbers
+from ndcg_ml.torch._transforms import never_compiled, nobody_watches, not_mapped
 
 _NATIVE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -296,28 +296,17 @@ def _in_groups(scores: Tensor, labels: Tensor, indexes: Tensor) -> tuple[list[Pa
     if sizes.numel() * longest <= 2 * labels.numel():
         return [_padded_lists(scores, labels, lists, positions, lengths, longest)], None
     # The bits of size - 1: 0 for lists of 1 document, 1 for 2, 2 for 3 and 4, 3 for 5 to 8.
-    bits = torch.frexp((sizes - 1).double()).exponent
-    _, group, n_lists = torch.unique(bits, return_inverse=True, return_counts=True)
-    n_rows = whole_numbers(torch.zeros_like(n_lists).scatter_add(0, group, sizes))
-    longest_of = whole_numbers(torch.zeros_like(n_lists).scatter_reduce(0, group, sizes, "amax"))
-    by_group = _in_order(group)
-    places = by_group.argsort().to(scores.device)
-    rows = _in_order(places[lists])
+    bits = torch.frexp((lengths - 1).to(working_dtype(lengths.device))).exponent
     batches: list[PaddedLists] = []
-    first = 0
-    for *part, part_lengths, width in zip(
-        torch.split(scores[rows], n_rows),
-        torch.split(labels[rows], n_rows),
-        torch.split(places[lists[rows]], n_rows),
-        torch.split(positions[rows], n_rows),
-        torch.split(lengths[by_group.to(scores.device)], whole_numbers(n_lists)),
-        longest_of,
-        strict=True,
-    ):
-        part_scores, part_labels, part_lists, part_positions = part
-        batches.append(_padded_lists(part_scores, part_labels, part_lists - first, part_positions, part_lengths, width))
-        first += part_lengths.numel()
-    return batches, places
+    members = []
+    for value in torch.unique(bits):
+        chosen = bits == value
+        rows = chosen[lists].nonzero()[:, 0]
+        number = (chosen.cumsum(0) - 1)[lists[rows]]
+        part = lengths[chosen]
+        batches.append(_padded_lists(scores[rows], labels[rows], number, positions[rows], part, int(part.max())))
+        members.append(chosen.nonzero()[:, 0])
+    return batches, torch.cat(members).argsort()
 
 
 def _padded_lists(

@@ -55,14 +55,6 @@ class Padded:
         """The sum within each query."""
         return values.sum(-1)
 
-    def largest(self, values: Tensor) -> Tensor:
-        """The largest value within each query, of values that are not below 0."""
-        return values.amax(-1)
-
-    def least(self, values: Tensor) -> Tensor:
-        """The smallest value within each query, or 0 if that is smaller."""
-        return values.amin(-1)
-
     def any_of(self, flags: Tensor) -> Tensor:
         """Whether a flag is set within each query."""
         return flags.any(-1)
@@ -110,12 +102,6 @@ class Flat:
 
     def per_query(self, values: Tensor) -> Tensor:
         return torch.zeros_like(values).index_add(0, self.query, values)
-
-    def largest(self, values: Tensor) -> Tensor:
-        return torch.zeros_like(values).scatter_reduce(0, self.query, values, "amax")
-
-    def least(self, values: Tensor) -> Tensor:
-        return torch.zeros_like(values).scatter_reduce(0, self.query, values, "amin")
 
     def any_of(self, flags: Tensor) -> Tensor:
         return torch.zeros_like(self.query).index_add(0, self.query, flags.to(self.query.dtype)) > 0

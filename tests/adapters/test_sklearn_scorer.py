@@ -37,7 +37,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ndcg_ml import Flavor, ndcg_score
+from ndcg_ml import Flavor, evaluate, ndcg_score
 from ndcg_ml.sklearn import CutQueryWarning, QueryKFold, QueryRanker, ndcg_scorer
 
 LIGHTGBM = Flavor.preset("lightgbm", k=10)
@@ -427,6 +427,38 @@ def test_split_by_user_and_score_by_query_with_a_ranker(problem, routing, users)
         assert got == pytest.approx(expected, abs=1e-12)
 
 
+def test_a_search_weighs_each_query_by_the_weight_of_its_rows(problem, routing):
+    X, y, qid = problem
+    ids, query = np.unique(qid, return_inverse=True)
+    weight = np.random.default_rng(0).exponential(size=ids.size)
+    model, scorer = Ridge().set_fit_request(sample_weight=False), ndcg_scorer(LIGHTGBM, k=(1, 10))
+    search = GridSearchCV(
+        model,
+        {"alpha": [1.0, 100.0]},
+        scoring=scorer.set_score_request(sample_weight=True),
+        refit="ndcg_at_10",
+        cv=GroupKFold(4),
+    ).fit(X, y, groups=qid, sample_weight=weight[query])
+    for fold, (train, test) in enumerate(GroupKFold(4).split(X, y, qid)):
+        scores = Ridge(100.0).fit(X[train], y[train]).predict(X[test])
+        by_id = dict(zip(ids, weight, strict=True))
+        value = evaluate(y[test], scores, flavor=LIGHTGBM, k=(1, 10), qid=qid[test], query_weight=by_id).value
+        assert search.cv_results_[f"split{fold}_test_ndcg_at_1"][1] == value[1]
+        assert search.cv_results_[f"split{fold}_test_ndcg_at_10"][1] == value[10]
+    unweighted = scorer(search, X, y, qid=qid)
+    assert scorer(search, X, y, qid=qid, sample_weight=np.full(len(y), 2.0)) == pytest.approx(unweighted, abs=1e-12)
+    with pytest.raises(ValueError, match="sample_weight must be equal in all rows of a query"):
+        search.fit(X, y, groups=qid, sample_weight=np.arange(1.0, len(y) + 1))
+    with pytest.raises(ValueError, match="not explicitly set as requested or not requested for NDCGScorer"):
+        search.set_params(scoring=ndcg_scorer(LIGHTGBM), refit=True).fit(X, y, groups=qid, sample_weight=weight[query])
+    with pytest.raises(ValueError, match="sample_weight must be None with keep_queries=True"):
+        ndcg_scorer(LIGHTGBM, keep_queries=True)(search, X, y, qid=qid, sample_weight=weight[query])
+    rows = ndcg_scorer("sklearn")  # each row is a query
+    fitted, Y = Ridge().fit(X, np.stack([y, 3 - y], axis=1)), np.stack([y, 3 - y], axis=1)
+    expected = ndcg_score(Y, fitted.predict(X), query_weight=weight[query])
+    assert rows(fitted, X, Y, sample_weight=weight[query]) == expected
+
+
 @pytest.mark.parametrize("request_", [1, "two words", "", b"qid"])
 def test_a_request_is_a_name(request_):
     with pytest.raises(ValueError, match="qid must be True, False, None or the name of a keyword argument"):
@@ -434,10 +466,11 @@ def test_a_request_is_a_name(request_):
 
 
 def test_a_request_goes_with_copies_of_the_scorer():
-    scorer = ndcg_scorer("sklearn").set_score_request(qid="session")
+    scorer = ndcg_scorer("sklearn").set_score_request(qid="session", sample_weight=True)
     for again in (pickle.loads(pickle.dumps(scorer)), sklearn.clone(scorer, safe=False)):
-        assert again.get_metadata_routing().score.requests == {"qid": "session", "groups": False}
-    assert scorer.set_score_request().get_metadata_routing().score.requests == {"qid": True, "groups": True}
+        assert again.get_metadata_routing().score.requests == {"qid": "session", "groups": False, "sample_weight": True}
+    unset = scorer.set_score_request().get_metadata_routing().score.requests
+    assert unset == {"qid": True, "groups": True, "sample_weight": None}
 
 
 @pytest.mark.parametrize(("dtype", "exact"), [(np.float64, 2**53), (np.float32, 2**24), (np.float16, 2**11)])

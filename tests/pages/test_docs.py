@@ -21,7 +21,7 @@ def blocks(name: str) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "n_blocks", "needs", "printed"),
     [
-        ("model_selection", 13, "sklearn pandas lightgbm xgboost catboost", "ties='average'"),
+        ("model_selection", 14, "sklearn pandas lightgbm xgboost catboost", "ties='average'"),
         ("runs", 3, "pandas", "look like 'd1', those of run like 'D1'"),
         ("losses", 9, "torch torchmetrics", "no ranks to cut off: flavor.k must be None in SoftmaxLoss"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import ClassVar, Literal, NamedTuple, get_args
 
@@ -18,7 +18,7 @@ from ndcg_ml.torch._gains import discount_at, gains_of, judge, label_faults, wor
 from ndcg_ml.torch._inputs import PaddedLists, in_batches, read_flavor, read_lists
 from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
 from ndcg_ml.torch._layout import Padded
-from ndcg_ml.torch._transforms import host_may_look
+from ndcg_ml.torch._transforms import host_may_look, recomputed
 
 Reduction = Literal["mean", "sum", "none"]
 _REDUCTIONS = get_args(Reduction)
@@ -307,6 +307,14 @@ def finite_scores(lists: Lists) -> Tensor:
 def filled_absent(values: Tensor, lists: Lists, value: float) -> Tensor:
     """The values, and this one in the slots without a ranked document."""
     return values if lists.absent is None else values.masked_fill(lists.absent, value)
+
+
+def sum_over_ranks(part: Callable[[slice], Tensor], depth: int, numbers_per_rank: int, most_numbers: int) -> Tensor:
+    """The sum of what ``part`` returns for slices of the ranks; with several slices, nothing of one is kept."""
+    step = depth if numbers_per_rank * depth <= most_numbers else max(1, most_numbers // numbers_per_rank)
+    slices = [slice(start, min(start + step, depth)) for start in range(0, depth, step)]
+    parts = [part(ranks) if step == depth else recomputed(part, ranks) for ranks in slices]
+    return sum(parts[1:], parts[0])
 
 
 def above_zero(value: object, name: str) -> float:

@@ -1,4 +1,4 @@
-"""``NeuralNDCGLoss``: NDCG with the permutation that sorts the scores replaced by a smooth matrix."""
+"""``NeuralNDCGLoss``: NDCG with a smooth matrix instead of the permutation that sorts the scores."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from torch.nn.functional import pad
 from ndcg_ml._checks import whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains import discount_table
-from ndcg_ml.torch._transforms import recomputed
-from ndcg_ml.torch.losses._loss import DirectLoss, Reduction, above_zero
+from ndcg_ml.torch.losses._loss import DirectLoss, Reduction, above_zero, sum_over_ranks
 
 __all__ = ["NeuralNDCGLoss"]
 
 Runs = tuple[Tensor, Tensor]
 _BLOCK = 2**22
-"""Entries of the matrix that are held at once."""
+"""Number of matrix entries held in memory at once."""
 
 
 class NeuralNDCGLoss(DirectLoss):
@@ -27,20 +26,20 @@ class NeuralNDCGLoss(DirectLoss):
         L = 1 - sum over ranks i <= k of D(i) sum_j P_ij gain(y_j) / IDCG
         P_ij = softmax over j of ((n + 1 - 2i) s_j - sum_l |s_j - s_l|) / T
 
-    Row *i* of P says who stands at rank *i*. Without Sinkhorn this is PiRank's (NeuralSort's) loss; with it, columns
-    and rows are scaled in turn until each document stands somewhere exactly once, which is NeuralNDCG.
+    Row *i* of P is a distribution over the documents at rank *i*. Without Sinkhorn scaling this is the loss of PiRank
+    (NeuralSort). With it, columns and rows are scaled in turn until P is doubly stochastic, which is NeuralNDCG.
 
     Parameters
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG, its cut-off included; the discount may be a callable, because only whole ranks are needed. Every tie
-        rule is accepted: tied documents share their ranks equally, so that on tied scores the limit is the NDCG of
-        ``ties="average"``.
+        The NDCG, including its cut-off. The discount may be a callable, because it is only evaluated at integer ranks.
+        Every tie-breaking rule is accepted and ignored: tied documents share their ranks equally, so that on tied
+        scores the limit is NDCG with ``ties="average"``.
     temperature : float, default 1.0
-        T, in units of score differences; smaller is closer to NDCG and flatter away from the ties.
+        T, in units of score differences. A smaller value is closer to NDCG and flatter away from ties.
     sinkhorn : int, default 0
-        Rounds of column and row scaling. NeuralNDCG uses 50. The number is fixed, because a tolerance would
-        make the loss of a list depend on the other lists of its batch.
+        Number of rounds of column and row scaling. NeuralNDCG uses 50. The number is fixed because with a tolerance
+        the loss of a list would depend on the other lists of its batch.
     reduction : {"mean", "sum", "none"}, default "mean"
         As for ``ListLoss``.
 
@@ -53,13 +52,13 @@ class NeuralNDCGLoss(DirectLoss):
 
     Notes
     -----
-    For n documents, without Sinkhorn: O(n log n + k n) time, and memory of k n numbers at most, beyond four million
-    of which the rows are computed in blocks, and once more in the backward pass. With Sinkhorn: the matrix itself, n
-    times n, and two vectors per round; each round computes two products of the matrix with a vector.
+    For n documents without Sinkhorn scaling, time is O(n log n + k n) and memory holds at most k n numbers. Beyond
+    four million numbers, rows are computed in blocks, and again in the backward pass. Sinkhorn scaling keeps the n x n
+    matrix and two vectors per round, and computes two matrix-vector products per round.
 
-    The exponents are sums of terms of one sign, taken from the gaps between neighbours in the ranking, so that
-    neither long lists nor large scores cost float32 its digits. Where scores are tied the gradient is the symmetric
-    one. There is a second derivative, by blocks and with Sinkhorn too.
+    The exponents are sums of terms of one sign, computed from the gaps between neighbours in the ranking, so that
+    float32 keeps its precision on long lists and for large scores. At tied scores the gradient is the symmetric one.
+    There is a second derivative, also in blocks and with Sinkhorn scaling.
 
     Grover et al. 2019 (NeuralSort), Swezey et al. 2021 (PiRank), Pobrotyn and Bialobrzeski 2021 (NeuralNDCG; their
     "transposed" form is the same function).
@@ -90,7 +89,7 @@ class NeuralNDCGLoss(DirectLoss):
         self.sinkhorn: int = whole_number(sinkhorn, "sinkhorn", least=0)
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
-        """Smooth NDCG of each list, from the gain at each rank; the discounts of the documents are never formed."""
+        """Compute the smooth NDCG of each list from the gain at each rank."""
         width = scores.shape[-1]
         with torch.no_grad():
             key, order = torch.sort(scores.masked_fill(~ranked, -math.inf), dim=-1, descending=True, stable=True)
@@ -105,41 +104,25 @@ class NeuralNDCGLoss(DirectLoss):
             of_row, of_column = _scaling(matrix, present, self.sinkhorn)
             at_rank = of_row * _times(matrix, of_column * weight)
             return (discount * at_rank)[..., :depth].sum(-1)
-        step = depth if ordered.numel() * depth <= _BLOCK else max(1, _BLOCK // ordered.numel())
-        blocks = []
-        for start in range(0, depth, step):
-            block = (ordered, weight, discount, present, runs, start, min(start + step, depth), self.temperature)
-            blocks.append(_block(*block) if step == depth else recomputed(_block, *block))
-        return sum(blocks[1:], blocks[0])
 
+        def part(ranks: slice) -> Tensor:
+            rows = _rows_of_matrix(ordered, present, runs, ranks.start, ranks.stop, self.temperature)
+            return (discount[..., ranks] * _times(rows, weight)).sum(-1)
 
-def _block(
-    ranked: Tensor,
-    weight: Tensor,
-    discount: Tensor,
-    present: Tensor,
-    runs: Runs,
-    start: int,
-    stop: int,
-    temperature: float,
-) -> Tensor:
-    """What ranks start + 1, ..., stop add to the smooth NDCG."""
-    rows = _rows_of_matrix(ranked, present, runs, start, stop, temperature)
-    at_rank = _times(rows, weight)
-    return (discount[..., start:stop] * at_rank).sum(-1)
+        return sum_over_ranks(part, depth, ordered.numel(), _BLOCK)
 
 
 def _rows_of_matrix(ranked: Tensor, present: Tensor, runs: Runs, start: int, stop: int, temperature: float) -> Tensor:
-    """Rows start + 1, ..., stop of P; columns in the order of the ranking."""
+    """Compute rows start + 1, ..., stop of P; columns are in ranked order."""
     exponents: Tensor = _Exponents.apply(ranked, *runs, start, stop, temperature)  # type: ignore[no-untyped-call]
-    # Finite, not -inf, because every column of a list without documents is masked.
+    # Finite rather than -inf, because a list without documents has all its columns masked.
     return exponents.masked_fill(~present.unsqueeze(-2), torch.finfo(ranked.dtype).min).softmax(-1)
 
 
 def _runs(key: Tensor, present: Tensor) -> Runs:
-    """How many documents stand before each one's run of tied ones, and how many before it or in it.
+    """Count for each document those before its tie group, and those before or in it.
 
-    Keys descend, and those of absent slots are -infinity.
+    Keys are in descending order, and -infinity in absent slots.
     """
     rising = key.flip(-1)
     before = key.shape[-1] - torch.searchsorted(rising, key, right=True)
@@ -149,20 +132,20 @@ def _runs(key: Tensor, present: Tensor) -> Runs:
 
 def _times(matrix: Tensor, vector: Tensor) -> Tensor:
     """Matrix times vector, in the dtype of both."""
-    # Not by @: autocast would round both to half precision, in a backward pass that runs under it too.
+    # Without @: autocast would round both to half precision, in a backward pass as well.
     return (matrix * vector.unsqueeze(-2)).sum(-1)
 
 
 def _scaling(matrix: Tensor, present: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
-    """Factors of the rows and of the columns after so many rounds.
+    """Compute the factors of the rows and of the columns after Sinkhorn rounds.
 
-    Only the factors change from round to round, so that the matrix is kept once, not once per round.
+    Only the factors change between rounds, so the matrix is stored once.
     """
     of_row = present.to(matrix.dtype)
     of_column = of_row
     for _ in range(rounds):
         in_column = _times(matrix.mT, of_row)
-        # Absent entries are divided by 1: dividing 0 by something small has a gradient that overflows.
+        # Absent entries are divided by 1, because the gradient of 0 divided by a small number overflows.
         of_column = torch.where(present, 1.0 / torch.where(present, in_column, 1.0), 0.0)
         in_row = _times(matrix, of_column)
         of_row = torch.where(present, 1.0 / torch.where(present, in_row, 1.0), 0.0)
@@ -170,11 +153,11 @@ def _scaling(matrix: Tensor, present: Tensor, rounds: int) -> tuple[Tensor, Tens
 
 
 class _Exponents(torch.autograd.Function):
-    """Entry (i, j) is ((n + 1 - 2i) s_j - sum_l |s_j - s_l|) / T, less the largest of its row, for sorted s.
+    """Entry (i, j) is ((n + 1 - 2i) s_j - sum_l |s_j - s_l|) / T, minus the maximum of its row, for sorted s.
 
-    The largest of row i is entry (i, i), and each step away from it costs an odd multiple of one gap: from j to
-    j + 1, with j >= i, (2 (j - i) + 1) (s_j - s_{j+1}). The gradient leaves out what is common to a row, so whatever
-    uses the exponents must not depend on that either, as a softmax does not.
+    The maximum of row i is entry (i, i), and each step away from it subtracts an odd multiple of one gap: from j to
+    j + 1, with j >= i, (2 (j - i) + 1) (s_j - s_{j+1}). The gradient omits terms that are constant in a row, which is
+    correct only in functions that do not depend on these, such as a softmax.
     """
 
     generate_vmap_rule = True
@@ -184,7 +167,7 @@ class _Exponents(torch.autograd.Function):
         row = torch.arange(start, stop, device=ranked.device).unsqueeze(-1)
         gap = torch.arange(ranked.shape[-1] - 1, device=ranked.device)
         odd = (2 * (gap - row) + 1).to(ranked.dtype)
-        # Past a thousand exp is 0 in float64, and clamping here keeps the sums finite.
+        # Beyond 1000, exp is 0 in float64; the clamp keeps the sums finite.
         size = ((ranked[..., :-1] - ranked[..., 1:]) / temperature).clamp(-1e3, 1e3).unsqueeze(-2)
         later = (size * odd.clamp(min=0.0)).cumsum(-1)
         sooner = (size * odd.clamp(max=0.0))[..., :stop].flip(-1).cumsum(-1).flip(-1)
@@ -201,7 +184,7 @@ class _Exponents(torch.autograd.Function):
         row = torch.arange(ctx.start, ctx.stop, device=grad.device, dtype=grad.dtype) + 1
         total = grad.sum(-2)
         by_row = _times(grad.mT, row)
-        middle = (before + upto + 1).to(grad.dtype) / 2  # the middle rank of the document's run of tied ones
+        middle = (before + upto + 1).to(grad.dtype) / 2  # the middle rank of the tie group
         ahead = pad(total.cumsum(-1), (1, 0))
         below = ahead[..., -1:] - ahead.gather(-1, upto)
         scores = 2 * (middle * total - by_row) - below + ahead.gather(-1, before)
