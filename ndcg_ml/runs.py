@@ -581,7 +581,7 @@ def _aligned(
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
 
     # Find the judgement of each row of the run. Some rows are left out; warn if that looks like a mistake.
-    match, place, repeated = _matched(ids, judged, ranked, keep, keep or judgements == "rows")
+    match, place, repeated = _matched(ids, judged, ranked, keep, judgements == "rows")
     takes_part = chosen[ranked.topic]
     n_excluded = excluded = None
     if exclude is not None:
@@ -837,7 +837,7 @@ _FIRST_PLACE = 10**9
 
 
 def _matched(
-    ids: Ids, judged: RunRows, ranked: RunRows, keep: bool, every_place: bool
+    ids: Ids, judged: RunRows, ranked: RunRows, keep: bool, for_align: bool
 ) -> tuple[IntArray, IntArray, bool]:
     """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic.
 
@@ -845,13 +845,14 @@ def _matched(
     """
     names, n_judged = ids.documents, judged.topic.size
     before = earlier(np.concatenate([judged.topic, ranked.topic]), names)
-    for rows, way_out in ((judged, ""), (ranked, "or choose a flavor with duplicates='first' or 'count'")):
+    keep_them = "pass duplicates='keep'" if for_align else "choose a flavor with duplicates='first' or 'count'"
+    for rows, way_out in ((judged, ""), (ranked, f"or {keep_them}")):
         again = np.flatnonzero(before[rows.first : rows.first + rows.topic.size] >= rows.first)
         if again.size and not (keep and rows is ranked):
             raise _repeated_document(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), way_out)
     match = before[n_judged:]
     place = np.full(ranked.topic.size, _FIRST_PLACE, dtype=np.int64)
-    some = np.arange(place.size) if every_place else _perhaps_tied(ranked)
+    some = np.arange(place.size) if keep or for_align else _perhaps_tied(ranked)
     in_order = names.order_by_bytes(ranked.topic[some], n_judged + some) - n_judged
     begins = starts_of(np.bincount(ranked.topic[in_order]))
     place[in_order] += np.arange(in_order.size) - begins[ranked.topic[in_order]]
