@@ -230,8 +230,7 @@ class Prepared(Generic[V]):
         )
 
     def _scores(self, y_score: ArrayLike) -> NDArray[Any]:
-        # Under float32 scores are one wherever float32 makes them so.
-        scores = self.queries.scores(y_score, exact=self.flavor.score_dtype == "float64")
+        scores = self.queries.scores(y_score)
         if self.flavor.score_dtype == "float32" and scores.dtype != np.float32:
             with np.errstate(over="ignore", invalid="ignore"):  # large scores; signalling NaNs
                 scores = scores.astype(np.float32)
