@@ -250,10 +250,10 @@ def test_refusals_of_ragged_input(arguments, options, error, words):
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"flavor": Flavor(discount=lambda r: 1 / r)}, ValueError, "between whole ranks.*Choose 'log2'"),
-        ({"flavor": Flavor(negative="allow")}, ValueError, "negative='allow'.*Choose 'raise'"),
-        ({"flavor": Flavor(gain=(0, -1))}, ValueError, "must not be negative in a loss"),
-        ({"flavor": Flavor(aggregate="micro")}, ValueError, "aggregate='micro'.*macro"),
+        ({"flavor": Flavor(discount=lambda r: 1 / r)}, ValueError, "between integer ranks.*Use 'log2'"),
+        ({"flavor": Flavor(negative="allow")}, ValueError, "negative must be 'raise'.*got 'allow'.*negative='zero'"),
+        ({"flavor": Flavor(gain=(0, -1))}, ValueError, "must be >= 0 in a loss"),
+        ({"flavor": Flavor(aggregate="micro")}, ValueError, "aggregate must be 'macro' in a loss.*got 'micro'"),
         ({"temperature": 0}, ValueError, "temperature must be a finite number > 0; got 0"),
         ({"temperature": math.nan}, ValueError, "temperature must be a finite number > 0"),
         ({"temperature": "1"}, TypeError, "temperature must be one number > 0; got '1' of type str"),

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 import math
+import re
 
 import numpy as np
 import torch
@@ -459,7 +460,11 @@ IDS = torch.tensor([0, 0])
         ),
         ({"scores": S[0], "labels": Y[0]}, ValueError, r"indexes must be given .*scores\[None\]"),
         ({"scores": S, "labels": Y, "indexes": IDS[None]}, ValueError, "indexes is for 1-D input.*flatten"),
-        ({"scores": S[0], "labels": Y[0], "indexes": IDS, "mask": IDS == 0}, ValueError, "mask is for padded input"),
+        (
+            {"scores": S[0], "labels": Y[0], "indexes": IDS, "mask": IDS == 0},
+            ValueError,
+            "mask must not be given with 1-D input",
+        ),
         (
             {"scores": S[0], "labels": Y[0], "indexes": IDS.float()},
             TypeError,
@@ -478,7 +483,11 @@ IDS = torch.tensor([0, 0])
             r"at least one query; got shape \(0,\)",
         ),
         ({"scores": S * math.nan, "labels": Y}, ValueError, "scores must not hold NaN.*got 2.*-inf ranks last"),
-        ({"scores": S, "labels": Y * math.nan}, ValueError, "under unjudged='raise'; got 2.*choose unjudged="),
+        (
+            {"scores": S, "labels": Y * math.nan},
+            ValueError,
+            "under unjudged='raise'; got 2.*such as 'sklearn.unjudged=zero",
+        ),
         (
             {"scores": S, "labels": Y * math.inf, "flavor": Flavor(unjudged="zero")},
             ValueError,
@@ -538,7 +547,7 @@ def test_what_is_on_another_device_is_named_as_the_caller_named_it():
         (lambda: loss(here[0], there[0], indexes=ids), "labels", "scores"),
         (lambda: loss(here[0], here[0], indexes=far), "indexes", "scores"),
     ):
-        message = rf"{name} must be on the device of {of}, cpu; got meta\. Move it: {name}\.to\({of}\.device\)\."
+        message = rf"{name} must be on the device of {of}, cpu; got meta\. Pass {name}\.to\({of}\.device\)\."
         with pytest.raises(ValueError, match=message):
             call()
 
@@ -546,8 +555,19 @@ def test_what_is_on_another_device_is_named_as_the_caller_named_it():
 def test_nested_tensors_are_refused():
     jagged = torch.nested.nested_tensor([torch.rand(2), torch.rand(3)], layout=torch.jagged)
     for call in (ndcg, ApproxNDCGLoss(), Stochastic(ApproxNDCGLoss()), NDCG().update, NDCG(split_queries=True).update):
-        with pytest.raises(TypeError, match=r"must not be a nested tensor\. Write torch\.nested\.to_padded_tensor"):
+        with pytest.raises(TypeError, match=r"must not be a nested tensor\. Pass torch\.nested\.to_padded_tensor"):
             call(jagged, jagged)
+
+
+@pytest.mark.parametrize("rows", [[[0.3, 0.1], [0.2]], [torch.tensor([0.3, 0.1]), torch.tensor([0.2])]])
+def test_lists_of_unequal_lengths_are_told_how_to_be_padded(rows):
+    with pytest.raises(TypeError, match=r"pad_sequence\(.*with mask=, or torch\.cat\(.*with indexes=") as raised:
+        ndcg(rows, rows)
+    first, second = re.findall(r"torch\S+\(\[.*?\].*?\)(?= with)", str(raised.value))
+    padded, flat = (eval(line, {"torch": torch, "scores": rows}) for line in (first, second))
+    want = [1.0, 1.0]
+    assert ndcg(padded, torch.ones(2, 2), mask=torch.tensor([[True, True], [True, False]])).tolist() == want
+    assert ndcg(flat, torch.ones(3), indexes=torch.tensor([0, 0, 1])).tolist() == want
 
 
 def test_an_empty_query_that_will_be_skipped_is_nan():
@@ -570,5 +590,5 @@ def test_repeats_are_refused_by_the_torch_kernel(duplicates):
 
 def test_a_tie_rule_by_id_is_refused_where_operations_are_watched():
     scores, labels, ids = torch.zeros(2, 1, 3), torch.ones(2, 1, 3), torch.arange(6).reshape(2, 1, 3)
-    with pytest.raises(ValueError, match="a tie rule by id is not for compiled, traced or mapped code"):
+    with pytest.raises(ValueError, match="ties must not be broken by document id in compiled, traced"):
         torch.func.vmap(lambda s, y, i: ndcg(s, y, flavor=Flavor(ties="docid"), doc_id=i))(scores, labels, ids)

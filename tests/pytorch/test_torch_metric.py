@@ -369,7 +369,7 @@ def test_merged_rows_come_after_those_already_there():
     "other", [NDCG("lightgbm"), NDCG(k=3), NDCG(split_queries=True), NDCG(query_ids="batch"), {}, 3]
 )
 def test_metrics_of_unlike_meaning_are_not_merged(other):
-    with pytest.raises(ValueError, match=r"incoming_state must be an NDCG.*of another meaning"):
+    with pytest.raises(ValueError, match=r"incoming_state must be an NDCG.*with other states"):
         NDCG().merge_state(other)
 
 
