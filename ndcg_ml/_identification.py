@@ -19,7 +19,7 @@ from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown
 from ndcg_ml._text.escaping import block, paragraph
 from ndcg_ml._text.table import Table
-from ndcg_ml.flavor import PRESETS, Flavor, Ties
+from ndcg_ml.flavor import PRESETS, Flavor, NamedDiscount, Ties
 from ndcg_ml.prepared import Prepared
 
 # A string with more decimals than this was not rounded.
@@ -370,7 +370,7 @@ class _Data(NamedTuple):
         for ideal in ("global", "recall", "local", "max"):
             yield {"ideal": ideal, "max_grade": self.top if ideal == "max" else None, "recall_depth": None}
         choices: dict[str, tuple[Any, ...]] = {
-            "discount": ("log2", "reciprocal", "none", "jarvelin"),
+            "discount": get_args(NamedDiscount),
             "ideal_depth": ("k", "all"),
             "ties": tuple(ties for ties in get_args(Ties) if self.ids or ties not in TIES_BY_ID),
             "score_dtype": ("float64", "float32"),

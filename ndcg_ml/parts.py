@@ -282,39 +282,8 @@ def evaluate_part(
     >>> {k: round(value, 6) for k, value in sum(parts).value.items()}
     {1: 0.666667, 3: 0.876977}
     """
-    return _part(
-        y_true,
-        y_score,
-        flavor=flavor,
-        k=k,
-        qid=qid,
-        group=group,
-        query_id=query_id,
-        mask=mask,
-        retrieved=retrieved,
-        doc_id=doc_id,
-        query_weight=query_weight,
-    )
-
-
-def _part(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    flavor: Flavor | str,
-    k: KSpec,
-    qid: ArrayLike | None,
-    group: ArrayLike | None = None,
-    query_id: ArrayLike | None = None,
-    mask: ArrayLike | None = None,
-    retrieved: ArrayLike | None = None,
-    doc_id: ArrayLike | None = None,
-    query_weight: Weights | None = None,
-    whole: bool = True,
-) -> PartialEvaluation:
-    """The part; `whole` as for ``Queries.read``."""
-    # Parts are merged by the ids of their queries, so positions will not do as ids.
     flavor = as_flavor(flavor)
+    # Parts are merged by the ids of their queries, so positions do not do as ids.
     if (qid is None) == (query_id is None):
         raise ValueError(
             f"qid (one id per row) or query_id (one id per query, with group or two-dimensional input) must be given, "
@@ -339,7 +308,6 @@ def _part(
         retrieved=retrieved,
         doc_id=doc_id,
         query_weight=None if none_counts else query_weight,
-        whole=whole,
     )
     if none_counts and np.size(_values(query_weight)) != queries.n_queries:
         raise ValueError(
@@ -348,6 +316,13 @@ def _part(
         )
     if query_id is not None:
         queries = replace(queries, groups=replace(queries.groups, ids=_ids_of(query_id, queries.n_queries)))
+    return _part(queries, y_score, flavor, k, none_counts=none_counts)
+
+
+def _part(
+    queries: Queries, y_score: ArrayLike, flavor: Flavor, k: KSpec, *, none_counts: bool = False
+) -> PartialEvaluation:
+    """Evaluate queries as a part; none of them counts in the mean if all weights are 0."""
     # The sums are exact, so that every split of the data has the same value to the last bit. An empty query whose value
     # is nan is left out of them and counted, because exact sums cannot hold a nan.
     prepared: Prepared[Any] = Prepared(flavor, k, queries)
@@ -435,7 +410,7 @@ def evaluate_batches(
     parts = [_nothing(flavor, k)]
     lists_of_one = True
     for labels, scores, ids in whole_queries(batches):
-        parts.append(_part(labels, scores, flavor=flavor, k=k, qid=ids, whole=False))
+        parts.append(_part(Queries.read(labels, qid=ids, whole=False), scores, flavor, k))
         lists_of_one &= parts[-1].n_queries == labels.size
         if len(parts) > _MERGE_AT:  # a repeated query is noticed before the end of a long stream
             parts = [_merged_stream(parts)]

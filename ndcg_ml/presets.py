@@ -1138,6 +1138,34 @@ _ENTRIES = (
         ),
         alias_of="pyg",
     ),
+    Mirror(
+        name="ydf",
+        library="YDF 0.16.1 (Yggdrasil Decision Forests), evaluate_predictions and model.evaluate",
+        verified="run; 100 recorded values, and 300 random problems with weights, to 1e-12",
+        unusual=(
+            "The cut-off is 5 unless ndcg_truncation is given; scores are compared in float32, and tied ones are "
+            "averaged; a data set of one query is refused; the weight of a query is that of its last row."
+        ),
+        switches={
+            "gain": "exponential",
+            "ideal": "recall",
+            "ties": "average",
+            "empty": 0.0,
+            "negative": "allow",
+            "score_dtype": "float32",
+            "k": 5,
+        },
+    ),
+    Mirror(
+        name="river",
+        library="river (git 4e94aa9), metrics.NDCG",
+        verified="its class was run alone; 168 recorded values",
+        unusual=(
+            "Documents without a grade gain 0, as in ranx, but negative grades count as they are, and a document that "
+            "is listed twice counts twice."
+        ),
+        alias_of="vespa",
+    ),
 )
 
 

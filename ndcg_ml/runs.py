@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, get_args, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -308,7 +308,6 @@ def evaluate_run(
         columns,
         exclude,
         keep=keep,
-        every_place=keep,
         judgements="beside" if flavor.ideal == "given" else "ignored",
         stacklevel=3,
     )
@@ -545,7 +544,6 @@ def align(
         columns,
         exclude,
         keep=duplicates == "keep",
-        every_place=True,
         judgements="rows",
         stacklevel=3,
     )
@@ -559,15 +557,16 @@ def _aligned(
     exclude: Exclude | None,
     *,
     keep: bool,
-    every_place: bool,
     judgements: Literal["rows", "beside", "ignored"],
     stacklevel: int,
 ) -> AlignedRun:
-    """The arrays of ``align``. Without `every_place`, ``doc_id`` orders only documents that share a float32 score.
+    """Return the arrays of ``align``.
 
-    `judgements` says what becomes of the order of the qrels: the rows follow it, or it is kept beside them, or lost.
+    `judgements` says what becomes of the order of the qrels: the rows follow it, it is kept separately, or it is lost.
+    Unless the rows follow it or repeated documents are kept (`keep`), ``doc_id`` orders only documents that share a
+    float32 score.
     """
-    # Everything that needs no data is refused first.
+    # Refuse whatever needs no data first.
     one_of(queries, "queries", get_args(Which))
     names = column_names({} if columns is None else columns)
     if columns is not None and not (is_frame(qrels) or is_frame(run)):
@@ -578,18 +577,11 @@ def _aligned(
     ids = Ids()
     judged, ranked = read_rows("qrels", qrels, ids, names), read_rows("run", run, ids, names)
     topics = ids.topics
-    in_qrels, in_run = (np.zeros(len(topics), dtype=bool) for _ in range(2))
-    in_qrels[judged.topics], in_run[ranked.topics] = True, True
-    if not (in_qrels & in_run).any():
-        raise ValueError(
-            f"qrels and run must share a topic; {judged.source} has {_first_topics(topics, in_qrels)} and "
-            f"{ranked.source} has {_first_topics(topics, in_run)}. Ids are compared exactly: check "
-            "prefixes and leading zeros."
-        )
-    # Each row of the run gets the row of the qrels that judges it. Some rows are left out, and the caller is warned
-    # where that looks like a mistake.
+    in_qrels, in_run = _topics_of(judged, ranked)
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
-    match, place, repeated = _matched(ids, judged, ranked, keep, every_place)
+
+    # Find the judgement of each row of the run. Some rows are left out; warn if that looks like a mistake.
+    match, place, repeated = _matched(ids, judged, ranked, keep, judgements == "rows")
     takes_part = chosen[ranked.topic]
     n_excluded = excluded = None
     if exclude is not None:
@@ -600,74 +592,117 @@ def _aligned(
     _warn_of_no_match(judged, ranked, match, takes_part, int(chosen.sum()), stacklevel + 1)
     _warn_of_ranks(ranked, stacklevel + 1)
     _warn_of_exchange(judged, ranked, stacklevel + 1)
+
     # The names of documents take most of the memory, so only those of small runs are kept for later questions.
-    rows_judged = slice(judged.first, judged.first + judged.topic.size)
-    digests = judgement_digests(ids.documents, rows_judged, judged.topic, judged.value, len(topics))
-    if judgements == "beside":
-        sizes = np.bincount(judged.topic, minlength=len(topics))
-        places = np.empty(judged.topic.size)
-        places[np.argsort(judged.topic, kind="stable")] = ranges(np.zeros_like(sizes), sizes)
-        digests += judgement_digests(ids.documents, rows_judged, judged.topic, places, len(topics))
+    digests = _digests_of(judged, len(topics), with_order=judgements == "beside")
     documents = ids.documents if len(ids.documents) <= _NAMED_ROWS else None
     if judged.lines is not None and ranked.lines is not None:  # errors name the lines of files
         ids.documents = Names()
 
-    # First the rows of the run, then the judged documents that it lacks; then all by topic.
-    unretrieved = np.ones(judged.topic.size, dtype=bool)
-    unretrieved[match[takes_part & (match >= 0)]] = False
-    rows_of_run = _compact(np.flatnonzero(takes_part))
-    rows_of_qrels = _compact(np.flatnonzero(unretrieved & chosen[judged.topic]))
-    n_run, n_more = rows_of_run.size, rows_of_qrels.size
-    topic = np.concatenate([ranked.topic[rows_of_run], judged.topic[rows_of_qrels]])
-    group = np.bincount(topic, minlength=len(topics))[chosen]
-    in_run_order = np.zeros(len(topics), dtype=bool)
-    judgement = None if judgements == "ignored" else np.concatenate([match[rows_of_run], rows_of_qrels])
-    if judgement is not None and judgements == "rows":
-        in_run_order = _topics_with_ties(topic[:n_run], ranked.value[rows_of_run], len(topics))
-        place_in_qrels = np.where(judgement < 0, judged.topic.size, judgement)
-        place_in_qrels[in_run_order[topic]] = 0
-        order = np.lexsort((place_in_qrels, topic))
-        judgement = None
-    else:
-        order = np.argsort(topic, kind="stable")
-    order = _compact(order)
+    rows = _Rows.of(judged, ranked, match, takes_part, chosen, judgements)
     grades = np.full(ranked.topic.size, np.nan)
     grades[match >= 0] = judged.value[match[match >= 0]]
-    del topic, match, unretrieved  # large arrays: their memory is needed below
-
-    def arranged(of_run: NDArray[Any], of_qrels: NDArray[Any]) -> NDArray[Any]:
-        rows: NDArray[Any] = np.concatenate([of_run, of_qrels])[order]
-        return rows
-
+    n_run, n_more = rows.of_run.size, rows.of_qrels.size
     in_run_at, in_qrels_at = ranked.places(), judged.places()
 
     def place_of(row: int) -> str:
-        at = int(order[row])
-        return in_run_at(int(rows_of_run[at])) if at < n_run else in_qrels_at(int(rows_of_qrels[at - n_run]))
+        at = int(rows.order[row])
+        return in_run_at(int(rows.of_run[at])) if at < n_run else in_qrels_at(int(rows.of_qrels[at - n_run]))
 
     def ids_of(flags: NDArray[np.bool_]) -> NDArray[Any]:
         return topics.names(np.flatnonzero(flags))
 
+    row_names = None
+    if documents is not None:
+        row_names = _RunNames(ids, documents, rows.arranged(_compact(rows.of_run + judged.topic.size), rows.of_qrels))
     return AlignedRun(
         qid=ids_of(chosen),
-        group=group,
-        y_true=arranged(grades[rows_of_run], judged.value[rows_of_qrels]),
-        y_score=arranged(ranked.value[rows_of_run], np.zeros(n_more, dtype=ranked.value.dtype)),
-        retrieved=order < n_run,
-        doc_id=arranged(place[rows_of_run], np.arange(-n_more, 0)),
+        group=rows.group,
+        y_true=rows.arranged(grades[rows.of_run], judged.value[rows.of_qrels]),
+        y_score=rows.arranged(ranked.value[rows.of_run], np.zeros(n_more, dtype=ranked.value.dtype)),
+        retrieved=rows.order < n_run,
+        doc_id=rows.arranged(place[rows.of_run], np.arange(-n_more, 0)),
         qrels_only=ids_of(in_qrels & ~in_run),
         run_only=ids_of(in_run & ~in_qrels),
-        in_run_order=ids_of(in_run_order),
+        in_run_order=ids_of(rows.in_run_order),
         n_excluded=n_excluded,
         digests=digests[chosen],
         excluded=None if excluded is None else excluded[chosen],
-        judgement=None if judgement is None else judgement[order],
+        judgement=rows.judgement,
         place_of=place_of,
         repeated=repeated,
-        names=None
-        if documents is None
-        else _RunNames(ids, documents, arranged(_compact(rows_of_run + judged.topic.size), rows_of_qrels)),
+        names=row_names,
     )
+
+
+def _topics_of(judged: RunRows, ranked: RunRows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Say which topics are in the qrels, and which in the run, and refuse sides that share none."""
+    topics = judged.ids.topics
+    in_qrels, in_run = (np.zeros(len(topics), dtype=bool) for _ in range(2))
+    in_qrels[judged.topics], in_run[ranked.topics] = True, True
+    if not (in_qrels & in_run).any():
+        raise ValueError(
+            f"qrels and run must share a topic; {judged.source} has {_first_topics(topics, in_qrels)} and "
+            f"{ranked.source} has {_first_topics(topics, in_run)}. Ids are compared exactly: check "
+            "prefixes and leading zeros."
+        )
+    return in_qrels, in_run
+
+
+def _digests_of(judged: RunRows, n_topics: int, *, with_order: bool) -> NDArray[np.uint64]:
+    """Digest the judgements of each topic: documents with grades, and with their places if the order matters."""
+    rows = slice(judged.first, judged.first + judged.topic.size)
+    digests = judgement_digests(judged.ids.documents, rows, judged.topic, judged.value, n_topics)
+    if with_order:
+        sizes = np.bincount(judged.topic, minlength=n_topics)
+        places = np.empty(judged.topic.size)
+        places[np.argsort(judged.topic, kind="stable")] = ranges(np.zeros_like(sizes), sizes)
+        digests += judgement_digests(judged.ids.documents, rows, judged.topic, places, n_topics)
+    return digests
+
+
+class _Rows(NamedTuple):
+    """The rows of a run, then the judged documents that it lacks, and the order that sorts both by topic."""
+
+    of_run: NDArray[np.signedinteger[Any]]
+    of_qrels: NDArray[np.signedinteger[Any]]
+    order: NDArray[np.signedinteger[Any]]
+    group: IntArray
+    in_run_order: NDArray[np.bool_]
+    judgement: IntArray | None
+
+    @classmethod
+    def of(
+        cls,
+        judged: RunRows,
+        ranked: RunRows,
+        match: IntArray,
+        takes_part: NDArray[np.bool_],
+        chosen: NDArray[np.bool_],
+        judgements: Literal["rows", "beside", "ignored"],
+    ) -> _Rows:
+        unretrieved = np.ones(judged.topic.size, dtype=bool)
+        unretrieved[match[takes_part & (match >= 0)]] = False
+        of_run = _compact(np.flatnonzero(takes_part))
+        of_qrels = _compact(np.flatnonzero(unretrieved & chosen[judged.topic]))
+        topic = np.concatenate([ranked.topic[of_run], judged.topic[of_qrels]])
+        in_run_order = np.zeros(chosen.size, dtype=bool)
+        judgement = None if judgements == "ignored" else np.concatenate([match[of_run], of_qrels])
+        if judgement is not None and judgements == "rows":
+            in_run_order = _topics_with_ties(topic[: of_run.size], ranked.value[of_run], chosen.size)
+            place_in_qrels = np.where(judgement < 0, judged.topic.size, judgement)
+            place_in_qrels[in_run_order[topic]] = 0
+            order, judgement = np.lexsort((place_in_qrels, topic)), None
+        else:
+            order = np.argsort(topic, kind="stable")
+        group = np.bincount(topic, minlength=chosen.size)[chosen]
+        judgement = None if judgement is None else judgement[order]
+        return cls(of_run, of_qrels, _compact(order), group, in_run_order, judgement)
+
+    def arranged(self, of_run: NDArray[Any], of_qrels: NDArray[Any]) -> NDArray[Any]:
+        """Arrange values of the run's rows and of the other judged documents by topic."""
+        rows: NDArray[Any] = np.concatenate([of_run, of_qrels])[self.order]
+        return rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -802,7 +837,7 @@ _FIRST_PLACE = 10**9
 
 
 def _matched(
-    ids: Ids, judged: RunRows, ranked: RunRows, keep: bool, every_place: bool
+    ids: Ids, judged: RunRows, ranked: RunRows, keep: bool, for_align: bool
 ) -> tuple[IntArray, IntArray, bool]:
     """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic.
 
@@ -810,13 +845,14 @@ def _matched(
     """
     names, n_judged = ids.documents, judged.topic.size
     before = earlier(np.concatenate([judged.topic, ranked.topic]), names)
-    for rows, way_out in ((judged, ""), (ranked, "or choose a flavor with duplicates='first' or 'count'")):
+    keep_them = "pass duplicates='keep'" if for_align else "choose a flavor with duplicates='first' or 'count'"
+    for rows, way_out in ((judged, ""), (ranked, f"or {keep_them}")):
         again = np.flatnonzero(before[rows.first : rows.first + rows.topic.size] >= rows.first)
         if again.size and not (keep and rows is ranked):
             raise _repeated_document(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), way_out)
     match = before[n_judged:]
     place = np.full(ranked.topic.size, _FIRST_PLACE, dtype=np.int64)
-    some = np.arange(place.size) if every_place else _perhaps_tied(ranked)
+    some = np.arange(place.size) if keep or for_align else _perhaps_tied(ranked)
     in_order = names.order_by_bytes(ranked.topic[some], n_judged + some) - n_judged
     begins = starts_of(np.bincount(ranked.topic[in_order]))
     place[in_order] += np.arange(in_order.size) - begins[ranked.topic[in_order]]

@@ -23,7 +23,7 @@ from ndcg_ml._files.lines import (
     whole_text,
 )
 from ndcg_ml._files.parquet import is_parquet, parquet_batches
-from ndcg_ml._files.tables import Table, csv_table, delimiter_of, json_table, text_columns
+from ndcg_ml._files.tables import TextTable, csv_table, delimiter_of, json_table, text_columns
 from ndcg_ml._files.trec import QRELS, RUN, Lines, trec_lines
 from ndcg_ml._one_line import shown
 
@@ -105,7 +105,7 @@ def _has_header(head: bytes) -> bool:
     return "docno" in names or "corpus-id" in names
 
 
-def _lines_of_table(path: AnyPath, of: str, table: Table) -> Iterator[Lines]:
+def _lines_of_table(path: AnyPath, of: str, table: TextTable) -> Iterator[Lines]:
     columns, numbers = text_columns(path, table, lambda names: names_in(path, of, names))
     topics, documents, values = columns.values()
     yield _lines(topics, documents, values, numbers)

@@ -16,7 +16,7 @@ ColumnNames: TypeAlias = "Mapping[Any, str] | Callable[[Sequence[str]], Mapping[
 """The name of the column of each meaning, or a callable that makes these from the names that a file has."""
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """The names of the columns of a file, its records with their lines, and how to read a value of one."""
 
     names: list[str]
@@ -31,7 +31,7 @@ def delimiter_of(header: str) -> str:
     return ";" if ";" in header and "," not in header else ","
 
 
-def csv_table(path: AnyPath, file: IO[bytes] | None = None) -> Table:
+def csv_table(path: AnyPath, file: IO[bytes] | None = None) -> TextTable:
     """Return the table of a CSV file. Every row must be on one line."""
     rows = _csv_rows(path, file)
     _, header = next(rows, (1, []))
@@ -44,7 +44,7 @@ def csv_table(path: AnyPath, file: IO[bytes] | None = None) -> Table:
                 )
             yield number, dict(zip(header, row, strict=True))
 
-    return Table(header, records(), cell_of_text)
+    return TextTable(header, records(), cell_of_text)
 
 
 def _csv_rows(path: AnyPath, file: IO[bytes] | None) -> Iterator[tuple[int, list[str]]]:
@@ -64,15 +64,15 @@ def _csv_rows(path: AnyPath, file: IO[bytes] | None) -> Iterator[tuple[int, list
         yield number, row
 
 
-def json_table(path: AnyPath, file: IO[bytes] | None = None) -> Table:
+def json_table(path: AnyPath, file: IO[bytes] | None = None) -> TextTable:
     """Return the table of a JSONL file, whose columns are the keys of its first line."""
     lines = objects(path, file)
     first = next(lines)
-    return Table([*first[1]], chain([first], lines), cell_of_json)
+    return TextTable([*first[1]], chain([first], lines), cell_of_json)
 
 
 def text_columns(
-    path: AnyPath, table: Table, names: ColumnNames, optional: Sequence[str] = ()
+    path: AnyPath, table: TextTable, names: ColumnNames, optional: Sequence[str] = ()
 ) -> tuple[dict[Any, list[Any]], list[int]]:
     """Return columns by their meaning, as lists of ids and of numbers; and the line of each row.
 

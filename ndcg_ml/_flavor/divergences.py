@@ -92,6 +92,7 @@ _SEEN_WITH_NAN = (
     "pytorchltr",
     "RankEval",
     "PT-Ranking",
+    "YDF",
 )
 
 _NAN_PRESETS = (
@@ -133,6 +134,7 @@ _NAN_PRESETS = (
     "pytorchltr",
     "rankeval",
     "ptranking",
+    "ydf",
 )
 
 DIVERGENCES = (
@@ -280,7 +282,13 @@ DIVERGENCES = (
             (("rax",), ("rax",), (), "NaN", "live"),
             (("tensorflow-ranking", "allRank"), ("tensorflow_ranking", "allrank"), (), "NaN", "source"),
             (("pytorchltr", "PT-Ranking"), ("pytorchltr", "ptranking"), ("exponential", "ndcg_at_ks"), "NaN", "golden"),
-            (("RankEval",), ("rankeval",), ("exp",), "the ideal is infinite and the value 0", "golden"),
+            (
+                ("RankEval", "YDF"),
+                ("rankeval", "ydf"),
+                ("exp", "evaluate_predictions"),
+                "the ideal is infinite and the value 0",
+                "golden",
+            ),
         )
     ),
     Divergence(
@@ -701,8 +709,8 @@ DIVERGENCES = (
         example="50 queries: 0.930 for 0.899",
     ),
     Divergence(
-        libraries=("pytorchltr", "RankEval", "PT-Ranking"),
-        presets=("pytorchltr", "rankeval", "ptranking"),
+        libraries=("pytorchltr", "RankEval", "PT-Ranking", "YDF"),
+        presets=("pytorchltr", "rankeval", "ptranking", "ydf"),
         cases="the labels of a query are negative, and none is above 0",
         when="negative_and_nothing_relevant",
         theirs="divides one negative DCG by another, or by 1 (pytorchltr) or 0 (PT-Ranking) where the ideal is 0",

@@ -100,7 +100,7 @@ def largest(problem: Open, scale: FloatArray) -> Best:
         The gains, ascending; the first is 0 or more.
     """
     ratio, empty = np.full(problem.n_queries, -np.inf), np.zeros(problem.n_queries, dtype=bool)
-    for part in _parts(problem, scale):
+    for part in _in_batches(problem, scale):
         lowest, highest = part.at_ends()
         empty[part.queries] = lowest.ideal <= 0
         # Dinkelbach's iteration may begin at any completion: here at the better of the two that grade all alike.
@@ -123,14 +123,14 @@ def added(query: IntArray, values: NDArray[Any], n_queries: int) -> FloatArray:
     return sums
 
 
-class Totals(NamedTuple):
+class Completed(NamedTuple):
     """Numerator and ideal of some queries under one completion each."""
 
     numerator: FloatArray
     ideal: FloatArray
 
 
-def _ratio(totals: Totals) -> FloatArray:
+def _ratio(totals: Completed) -> FloatArray:
     ratio: FloatArray = np.full(totals.ideal.shape, -np.inf)
     np.divide(totals.numerator, totals.ideal, out=ratio, where=totals.ideal > 0)
     return ratio
@@ -140,7 +140,7 @@ def _ratio(totals: Totals) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class _Tables:
     """Some queries: numerator and ideal as sums over the steps of the scale.
 
     Attributes
@@ -148,7 +148,7 @@ class _Part:
     queries : ndarray of int, shape (n,)
     numerator, ideal : ndarray of float, shape (n_steps, n, width + 1)
         The sum of step j if m documents reach it; beyond the number of documents, its sum for that number.
-    base : Totals
+    base : Completed
         The constant part.
     count : ndarray of int, shape (n,)
         The unjudged documents of each.
@@ -157,15 +157,15 @@ class _Part:
     queries: IntArray
     numerator: FloatArray
     ideal: FloatArray
-    base: Totals
+    base: Completed
     count: IntArray
 
-    def at_ends(self) -> tuple[Totals, Totals]:
+    def at_ends(self) -> tuple[Completed, Completed]:
         """Under the completion that gives all the lowest grade, and the one that gives all the highest."""
         none = np.zeros((len(self.numerator), self.count.size), dtype=np.int64)
         return self._totals(none, slice(None)), self._totals(none + self.count, slice(None))
 
-    def best(self, t: FloatArray, rows: IntArray | slice) -> Totals:
+    def best(self, t: FloatArray, rows: IntArray | slice) -> Completed:
         """The completion with the largest numerator - t ideal, of some of the queries."""
         n_steps, _, width = self.numerator.shape
         count = self.count[rows]
@@ -185,16 +185,16 @@ class _Part:
             at = counts[step] = choice[row, at]
         return self._totals(counts, rows)
 
-    def _totals(self, counts: IntArray, rows: IntArray | slice) -> Totals:
+    def _totals(self, counts: IntArray, rows: IntArray | slice) -> Completed:
         numerator, ideal = self.base.numerator[rows].copy(), self.base.ideal[rows].copy()
         which = np.arange(self.count.size)[rows]
         for step, at in enumerate(counts):
             numerator += self.numerator[step, which, at]
             ideal += self.ideal[step, which, at]
-        return Totals(numerator, ideal)
+        return Completed(numerator, ideal)
 
 
-def _parts(problem: Open, scale: FloatArray) -> Iterator[_Part]:
+def _in_batches(problem: Open, scale: FloatArray) -> Iterator[_Tables]:
     """The queries, some at a time, those with about as many unjudged documents together."""
     unjudged = np.bincount(problem.query, minlength=problem.n_queries)
     problem = _sorted_by_weight(problem)
@@ -210,7 +210,7 @@ def _parts(problem: Open, scale: FloatArray) -> Iterator[_Part]:
         stop = at + max(1, int(np.searchsorted(room, _AT_ONCE, side="right")))
         queries = by_size[at:stop]
         judged = judged_order[ranges(judged_starts[queries], judged_sizes[queries])]
-        yield _part(problem, scale, queries, starts[queries], sizes[queries], judged, unjudged[queries])
+        yield _tables(problem, scale, queries, starts[queries], sizes[queries], judged, unjudged[queries])
         at = stop
 
 
@@ -226,7 +226,7 @@ def _sorted_by_weight(problem: Open) -> Open:
     return replace(problem, query=problem.query[order], weight=problem.weight[order])
 
 
-def _part(
+def _tables(
     problem: Open,
     scale: FloatArray,
     queries: IntArray,
@@ -234,7 +234,7 @@ def _part(
     count: IntArray,
     judged: IntArray,
     unjudged: IntArray,
-) -> _Part:
+) -> _Tables:
     """The tables of these queries. `judged` lists their judged documents, `unjudged` counts all their unjudged ones."""
     # One row per query, padded to the largest count of unjudged documents, so that NumPy works on all queries at once.
     n, width, n_steps = queries.size, int(count.max(initial=0)), scale.size - 1
@@ -279,7 +279,7 @@ def _part(
     fixed = problem.fixed[queries]
     known = ~np.isnan(fixed)
     ideal[:, known], base_ideal[known] = 0.0, fixed[known]
-    return _Part(queries, numerator, ideal, Totals(base_numerator, base_ideal), count)
+    return _Tables(queries, numerator, ideal, Completed(base_numerator, base_ideal), count)
 
 
 def _reaching(code: IntArray, n: int, gains: FloatArray, levels: FloatArray) -> IntArray:

@@ -256,6 +256,8 @@ def test_presets_are_listed_and_say_where_they_come_from():
         "letor4": "letor3",
         "keras_rs": "tensorflow_ranking",
         "flaml": "sklearn",
+        "ydf": "pytorchltr",
+        "river": "vespa",
     }
     for name, flavor in PRESETS.items():
         mirror = MIRRORS[name]
@@ -279,6 +281,7 @@ def test_an_alias_is_the_flavor_of_the_preset_that_it_names():
         "cornac": "pyg",
         "recpack": "pyg",
         "flaml": "sklearn",
+        "river": "vespa",
     }
     for name, target in aliases.items():
         flavor = Flavor.preset(name)
