@@ -195,7 +195,7 @@ class _Trained:
     best : int
         Position in `history` of what was kept.
     chosen : str
-        What was kept, in words.
+        Description of the chosen model.
     stopped : bool
         Whether training stopped early.
     spread, labels : sequence
@@ -229,7 +229,7 @@ def _search_grid(problem: Problem, flavor: Flavor) -> _Trained:
         {"regressor": [trees], "regressor__max_leaf_nodes": [7, 31], "regressor__learning_rate": [0.05, 0.15]},
     ]
 
-    def in_words(params: dict[str, Any]) -> str:
+    def description_of(params: dict[str, Any]) -> str:
         name = "Ridge" if isinstance(params["regressor"], Ridge) else "HistGB"
         rest = (f"{key.removeprefix('regressor__')}={value:g}" for key, value in params.items() if key != "regressor")
         return f"{name}, {', '.join(sorted(rest, reverse=True))}"
@@ -240,7 +240,7 @@ def _search_grid(problem: Problem, flavor: Flavor) -> _Trained:
         search = GridSearchCV(pipeline, grid, scoring=ndcg_scorer(flavor), cv=folds, n_jobs=2, error_score="raise")
         search.fit(train.features, train.labels, groups=train.qid)
     results = search.cv_results_
-    labels = [in_words(params) for params in results["params"]]
+    labels = [description_of(params) for params in results["params"]]
     return _Trained(
         framework="scikit-learn",
         scores=search.predict(problem.test.features).astype(np.float64),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "PerQuery", "at_cutoff"]
 
 V = TypeVar("V", bound="float | dict[int | None, float]")
-"""The value: a float, or a dict by cut-off where several were asked for."""
+"""The value: a float, or a dict by cut-off if there are several."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -110,11 +110,11 @@ class Evaluation(Generic[V]):
     per_query : PerQuery
         The table of queries, as arrays.
     frame_library : str
-        Whose data frames ``to_frame`` makes: "pandas", "polars" or "pyarrow", as the caller's data were; else "pandas".
+        Library of the frames of ``to_frame``: "pandas", "polars" or "pyarrow", as your data were; otherwise "pandas".
     slices : Slices or None
-        What ``evaluate(..., by=)`` found by label; None without `by`.
+        The results of ``evaluate(..., by=)`` by label; None without `by`.
     cluster : ndarray or None
-        The cluster of each query, of ``evaluate`` or ``evaluate_run`` with ``cluster=``; None where queries are
+        The cluster of each query, from ``evaluate`` or ``evaluate_run`` with ``cluster=``; None if queries are
         independent.
 
     Examples
@@ -137,9 +137,9 @@ class Evaluation(Generic[V]):
     slices: Slices | None = None
     cluster: NDArray[Any] | None = field(default=None, repr=False)
     _totals: Totals = field(repr=False)
-    """What the value was averaged from, and what every further mean over these queries asks."""
+    """The totals of the queries, from which every mean is computed."""
     _scored: Scored | None = field(default=None, repr=False)
-    """The documents, by reference, for ``range``; None where they are not at hand, as after unpickling."""
+    """The documents, by reference, for ``range``; None if they are not available, as after unpickling."""
     _labels: NDArray[np.uint64] | None = field(default=None, repr=False)
     """A digest of each query's labels, in place of the documents, of labels and scores that were loaded."""
 
@@ -173,11 +173,11 @@ class Evaluation(Generic[V]):
         n_resamples : int, default 9999
             Number of resamples of the bootstrap. Each draws as many queries as there are, with replacement.
         seed : int, numpy.random.Generator or None, default None
-            Decides what is drawn; None draws anew each time.
+            Random seed; None draws differently in each call.
 
         Returns
         -------
-        Interval, or dict of Interval by cut-off where several were asked for
+        Interval, or dict of Interval by cut-off if there are several
             With ``.low``, ``.high``, ``.value``, ``.confidence``, ``.method``, ``.n_queries``. Several cut-offs share
             the resamples. Of queries in clusters (``evaluate(..., cluster=)``) also ``.effective_queries``.
 
@@ -217,14 +217,14 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._stats.intervals import intervals
 
-        values = self._by_cutoff(self.value)
+        values = self._as_dict(self.value)
         by_k: Interval | dict[int | None, Interval] = self._shaped(
             intervals(self._totals, self.flavor, values, confidence, method, n_resamples, seed, self._clusters())
         )
         return by_k
 
     def _clusters(self) -> NDArray[np.int64] | None:
-        """The cluster of each query as a number; None where queries are independent."""
+        """The cluster of each query as a number; None if queries are independent."""
         if self.cluster is None:
             return None
         from ndcg_ml._stats.clusters import numbered
@@ -277,7 +277,7 @@ class Evaluation(Generic[V]):
         TypeError
             Query ids or clusters are neither text nor integers.
         ValueError
-            The flavor has a gain or discount that is a function of one's own, or the arrays of labels or scores have
+            The flavor has a callable gain or discount, or the arrays of labels or scores have
             been changed since they were evaluated.
         OSError
             The file cannot be written.
@@ -294,7 +294,7 @@ class Evaluation(Generic[V]):
         >>> base.value == result.value
         True
         """
-        from ndcg_ml._baseline import saved  # the rules of runs and parts, which stand above a result
+        from ndcg_ml._baseline import saved  # it imports this module
 
         saved.write(self, path, qrels)
 
@@ -330,7 +330,7 @@ class Evaluation(Generic[V]):
     def range(self: Evaluation[dict[int | None, float]], max_grade: float | None = ...) -> dict[int | None, Range]: ...
     # fmt: on
     def range(self, max_grade: float | None = None) -> Range | dict[int | None, Range]:
-        """What missing labels leave open: the least and the largest value over all ways to grade what is unjudged.
+        """Return the smallest and largest value over all ways to grade the unjudged documents.
 
         The range is exact: some grades give either end, and none give more or less. It covers the documents that the
         evaluation lists, retrieved or not, and have no label (NaN; in a run, retrieved documents that the qrels lack).
@@ -339,12 +339,12 @@ class Evaluation(Generic[V]):
         ----------
         max_grade : float, optional
             The top of the grade scale: unjudged documents may have any of the grades 0, 1, ..., `max_grade`. Default:
-            the flavor's own ``max_grade``; without one, grade 0 and the grades seen in the labels (those of 0 or more,
+            the flavor's own ``max_grade``; without one, grade 0 and the grades seen in the labels (those >= 0,
             unless ``negative="allow"``).
 
         Returns
         -------
-        Range, or dict of Range by cut-off where several were asked for
+        Range, or dict of Range by cut-off if there are several
             With ``.low``, ``.high``, ``.value``, ``.width``, ``.n_unjudged``, ``.grades``.
 
         Raises
@@ -352,10 +352,10 @@ class Evaluation(Generic[V]):
         RangeError
             A ValueError that says why the range is not known: ``ties`` "best" or "worst"; ``ideal`` "local", "max" or
             "given"; a ``recall_depth``; ``aggregate="micro"``; documents that a query lists twice; ``empty=nan`` if a
-            query may turn out empty; gains below 0; labels that are no grades; an evaluation that was unpickled, or
+            query may turn out empty; gains below 0; labels that are not grades; an evaluation that was unpickled, or
             whose arrays were changed since.
         TypeError
-            `max_grade` is no number.
+            `max_grade` is not a number.
 
         See Also
         --------
@@ -376,7 +376,7 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._unjudged.range import documents_at_hand, range_of_value
 
-        scored, values = documents_at_hand(self._scored), self._by_cutoff(self.value)
+        scored, values = documents_at_hand(self._scored), self._as_dict(self.value)
         totals = self._totals
         by_k: Range | dict[int | None, Range] = self._shaped(
             {
@@ -386,7 +386,7 @@ class Evaluation(Generic[V]):
         )
         return by_k
 
-    def _by_cutoff(self, what: Any) -> dict[int | None, Any]:
+    def _as_dict(self, what: Any) -> dict[int | None, Any]:
         """A value, a count or an interval as a dict by cut-off, for one cut-off as for several."""
         return what if isinstance(self.k, tuple) else {self.k: what}
 
@@ -434,13 +434,13 @@ class Evaluation(Generic[V]):
         Parameters
         ----------
         path : path, default None
-            The file to write, in the place of any older one; None writes none.
+            The file to write, replacing any existing file; None writes none.
         title : str, default None
             The heading. None: the number of queries, and the cut-off.
         command : str, default None
-            What made the result, such as a call or a command line, which the page then shows.
+            The call or command line that made the result, for the page to show.
         top : int, default 20
-            How many queries are listed: those whose DCG is furthest below their ideal, at the first cut-off.
+            Number of queries to list: those whose DCG is furthest below their ideal, at the first cut-off.
 
         Returns
         -------
@@ -472,7 +472,7 @@ class Evaluation(Generic[V]):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default None
-            Where to draw. None: new axes in a new figure of pyplot.
+            Axes to draw in. None: new axes in a new figure of pyplot.
 
         Returns
         -------
@@ -517,7 +517,7 @@ class Evaluation(Generic[V]):
         return block(Table(head, rows).html(), *map(paragraph, self._notes()))
 
     def _unanswered(self) -> NDArray[np.bool_]:
-        """Which queries rank nothing."""
+        """Queries with an empty ranking."""
         nothing: NDArray[np.bool_] = self.per_query.n_docs == 0
         return nothing
 
@@ -533,7 +533,7 @@ class Evaluation(Generic[V]):
         -------
         dict
         """
-        empties, extra = self._by_cutoff(self.n_empty), self._extra_columns()
+        empties, extra = self._as_dict(self.n_empty), self._extra_columns()
         document: dict[str, Any] = {
             "values": [
                 {
@@ -543,7 +543,7 @@ class Evaluation(Generic[V]):
                     "n_empty": empties[k],
                     **{name: plain(column[k]) for name, column in extra.items()},
                 }
-                for k, value in self._by_cutoff(self.value).items()
+                for k, value in self._as_dict(self.value).items()
             ],
             "n_queries": self.n_queries,
             "n_documents": int(self.per_query.n_docs.sum()),
@@ -576,11 +576,11 @@ class Evaluation(Generic[V]):
         ]
 
     def _extra_columns(self) -> dict[str, dict[int | None, float]]:
-        """What else there is at each cut-off, by its name in tables and in ``per_query``."""
+        """Further values at each cut-off, by their names in tables and in ``per_query``."""
         return {}
 
     def _notes(self) -> list[str]:
-        """What is said below the values."""
+        """Notes below the values."""
         rule = {"skip": "left out of the mean", "raise": "refused"}.get(
             str(self.flavor.empty), f"scored {self.flavor.empty:g}" if isinstance(self.flavor.empty, float) else ""
         )
@@ -606,7 +606,7 @@ def of_totals(
     n_relevant: NDArray[np.int64],
     tied: NDArray[np.int64],
 ) -> Evaluation[Any]:
-    """The evaluation of what was ranked; `several` says whether it has a dict by cut-off and tables with columns."""
+    """Return the evaluation of these totals; with `several`, it has dicts by cut-off and tables with columns."""
     ndcg, empty = totals.ndcg(flavor)
     dcg, ideal = totals.dcg.copy(), totals.ideal.copy()  # the caller may change the result
     n_queries = len(totals.ids)

@@ -89,7 +89,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """What was found.
+    """The result of one check.
 
     Attributes
     ----------
@@ -99,9 +99,9 @@ class Gate:
     comparisons : dict of Comparison by cut-off
         Empty where fewer than two queries have a value, and none changed.
     changes : tuple of str
-        What differs between the two evaluations and was left out, with its values in the baseline.
+        Differences between the two evaluations that were left out, with the values in the baseline.
     unanswered : ndarray
-        Ids of queries for which the new run retrieves nothing.
+        Ids of queries for which the new run returns no documents.
     saved : date or None
         When the baseline was saved, where it comes from a file.
     """
@@ -138,7 +138,7 @@ class Gate:
 
     @property
     def queries_needed(self) -> int | None:
-        """How many queries would show with power 0.8 that equal systems are not worse; None where it is decided."""
+        """Number of queries that show with power 0.8 that equal systems are not worse; None if it is decided."""
         needed = [
             check.pair.queries_needed(self.margin)
             for check in self.checks
@@ -196,11 +196,11 @@ class Gate:
         return f"{self.flavor}; margin {self.margin:g}; confidence {self.confidence:g}{together}; {tested}"
 
     def notes(self) -> list[str]:
-        """What a reader must know beside the table: what changed, what was not answered, uneven judgements."""
+        """Notes below the table: changed queries, empty rankings, differing judged@k."""
         notes = list(self.changes)
         if self.unanswered.size:
             ids = self.unanswered.tolist()
-            notes.append(f"queries for which the new run retrieves nothing: {_some(ids)}")
+            notes.append(f"queries for which the new run returns no documents: {_first_ids(ids)}")
         notes += dict.fromkeys(note for comparison in self.comparisons.values() for note in comparison.notes)
         if self.saved is not None:
             days = (date.today() - self.saved).days
@@ -258,7 +258,7 @@ def gate(
     by : mapping by column of labels by query id, optional
         Segments of queries, each of which is checked too.
     on_change : {"refuse", "drop"}, default "refuse"
-        What happens if queries, labels, exclusions or weights changed: an error, or the other queries are compared.
+        If queries, labels, exclusions or weights changed: raise an error, or compare the other queries.
     drop_at_most : float, default 0.1
         The largest share of the queries of the baseline that "drop" may leave out.
     seed : int, default 0
@@ -281,7 +281,7 @@ def gate(
         raise GateError(
             f"{'; '.join(changes)}. A difference would mix these changes with that of the system. Save a new baseline "
             "of the old system, or compare the other queries with --on-change drop."
-            + " Documents without ids must stand in the same order."
+            + " Documents without ids must be in the same order."
             * (not isinstance(base, RunEvaluation))
         )
     n_dropped = base.n_queries - len(same)
@@ -292,7 +292,7 @@ def gate(
             "system."
         )
     changes = [f"{change}; these are left out" for change in changes] + _dropped(base, same)
-    base, new = _only(base, same), _only(new, same)
+    base, new = _select(base, same), _select(new, same)
     if new.cluster is None:  # a command cannot say what belongs together, and the baseline knows
         new = replace(new, cluster=base.cluster)
 
@@ -313,7 +313,7 @@ def gate(
                 names=[BASE, NEW],
                 margin=margin,
                 by=labels,
-                unjudged="accept",  # the notes say where judgements are uneven, and not a warning
+                unjudged="accept",  # a note, not a warning, says that judged@k differs
                 confidence=1 - shared.level,
                 seed=seed,
                 k=k,
@@ -341,7 +341,7 @@ def _refuse_other_definition(base: Evaluation[Any], new: Evaluation[Any]) -> Non
 
 
 def _definition(evaluation: Evaluation[Any]) -> dict[str, str]:
-    """What two evaluations must share, by its name."""
+    """Return what two evaluations must share, by name."""
     is_run = isinstance(evaluation, RunEvaluation)
     return {
         "flavor": str(evaluation.flavor.replace(k=None)),
@@ -363,12 +363,12 @@ def _what_changed(base: Evaluation[Any], new: Evaluation[Any]) -> tuple[list[Any
     }
     same = np.ones(len(shared), dtype=bool)
     for name, values, values_now in zip(_COMPARED, _per_query(base), _per_query(new), strict=True):
-        unlike = values[mine] != values_now[theirs]
-        changed[f"queries with other {name} than in the baseline"] = [shared[at] for at in np.flatnonzero(unlike)]
-        same &= ~unlike
+        differs = values[mine] != values_now[theirs]
+        changed[f"queries with other {name} than in the baseline"] = [shared[at] for at in np.flatnonzero(differs)]
+        same &= ~differs
     return (
         [shared[at] for at in np.flatnonzero(same)],
-        [f"{words}: {_some(ids)}" for words, ids in changed.items() if ids],
+        [f"{words}: {_first_ids(ids)}" for words, ids in changed.items() if ids],
     )
 
 
@@ -376,7 +376,7 @@ _COMPARED = ("judgements", "exclusions", "weights")
 
 
 def _per_query(evaluation: Evaluation[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """What is asked of every query that two evaluations share: its labels, what was excluded, and its weight."""
+    """Return what every shared query must have in common: its labels, what was excluded, and its weight."""
     labels = label_digests(evaluation)
     if labels is None:
         raise GateError(
@@ -396,17 +396,17 @@ def _dropped(base: Evaluation[Any], same: Sequence[Any]) -> list[str]:
     table = base.per_query.ndcg.reshape(base.n_queries, -1)
     left_out = base._totals.at(np.array(rows, dtype=np.int64)).ratios(base.flavor)
     whole = base._totals.ratios(base.flavor)
-    said = []
+    changes = []
     for column, k in enumerate(base._totals.ks):
         some = ", ".join(f"{shown(ids[row])} {table[row, column]:.4f}" for row in rows[:5])
-        said.append(
+        changes.append(
             f"ndcg{at_cutoff(k)} in the baseline of what is left out: {some}{', ...' * (len(rows) > 5)} (together "
             f"{left_out[column]:.4f}; of all {base.n_queries} queries {whole[column]:.4f})"
         )
-    return said
+    return changes
 
 
-def _only(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
+def _select(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
     """The evaluation of these queries alone, in this order."""
     table = evaluation.per_query
     place = {qid: row for row, qid in enumerate(table.qid.tolist())}
@@ -428,5 +428,5 @@ def _name(check: Check) -> str:
     return f"ndcg{at_cutoff(check.k)}{f' of {visible(check.segment)}' * bool(check.segment)}"
 
 
-def _some(ids: Sequence[Any]) -> str:
+def _first_ids(ids: Sequence[Any]) -> str:
     return ", ".join(shown(qid) for qid in ids[:5]) + ", ..." * (len(ids) > 5) + f" ({len(ids)})"

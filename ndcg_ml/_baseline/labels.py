@@ -15,7 +15,7 @@ from ndcg_ml.runs import RunEvaluation
 
 
 def label_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
-    """A digest of each query's pairs of document and label; None where the documents are not known.
+    """Digest each query's pairs of document and label; None if the documents are not known.
 
     A document is named by its id, and without ids by its position in the query. Documents without a label do not count.
     Arrays that were changed since the evaluation, which refers to them, are a ValueError.
@@ -35,14 +35,16 @@ def label_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
     found = np.zeros(scored.queries.n_queries, dtype=np.uint64)
     if scored.queries.names is not None:
         documents = scored.queries.names.of(scored.queries.groups.rows())
-        found += _of_pairs(scored, [str(document) for document in documents])
+        found += _pair_digests(scored, [str(document) for document in documents])
     if scored.queries.names is None or evaluation.flavor.ideal == "given":  # the order of the rows is the ideal
         groups = scored.queries.groups
-        found += _of_pairs(scored, (np.arange(groups.sizes.sum()) - np.repeat(groups.starts, groups.sizes)).tolist())
+        found += _pair_digests(
+            scored, (np.arange(groups.sizes.sum()) - np.repeat(groups.starts, groups.sizes)).tolist()
+        )
     return found
 
 
-def _of_pairs(scored: Scored, documents: list[Any]) -> NDArray[np.uint64]:
+def _pair_digests(scored: Scored, documents: list[Any]) -> NDArray[np.uint64]:
     queries, labels = scored.queries.groups.codes(), scored.labels
     judged = np.flatnonzero(~np.isnan(labels))
     names = Names()

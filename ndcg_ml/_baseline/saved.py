@@ -56,10 +56,10 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
     totals, table, flavor = evaluation._totals, evaluation.per_query, evaluation.flavor
     if not isinstance(flavor.gain, (str, tuple)) or not isinstance(flavor.discount, str):
         raise ValueError(
-            f"a flavor with a function of one's own has no text, so the evaluation cannot be saved; got {flavor}. Use "
-            "a gain and a discount that have names."
+            f"the gain and the discount must have names for the evaluation to be saved; got {flavor}. Choose named "
+            "ones, or a table of gains."
         )
-    # A row per query holds its totals as they are, so that a loaded evaluation has the same bits.
+    # A row per query holds its totals as they are, so that a loaded evaluation is bitwise identical.
     ids = [_stored(query, "query ids") for query in table.qid.tolist()]
     ndcg = table.ndcg.reshape(len(ids), -1)
     labels = _hexadecimal(label_digests(evaluation), len(ids))
@@ -93,7 +93,7 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
             "run_only": [_stored(topic, "query ids") for topic in evaluation.run_only.tolist()],
             "n_excluded": evaluation.n_excluded,
         }
-    # The value could be computed again, but it stands at the top for a person who opens the file.
+    # The value could be computed again, but a person who opens the file looks for it at the top.
     values = evaluation.value if isinstance(evaluation.value, dict) else {evaluation.k: evaluation.value}
     head = {
         "ndcg_ml_evaluation": _FORMAT,
@@ -116,8 +116,8 @@ def _stored(value: object, what: str) -> str | int:
     if type(value) is int or isinstance(value, str):
         return value
     raise TypeError(
-        f"{what} must be text or integers to be saved; got {shown(value)} of type {type(value).__name__}. Evaluate "
-        "with text, for example made with str()."
+        f"{what} must be strings or integers to be saved; got {shown(value)} of type {type(value).__name__}. Evaluate "
+        "with strings, for example made by str()."
     )
 
 
@@ -189,6 +189,6 @@ def _ids(stored: list[Any]) -> NDArray[Any]:
 
 
 def _digests(stored: list[str | None]) -> NDArray[np.uint64] | None:
-    """Digests from their hexadecimal digits; None where they were not known."""
+    """Return digests from their hexadecimal digits; None if they were not known."""
     known = [int(digest, 16) for digest in stored if digest is not None]
     return np.array(known, dtype=np.uint64) if len(known) == len(stored) else None

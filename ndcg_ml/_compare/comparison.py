@@ -75,7 +75,7 @@ class _OfOnlyPair(Generic[T]):
     @overload
     def __get__(self, comparison: Comparison, owner: type) -> T: ...
     def __get__(self, comparison: Comparison | None, owner: type) -> _OfOnlyPair[T] | T:
-        return self if comparison is None else self._read(comparison._only())
+        return self if comparison is None else self._read(comparison._only_pair())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -85,19 +85,19 @@ class Comparison:
     Attributes
     ----------
     flavor : Flavor or None
-        With the cut-off. None, where the numbers of a measure were given.
+        With the cut-off. None for precomputed measures.
     measure : str
-        What is compared, such as ``NDCG@10``.
+        The name of the measure, such as ``NDCG@10``.
     names : tuple of str
         Names of the systems.
     values : tuple of float
-        The value of each system, over the queries that were compared; of several runs, their mean.
+        The value of each system over the compared queries; for several runs, their mean.
     pairs : tuple of Difference
         For each two systems, in their order, or for each system against the baseline: b - a.
     qid : ndarray
         The queries that were compared, in the order of the first system.
     ndcg : ndarray of float64, shape (n_queries, n_systems)
-        Their NDCG, or their values under `measure`; of several runs, the mean.
+        Their NDCG, or their values under `measure`; for several runs, the mean.
     not_compared : ndarray
         Ids of queries that do not count: of weight 0, or without a value in some system.
     n_resamples : int
@@ -105,24 +105,24 @@ class Comparison:
     margin : float or None
         The largest difference that does not matter.
     baseline : str or None
-        The system against which the others are compared; None, where all pairs are.
+        The system against which the others are compared; None if all pairs are.
     seed : int or None
-        Seed of what is drawn; None, where another call draws something else.
+        Random seed; None if draws are not reproducible.
     n_runs : tuple of int
-        How many runs each system has.
+        Number of runs of each system.
     n_clusters : int or None
-        How many clusters the queries make; None, where they are independent.
+        Number of clusters; None if queries are independent.
     judged : tuple of float, or None
-        The mean share of judged documents above the cut-off, of each system; None where documents have no ids.
+        Mean judged@k of each system; None if documents have no ids.
     n_unanswered : tuple of int
-        In how many of its queries each system ranks nothing: the answer is an empty list, or is missing. The caption
-        says it where there are any. Of several runs, the most of one.
+        Number of queries for which each system returns no documents. The caption has it if there are any. For several
+        runs, the largest number.
     slices : ComparedSlices or None
         The comparison within slices of queries; None without `by`.
     accepts_unjudged : bool
-        Whether uneven judgements are left out of the notes.
+        Whether the notes leave out that judged@k differs.
     further_notes : tuple of str
-        What else a reader must know.
+        Further notes for the reader.
     difference, interval, standard_error, p_value, p_adjusted, verdict, effect_size, wins, ties, losses
         Values of the only ``Difference``, where two systems are compared; with more systems, ask one of `pairs`.
     """
@@ -167,18 +167,18 @@ class Comparison:
 
     @property
     def definition(self) -> str:
-        """What is compared: the flavor in short, or the measure."""
+        """The flavor in short, or the name of the measure."""
         return self.measure if self.flavor is None else self.flavor.short_text
 
     def queries_needed(self, difference: float, power: float = 0.8) -> int:
-        """How many queries it takes to see a difference of a given size in every pair; see ``Difference``."""
+        """Number of queries that show a difference of a given size in every pair; see ``Difference``."""
         return max(pair.queries_needed(difference, power) for pair in self.pairs)
 
     def smallest_detectable(self, power: float = 0.8) -> float:
         """The smallest true difference that these queries show in any pair with this chance; see ``Difference``."""
         return max(pair.smallest_detectable(power) for pair in self.pairs)
 
-    def _only(self) -> Difference:
+    def _only_pair(self) -> Difference:
         if len(self.pairs) > 1:
             raise AttributeError(
                 f"a comparison of {len(self.names)} systems has {len(self.pairs)} differences. Ask one of .pairs."
@@ -186,14 +186,14 @@ class Comparison:
         return self.pairs[0]
 
     def caption(self) -> str:
-        """What was compared and how, as one line: the definition, the queries, the intervals, the test and the seed."""
+        """Describe the comparison in one line: the definition, the queries, the intervals, the test and the seed."""
         first, n_pairs = self.pairs[0], len(self.pairs)
         queries = f"{self.n_queries} queries"
         if self.not_compared.size:
             queries += f", {self.not_compared.size} left out (no value in one of the systems, or weight 0)"
         if any(self.n_unanswered):
             counts = (f"{name} {n}" for name, n in zip(self.names, self.n_unanswered, strict=True))
-            queries += f" (without an answer: {', '.join(counts)})"
+            queries += f" (no documents returned: {', '.join(counts)})"
         if self.n_clusters is not None:
             fewest = min(pair.effective_queries or 0.0 for pair in self.pairs)
             queries += f" in {self.n_clusters} clusters (as good as {fewest:.0f} independent ones)"
@@ -212,7 +212,7 @@ class Comparison:
         return "; ".join(parts)
 
     def _how_tested(self) -> list[str]:
-        """The test in words, and the seed of what was drawn."""
+        """Describe the test, and give the random seed."""
         first = self.pairs[0].interval
         if first.method == "crossed":
             return ["two-sided t test over queries and runs"]
@@ -228,24 +228,24 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Warnings for the reader: uneven judgements, few changed queries, heavy weights, skewed differences."""
+        """Warnings for the reader: differing judged@k, few changed queries, heavy weights, skewed differences."""
         shown_judged = () if self.judged is None or self.accepts_unjudged else self.judged
         uneven, skewed = favoured(self.names, shown_judged, self.values), _skewed(self.pairs)
         return tuple(
             filter(
-                None, [*self.further_notes, uneven, *self._of_labels(), *_few_changed(self.pairs), _few(self), skewed]
+                None, [*self.further_notes, uneven, *self._label_notes(), *_few_changed(self.pairs), _few(self), skewed]
             )
         )
 
-    def _of_labels(self) -> list[str]:
-        """What missing labels leave open, in words."""
+    def _label_notes(self) -> list[str]:
+        """Notes on missing labels."""
         if self._missing is None:
             return []
         at = {name: i for i, name in enumerate(self.names)}
         return self._missing.notes([(at[pair.a], at[pair.b], pair.difference) for pair in self.pairs])
 
     def range(self, max_grade: float | None = None, *, a: str | None = None, b: str | None = None) -> Range:
-        """The least and the largest difference over all ways to grade what is unjudged. It is exact.
+        """Return the exact smallest and largest difference over all ways to grade the unjudged documents.
 
         A document that both systems list gets one grade, and enters both ideals. If 0 is outside of the range, no label
         can change which system is better: see ``settled``.
@@ -281,7 +281,7 @@ class Comparison:
         >>> both.range().low, round(both.range().high, 4), both.settled
         (-0.5, -0.1131, True)
         """
-        one, other, difference = self._two(a, b)
+        one, other, difference = self._positions_of(a, b)
         return self._labels().range(one, other, difference, max_grade)
 
     @property
@@ -292,12 +292,12 @@ class Comparison:
     def judge_next(
         self, n: int = 20, max_grade: float | None = None, *, a: str | None = None, b: str | None = None
     ) -> ToJudge:
-        """The unjudged documents whose labels can change the difference most; none where the winner is settled.
+        """Return the unjudged documents whose labels can change the difference most; none if its sign is certain.
 
         Parameters
         ----------
         n : int, default 20
-            How many.
+            Number of documents to return.
         max_grade, a, b
             As for ``range``.
 
@@ -311,7 +311,7 @@ class Comparison:
         Raises
         ------
         TypeError, ValueError
-            As for ``range``; `n` is no whole number of 1 or more.
+            As for ``range``; `n` is not a positive integer.
 
         Notes
         -----
@@ -319,13 +319,13 @@ class Comparison:
         the order depends on what is judged. The idea is that of minimal test collections: B. Carterette, J. Allan and
         R. Sitaraman, SIGIR 2006.
         """
-        one, other, difference = self._two(a, b)
+        one, other, difference = self._positions_of(a, b)
         return self._labels().judge_next(one, other, difference, n, max_grade)
 
-    def _two(self, a: str | None, b: str | None) -> tuple[int, int, float]:
-        """The places of two systems, and the difference of their values."""
+    def _positions_of(self, a: str | None, b: str | None) -> tuple[int, int, float]:
+        """Return the positions of two systems, and the difference of their values."""
         if a is None and b is None:
-            pair = self._only()
+            pair = self._only_pair()
             a, b = pair.a, pair.b
         one_of(a, "a", self.names)
         one_of(b, "b", [name for name in self.names if name != a])
@@ -426,8 +426,8 @@ class Comparison:
         title : str, default None
             The heading. None: the names of two systems, or the number of more.
         top : int, default 20
-            How many queries are listed for each pair of systems: those whose values are furthest apart. At most six
-            pairs are listed, the first ones.
+            Number of queries to list for each pair of systems: those whose values differ most. The first six pairs are
+            listed.
         path, command
             As for ``Evaluation.to_html``.
 
@@ -453,7 +453,7 @@ class Comparison:
         return report.of_comparison(self, path, title, command, top)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
-        """Draw the differences with matplotlib: of two systems query by query, of more the interval of each pair.
+        """Draw the differences with Matplotlib: per query for two systems, one interval per pair for more.
 
         Parameters
         ----------
@@ -473,7 +473,7 @@ class Comparison:
         -----
         For two systems: the difference in every query, the largest loss first; dashed, the difference of the two values
         (which under weights or a micro average is not the plain mean of the queries'), with its interval as a band. For
-        more: filled, the pairs with a verdict; of more than 30 pairs those with the smallest p.
+        more: filled, the pairs with a verdict; if there are more than 30, those with the smallest p.
 
         Examples
         --------
@@ -523,7 +523,7 @@ def compare(
     missing: Literal["raise", "drop"] = "raise",
     k: int | None | EllipsisType = ...,
 ) -> Comparison:
-    """Compare systems query by query: their difference, what chance makes of it, and what one may say of it.
+    """Compare systems query by query: their difference, its interval and p-value, and a verdict.
 
     Parameters
     ----------
@@ -541,23 +541,23 @@ def compare(
     margin : float, optional
         The largest difference that does not matter, above 0. With it, a verdict may be ``equivalent`` or ``not worse``.
     cluster : array-like, mapping or pandas object, optional
-        What queries belong together (user, topic, session): one label per query, as for `by`. Clusters are then
-        exchanged whole. Default: the clusters of the evaluations, if they have any.
+        Groups of related queries (user, topic, session): one label per query, as for `by`. The test then permutes
+        clusters. Default: the clusters of the evaluations, if they have any.
     by : array-like, mapping of array-like by column, or data frame, optional
         Slices of queries, within each of which the systems are compared too, corrected for their number: ``.slices``.
         Each column has one label per query of the first system, in its order, or is a mapping or Series by query id.
     unjudged : {"warn", "refuse", "accept"}, default "warn"
-        What happens where runs have shares of judged documents that differ by more than 0.05. Under "refuse" a pair is
-        also undecided where labels of unjudged documents could turn the sign of its difference (``settled``).
+        What to do if the judged@k of systems differ by more than 0.05. Under "refuse" a pair is
+        also undecided if labels of unjudged documents could turn the sign of its difference (``settled``).
     confidence : float, default 0.95
         Confidence of the intervals of all pairs together. 1 - confidence is the level of the test.
     n_resamples : int, default 9999
         Draws of a test: more if a p-value could otherwise not reach the level. The test enumerates every exchange if
         there are no more, and otherwise draws as many.
     seed : int, numpy.random.Generator or None, default None
-        Decides what is drawn; None draws anew each time.
+        Random seed; None draws differently in each call.
     missing : {"raise", "drop"}, default "raise"
-        What happens to queries without a value in some of the systems: not in the evaluation, empty in it alone, or of
+        What to do with queries without a value in some of the systems: not in the evaluation, empty in it alone, or of
         value nan. "drop" compares the others, and ``.not_compared`` has the ids.
     k : int or None, optional
         Which cut-off is compared, if the evaluations have several.
@@ -566,7 +566,7 @@ def compare(
     -------
     Comparison
         ``.pairs``, each with ``.verdict``, ``.difference``, ``.interval``, ``.p_value``, ``.p_adjusted``, ``.wins``,
-        ``.ties``, ``.losses``, ``.effect_size``; of two systems the same as attributes of the comparison. Also
+        ``.ties``, ``.losses``, ``.effect_size``; for two systems these are also attributes of the comparison. Also
         ``.smallest_detectable()``, ``.queries_needed(difference)``, ``.judged``, ``.slices``, ``.to_frame()``,
         ``.to_dict()``, ``.to_markdown()``, ``str()``.
 
@@ -577,8 +577,8 @@ def compare(
     ValueError
         Evaluations under different flavors, of other queries, with other weights or against other judgements; several
         cut-offs and no `k`; fewer than two queries to compare, or than six clusters; a cluster with most of the weight;
-        one run of a system where another has several; a margin that is not above 0; names that repeat or are another
-        number; uneven judgements under ``unjudged="refuse"``; or a confidence not between 0 and 1.
+        one run of a system where another has several; a margin that is not above 0; names that repeat or differ in
+        number; differing judged@k under ``unjudged="refuse"``; or a confidence not between 0 and 1.
 
     Warns
     -----
@@ -594,13 +594,13 @@ def compare(
     -----
     The test exchanges the two systems' values of a query at random, which changes nothing if they are exchangeable; its
     p-value is the share of exchanges (the observed one among them) with a difference as large, either way. It is exact
-    for exchangeable systems. Where only the means are equal and differences are skewed, few queries make it refuse too
-    often; ``.notes`` then says so. Differences are those of the flavor's own mean: weighted, and under
+    for exchangeable systems. If only the means are equal, differences are skewed and queries are few, its type I error
+    exceeds the level; ``.notes`` then says so. Differences are those of the flavor's own mean: weighted, and under
     ``aggregate="micro"`` of two ratios; where the ideals of these differ, they are replaced by their linear parts.
     Queries that are empty in all systems count as the flavor says. The interval of one pair has the differences that
     the test does not reject. Several pairs share one critical value, of the largest |t| when systems are permuted
-    within queries (max-T), so that their intervals hold together; against a baseline each query has one random sign for
-    all differences; with several runs each, Bonferroni's.
+    within queries (max-T), so that their intervals are simultaneous; against a baseline each query has one random sign
+    for all differences; with several runs each, Bonferroni's.
 
     Where m of n queries changed, the upper limit p_U of the share that changes is above m / n, and what the change does
     to the others was not seen. They are charged with the largest loss and gain of those that changed, or from 20 on
@@ -705,9 +705,9 @@ def compare_values(
     qid : array-like
         The id of each query.
     measure : str
-        What the numbers are, such as ``"recall@10"``.
+        The name of the measure, such as ``"recall@10"``.
     query_weight : array-like or mapping, optional
-        What each query weighs in the means.
+        The weight of each query in the means.
     baseline, margin, cluster, by, confidence, n_resamples, seed, missing
         As for ``compare``.
 
@@ -790,14 +790,14 @@ def _compared(
         if several_runs
         else Means.of(table.values, table.share)
     )
-    # A system with fewer judged documents is at a disadvantage; the caller hears of it before reading p-values.
+    # A system with fewer judged documents is at a disadvantage; warn before any p-value is computed.
     values = tuple(means.mean().tolist())
     judged = judged_fractions(sources, table.rows)
     of_names = None if judged is None else tuple(float(judged[at].mean()) for at in of_system)
     if of_names is not None:
         check_unjudged(tuple(named), of_names, values, unjudged, stacklevel=4)
 
-    # The tests. Missing labels that could turn a difference make it undecided, if the caller asked for that.
+    # The tests. Under unjudged="refuse", missing labels that could turn a difference make it undecided.
     codes = None if clusters is None else numbered(_at(clusters, table))
     decided = differences(
         tuple(named),
@@ -885,7 +885,7 @@ def _columns(named: Mapping[str, list[Any]]) -> list[list[int]]:
 
 
 def _unanswered(sources: Sequence[Source], of_system: Sequence[list[int]]) -> tuple[int, ...]:
-    """In how many of its queries each system ranks nothing; of numbers of a measure nobody knows."""
+    """Count the queries for which each system returns no documents; unknown for precomputed measures."""
     counts = [int(one.evaluation._unanswered().sum()) for one in sources if one.evaluation is not None]
     return tuple(max(counts[at] for at in columns) for columns in of_system) if counts else ()
 
@@ -897,8 +897,8 @@ def _skewed(pairs: Sequence[Difference]) -> str | None:
     pair = max(skewed, key=lambda pair: abs(pair.skewness))
     return (
         f"the differences of {len(skewed)} of {len(pairs)} pairs are skewed (skewness {pair.skewness:+.1f} between "
-        f"{pair.a} and {pair.b}) and {pair.interval.n_queries} queries are few: systems of equal means, which are not "
-        "exchangeable, may be told apart more often than the level says"
+        f"{pair.a} and {pair.b}) and {pair.interval.n_queries} queries are few: if the systems have equal means but "
+        "are not exchangeable, the type I error may exceed the level"
     )
 
 

@@ -25,7 +25,7 @@ class ComparedSlice(OfLabel):
     Attributes
     ----------
     column : str
-        What the queries were divided by.
+        The column of labels.
     label : object
     n_queries : int
     values : tuple of float
@@ -75,7 +75,7 @@ class ComparedSlices(BySlice[ComparedSlice]):
         return f"p and intervals are corrected for {n} slices (Bonferroni), and within each for its pairs"
 
     def _records(self) -> list[dict[str, Any]]:
-        """One dict per slice and pair; of a slice about which nothing can be said, one without a test."""
+        """Return one dict per slice and pair; for a slice that is too small, one without a test."""
         rows: list[dict[str, Any]] = []
         for part in self:
             head = {"column": part.column, "label": part.label, "n_queries": part.n_queries}

@@ -1,4 +1,4 @@
-"""How many of the documents that decide are judged in each system, and whom it favours where they are not as many."""
+"""The share of judged documents above the cut-off in each system, and which system a difference favours."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ndcg_ml._one_line import visible
 Unjudged: TypeAlias = Literal["warn", "refuse", "accept"]
 
 UNEVEN = 0.05
-"""Systems are judged unevenly if their shares of judged documents differ by more than this."""
+"""A larger difference between the judged@k of two systems is reported."""
 
 
 def judged_fractions(sources: Sequence[Source], rows: NDArray[np.int64]) -> FloatArray | None:
-    """The mean share of judged documents above the cut-off, of each source; None where it is not known of all."""
+    """Return the mean judged@k of each source; None if one is not known."""
     fractions = []
     for at, source in enumerate(sources):
         judged = getattr(source.evaluation and source.evaluation.per_query, "judged", None)
@@ -35,9 +35,9 @@ def judged_fractions(sources: Sequence[Source], rows: NDArray[np.int64]) -> Floa
 
 
 def favoured(names: Sequence[str], judged: Sequence[float], values: Sequence[float]) -> str | None:
-    """Who is favoured and by about how much, in words; None where judgements are even.
+    """Say which system is favoured and by about how much; None if judged@k hardly differs.
 
-    An unjudged document gains nothing. If those of a system were as good as its judged ones, its value would be about
+    An unjudged document has gain 0. If those of a system were as good as its judged ones, its value would be about
     value / judged.
     """
     known = [i for i, share in enumerate(judged) if share > 0]
@@ -50,8 +50,8 @@ def favoured(names: Sequence[str], judged: Sequence[float], values: Sequence[flo
     best = visible(names[most])
     about = f" by about {gain:.3f}" if gain > 0 else ""
     return (
-        f"judgements are uneven: {100 * judged[most]:.0f} % of what {best} ranks above the cut-off is judged, "
-        f"and {100 * judged[least]:.0f} % of what {visible(names[least])} does. Unjudged documents gain nothing, "
+        f"judged@k differs: {100 * judged[most]:.0f} % of the documents of {best} above the cut-off are judged, "
+        f"and {100 * judged[least]:.0f} % of those of {visible(names[least])}. Unjudged documents have gain 0, "
         f"which favours {best}{about}, if unjudged documents are as good as judged ones"
     )
 
@@ -59,7 +59,7 @@ def favoured(names: Sequence[str], judged: Sequence[float], values: Sequence[flo
 def check_unjudged(
     names: Sequence[str], judged: Sequence[float], values: Sequence[float], unjudged: Unjudged, stacklevel: int
 ) -> None:
-    """Warn of uneven judgements, refuse them, or accept them.
+    """Warn if judged@k differs, refuse, or accept it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What ``compare`` was given: named systems, their values on the same queries, and what must agree between them."""
+"""The input of ``compare``: named systems, their values on the same queries, and what must agree between them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Source:
     share : ndarray of float64, shape (n_queries,)
         Share of the mean; 0 where the query does not count.
     weight : ndarray of float64, shape (n_queries,)
-        What the caller said that a query weighs.
+        The weight of a query, as passed.
     evaluation : Evaluation or None
-        None where the caller gave the numbers themselves.
+        None for precomputed numbers.
     k : int or None
         The cut-off.
     """
@@ -64,7 +64,7 @@ class Matched:
         In the order of the first system.
     values, share : ndarray of float64, shape (n_queries, n_sources)
     rows : ndarray of int, shape (n_queries, n_sources)
-        Where the query is in each source.
+        Position of the query in each source.
     left_out : ndarray
         Ids of queries that do not count.
     """
@@ -85,7 +85,8 @@ def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[s
     Raises
     ------
     TypeError, ValueError
-        Fewer than two systems; names that are no text, repeat, or are another number; a mapping beside others.
+        Fewer than two systems; names that are not strings, repeat, or differ in number from the systems; a mapping
+        among others.
     """
     if len(systems) == 1 and isinstance(systems[0], Mapping):
         if names is not None:
@@ -93,7 +94,7 @@ def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[s
         named = systems[0]
         if not all(isinstance(name, str) for name in named):
             other = next(name for name in named if not isinstance(name, str))
-            raise TypeError(f"the names of systems must be text; got {shown(other)}.")
+            raise TypeError(f"system names must be strings; got {shown(other)}.")
         runs = {name: _runs(value) for name, value in named.items()}
     else:
         runs = {name: [value] for name, value in zip(_names(systems, names), systems, strict=True)}
@@ -122,7 +123,7 @@ def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ..
         letters = string.ascii_lowercase
         return tuple(letters[i] if i < len(letters) else f"s{i + 1}" for i in range(len(systems)))
     if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"names must be a sequence of text, one per system; got {shown(names)}.")
+        raise TypeError(f"names must be a sequence of strings, one per system; got {shown(names)}.")
     if len(names) != len(systems) or len(set(names)) != len(names):
         raise ValueError(f"names must be {len(systems)} different names, one per system; got {shown(list(names))}.")
     return tuple(names)
@@ -157,12 +158,12 @@ def refuse_other_flavors(evaluations: Sequence[Evaluation[Any]], names: Sequence
 
 
 def values_of_queries(named: Mapping[str, list[Any]], qid: Any, query_weight: Any, measure: object) -> list[Source]:
-    """The sources of a measure of the caller's own: one number per query.
+    """Return the sources of a precomputed measure: one number per query.
 
     Raises
     ------
     TypeError, ValueError
-        The measure has no name, ids are missing or repeat, or the numbers are another number than the ids.
+        The measure has no name, ids are missing or repeat, or numbers and ids differ in length.
     """
     if not isinstance(measure, str) or not measure.strip():
         raise TypeError(f"measure must be the name of what the numbers are, such as 'recall@10'; got {shown(measure)}.")
@@ -209,20 +210,20 @@ def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Mat
     absent = rows < 0
     share, values, weight = np.zeros(rows.shape), np.full(rows.shape, np.nan), np.full(rows.shape, np.nan)
     for i, source in enumerate(sources):
-        there, row = ~absent[:, i], rows[~absent[:, i], i]
-        values[there, i], share[there, i] = source.values[row], source.share[row]
-        weight[there, i] = source.weight[row]
+        present, row = ~absent[:, i], rows[~absent[:, i], i]
+        values[present, i], share[present, i] = source.values[row], source.share[row]
+        weight[present, i] = source.weight[row]
     counts_here = share > 0
     unknown = absent | (counts_here & np.isnan(values)) | (~counts_here & counts_here.any(axis=1, keepdims=True))
     known: BoolArray = ~unknown.any(axis=1)
     if missing == "raise" and not known.all():
         raise ValueError(_missing(ids, absent, unknown, names))
     alike = np.abs(weight - weight[:, :1]) <= 1e-9 * weight[:, :1]
-    unlike: BoolArray = known & ~alike.all(axis=1)
-    if unlike.any():
+    differs: BoolArray = known & ~alike.all(axis=1)
+    if differs.any():
         raise ValueError(
-            f"a query must weigh the same in all systems; {int(unlike.sum())} do not, the first is query "
-            f"{shown(ids[unlike][:1].tolist()[0])}. Pass one query_weight to all evaluations."
+            f"a query must weigh the same in all systems; {int(differs.sum())} do not, the first is query "
+            f"{shown(ids[differs][:1].tolist()[0])}. Pass one query_weight to all evaluations."
         )
     counts = known & counts_here[:, 0]
     refuse_other_judgements(sources, ids[counts], rows[counts])
@@ -246,22 +247,22 @@ def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: 
         An ideal DCG, or a number of documents or of relevant ones, differs.
     """
     for i, source in enumerate(sources[1:], start=1):
-        for what, unlike in _unlike_judgements(sources[0], source, rows[:, 0], rows[:, i]):
-            if unlike.any():
+        for what, differs in _differing_judgements(sources[0], source, rows[:, 0], rows[:, i]):
+            if differs.any():
                 raise ValueError(
                     f"all systems must be evaluated against the same judgements; {sources[0].name} and {source.name} "
-                    f"have another {what} in {int(unlike.sum())} of {ids.size} queries, such as "
-                    f"{shown(ids[unlike][:1].tolist()[0])}, which a ranking cannot change. Evaluate both against the "
+                    f"have another {what} in {int(differs.sum())} of {ids.size} queries, such as "
+                    f"{shown(ids[differs][:1].tolist()[0])}, which a ranking cannot change. Evaluate both against the "
                     "same labels: evaluate_run(qrels, run), or y_true of the same documents."
                     + " Their ids are positions (0, 1, ...): pass qid= if they are other queries."
                     * _is_counted(ids)
                 )
 
 
-def _unlike_judgements(
+def _differing_judgements(
     first: Source, source: Source, mine: NDArray[np.int64], theirs: NDArray[np.int64]
 ) -> Iterator[tuple[str, BoolArray]]:
-    """What cannot differ under the same judgements, and in which queries it does."""
+    """Return what cannot differ under the same judgements, and the queries in which it does."""
     if first.evaluation is None or source.evaluation is None:
         return
     one, other, flavor = first.evaluation.per_query, source.evaluation.per_query, first.evaluation.flavor
@@ -309,11 +310,11 @@ def _missing(ids: NDArray[Any], absent: BoolArray, unknown: BoolArray, names: Se
     what = "is not in" if absent.any() else "has no value in"
     parts = []
     for i, name in enumerate(names):
-        here = np.flatnonzero(some[:, i])
-        if here.size:
-            first = shown(ids[here[:1]].tolist()[0])
+        found = np.flatnonzero(some[:, i])
+        if found.size:
+            first = shown(ids[found[:1]].tolist()[0])
             parts.append(
-                f"{first} {what} {name}" if here.size == 1 else f"{here.size}, such as {first}, have none in {name}"
+                f"{first} {what} {name}" if found.size == 1 else f"{found.size}, such as {first}, have none in {name}"
             )
     cause = (
         "Evaluate the same queries"

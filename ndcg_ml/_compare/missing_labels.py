@@ -1,4 +1,4 @@
-"""What missing labels leave open in a comparison: the range of each difference, and the documents to label next."""
+"""Missing labels in a comparison: the range of each difference, and the documents to label next."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class MissingLabels:
         return _left_out, ()  # the documents are left out, because a pickled evaluation has none
 
     def range(self, a: int, b: int, difference: float, max_grade: float | None = None) -> Range:
-        """The least and the largest difference of system b minus a, by number, over all ways to grade what is unjudged.
+        """Return the smallest and largest difference of system b minus a over all ways to grade the unjudged documents.
 
         Raises
         ------
         RangeError
         """
-        asked = (a, b, max_grade)
-        if asked not in self._ranges:
-            self._ranges[asked] = self._pair(a, b).range(difference, max_grade)
-        return self._ranges[asked]
+        key = (a, b, max_grade)
+        if key not in self._ranges:
+            self._ranges[key] = self._pair(a, b).range(difference, max_grade)
+        return self._ranges[key]
 
     def judge_next(self, a: int, b: int, difference: float, n: int, max_grade: float | None = None) -> ToJudge:
         """The documents whose labels can change the difference most.
@@ -83,7 +83,7 @@ class MissingLabels:
             return False
 
     def notes(self, pairs: Sequence[tuple[int, int, float]]) -> list[str]:
-        """What is open, in words; nothing where nothing is unjudged, or the range is not known."""
+        """Notes on the ranges; none if nothing is unjudged, or a range is not known."""
         if len(pairs) > _MOST_PAIRS or not self._have_unjudged():
             return []
         known = []
@@ -136,11 +136,11 @@ class MissingLabels:
 
 
 def _left_out() -> None:
-    """What an unpickled comparison has in place of the documents."""
+    """Stand for the documents in an unpickled comparison."""
 
 
 def missing_labels(n_systems: int, sources: Sequence[Source], table: Matched) -> MissingLabels | None:
-    """What to ask about the labels of a comparison; None where its systems are numbers, or several runs each."""
+    """Return the missing labels of a comparison; None for precomputed numbers or several runs per system."""
     if len(sources) > n_systems or any(source.evaluation is None for source in sources):
         return None
     return MissingLabels(sources, table)

@@ -39,11 +39,11 @@ class CorrectedEvaluation:
     standard_error : float
         Its t interval has 2 degrees of freedom less than the queries that people labelled.
     weight : float
-        How much the model's labels count, from 0 (not at all: the value is the mean under people's labels) to 1.
+        Weight of the model's labels, from 0 (the value is the mean under people's labels alone) to 1.
     bias : float
         The mean under the model's labels minus that under people's, on the queries that both labelled.
     effective_queries : float
-        How many queries labelled by people alone would give the same standard error.
+        Number of queries labelled by people alone that would give the same standard error.
     flavor : Flavor
         With the cut-off.
     model, human : Evaluation
@@ -133,8 +133,8 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
     TypeError
         One of the two is not an evaluation of one cut-off.
     ValueError
-        The flavors differ; a query of `human` is not among those of `model`, or has another number of documents or of
-        judged ones; fewer than 20 queries, or all of them, have labels of people; queries are left out of the mean,
+        The flavors differ; a query of `human` is not among those of `model`, or differs in its number of documents or
+        of judged ones; fewer than 20 queries, or all of them, have labels of people; queries are left out of the mean,
         have the value nan, or differ in weight; there are clusters; or the mean is a micro average.
 
     Warns
@@ -172,7 +172,7 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
     ids = {qid: row for row, qid in enumerate(model.per_query.qid.tolist())}
     unknown = [qid for qid in human.per_query.qid.tolist() if qid not in ids]
     if unknown:
-        raise ValueError(f"every query of human must be among those of model; got {_some(unknown)} there alone.")
+        raise ValueError(f"every query of human must be among those of model; got {_first_ids(unknown)} there alone.")
     if not _FEWEST <= human.n_queries < model.n_queries:
         raise ValueError(
             f"human must have at least {_FEWEST} of the {model.n_queries} queries, and not all of them; got "
@@ -185,7 +185,8 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
     if partly.any():
         raise ValueError(
             "people must have judged as many documents of a query as the model; the numbers differ in "
-            f"{_some(human.per_query.qid[partly].tolist())}. Judge these queries whole, or leave them out of human."
+            f"{_first_ids(human.per_query.qid[partly].tolist())}. Judge these queries whole, or leave them out of "
+            "human."
         )
     f, d = model.per_query.ndcg, human.per_query.ndcg
     _warn_unless_random(f, labelled)
@@ -216,7 +217,7 @@ class _Estimate:
         return float(np.sqrt(np.square(self.parts).sum()))
 
     def worth(self, d: FloatArray) -> float:
-        """How many values under people's labels alone would give this standard error."""
+        """Number of values under people's labels alone that would give this standard error."""
         return float(d.var(ddof=1)) / self.standard_error**2 if self.standard_error else float(d.size)
 
     @classmethod
@@ -333,5 +334,5 @@ def _note(n: int) -> str:
     return f"the correction holds if the {n} queries that people labelled are a random sample of all"
 
 
-def _some(ids: Sequence[Any]) -> str:
+def _first_ids(ids: Sequence[Any]) -> str:
     return ", ".join(shown(qid) for qid in ids[:5]) + ", ..." * (len(ids) > 5)

@@ -1,4 +1,4 @@
-"""What ``by=`` and ``cluster=`` say: the label of every query, in one column or several."""
+"""Labels of ``by=`` and ``cluster=``: one for every query, in one column or several."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
     TypeError, ValueError
         A column does not fit the rows, lacks a label, or has two in one query.
     """
-    return {name: _of_rows(values, f"by[{name!r}]", queries) for name, values in _columns(by).items()}
+    return {name: _labels_of_rows(values, f"by[{name!r}]", queries) for name, values in _columns(by).items()}
 
 
 def labels_by_id(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]]:
@@ -53,7 +53,7 @@ def column_by_id(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
         raise ValueError(
             f"{name} must have one label per query, {ids.size}, or be a mapping from query ids; got {labels.size}."
         )
-    return _known(labels, name, ids)
+    return _without_missing(labels, name, ids)
 
 
 def _columns(by: Any) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def query_clusters(cluster: Any, queries: Queries) -> NDArray[Any]:
     TypeError, ValueError
         As for a column of ``query_labels``.
     """
-    return as_objects(_of_rows(cluster, "cluster", queries))
+    return as_objects(_labels_of_rows(cluster, "cluster", queries))
 
 
 def as_objects(labels: Sequence[Any]) -> NDArray[Any]:
@@ -89,7 +89,7 @@ def as_objects(labels: Sequence[Any]) -> NDArray[Any]:
     return objects
 
 
-def _of_rows(values: Any, name: str, queries: Queries) -> list[Any]:
+def _labels_of_rows(values: Any, name: str, queries: Queries) -> list[Any]:
     refuse_lazy(values, name)
     ids, n_rows = queries.groups.ids, queries.labels.shape[0]
     if isinstance(values, Mapping):
@@ -111,7 +111,7 @@ def _of_rows(values: Any, name: str, queries: Queries) -> list[Any]:
     else:
         same_rows({name: values}, queries.axes)
     labels = ids_as_array(values, name, "row")
-    return _known(labels, name, queries.ids) if queries.labels.ndim == 2 else _constant(labels, name, queries)
+    return _without_missing(labels, name, queries.ids) if queries.labels.ndim == 2 else _constant(labels, name, queries)
 
 
 def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
@@ -121,19 +121,19 @@ def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
         raise ValueError(f"{name} must have a label for each query, and some queries have no row. Leave them out.")
     listed = groups.listed(labels)
     first = listed[groups.starts]
-    known = _known(first, name, queries.ids)
-    unlike = np.flatnonzero(listed != np.repeat(first, groups.sizes))
-    if unlike.size:
-        query = int(groups.codes()[unlike[0]])
+    known = _without_missing(first, name, queries.ids)
+    differs = np.flatnonzero(listed != np.repeat(first, groups.sizes))
+    if differs.size:
+        query = int(groups.codes()[differs[0]])
         raise ValueError(
             f"{name} must be the same in all rows of a query, because a query is in one slice; query "
             f"{shown(queries.ids[query : query + 1].tolist()[0])} has {shown(known[query])} and "
-            f"{shown(listed[unlike[:1]].tolist()[0])}. Choose a label of the query."
+            f"{shown(listed[differs[:1]].tolist()[0])}. Choose a label of the query."
         )
     return known
 
 
-def _known(labels: NDArray[Any], name: str, ids: NDArray[Any]) -> list[Any]:
+def _without_missing(labels: NDArray[Any], name: str, ids: NDArray[Any]) -> list[Any]:
     known = list(labels) if labels.dtype.kind in "mM" else labels.tolist()
     for query, label in enumerate(known):
         try:

@@ -49,7 +49,7 @@ class Slice(OfLabel):
     Attributes
     ----------
     column : str
-        What the queries were sliced by.
+        The column of labels.
     label : object
     evaluation : Evaluation
         Evaluation of these queries alone, with the value, the counts and the table of queries. The value is nan where
@@ -58,10 +58,10 @@ class Slice(OfLabel):
         Share of the whole mean. Over the slices of a column shares sum to 1, and share times value to the whole value;
         a slice in which no query counts has the share 0.
     interval : Interval or None
-        The 95 % t interval of the value, over the clusters of the evaluation if it has any; None where fewer than two
-        queries count, or the value is nan; or where fewer than six clusters do, or one has most of the weight.
+        The 95 % t interval of the value, over the clusters of the evaluation if it has any; None if fewer than two
+        queries count, the value is nan, fewer than six clusters count, or one has most of the weight.
     difference : float or None
-        The value minus that of all other queries; None where one of them is not defined.
+        The value minus that of all other queries; None if one of them is undefined.
     """
 
     evaluation: Evaluation[Any]
@@ -108,7 +108,7 @@ class BySlice(Sequence[Entry]):
             if (entry.column, entry.label) == which:
                 return entry
         some = (self.entries[0].column, self.entries[0].label)
-        raise KeyError(f"{shown(which)} is no slice; name a column and a label, such as {shown(some)}.")
+        raise KeyError(f"unknown slice {shown(which)}; pass a column and a label, such as {shown(some)}.")
 
     def to_frame(self) -> pd.DataFrame:
         """The rows of the table as a pandas DataFrame, under the names of ``to_dict``.
@@ -145,7 +145,7 @@ class BySlice(Sequence[Entry]):
 
     @abstractmethod
     def _table(self, digits: int = 4) -> Table:
-        """What ``print`` shows."""
+        """The table that ``print`` shows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -154,7 +154,7 @@ class Slices(BySlice[Slice]):
 
     ``slices[0]`` is the first, ``slices["country", "de"]`` that of a column and a label. The order is that of the
     difference over its standard error (at the first cut-off), so that a slice of few queries does not lead by chance.
-    Slices without an interval, of which nobody knows how they vary, come last.
+    Slices without an interval come last.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class Slices(BySlice[Slice]):
         return plot.sliced(self, ax)
 
     def _table(self, digits: int = 4) -> Table:
-        """What ``print`` shows."""
+        """The table that ``print`` shows."""
         several = any(isinstance(entry.share, dict) for entry in self)
         rows = []
         for entry in self:
@@ -310,7 +310,7 @@ def _mean(totals: Totals, flavor: Flavor, value: float, clusters: IntArray | Non
 
 
 def _distance(difference: float, one: float | None, other: float | None) -> float:
-    """How many standard errors apart two sets of queries are, -1 where this is not known; it only orders slices."""
+    """Distance of two sets of queries in standard errors, -1 if unknown; it only orders slices."""
     if one is None or other is None:
         return -1.0
     error = math.hypot(one, other)

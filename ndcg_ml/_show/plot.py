@@ -1,7 +1,7 @@
 """The drawings of evaluations, slices and comparisons. Matplotlib is imported when one is made.
 
-Nothing global is changed: colours and layout are given to the artists, and pyplot is asked for a figure only if the
-caller gave no axes.
+Nothing global is changed: colours and layout are given to the artists, and pyplot makes a figure only if you
+pass no axes.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def values(evaluation: Evaluation[Any], ax: object) -> Drawing:
     ValueError
         No cut-off has a finite value.
     """
-    by_k = evaluation._by_cutoff(evaluation.value)
+    by_k = evaluation._as_dict(evaluation.value)
     if not np.isfinite(list(by_k.values())).any():
         raise ValueError("there must be a finite value to draw; got nan or infinity at every cut-off.")
     try:
-        intervals = evaluation._by_cutoff(evaluation.interval(method="t"))
+        intervals = evaluation._as_dict(evaluation.interval(method="t"))
     except ValueError:  # one query alone, or an average without a spread, has no interval
         intervals = {}
     rows = [_value_row(f"NDCG{at_cutoff(k)}: {value:.4f}", value, intervals.get(k)) for k, value in by_k.items()]
@@ -69,7 +69,7 @@ def values(evaluation: Evaluation[Any], ax: object) -> Drawing:
     figure, axes = _axes(ax, "Evaluation.plot", len(rows))
     _forest(axes, rows, _possible(evaluation.per_query.ndcg), ("with 95 % t interval", "no interval"))
     axes.set_xlabel("micro-averaged NDCG" if flavor.aggregate == "micro" else "mean NDCG")
-    _titled(axes, flavor.short_text, evaluation._notes()[0] + _some(len(rows), "cut-offs"))
+    _titled(axes, flavor.short_text, evaluation._notes()[0] + _first_of(len(rows), "cut-offs"))
     return figure, axes
 
 
@@ -98,7 +98,7 @@ def sliced(slices: Slices, ax: object) -> Drawing:
     _forest(axes, rows, _possible(ndcg), ("with 95 % t interval", "no interval: too few queries"))
     axes.set_xlabel(f"NDCG{at_cutoff(k)}; the line is that of all queries, {whole:.4f}")
     flavor = slices[0].evaluation.flavor.replace(k=k)
-    _titled(axes, flavor.short_text, f"{n_queries} queries{_some(len(rows), 'slices')}")
+    _titled(axes, flavor.short_text, f"{n_queries} queries{_first_of(len(rows), 'slices')}")
     return figure, axes
 
 
@@ -130,11 +130,11 @@ def compared(comparison: Comparison, ax: object) -> Drawing:
 def _queries(comparison: Comparison, ax: object) -> Drawing:
     [pair] = comparison.pairs
     figure, axes = _axes(ax, "Comparison.plot", 7)
-    apart = np.sort(comparison.ndcg[:, 1] - comparison.ndcg[:, 0])
-    n = apart.size
+    ordered = np.sort(comparison.ndcg[:, 1] - comparison.ndcg[:, 0])
+    n = ordered.size
     at = np.arange(n) if n <= _POINTS else np.linspace(0, n - 1, _POINTS).astype(int)
     # The scale is the same on both sides of 0, so that gains and losses can be compared by eye.
-    reach = float(np.abs(apart).max()) or 1.0
+    reach = float(np.abs(ordered).max()) or 1.0
     a, b = _short(pair.a), _short(pair.b)
     interval = pair.interval
     low, high = np.clip((interval.low, interval.high), -2 * reach, 2 * reach)  # it may be infinite
@@ -143,7 +143,7 @@ def _queries(comparison: Comparison, ax: object) -> Drawing:
     label = f"difference of the values {pair.difference:+.4f}"
     axes.axhline(pair.difference, color=_GREEN, linestyle="--", linewidth=1.8, label=label)
     # Shapes as well as colours tell wins from losses, for colour-blind readers and for print.
-    drawn = apart[at]
+    drawn = ordered[at]
     kinds = (
         (drawn < -SAME, "v", _VERMILLION, f"{pair.losses} queries: {b} worse"),
         (np.abs(drawn) <= SAME, "o", _GREY, f"{pair.ties} queries: equal"),
@@ -263,7 +263,7 @@ def _titled(axes: Axes, *lines: str) -> None:
     axes.set_title("\n".join(wrapped), loc="left", fontsize="medium", parse_math=False)
 
 
-def _some(n_rows: int, what: str) -> str:
+def _first_of(n_rows: int, what: str) -> str:
     return f"; the first {_ROWS} of {n_rows} {what}" if n_rows > _ROWS else ""
 
 

@@ -117,7 +117,7 @@ def of_comparison(
 
 def _intervals(evaluation: Evaluation[Any]) -> str:
     try:
-        intervals = evaluation._by_cutoff(evaluation.interval(seed=0))
+        intervals = evaluation._as_dict(evaluation.interval(seed=0))
     except ValueError as error:
         return paragraph(f"There is no interval: {error}")
     rows = [
@@ -162,8 +162,8 @@ def _moves(comparison: Comparison, at: int, top: int) -> str:
         for name, i in zip(qid, listed, strict=True)
     ]
     names = [shown_text(name) for name in (pair.a, pair.b)]
-    said = f"{names[1]} against {names[0]}: above in {pair.wins} queries, below in {pair.losses}"
-    return Table(["query", *names, "difference"], rows, caption=said).html()
+    caption = f"{names[1]} against {names[0]}: above in {pair.wins} queries, below in {pair.losses}"
+    return Table(["query", *names, "difference"], rows, caption=caption).html()
 
 
 def _drawing(plot: Callable[[Axes], object], n_rows: int) -> str:
@@ -189,7 +189,7 @@ def _page(
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    # Numbers of a measure of the caller's own have no definition that is known here.
+    # Precomputed numbers have no definition that is known here.
     definition = [] if flavor is None else [("Definition", [flavor._repr_html_()])]
     rows = [[name, value] for name, value in versions().items() if value != "not installed"]
     made = [("Versions", [Table(["library", "version"], rows, "ll").html()])]

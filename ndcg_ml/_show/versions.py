@@ -1,4 +1,4 @@
-"""What is installed and what is in use, for a bug report and below an evaluation."""
+"""Versions of what is installed and used, for a bug report and below an evaluation."""
 
 from __future__ import annotations
 

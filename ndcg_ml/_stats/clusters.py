@@ -1,4 +1,4 @@
-"""Queries that belong together (of one user, topic or session): the cluster is then what chance draws."""
+"""Related queries (of one user, topic or session): clusters are then the sampling units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def numbered(labels: Sequence[Any]) -> IntArray:
 
 
 def by_cluster(means: Means, codes: IntArray) -> Means:
-    """One row per cluster: the mean of its queries, which weighs as much as they do together.
+    """Return one row per cluster: the mean of its queries, with the sum of their weights.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def robust_error(means: Means) -> tuple[FloatArray, FloatArray]:
 
 
 def effective_queries(means: Means, clusters: Means) -> FloatArray:
-    """How many independent queries would leave the means as uncertain as these do, at most as many as there are."""
+    """Return the effective sample size: independent queries with the same standard errors, at most their number."""
     alone = np.array([spread.standard_error for spread in spread_of(means)])
     together = np.array([spread.standard_error for spread in spread_of(clusters)])
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Differences between systems: the test, the interval that agrees with it, the verdict, what more queries show."""
+"""Differences between systems: the test, the interval that agrees with it, the verdict, and planning."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ class Difference:
     difference : float
         The value of b minus that of a.
     interval : Interval
-        Interval of the difference. With a correction the intervals of all pairs hold together.
+        Interval of the difference. With a correction the intervals of all pairs are simultaneous.
     standard_error : float
         Standard error of the difference.
     p_value : float
-        Two-sided p-value of the randomisation test that exchanges the two systems query by query; of several runs per
-        system, of a t test over queries and runs. Where few queries changed, at least the level at which the limits
+        Two-sided p-value of the randomisation test that exchanges the two systems query by query; for several runs per
+        system, of a t test over queries and runs. If few queries changed, at least the level at which the limits
         that allow for the others begin to leave out 0.
     p_adjusted : float
         The p-value, corrected for the number of pairs that are compared.
     verdict : {"better", "worse", "not worse", "equivalent", "unchanged", "undecided"}
-        What the interval says about b, seen from a: better, all of it above 0; worse, all of it below 0. With a margin
+        The verdict on b against a: better, if all of the interval is above 0; worse, all of it below 0. With a margin
         also equivalent, all of it within the margin on both sides (be it above or below 0), and not worse, all of it
         above -margin. Unchanged: no query has another value.
     exact : bool
@@ -66,8 +66,8 @@ class Difference:
     wins, ties, losses : int
         Queries in which b is above a, equal to 1e-12, and below it.
     changed_at_most : float or None
-        The upper limit of the share of all queries that change; None where 200 or more changed here, all did, or
-        systems have several runs.
+        Upper limit of the share of all queries that change; None if 200 or more changed here, all did, or systems have
+        several runs.
     widened : bool
         Whether the interval is wider because few queries changed: see ``compare``.
     skewness : float
@@ -77,8 +77,8 @@ class Difference:
     dof : float
         Degrees of freedom of the standard error.
     effective_queries : float or None
-        How many independent queries of equal weight would leave the difference as uncertain as these do; None where
-        queries are independent and weigh the same.
+        Effective sample size: independent queries of equal weight with the same standard error; None if queries are
+        independent and have equal weights.
     """
 
     a: str
@@ -134,7 +134,7 @@ class Difference:
         }
 
     def queries_needed(self, difference: float, power: float = 0.8) -> int:
-        """How many queries it takes to see a difference of a given size.
+        """Return the number of queries that show a difference of a given size.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Settings:
     margin : float or None
     n_resamples : int
     n_families : int
-        The level is shared among so many families of pairs, such as segments.
+        Number of families of pairs, such as slices, among which the level is divided.
     """
 
     confidence: float
@@ -261,7 +261,7 @@ def differences(
     ----------
     names : sequence of str
     means : Means
-        A column per system; of several runs, their mean.
+        A column per system; for several runs, their mean.
     pairs : sequence of (int, int)
         Columns a and b: the differences are b - a.
     settings : Settings
@@ -289,18 +289,18 @@ def differences(
         errors, dofs = [error.standard_error for error in crossed], [error.dof for error in crossed]
         decisions, method = _over_runs(gaps, crossed, settings.level), "crossed"
     elif len(pairs) > 1:
-        decisions, method = _together(units, pairs, gaps, errors, settings, rng), "max-t"
+        decisions, method = _decide_family(units, pairs, gaps, errors, settings, rng), "max-t"
     else:
-        decisions, method = [_alone(units, pairs[0], gaps[0], settings, rng)], "test"
+        decisions, method = [_decide_pair(units, pairs[0], gaps[0], settings, rng)], "test"
     effective = [None if gap.n_effective == n_units else gap.n_effective for gap in gaps]
     if clusters is not None:
         effective = list(_effective(means, units, pairs))
 
     result = []
     for at, ((a, b), decision, gap) in enumerate(zip(pairs, decisions, gaps, strict=True)):
-        # Wins and losses count queries, also where clusters are what chance draws.
-        apart = means.values[:, b] - means.values[:, a]
-        wins, losses = int((apart > SAME).sum()), int((apart < -SAME).sum())
+        # Wins and losses count queries, even if clusters are the sampling units.
+        d = means.values[:, b] - means.values[:, a]
+        wins, losses = int((d > SAME).sum()), int((d < -SAME).sum())
         few = None if runs is not None else _few_changed(means, units, (a, b), clusters)
         narrow = decision
         if few is not None:
@@ -370,7 +370,7 @@ def _widened(decision: _Decision, difference: float, few: FewChanged, level: flo
     )
 
 
-def _together(
+def _decide_family(
     units: Means,
     pairs: Pairs,
     gaps: Sequence[Spread],
@@ -397,7 +397,9 @@ def _together(
     return decisions
 
 
-def _alone(units: Means, pair: tuple[int, int], gap: Spread, settings: Settings, rng: np.random.Generator) -> _Decision:
+def _decide_pair(
+    units: Means, pair: tuple[int, int], gap: Spread, settings: Settings, rng: np.random.Generator
+) -> _Decision:
     """The only pair by its own test, and the differences that it does not reject."""
     # Slices draw from the same state as the whole.
     [test] = exchange_tests(units, [pair], settings.n_draws, copy.deepcopy(rng), [settings.level])

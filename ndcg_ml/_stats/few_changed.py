@@ -19,7 +19,7 @@ _FEW = 20
 
 @dataclass(frozen=True, slots=True)
 class FewChanged:
-    """How many queries changed, and what a change did.
+    """The number of queries that changed, and their largest or mean change.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""What a choice among many is worth on other queries: the value of the winner is too high, because it won on these."""
+"""Bias-corrected value of a search: the winner's own value is too high, because these queries chose it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class HonestValue:
     Attributes
     ----------
     value : float
-        What the chosen candidate is worth on queries that had no part in choosing it.
+        Value of the chosen candidate on queries that had no part in choosing it.
     interval : Interval
         Interval of that value over queries.
     best_value : float
         The mean of the chosen candidate on the queries that chose it.
     chosen : tuple of float
-        How often each candidate was chosen, in the order of the rows of ``cv_results_``; they sum to 1. Failed
+        Share of resamples that chose each candidate, in the order of the rows of ``cv_results_``; they sum to 1. Failed
         candidates have 0.
     n_resamples : int
     """
@@ -38,7 +38,7 @@ class HonestValue:
 
     @property
     def optimism(self) -> float:
-        """How much too high the value of the winner is on its own queries."""
+        """The bias of the winner's value on the queries that chose it."""
         return self.best_value - self.value
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ def honest_value(
         total += scored.sum(axis=0)
         squares += (scored**2).sum(axis=0)
         chosen += np.bincount(winners, minlength=n_candidates)
-    # A query that every resample drew says nothing; of hundreds of resamples none is.
+    # A query that every resample drew has no value; with hundreds of resamples there is none.
     known = left_out > 0
     value = float((total[known] / left_out[known]).mean())
     # Over queries and resamples: as far as a single candidate varies, not the mean of several.

@@ -29,7 +29,7 @@ from ndcg_ml._stats.quantiles import t_quantile
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
 
-# With so many queries the limits of BCa are those of t to a hundredth of the width, if values are not too skewed.
+# From this number of queries on, BCa limits equal those of t to a hundredth of the width, unless values are skewed.
 _MANY = 1000
 
 

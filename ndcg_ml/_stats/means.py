@@ -1,4 +1,4 @@
-"""Weighted means over queries, and how far chance moves them: standard errors and confidence intervals."""
+"""Weighted means over queries, their standard errors and confidence intervals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _IN_WORDS = {
     "t": "t interval",
     "bounded": "interval between bounds",
     "test": "interval of the randomisation test",
-    "max-t": "intervals that hold together (max-T)",
+    "max-t": "simultaneous intervals (max-T)",
     "crossed": "t interval over queries and runs",
     "corrected": "t interval of a model's labels, corrected",
 }
@@ -62,8 +62,8 @@ class Interval:
     n_resamples : int or None
         None for the t interval and the bounded one, which draw nothing.
     effective_queries : float or None
-        How many independent queries of equal weight would leave the value as uncertain as these do; None where queries
-        are independent and weigh the same.
+        Effective sample size: independent queries of equal weight with the same standard error; None if queries are
+        independent and have equal weights.
     """
 
     value: float
@@ -118,14 +118,14 @@ def as_confidence(confidence: object) -> float:
 
 
 def how_many(method: object, n_resamples: object) -> int | None:
-    """How many resamples this method draws; None for one that draws nothing."""
+    """Return the number of resamples of this method; None if it draws nothing."""
     one_of(method, "method", get_args(Method))
     number = whole_number(n_resamples, "n_resamples")
     return None if method in ("t", "bounded") else number
 
 
 def generator(seed: Seed) -> np.random.Generator:
-    """A source of random numbers: the caller's own, or one begun with this seed."""
+    """Return a random generator: the one passed, or a new one with this seed."""
     if isinstance(seed, np.random.Generator):
         return seed
     return np.random.default_rng(None if seed is None else whole_number(seed, "seed", 0, " or a Generator, or None"))
@@ -145,7 +145,7 @@ class Means:
     values : ndarray of float64, shape (n_queries, n_columns)
         Finite.
     weight : ndarray of float64, shape (n_queries, n_columns)
-        What a query weighs in the mean of the column: above 0, at most 1, and 1 everywhere where all weigh the same.
+        Weight of a query in the mean of the column: above 0, at most 1, and all 1 if weights are equal.
     """
 
     values: FloatArray
@@ -170,12 +170,12 @@ class Means:
         return mean
 
     def share(self) -> FloatArray:
-        """What a query weighs in the mean of the column, with a sum of 1."""
+        """The weights of the queries in the mean of the column, with a sum of 1."""
         share: FloatArray = self.weight / self.weight.sum(axis=0)
         return share
 
     def n_effective(self) -> list[float]:
-        """How many queries of equal weight would vary as much, for each mean."""
+        """The effective sample size of each mean: queries of equal weight with the same variance."""
         columns = zip(self.weight.T, self.share().T, strict=True)
         return [float(self.n_queries) if (w == w[0]).all() else n_equal(share) for w, share in columns]
 
@@ -186,7 +186,7 @@ class Means:
         return np.sqrt(variance)
 
     def influence(self) -> FloatArray:
-        """How far each query pulls each mean: its share times its distance from the mean."""
+        """The influence of each query on each mean: its share times its distance from the mean."""
         return self.share() * (self.values - self.mean())
 
     def linear(self) -> Means:
@@ -298,13 +298,13 @@ def _sum_of_others(terms: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
-    """What chance does to one value: a mean over queries, or the difference of two.
+    """The sampling variation of one value: a mean over queries, or the difference of two.
 
     Attributes
     ----------
     value : float
     influence : ndarray of float64, shape (n_queries,)
-        How far each query pulls the value.
+        Influence of each query on the value.
     without_each : ndarray of float64, shape (n_queries,)
         The value without this query.
     n_effective : float
@@ -321,7 +321,7 @@ class Spread:
 
     @property
     def standard_error(self) -> float:
-        """The standard error; of a plain mean, the standard deviation (with n - 1) over the root of n."""
+        """The standard error; for a plain mean, the standard deviation (with n - 1) over the root of n."""
         n = self.influence.size
         # No product of vectors: BLAS may leave floating-point flags behind, which NumPy then reports as a warning.
         return float(np.sqrt(np.square(self.influence).sum() * n / (n - 1)))

@@ -20,11 +20,11 @@ Signs: TypeAlias = NDArray[np.uint8]
 
 # Bytes drawn at once: what they find stays in the processor's cache.
 _BLOCK = 1 << 16
-# More queries than twice this are exchanged in so many bundles.
+# Number of bundles that are exchanged if there are more than twice as many queries.
 _BUNDLES = 2048
-# All exchanges of so many queries are as many as any caller draws.
+# All exchanges of more queries than this are more than any caller draws.
 _MOST_EXACT = 24
-# Beside an enumeration, more queries that are equal are exchanged in bundles.
+# In an enumeration, more queries without a difference than this are exchanged in bundles.
 _MOST_EQUAL = 1023
 
 
@@ -38,7 +38,7 @@ class SignFlip:
     exact : bool
         Whether every exchange was enumerated, rather than some drawn.
     low, high : float
-        The differences that the test does not refuse at the level asked for; nan where no level was.
+        The differences that the test does not reject at the given level; nan if there is none.
     """
 
     p_value: float
@@ -57,11 +57,11 @@ def exchange_tests(
     rng: np.random.Generator,
     levels: Sequence[float] | None = None,
 ) -> list[SignFlip]:
-    """For pairs of columns: how often chance alone makes a difference as large, either way; and what it cannot refuse.
+    """Test the difference of each pair of columns by exchanging them; with levels, also return acceptance intervals.
 
     If the two systems of a pair are equally good, it is chance which of the two values of a query came from which. The
-    test exchanges them, query by query: in every way, where these are no more than `n_resamples`, or else in as many
-    drawn ways, which it adds to the one that was observed. The p-value is the share whose absolute difference is no
+    test exchanges them, query by query: in every way if these are at most `n_resamples`, otherwise in as many
+    drawn ways, in addition to the observed one. The p-value is the share whose absolute difference is no
     smaller. Queries in which the two are equal stay out of the enumeration.
 
     Parameters
@@ -73,8 +73,9 @@ def exchange_tests(
     n_resamples : int
     rng : Generator
     levels : sequence of float, optional
-        The level at which each test decides. With them, ``low`` and ``high`` are the least and the largest difference
-        between b and a that the test does not refuse: they exclude 0 if and only if ``p_value`` is at most the level.
+        The level at which each test decides. With them, ``low`` and ``high`` are the smallest and largest
+        difference between b and a that the test does not reject: they exclude 0 if and only if ``p_value`` is at most
+        the level.
 
     Notes
     -----
@@ -92,8 +93,8 @@ def exchange_tests(
     tests: dict[int, SignFlip] = {}
     drawn = []
     for at, (a, b) in enumerate(pairs):
-        apart = np.abs(means.values[:, b] - means.values[:, a]) > SAME
-        n = int(apart.sum())
+        differ = np.abs(means.values[:, b] - means.values[:, a]) > SAME
+        n = int(differ.sum())
         if not (n <= _MOST_EXACT and 2**n <= n_resamples):
             drawn.append(at)
             continue
@@ -102,15 +103,15 @@ def exchange_tests(
             tests[at] = SignFlip(1.0, True)
             continue
         # Equal queries do not change the p-value. They do change which differences other than 0 are possible.
-        d = np.where(apart, parts[:, b] - parts[:, a], 0.0)
+        d = np.where(differ, parts[:, b] - parts[:, a], 0.0)
         if level is None:
-            signs = _SignedSums(d[apart, None], None, _all_signs(n))
+            signs = _SignedSums(d[differ, None], None, _all_signs(n))
         else:
             columns = np.column_stack([d, share])
-            if apart.size > _MOST_EQUAL:
-                equal = _bundled(columns[~apart], _MOST_EQUAL // 2)
-                columns, apart = np.concatenate([columns[apart], equal]), np.arange(n + len(equal)) < n
-            signs = _SignedSums(columns[:, :1], columns[:, 1], _all_signs_of(apart, n_resamples, rng))
+            if differ.size > _MOST_EQUAL:
+                equal = _bundled(columns[~differ], _MOST_EQUAL // 2)
+                columns, differ = np.concatenate([columns[differ], equal]), np.arange(n + len(equal)) < n
+            signs = _SignedSums(columns[:, :1], columns[:, 1], _all_signs_of(differ, n_resamples, rng))
         tests[at] = signs.test(signs.sums[:, 0], float(d.sum()), level, exact=True)
     if drawn:
         bundled = _bundled(np.column_stack([parts, share]))
@@ -189,7 +190,7 @@ def _bundled(rows: FloatArray, n_bundles: int = _BUNDLES) -> FloatArray:
 
 
 def rejected(level: float, n: int) -> int:
-    """How many of n equally likely cases may be as extreme as the one observed, for the test to refuse equality."""
+    """Return how many of n equally likely cases may be as extreme as the observed one if the test rejects."""
     return math.floor(level * n + 1e-9)
 
 
@@ -216,21 +217,21 @@ def _all_signs(n: int) -> Iterator[Signs]:
         yield numbers.view(np.uint8).reshape(-1, 4)[:, : -(-n // 8)]
 
 
-def _all_signs_of(apart: NDArray[np.bool_], n_resamples: int, rng: np.random.Generator) -> Iterator[Signs]:
-    """Every vector of signs of the queries that are apart, each as often as the others.
+def _all_signs_of(differ: NDArray[np.bool_], n_resamples: int, rng: np.random.Generator) -> Iterator[Signs]:
+    """Every vector of signs of the queries that differ, each as often as the others.
 
-    The signs of equal queries are enumerated too where that takes no more than `n_resamples`, or else drawn.
+    The signs of equal queries are enumerated too if that takes at most `n_resamples`, otherwise drawn.
     """
-    if apart.size <= _MOST_EXACT and 2**apart.size <= n_resamples:
-        yield from _all_signs(apart.size)
+    if differ.size <= _MOST_EXACT and 2**differ.size <= n_resamples:
+        yield from _all_signs(differ.size)
         return
-    n_patterns = 2 ** int(apart.sum())
+    n_patterns = 2 ** int(differ.sum())
     n_vectors = n_patterns * -(-n_resamples // n_patterns)
-    block = max(1, _BLOCK // apart.size)
+    block = max(1, _BLOCK // differ.size)
     for at in range(0, n_vectors, block):
         numbers = np.arange(at, min(at + block, n_vectors)) % n_patterns
-        bits = rng.integers(0, 2, (numbers.size, apart.size), dtype=np.uint8)
-        bits[:, apart] = numbers[:, None] >> np.arange(int(apart.sum())) & 1
+        bits = rng.integers(0, 2, (numbers.size, differ.size), dtype=np.uint8)
+        bits[:, differ] = numbers[:, None] >> np.arange(int(differ.sum())) & 1
         yield np.packbits(bits, axis=1, bitorder="little")
 
 
@@ -246,7 +247,7 @@ def drawn_signs(n: int, n_resamples: int, rng: np.random.Generator) -> Iterator[
 
 
 def queries_needed(deviation: float, difference: object, power: object, confidence: float) -> int:
-    """How many queries show a difference of this size, and no fewer than the test needs to reach its level.
+    """Return the number of queries that show a difference of this size, at least as many as the level needs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Several runs (seeds) of each system: chance draws queries, and training draws runs, and they cross."""
+"""Several runs (seeds) of each system: queries and runs are crossed random effects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ndcg_ml._stats.quantiles import t_tail
 
 @dataclass(frozen=True, slots=True)
 class CrossedError:
-    """How far the difference of two systems may be off, over queries and over runs.
+    """The standard error of the difference of two systems, over queries and over runs.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Differences between several systems that hold together: one critical value for all of them (max-T)."""
+"""Simultaneous intervals of several differences: one critical value for all of them (max-T)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ndcg_ml._stats.randomisation import rejected
 # Numbers permuted at once: they stay in the processor's cache.
 _BLOCK = 1 << 17
 MANY_QUERIES = 500
-"""From so many queries on the permutations are replaced by their limit, in which means are normal."""
-# With many systems, whose permutations take long, from fewer queries on.
+"""From this number of queries on, permutations are replaced by their limit, in which means are normal."""
+# With many systems, permutations take long, and the limit is used from fewer queries on.
 _MANY_SYSTEMS, _ENOUGH_QUERIES = 30, 200
 
 
@@ -121,13 +121,13 @@ def _signed(
 ) -> Iterator[FloatArray]:
     """The |t| of pairs under random signs of the queries."""
     n, share = means.n_queries, means.share()[:, :1]
-    apart = means.influence()[:, second] - means.influence()[:, first]
-    squares, spread = (apart**2).sum(axis=0), float((share * share).sum())
+    gaps = means.influence()[:, second] - means.influence()[:, first]
+    squares, spread = (gaps**2).sum(axis=0), float((share * share).sum())
     block = max(1, _BLOCK // n)
     for at in range(0, n_draws, block):
         signs = 1.0 - 2.0 * rng.integers(0, 2, (min(block, n_draws - at), n))
-        difference = signs @ apart
-        variance = squares + difference * (difference * spread - 2 * (signs @ (share * apart)))
+        difference = signs @ gaps
+        variance = squares + difference * (difference * spread - 2 * (signs @ (share * gaps)))
         yield _t(difference, variance * (n / (n - 1)))
 
 

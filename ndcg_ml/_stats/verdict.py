@@ -1,4 +1,4 @@
-"""What an interval of a difference allows one to say, in one word."""
+"""Map a difference's interval to a verdict."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ FEWEST_QUERIES = 6
 
 
 def verdict(low: float, high: float, n_queries: int, margin: float | None) -> Verdict:
-    """The word for a difference b - a whose interval is low to high.
+    """Return the verdict on a difference b - a whose interval is low to high.
 
     Parameters
     ----------
     low, high : float
         Limits of the interval of the difference.
     n_queries : int
-        Independent queries, or clusters of them. Of fewer than six, the margin is not asked.
+        Independent queries, or clusters of them. With fewer than six the margin is ignored.
     margin : float or None
-        The largest difference that does not matter.
+        Equivalence margin.
 
     Returns
     -------
     {"better", "worse", "not worse", "equivalent", "undecided"}
         Whether any query changed is for the caller to say: "unchanged" is none of these.
         ``equivalent``: all of the interval is within the margin on both sides, be it above 0, below 0 or about it (the
-        two one-sided tests of D. Schuirmann, 1987). Else ``better``: all of it is above 0; ``worse``: all of it is
+        two one-sided tests of D. Schuirmann, 1987). Otherwise ``better``: all of it is above 0; ``worse``: all of it is
         below 0; ``not worse``: all of it is above -margin (non-inferiority). Without a margin only ``better``,
         ``worse`` and ``undecided``.
 

@@ -37,7 +37,7 @@ class Table:
     marked : collection of int, default ()
         The rows, from 0, that have another background in HTML. Say in words, too, what it means.
     caption : str, default ""
-        What the table shows; "" for none.
+        Description of the table; "" for none.
     """
 
     head: Sequence[str]
@@ -108,7 +108,7 @@ def pandas_frame(result: str, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal the text takes: two for a wide letter of East Asia, none for an accent."""
+    """Number of columns of a terminal that the text takes: two for a wide letter of East Asia, none for an accent."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)

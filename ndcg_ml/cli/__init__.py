@@ -62,6 +62,6 @@ def _ended(why: str, code: int) -> int:
         if why:
             print(f"Error: {visible(why)}.", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, AttributeError):  # nobody can be told, or nothing is to be written
+    except (OSError, AttributeError):  # the stream is closed, or nothing is to be written
         pass
     return code

@@ -1,4 +1,4 @@
-"""The command group ``ndcg-ml``, which imports a command when it is asked for."""
+"""The command group ``ndcg-ml``, which imports a command when it is called."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ Examples:
     show_default=True,
     help="Exchanges that the test draws.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what the test draws.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
 @HUMAN
 @html_option
 @json_option
@@ -128,10 +128,10 @@ def compare(
     Differences are those of RUN_B minus RUN_A, over the queries that have a value in all runs. The test is the
     two-sided randomisation test, which exchanges the two values of a query at random: exactly, over every exchange,
     where there are no more than --resamples of them, and else over as many drawn ones. The interval holds the
-    differences that the test does not refuse. Of more than two runs, p-values and intervals are corrected together for
-    the number of pairs (max-T).
+    differences that the test does not reject. For more than two runs, p-values and intervals are corrected for the
+    number of pairs (max-T).
     """
-    # The runs are columns of one table, or files beside one source of judgements.
+    # The runs are columns of one table, or files with one source of judgements.
     runs = (run_a, run_b, *more)
     if sum(source is not None for source in (qrels, labels, table)) != 1:
         raise click.UsageError(
@@ -189,7 +189,7 @@ def compare(
 
 
 def _names(runs: Sequence[str]) -> list[str]:
-    """The names of files without their folders if all differ, or else the runs as typed, or else letters."""
+    """The names of files without their folders if all differ, otherwise the runs as typed, otherwise letters."""
     for names in ([os.path.basename(run) for run in runs], list(runs)):
         if len(set(names)) == len(names):
             return names

@@ -57,7 +57,7 @@ Examples:
 @click.option(
     "--save",
     type=OUTPUT,
-    help="Save the evaluation to this file, as a baseline for 'ndcg-ml gate', in the place of any older one.",
+    help="Save the evaluation to this file, as a baseline for 'ndcg-ml gate', replacing any existing file.",
 )
 @HUMAN
 @html_option

@@ -89,7 +89,7 @@ Exit codes: 0 not worse than the margin or unchanged, 3 worse, 4 cannot tell wit
     show_default=True,
     help="The largest share of the queries of the baseline that --on-change drop may leave out.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what the test draws.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
 @click.option("--markdown", type=OUTPUT, help="Write the result to this file as well.")
 @html_option
 @json_option

@@ -73,8 +73,8 @@ _OPTIONS = (
     click.option(
         "--queries",
         type=QUERIES,
-        help="Which topics count: all of the qrels (one that the run lacks retrieves nothing), of the run, or those "
-        "in both.  [default: qrels]",
+        help="Which topics count: all of the qrels (one that the run lacks counts as an empty ranking), of the run, "
+        "or those in both.  [default: qrels]",
     ),
     click.option(
         "--exclude",
@@ -134,7 +134,7 @@ class Inputs:
     queries : {"qrels", "run", "both"} or None
         Which topics count, of qrels and a run.
     exclude : str or None
-        What is taken out of a run: "identical", or the path of a file of topics and documents.
+        Documents to take out of a run: "identical", or the path of a file of topics and documents.
     """
 
     qrels: str | None = None
@@ -152,16 +152,16 @@ class Inputs:
     def __post_init__(self) -> None:
         forms = (("--qrels", "--run"), ("--labels", "--scores"), ("--table",))
         given = [[name for name in form if getattr(self, name[2:]) is not None] for form in forms]
-        begun = [form for form, names in zip(forms, given, strict=True) if names]
-        if len(begun) != 1:
+        started = [form for form, names in zip(forms, given, strict=True) if names]
+        if len(started) != 1:
             got = " ".join(name for names in given for name in names) or "none"
             raise click.UsageError(
                 f"the data must be given as --qrels with --run, as --labels with --scores, or as --table; got {got}."
             )
-        missing = [name for name in begun[0] if getattr(self, name[2:]) is None]
+        missing = [name for name in started[0] if getattr(self, name[2:]) is None]
         if missing:
-            there = next(name for name in begun[0] if name not in missing)
-            raise click.UsageError(f"{there} needs {missing[0]} as well.")
+            present = next(name for name in started[0] if name not in missing)
+            raise click.UsageError(f"{present} needs {missing[0]} as well.")
         if self.queries is not None and self.qrels is None:
             raise click.UsageError("--queries is for --qrels and --run; leave it out.")
         if self.exclude is not None and self.qrels is None:
@@ -223,7 +223,7 @@ class Inputs:
         return [{**rows.arguments(), "qid": plain_ids(rows.qid)} for rows in each]
 
     def _excluded(self) -> Exclude | None:
-        """What ``--exclude`` says, as ``evaluate_run`` takes it."""
+        """The value of ``--exclude``, as ``evaluate_run`` takes it."""
         if self.exclude is None:
             return None
         if self.exclude == "identical":
@@ -267,7 +267,7 @@ class Inputs:
         return [column[str(query)] for query in ids.tolist()]
 
     def _column_of_labels(self, name: str) -> dict[str, Any] | None:
-        """The label of each query in this column of the table; None where the table has no such column."""
+        """Return the label of each query in this column of the table; None if there is no such column."""
         if self.table is None:
             return None
         query = self.query or _USUAL["query"]
@@ -312,7 +312,7 @@ def given_as_file(path: str | None) -> str | None:
 
 
 def label_name(by: str) -> str:
-    """What labels are called that ``--by`` names: a file without its folders, or a column."""
+    """Return the name of the labels of ``--by``: a file without its folders, or a column."""
     return os.path.basename(by) if os.path.isfile(by) else by
 
 
@@ -367,11 +367,11 @@ def flavor_text(value: str) -> Flavor:
 
 
 def cut_off(value: str) -> tuple[int | None]:
-    """A cut-off, where ``none`` is no cut-off: a sequence of one, because None is an option that was not given."""
+    """Parse a cut-off; ``none`` is none. Return a sequence of one, because None is an option that was not given."""
     if value == "none":
         return (None,)
     if not (value.isascii() and value.isdigit() and int(value)):
-        raise click.BadParameter(f"must be an integer of 1 or more, or 'none' for no cut-off; got {shown(value)}.")
+        raise click.BadParameter(f"must be a positive integer, or 'none' for no cut-off; got {shown(value)}.")
     return (int(value),)
 
 

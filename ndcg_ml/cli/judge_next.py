@@ -25,7 +25,7 @@ Examples:
   ndcg-ml judge-next a.run b.run --qrels qrels.txt -k 10 --filled todo.jsonl --write-qrels more.txt
 
 \b
-Each line of the file is {"qid": ..., "docno": ..., "label": null, "change": ...}. Put a grade in the place of null;
+Each line of the file is {"qid": ..., "docno": ..., "label": null, "change": ...}. Replace null by a grade;
 lines that keep null are left out.
 """
 

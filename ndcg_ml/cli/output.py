@@ -35,7 +35,7 @@ def html_option(command: _Command) -> _Command:
         "--html",
         type=OUTPUT,
         callback=_report_file,
-        help="Write a report to this HTML file as well, in the place of any older one.  Needs pip install "
+        help="Write a report to this HTML file as well, replacing any existing file.  Needs pip install "
         "'ndcg_ml[report]'.",
     )(command)
 

@@ -60,7 +60,7 @@ def refuse_overwriting(*more: str | None) -> None:
 
 
 def _identity(file: str) -> object:
-    """What two names of one file share; None for a pipe or a device."""
+    """Identify a file under any of its names; None for a pipe or a device."""
     try:
         found = os.stat(0 if file == "-" else file)
     except OSError:

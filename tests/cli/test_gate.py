@@ -141,7 +141,7 @@ def test_a_segment_that_is_worse_fails_the_whole():
 def test_queries_without_an_answer_are_named():
     write("new.json", {**ALIKE, "q3": {}, "q7": {}} | {"q5": ALIKE["q5"]})
     result = invoke("gate base.json --run new.json --margin 0.01")
-    assert "queries for which the new run retrieves nothing: 'q3', 'q7' (2)" in result.stdout
+    assert "queries for which the new run returns no documents: 'q3', 'q7' (2)" in result.stdout
     assert document("gate base.json --run new.json --margin 0.01", ok=(0, 3, 4))["unanswered"] == ["q3", "q7"]
 
 

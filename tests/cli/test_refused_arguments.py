@@ -22,7 +22,7 @@ USAGE = {
     f"eval {TREC} --label rating": "--label names a column of --table; leave it out",
     "eval --table nowhere.csv": "'nowhere.csv' does not exist",
     f"eval {TREC} --flavor lightgmb": "Did you mean 'lightgbm'?",
-    f"eval {TREC} -k 0": "must be an integer of 1 or more, or 'none'",
+    f"eval {TREC} -k 0": "must be a positive integer, or 'none'",
     "compare run better": "as --qrels, --labels or --table",
     "flavors lightgmb": "got 'lightgmb' in 'lightgmb'. Did you mean 'lightgbm'? List the presets with",
 }

@@ -1,4 +1,4 @@
-"""What one may say of systems: verdicts, intervals that hold together, clusters, seeds, slices, uneven judgements."""
+"""What one may say of systems: verdicts, simultaneous intervals, clusters, seeds, slices, differing judged@k."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def test_a_saved_evaluation_keeps_its_clusters(tmp_path):
     assert compare(again, whole).n_clusters == 10
     new = evaluate_run(qrels, clustered_run(3.0)[1], k=3)
     assert gate(again, new, margin=0.1).comparisons[3].n_clusters == 10
-    with pytest.raises(TypeError, match=r"clusters must be text or integers to be saved; got 1\.5"):
+    with pytest.raises(TypeError, match=r"clusters must be strings or integers to be saved; got 1\.5"):
         evaluate_run(qrels, run, cluster=[1.5] * 30).save(tmp_path / "other.json")
 
 
@@ -361,7 +361,7 @@ def test_several_runs_of_each_system():
     assert one_each.pairs == compare(old[0], new[0], names=["old", "new"], seed=0).pairs
     for systems, more, kind, message in (
         (({"old": old[0]},), {}, ValueError, "at least two systems; got 1"),
-        (({1: old[0], 2: new[0]},), {}, TypeError, "names of systems must be text; got 1"),
+        (({1: old[0], 2: new[0]},), {}, TypeError, "system names must be strings; got 1"),
         (({"a": old[0], "b": new[0]},), {"names": ["a", "b"]}, TypeError, "names must be left out"),
     ):
         with pytest.raises(kind, match=message):
@@ -390,7 +390,7 @@ def test_slices_can_differ_where_the_whole_does_not():
     assert "2 slices (Bonferroni)" in str(found.slices)
     assert "half=up" in str(found)
     assert [row["verdict"] for row in found.to_dict()["slices"]] == ["worse", "better"]
-    with pytest.raises(KeyError, match="is no slice; name a column and a label"):
+    with pytest.raises(KeyError, match="; pass a column and a label"):
         found.slices["half", "left"]
 
 
@@ -444,20 +444,22 @@ GOOD = {q: sorted(docs, key=lambda d, docs=docs: -docs[d]) for q, docs in QRELS.
 ODD = {q: [*docs[:2], "new", *docs[2:]] for q, docs in GOOD.items()}
 
 
-def test_uneven_judgements_are_named():
+def test_differing_judged_shares_are_named():
     full, odd = evaluate_run(QRELS, GOOD, k=4), evaluate_run(QRELS, ODD, k=4)
-    with pytest.warns(UserWarning, match=r"100 % of what a ranks .* 75 % of what b does.* favours a by about 0\.\d"):
+    with pytest.warns(
+        UserWarning, match=r"100 % of the documents of a .* 75 % of those of b.* favours a by about 0\.\d"
+    ):
         warned = compare(full, odd, seed=0)
     assert warned.judged == pytest.approx((1.0, 0.75))
     assert "judged@4" in str(warned)
     assert "favours a" in str(warned)
     assert warned.to_dict()["systems"][1]["judged"] == 0.75
     accepted = compare(full, odd, unjudged="accept", seed=0)
-    assert not any("uneven" in note for note in accepted.notes)
+    assert not any("judged@k differs" in note for note in accepted.notes)
     assert accepted.judged == warned.judged
-    with pytest.raises(ValueError, match=r"unjudged='refuse' needs shares .* at most 0.05, but judgements are uneven"):
+    with pytest.raises(ValueError, match=r"unjudged='refuse' needs shares .* at most 0.05, but judged@k differs"):
         compare(full, odd, unjudged="refuse")
-    assert not any("uneven" in note for note in compare(full, full, unjudged="refuse", seed=0).notes)
+    assert not any("judged@k differs" in note for note in compare(full, full, unjudged="refuse", seed=0).notes)
     assert values(0, 1).judged is None
     with pytest.raises(ValueError, match="unjudged must be one of 'warn', 'refuse', 'accept'"):
         compare(full, odd, unjudged="ignore")

@@ -109,7 +109,7 @@ def test_labels_of_any_kind():
         assert sorted(each.n_queries for each in slices) == [45, 45]
     crossed = evaluate(Y, SCORES, by=list(zip(COUNTRY.tolist(), DEVICE.tolist(), strict=True))).slices
     assert crossed["by", ("uk", "desk")].n_queries == ((COUNTRY == "uk") & (DEVICE == "desk")).sum()
-    with pytest.raises(KeyError, match="is no slice; name a column and a label, such as"):
+    with pytest.raises(KeyError, match="; pass a column and a label, such as"):
         crossed["by", "uk"]
 
 

@@ -152,7 +152,7 @@ def test_several_systems_are_drawn_pair_by_pair(ax):
     assert {pair.significant for pair in result.pairs} == {True, False}
     assert words(ax) == ["decided", "undecided"]
     assert title(ax) == ["sklearn@5", "50 queries"]
-    assert ax.get_xlabel() == "difference of NDCG@5, 95 %, intervals that hold together (max-T)"
+    assert ax.get_xlabel() == "difference of NDCG@5, 95 %, simultaneous intervals (max-T)"
     low, high = ax.get_ylim()
     assert low > 2 > 0 > high  # the first pair is at the top
 
