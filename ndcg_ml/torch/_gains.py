@@ -250,9 +250,7 @@ def discount_at(flavor: Flavor, ranks: Tensor) -> Tensor:
     if flavor.discount == "reciprocal":
         return ranks.reciprocal()
     if flavor.discount == "jarvelin":
-        base = flavor.discount_base
-        logs = torch.log2(ranks) if base == 2.0 else torch.log(ranks) / math.log(base)
-        return logs.clamp(min=1.0).reciprocal()
+        return torch.log2(ranks).clamp(min=1.0).reciprocal()
     return 0.0 * ranks + 1.0  # in the graph, so that a loss has a gradient of 0
 
 

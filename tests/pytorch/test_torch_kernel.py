@@ -47,7 +47,6 @@ def flavors(draw):
         gain=gain,
         off_table="zero" if gain == short else "raise",
         discount=discount,
-        discount_base=draw(st.sampled_from([2.0, 2.5, 3.0])) if discount == "jarvelin" else 2.0,
         ideal=ideal,
         ideal_depth=draw(st.sampled_from(["k", "all", "retrieved"])),
         short_lists=draw(st.sampled_from(["score", "score", "zero"])),
