@@ -295,7 +295,7 @@ compute_with_cache
             `indexes` under ``query_ids="batch"``, or none under ``split_queries=True``.
         """
         if not self._batch_alone:
-            self._open()
+            self._warn_if_closed()
         preds, target = scores_and_labels(preds, target, mask, ("preds", "target"))
         # Ids of padded input are per list.
         list_ids = None
@@ -314,21 +314,21 @@ compute_with_cache
                 list_ids, indexes = read_list_ids(preds, indexes), None
         # Parts of queries are kept until all have arrived.
         if self.split_queries:
-            self._keep(preds, target, indexes, mask, list_ids)
+            self._keep_rows(preds, target, indexes, mask, list_ids)
             return
         sums_and_ids = sum_batch(self.flavor, self.ks, preds, target, indexes, mask)
         if sums_and_ids is None:
             return
         # Of whole queries, keep the sums, and the ids to detect queries that appear again.
         sums, row_ids = sums_and_ids
-        self._add(sums)
+        self._add_sums(sums)
         if self.query_ids == "global":
             if list_ids is not None:
                 self.ids.append(list_ids.to(self.device))
             elif row_ids is not None:
                 (self.ids if can_check_now(preds) else self.row_ids).append(row_ids.to(self.device))
 
-    def _add(self, sums: MetricSums) -> None:
+    def _add_sums(self, sums: MetricSums) -> None:
         added = {}
         for name, more in sums._asdict().items():
             state = getattr(self, name)
@@ -337,7 +337,7 @@ compute_with_cache
             added[name] = state.to(more.dtype) + more.to(state.device)
         self.__dict__.update(added)  # at once, so that another thread reads sums of whole batches
 
-    def _keep(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
+    def _keep_rows(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Keep the rows, and raise for faults in them that can be detected now."""
         looks = can_check_now(preds)
         if looks:
@@ -364,7 +364,7 @@ compute_with_cache
         TypeError, ValueError
             As for ``update`` and ``compute``. The state is then unchanged.
         """
-        self._open()
+        self._warn_if_closed()
         before = self._copy_state_dict()
         n_updates, compute_on_cpu = self._update_count, self.compute_on_cpu
         self._batch_alone = True
@@ -460,7 +460,7 @@ compute_with_cache
 
     # -- epochs ------------------------------------------------------------------------------------------------------
 
-    def _open(self) -> None:
+    def _warn_if_closed(self) -> None:
         """Warn if an update needs a reset first."""
         if self._closed is not None:
             self._warn(self._closed)

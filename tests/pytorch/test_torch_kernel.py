@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch_batches import Largest
 
 from ndcg_ml import Flavor, evaluate, ndcg_score
 from ndcg_ml.torch import NDCG, ApproxNDCGLoss, SoftmaxLoss, Stochastic, ndcg
@@ -324,19 +324,6 @@ def test_queries_without_documents_are_empty():
     mask = torch.zeros(1, 3, dtype=torch.bool)
     for flavor in (Flavor(empty=1.0), Flavor(empty=1.0, ideal="max", max_grade=4.0, k=2)):
         assert ndcg(torch.zeros(1, 3), torch.ones(1, 3), flavor=flavor, mask=mask).tolist() == [1.0]
-
-
-class Largest(TorchDispatchMode):
-    """The largest tensor that an operation made."""
-
-    numel = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        for part in out if isinstance(out, (tuple, list)) else (out,):
-            if isinstance(part, torch.Tensor):
-                self.numel = max(self.numel, part.numel())
-        return out
 
 
 @pytest.mark.parametrize("ideal", ["global", "local"])

@@ -373,12 +373,6 @@ def test_metrics_of_unlike_meaning_are_not_merged(other):
         NDCG().merge_state(other)
 
 
-def test_a_sum_of_metrics_is_torchmetrics_own():
-    total = NDCG(k=1) + NDCG(k=2)
-    total.update(torch.tensor([[0.1, 0.9]]), torch.tensor([[1, 0]]))
-    assert total.compute().item() == pytest.approx(1 / math.log2(3))
-
-
 @pytest.mark.parametrize("settings_", [{}, {"query_ids": "batch"}, {"split_queries": True}], ids=str)
 def test_update_never_waits_for_an_accelerator(settings_):
     # A meta tensor has no data, so that any look at them raises.
