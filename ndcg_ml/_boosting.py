@@ -46,8 +46,6 @@ FLOAT64 = Rule(("float64",), "compares scores in float64")
 
 # Without a cut-off, all values of these switches are the same.
 _OF_A_CUTOFF = ("ideal_depth", "short_lists")
-# A switch whose other values are allowed only with some values of this one, and the value that is always allowed.
-_GOES_WITH = {"discount": ("discount_base", 2.0), "gain": ("off_table", "raise")}
 
 
 def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> None:
@@ -72,10 +70,7 @@ def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> Non
 
 
 def _fix(flavor: Flavor, switch: str, rule: Rule) -> str:
-    also = ""
-    if switch in _GOES_WITH:
-        other, neutral = _GOES_WITH[switch]
-        also = f", {other}={neutral!r}" if getattr(flavor, other) != neutral else ""
+    also = ", off_table='raise'" if switch == "gain" and flavor.off_table != "raise" else ""  # needs a gain table
     return f"flavor.replace({switch}={rule.takes[0]!r}{also})"
 
 

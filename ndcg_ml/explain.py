@@ -257,9 +257,9 @@ def explain_difference(
     gain of the other that makes a query empty), the switches are changed one after another in the order of the flavor's
     fields, and a switch without which the mixture is undefined is joined with the next. ``method`` says which it was.
 
-    Switches that only make sense together are one part: ``gain`` with ``off_table``; ``discount`` with
-    ``discount_base``; ``ideal`` with ``recall_depth``; ``ideal`` with ``max_grade`` if one of the ideals is
-    ``max``; and these with a ``gain`` table that lacks the other's ``max_grade``.
+    Switches that only make sense together are one part: ``gain`` with ``off_table``; ``ideal`` with ``recall_depth``;
+    ``ideal`` with ``max_grade`` if one of the ideals is ``max``; and these with a ``gain`` table that lacks the other's
+    ``max_grade``.
 
     The value is a mean of the queries' NDCG weighted by their shares (for micro, the shares of the ideal DCG), and a
     query contributes share_b (ndcg_b - m) - share_a (ndcg_a - m), where m is halfway between the two values. If both
@@ -386,7 +386,7 @@ def _idle(a: Flavor, b: Flavor, data: Queries) -> set[str]:
 def _inseparable(a: Flavor, b: Flavor) -> list[Switches]:
     """The switches that differ, with those together that only make sense together."""
     differ = [f.name for f in fields(Flavor) if _differ(getattr(a, f.name), getattr(b, f.name))]
-    together: list[set[str]] = [{"gain", "off_table"}, {"discount", "discount_base"}, {"ideal", "recall_depth"}]
+    together: list[set[str]] = [{"gain", "off_table"}, {"ideal", "recall_depth"}]
     if "max" in (a.ideal, b.ideal):
         together.append({"ideal", "max_grade"})
         tops = [flavor.max_grade for flavor in (a, b) if flavor.max_grade is not None]

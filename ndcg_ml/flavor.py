@@ -1,13 +1,13 @@
-"""The flavor: one frozen value that says which NDCG is meant."""
+"""The flavor: one immutable value that defines an NDCG."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
 from ndcg_ml._checks import (
     as_float,
@@ -38,7 +38,7 @@ Ideal: TypeAlias = Literal["global", "recall", "local", "max", "given"]
 Ties: TypeAlias = Literal["average", "first", "last", "best", "worst", "docid", "docid_ascending"]
 Empty: TypeAlias = float | Literal["skip", "raise"]
 
-# The words of every switch that has any.
+# The words that each switch accepts.
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "gain": get_args(NamedGain),
     "off_table": ("raise", "zero"),
@@ -54,53 +54,51 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "score_dtype": ("float64", "float32"),
     "duplicates": ("raise", "first", "count"),
 }
-# The switches whose value is always one of these words.
+# The switches that accept nothing else.
 _WORDED = tuple(name for name in _CHOICES if name not in ("gain", "discount", "empty"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class Flavor:
-    r"""Which NDCG is meant: gain, discount, ideal, ties, empty queries, cut-off, chosen once.
+    """Definition of NDCG: gain, discount, ideal, ties, empty queries and cut-off.
 
         NDCG@k = DCG@k / IDCG@k,  DCG@k = sum over documents d of gain(y_d) w_d
 
-    where w_d is the expected discount of document *d*: D(rank) where its score is unique, and
-    what the tie rule says where it is not; D(r) = 0 for r > k.
+    where w_d is the expected discount of document *d*: D(rank) if its score is unique, and otherwise the value that the
+    tie-breaking rule gives; D(r) = 0 for r > k.
 
-    A flavor is frozen, hashable, picklable and compared by value. ``str(flavor)`` is one line without
-    spaces and ``Flavor.parse`` reads it back.
+    A flavor is immutable, hashable, picklable and compared by value. ``str(flavor)`` is one line without
+    spaces, which ``Flavor.parse`` reads.
 
     Parameters
     ----------
     gain : {"linear", "exponential", "binary", "judged"}, sequence of float, or callable, default "linear"
-        ``linear`` y, ``exponential`` 2^y - 1, ``binary`` 1 where y > 0, ``judged`` 1 for every judged document, also
-        at grade 0; a sequence is a table indexed by integer grade; a callable takes one grade and returns its gain
-        (it is called once per distinct grade).
+        ``linear`` y, ``exponential`` 2^y - 1, ``binary`` 1 if y > 0, ``judged`` 1 for every judged document, even of
+        grade 0. A sequence is a table indexed by integer grade. A callable takes one grade and returns its gain; it is
+        called once per distinct grade.
     off_table : {"raise", "zero"}, default "raise"
-        Only with a gain table: a grade beyond its end is an error, or gains 0 (the scripts of LETOR and MSLR).
+        Only with a gain table: a grade beyond its end is an error, or has gain 0 (the scripts of LETOR and MSLR).
     discount : {"log2", "jarvelin", "reciprocal", "ln", "none"} or callable, default "log2"
-        ``log2`` 1/log2(r + 1), ``jarvelin`` 1 for r < b else 1/log_b(r), ``reciprocal`` 1/r, ``ln`` 1/ln(r + 1),
-        ``none`` 1 (cumulated gain); a callable takes one rank (1, 2, ...) and returns its discount.
-    discount_base : float, default 2.0
-        The base b of ``jarvelin``; greater than 1.
+        ``log2`` 1/log2(r + 1), ``jarvelin`` 1 at rank 1 and 1/log2(r) at the others, ``reciprocal`` 1/r, ``ln``
+        1/ln(r + 1), ``none`` 1 (cumulated gain); a callable takes one rank (1, 2, ...) and returns its discount.
     ideal : {"global", "recall", "local", "max", "given"}, default "global"
-        What divides. ``global``: all judged documents of the query, retrieved or not, best first. ``recall``: the
-        retrieved ones, best first. ``local``: the expected gains at ranks 1..k, re-sorted. ``max``: gain(max_grade)
-        at every rank 1..k (with no cut-off, at as many ranks as documents were retrieved). ``given``: all judged
-        documents in the order of the input (in ``evaluate_run`` that of the qrels), not sorted, so that NDCG may exceed
-        1 (Spark's graded NDCG).
+        The ranking whose DCG is the denominator. ``global``: all judged documents of the query, retrieved or not, best
+        first. ``recall``: the retrieved ones, best first. ``local``: the expected gains at ranks 1..k, re-sorted.
+        ``max``: gain(max_grade) at every rank 1..k (without a cut-off, at as many ranks as documents were retrieved).
+        ``given``: all judged documents in the order of the input (in ``evaluate_run`` that of the qrels), not sorted,
+        so that NDCG may exceed 1 (Spark's graded NDCG).
     ideal_depth : {"k", "all", "retrieved"}, default "k"
-        Where the ideal is cut. ``k``: where the ranking is. ``all``: not at all (Quepid). ``retrieved``: at k, or after
-        as many documents as were retrieved where that is less (Elasticsearch).
+        Cut-off of the ideal. ``k``: that of the ranking. ``all``: none (Quepid). ``retrieved``: k, or the number of
+        retrieved documents if that is smaller (Elasticsearch).
     recall_depth : int or None, default None
-        Only with ``ideal="recall"``: the ideal uses the first ``recall_depth`` retrieved documents. Where a tied run
-        crosses that depth and ties are averaged, its places inside the depth hold the run's mean gain.
+        Only with ``ideal="recall"``: the ideal uses the first ``recall_depth`` retrieved documents. If a tie group
+        crosses that depth and ties are averaged, its ranks within the depth have the mean gain of the group.
     max_grade : float or None, default None
         The top of the grade scale. A label above it is an error (but not the same number in float32, which may be a
-        little larger: 0.80000001 is 0.8); ``ideal="max"`` needs it. Where ``ideal="max"`` meets a ``binary`` or
-        ``judged`` gain, to which all relevant labels are one, labels are not checked.
+        little larger: 0.80000001 is 0.8). ``ideal="max"`` requires it. With ``ideal="max"`` and a ``binary`` or
+        ``judged`` gain, labels are not checked.
     k : int or None, default None
-        Cut-off: ranks beyond k do not count. None is no cut-off.
+        Cut-off: ranks beyond k are ignored. None for no cut-off.
     short_lists : {"score", "zero"}, default "score"
         ``zero``: the DCG of a query with fewer than k retrieved documents is 0, however they are ranked (the scripts of
         LETOR and MSLR).
@@ -112,21 +110,23 @@ class Flavor:
     aggregate : {"macro", "micro"}, default "macro"
         ``macro``: weighted mean of the queries' NDCG. ``micro``: sum of DCG over sum of IDCG.
     negative : {"raise", "zero", "drop", "allow"}, default "raise"
-        What a negative label means.
+        Treatment of negative labels. ``raise``: an error. ``zero``: gain 0. ``drop``: the document is removed before
+        ranking. ``allow``: the label goes through the gain formula.
     unjudged : {"raise", "zero", "condense"}, default "raise"
-        What a document without a label (NaN) means.
+        Treatment of documents without a label (NaN). ``raise``: an error. ``zero``: gain 0. ``condense``: the document
+        is removed before ranking.
     score_dtype : {"float64", "float32"}, default "float64"
-        The precision in which scores count as equal.
+        The precision in which scores are compared.
     duplicates : {"raise", "first", "count"}, default "raise"
-        What it means that a query lists a document twice. ``raise``: an error. ``first``: the document is credited at
-        the first of its ranks, and at the later ones, which it keeps, gains 0 (Haystack, TruLens). ``count``: it is
-        credited at each, so that NDCG may exceed 1 (LlamaIndex, Spark). Only document ids tell: without them every row
-        is a document of its own.
+        Treatment of a document that is listed twice in a query. ``raise``: an error. ``first``: it is credited at the
+        first of its ranks, and has gain 0 at the later ones, which it keeps (Haystack, TruLens). ``count``: it is
+        credited at each, so that NDCG may exceed 1 (LlamaIndex, Spark). Without document ids, every row is a separate
+        document.
 
     Raises
     ------
     TypeError
-        A field has the wrong type.
+        A field has the wrong type, or is unknown.
     ValueError
         A field has a value that is not allowed, or fields contradict each other.
 
@@ -137,9 +137,9 @@ class Flavor:
 
     Notes
     -----
-    A document that is listed twice enters the ``global`` and the ``given`` ideal once: the latter where its first
-    retrieved row stands (its first row, if none is retrieved). The ideals that re-sort what was retrieved (``recall``,
-    ``local``) take a rank for what it gains: 0 for a repeat under ``duplicates="first"``.
+    A document that is listed twice enters the ``global`` and the ``given`` ideal once: the latter at its first
+    retrieved row (its first row, if none is retrieved). The ideals that re-sort the retrieved documents (``recall``,
+    ``local``) use the gain of each rank: 0 for a repeat under ``duplicates="first"``.
 
     The vocabulary of ideals follows the four normalisations in use (Järvelin and Kekäläinen 2002; Burges et al.
     2005; and the local and maximal variants found in practice). Tie averaging is McSherry and Najork 2008.
@@ -158,7 +158,6 @@ class Flavor:
     gain: Gain = "linear"
     off_table: Literal["raise", "zero"] = "raise"
     discount: Discount = "log2"
-    discount_base: float = 2.0
     ideal: Ideal = "global"
     ideal_depth: Literal["k", "all", "retrieved"] = "k"
     recall_depth: int | None = None
@@ -172,6 +171,15 @@ class Flavor:
     unjudged: Literal["raise", "zero", "condense"] = "raise"
     score_dtype: Literal["float64", "float32"] = "float64"
     duplicates: Literal["raise", "first", "count"] = "raise"
+
+    def __new__(cls, *args: object, **switches: object) -> Self:
+        """Refuse a preset's name and unknown switches, which a dataclass refuses without advice."""
+        if args:
+            raise TypeError(
+                f"Flavor takes switches by keyword; got {shown(args[0])}. Use Flavor.preset({shown(args[0])})."
+            )
+        _check_names(switches)
+        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -188,28 +196,18 @@ class Flavor:
                 f"Flavor.off_table only has a meaning with a gain table; got off_table={self.off_table!r} with "
                 f"gain={switch_text(self.gain)}. Leave it out, or give the gains by grade, such as gain=(0, 1, 3)."
             )
-        # Numbers of any type become Python's own, so that equal flavors have the same hash and text.
+        # Convert numbers to Python's own types, so that equal flavors have the same hash and text.
         put("empty", _check_empty(self.empty))
         put("k", optional_whole_number(self.k, "Flavor.k", "for no cut-off"))
         depth = optional_whole_number(self.recall_depth, "Flavor.recall_depth", "for all that was retrieved")
         put("recall_depth", depth)
-        put("discount_base", finite_number(self.discount_base, "Flavor.discount_base"))
-        if self.discount_base <= 1:
-            raise ValueError(
-                f"Flavor.discount_base must be greater than 1, the base of a logarithm; got {self.discount_base!r}."
-            )
-        # A switch that has no effect is refused: whoever sets it expects one.
-        if self.discount_base != 2 and self.discount != "jarvelin":
-            raise ValueError(
-                f"Flavor.discount_base only has a meaning with discount='jarvelin'; got discount_base="
-                f"{self.discount_base!r} with discount={self.discount!r}. Leave it out, or use discount='jarvelin'."
-            )
+        # A switch without an effect is refused.
         if self.recall_depth is not None and self.ideal != "recall":
             raise ValueError(
                 f"Flavor.recall_depth only has a meaning with ideal='recall'; got recall_depth={self.recall_depth} "
                 f"with ideal={self.ideal!r}. Leave it out, or use ideal='recall'."
             )
-        # The ideal "max" needs a top grade, and a gain table must say what that grade gains.
+        # The ideal "max" needs a top grade, whose gain a table must hold.
         if self.max_grade is not None:
             put("max_grade", finite_number(self.max_grade, "Flavor.max_grade"))
         elif self.ideal == "max":
@@ -227,10 +225,10 @@ class Flavor:
 
     @property
     def top_label(self) -> float | None:
-        """The largest label that is not an error: `max_grade`, or None where labels are not checked against it."""
+        """Largest allowed label: `max_grade`, or None if labels are not checked against it."""
         return None if self.ideal == "max" and self.gain in ("binary", "judged") else self.max_grade
 
-    # -- value semantics; nan is one value here, so the generated methods would not do -------------------------
+    # -- value semantics: unlike in the generated methods, nan equals nan ---------------------------------------
 
     def _key(self) -> tuple[object, ...]:
         values = self._fields().values()
@@ -264,8 +262,8 @@ class Flavor:
         Parameters
         ----------
         text : str
-            ``NAME``, ``NAME@K`` or ``NAME@K[switch=value,...]``, where NAME is ``ndcg`` (the default flavor) or the
-            name of a preset, and the switches change single fields. A gain table is written ``gain=0|1|3|7``.
+            ``NAME``, ``NAME@K`` or ``NAME@K[switch=value,...]``. NAME is ``ndcg`` (the default flavor) or the name of a
+            preset; the switches change single fields. A gain table is written ``gain=0|1|3|7``.
 
         Returns
         -------
@@ -276,7 +274,7 @@ class Flavor:
         TypeError
             `text` is not a string.
         ValueError
-            The text is not of that form, or a name, switch or value in it is not known.
+            The text does not have that form, or a name, switch or value in it is unknown.
 
         Examples
         --------
@@ -288,7 +286,7 @@ class Flavor:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Flavor:
-        """The flavor that mirrors a library or a paper, with single fields changed.
+        """Return the flavor of a library or a paper, with single fields changed.
 
         Parameters
         ----------
@@ -320,7 +318,7 @@ class Flavor:
         return PRESETS[name].replace(**changes)
 
     def replace(self, **changes: Any) -> Flavor:
-        """A copy with the given fields changed, validated like a new flavor.
+        """Return a copy with the given fields changed, validated like a new flavor.
 
         Parameters
         ----------
@@ -343,27 +341,21 @@ class Flavor:
         >>> Flavor.preset("sklearn").replace(empty="skip").empty
         'skip'
         """
-        values = self._fields()
-        for name in changes:
-            if name not in values:
-                raise TypeError(
-                    f"{shown(name)} is not a field of Flavor; the fields are {listed(values)}."
-                    f"{did_you_mean(name, values)}"
-                )
-        return Flavor(**{**values, **changes})
+        _check_names(changes)
+        return Flavor(**{**self._fields(), **changes})
 
     @property
     def preset_name(self) -> str | None:
-        """Name of the preset that this flavor equals, its cut-off aside; None where there is none.
+        """Name of the preset that this flavor equals, apart from the cut-off, or None.
 
-        Libraries that compute the same NDCG have equal presets; it is the first of them in ``ndcg_ml.PRESETS``.
+        Libraries that compute the same NDCG have equal presets; the first one in ``ndcg_ml.PRESETS`` is returned.
         """
         mine = self.replace(k=None)
         return next((name for name, flavor in PRESETS.items() if flavor.replace(k=None) == mine), None)
 
     @property
     def short_text(self) -> str:
-        """A short line that ``Flavor.parse`` reads back: the nearest preset, the cut-off, and the switches that differ.
+        """Short text that ``Flavor.parse`` reads: the nearest preset, the cut-off, and the switches that differ.
 
         Examples
         --------
@@ -381,10 +373,10 @@ class Flavor:
     def metric_name(self) -> str:
         """Short name for logs, the same in every process and different for every flavor.
 
-        ``ndcg_<preset>``, or ``ndcg_<gain>`` for the default flavor; where up to two switches differ from it, with
-        them: ``ndcg_lightgbm_ties_average``; else ``ndcg_<digest of the text>``. It has letters, digits and ``_`` only,
-        starts with ``ndcg`` (by which XGBoost knows to maximise), and is never the name of a library's own metric. The
-        cut-off is not part of it; adapters append ``@k``.
+        ``ndcg_<preset>``, or ``ndcg_<gain>`` for the default flavor. Up to two differing switches are appended:
+        ``ndcg_lightgbm_ties_average``. Otherwise it is ``ndcg_<digest of the text>``. It consists of letters, digits
+        and ``_``, starts with ``ndcg`` (XGBoost maximises such metrics), and is never the name of a library's own
+        metric. It excludes the cut-off; adapters append ``@k``.
         """
         name, _, changed = self._nearest()
         few = len(changed) <= _FEW_CHANGES
@@ -393,23 +385,23 @@ class Flavor:
         words = [name, *(word for switch, value in changed.items() for word in (switch, switch_text(value)))]
         if few and all(word.replace("_", "").isalnum() for word in words):
             return "_".join(["ndcg", *words])
-        import hashlib  # few calls need it, and every import of ndcg_ml would wait for it
+        import hashlib  # a slow import that few calls need
 
         return f"ndcg_{hashlib.sha256(str(self.replace(k=None)).encode()).hexdigest()[:8]}"
 
     def _nearest(self) -> tuple[str, Flavor, dict[str, object]]:
-        """The preset from which the fewest switches differ, the first of several, and those switches."""
+        """Return the first preset from which the fewest switches differ, and those switches."""
         mine, nearest = self._fields(), None
         for name, preset in (("ndcg", _DEFAULT), *PRESETS.items()):
             theirs = preset._fields()
-            changed = {s: v for s, v in mine.items() if s != "k" and not _same(v, theirs[s])}
+            changed = {s: v for s, v in mine.items() if s != "k" and not _equal(v, theirs[s])}
             if nearest is None or len(changed) < len(nearest[2]):
                 nearest = name, preset, changed
         assert nearest is not None
         return nearest
 
     def describe(self) -> str:
-        """The formula and every switch, in words; of a preset also how it was verified and where it differs.
+        """Return the formula and every switch in words and, for a preset, how it was verified and where it differs.
 
         Returns
         -------
@@ -433,12 +425,12 @@ class Flavor:
         return flavor_text.describe(self, also)
 
     def _repr_html_(self) -> str:
-        """A table of the switches, beside those of scikit-learn, with what differs marked."""
-        mine, theirs, words = self._fields(), PRESETS["sklearn"]._fields(), flavor_text.in_words(self)
+        """Return a table of the switches, compared with scikit-learn's, with the differences marked."""
+        mine, theirs, words = self._fields(), PRESETS["sklearn"]._fields(), flavor_text.switches_in_words(self)
         rows: list[list[str]] = []
         marked: list[int] = []
         for name, value in mine.items():
-            differs = not _same(value, theirs[name])
+            differs = not _equal(value, theirs[name])
             if name in words or name == "k" or differs:
                 if differs and name != "k":  # scikit-learn takes k as an argument
                     marked.append(len(rows))
@@ -452,37 +444,36 @@ class Flavor:
     # -- the parameters of other libraries ------------------------------------------------------------------------
 
     def lightgbm_params(self, *, evaluate: bool = True) -> dict[str, Any]:
-        """LightGBM's parameters for this flavor, for ``lgb.train``, ``lgb.cv`` and ``LGBMRanker``.
+        """Return LightGBM's parameters for this flavor, for ``lgb.train``, ``lgb.cv`` and ``LGBMRanker``.
 
-        The objective ``lambdarank`` with this gain as a table by grade, and LightGBM's own metric, which computes
-        exactly this flavor, or a refusal that says which switch it cannot express.
+        They set the objective ``lambdarank`` with this gain as a table by grade, and LightGBM's own metric, which then
+        computes exactly this flavor.
 
         Parameters
         ----------
         evaluate : bool, default True
-            False: the settings of the objective alone, with the built-in metrics switched off, for use with
-            ``ndcg_ml.lightgbm.NDCGEval`` or ``StopEarly``. What concerns evaluation alone (ideal, ties, empty,
-            aggregate, short_lists, score_dtype) may then be anything.
+            False: only the objective, without built-in metrics, for use with ``ndcg_ml.lightgbm.NDCGEval`` or
+            ``StopEarly``. Switches of evaluation (ideal, ties, empty, aggregate, short_lists, score_dtype) may then
+            have any value.
 
         Returns
         -------
         dict
-            Where a flavor has no `max_grade`, the table is that of grades 0..30 (that of a gain table, its own).
+            Without `max_grade`, the table has the grades 0..30, or those of the flavor's gain table.
 
         Raises
         ------
         ValueError
-            LightGBM cannot express a switch; the message names it, what LightGBM does, and the way out.
+            LightGBM cannot express a switch.
         TypeError
             `evaluate` is not a bool.
 
         Notes
         -----
-        Run with LightGBM 4.7.0: equal to 1e-9. A label beyond the table, a fractional and a negative one are errors
-        there; a label that is NaN is read as grade 0 by ``lgb.Dataset``, without a word. Its metric leaves queries
-        without a relevant document unweighted where rows have weights. The objective is truncated three ranks
-        below the cut-off, as LightGBM's documentation advises; with no cut-off not at all. ``LGBMRanker.fit`` warns
-        when it finds ``eval_at`` in place, and uses it.
+        Verified with LightGBM 4.7.0, to 1e-9. LightGBM refuses labels beyond the table, fractions and negative labels;
+        ``lgb.Dataset`` silently reads NaN labels as grade 0. If rows have weights, its metric does not weight queries
+        without a relevant document. The objective is truncated three ranks below the cut-off, as LightGBM's
+        documentation advises, and not truncated without a cut-off. ``LGBMRanker.fit`` warns of ``eval_at`` and uses it.
 
         Examples
         --------
@@ -498,17 +489,16 @@ class Flavor:
         return lightgbm_params(self, evaluate)
 
     def xgboost_params(self, *, evaluate: bool = True) -> dict[str, Any]:
-        """XGBoost's parameters for this flavor, for ``xgb.train``, ``xgb.cv`` and ``XGBRanker``.
+        """Return XGBoost's parameters for this flavor, for ``xgb.train``, ``xgb.cv`` and ``XGBRanker``.
 
-        The objective ``rank:ndcg`` with this gain, and XGBoost's own metric, which computes exactly this flavor, or a
-        refusal that says which switch it cannot express.
+        They set the objective ``rank:ndcg`` with this gain, and XGBoost's own metric, which then computes exactly this
+        flavor.
 
         Parameters
         ----------
         evaluate : bool, default True
-            False: the settings of the objective alone, with the default metric switched off, for use with
-            ``ndcg_ml.xgboost.NDCGEval``. What concerns evaluation alone (ideal, ties, empty, aggregate, short_lists,
-            score_dtype) may then be anything.
+            False: only the objective, without the default metric, for use with ``ndcg_ml.xgboost.NDCGEval``. Switches
+            of evaluation (ideal, ties, empty, aggregate, short_lists, score_dtype) may then have any value.
 
         Returns
         -------
@@ -517,18 +507,18 @@ class Flavor:
         Raises
         ------
         ValueError
-            XGBoost cannot express a switch; the message names it, what XGBoost does, and the way out. So does the
-            linear gain where the XGBoost that is installed is older than 3.0.3, whose metric does not follow it.
+            XGBoost cannot express a switch; or the gain is linear and the installed XGBoost is older than 3.0.3, whose
+            metric ignores ``ndcg_exp_gain``.
         TypeError
             `evaluate` is not a bool.
 
         Notes
         -----
-        Run with XGBoost 3.2.0: equal to the digits that it prints. Scores may count as equal in float64 or float32,
-        for its predictions are float32. Under the exponential gain labels must be whole numbers from 0 to 31 there;
-        under the linear one it takes what this flavor refuses (negative labels, labels above `max_grade`). The
-        objective takes its pairs from the first k ranks; with no cut-off, from all of them, and the metric says a
-        cut-off that no list reaches, for plain ``ndcg`` means ``ndcg@32``.
+        Verified with XGBoost 3.2.0, to the digits that it prints. `score_dtype` has no effect, because XGBoost's
+        predictions are float32. Under the exponential gain XGBoost requires integer labels from 0 to 31; under the
+        linear one it accepts labels that this flavor refuses (negative ones, and those above `max_grade`). The
+        objective takes its pairs from the first k ranks or, without a cut-off, from all. Plain ``ndcg`` means
+        ``ndcg@32``, so without a cut-off the metric has one that no list reaches.
 
         Examples
         --------
@@ -541,17 +531,16 @@ class Flavor:
         return xgboost_params(self, evaluate)
 
     def catboost_params(self, *, evaluate: bool = True) -> dict[str, Any]:
-        """CatBoost's parameters for this flavor, for ``CatBoost`` and ``CatBoostRanker``.
+        """Return CatBoost's parameters for this flavor, for ``CatBoost`` and ``CatBoostRanker``.
 
-        The loss ``YetiRank`` in its NDCG mode with this gain, discount and cut-off, and CatBoost's own metric, which
-        computes exactly this flavor, or a refusal that says which switch it cannot express.
+        They set the loss ``YetiRank`` in its NDCG mode with this gain, discount and cut-off, and CatBoost's own metric,
+        which then computes exactly this flavor.
 
         Parameters
         ----------
         evaluate : bool, default True
-            False: the settings of the loss alone, for use with ``ndcg_ml.catboost.NDCGEval`` as the ``eval_metric``.
-            What concerns evaluation alone (ideal, ties, empty, aggregate, short_lists, score_dtype) may then be
-            anything.
+            False: only the loss, for use with ``ndcg_ml.catboost.NDCGEval`` as the ``eval_metric``. Switches of
+            evaluation (ideal, ties, empty, aggregate, short_lists, score_dtype) may then have any value.
 
         Returns
         -------
@@ -560,14 +549,14 @@ class Flavor:
         Raises
         ------
         ValueError
-            CatBoost cannot express a switch; the message names it, what CatBoost does, and the way out.
+            CatBoost cannot express a switch.
         TypeError
             `evaluate` is not a bool.
 
         Notes
         -----
-        Run with CatBoost 1.2.10: equal to 1e-6. It takes what this flavor may refuse (negative labels, labels above
-        `max_grade`), though with negative labels training may end in an error of its own.
+        Verified with CatBoost 1.2.10, to 1e-6. CatBoost accepts labels that this flavor may refuse (negative ones, and
+        those above `max_grade`), but its training may fail with negative labels.
 
         Examples
         --------
@@ -620,16 +609,26 @@ def _check_empty(value: object) -> Empty:
     )
 
 
-def _same(mine: object, theirs: object) -> bool:
-    return bool(mine == theirs) or (mine != mine and theirs != theirs)  # nan is one value here
+def _equal(mine: object, theirs: object) -> bool:
+    return bool(mine == theirs) or (mine != mine and theirs != theirs)  # nan equals nan
 
 
-# A flavor with more switches than this that differ from every preset is not named after one.
+def _check_names(switches: Iterable[str]) -> None:
+    """Refuse names that are not fields of Flavor."""
+    names = Flavor.__dataclass_fields__
+    for name in switches:
+        if name not in names:
+            raise TypeError(
+                f"{shown(name)} is not a field of Flavor; the fields are {listed(names)}.{did_you_mean(name, names)}"
+            )
+
+
+# Largest number of switches that may differ from a preset in a name made from it.
 _FEW_CHANGES = 2
 _DEFAULT = Flavor()
 
 PRESETS: Mapping[str, Flavor] = MappingProxyType({name: Flavor(**mirror.switches) for name, mirror in MIRRORS.items()})
-"""Every preset by name. ``ndcg_ml.presets.MIRRORS`` says what each mirrors and how that was verified."""
+"""Every preset by name. ``ndcg_ml.presets.MIRRORS`` has the library of each and how the preset was verified."""
 
 
 def _other(mirror: Mirror) -> str:
@@ -638,7 +637,7 @@ def _other(mirror: Mirror) -> str:
 
 
 def as_arguments(flavor: Flavor, ks: tuple[int | None, ...], several: bool = False) -> str:
-    """The flavor and its cut-offs as a caller would write them, for ``repr``: ``'lightgbm', k=5``."""
+    """Return the flavor and its cut-offs as arguments of a call, for ``repr``: ``'lightgbm', k=5``."""
     _, start, _ = flavor._nearest()
     name = repr(flavor.replace(k=start.k).short_text)
     if several:
@@ -647,16 +646,16 @@ def as_arguments(flavor: Flavor, ks: tuple[int | None, ...], several: bool = Fal
 
 
 @lru_cache(maxsize=256)
-def _named(text: str) -> Flavor:
+def _parsed(text: str) -> Flavor:
     return Flavor.parse(text)
 
 
 def as_flavor(flavor: object) -> Flavor:
-    """The flavor that a caller named: a Flavor, the name of a preset, or a flavor's text."""
+    """Return the flavor for an argument: a Flavor, the name of a preset, or a flavor's text."""
     if isinstance(flavor, Flavor):
         return flavor
     if isinstance(flavor, str):
-        return _named(flavor)
+        return _parsed(flavor)
     raise TypeError(
         f"flavor must be a Flavor, the name of a preset or a flavor's text (a str); "
         f"got {shown(flavor)} of type {type(flavor).__name__}."

@@ -1,8 +1,7 @@
-"""Mirrors of the NDCG that other libraries and papers compute: one entry each, as plain data.
+"""The NDCG that other libraries and papers compute: one entry each, as plain data.
 
-Every entry says which switches of a ``Flavor`` reproduce the library, which version was
-run to establish that, and what surprises its users. ``Flavor.preset(name)`` turns an entry into a
-flavor; ``ndcg_ml.PRESETS`` lists them all.
+Every entry names the switches of a ``Flavor`` that reproduce the library, the version that was run to establish them,
+and what surprises its users. ``Flavor.preset(name)`` returns the flavor of an entry; ``ndcg_ml.PRESETS`` lists all.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ __all__ = ["MIRRORS", "Mirror"]
 
 @dataclass(frozen=True, kw_only=True)
 class Mirror:
-    """What one library or paper calls NDCG.
+    """The NDCG of one library or paper.
 
-    A library that calls another one's NDCG, or repeats it, is an alias: its entry names that library's preset and has
-    no switches of its own. Flavors are values, so an alias has the text, the name in logs and the ``preset_name`` of
-    every flavor that equals it: those of the first such preset.
+    A library that calls or copies the NDCG of another is an alias: its entry names that library's preset and has no
+    switches of its own. Equal flavors have the text, the name in logs and the ``preset_name`` of the first such preset.
 
     Attributes
     ----------
@@ -32,15 +30,14 @@ class Mirror:
     library : str
         The library with the version that was run, or the paper.
     verified : str
-        How the switches were established. Recorded values were computed by the library, and are reproduced by this
-        preset as it is; "live" is a comparison with the installed library on random problems, in the tests.
+        How the switches were established. Recorded values were computed by the library and are reproduced by this
+        preset without changes. "live" is a comparison with the installed library on random problems, in the tests.
     unusual : str
-        The one sentence a user of that library should know.
+        Warning for users of that library.
     switches : Mapping[str, object]
-        Fields of ``Flavor`` that differ from, or deliberately repeat, its defaults; of an alias, those of the preset
-        that it names.
+        Fields of ``Flavor`` that differ from its defaults. For an alias, the switches of the preset that it names.
     alias_of : str or None
-        The preset whose NDCG this is.
+        Name of the preset with the same NDCG.
     """
 
     name: str
@@ -55,7 +52,7 @@ class Mirror:
 
     @property
     def page(self) -> str:
-        """Its page in the repository; on the site it is ``flavors/NAME/``."""
+        """Path of its page in the repository; on the site it is ``flavors/NAME/``."""
         return f"docs/flavors/{self.name}.md"
 
 
@@ -69,17 +66,13 @@ _XGBOOST = {
     "k": 32,
 }
 _CATBOOST = {
-    "gain": "linear",
     "ideal": "recall",
     "ties": "worst",
     "empty": 1.0,
     "negative": "allow",
 }
 _TORCHMETRICS = {
-    "gain": "linear",
     "ideal": "recall",
-    "ties": "average",
-    "empty": 0.0,
     "score_dtype": "float32",
     "negative": "allow",
 }
@@ -89,30 +82,22 @@ _LETOR = {
     "discount": "jarvelin",
     "ideal": "recall",
     "ties": "first",
-    "empty": 0.0,
     "short_lists": "zero",
 }
 _TREC_EVAL = {
-    "gain": "linear",
-    "ideal": "global",
     "ties": "docid",
-    "empty": 0.0,
     "score_dtype": "float32",
     "negative": "zero",
     "unjudged": "zero",
 }
 _GDEVAL = {**_TREC_EVAL, "gain": "exponential", "max_grade": 4, "score_dtype": "float64"}
 _RANX = {
-    "gain": "linear",
-    "ideal": "global",
     "ties": "first",
-    "empty": 0.0,
     "negative": "zero",
     "unjudged": "zero",
 }
 _RECOMMENDERS = {
     "gain": "judged",
-    "ideal": "global",
     "ties": "first",
     "empty": "skip",
     "negative": "allow",
@@ -121,10 +106,8 @@ _RECOMMENDERS = {
 }
 _QUEPID = {
     "gain": "exponential",
-    "ideal": "global",
     "ideal_depth": "all",
     "ties": "first",
-    "empty": 0.0,
     "negative": "allow",
     "unjudged": "zero",
     "k": 10,
@@ -132,27 +115,20 @@ _QUEPID = {
 # The relevant documents are a set; what was retrieved is a list.
 _SET = {
     "gain": "binary",
-    "ideal": "global",
     "ties": "first",
-    "empty": 0.0,
     "negative": "zero",
     "unjudged": "zero",
 }
 _SET_OF_SOME = {**_SET, "empty": "skip"}
 # The relevant documents have grades, which go through the formula.
 _GRADED_LIST = {
-    "gain": "linear",
-    "ideal": "global",
     "ties": "first",
-    "empty": 0.0,
     "negative": "allow",
     "unjudged": "zero",
 }
 _RANK_METRICS = {
-    "gain": "linear",
     "ideal": "recall",
     "ties": "first",
-    "empty": 0.0,
     "negative": "allow",
 }
 
@@ -166,10 +142,7 @@ _ENTRIES = (
             "raises there and is scored by the formula here."
         ),
         switches={
-            "gain": "linear",
             "ideal": "recall",
-            "ties": "average",
-            "empty": 0.0,
         },
     ),
     Mirror(
@@ -178,7 +151,7 @@ _ENTRIES = (
         verified="run; 55 recorded values, and live to 1e-9 over boosting rounds with tied scores",
         unusual=(
             "Tied scores keep the order of the rows in the file, so a constant model scores 1.0 on rows sorted "
-            "best-first; a query without a relevant document counts 1, even where queries are weighted."
+            "best-first; a query without a relevant document scores 1, even where queries are weighted."
         ),
         switches={
             "gain": "exponential",
@@ -235,7 +208,6 @@ _ENTRIES = (
         switches={
             "gain": "exponential",
             "ideal": "recall",
-            "ties": "average",
             "empty": "skip",
         },
     ),
@@ -248,10 +220,7 @@ _ENTRIES = (
             "binary grades: one hit at rank 2 scores 1.0 here and 0.6309 there."
         ),
         switches={
-            "gain": "linear",
             "discount": "jarvelin",
-            "ideal": "global",
-            "ties": "average",
             "empty": "skip",
             "unjudged": "zero",
         },
@@ -266,10 +235,8 @@ _ENTRIES = (
             "machine; here they take the reverse of the input order, as a stable sort would leave them."
         ),
         switches={
-            "gain": "linear",
             "ideal": "recall",
             "ties": "last",
-            "empty": 0.0,
         },
     ),
     Mirror(
@@ -278,10 +245,9 @@ _ENTRIES = (
         verified="run; 55 recorded values",
         unusual=(
             "label_gain changes the metric and the objective together; tied scores keep the order of the rows, "
-            "and a query without a relevant document counts 1."
+            "and a query without a relevant document scores 1."
         ),
         switches={
-            "gain": "linear",
             "ideal": "recall",
             "ties": "first",
             "empty": 1.0,
@@ -291,7 +257,7 @@ _ENTRIES = (
         name="xgboost_minus",
         library="XGBoost 3.2.0, eval_metric 'ndcg-' or 'ndcg@k-'",
         verified="run; 23 recorded values, and live to the 1e-6 that it prints",
-        unusual="The minus makes a query without a relevant document count 0 rather than 1, and nothing else.",
+        unusual="The minus only changes the score of a query without a relevant document, from 1 to 0.",
         switches={**_XGBOOST, "empty": 0.0},
     ),
     Mirror(
@@ -308,7 +274,7 @@ _ENTRIES = (
         name="catboost_exp",
         library="CatBoost 1.2.10, metric 'NDCG' (type=Exp, denominator=LogPosition)",
         verified="run; 75 recorded values, and live to 1e-6",
-        unusual="The exponential gain has to be asked for: type=Base is the default.",
+        unusual="The exponential gain is not the default, which is type=Base.",
         switches={**_CATBOOST, "gain": "exponential", "discount": "log2"},
     ),
     Mirror(
@@ -329,7 +295,7 @@ _ENTRIES = (
         name="torchmetrics_pos",
         library="torchmetrics 1.9.0, RetrievalNormalizedDCG(empty_target_action='pos')",
         verified="run; 70 recorded values, and live to 1e-5",
-        unusual="Queries whose labels sum to zero count 1, so that queries without an answer raise the mean.",
+        unusual="Queries whose labels sum to zero score 1, so that queries without a relevant document raise the mean.",
         switches={**_TORCHMETRICS, "empty": 1.0},
     ),
     Mirror(
@@ -360,9 +326,7 @@ _ENTRIES = (
         ),
         switches={
             "gain": "exponential",
-            "ideal": "global",
             "ties": "first",
-            "empty": 0.0,
             "score_dtype": "float32",
             "negative": "allow",
         },
@@ -372,14 +336,12 @@ _ENTRIES = (
         library="TensorFlow Ranking 0.5.5 (TensorFlow 2.15.1), NDCGMetric",
         verified="run; 60 recorded values, none with tied scores",
         unusual=(
-            "Tied scores are shuffled anew in every call, of which averaging over all orders is the "
-            "expectation; negative labels are padding and dropped."
+            "Tied scores are shuffled in every call; the preset averages over all orders. Negative labels are padding "
+            "and dropped."
         ),
         switches={
             "gain": "exponential",
             "ideal": "recall",
-            "ties": "average",
-            "empty": 0.0,
             "score_dtype": "float32",
             "negative": "drop",
         },
@@ -389,7 +351,7 @@ _ENTRIES = (
         library="allRank (git c884756), allrank.models.metrics.ndcg",
         verified="run; 71 recorded values",
         unusual=(
-            "A list without a relevant document counts 1, and the label -1 marks padding, which is dropped; "
+            "A list without a relevant document scores 1, and the label -1 marks padding, which is dropped; "
             "other negative labels, dropped here, go through the gain formula there."
         ),
         switches={
@@ -414,7 +376,6 @@ _ENTRIES = (
             "gain": "exponential",
             "ideal": "recall",
             "ties": "first",
-            "empty": 0.0,
         },
     ),
     Mirror(
@@ -423,7 +384,7 @@ _ENTRIES = (
         verified="run; 27 recorded values",
         unusual=(
             "Ranks 1 and 2 are both undiscounted, grades from 3 on gain 0, and a query with fewer than k "
-            "documents counts 0, even when it is ranked perfectly."
+            "documents scores 0, even when it is ranked perfectly."
         ),
         switches=_LETOR,
     ),
@@ -433,7 +394,7 @@ _ENTRIES = (
         verified="run; 47 recorded values",
         unusual=(
             "It is the definition of LETOR 3.0: ranks 1 and 2 undiscounted, grades from 3 on gain 0, a query "
-            "with fewer than k documents counts 0; it prints four decimals."
+            "with fewer than k documents scores 0; it prints four decimals."
         ),
         switches=_LETOR,
     ),
@@ -443,7 +404,7 @@ _ENTRIES = (
         verified="run; 47 recorded values",
         unusual=(
             "As the scripts of LETOR, ranks 1 and 2 are both undiscounted and a query with fewer than k "
-            "documents counts 0; a copy in circulation was changed to log2(rank + 1), so published values "
+            "documents scores 0; a copy in circulation was changed to log2(rank + 1), so published values "
             "depend on the copy."
         ),
         switches={**_LETOR, "gain": (0, 1, 3, 7, 15)},
@@ -474,8 +435,8 @@ _ENTRIES = (
         library="ir_measures 0.4.3, nDCG@k",
         verified="run; 98 recorded values, and live to 1e-12",
         unusual=(
-            "The value of a topic is trec_eval's, but every judged topic is averaged, so that one which the run "
-            "lacks counts 0."
+            "The value of a topic is trec_eval's, but the mean is over every judged topic, and a topic that the run "
+            "lacks scores 0."
         ),
         switches=_TREC_EVAL,
     ),
@@ -494,8 +455,8 @@ _ENTRIES = (
         library="ir_measures 0.4.3, nDCG(dcg='exp-log2')@k",
         verified="run; 66 recorded values, and live, to the 5 digits that it prints",
         unusual=(
-            "It runs gdeval.pl and counts 0 for the judged topics that the script leaves out, those without a relevant "
-            "document among them; a grade above 4 is an error."
+            "It runs gdeval.pl and adds the judged topics that the script leaves out, with the score 0, among them "
+            "those without a relevant document; a grade above 4 is an error."
         ),
         switches=_GDEVAL,
     ),
@@ -521,7 +482,7 @@ _ENTRIES = (
         name="recommenders_binary",
         library="Recommenders 1.2.1, ndcg_at_k(score_type='binary')",
         verified="run; 82 recorded values, and live to 1e-12",
-        unusual="The default: every rated item counts 1, an item rated 0 as well.",
+        unusual="The default: every rated item has gain 1, even an item rated 0.",
         switches=_RECOMMENDERS,
     ),
     Mirror(
@@ -542,12 +503,10 @@ _ENTRIES = (
         name="recbole",
         library="RecBole 1.2.1, NDCG",
         verified="run; 74 recorded values",
-        unusual="Every relevant item counts 1, whatever its rating, and the values are rounded to four decimals.",
+        unusual="Every relevant item has gain 1, whatever its rating, and the values are rounded to four decimals.",
         switches={
             "gain": "binary",
-            "ideal": "global",
             "ties": "first",
-            "empty": 0.0,
             "negative": "zero",
             "unjudged": "zero",
             "k": 10,
@@ -560,9 +519,7 @@ _ENTRIES = (
         unusual="It is binary, and an item that the prediction holds twice counts twice.",
         switches={
             "gain": "binary",
-            "ideal": "global",
             "ties": "first",
-            "empty": 0.0,
             "negative": "zero",
             "unjudged": "zero",
         },
@@ -579,7 +536,6 @@ _ENTRIES = (
             "gain": "exponential",
             "ideal": "given",
             "ties": "first",
-            "empty": 0.0,
             "negative": "allow",
             "unjudged": "zero",
         },
@@ -589,14 +545,11 @@ _ENTRIES = (
         library="PySpark 4.3.0, RankingMetrics.ndcgAt with grades",
         verified="run; 70 recorded values",
         unusual=(
-            "Python drops the grades on the way to Spark without a word: every judged item counts 1, one of "
-            "grade 0 as well."
+            "Python silently drops the grades on the way to Spark: every judged item has gain 1, even one of grade 0."
         ),
         switches={
             "gain": "judged",
-            "ideal": "global",
             "ties": "first",
-            "empty": 0.0,
             "negative": "allow",
             "unjudged": "zero",
         },
@@ -718,10 +671,8 @@ _ENTRIES = (
         ),
         switches={
             "gain": "exponential",
-            "ideal": "global",
             "max_grade": 4,
             "ties": "first",
-            "empty": 0.0,
             "unjudged": "zero",
             "k": 3,
         },
@@ -794,10 +745,8 @@ _ENTRIES = (
             "sessions; sessions do not reach beyond a batch; tied scores are in the order of an unstable sort."
         ),
         switches={
-            "gain": "linear",
             "ideal": "recall",
             "ties": "first",
-            "empty": 0.0,
             "score_dtype": "float32",
             "negative": "allow",
         },
@@ -807,7 +756,7 @@ _ENTRIES = (
         library="PyTorch-Ignite 0.5.5, ignite.metrics.rec_sys.NDCG",
         verified="run; 57 recorded values, and live to 1e-6, the library computes in float32",
         unusual=(
-            "A label below relevance_threshold=1 gains 0, fractions included; users without a relevant item are left "
+            "A label below relevance_threshold=1 has gain 0, even a fraction; users without a relevant item are left "
             "out (ignore_zero_hits=True)."
         ),
         switches={
@@ -828,7 +777,6 @@ _ENTRIES = (
             "tied scores are in the reverse order of an unstable sort."
         ),
         switches={
-            "gain": "linear",
             "ideal": "recall",
             "ties": "last",
             "empty": "skip",
@@ -845,7 +793,6 @@ _ENTRIES = (
             "(no_feedback_users=False)."
         ),
         switches={
-            "gain": "linear",
             "ideal": "recall",
             "ties": "first",
             "empty": "skip",
@@ -875,8 +822,7 @@ _ENTRIES = (
         library="RecTools 0.19.0, NDCG(divide_by_achievable=True)",
         verified="run; 93 recorded values, and 240 random problems, to 1e-12",
         unusual=(
-            "The ideal is the relevant items that the user has, which has to be asked for; users without one are left "
-            "out."
+            "The ideal holds the user's relevant items, unlike that of the default; users without one are left out."
         ),
         switches=_SET_OF_SOME,
     ),
@@ -906,16 +852,14 @@ _ENTRIES = (
         library="Transformers4Rec 23.12, NDCGAt(top_ks=[10, 20])",
         verified="its functions were run alone; 54 recorded values, and 600 random problems without ties, to 1e-7",
         unusual=(
-            "The ideal is made of the first max(top_ks) items of the ranking, so that a relevant item beyond them is "
-            "not missed, and the value at 10 depends on whether 20 is asked for as well; tied scores are in the order "
-            "of torch.topk, which is not defined."
+            "The ideal is made of the first max(top_ks) items of the ranking. A relevant item beyond them is not "
+            "missed, and the value at 10 depends on whether 20 is in top_ks. Tied scores are in the order of "
+            "torch.topk, which is not defined."
         ),
         switches={
-            "gain": "linear",
             "ideal": "recall",
             "recall_depth": 20,
             "ties": "first",
-            "empty": 0.0,
             "score_dtype": "float32",
             "negative": "allow",
             "k": 20,
@@ -941,7 +885,6 @@ _ENTRIES = (
         ),
         switches={
             "gain": (1, 3, 7, 15, 31, 63),
-            "ideal": "global",
             "ties": "first",
             "empty": "skip",
             "negative": "zero",
@@ -960,12 +903,11 @@ _ENTRIES = (
         name="fastrank",
         library="FastRank 0.8.0, 'ndcg' and 'ndcg@k'",
         verified="run; 88 recorded values, and 80 random problems with ties, to 1e-15",
-        unusual="Tied scores are put in the worst order; with judgements beside the data set the ideal is global.",
+        unusual="Tied scores are put in the worst order; with a separate file of judgements the ideal is global.",
         switches={
             "gain": "exponential",
             "ideal": "recall",
             "ties": "worst",
-            "empty": 0.0,
             "score_dtype": "float32",
             "negative": "allow",
         },
@@ -982,7 +924,6 @@ _ENTRIES = (
             "gain": "exponential",
             "ideal": "recall",
             "ties": "worst",
-            "empty": 0.0,
             "negative": "allow",
             "k": 10,
         },
@@ -1001,7 +942,7 @@ _ENTRIES = (
         name="rank_metrics_log2",
         library="rank_metrics.py (gist bwhite/3726239, copied into many projects), ndcg_at_k(method=1)",
         verified="run; 136 recorded values; the formula was also compared on 1200 random problems",
-        unusual="The discount 1 / log2(r + 1) has to be asked for; the ideal is the list that was passed, sorted.",
+        unusual="The discount 1 / log2(r + 1) is an option; the ideal is the list that was passed, sorted.",
         switches=_RANK_METRICS,
     ),
     Mirror(
@@ -1017,7 +958,6 @@ _ENTRIES = (
             "discount": "ln",
             "ideal": "recall",
             "ties": "worst",
-            "empty": 0.0,
             "score_dtype": "float32",
             "k": 3,
         },
@@ -1027,16 +967,13 @@ _ENTRIES = (
         library="KerasRS 0.4.0, keras_rs.metrics.NDCG, with JAX",
         verified="run; 157 recorded values, and random problems without ties",
         unusual=(
-            "With PyTorch lists that are padded have other values, a bug; tied scores are shuffled, also with "
-            "shuffle_ties=False, of which averaging over all orders is the expectation; negative labels are dropped; a "
-            "query without a relevant document has the mean weight of the others, whatever its own, which is not "
-            "reproduced."
+            "With PyTorch, padded lists have other values, a bug. Tied scores are shuffled, even with "
+            "shuffle_ties=False; the preset averages over all orders. Negative labels are dropped. A query without a "
+            "relevant document has the mean weight of the others, which is not reproduced."
         ),
         switches={
             "gain": "exponential",
             "ideal": "recall",
-            "ties": "average",
-            "empty": 0.0,
             "score_dtype": "float32",
             "negative": "drop",
         },
@@ -1053,14 +990,12 @@ _ENTRIES = (
         library="pytorchltr 0.2.1 (git 625416e), pytorchltr.evaluation.ndcg",
         verified="run; 77 recorded values, and 60 random problems without ties to 1e-6",
         unusual=(
-            "Tied scores are shuffled in every call, of which averaging over all orders is the expectation; exp=False "
-            "is gain='linear' here; it gives the value of each query, and the mean is the caller's."
+            "Tied scores are shuffled in every call; the preset averages over all orders. exp=False is gain='linear' "
+            "here. It returns the value of each query, and the caller takes the mean."
         ),
         switches={
             "gain": "exponential",
             "ideal": "recall",
-            "ties": "average",
-            "empty": 0.0,
             "score_dtype": "float32",
             "negative": "allow",
         },
@@ -1070,7 +1005,7 @@ _ENTRIES = (
         library="RankEval (git c6e39e9), rankeval.metrics.NDCG",
         verified="its metrics were run alone; 87 recorded values, and 60 random problems without ties to 1e-6",
         unusual=(
-            "A query without a relevant document counts 1 (no_relevant_results); implementation='flat' is "
+            "A query without a relevant document scores 1 (no_relevant_results); implementation='flat' is "
             "gain='linear' here; tied scores are in the reverse order of an unstable sort."
         ),
         switches={
@@ -1086,7 +1021,7 @@ _ENTRIES = (
         library="PT-Ranking (git f1d366c), Evaluator.ndcg_at_ks",
         verified="its evaluator was run alone; 83 recorded values, and 60 random problems to 1e-6",
         unusual=(
-            "A list with fewer than k documents counts 0, even when it is ranked perfectly; one query without a "
+            "A list with fewer than k documents scores 0, even when it is ranked perfectly; one query without a "
             "relevant document makes the mean NaN, so its data loaders leave such queries out."
         ),
         switches={
@@ -1105,12 +1040,11 @@ _ENTRIES = (
         library="whylogs 1.6.4, log_batch_ranking_metrics with scores",
         verified="run; 84 recorded values, and 60 random problems without ties to 1e-12",
         unusual=(
-            "A list without a relevant item counts 1; lists must have at least k items each, or it raises; tied scores "
+            "A list without a relevant item scores 1; lists must have at least k items each, or it raises; tied scores "
             "are in the order of an unstable sort; lists of names instead of scores are binary, which is "
             "gain='binary', ideal='global' here."
         ),
         switches={
-            "gain": "linear",
             "ideal": "recall",
             "ties": "first",
             "empty": 1.0,
@@ -1149,8 +1083,6 @@ _ENTRIES = (
         switches={
             "gain": "exponential",
             "ideal": "recall",
-            "ties": "average",
-            "empty": 0.0,
             "negative": "allow",
             "score_dtype": "float32",
             "k": 5,
@@ -1169,13 +1101,13 @@ _ENTRIES = (
 )
 
 
-def _of_its_target(entry: Mirror) -> Mirror:
-    """An alias with the switches of the preset that it names."""
+def _resolve_alias(entry: Mirror) -> Mirror:
+    """Give an alias the switches of the preset that it names."""
     if entry.alias_of is None:
         return entry
     [target] = [mirror for mirror in _ENTRIES if mirror.name == entry.alias_of]
     return replace(entry, switches=target.switches)
 
 
-MIRRORS: Mapping[str, Mirror] = MappingProxyType({entry.name: _of_its_target(entry) for entry in _ENTRIES})
+MIRRORS: Mapping[str, Mirror] = MappingProxyType({entry.name: _resolve_alias(entry) for entry in _ENTRIES})
 """Every mirror by the name of its preset."""

@@ -4,7 +4,7 @@
 const here = import.meta.url;
 const root = document.getElementById("ndcg-explorer");
 const SHOWN_SWITCHES = ["gain", "discount", "ideal", "ties", "empty", "aggregate"];
-const NUMBERS = ["max_grade", "discount_base", "recall_depth"];
+const NUMBERS = ["max_grade", "recall_depth"];
 const COLUMNS = [["query", "query"], ["doc", "document"], ["label", "label"], ["score", "score"]];
 
 let about; // presets, switches, examples

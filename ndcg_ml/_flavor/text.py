@@ -1,4 +1,4 @@
-"""The text of a flavor: one line that can be read back, and its description in words. No Flavor is made here."""
+"""Write and read the one-line text of a flavor, and describe the flavor in words."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ndcg_ml._one_line import shown
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
 
-# Switches that are always written; of the others, those that differ from the default.
+# Switches that are always written. Others are written if they differ from the default.
 _ALWAYS = ("gain", "discount", "ideal", "ties", "empty")
 
 _WORDS: Mapping[str, Mapping[str, str]] = {
     "gain": {
         "linear": "y",
         "exponential": "2^y - 1",
-        "binary": "1 if y > 0 else 0",
-        "judged": "1 of every judged document, whatever its label",
+        "binary": "1 if y > 0, otherwise 0",
+        "judged": "1 for every judged document, whatever its label",
     },
     "discount": {
         "log2": "1 / log2(r + 1)",
-        "jarvelin": "1 for r < {base}, else 1 / log_{base}(r)",
+        "jarvelin": "1 for r < 2, otherwise 1 / log2(r)",
         "reciprocal": "1 / r",
         "ln": "1 / ln(r + 1)",
         "none": "1",
@@ -41,21 +41,21 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
     },
     "negative": {
         "raise": "a negative label is an error",
-        "zero": "a negative label gains 0",
+        "zero": "a negative label has gain 0",
         "drop": "a document with a negative label is removed before ranking",
         "allow": "a negative label goes through the gain formula; an ideal DCG <= 0 counts as empty",
     },
     "unjudged": {
         "raise": "a document without a label (NaN) is an error",
-        "zero": "a document without a label (NaN) keeps its rank and gains 0",
+        "zero": "a document without a label (NaN) keeps its rank and has gain 0",
         "condense": "a document without a label (NaN) is removed before ranking",
     },
     "score_dtype": {
         "float64": "scores are compared in float64",
-        "float32": "scores are compared in float32: what float32 cannot tell apart is tied",
+        "float32": "scores are compared in float32: what float32 cannot distinguish is tied",
     },
     "duplicates": {
-        "first": "a document that is listed twice is credited at its first rank; at the later ones it gains 0",
+        "first": "a document that is listed twice is credited at its first rank, and has gain 0 at later ranks",
         "count": "a document that is listed twice is credited at each of its ranks",
     },
 }
@@ -68,7 +68,7 @@ _SHAPE = "'ndcg', 'ndcg@10', 'ndcg@10[gain=exponential,ties=average]', or a pres
 
 
 def switch_text(value: object) -> str:
-    """The value of a switch as the flavor's text has it."""
+    """Return the value of a switch as written in the flavor's text."""
     if isinstance(value, tuple):
         return "|".join(switch_text(entry) for entry in value)
     if isinstance(value, float):
@@ -79,12 +79,12 @@ def switch_text(value: object) -> str:
 
 
 def at_cutoff(k: int | None) -> str:
-    """The cut-off as part of a name."""
+    """Return the cut-off as part of a name."""
     return "" if k is None else f"@{k}"
 
 
 def write(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
-    """The line of a flavor with these fields."""
+    """Return the text of a flavor with these fields."""
     rest = [name for name in values if name not in (*_ALWAYS, "k") and values[name] != defaults[name]]
     switches = ",".join(f"{name}={switch_text(values[name])}" for name in (*_ALWAYS, *rest))
     k = values["k"]
@@ -92,13 +92,18 @@ def write(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
 
 
 def read(text: object, presets: Iterable[str], fields: Collection[str]) -> tuple[str, dict[str, object]]:
-    """The name that a line starts with (``ndcg`` or a preset's), and the fields that it changes."""
+    """Return the name that a text starts with (``ndcg`` or a preset's) and the fields that it changes."""
     if not isinstance(text, str):
         raise TypeError(f"text must be a str such as {_SHAPE}; got {shown(text)} of type {type(text).__name__}.")
     match = _FORM.fullmatch(text)
     if match is None:
         raise ValueError(f"a flavor's text must have the form {_SHAPE}; got {shown(text)}.")
     name, names = match["name"], ["ndcg", *presets]
+    if name in _WORDS["gain"]:
+        raise ValueError(
+            f"a flavor's text must start with 'ndcg' or the name of a preset; got {shown(name)}, which is a gain. Use "
+            f"Flavor(gain={name!r}), or 'ndcg[gain={name}]'."
+        )
     if name not in names:
         must = "a flavor's text must start with 'ndcg' or the name of a preset"
         raise unknown_preset(must, f"{shown(name)} in {shown(text)}", name, names)
@@ -129,11 +134,9 @@ def _value(name: str, text: str) -> object:
             "Keep the Flavor object itself, or write a gain as a table."
         )
     if name in ("k", "recall_depth"):
-        return None if text == "None" else _whole(name, text)
-    if name == "max_grade" and text == "None":
-        return None
-    if name in ("max_grade", "discount_base"):
-        return _number(name, text)
+        return None if text == "None" else _integer(name, text)
+    if name == "max_grade":
+        return None if text == "None" else _number(name, text)
     if name == "gain" and text not in _WORDS["gain"] and not text[:1].isalpha():
         return tuple(_number(name, entry) for entry in text.split("|"))
     if name == "empty" and text[:1].isdigit():
@@ -141,8 +144,8 @@ def _value(name: str, text: str) -> object:
     return text
 
 
-def _whole(name: str, text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,4000}", text):  # longer ones Python itself refuses to read
+def _integer(name: str, text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,4000}", text):  # Python refuses longer ones
         raise ValueError(f"{name} must be an integer >= 1; got {shown(text)} in the text of a flavor.")
     return int(text)
 
@@ -157,21 +160,21 @@ def _number(name: str, text: str) -> float:
 
 
 def describe(flavor: Flavor, also: Iterable[tuple[str, str]]) -> str:
-    """The formula and every switch in words; `also` are further lines, before the text."""
+    """Return the formula and every switch in words. `also` holds further rows, before the text."""
     names = {"score_dtype": "scores", "duplicates": "repeats"}
-    rows = [(names.get(switch, switch), words) for switch, words in in_words(flavor).items()]
+    rows = [(names.get(switch, switch), words) for switch, words in switches_in_words(flavor).items()]
     rows += [*also, ("text", str(flavor))]
     return "\n".join([formula(flavor), *(f"  {name:<10} {words}" for name, words in rows)])
 
 
 def formula(flavor: Flavor) -> str:
-    """NDCG in terms of gain and discount."""
+    """Return NDCG in terms of gain and discount."""
     at = at_cutoff(flavor.k)
     return f"NDCG{at} = DCG{at} / IDCG{at}, DCG{at} = sum over documents of gain(y) * D(rank)"
 
 
-def in_words(flavor: Flavor) -> dict[str, str]:
-    """The switches in words; those of gain, discount and ideal say what the switches beside them do."""
+def switches_in_words(flavor: Flavor) -> dict[str, str]:
+    """Return the switches in words. Gain, discount and ideal include the switches that modify them."""
     words = {
         "gain": _gain_in_words(flavor),
         "discount": _discount_in_words(flavor),
@@ -194,7 +197,7 @@ def _gain_in_words(flavor: Flavor) -> str:
     elif isinstance(flavor.gain, tuple):
         words = f"gain(y) = table {switch_text(flavor.gain)}, by grade"
         if flavor.off_table == "zero":
-            words += "; a grade beyond it gains 0"
+            words += "; a grade beyond it has gain 0"
     else:
         words = f"gain(y) = {_WORDS['gain'][str(flavor.gain)]}"
     return words if flavor.top_label is None else f"{words}; a label above {switch_text(flavor.top_label)} is an error"
@@ -204,7 +207,7 @@ def _discount_in_words(flavor: Flavor) -> str:
     if callable(flavor.discount):
         words = f"D(r) = {switch_text(flavor.discount)}(r), a callable"
     else:
-        words = f"D(r) = {_WORDS['discount'][flavor.discount].format(base=switch_text(flavor.discount_base))}"
+        words = f"D(r) = {_WORDS['discount'][flavor.discount]}"
     if flavor.k is not None:
         words += f"; D(r) = 0 for r > {flavor.k}"
     if flavor.short_lists == "zero":
@@ -233,7 +236,7 @@ def _ideal_in_words(flavor: Flavor) -> str:
 
 
 def empty_in_words(flavor: Flavor) -> str:
-    """What a query without a relevant document does under the flavor."""
+    """Return the score of an empty query under the flavor, in words."""
     if isinstance(flavor.empty, str):
         return {"skip": "is left out of the mean", "raise": "is an error"}[flavor.empty]
     return f"scores {switch_text(flavor.empty)}"

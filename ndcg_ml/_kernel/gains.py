@@ -98,7 +98,8 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
             n = int(groups.listed(missing).sum())
             raise ValueError(
                 f"y_true must not hold NaN (an unjudged document) under unjudged='raise'; got {n} of "
-                f"{groups.sizes.sum()}. Remove them, or choose unjudged='zero' or 'condense'."
+                f"{groups.sizes.sum()}. Remove them, or use a flavor such as "
+                f"{flavor.replace(unjudged='zero').short_text!r} or with unjudged='condense'."
             )
         judged = groups.keep(~missing)
         lowest, highest = _range(labels, judged)
@@ -111,7 +112,8 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
             n = int(judged.listed(negative).sum())
             raise ValueError(
                 f"y_true must be >= 0 under negative='raise'; got {n} negative labels, the lowest {lowest}. "
-                "Shift the grades, or choose negative='zero', 'drop' or 'allow'."
+                f"Shift the grades, or use a flavor such as {flavor.replace(negative='zero').short_text!r} or with "
+                "negative='drop' or 'allow'."
             )
         graded = judged.keep(~negative)
         if flavor.negative == "drop":
@@ -269,9 +271,7 @@ def discounts(flavor: Flavor, depth: int) -> FloatArray:
     if flavor.discount == "reciprocal":
         return 1.0 / ranks
     if flavor.discount == "jarvelin":
-        base = flavor.discount_base
-        logs = np.log2(ranks) if base == 2.0 else np.log(ranks) / math.log(base)
-        return np.where(ranks < base, 1.0, 1.0 / np.maximum(logs, np.finfo(np.float64).tiny))
+        return 1.0 / np.maximum(np.log2(ranks), 1.0)
     return np.ones(depth)
 
 

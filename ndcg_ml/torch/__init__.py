@@ -1,7 +1,7 @@
-"""NDCG on PyTorch tensors: the metric on any device, a torchmetrics metric, and losses whose limit is the metric.
+"""NDCG on PyTorch tensors: the metric on any device, a torchmetrics metric, and losses that tend to the metric.
 
-Argument order is torch's: ``(scores, labels)``. Numbers are computed by a kernel of its own, written separately from
-the NumPy one and held to it by tests; plain tensors on the CPU go to the NumPy one, which is faster there.
+The argument order is that of torch, ``(scores, labels)``. The torch kernel is written separately from the NumPy kernel,
+and tests compare the two. Plain tensors on the CPU use the NumPy kernel, which is faster there.
 
 ``NDCG`` and ``ndcg_collection`` need torchmetrics, and are imported when they are first used.
 """

@@ -1,4 +1,4 @@
-"""What labels mean under a flavor, and gains and discounts as tensors: the only home of these rules in torch."""
+"""Read labels under a flavor, and compute gains and discounts: the only torch implementation of these rules."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ndcg_ml._kernel.gains import gain as host_gain
 from ndcg_ml._kernel.gains import top_gain as host_top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._layout import Layout, Padded
-from ndcg_ml.torch._transforms import host_may_look, not_mapped
+from ndcg_ml.torch._transforms import can_inspect, not_mapped
 
 LARGEST = {torch.float64: 2.0**500, torch.float32: 2.0**100}
-"""The largest gain: sums and ratios up to here stay within the working dtype."""
+"""The largest gain for which sums and ratios stay within the working dtype."""
 
 
 def working_dtype(device: torch.device) -> torch.dtype:
-    """float64, or float32 on devices that have no other."""
+    """float64, or float32 on devices without float64."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
@@ -32,34 +32,34 @@ def working_dtype(device: torch.device) -> torch.dtype:
 
 @dataclass(frozen=True)
 class Judgements:
-    """Labels as the flavor reads them, one entry per slot."""
+    """Labels under the rules of a flavor, one entry per slot."""
 
     grade: Tensor
-    """The label, in the working dtype; 0 where there is none, or one that does not count."""
+    """The label in the working dtype, or 0 if it is missing or excluded."""
     listed: Tensor
-    """Which slots hold a document that takes part."""
+    """Slots with a document that is not excluded."""
     judged: Tensor
-    """Which documents have a label."""
+    """Documents with a label."""
     gainless: Tensor | None
-    """Which documents gain 0 whatever the formula says of their grade; None is none of them."""
+    """Documents whose gain is 0 whatever the formula gives for their grade; None if there are none."""
     refused: Tensor
-    """Which queries hold a label that the flavor refuses."""
+    """Queries with a label that the flavor refuses."""
     dtype: torch.dtype
-    """The dtype of the labels, which says whether they are integers."""
+    """The dtype of the labels."""
 
 
 def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, full: bool = False) -> Judgements:
-    """Read the labels of the listed slots; what stands in the others is never looked at.
+    """Read the labels of the listed slots. Labels in other slots are ignored.
 
-    `full` says that all slots are listed, which saves a look at who is.
+    `full` means that all slots are listed, which saves operations on `listed`.
     """
     grade = labels.to(working_dtype(labels.device))
-    # Each operation is a launch on a device, and these are all that most flavors need.
-    if _takes_no_other_label_than_a_finite_one_above_zero(flavor):
+    # Each operation is a launch on a device. Most flavors need only these.
+    if _requires_nonnegative_labels(flavor):
         smallest, largest = _label_range(flavor, grade.dtype)
-        may_be_small = _has_smaller(labels.dtype, smallest)
-        # If a look costs no wait, the least and the largest label of the batch say whether anything can be refused.
-        if isinstance(layout, Padded) and labels.numel() and host_may_look(labels):
+        may_be_small = _may_be_below(labels.dtype, smallest)
+        # If reading costs no wait, the smallest and the largest label show whether any label can be refused.
+        if isinstance(layout, Padded) and labels.numel() and can_inspect(labels):
             seen = grade if full else grade.masked_fill(~listed, 0.0)
             least, highest = (float(bound) for bound in torch.aminmax(seen))
             small = may_be_small and bool(((seen > 0) & (seen < smallest)).any())
@@ -75,7 +75,7 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
         refused = layout.any_of(unsound if full else listed & unsound)
         return Judgements(grade.masked_fill(unsound, 0.0), listed, listed, None, refused, labels.dtype)
     faults = label_faults(flavor, grade, listed)
-    # A label that is none, or none that counts, has the grade 0, so that no formula meets it.
+    # A missing or excluded label has grade 0, so that no formula is evaluated at it.
     unjudged = grade.isnan() & listed
     sound = listed & ~unjudged & ~faults["infinite"]
     gainless = unjudged
@@ -87,7 +87,7 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
             judged = listed = listed & ~negative
         elif flavor.negative == "zero":
             gainless = gainless | negative
-    # A gain table is indexed by the grade, so that one without an entry must not reach it.
+    # A gain table is indexed by the grade, so grades without an entry must not reach it.
     for name in ("off_table", "large_gains", "small_gains"):
         if name in faults:
             sound = sound & ~faults[name]
@@ -96,7 +96,7 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
 
 
 def label_faults(flavor: Flavor, labels: Tensor, listed: Tensor) -> dict[str, Tensor]:
-    """Which listed slots hold a label that the flavor refuses, by kind of fault; ``judge`` only asks whether any is."""
+    """Flag the listed slots whose label the flavor refuses, by kind of fault."""
     unjudged = labels.isnan() & listed
     infinite = labels.isinf() & listed
     negative = (labels < 0) & listed
@@ -109,7 +109,7 @@ def label_faults(flavor: Flavor, labels: Tensor, listed: Tensor) -> dict[str, Te
     if flavor.negative != "allow":
         plain = plain & ~negative
     if flavor.max_grade is not None and _has_top(flavor):
-        # The top of the scale in float32 may be a little above the top itself: 0.8 is 0.80000001.
+        # The top of the scale may be slightly larger in float32: 0.8 is 0.80000001.
         largest = torch.finfo(torch.float32).max
         in_float32 = labels.new_full((), max(-largest, min(flavor.max_grade, largest)), dtype=torch.float32)
         faults["above_scale"] = plain & (labels > flavor.max_grade) & (labels != in_float32)
@@ -127,7 +127,7 @@ def label_faults(flavor: Flavor, labels: Tensor, listed: Tensor) -> dict[str, Te
 
 
 def _label_range(flavor: Flavor, dtype: torch.dtype) -> tuple[float, float]:
-    """The least label above 0 and the largest label whose gains can be summed, for a gain that has a formula."""
+    """The smallest label above 0 and the largest label whose gains can be summed, for a gain with a formula."""
     largest = LARGEST[dtype]
     if flavor.gain == "linear":
         return 1 / largest, largest
@@ -136,12 +136,13 @@ def _label_range(flavor: Flavor, dtype: torch.dtype) -> tuple[float, float]:
     return 0.0, torch.finfo(dtype).max
 
 
-def _has_smaller(dtype: torch.dtype, number: float) -> bool:
-    """Whether labels of this dtype may lie between 0 and the number, as those of float32 and less never do on a CPU."""
+def _may_be_below(dtype: torch.dtype, number: float) -> bool:
+    """Whether this dtype has labels between 0 and `number`; float32 and narrower dtypes have none on a CPU."""
     return dtype.is_floating_point and torch.finfo(dtype).tiny * torch.finfo(dtype).eps < number
 
 
-def _takes_no_other_label_than_a_finite_one_above_zero(flavor: Flavor) -> bool:
+def _requires_nonnegative_labels(flavor: Flavor) -> bool:
+    """Whether every finite label >= 0 within the range of the gain is accepted, and no other label."""
     return (
         flavor.negative == flavor.unjudged == "raise"
         and not isinstance(flavor.gain, tuple)
@@ -150,27 +151,27 @@ def _takes_no_other_label_than_a_finite_one_above_zero(flavor: Flavor) -> bool:
 
 
 def _has_top(flavor: Flavor) -> bool:
-    """Whether labels are held against the top of the scale."""
+    """Whether labels are compared with the top of the scale."""
     return flavor.ideal != "max" or flavor.gain not in ("binary", "judged")
 
 
 def may_be_negative(flavor: Flavor) -> bool:
-    """Whether a document can gain less than one that has no gain."""
+    """Whether a gain can be below 0."""
     if isinstance(flavor.gain, tuple):
         return bool(min(flavor.gain) < 0)
     return callable(flavor.gain) or (flavor.negative == "allow" and flavor.gain in ("linear", "exponential"))
 
 
 def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor) -> Tensor:
-    """The gains of the counted documents; every other slot gains 0.
+    """Compute the gains of the counted documents; other slots have gain 0.
 
     Raises
     ------
     ValueError
-        A gain of the table, or of a callable, is too large or too small. Labels with such a gain are refused by
-        ``judge``.
+        A gain of the table, or of a callable, is too large or too small. (``judge`` refuses labels with such a gain
+        under a formula.)
     """
-    # Documents that do not count get the grade 0 here; documents that were not listed have it already.
+    # Slots that are not listed have grade 0 already; documents that do not count get it here.
     if judgements.gainless is not None:
         counted = counted & ~judgements.gainless
     grade = judgements.grade
@@ -180,14 +181,14 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor) -> Tensor:
         grade = grade.clamp(max=flavor.max_grade)
     if flavor.gain == "exponential":
         return _exponential(grade) if judgements.dtype.is_floating_point else torch.exp2(grade) - 1.0
-    # Grade 0 gains nothing under "linear" and "binary"; under the others it may, and then those who do not count would.
+    # Under the gains below, grade 0 may have a gain other than 0, which excluded slots must not have.
     if isinstance(flavor.gain, tuple):
         _check_size(flavor.gain, grade.dtype)
         beyond = len(flavor.gain)
         table = torch.tensor((*flavor.gain, 0.0), dtype=grade.dtype, device=grade.device)
         return table[grade.clamp(max=beyond).long()].masked_fill(~counted, 0.0)
     if callable(flavor.gain):
-        return _called(flavor, grade, counted)
+        return _call_gain(flavor, grade, counted)
     if flavor.gain == "binary":
         return (grade > 0).to(grade.dtype)
     if flavor.gain == "judged":
@@ -195,17 +196,17 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor) -> Tensor:
     return grade
 
 
-# Compiled code cannot trace what NumPy does on the host, and need not: the flavor is constant.
+# Compiled code cannot trace NumPy, but the flavor is constant.
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def top_gain(flavor: Flavor, dtype: torch.dtype) -> float:
-    """The gain of ``max_grade``, which every document of an ideal of "max" has."""
+    """Compute the gain of ``max_grade``, which all documents of the ideal "max" have."""
     top = host_top_gain(flavor)
     _check_size([top], dtype)
     return top
 
 
 def _check_size(gains: Sequence[float], dtype: torch.dtype) -> None:
-    """Refuse gains that are too large, or too small and not 0, to be summed in the working dtype."""
+    """Refuse gains that are too large or too small, except 0, to be summed in the working dtype."""
     power = f"{math.log2(LARGEST[dtype]):g}"
     largest = max(gains, key=abs, default=0.0)
     if abs(largest) > LARGEST[dtype]:
@@ -216,18 +217,18 @@ def _check_size(gains: Sequence[float], dtype: torch.dtype) -> None:
 
 
 def _exponential(grade: Tensor) -> Tensor:
-    """2^grade - 1."""
-    # expm1 keeps the digits of a small fraction; exp2 is exact for whole numbers.
+    """Compute 2^grade - 1."""
+    # expm1 is accurate for small fractions, and exp2 is exact for integers.
     small = grade.abs() < 1
     whole = grade.floor()
     power = torch.exp2(grade - whole) * torch.exp2(whole)
     return torch.where(small, torch.expm1(grade.masked_fill(~small, 0.0) * math.log(2.0)), power - 1.0)
 
 
-def _called(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
+def _call_gain(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
     with not_mapped(
-        f"flavor.gain must have a name or be a table where torch.func.vmap maps over labels; got the callable "
-        f"{flavor.gain!r}, which is evaluated on the host. Choose 'linear', 'exponential' or a table."
+        f"flavor.gain must be a name or a table if torch.func.vmap maps over labels; got the callable "
+        f"{flavor.gain!r}, which is evaluated on the host. Use 'linear', 'exponential' or a table."
     ):
         distinct, at = torch.unique(grade[counted], return_inverse=True)
     values = host_gain(flavor, np.array(distinct.tolist(), dtype=np.float64)).tolist()
@@ -241,7 +242,7 @@ def _called(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
 
 
 def discount_at(flavor: Flavor, ranks: Tensor) -> Tensor:
-    """D(r) at real ranks r >= 1, differentiable in r. The discount has a name: a callable knows whole ranks only."""
+    """Compute D(r) at real ranks r >= 1, differentiable in r, for a named discount; a callable needs integer ranks."""
     if flavor.discount == "log2":
         return torch.log2(ranks + 1.0).reciprocal()
     if flavor.discount == "ln":
@@ -249,14 +250,12 @@ def discount_at(flavor: Flavor, ranks: Tensor) -> Tensor:
     if flavor.discount == "reciprocal":
         return ranks.reciprocal()
     if flavor.discount == "jarvelin":
-        base = flavor.discount_base
-        logs = torch.log2(ranks) if base == 2.0 else torch.log(ranks) / math.log(base)
-        return logs.clamp(min=1.0).reciprocal()
-    return 0.0 * ranks + 1.0  # a constant that stays in the graph, so that a loss has a gradient, of 0
+        return torch.log2(ranks).clamp(min=1.0).reciprocal()
+    return 0.0 * ranks + 1.0  # in the graph, so that a loss has a gradient of 0
 
 
 def discount_table(flavor: Flavor, depth: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """0, D(1), ..., D(depth): the entry at 0 serves the slots that have no rank."""
+    """Compute 0, D(1), ..., D(depth). Entry 0 is for slots without a rank."""
     if callable(flavor.discount):
         return pad(torch.from_numpy(discounts(flavor, depth)).to(dtype).to(device), (1, 0))
     return pad(discount_at(flavor, torch.arange(1, depth + 1, dtype=dtype, device=device)), (1, 0))

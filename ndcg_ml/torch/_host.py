@@ -1,7 +1,7 @@
-"""CPU tensors, ranked by the NumPy kernel: it is several times faster than torch's sort on the CPU.
+"""Rank CPU tensors with the NumPy kernel, which is several times faster than torch's sort on the CPU.
 
-This is the one file of the torch room that knows the other kernel. What it does not take goes to torch's own, which
-also refuses whatever has to be refused, in its own words.
+No other module of ``ndcg_ml.torch`` calls the NumPy kernel. Input that it cannot take goes to the torch kernel, which
+also raises all errors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from ndcg_ml._data.queries import Queries
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.torch._transforms import nobody_watches
+from ndcg_ml.torch._transforms import is_plain_eager
 
 if TYPE_CHECKING:
     from ndcg_ml._kernel.totals import Totals
@@ -28,7 +28,7 @@ _enabled = True
 
 @contextmanager
 def torch_kernel() -> Iterator[None]:
-    """Within, CPU tensors go to the torch kernel as others do: for tests and benchmarks, which hold it to this one."""
+    """Use the torch kernel for CPU tensors as well, for tests and benchmarks that compare the two kernels."""
     global _enabled
     before, _enabled = _enabled, False
     try:
@@ -37,7 +37,7 @@ def torch_kernel() -> Iterator[None]:
         _enabled = before
 
 
-def on_host(
+def rank_on_host(
     flavor: Flavor,
     ks: Sequence[int | None],
     scores: Any,
@@ -49,19 +49,19 @@ def on_host(
     doc_id: Any = None,
     whole: bool = True,
 ) -> Totals | None:
-    """DCG and ideal DCG of the queries of CPU tensors, in the order of ``ndcg_ml.torch.ndcg``.
+    """Compute DCG and ideal DCG of the queries of plain CPU tensors, in the order of ``ndcg_ml.torch.ndcg``.
 
-    `whole` is as for ``Queries.read``. None where something else than plain tensors on the CPU was given, where
-    somebody watches the operations, where there is no document, and where anything has to be refused.
+    `whole` is as for ``Queries.read``. Returns None if any input is not a plain tensor on the CPU, if operations are
+    traced or transformed, if there is no document, or if the input is invalid.
     """
-    if not (_enabled and nobody_watches()):
+    if not (_enabled and is_plain_eager()):
         return None
-    given = {"y_score": scores, "y_true": labels}  # by the names that prepare has for them
+    given = {"y_score": scores, "y_true": labels}  # by the names that Queries.read has for them
     optional = {"mask": mask, "qid": indexes, "retrieved": retrieved, "doc_id": doc_id}
     given.update((name, value) for name, value in optional.items() if value is not None)
-    if not all(map(_is_plain, given.values())) or not _fit(given):
+    if not all(map(_is_plain, given.values())) or not _are_compatible(given):
         return None
-    # The arrays share the tensors' memory; any number of leading dimensions is one of queries.
+    # The arrays share the memory of the tensors. Leading dimensions are flattened to one dimension of queries.
     shape = (-1,) if given["y_score"].ndim == 1 else (-1, given["y_score"].shape[-1])
     arrays: dict[str, Any] = {name: _as_array(tensor).reshape(shape) for name, tensor in given.items()}
     y_score = arrays.pop("y_score")
@@ -75,7 +75,7 @@ def on_host(
 
 
 def _is_plain(value: Any) -> bool:
-    """A tensor that is no more than its numbers, which are real and lie in the memory of the host."""
+    """Whether this is a tensor, not of a subclass, of real numbers in the memory of the host."""
     return (
         type(value) in (Tensor, torch.nn.Parameter)
         and value.device.type == "cpu"
@@ -84,8 +84,8 @@ def _is_plain(value: Any) -> bool:
     )
 
 
-def _fit(given: Mapping[str, Tensor]) -> bool:
-    """Whether these go together, by shape and dtype, and it is said once which rows are one query."""
+def _are_compatible(given: Mapping[str, Tensor]) -> bool:
+    """Whether shapes and dtypes are compatible, and either the shape or ids define the queries."""
     scores = given["y_score"]
     flat = scores.ndim == 1
     return (
@@ -96,18 +96,18 @@ def _fit(given: Mapping[str, Tensor]) -> bool:
         and not (flat and "mask" in given)
         and (scores.shape[-1] > 1 or flat or (scores.ndim == 2 and ("mask" in given or scores.numel() == 1)))
         and all(given[name].dtype == torch.bool for name in ("mask", "retrieved") if name in given)
-        and all(_are_whole(given[name]) for name in ("qid", "doc_id") if name in given)
+        and all(_holds_integers(given[name]) for name in ("qid", "doc_id") if name in given)
     )
 
 
-def _are_whole(tensor: Tensor) -> bool:
+def _holds_integers(tensor: Tensor) -> bool:
     return not tensor.is_floating_point() and tensor.dtype != torch.bool
 
 
 def _as_array(tensor: Tensor) -> NDArray[Any]:
-    """A plain tensor as an array, which shares its memory where NumPy has the dtype."""
+    """Convert a plain tensor to an array, which shares its memory if NumPy has the dtype."""
     tensor = tensor.detach()
-    # NumPy has neither bfloat16 nor the 8-bit floats; float32 holds their values exactly.
+    # NumPy has no bfloat16 and no 8-bit floats; float32 represents their values exactly.
     exotic = tensor.is_floating_point() and tensor.dtype not in _CAST
     array: NDArray[Any] = (tensor.float() if exotic else tensor).resolve_neg().numpy()
     return array

@@ -1,7 +1,7 @@
-"""What a caller passed, checked and laid out: for the metric as a ``Batch``, for the losses as padded lists.
+"""Check the caller's tensors and lay them out: as a ``Batch`` for the metric, as padded lists for the losses.
 
-The metric's reader looks at shapes and dtypes only, never at data. Flat lists of a loss are padded, which
-needs their lengths and so waits for a device.
+For the metric, only shapes and dtypes are read, not data. Flat lists of a loss are padded, which needs their lengths
+and therefore waits for a device.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ndcg_ml._checks import TIES_BY_ID, axis_too_many, refuse_column, warn_of_li
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch._gains import working_dtype
 from ndcg_ml.torch._layout import Flat, Layout, Padded
-from ndcg_ml.torch._transforms import never_compiled, nobody_watches, not_mapped
+from ndcg_ml.torch._transforms import is_plain_eager, never_compile, not_mapped
 
 _NATIVE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -27,25 +27,25 @@ PaddedLists = tuple[Tensor, Tensor, Tensor | None]
 
 
 def read_flavor(flavor: object) -> Flavor:
-    """The flavor that a caller named; in compiled code a text is read once."""
-    return _named(flavor) if isinstance(flavor, str) else as_flavor(flavor)
+    """Read a flavor; in compiled code, a string is parsed once."""
+    return _parse(flavor) if isinstance(flavor, str) else as_flavor(flavor)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _named(text: str) -> Flavor:
+def _parse(text: str) -> Flavor:
     return as_flavor(text)
 
 
 def scores_and_labels(
     scores: object, labels: object, mask: object, names: tuple[str, str] = ("scores", "labels")
 ) -> tuple[Tensor, Tensor]:
-    """Both, if they are tensors of one shape whose last axis, of length 1, is not one too many.
+    """Check that both are tensors of one shape, and that a last axis of length 1 is intended.
 
     Raises
     ------
     TypeError, ValueError
     """
-    scores, labels = a_tensor(scores, names[0]), a_tensor(labels, names[1])
+    scores, labels = check_tensor(scores, names[0]), check_tensor(labels, names[1])
     refuse_other_shape(labels, names[1], scores, names[0])
     if scores.ndim > 0 and scores.shape[-1] == 1:
         of_all = f"torch.ones_like({names[0]}, dtype=torch.bool)"
@@ -61,7 +61,7 @@ _DROP = "{}.squeeze(-1)"
 
 @dataclass(frozen=True)
 class Batch:
-    """Slots as the layout has them."""
+    """Slots in the order of the layout."""
 
     layout: Layout
     scores: Tensor
@@ -72,7 +72,7 @@ class Batch:
     shape: tuple[int, ...]
     """Shape of a per-query tensor of the padded form; empty in the flat form."""
     rows: Tensor | None
-    """The caller's row behind each slot of the flat form."""
+    """The caller's row of each slot of the flat form."""
 
 
 def read_batch(
@@ -86,25 +86,25 @@ def read_batch(
     doc_id: object = None,
     names: tuple[str, str] = ("scores", "labels"),
 ) -> Batch | None:
-    """Lay out the tensors of a caller; None if they hold no query.
+    """Lay out the caller's tensors; None if they hold no query.
 
     Raises
     ------
     TypeError
-        Something is not a tensor, or of a dtype that makes no sense.
+        An argument is not a tensor, or has an unsupported dtype.
     ValueError
-        The shapes do not go together, or it is not said which rows belong to one query.
+        The shapes do not match, or nothing defines which rows belong to one query.
     """
-    # One form for all: tensors of one shape, on one device.
+    # Tensors of one shape, on one device.
     scores, labels = scores_and_labels(scores, labels, mask, names)
     refuse_other_device(labels, names[1], scores, names[0])
     flags = None if retrieved is None else _flags(retrieved, "retrieved", scores, names[0])
-    ids = None if doc_id is None else _whole_numbers(doc_id, "doc_id", "one per document", scores, names[0])
+    ids = None if doc_id is None else _integers(doc_id, "doc_id", "one per document", scores, names[0])
     if flavor.ties in TIES_BY_ID:
         if ids is None:
             raise ValueError(without_doc_ids(flavor))
-        ids = _in_order_of_text(ids)
-    # The number of dimensions says which form it is, and each form has its own way to say what one query is.
+        ids = _rank_as_text(ids)
+    # The number of dimensions distinguishes the two forms.
     scores, labels = _score_values(scores, names[0]), _label_values(labels, names[1])
     if scores.ndim == 0:
         raise ValueError(
@@ -114,23 +114,21 @@ def read_batch(
     if scores.ndim == 1:
         if mask is not None:
             raise ValueError(
-                f"mask is for padded input, where the last of two dimensions is the documents; {names[0]} is 1-D. "
-                "Leave mask out, or leave the rows themselves out."
+                f"mask must not be given with 1-D input; {names[0]} is 1-D. Remove mask, and the rows that it excludes."
             )
         if indexes is None:
             raise ValueError(
-                "indexes must be given with 1-D input: which rows belong to one query is never guessed. Pass "
-                f"indexes= (one integer query id per row, in any order). For a single query, "
-                f"{names[0]}[None] and {names[1]}[None]."
+                "indexes must be given with 1-D input, one integer query id per row in any order. For a single query, "
+                f"pass {names[0]}[None] and {names[1]}[None]."
             )
         return _flat_batch(
-            scores, labels, _whole_numbers(indexes, "indexes", "one query id per row", scores, names[0]), flags, ids
+            scores, labels, _integers(indexes, "indexes", "one query id per row", scores, names[0]), flags, ids
         )
     # Padded input: each row is one query, and a mask says which slots hold documents.
     if indexes is not None:
         raise ValueError(
-            f"indexes is for 1-D input; {names[0]} has shape {tuple(scores.shape)}, where each row is one query. "
-            f"Leave indexes out, or flatten {names[0]} and {names[1]} to one dimension."
+            f"indexes is for 1-D input; {names[0]} has shape {tuple(scores.shape)}, so that each row is one query. "
+            f"Remove indexes, or flatten {names[0]} and {names[1]} to one dimension."
         )
     listed = torch.ones_like(scores, dtype=torch.bool) if mask is None else _flags(mask, "mask", scores, names[0])
     warn_of_a_column(scores)
@@ -138,7 +136,7 @@ def read_batch(
 
 
 def warn_of_a_column(scores: Tensor) -> None:
-    """Warn where each of several lists has one document, outside compiled code."""
+    """Warn if each of several lists has one document, except in compiled code."""
     if scores.shape[-1] == 1 and scores.numel() > 1 and not torch.compiler.is_compiling():
         warn_of_lists_of_one(scores.numel())
 
@@ -153,7 +151,7 @@ def _padded_batch(
 
     def rows(values: Tensor) -> Tensor:
         values = values if values.ndim == 2 else values.reshape(n_queries, width)
-        if width == 0:  # queries without any document: one masked slot each, since nothing can be reduced over none
+        if width == 0:  # one masked slot per query, because reductions need one
             return values.new_zeros((n_queries, 1))
         return values
 
@@ -191,7 +189,7 @@ def _flat_batch(
 
 
 def read_lists(scores: object, labels: object, mask: object) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores (with their gradient), labels and mask of a loss: two dimensions, at least one slot per list.
+    """Check 2-D scores (with their gradient), labels and mask of a loss; lists get at least one slot.
 
     Raises
     ------
@@ -206,25 +204,25 @@ def read_lists(scores: object, labels: object, mask: object) -> tuple[Tensor, Te
     if scores.ndim != 2:
         raise ValueError(
             f"scores must have shape (n_lists, n_documents), padded with mask=; got shape {tuple(scores.shape)}. For "
-            "one list, scores[None]; for flat lists, pass indexes=."
+            "one list, pass scores[None] and labels[None]; for flat lists, pass indexes=."
         )
     refuse_other_device(labels, "labels", scores, "scores")
     labels = _label_values(labels, "labels")
     listed = torch.ones_like(labels, dtype=torch.bool) if mask is None else _flags(mask, "mask", scores, "scores")
-    if scores.shape[1] == 0:  # lists without any document: one masked slot each
+    if scores.shape[1] == 0:  # one masked slot per list, because reductions need one
         return pad(scores, (0, 1)), pad(labels, (0, 1)), pad(listed, (0, 1), value=False)
     return scores, labels, listed
 
 
-def in_batches(
+def pad_lists(
     scores: Tensor, labels: Tensor, mask: Tensor | None = None, *, indexes: Tensor | None = None
 ) -> tuple[list[PaddedLists], Tensor | None]:
-    """The lists, padded; what is padded already comes back as is.
+    """Pad flat lists; padded lists are returned unchanged.
 
-    Flat lists are one batch unless more than half of it were padding. They then are a batch of the lists of 1 document,
-    of 2, of 3 and 4, of 5 to 8 and so on, each padded to its own longest list, so that there are at most twice as many
-    slots as rows and lists. The scores keep their place in the graph, documents their order within a list, and lists
-    the order in which they first appear. Flat input waits for the device, because the lengths fix shapes.
+    Flat lists become one batch, unless more than half of it would be padding. They then become a batch of the lists of
+    1 document, one of those of 2, of 3 and 4, of 5 to 8 and so on, each padded to its longest list, so that there are
+    at most twice as many slots as rows and lists. Scores remain in the graph, documents keep their order within a list,
+    and lists are in order of first appearance. Flat input waits for the device, because the lengths determine shapes.
 
     Parameters
     ----------
@@ -242,53 +240,55 @@ def in_batches(
     list of PaddedLists
         At least one.
     Tensor of int, shape (n_lists,), or None
-        Where each list is among all lists of all batches; None where they stand in order.
+        Position of each list in the concatenated batches; None if they are in order.
 
     Raises
     ------
     TypeError, ValueError
         As for the losses' ``forward``, which checks padded input itself.
     """
-    scores, labels, indexes = in_rows(scores, labels, mask, indexes)
+    scores, labels, indexes = check_rows(scores, labels, mask, indexes)
     if indexes is None:
         if scores.ndim == 2:
             warn_of_a_column(scores)
         return [(scores, labels, mask)], None
     with not_mapped(
-        "indexes must be the same for all samples of torch.func.vmap, because lengths fix shapes; got indexes that "
-        "are mapped over. Pass padded lists with mask=, or leave them unmapped (in_dims=None)."
+        "indexes must be the same for all samples of torch.func.vmap, because they determine shapes; got indexes that "
+        "are mapped over. Pass padded lists with mask=, or in_dims=None for indexes."
     ):
-        grouped: tuple[list[PaddedLists], Tensor | None] = _in_groups(scores, labels, indexes)
+        grouped: tuple[list[PaddedLists], Tensor | None] = _pad_groups(scores, labels, indexes)
     return grouped
 
 
-def in_rows(
+def check_rows(
     scores: Tensor, labels: Tensor, mask: Tensor | None, indexes: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Scores, labels and indexes of flat lists, checked. Padded input comes back as is, without indexes.
+    """Check scores, labels and indexes of flat lists. Padded lists are returned with None for indexes.
 
     Raises
     ------
     TypeError, ValueError
-        As for ``in_batches``.
+        As for ``pad_lists``.
     """
     scores, labels = scores_and_labels(scores, labels, mask)
     if indexes is None:
         return scores, labels, None
     if mask is not None:
-        raise ValueError("mask must not be given with indexes: one of them is enough. Leave one out.")
+        raise ValueError(
+            "mask must not be given with indexes. Remove mask for flat lists, and indexes for padded ones."
+        )
     if scores.ndim != 1:
         raise ValueError(
-            f"indexes is for 1-D scores; got shape {tuple(scores.shape)}, where each row is a list. "
-            "Leave indexes out, and say with mask= which slots hold a document."
+            f"indexes is for 1-D scores; got shape {tuple(scores.shape)}, so that each row is a list. "
+            "Remove indexes, and pass mask=, True for slots with a document."
         )
     refuse_other_device(labels, "labels", scores, "scores")
-    return scores, labels, _whole_numbers(indexes, "indexes", "one query id per row", scores, "scores")
+    return scores, labels, _integers(indexes, "indexes", "one query id per row", scores, "scores")
 
 
-@never_compiled("lengths of flat lists are data; padded ones can be compiled whole")
-def _in_groups(scores: Tensor, labels: Tensor, indexes: Tensor) -> tuple[list[PaddedLists], Tensor | None]:
-    lists, positions, lengths = _by_index(indexes)
+@never_compile("the lengths of flat lists depend on data; padded lists can be compiled")
+def _pad_groups(scores: Tensor, labels: Tensor, indexes: Tensor) -> tuple[list[PaddedLists], Tensor | None]:
+    lists, positions, lengths = _number_lists(indexes)
     sizes = lengths.cpu()
     longest = int(sizes.max()) if sizes.numel() else 0
     if longest == 1 and sizes.numel() > 1:
@@ -312,21 +312,21 @@ def _in_groups(scores: Tensor, labels: Tensor, indexes: Tensor) -> tuple[list[Pa
 def _padded_lists(
     scores: Tensor, labels: Tensor, lists: Tensor, positions: Tensor, lengths: Tensor, width: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows in their places of a batch that is as wide as its longest list."""
+    """Place rows in a batch that is as wide as its longest list."""
     listed = torch.arange(width, device=scores.device) < lengths.unsqueeze(-1)
-    return _in_slots(scores, listed, lists, positions), _in_slots(labels, listed, lists, positions), listed
+    return _place_in_slots(scores, listed, lists, positions), _place_in_slots(labels, listed, lists, positions), listed
 
 
-def _in_slots(rows: Tensor, listed: Tensor, lists: Tensor, positions: Tensor) -> Tensor:
+def _place_in_slots(rows: Tensor, listed: Tensor, lists: Tensor, positions: Tensor) -> Tensor:
     return rows.new_zeros(listed.shape).index_put((lists, positions), rows)
 
 
-def _in_order(numbers: Tensor) -> Tensor:
+def _stable_argsort(numbers: Tensor) -> Tensor:
     return torch.sort(numbers, stable=True).indices
 
 
-def _by_index(indexes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """List and position of each row, and the lengths of the lists, which are numbered as they first appear."""
+def _number_lists(indexes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Number the lists by first appearance; return list and position of each row, and the lengths of the lists."""
     n_rows = indexes.numel()
     row = torch.arange(n_rows, device=indexes.device)
     _, by_id, counts = torch.unique(indexes, return_inverse=True, return_counts=True)
@@ -334,7 +334,7 @@ def _by_index(indexes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     order = first.argsort()
     lengths = counts[order]
     lists = torch.empty_like(order).scatter(0, order, torch.arange(order.numel(), device=order.device))[by_id]
-    together = _in_order(lists)
+    together = _stable_argsort(lists)
     positions = torch.empty_like(row).scatter(0, together, row - (lengths.cumsum(0) - lengths)[lists[together]])
     return lists, positions, lengths
 
@@ -342,49 +342,63 @@ def _by_index(indexes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 # -- single tensors --------------------------------------------------------------------------------------------------
 
 
-def a_tensor(value: object, name: str) -> Tensor:
-    """The value, if it is a tensor that is not nested."""
+def check_tensor(value: object, name: str) -> Tensor:
+    """Check that the value is a tensor that is not nested."""
     if isinstance(value, Tensor) and not value.is_nested:
         return value
     if isinstance(value, Tensor):
         raise TypeError(
-            f"{name} must not be a nested tensor. Write torch.nested.to_padded_tensor({name}, 0.0) with mask=, or pass "
+            f"{name} must not be a nested tensor. Pass torch.nested.to_padded_tensor({name}, 0.0) with mask=, or "
             f"{name}.values() with indexes= (one query id per row)."
         )
+    got = f"{name} must be a torch.Tensor; got {type(value).__module__}.{type(value).__qualname__}"
+    if _is_ragged(value):
+        rows = f"[torch.as_tensor(row) for row in {name}]"
+        raise TypeError(
+            f"{got}. Pass torch.nn.utils.rnn.pad_sequence({rows}, batch_first=True) with mask=, or torch.cat({rows}) "
+            "with indexes= (one query id per row)."
+        )
     raise TypeError(
-        f"{name} must be a torch.Tensor; got {type(value).__module__}.{type(value).__qualname__}. Write "
-        f"torch.as_tensor({name}), or pass arrays, lists and tables to ndcg_ml.ndcg_score(y_true, y_score, ...)."
+        f"{got}. Pass torch.as_tensor({name}), or pass arrays, lists and tables to "
+        "ndcg_ml.ndcg_score(y_true, y_score, ...)."
     )
 
 
-def refuse_unless_whole(tensor: Tensor, name: str, meaning: str) -> Tensor:
-    """The tensor, if it holds integers; `meaning` says of what."""
+def _is_ragged(value: object) -> bool:
+    """Whether this is a list that ``torch.as_tensor`` cannot convert, of tensors or of lists of unequal lengths."""
+    rows = list(value) if isinstance(value, (list, tuple)) else []
+    if any(isinstance(row, Tensor) and row.ndim > 0 for row in rows):
+        return True
+    return len({len(row) for row in rows if isinstance(row, (list, tuple))}) > 1
+
+
+def check_integers(tensor: Tensor, name: str, meaning: str) -> Tensor:
+    """Check that the tensor holds integers, described by `meaning`."""
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
         raise TypeError(
-            f"{name} must hold integers, {meaning}; got dtype {tensor.dtype}. Write {name}.long() if they are whole."
+            f"{name} must hold integers, {meaning}; got dtype {tensor.dtype}. Pass {name}.long() if all are integers."
         )
     return tensor
 
 
 def refuse_other_device(tensor: Tensor, name: str, like: Tensor, of: str) -> None:
-    """Refuse a tensor that is not where `like` is."""
+    """Refuse a tensor on another device than `like`."""
     if tensor.device != like.device:
         raise ValueError(
-            f"{name} must be on the device of {of}, {like.device}; got {tensor.device}. Move it: "
-            f"{name}.to({of}.device)."
+            f"{name} must be on the device of {of}, {like.device}; got {tensor.device}. Pass {name}.to({of}.device)."
         )
 
 
 def refuse_other_shape(tensor: Tensor, name: str, like: Tensor, of: str) -> None:
-    """Refuse a tensor that has not the shape of `like`."""
+    """Refuse a tensor with a shape other than that of `like`."""
     if tensor.shape != like.shape:
         hint = axis_too_many(name, tensor.shape, of, like.shape, _DROP)
         raise ValueError(f"{name} must have the shape of {of}, {tuple(like.shape)}; got {tuple(tensor.shape)}.{hint}")
 
 
 def _companion(value: object, name: str, scores: Tensor, of: str) -> Tensor:
-    """A tensor of the shape of the scores, and where they are."""
-    tensor = a_tensor(value, name)
+    """Check that the value is a tensor of the shape of the scores, on their device."""
+    tensor = check_tensor(value, name)
     refuse_other_shape(tensor, name, scores, of)
     refuse_other_device(tensor, name, scores, of)
     return tensor
@@ -394,22 +408,21 @@ def _flags(value: object, name: str, scores: Tensor, of: str) -> Tensor:
     flags = _companion(value, name, scores, of)
     if flags.dtype != torch.bool:
         raise TypeError(
-            f"{name} must be a tensor of bool, True where the document takes part; got dtype {flags.dtype}. "
-            f"Write {name}.bool() if it holds 0 and 1."
+            f"{name} must be a tensor of bool; got dtype {flags.dtype}. Pass {name}.bool() if it holds 0 and 1."
         )
     return flags
 
 
-def _whole_numbers(value: object, name: str, meaning: str, scores: Tensor, of: str) -> Tensor:
-    return refuse_unless_whole(_companion(value, name, scores, of), name, meaning).long()
+def _integers(value: object, name: str, meaning: str, scores: Tensor, of: str) -> Tensor:
+    return check_integers(_companion(value, name, scores, of), name, meaning).long()
 
 
-def _in_order_of_text(ids: Tensor) -> Tensor:
-    """Numbers in the order that the ids have as decimal text, "10" before "9", which is that of every other route."""
-    if not nobody_watches():  # the order would be a constant of a trace
+def _rank_as_text(ids: Tensor) -> Tensor:
+    """Rank integer ids by their decimal text, "10" before "9", as outside of torch."""
+    if not is_plain_eager():  # the order would become a constant
         raise ValueError(
-            "a tie rule by id is not for compiled, traced or mapped code, because the order of ids as text is worked "
-            "out on the host. Call ndcg outside of it, or choose another tie rule."
+            "ties must not be broken by document id in compiled, traced or mapped code, because the host sorts ids as "
+            "text. Call ndcg outside of it, or use a flavor with another tie-breaking rule."
         )
     places = np.unique(np.array(ids.tolist()).astype(str), return_inverse=True)[1]
     return torch.from_numpy(places.reshape(ids.shape)).to(ids.device)
@@ -420,7 +433,7 @@ _EXACT = 2.0**53
 
 
 def _score_values(scores: Tensor, name: str) -> Tensor:
-    """Scores without gradient, in a dtype that can be sorted."""
+    """Detach scores and convert them to a dtype that can be sorted."""
     if scores.is_complex():
         raise TypeError(f"{name} must hold real numbers; got dtype {scores.dtype}.")
     scores = _constant(scores)
@@ -436,12 +449,12 @@ def _score_values(scores: Tensor, name: str) -> Tensor:
 
 
 def _label_values(labels: Tensor, name: str) -> Tensor:
-    """Labels without gradient, in their own dtype, which says more of them than the one that the kernel works in."""
+    """Detach labels and keep their dtype, which tells integers apart."""
     if labels.is_complex():
         raise TypeError(f"{name} must hold real numbers; got dtype {labels.dtype}.")
     return _constant(labels)
 
 
 def _constant(tensor: Tensor) -> Tensor:
-    """The tensor without its gradient."""
+    """Detach a tensor that has a gradient."""
     return tensor.detach() if tensor.requires_grad else tensor

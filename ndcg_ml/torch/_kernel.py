@@ -1,11 +1,10 @@
-"""The kernel: order and ties -> the expected discount of each document -> DCG; and the ideals.
+"""The torch kernel: from order and ties to the expected discount of each document, to DCG; and the ideals.
 
-``expected_discounts`` is the one place where the tie rule becomes numbers. The ideal is always exact. Nothing here
-waits for the device, apart from callables, which are evaluated on the host.
+``expected_discounts`` implements the tie-breaking rules. The ideal is always exact. Nothing here waits for the device,
+except callables, which are evaluated on the host.
 
-Rows of a padded tensor have a shorter way than whole rankings. Which ranks a tied run has follows from two numbers, how
-many documents score higher and how many at least as high, so that the upper scores are found without taking anything
-else along.
+Rows of a padded tensor do not need a whole ranking under averaged ties. The ranks of a tie group follow from two
+counts, of the documents that score higher and of those that score at least as high, and ``topk`` finds both.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._faults import counted_faults
+from ndcg_ml.torch._faults import count_faults_by_kind
 from ndcg_ml.torch._gains import (
     Judgements,
     discount_table,
@@ -35,31 +34,31 @@ from ndcg_ml.torch._layout import Layout, Padded
 
 @dataclass(frozen=True)
 class Result:
-    """The values that the kernel computes, per query and cut-off: shape (n_queries, n_cutoffs)."""
+    """Values per query and cut-off, shape (n_queries, n_cutoffs)."""
 
     ndcg: Tensor
-    """nan where the query is invalid, or empty and without a value for that."""
+    """nan if the query is invalid, or empty and the flavor has no value for that."""
     dcg: Tensor
     idcg: Tensor
     empty: Tensor
     wrong: Tensor
-    """Per query: whether it is a reason to raise."""
+    """Queries with a fault."""
     faults: Tensor | None
-    """Number of times that each of ``FAULTS`` occurred, if that was asked for."""
+    """The number of each of ``FAULTS``, if requested."""
 
 
 @dataclass(frozen=True)
-class Runs:
-    """Slots in the order of their keys, cut into runs of equal keys; only counted slots have a rank."""
+class TieGroups:
+    """Groups of equal keys among slots in the order of their keys. Only counted slots have a rank."""
 
     rank: Tensor
     """1, 2, ... within the query."""
     before: Tensor
-    """How many counted slots stand before the slot's run."""
+    """Number of counted slots before the tie group."""
     upto: Tensor
-    """How many stand before it or in it."""
+    """Number of counted slots before the tie group or in it."""
     number: Tensor
-    """The run's number along the last dimension."""
+    """Number of the tie group along the last dimension."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Ranking:
 
     order: Tensor
     ranked: Tensor
-    runs: Runs
+    groups: TieGroups
 
 
 def evaluate(
@@ -82,7 +81,7 @@ def evaluate(
     doc_id: Tensor | None = None,
     count_faults: bool = False,
 ) -> Result:
-    """NDCG of each query at each cut-off, from one ranking.
+    """Compute NDCG of each query at each cut-off, from one ranking.
 
     Parameters
     ----------
@@ -92,28 +91,27 @@ def evaluate(
         The cut-offs.
     layout : Layout
     scores, labels : Tensor
-        Slots as the layout has them.
+        Slots in the order of the layout.
     listed : Tensor of bool
-        Which slots hold a document.
+        Slots with a document.
     retrieved : Tensor of bool or None
-        Which documents are ranked; None is all.
+        Documents that are ranked; None for all.
     doc_id : Tensor of int or None
     count_faults : bool
-        Whether to count each kind of fault, where otherwise only their presence is looked for.
+        Whether to count each kind of fault, rather than flag queries only.
 
     Returns
     -------
     Result
     """
-    # Labels become judgements, ranked documents and gains. Faults are collected as tensors: looking at one would wait
-    # for the device.
+    # Labels become judgements, ranked documents and gains. Faults remain tensors, because reading one would wait.
     judgements = judge(flavor, labels, listed, layout)
     ranked = ranked_documents(flavor, judgements, retrieved)
-    gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked))
+    gains = gains_of(flavor, judgements, ideal_pool(flavor, judgements, ranked))
     faults = {"nan_scores": scores.isnan() & ranked} if scores.is_floating_point() else {}
     if doc_id is not None:
         faults["repeated_ids"] = _repeated(layout, doc_id, listed)
-    # The ranking, by the short way where nothing else than the discounts depends on it.
+    # DCG, without a ranking if only the discounts depend on it.
     ranking = None
     table = table_for(flavor, ks, layout, gains)
     if isinstance(layout, Padded) and flavor.ties == "average" and not needs_ranking(flavor):
@@ -123,24 +121,24 @@ def evaluate(
         ranking = rank(flavor, layout, scores, ranked, gains, doc_id)
         gain = layout.take(gains, ranking.order).masked_fill(~ranking.ranked, 0.0)
         dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
-    # A list that is shorter than the cut-off scores 0 under this rule, whatever it ranked.
+    # Under this rule, a list that is shorter than the cut-off scores 0.
     if flavor.short_lists == "zero":
         dcg = dcg.masked_fill(too_short(ks, layout, ranked), 0.0)
-    # The ratio. A query is empty by its ideal alone.
+    # The ratio. The ideal alone decides whether a query is empty.
     idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
     empty = ~(idcg > 0)
     value = flavor.empty if isinstance(flavor.empty, float) else math.nan
-    ndcg = snapped(dcg / idcg.masked_fill(empty, 1.0)).masked_fill(empty, value)
-    # A fault spoils its own query, and no other.
+    ndcg = snap_to_one(dcg / idcg.masked_fill(empty, 1.0)).masked_fill(empty, value)
+    # A fault makes its own query nan, and no other.
     wrong = judgements.refused
     for fault in faults.values():
         wrong = wrong | layout.any_of(fault)
     ndcg = ndcg.masked_fill(wrong.unsqueeze(-1), math.nan)
-    # Counting takes one reduction per fault, and only the message of an error needs the counts.
+    # Only the message of an error needs the counts, which take a reduction per kind.
     counts = None
     if count_faults:
         faults |= label_faults(flavor, labels.to(working_dtype(labels.device)), listed)
-        counts = counted_faults(faults)
+        counts = count_faults_by_kind(faults)
     if flavor.empty == "raise":
         unanswered = layout.existing(empty.any(-1))
         wrong = wrong | unanswered
@@ -149,11 +147,11 @@ def evaluate(
     return Result(ndcg, dcg, idcg, empty, wrong, counts)
 
 
-# -- rows of a padded tensor: the upper ranks, and how many documents score higher ----------------------------------
+# -- rows of a padded tensor, from the upper scores ------------------------------------------------------------------
 
 
 def _deepest(ks: Sequence[int | None], width: int) -> int:
-    """The lowest rank that counts."""
+    """The deepest rank within any cut-off."""
     return max(width if k is None else min(k, width) for k in ks)
 
 
@@ -166,38 +164,38 @@ def _dcg_of_rows(
     gain: Tensor,
     table: Tensor,
 ) -> Tensor:
-    """DCG of each row at each cut-off; `gain` is 0 where a document has no rank."""
+    """Compute DCG of each row at each cut-off; `gain` is 0 for documents without a rank."""
     width = layout.width
     depth = _deepest(ks, width)
-    # Documents without a rank go last, beside those with the lowest possible score, and are not counted.
-    key = _comparable(flavor, scores)
+    # Documents without a rank get the lowest possible score and are not counted.
+    key = _comparison_keys(flavor, scores)
     key = key.masked_fill(~ranked, -math.inf if key.is_floating_point() else torch.iinfo(key.dtype).min)
     # The discounts at ranks 0, 1, ..., depth + 1, with 0 at both ends and beyond each cut-off.
     tables = [pad(table[: n + 1], (0, depth + 1 - n)) for n in (depth if k is None else min(k, depth) for k in ks)]
-    runs = _upper_runs(key, ranked, depth)
-    return torch.stack([(gain * _of_runs(*runs, discounts)).sum(-1) for discounts in tables], dim=-1)
+    groups = _upper_tie_groups(key, ranked, depth)
+    return torch.stack([(gain * _mean_discounts(*groups, discounts)).sum(-1) for discounts in tables], dim=-1)
 
 
-def _upper_runs(key: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, Tensor, Tensor]:
-    """For each slot: how many score higher; how many of its run or before it have a rank to `depth`; its run's length.
+def _upper_tie_groups(key: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute for each slot the number of higher scores, the last rank of its tie group up to `depth`, and its length.
 
-    Slots below `depth` have a run of length 0, after all others.
+    Slots below `depth` have a tie group of length 0, after all others.
     """
     if key.dtype in (torch.float16, torch.bfloat16):
-        key = key.float()  # not every version of torch searches half precision
+        key = key.float()  # some versions of torch cannot search half precision
     key = key.contiguous()
     rising = key.topk(depth).values.flip(-1)
     edge = rising[..., :1]
     n_to_edge = ((key >= edge) & ranked).sum(-1, keepdim=True)
     not_above = torch.searchsorted(rising, key, right=True)
     below = torch.searchsorted(rising, key)
-    # Only the run at the edge can have members that are not among these ranks.
+    # Only the tie group at the edge can extend beyond these ranks.
     length = not_above - below + (key == edge) * (n_to_edge - depth)
     return depth - not_above, torch.minimum(depth - below, n_to_edge), length
 
 
-def _of_runs(before: Tensor, upto: Tensor, length: Tensor, discounts: Tensor) -> Tensor:
-    """The mean discount over the ranks of each run."""
+def _mean_discounts(before: Tensor, upto: Tensor, length: Tensor, discounts: Tensor) -> Tensor:
+    """Compute the mean discount over the ranks of each tie group."""
     total = discounts.cumsum(0)
     shared = (total[upto] - total[before]) / length.clamp(min=1)
     # A document without a tie has its discount itself: the difference of two sums would lose digits.
@@ -208,22 +206,22 @@ def _of_runs(before: Tensor, upto: Tensor, length: Tensor, discounts: Tensor) ->
 
 
 def ranked_documents(flavor: Flavor, judgements: Judgements, retrieved: Tensor | None) -> Tensor:
-    """Which documents have a rank."""
+    """Flag the documents that have a rank."""
     ranked = judgements.judged if flavor.unjudged == "condense" else judgements.listed
     return ranked if retrieved is None else ranked & retrieved
 
 
-def pool_of(flavor: Flavor, judgements: Judgements, ranked: Tensor) -> Tensor:
-    """The documents whose gains can matter."""
+def ideal_pool(flavor: Flavor, judgements: Judgements, ranked: Tensor) -> Tensor:
+    """Flag the documents whose gains are used."""
     return ranked if flavor.ideal in ("recall", "local") else judgements.listed
 
 
 def table_for(flavor: Flavor, ks: Sequence[int | None], layout: Layout, like: Tensor) -> Tensor:
-    """The discounts of every rank that can be asked for, and of rank 0, which is none: 0."""
+    """Compute the discounts of all ranks that are used, and 0 for rank 0, which means no rank."""
     depth = layout.width
     if isinstance(layout, Padded):
         depth = _deepest(ks, depth) if _needs_upper_ranks_alone(flavor) else depth
-    elif callable(flavor.discount):  # called rank by rank, so it is worth knowing how many there are
+    elif callable(flavor.discount):  # called once per rank, so compute no more than needed
         depth = int(layout.position.max())
     if flavor.ideal == "max":
         depth = max(depth, *(k or 0 for k in ks))
@@ -231,7 +229,7 @@ def table_for(flavor: Flavor, ks: Sequence[int | None], layout: Layout, like: Te
 
 
 def _needs_upper_ranks_alone(flavor: Flavor) -> bool:
-    """Whether no rank below the cut-offs is looked up, in the ranking or in the ideal."""
+    """Whether neither the ranking nor the ideal uses ranks below the cut-offs."""
     upper_ideal = flavor.ideal in ("global", "recall") and flavor.ideal_depth != "all" and not needs_ranking(flavor)
     return upper_ideal and flavor.ties == "average"
 
@@ -239,11 +237,11 @@ def _needs_upper_ranks_alone(flavor: Flavor) -> bool:
 def rank(
     flavor: Flavor, layout: Layout, scores: Tensor, ranked: Tensor, gain: Tensor, doc_id: Tensor | None
 ) -> Ranking:
-    """Sort by score, tied documents by the tie rule."""
-    # Slots that have no rank may stand anywhere, among tied documents too, since only ranked slots are counted.
-    key = _comparable(flavor, scores)
+    """Sort by score, and tied documents by the tie-breaking rule."""
+    # Slots without a rank may be anywhere, because only ranked slots are counted.
+    key = _comparison_keys(flavor, scores)
     if key.is_floating_point():
-        key = key.masked_fill(key == 0, 0.0)  # -0.0 ties with 0.0, for a radix sort too
+        key = key.masked_fill(key == 0, 0.0)  # -0.0 ties with 0.0, in a radix sort as well
     second = None
     if flavor.ties == "last":
         second = layout.position.expand_as(key)
@@ -254,41 +252,41 @@ def rank(
     elif flavor.ties == "docid":
         second = doc_id
     elif flavor.ties == "docid_ascending" and doc_id is not None:
-        second = ~doc_id  # ~doc_id has the reverse order, and unlike -doc_id it cannot overflow
+        second = ~doc_id  # ~doc_id reverses the order; -doc_id may overflow
     if second is None:
         order = layout.order_by(key)
     else:
         before = layout.order_by(second)
         order = layout.take(before, layout.order_by(layout.take(key, before)))
     ranked = layout.take(ranked, order)
-    return Ranking(order, ranked, tied_runs(layout, layout.take(key, order), ranked))
+    return Ranking(order, ranked, find_tie_groups(layout, layout.take(key, order), ranked))
 
 
 def expected_discounts(flavor: Flavor, ranking: Ranking, table: Tensor, k: int | None) -> Tensor:
-    """The expected discount of each document, in the order of the ranking; 0 beyond the cut-off.
+    """Compute the expected discount of each document, in ranked order; 0 beyond the cut-off.
 
-    Where ties are averaged it is the mean of D over the ranks of the document's run, of which those beyond k count 0.
+    Under averaged ties it is the mean of D over the ranks of the document's tie group, with D = 0 beyond the cut-off.
     """
     depth = table.numel() - 1 if k is None else min(k, table.numel() - 1)
-    runs = ranking.runs
+    groups = ranking.groups
     table = table[: depth + 1]
     if flavor.ties != "average":
-        return _looked_up(table, runs.rank, depth).masked_fill(~ranking.ranked, 0.0)
+        return _look_up(table, groups.rank, depth).masked_fill(~ranking.ranked, 0.0)
     total = table.cumsum(0)
-    length = runs.upto - runs.before
-    shared = (total[runs.upto.clamp(max=depth)] - total[runs.before.clamp(max=depth)]) / length.clamp(min=1)
+    length = groups.upto - groups.before
+    shared = (total[groups.upto.clamp(max=depth)] - total[groups.before.clamp(max=depth)]) / length.clamp(min=1)
     # A document without a tie has its discount itself: the difference of two sums would lose digits.
-    expected = torch.where(length > 1, shared, _looked_up(table, runs.rank, depth))
+    expected = torch.where(length > 1, shared, _look_up(table, groups.rank, depth))
     return expected.masked_fill(~ranking.ranked, 0.0)
 
 
-def _looked_up(table: Tensor, rank: Tensor, depth: int) -> Tensor:
-    """The discount at each rank; that of ranks beyond the depth is 0."""
+def _look_up(table: Tensor, rank: Tensor, depth: int) -> Tensor:
+    """Look up the discount at each rank; 0 beyond `depth`."""
     return pad(table, (0, 1))[rank.clamp(max=depth + 1)]
 
 
 def too_short(ks: Sequence[int | None], layout: Layout, ranked: Tensor) -> Tensor:
-    """Which queries have too few documents for a cut-off to score."""
+    """Flag the queries with fewer documents than a cut-off."""
     n_ranked = layout.per_query(ranked.to(torch.int64))
     return torch.stack([n_ranked < (k or 0) for k in ks], dim=-1)
 
@@ -303,12 +301,12 @@ def ideal_dcg(
     ranking: Ranking | None,
     table: Tensor,
 ) -> Tensor:
-    """The ideal DCG of each query at each cut-off; 0 where there is none.
+    """Compute the ideal DCG of each query at each cut-off; 0 if there is none.
 
-    `ranking` is only looked at where ``needs_ranking`` says so.
+    `ranking` is only used if ``needs_ranking``.
     """
     depths: Sequence[int | None] = (None,) * len(ks) if flavor.ideal_depth == "all" else ks
-    # The top of the scale at every rank: a sum of discounts, and no gain is looked at.
+    # The top of the scale at every rank: a sum of discounts.
     if flavor.ideal == "max":
         top = top_gain(flavor, table.dtype)
         total = table.cumsum(0)
@@ -318,35 +316,35 @@ def ideal_dcg(
         if flavor.ideal_depth == "retrieved":
             sums = [total[n_ranked if k is None else n_ranked.clamp(max=k)] for k in depths]
         return torch.stack([(top * at).masked_fill(~some, 0.0) for at in sums], dim=-1)
-    # The pool as it is labelled: the ranking has no say in it.
+    # The labelled pool, whatever the ranking.
     if not needs_ranking(flavor):
         pool = ranked if flavor.ideal == "recall" else judgements.judged
         limit = layout.per_query(ranked.to(torch.int64)) if flavor.ideal_depth == "retrieved" else None
         if flavor.ideal != "given" and isinstance(layout, Padded):
-            # Outside the pool gains are 0, which an ideal of gains above 0 never takes.
+            # Gains outside the pool are 0, which adds nothing unless gains can be negative.
             signed_pool = pool if may_be_negative(flavor) else None
             return _best_of_rows(layout, gains, signed_pool, table, depths, limit)
         return _best_first(layout, gains, pool, table, depths, as_given=flavor.ideal == "given", limit=limit)
-    # The gain that each rank may expect, because within a run nobody knows whose it is.
+    # The expected gain at each rank: the mean over a tie group.
     assert ranking is not None
     own = layout.take(gains, ranking.order).masked_fill(~ranking.ranked, 0.0)
-    runs = ranking.runs
+    groups = ranking.groups
     expected = own
     if flavor.ties == "average":
-        length = (runs.upto - runs.before).clamp(min=1)
-        mean = torch.zeros_like(own).scatter_add(-1, runs.number, own).gather(-1, runs.number) / length
+        length = (groups.upto - groups.before).clamp(min=1)
+        mean = torch.zeros_like(own).scatter_add(-1, groups.number, own).gather(-1, groups.number) / length
         expected = torch.where(length > 1, mean, own)
-    # Sorted again among the ranks of each cut-off, or of the recall depth.
+    # The ideal order of the documents within each cut-off, or within the recall depth.
     if flavor.ideal == "local":
         columns = [
-            _best_first(layout, expected, ranking.ranked & (runs.rank <= (k or layout.width)), table, (None,))
+            _best_first(layout, expected, ranking.ranked & (groups.rank <= (k or layout.width)), table, (None,))
             for k in depths
         ]
         return torch.cat(columns, dim=-1)
     first = flavor.recall_depth or layout.width
-    # A tied run that ends within the depth is certain to be retrieved whole; only its order is not.
-    expected = torch.where(runs.upto <= first, own, expected)
-    return _best_first(layout, expected, ranking.ranked & (runs.rank <= first), table, depths)
+    # A tie group that ends within the depth is retrieved completely, so its own gains are certain.
+    expected = torch.where(groups.upto <= first, own, expected)
+    return _best_first(layout, expected, ranking.ranked & (groups.rank <= first), table, depths)
 
 
 def needs_ranking(flavor: Flavor) -> bool:
@@ -354,23 +352,23 @@ def needs_ranking(flavor: Flavor) -> bool:
     return flavor.ideal == "local" or (flavor.ideal == "recall" and flavor.recall_depth is not None)
 
 
-def tied_runs(layout: Layout, keys: Tensor, counted: Tensor) -> Runs:
-    """Ranks and tied runs of slots that stand in the order of their keys."""
+def find_tie_groups(layout: Layout, keys: Tensor, counted: Tensor) -> TieGroups:
+    """Find ranks and tie groups of slots that are sorted by key."""
     upto_here = counted.cumsum(-1)
     before_here = upto_here - counted.to(upto_here.dtype)
     edge = torch.ones_like(keys[..., :1], dtype=torch.bool)
     new = torch.cat([edge, keys[..., 1:] != keys[..., :-1]], dim=-1) | layout.starts
     last = torch.cat([new[..., 1:], edge], dim=-1)
-    # Counts never fall along the last dimension, so the nearest start before (end after) is the largest (smallest).
+    # Counts never decrease along the last dimension, so the nearest start (end) has the largest (smallest) count.
     before = before_here.masked_fill(~new, 0).cummax(-1).values
     far = torch.iinfo(upto_here.dtype).max
     upto = upto_here.masked_fill(~last, far).flip(-1).cummin(-1).values.flip(-1)
     earlier = layout.at_first(before_here)
-    return Runs(upto_here - earlier, before - earlier, upto - earlier, new.cumsum(-1) - 1)
+    return TieGroups(upto_here - earlier, before - earlier, upto - earlier, new.cumsum(-1) - 1)
 
 
-def snapped(ndcg: Tensor) -> Tensor:
-    """A perfect ranking may come out as 1 + a few rounding errors; that is 1."""
+def snap_to_one(ndcg: Tensor) -> Tensor:
+    """Round values slightly above 1, which are rounding errors of a perfect ranking, to 1."""
     rounding = 1e-12 if ndcg.dtype == torch.float64 else 1e-6
     return ndcg.masked_fill((ndcg > 1) & (ndcg < 1 + rounding), 1.0)
 
@@ -383,9 +381,9 @@ def _best_of_rows(
     ks: Sequence[int | None],
     limit: Tensor | None,
 ) -> Tensor:
-    """DCG of each row at each cut-off of the values in the pool, largest first; a query's own limit cuts too.
+    """Compute DCG of each row at each cut-off of the values in the pool, largest first.
 
-    Without a pool, values outside it are 0 and no other is below that, so that they add nothing wherever they stand.
+    `limit` is a further cut-off per query. `pool` is None if values outside it are 0 and no value is negative.
     """
     depth = _deepest(ks, layout.width)
     if pool is not None:
@@ -409,7 +407,7 @@ def _best_first(
     as_given: bool = False,
     limit: Tensor | None = None,
 ) -> Tensor:
-    """DCG at each cut-off of the present values, largest first or as given; a query's own limit cuts too."""
+    """Compute DCG at each cut-off of the present values, largest first or as given; `limit` as in ``_best_of_rows``."""
     absent = ~present
     order = layout.order_by((torch.zeros_like(values) if as_given else values).masked_fill(absent, -math.inf))
     best = layout.take(values.masked_fill(absent, 0.0), order)
@@ -420,16 +418,16 @@ def _best_first(
     return torch.stack([layout.per_query(terms if k is None else terms.masked_fill(rank > k, 0.0)) for k in ks], dim=-1)
 
 
-def _comparable(flavor: Flavor, scores: Tensor) -> Tensor:
-    """The scores in the precision in which they count as equal."""
+def _comparison_keys(flavor: Flavor, scores: Tensor) -> Tensor:
+    """Convert the scores to the precision in which they are compared."""
     if flavor.score_dtype == "float32":
         return (scores if scores.is_floating_point() else scores.to(working_dtype(scores.device))).float()
     return scores
 
 
 def _repeated(layout: Layout, doc_id: Tensor, listed: Tensor) -> Tensor:
-    """Which listed documents share their id with another one of their query, in some order within the query."""
+    """Flag the listed documents with a repeated id, in some order within the query."""
     order = layout.order_by(doc_id)
     counted = layout.take(listed, order)
-    runs = tied_runs(layout, layout.take(doc_id, order), counted)
-    return counted & (runs.upto - runs.before > 1)
+    groups = find_tie_groups(layout, layout.take(doc_id, order), counted)
+    return counted & (groups.upto - groups.before > 1)

@@ -1,7 +1,7 @@
-"""Which slots of a tensor belong to one query: rows of a padded tensor, or stretches of a flat one.
+"""The slots of each query: rows of a padded tensor, or consecutive parts of a flat one.
 
-Both layouts keep the documents along the last dimension, so the kernel is written once. A flat tensor is never
-padded: a query of 10 000 documents beside ten thousand queries of one costs 20 000 slots.
+Both layouts have the documents along the last dimension, so that one kernel serves both. A flat tensor is never padded:
+a query of 10 000 documents and ten thousand queries of one document take 20 000 slots.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from torch import Tensor
 
 
 def best_first(key: Tensor) -> Tensor:
-    """Where the largest key of the last dimension stands, then the next; equal keys in their present order."""
-    # Not argsort, for whose stable form torch 2.4 has no rule under vmap.
+    """Sort the last dimension in descending order, stably, and return the indices."""
+    # In torch 2.4, vmap has no rule for a stable argsort.
     return torch.sort(key, dim=-1, descending=True, stable=True).indices
 
 
 class Padded:
-    """One query per row, all of one width; which slots hold a document is the kernel's business."""
+    """One query per row, padded to one width."""
 
     def __init__(self, n_queries: int, width: int, device: torch.device) -> None:
         self.width = width
@@ -32,23 +32,23 @@ class Padded:
     @property
     def position(self) -> Tensor:
         """1, 2, ... within each query."""
-        # Made when it is needed: what most calls never look at is not worth a launch on a device.
+        # Computed on demand, because most calls do not use it.
         return torch.arange(1, self.width + 1, device=self._device)
 
     def n_queries(self) -> Tensor:
-        """The number of queries, without dimensions."""
+        """The number of queries, a tensor without dimensions."""
         return torch.full((), self._n_queries, device=self._device)
 
     def existing(self, flags: Tensor) -> Tensor:
-        """Flags of queries (or per query and cut-off), unset in entries of a per-query tensor that are no query."""
+        """Unset flags, per query or per query and cut-off, in entries of a per-query tensor without a query."""
         return flags
 
     def order_by(self, key: Tensor) -> Tensor:
-        """The slots sorted by a key within each query, largest first, equal keys in their present order."""
+        """Sort the slots of each query by a key, in descending order, stably, and return the indices."""
         return best_first(key)
 
     def take(self, values: Tensor, order: Tensor) -> Tensor:
-        """The values in that order."""
+        """The values in this order."""
         return values.gather(-1, order)
 
     def per_query(self, values: Tensor) -> Tensor:
@@ -60,19 +60,19 @@ class Padded:
         return flags.any(-1)
 
     def per_slot(self, values: Tensor) -> Tensor:
-        """Each slot's own query's entry (or what broadcasts to that)."""
+        """For each slot, the entry of its query, or a tensor that broadcasts to this."""
         return values.unsqueeze(-1)
 
     def at_first(self, values: Tensor) -> Tensor:
-        """For each slot, the value at the first slot of its query (or what broadcasts to that)."""
+        """For each slot, the value at the first slot of its query, or a tensor that broadcasts to this."""
         return values[..., :1]
 
 
 class Flat:
-    """The slots of one query after those of another, from ids that stand in that order; methods are as in ``Padded``.
+    """Slots in the order of their query ids, given as `ids`. Methods are as in ``Padded``.
 
-    The number of queries is only known on the device, and asking for it would make the host wait. Per-query tensors
-    therefore have one entry per slot, of which the first ``n_queries()`` are queries.
+    Only the device knows the number of queries, and reading it would make the host wait. Per-query tensors therefore
+    have one entry per slot, and the first ``n_queries()`` entries are those of the queries.
     """
 
     def __init__(self, ids: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""What is different in compiled code and under ``torch.func``, where tensors cannot be looked at."""
+"""Helpers for compiled code and ``torch.func``, where the values of tensors cannot be read."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch.utils.checkpoint import checkpoint
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def nobody_watches() -> bool:
-    """Whether operations are only computed: no compiler, tracer, dispatch mode or transform has to see each of them."""
+def is_plain_eager() -> bool:
+    """Whether operations run eagerly: no compiler, tracer, dispatch mode or transform observes them."""
     return not (
         torch.compiler.is_compiling()
         or torch._C._get_tracing_state() is not None
@@ -24,25 +24,25 @@ def nobody_watches() -> bool:
     )
 
 
-def host_may_look(tensor: Tensor) -> bool:
-    """Whether looking at this data costs next to nothing, so that what is not needed can be left out."""
-    return tensor.device.type == "cpu" and nobody_watches()
+def can_inspect(tensor: Tensor) -> bool:
+    """Whether values can be read at next to no cost, to skip operations that are not needed."""
+    return tensor.device.type == "cpu" and is_plain_eager()
 
 
-def never_compiled(reason: str) -> Callable[[Function], Function]:
-    """A decorator for what compiled code calls as it is; torch names the reason, from the version on that takes one."""
+def never_compile(reason: str) -> Callable[[Function], Function]:
+    """Make a decorator for functions that compiled code calls uncompiled; newer versions of torch report the reason."""
     takes_it = "reason" in inspect.signature(torch.compiler.disable).parameters
     disable: Callable[..., Callable[[Function], Function]] = torch.compiler.disable
     return disable(**({"reason": reason} if takes_it else {}))
 
 
-def whole_numbers(tensor: Tensor) -> list[int]:
-    """The few numbers of a tensor of one dimension; torch 2.4 has no ``tolist`` under ``torch.func.grad``."""
+def to_ints(tensor: Tensor) -> list[int]:
+    """The entries of a short 1-D tensor; torch 2.4 has no ``tolist`` under ``torch.func.grad``."""
     return [int(number) for number in tensor]
 
 
 def any_of(flags: Tensor) -> bool | None:
-    """Whether a flag is set; None under vmap, where each sample has its own answer."""
+    """Whether a flag is set, or None under vmap, where that differs between samples."""
     try:
         return bool(flags.any())
     except RuntimeError as error:
@@ -53,7 +53,7 @@ def any_of(flags: Tensor) -> bool | None:
 
 @contextmanager
 def not_mapped(message: str) -> Iterator[None]:
-    """Raise `message` where torch would only say that vmap cannot do this."""
+    """Replace torch's error that vmap does not support an operation by `message`."""
     try:
         yield
     except RuntimeError as error:
@@ -62,9 +62,9 @@ def not_mapped(message: str) -> Iterator[None]:
         raise
 
 
-def recomputed(function: Callable[..., Tensor], *arguments: Any) -> Tensor:
-    """The value of the function, recomputed in the backward pass so that nothing in it is kept until then."""
-    # torch.func.grad cannot recompute: there everything is kept.
+def recompute_in_backward(function: Callable[..., Tensor], *arguments: Any) -> Tensor:
+    """Call the function, and call it again in the backward pass instead of keeping its intermediate results."""
+    # torch.func.grad cannot recompute, so it keeps everything.
     if torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active():
         given: Tensor = checkpoint(function, *arguments, use_reentrant=False, preserve_rng_state=False)
         return given
@@ -72,5 +72,5 @@ def recomputed(function: Callable[..., Tensor], *arguments: Any) -> Tensor:
 
 
 def _is_of_vmap(error: RuntimeError) -> bool:
-    # torch has no type for it, and no public way to ask whether a tensor is mapped over.
+    # torch has no error type for this, and no public test whether a tensor is mapped over.
     return "vmap" in str(error)

@@ -10,7 +10,7 @@ from torch import Tensor
 from ndcg_ml._checks import KSpec, cutoffs
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._faults import refuse
-from ndcg_ml.torch._host import on_host
+from ndcg_ml.torch._host import rank_on_host
 from ndcg_ml.torch._inputs import Batch, read_batch, read_flavor
 from ndcg_ml.torch._kernel import evaluate
 from ndcg_ml.torch._layout import Flat
@@ -30,50 +30,49 @@ def ndcg(
     retrieved: Tensor | None = None,
     doc_id: Tensor | None = None,
 ) -> Tensor | dict[int | None, Tensor]:
-    r"""NDCG of each query.
+    r"""Compute NDCG of each query.
 
         NDCG@k = DCG@k / IDCG@k,  DCG@k = sum over documents d of gain(y_d) w_d
 
-    where w_d is the expected discount of document *d* under the flavor's tie rule.
+    where w_d is the expected discount of document *d* under the flavor's tie-breaking rule.
 
     Parameters
     ----------
     scores : Tensor
         One score per document, higher is better, of any real dtype. Padded: shape (..., n_documents), one query per
-        row.
-        Flat: shape (n_rows,), with `indexes`. Compared in its own precision (half precision ties often), or in float32
-        if the flavor says so. -inf ranks last.
+        row. Flat: shape (n_rows,), with `indexes`. Scores are compared in their own precision (half precision has many
+        ties), or in float32 if the flavor says so. -inf ranks last.
     labels : Tensor
-        Grades, shape of `scores`, of any real dtype. NaN is an unjudged document.
+        Relevance labels, shape of `scores`, of any real dtype. NaN is an unjudged document.
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG.
+        The definition of NDCG.
     k : int, None, or sequence of these, default the flavor's own
-        Cut-off; None is no cut. With a sequence, a dict is returned.
+        Cut-off; None for the whole list. With a sequence, a dict is returned.
     mask : Tensor of bool, optional
-        Padded form only: True where the slot holds a document. What the other slots hold is never looked at.
+        Padded form only: True for slots with a document. The contents of other slots are ignored.
     indexes : Tensor of int, shape (n_rows,), optional
-        Flat form only: one query id per row, any values, in any order. Nothing is padded.
+        Flat form only: one query id per row, any values, in any order.
     retrieved : Tensor of bool, shape of `scores`, optional
-        Which documents were retrieved; the others are only judged, and their scores are not looked at. Default all.
+        Documents that were retrieved. The others are only judged, and their scores are ignored. Default all.
     doc_id : Tensor of int, shape of `scores`, optional
-        Document ids, for a tie rule by id, and to see documents that a query lists twice (``duplicates``). A tie rule
-        compares their decimal text, as trec_eval does: 10 comes before 9. Repeats are scored for plain tensors on the
-        CPU, and elsewhere refused.
+        Document ids, for tie-breaking by id and to find repeated documents (``duplicates``). Ids are compared as
+        decimal text, as in trec_eval: 10 comes before 9. Repeated documents are scored for plain tensors on the CPU,
+        and refused otherwise.
 
     Returns
     -------
     Tensor of float64, or dict of such by cut-off
         One value per query, on the device of `scores`, without a gradient (see ``ApproxNDCGLoss``). Padded: the leading
         shape of `scores`. Flat: one entry per query, in the order in which the queries first appear. An empty query has
-        the value that ``flavor.empty`` says; nan if that is "skip". On devices without float64 (mps), float32.
+        the value of ``flavor.empty``, or nan if that is "skip". float32 on devices without float64 (mps).
 
     Raises
     ------
     TypeError
-        An argument is not a tensor, or of a dtype that makes no sense; or as for ``Flavor``.
+        An argument is not a tensor, or has an unsupported dtype; or as for ``Flavor``.
     ValueError
-        Shapes that do not go together, 1-D input without `indexes`, NaN scores, labels that the flavor refuses,
-        empty queries under ``empty="raise"``, or no query at all.
+        Shapes do not match, 1-D input has no `indexes`, scores are NaN, the flavor refuses labels, queries are empty
+        under ``empty="raise"``, or there is no query.
 
     See Also
     --------
@@ -82,16 +81,16 @@ def ndcg(
 
     Notes
     -----
-    The padded form can be compiled: ``torch.compile(ndcg, fullgraph=True)``, unless the gain or the discount is a
-    callable, or the tie rule goes by id, which are evaluated on the host. (torch 2.4 breaks the graph of a flavor given
-    as text, and of ``ideal="max"``.) Neither compiled code nor code under ``torch.func.vmap`` can raise, so there the
-    value of an invalid query (NaN score, refused label) and of an empty one under ``empty="raise"`` is nan.
-    Eager code waits for the device to find such queries; flat input also to learn how many queries there are.
+    You can compile the padded form, ``torch.compile(ndcg, fullgraph=True)``, unless the gain or the discount is a
+    callable or ties are broken by id, which needs the host. (torch 2.4 breaks the graph for a flavor given as a string
+    and for ``ideal="max"``.) Compiled code and ``torch.func.vmap`` cannot raise, so that invalid queries (NaN score,
+    refused label), and empty ones under ``empty="raise"``, are nan there. Eager code waits for the device to find such
+    queries, and with flat input also to count the queries.
 
-    Plain tensors on the CPU are ranked by the kernel of ``ndcg_score``, which is several times faster there than torch
-    can sort: except in compiled code, under ``torch.func`` and while torch is traced. The values are the same.
+    Plain tensors on the CPU are ranked by the kernel of ``ndcg_score``, which is several times faster there than
+    torch's sort, except in compiled or traced code and under ``torch.func``. The values are the same.
 
-    Tie averaging is McSherry and Najork 2008.
+    Averaging over ties follows McSherry and Najork 2008.
 
     Examples
     --------
@@ -107,15 +106,15 @@ def ndcg(
     """
     flavor = read_flavor(flavor)
     ks, several = cutoffs(k, flavor)
-    # The kernel of the host where it takes the tensors, and otherwise torch's own, which refuses what must be.
-    totals = on_host(flavor, ks, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
+    # The NumPy kernel if it can take the tensors, and otherwise the torch kernel, which raises all errors.
+    totals = rank_on_host(flavor, ks, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
     if totals is None:
         batch = read_batch(flavor, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
         if batch is None:
             raise ValueError(
-                f"scores must hold at least one query; got shape {tuple(scores.shape)}. There is nothing to evaluate."
+                f"scores must hold at least one query; got shape {tuple(scores.shape)}. Skip batches without queries."
             )
-        values = _by_torch(flavor, ks, batch)
+        values = _rank_with_torch(flavor, ks, batch)
     else:
         values = torch.from_numpy(totals.ndcg(flavor)[0])
         if scores.ndim > 1:
@@ -125,7 +124,7 @@ def ndcg(
     return values[..., 0]
 
 
-def _by_torch(flavor: Flavor, ks: Sequence[int | None], batch: Batch) -> Tensor:
+def _rank_with_torch(flavor: Flavor, ks: Sequence[int | None], batch: Batch) -> Tensor:
     given = batch.layout, batch.scores, batch.labels, batch.listed, batch.retrieved, batch.doc_id
     result = evaluate(flavor, ks, *given)
 
@@ -135,16 +134,16 @@ def _by_torch(flavor: Flavor, ks: Sequence[int | None], batch: Batch) -> Tensor:
         return counted
 
     refuse(flavor, result.wrong, counts)
-    return _in_the_order_of_the_caller(result.ndcg, batch)
+    return _restore_query_order(result.ndcg, batch)
 
 
-def _in_the_order_of_the_caller(values: Tensor, batch: Batch) -> Tensor:
+def _restore_query_order(values: Tensor, batch: Batch) -> Tensor:
     if batch.rows is None:
         return values if len(batch.shape) == 1 else values.reshape(*batch.shape, values.shape[-1])
     assert isinstance(batch.layout, Flat)
     with not_mapped(
-        "indexes must be the same for all samples of torch.func.vmap, because the number of queries fixes shapes; got "
-        "indexes that are mapped over. Pass padded lists with mask=, or leave them unmapped (in_dims=None)."
+        "indexes must be the same for all samples of torch.func.vmap, because they determine shapes; got indexes that "
+        "are mapped over. Pass padded lists with mask=, or in_dims=None for indexes."
     ):
-        first_rows = batch.rows[batch.layout.starts]  # one per query, which fixes their number
+        first_rows = batch.rows[batch.layout.starts]  # one per query
     return values[: first_rows.numel()][first_rows.argsort()]

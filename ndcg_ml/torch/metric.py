@@ -1,4 +1,4 @@
-"""``NDCG``: the mean over the queries of an epoch as a torchmetrics metric, whatever its batches and processes."""
+"""``NDCG``: the mean over the queries of an epoch, in any batches and processes, as a torchmetrics metric."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ except ImportError as _error:
 
 from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
-from ndcg_ml.torch._faults import refusal
+from ndcg_ml.torch._faults import fault_message
 from ndcg_ml.torch._gains import working_dtype
 from ndcg_ml.torch._inputs import read_batch, scores_and_labels
-from ndcg_ml.torch._kernel import snapped
+from ndcg_ml.torch._kernel import snap_to_one
 from ndcg_ml.torch._state import (
     Cutoffs,
     MetricRows,
     MetricSums,
-    host_looks,
-    ids_of_lists,
-    joined,
-    no_sums,
-    rows_of,
-    sums_of_batch,
-    sums_of_rows,
+    can_check_now,
+    concatenate,
+    flatten_rows,
+    read_list_ids,
+    sum_batch,
+    sum_rows,
+    zero_sums,
 )
-from ndcg_ml.torch._transforms import never_compiled
+from ndcg_ml.torch._transforms import never_compile
 
 __all__ = ["NDCG", "EpochWarning", "ndcg_collection"]
 
@@ -51,15 +51,15 @@ QueryIds = Literal["global", "batch"]
 
 
 class EpochWarning(UserWarning):
-    """What an ``NDCG`` averages may be more than one epoch, or less.
+    """An ``NDCG`` may average over more or less than one epoch.
 
-    Raised once by each metric, for each of: queries added after ``compute`` without a ``reset`` (one metric for two
-    loaders, or none after a sanity check); queries added after other weights were loaded, without a ``reset``; a
-    checkpoint made of a metric in mid-epoch, whose state is not in it.
+    Each metric warns once for each of these: queries are added after ``compute`` without a ``reset`` (one metric for
+    two loaders, or after a sanity check); queries are added after other weights were loaded, without a ``reset``; a
+    checkpoint is saved mid-epoch, without the state of the metric.
 
     Examples
     --------
-    A value printed while the epoch goes on is meant to cover the queries so far:
+    If you compute running values on purpose, turn the warning off:
 
     >>> import warnings
     >>> warnings.filterwarnings("ignore", category=EpochWarning)
@@ -67,18 +67,18 @@ class EpochWarning(UserWarning):
 
 
 _FIX = {
-    "compute": "queries are added after compute without a reset: the next value covers those before it too. Call reset "
-    "between two epochs, after a sanity check, and between two loaders, or give each loader a metric of its own. If a "
-    "running value is meant, warnings.filterwarnings('ignore', category=ndcg_ml.torch.EpochWarning).",
-    "load": "queries are added after load_state_dict without a reset: the next value covers those before it too, which "
-    "other weights scored. Call reset after loading.",
+    "compute": "queries are added after compute without a reset: the next value includes the queries before compute. "
+    "Call reset between epochs, after a sanity check and between loaders, or use one metric per loader. For running "
+    "values, call warnings.filterwarnings('ignore', category=ndcg_ml.torch.EpochWarning).",
+    "load": "queries are added after load_state_dict without a reset: the next value includes queries that were scored "
+    "with other weights. Call reset after loading.",
     "state": "this state_dict leaves out the queries seen since the last reset: an epoch that is resumed from it is "
-    "averaged over the rest. Call metric.persistent(True) before training to save them, or make checkpoints between "
+    "averaged over the rest. Call metric.persistent(True) before training to save them, or save checkpoints between "
     "epochs.",
 }
 
 
-_uncompiled = never_compiled("an NDCG adds to its state; ndcg_ml.torch.ndcg can be compiled")
+_uncompiled = never_compile("an NDCG adds to its state; ndcg_ml.torch.ndcg can be compiled")
 
 
 class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
@@ -86,32 +86,32 @@ class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
 
         value = (sum over queries q of NDCG_q@k) / (number of queries)
 
-    (or the flavor's ``aggregate="micro"``: sum of DCG over sum of IDCG). The value is that of the whole epoch, however
-    its queries are cut into batches and spread over processes. Whatever would change it is an error.
+    (or, with ``aggregate="micro"``, sum of DCG / sum of IDCG). The value is that of the whole epoch, however its
+    queries are divided into batches and processes. Input that would change it raises an error.
 
     Parameters
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG. ``ties="docid"`` is an error because ``update`` receives no document ids.
+        The definition of NDCG. ``ties="docid"`` raises, because ``update`` receives no document ids.
     k : int, None, or sequence of these, default the flavor's own
-        Cut-off; None is no cut-off. With a sequence, ``compute`` returns a dict, which tools that expect a tensor
+        Cut-off; None for the whole list. With a sequence, ``compute`` returns a dict, which tools that expect a tensor
         (``MetricTracker.best_metric``, Lightning's ``log_dict``) do not take: for these, use ``ndcg_collection``.
     query_ids : {"global", "batch"}, default "global"
-        What the ids given to ``update`` mean. "global" (as in torchmetrics): an id names one query of the whole epoch,
-        over all updates and processes, and ``compute`` rejects a query that appeared more than once. "batch": ids
+        Meaning of the ids passed to ``update``. "global" (as in torchmetrics): an id identifies one query of the whole
+        epoch, over all updates and processes, and ``compute`` raises if a query appeared more than once. "batch": ids
         start again in every update, so that nothing can be checked.
     split_queries : bool, default False
         Whether the rows of one query may be spread over updates and processes. They are then kept until ``compute``,
-        which scores whole queries: memory grows with the rows. Needs ids, and ``query_ids="global"``.
+        and memory grows with the number of rows. Needs ids, and ``query_ids="global"``.
     compute_on_cpu, dist_sync_on_step, process_group, dist_sync_fn, distributed_available_fn, sync_on_compute, \
 compute_with_cache
-        Passed to ``torchmetrics.Metric``, which documents them. Leave ``dist_sync_on_step`` off where processes may
-        see different numbers of batches: torchmetrics would deadlock.
+        Passed to ``torchmetrics.Metric``, which documents them. Leave ``dist_sync_on_step`` off if processes may have
+        different numbers of batches: torchmetrics would deadlock.
 
     Attributes
     ----------
     flavor : Flavor
-        With `k` in it, where that is one cut-off.
+        Includes `k` if that is a single cut-off.
     ks : tuple of int or None
         The cut-offs.
     query_ids : str
@@ -120,11 +120,10 @@ compute_with_cache
     Raises
     ------
     TypeError, ValueError
-        As for ``Flavor``; or the tie rule is "docid". ``update`` raises as ``ndcg_ml.torch.ndcg`` does. On an
-        accelerator ``update`` only looks at shapes and dtypes, so as not to wait for the device: NaN scores, refused
-        labels and (under ``empty="raise"``) empty queries raise in ``compute``. ``compute`` also raises when a query
-        appeared more than once, and when there is nothing to average: no query, or only empty ones under
-        ``empty="skip"``.
+        As for ``Flavor``; or ``ties="docid"``. ``update`` raises as ``ndcg_ml.torch.ndcg`` does. On an accelerator,
+        ``update`` only checks shapes and dtypes, so that it does not wait for the device; NaN scores, refused labels
+        and (under ``empty="raise"``) empty queries raise in ``compute``. ``compute`` also raises if a query appeared
+        more than once, and if there is no query to average, or only empty ones under ``empty="skip"``.
 
     See Also
     --------
@@ -132,40 +131,41 @@ compute_with_cache
 
     Notes
     -----
-    The state is a handful of numbers, float64 sums and int64 counts, and the ids of the queries seen, 8 bytes each (on
-    an accelerator 8 bytes per row of 1-D input, until ``compute``). It stays exact when a model is cast
-    (``.to(torch.bfloat16)``, ``set_dtype``), and adds up over processes with any number of batches, even none.
+    The state consists of float64 sums, int64 counts and the ids of the queries seen, 8 bytes each (on an accelerator 8
+    bytes per row of 1-D input, until ``compute``). It remains exact if the model is cast (``.to(torch.bfloat16)``,
+    ``set_dtype``), and adds up over processes with any number of batches, including none.
 
     Another thread may read the state, copy the metric or save a checkpoint while queries are added.
 
-    The state is not saved in checkpoints unless ``persistent(True)`` is called, which an epoch that may be resumed in
-    the middle needs. It is not the default, because a checkpoint made at the end of a validation holds all its
-    queries, which a resumed run would count again; because a checkpoint holds the queries of one process, which all
-    would load; and because a model without the metric could not load it. A state of another meaning is refused.
+    Checkpoints do not include the state unless you call ``persistent(True)``, which you need to resume in the middle of
+    an epoch. It is not the default for three reasons. A checkpoint after a validation would hold all its queries, and a
+    resumed run would count them again. A checkpoint holds the queries of one process, and all processes would load
+    them. And a model without the metric could not load the checkpoint. A state of another flavor, or of other
+    cut-offs, is refused.
 
-    Queries that are added after ``compute`` or ``load_state_dict`` without a ``reset``, and a ``state_dict`` in
-    mid-epoch that leaves the queries out, raise one ``EpochWarning`` each per metric.
+    Adding queries after ``compute`` or ``load_state_dict`` without a ``reset``, and a ``state_dict`` mid-epoch without
+    the state, each raise one ``EpochWarning`` per metric.
 
-    ``torchmetrics.wrappers.BootStrapper`` draws from the first dimension: of padded input it draws queries, as it
-    should, but of 1-D input rows, which cuts queries. Give it padded input without `indexes`, since a query that is
-    drawn twice would be refused. ``Running`` looks for queries that appear twice within its window.
+    ``torchmetrics.wrappers.BootStrapper`` resamples the first dimension: the queries of padded input, but the rows of
+    1-D input, which divides queries. Use it with padded input and without `indexes`, because a query that is drawn
+    twice would be refused. ``Running`` refuses queries that appear twice within its window.
 
-    A ``DistributedSampler`` repeats examples to give every process as many. With ids the repeated queries are found and
-    rejected. Padded input without `indexes` is not checked, repeats included, and so are repeated rows under
-    ``split_queries=True``: use a sampler that does not repeat, such as ``range(rank, n, world_size)``.
+    A ``DistributedSampler`` repeats examples so that all processes have the same number. With ids, repeated queries are
+    detected and refused. Padded input without `indexes`, and rows under ``split_queries=True``, are not checked for
+    repeats: use a sampler that does not repeat, such as ``range(rank, n, world_size)``.
 
-    With ``split_queries=True`` rows are kept in their own dtypes, and ``compute`` gathers those of all processes in
-    each. Ties under "first" and "last" are ordered by arrival: process after process, update after update.
+    With ``split_queries=True``, rows keep their dtypes, and ``compute`` gathers those of all processes in each process.
+    "first" and "last" order ties by arrival, by process and then by update.
 
-    Calling the metric (``forward``) returns the value of that batch alone, nan where the batch has nothing to average.
-    The mean of these is not the value of the epoch; ``compute`` is.
+    Calling the metric (``forward``) returns the value of the batch, or nan if the batch has no query to average. The
+    mean of these values is not the value of the epoch; use ``compute``.
 
-    Metrics of different flavor or cut-offs never share a compute group of a ``MetricCollection``. Two callables are
-    equal where they are imported from the same place, in every process. A lambda, or another callable that cannot be
-    imported by its name, is only equal to itself, so that a state saved with one loads in the same process alone.
+    Metrics with different flavors or cut-offs never share a compute group of a ``MetricCollection``. Callables are
+    equal if they are imported from the same place, in any process. A lambda, or another callable that cannot be
+    imported by name, is only equal to itself, so that its state can only be loaded in the same process.
 
-    The keys of the dict, ``ndcg_at_10`` and ``ndcg`` (no cut-off), are legal in file names and in every logger; the
-    cut-off itself, ``result[10]``, finds the same value.
+    The keys of the dict, ``ndcg_at_10`` and ``ndcg`` (without a cut-off), are valid in file names and all loggers. The
+    cut-off, ``result[10]``, returns the same value.
 
     Examples
     --------
@@ -179,7 +179,7 @@ compute_with_cache
     >>> value[2] is value["ndcg_at_2"]
     True
 
-    The rows of query 0 arrive in two batches:
+    If the rows of query 0 are in two batches:
 
     >>> first = torch.tensor([0.2, 0.5]), torch.tensor([1, 1]), torch.tensor([0, 1])
     >>> second = torch.tensor([0.8]), torch.tensor([0]), torch.tensor([0])
@@ -203,14 +203,14 @@ compute_with_cache
     ids: list[Tensor]
     """One entry per query."""
     row_ids: list[Tensor]
-    """Sorted, one tensor per update, one entry per row: on a device, until there is a reason to wait for it."""
+    """Sorted ids of rows on a device, one tensor per update, until ``compute`` reduces them to ids of queries."""
     preds: list[Tensor]
     target: list[Tensor]
     listed: list[Tensor]
     _update_count: int  # torchmetrics sets these two
     compute_on_cpu: bool
     _closed: str | None = None
-    """What happened since the last update, after which another one needs a reset: "compute" or "load"."""
+    """"compute" or "load" if that was called since the last update, so that another update needs a reset."""
     _warned: tuple[str, ...] = ()
 
     def __init__(
@@ -227,12 +227,16 @@ compute_with_cache
         distributed_available_fn: Callable[..., Any] | None = None,
         sync_on_compute: bool = True,
         compute_with_cache: bool = True,
+        **unknown: object,
     ) -> None:
-        # Whatever cannot be meant is refused before torchmetrics sets anything up.
+        for name in unknown:
+            hint = " Did you mean k=?" if name == "top_k" else ""
+            raise TypeError(f"NDCG got an unexpected keyword argument {name!r}.{hint}")
+        # Invalid arguments raise before torchmetrics sets anything up.
         flavor = as_flavor(flavor)
         ks, several = cutoffs(k, flavor)
         refuse_docid(flavor, "NDCG", "update receives no document ids (ndcg_ml.torch.ndcg does, as doc_id=)")
-        _check_meaning_of_ids(query_ids, split_queries)
+        _check_query_ids(query_ids, split_queries)
         super().__init__(
             compute_on_cpu=compute_on_cpu,
             dist_sync_on_step=dist_sync_on_step,
@@ -248,18 +252,18 @@ compute_with_cache
         self.query_ids = query_ids
         self.split_queries = split_queries
         self._batch_alone = False
-        # The state: sums and the ids seen, or the rows themselves where queries arrive in pieces.
+        # The state: sums and the ids seen, or the rows if queries arrive in parts.
         lists: tuple[str, ...] = ("ids", "row_ids") if query_ids == "global" else ()
         if split_queries:
             lists = MetricRows._fields
         else:
-            for name, zeros in no_sums(ks)._asdict().items():
+            for name, zeros in zero_sums(ks)._asdict().items():
                 self.add_state(name, zeros, dist_reduce_fx="sum", persistent=False)
         for name in lists:
             self.add_state(name, [], dist_reduce_fx="cat", persistent=False)
-        # A MetricCollection merges metrics whose states have equal names and, after one batch, equal values. Metrics of
-        # unlike meaning may well agree on one batch: the name of this state, which is never used, tells them apart.
-        meaning = f"meaning_{_digest(flavor, ks)}"
+        # A MetricCollection merges metrics whose states have equal names and, after one batch, equal values. Different
+        # definitions may agree on a batch, so the name of this unused state distinguishes them.
+        meaning = f"meaning_{_hash_definition(flavor, ks)}"
         self.add_state(meaning, torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum", persistent=False)
 
     def __repr__(self) -> str:
@@ -277,98 +281,97 @@ compute_with_cache
         preds : Tensor
             Scores, shape (..., n_documents) with one query per row, or (n_rows,) with `indexes`.
         target : Tensor
-            Labels, shape of `preds`.
+            Relevance labels, shape of `preds`.
         indexes : Tensor of int, optional
-            Query ids: one per row of 1-D input, which needs them; one per list of padded input, shape
-            ``preds.shape[:-1]``, where they serve to find queries that appear more than once.
+            Query ids: one per row of 1-D input, which requires them, or one per list of padded input, shape
+            ``preds.shape[:-1]``, to detect queries that appear more than once.
         mask : Tensor of bool, optional
-            True where a slot of padded input holds a document.
+            True for slots of padded input with a document.
 
         Raises
         ------
         TypeError, ValueError
-            As for ``ndcg_ml.torch.ndcg``; on an accelerator, what needs a look at the data raises in ``compute``.
-            `indexes` of padded input under ``query_ids="batch"``, where they would have no use; no `indexes` under
-            ``split_queries=True``.
+            As for ``ndcg_ml.torch.ndcg``; on an accelerator, errors in the data raise in ``compute``. Padded input has
+            `indexes` under ``query_ids="batch"``, or none under ``split_queries=True``.
         """
         if not self._batch_alone:
-            self._open()
+            self._warn_if_closed()
         preds, target = scores_and_labels(preds, target, mask, ("preds", "target"))
-        # Ids of padded input name whole lists, and serve another purpose than those of rows.
+        # Ids of padded input are per list.
         list_ids = None
         if preds.ndim > 1:
             if self.split_queries and indexes is None:
                 raise ValueError(
-                    "indexes must be given under split_queries=True, to know which rows belong to one query; got None. "
-                    "Pass one id per list, shape preds.shape[:-1], or leave split_queries off if every list is a query."
+                    "indexes must be given under split_queries=True; got None. Pass one query id per list, shape "
+                    "preds.shape[:-1], or split_queries=False if every list is a whole query."
                 )
             if self.query_ids == "batch" and indexes is not None:
                 raise ValueError(
-                    "indexes of padded input serve to find queries that appear more than once, which query_ids='batch' "
-                    f"rules out; got shape {_shape(indexes)}. Leave indexes out, or choose query_ids='global'."
+                    "indexes of padded input must not be given under query_ids='batch', where they have no use; got "
+                    f"shape {_shape_of(indexes)}. Remove indexes, or pass query_ids='global'."
                 )
             if indexes is not None:
-                list_ids, indexes = ids_of_lists(preds, indexes), None
-        # Pieces of queries have no value yet: they are kept until all are there.
+                list_ids, indexes = read_list_ids(preds, indexes), None
+        # Parts of queries are kept until all have arrived.
         if self.split_queries:
-            self._keep(preds, target, indexes, mask, list_ids)
+            self._keep_rows(preds, target, indexes, mask, list_ids)
             return
-        sums_and_ids = sums_of_batch(self.flavor, self.ks, preds, target, indexes, mask)
+        sums_and_ids = sum_batch(self.flavor, self.ks, preds, target, indexes, mask)
         if sums_and_ids is None:
             return
-        # Whole queries leave their sums, and their ids, by which a query that comes again is recognised.
+        # Of whole queries, keep the sums, and the ids to detect queries that appear again.
         sums, row_ids = sums_and_ids
-        self._add(sums)
+        self._add_sums(sums)
         if self.query_ids == "global":
             if list_ids is not None:
                 self.ids.append(list_ids.to(self.device))
             elif row_ids is not None:
-                (self.ids if host_looks(preds) else self.row_ids).append(row_ids.to(self.device))
+                (self.ids if can_check_now(preds) else self.row_ids).append(row_ids.to(self.device))
 
-    def _add(self, sums: MetricSums) -> None:
+    def _add_sums(self, sums: MetricSums) -> None:
         added = {}
         for name, more in sums._asdict().items():
             state = getattr(self, name)
-            # In the dtype of the sums: a cast of the module around must not narrow them. A new tensor, which leaves the
-            # old one to whoever has read it.
+            # In the dtype of the sums, because casts of the module must not narrow them; and in a new tensor, because
+            # another thread may have read the old one.
             added[name] = state.to(more.dtype) + more.to(state.device)
-        self.__dict__.update(added)  # at once, so that another thread reads the sums of whole batches
+        self.__dict__.update(added)  # at once, so that another thread reads sums of whole batches
 
-    def _keep(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
-        """Keep the rows, refusing at once what can be seen to be wrong with them."""
-        looks = host_looks(preds)
+    def _keep_rows(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
+        """Keep the rows, and raise for faults in them that can be detected now."""
+        looks = can_check_now(preds)
         if looks:
-            # Whether a query is empty shows when all of it is there; and the value of the pieces is of no use.
-            sums_of_batch(self.flavor.replace(empty=0.0), (1,), preds, target, indexes, mask, whole=False)
+            # Only for its errors. Whether a query is empty is not known yet.
+            sum_batch(self.flavor.replace(empty=0.0), (1,), preds, target, indexes, mask, whole=False)
         else:
             read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
         ids = indexes if list_ids is None else list_ids
-        for name, part in rows_of(preds, target, ids, mask, drop=looks)._asdict().items():
+        for name, part in flatten_rows(preds, target, ids, mask, drop=looks)._asdict().items():
             if part.numel():
                 getattr(self, name).append(part.to(self.device))
 
     @_uncompiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Add a batch as ``update`` does, and return the value of the batch alone.
+        """Add a batch as ``update`` does, and return the value of this batch.
 
         Returns
         -------
         Tensor or dict
-            As ``compute`` returns; nan where the batch has nothing to average.
+            As for ``compute``; nan if the batch has no query to average.
 
         Raises
         ------
         TypeError, ValueError
-            As ``update`` and ``compute`` do; what was seen before is then left as it was.
+            As for ``update`` and ``compute``. The state is then unchanged.
         """
-        self._open()
+        self._warn_if_closed()
         before = self._copy_state_dict()
         n_updates, compute_on_cpu = self._update_count, self.compute_on_cpu
         self._batch_alone = True
         try:
             return super().forward(*args, **kwargs)
         except (RuntimeError, TypeError, ValueError):
-            # torchmetrics has set the state aside, and its switches for this batch.
+            # torchmetrics has replaced the state and its switches for this batch.
             for name, state in before.items():
                 setattr(self, name, state)
             self._update_count, self.compute_on_cpu = n_updates, compute_on_cpu
@@ -379,24 +382,23 @@ compute_with_cache
             self._batch_alone = False
 
     @_uncompiled
-    def compute(self) -> Any:  # a union would refuse both .item() and ["ndcg_at_10"]
-        """The value over all queries seen.
+    def compute(self) -> Any:  # with a union, type checkers would reject .item() and ["ndcg_at_10"]
+        """Compute the value over all queries seen.
 
         Returns
         -------
         Tensor of float64 without dimensions, or dict of such
-            With several cut-offs, a dict by name, ``ndcg_at_10`` or ``ndcg``, which also answers to the cut-offs.
+            With several cut-offs, a dict by name, ``ndcg_at_10`` or ``ndcg``, which also accepts cut-offs as keys.
 
         Raises
         ------
         ValueError
-            No query was seen, or there is nothing to average; a query appeared more than once; or the data seen were
-            refused (see the class).
+            There is no query to average; a query appeared more than once; or the data were invalid (see the class).
         """
         try:
             values = self._values()
         except ValueError:
-            if self._is_synced and self._should_unsync:  # torchmetrics would leave the sums of all processes in place
+            if self._is_synced and self._should_unsync:  # torchmetrics would keep the gathered state
                 self.unsync()
             raise
         if not self._batch_alone:
@@ -407,20 +409,20 @@ compute_with_cache
 
     def _values(self) -> Tensor:
         sums = self._sums()
-        refused = refusal(self.flavor, sums.problems.tolist(), labels="target", scores="preds")
+        refused = fault_message(self.flavor, sums.problems.tolist(), labels="target", scores="preds")
         if refused is not None:
-            raise ValueError(f"{refused} (Found in the batches since the last reset.)")
+            raise ValueError(f"{refused} (Found in the batches since the last reset; reset before you continue.)")
         if self.query_ids == "global" and not self.split_queries:
             self._refuse_queries_seen_twice()
         n_queries = int(sums.n_queries)
         n_counted = [n_queries - n for n in sums.n_empty.tolist()]
         if not self._batch_alone:
             if n_queries == 0:
-                raise ValueError("NDCG has seen no query, so there is nothing to average. Call update first.")
+                raise ValueError("NDCG has seen no query. Call update before compute.")
             if self.flavor.empty == "skip" and not all(n_counted):
                 raise ValueError(
-                    f"all {n_queries} queries are empty (ideal DCG 0), and empty='skip' leaves nothing to average. "
-                    "Check the labels, or choose empty=0, 1 or nan."
+                    f"a query must have a relevant document under empty='skip'; all {n_queries} queries have an ideal "
+                    "DCG of 0. Check the labels, or use a flavor with empty=0, 1 or nan."
                 )
         if n_queries and self.flavor.aggregate == "micro":
             return self._micro(sums, n_counted)
@@ -431,35 +433,35 @@ compute_with_cache
         if not self.split_queries:
             return MetricSums(*(getattr(self, name) for name in MetricSums._fields))
         dtypes = self._dtypes_of_lists()
-        # Values in one dtype need no wider one, which would cost time and memory.
+        # Values in a single dtype keep it, to save time and memory.
         for name in ("preds", "target"):
             held = {part.dtype for part in getattr(self, name)}
             dtypes[name] = held.pop() if len(held) == 1 else dtypes[name]
-        rows = MetricRows(*(joined(getattr(self, name), dtypes[name], self.device) for name in MetricRows._fields))
-        return sums_of_rows(self.flavor, self.ks, rows)
+        rows = MetricRows(*(concatenate(getattr(self, name), dtypes[name], self.device) for name in MetricRows._fields))
+        return sum_rows(self.flavor, self.ks, rows)
 
     def _refuse_queries_seen_twice(self) -> None:
         self._reduce_row_ids()
-        ids = np.sort(joined(self.ids, torch.int64, self.device).cpu().numpy())
+        ids = np.sort(concatenate(self.ids, torch.int64, self.device).cpu().numpy())
         again = np.unique(ids[1:][ids[1:] == ids[:-1]])
         if again.size:
             raise ValueError(
                 f"under query_ids='global' each query must appear once, whole; {again.size} of the queries appeared "
                 f"more than once (such as id {again[0]}), in two updates, on two processes, or as two padded lists. If "
-                "its rows are spread over batches, NDCG(split_queries=True) puts them together. If ids start again in "
-                "each batch, NDCG(query_ids='batch'). If a sampler repeats examples, as DistributedSampler does to "
-                "give every process as many, use one that does not, such as range(rank, n, world_size). Then reset."
+                "rows of a query are spread over batches, use NDCG(split_queries=True). If ids start again in each "
+                "batch, use NDCG(query_ids='batch'). If the sampler repeats examples, as DistributedSampler does, use "
+                "one that does not, such as range(rank, n, world_size). Then reset."
             )
 
     def _reduce_row_ids(self) -> None:
-        """From one id per row to one per query, which makes the host wait."""
+        """Reduce ids of rows to ids of queries, which makes the host wait."""
         self.ids = [*self.ids, *map(torch.unique_consecutive, self.row_ids)]
         self.row_ids = []
 
     # -- epochs ------------------------------------------------------------------------------------------------------
 
-    def _open(self) -> None:
-        """Before an update: warn if it needs a reset."""
+    def _warn_if_closed(self) -> None:
+        """Warn if an update needs a reset first."""
         if self._closed is not None:
             self._warn(self._closed)
             self._closed = None
@@ -470,16 +472,16 @@ compute_with_cache
             warnings.warn(_FIX[reason], EpochWarning, stacklevel=6)
 
     def reset(self) -> None:
-        """Forget all queries, as between two epochs."""
+        """Remove all queries, as between two epochs."""
         for name, default in self._defaults.items():
-            if isinstance(default, list):  # torchmetrics would empty the list in place, which Running may hold by now
+            if isinstance(default, list):  # torchmetrics would empty the list in place, which Running may have stored
                 setattr(self, name, [])
         super().reset()
-        if not self._batch_alone:  # forward sets the epoch aside by a reset
+        if not self._batch_alone:  # forward resets the metric temporarily
             self._closed = None
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The state of the metric, if ``persistent(True)`` was called; else nothing.
+        """Return the state of the metric if ``persistent(True)`` was called, and an empty dict otherwise.
 
         Returns
         -------
@@ -488,7 +490,7 @@ compute_with_cache
         Warns
         -----
         EpochWarning
-            It is in mid-epoch, and the queries seen are not saved.
+            It is called mid-epoch, and the queries seen are not in it.
         """
         if self._update_count and self._closed is None and not any(self._persistent.values()):
             self._warn("state")
@@ -502,9 +504,9 @@ compute_with_cache
         if any(name.startswith(f"{prefix}meaning_") and name[len(prefix) :] not in given for name in state_dict):
             found[-1].append(
                 f"{prefix.rstrip('.') or 'the metric'}: the checkpoint holds queries of an NDCG of another flavor or "
-                f"other cut-offs than {self.flavor} at {list(self.ks)}. Build the same metric, or remove the "
-                f"checkpoint's keys that begin with {prefix!r}. (A lambda or local function as gain or discount is "
-                "another one in every process: define it in a module.)"
+                f"other cut-offs than {self.flavor} at {list(self.ks)}. Build the same metric, or remove the keys of "
+                f"the checkpoint that begin with {prefix!r}. (A lambda or local function as gain or discount differs "
+                "between processes: define it in a module.)"
             )
             return
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, *found)
@@ -520,35 +522,35 @@ compute_with_cache
     # -- processes and copies ----------------------------------------------------------------------------------------
 
     def _dtypes_of_lists(self) -> dict[str, torch.dtype]:
-        """In which all processes can exchange them; a process without data has no other way to know."""
-        values = working_dtype(self.device)  # this dtype holds the values of every narrower one
+        """The dtypes in which processes exchange lists; a process without data cannot infer them."""
+        values = working_dtype(self.device)  # exact for the values of all narrower dtypes
         dtypes = {"preds": values, "target": values, "ids": torch.int64, "listed": torch.bool}
         return {name: dtype for name, dtype in dtypes.items() if name in self._defaults}
 
     def _sync_dist(self, dist_sync_fn: Callable[..., Any] = gather_all_tensors, process_group: Any = None) -> None:
-        # torchmetrics gathers as many tensors as the list of this process has, of its dtypes: another number of batches
-        # in another process would hang, and none at all could not be told a dtype. One tensor per list always works.
+        # torchmetrics gathers one tensor per entry of this process's lists, which hangs if another process has a
+        # different number of entries or dtype, and fails if it has none. One tensor per list always works.
         group = process_group or self.process_group
         if "row_ids" in self._defaults:
             self._reduce_row_ids()
         for name, dtype in self._dtypes_of_lists().items():
-            setattr(self, name, list(dist_sync_fn(joined(getattr(self, name), dtype, self.device), group=group)))
+            setattr(self, name, list(dist_sync_fn(concatenate(getattr(self, name), dtype, self.device), group=group)))
         for name, default in self._defaults.items():
             if isinstance(default, Tensor):
                 setattr(self, name, torch.stack(list(dist_sync_fn(getattr(self, name), group=group))).sum(0))
 
     def merge_state(self, incoming_state: dict[str, Any] | Metric) -> None:
-        """Add what another metric has seen, as if this one had seen it after its own.
+        """Add the queries of another metric after those of this one.
 
         Parameters
         ----------
         incoming_state : NDCG, or its ``metric_state``
-            Metrics of the same flavor, cut-offs, `query_ids` and `split_queries`.
+            Of the same flavor, cut-offs, `query_ids` and `split_queries`.
 
         Raises
         ------
         ValueError
-            It is of another meaning, or something else.
+            It is not an NDCG state, or its settings differ.
         """
         states: object = incoming_state
         n_updates = 1
@@ -557,7 +559,7 @@ compute_with_cache
         if not isinstance(states, dict) or set(states) != set(self._defaults):
             raise ValueError(
                 "incoming_state must be an NDCG, or its metric_state, of the same flavor, cut-offs, query_ids and "
-                f"split_queries as this metric ({self.flavor}); got {type(incoming_state).__name__} of another meaning."
+                f"split_queries as this metric ({self.flavor}); got {type(incoming_state).__name__} with other states."
             )
         mine = self._copy_state_dict()
         for name, theirs in states.items():
@@ -568,13 +570,13 @@ compute_with_cache
         self._computed = None
 
     def _copy_state_dict(self) -> dict[str, Tensor | list[Tensor]]:
-        # No state is ever changed in place, apart from the lists growing: their tensors can be shared. Copying them in
-        # every forward, as torchmetrics would, takes time that grows with the square of the number of batches.
+        # Tensors of the state are never changed in place and can be shared. Copying them in every forward, as
+        # torchmetrics does, takes time that is quadratic in the number of batches.
         states: dict[str, Tensor | list[Tensor]] = self.metric_state
         return {name: list(state) if isinstance(state, list) else state for name, state in states.items()}
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
-        """Plot a value, or a sequence of them, as the metrics of torchmetrics do.
+        """Plot a value or a sequence of values, as other metrics of torchmetrics do.
 
         Parameters
         ----------
@@ -590,7 +592,7 @@ compute_with_cache
     def _micro(self, sums: MetricSums, n_counted: Sequence[int]) -> Tensor:
         value = self.flavor.empty if isinstance(self.flavor.empty, float) else math.nan
         none = torch.tensor([n == 0 for n in n_counted], device=sums.idcg_sum.device)
-        return torch.where(none, value, snapped(sums.dcg_sum / torch.where(none, 1.0, sums.idcg_sum)))
+        return torch.where(none, value, snap_to_one(sums.dcg_sum / torch.where(none, 1.0, sums.idcg_sum)))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> NDCG:
         def moved(tensor: Tensor) -> Tensor:
@@ -648,7 +650,7 @@ def ndcg_collection(
 
 
 class ByCutoff(dict[Any, Tensor]):
-    """Values by name, ``ndcg_at_5``; the cut-off itself, 5, finds the same value."""
+    """Values by name, ``ndcg_at_5``, or by cut-off, 5."""
 
     def __missing__(self, key: object) -> Tensor:
         if key is None or (isinstance(key, int) and not isinstance(key, bool)):
@@ -662,31 +664,31 @@ def _name(k: int | None) -> str:
     return "ndcg" if k is None else f"ndcg_at_{k}"
 
 
-def _shape(value: object) -> tuple[int, ...]:
+def _shape_of(value: object) -> tuple[int, ...]:
     return tuple(getattr(value, "shape", ()))
 
 
-def _check_meaning_of_ids(query_ids: object, split_queries: object) -> None:
+def _check_query_ids(query_ids: object, split_queries: object) -> None:
     one_of(query_ids, "query_ids", get_args(QueryIds))
     true_or_false(split_queries, "split_queries")
     if split_queries and query_ids == "batch":
         raise ValueError(
-            "split_queries=True puts the rows of a query together by their id, which must mean the same in every "
-            "batch; got query_ids='batch'. Number the queries over the whole epoch and choose query_ids='global'."
+            "split_queries must be False under query_ids='batch', because rows are joined by ids of the whole epoch; "
+            "got split_queries=True. Number the queries over the whole epoch and pass query_ids='global'."
         )
 
 
 _TOKENS: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()
 
 
-def _digest(flavor: Flavor, ks: Cutoffs) -> str:
-    """Different for metrics of different meaning, and the same in every process."""
-    callables = [_identity(part) for part in (flavor.gain, flavor.discount) if callable(part)]
+def _hash_definition(flavor: Flavor, ks: Cutoffs) -> str:
+    """Hash the definition of a metric, equally in every process."""
+    callables = [_identify_callable(part) for part in (flavor.gain, flavor.discount) if callable(part)]
     return hashlib.sha256(f"{flavor.replace(k=None)} {ks} {callables}".encode()).hexdigest()[:16]
 
 
-def _identity(function: Callable[..., Any]) -> str:
-    """Where a callable is imported from; for a lambda, or any other that is not, a token drawn by this process."""
+def _identify_callable(function: Callable[..., Any]) -> str:
+    """Return where a callable is imported from, or a random token if it cannot be imported, as for a lambda."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     imported: object = sys.modules.get(module or "")
     for part in name.split("."):

@@ -72,7 +72,7 @@ def test_the_problem():
     [
         (("--flavor", "lightgmb"), "Did you mean 'lightgbm'"),
         (("--flavor", "trec_eval@10"), "docid"),
-        (("--flavor", "ndcg@10[gain=-1|0|1]"), "must not be negative in a loss"),
+        (("--flavor", "ndcg@10[gain=-1|0|1]"), "must be >= 0 in a loss"),
         (("--picture", "nowhere/curves.png"), "does not exist"),
         (("--picture", "one.png", "--scores", "./one.png"), "--scores would replace what --picture writes"),
     ],

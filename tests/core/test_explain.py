@@ -240,8 +240,6 @@ TABLE = Flavor(gain=(0, 1, 3))
         (Flavor(), TABLE.replace(off_table="zero"), [("gain", "off_table")]),
         (TABLE, TABLE.replace(off_table="zero"), [("off_table",)]),
         (Flavor(), Flavor(discount="jarvelin"), [("discount",)]),
-        (Flavor(), Flavor(discount="jarvelin", discount_base=3), [("discount", "discount_base")]),
-        (Flavor(discount="jarvelin"), Flavor(discount="jarvelin", discount_base=3), [("discount_base",)]),
         (Flavor(discount=slow_decay), Flavor(discount=half_power), [("discount",)]),
         (Flavor(), Flavor(ideal="recall", recall_depth=5), [("ideal", "recall_depth")]),
         (Flavor(ideal="recall"), Flavor(ideal="recall", recall_depth=5), [("recall_depth",)]),

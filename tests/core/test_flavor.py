@@ -86,14 +86,13 @@ def test_every_field_counts_in_equality():
     others = [base.replace(**{name: value}) for name, value in changes.items()]
     others += [
         Flavor(discount="jarvelin"),
-        Flavor(discount="jarvelin", discount_base=3),
         Flavor(ideal="recall", recall_depth=2),
         Flavor(gain=(0, 1)),
         Flavor(gain=(0, 1), off_table="zero"),
         Flavor(ideal_depth="retrieved"),
     ]
     assert len({base, *others}) == len(others) + 1
-    assert {f.name for f in dataclasses.fields(Flavor)} == {*changes, "discount_base", "recall_depth", "off_table"}
+    assert {f.name for f in dataclasses.fields(Flavor)} == {*changes, "recall_depth", "off_table"}
     assert Flavor(max_grade=4, gain=(0, 1), k=np.int64(3)) == Flavor(max_grade=4.0, gain=np.array([0.0, 1.0]), k=3)
     assert base != "ndcg"
 
@@ -115,8 +114,7 @@ def test_it_is_frozen_and_keyword_only():
         ({"gain": 3}, TypeError, "Flavor.gain must be one of .*got 3 of type int"),
         ({"discount": "log"}, ValueError, "Flavor.discount must be one of 'log2', 'jarvelin', 'reciprocal', 'ln', 'none'.*Did you mean 'ln'"),
         ({"discount": 2}, TypeError, "Flavor.discount must be one of"),
-        ({"discount_base": 1}, ValueError, "Flavor.discount_base must be greater than 1.*got 1.0"),
-        ({"discount_base": 3}, ValueError, "discount_base only has a meaning with discount='jarvelin'.*Leave it out"),
+        ({"gains": "linear"}, TypeError, "'gains' is not a field of Flavor.*Did you mean 'gain'"),
         ({"ideal": "optimal"}, ValueError, "Flavor.ideal must be one of 'global', 'recall', 'local', 'max', 'given'; got 'optimal'"),
         ({"ideal": "max"}, ValueError, "Flavor.max_grade must be given with ideal='max'.*got None. Pass the top"),
         ({"ideal": "max", "max_grade": 3, "gain": (0, 1)}, ValueError, "max_grade must be a grade of the gain table, an integer from 0 to 1; got 3.0"),
@@ -295,6 +293,10 @@ def test_an_alias_is_the_flavor_of_the_preset_that_it_names():
 
 
 def test_an_unknown_preset_is_refused():
+    with pytest.raises(TypeError, match=r"by keyword; got 'lightgbm'\. Use Flavor\.preset\('lightgbm'\)"):
+        Flavor("lightgbm")
+    with pytest.raises(ValueError, match=r"which is a gain\. Use Flavor\(gain='exponential'\)"):
+        Flavor.parse("exponential")
     with pytest.raises(ValueError, match=r"a preset; got '\w+'\. Did you mean 'catboost'\? List the presets with"):
         Flavor.preset("catbost")
     with pytest.raises(TypeError, match="must be the name of a preset"):

@@ -67,10 +67,10 @@ ALL_JUDGED = "all judged documents of the query, retrieved or not, "
     [
         ({"gain": own}, "gain", "gain(y) = <own>(y), a callable"),
         ({"gain": (0, 1, 3)}, "gain", "gain(y) = table 0|1|3, by grade"),
-        ({"gain": (0, 1), "off_table": "zero"}, "gain", "gain(y) = table 0|1, by grade; a grade beyond it gains 0"),
+        ({"gain": (0, 1), "off_table": "zero"}, "gain", "gain(y) = table 0|1, by grade; a grade beyond it has gain 0"),
         ({"max_grade": 2.5}, "gain", "gain(y) = y; a label above 2.5 is an error"),
         ({"discount": own}, "discount", "D(r) = <own>(r), a callable"),
-        ({"discount": "jarvelin", "discount_base": 3}, "discount", "D(r) = 1 for r < 3, else 1 / log_3(r)"),
+        ({"discount": "jarvelin"}, "discount", "D(r) = 1 for r < 2, otherwise 1 / log2(r)"),
         (
             {"short_lists": "zero"},
             "discount",
@@ -132,7 +132,6 @@ def test_what_a_flavor_is_where_nothing_is_said() -> None:
         "gain": "linear",
         "off_table": "raise",
         "discount": "log2",
-        "discount_base": 2.0,
         "ideal": "global",
         "ideal_depth": "k",
         "recall_depth": None,
@@ -281,7 +280,6 @@ def test_the_top_grade_must_be_in_the_gain_table(grade: float) -> None:
             "Flavor.recall_depth must be an integer >= 1, or None for all that was retrieved; got 1.0 of type float.",
         ),
         ({"k": 0}, ValueError, "Flavor.k must be an integer >= 1, or None for no cut-off; got 0."),
-        ({"discount_base": "2"}, TypeError, "Flavor.discount_base must be a finite number; got '2' of type str."),
         ({"max_grade": math.inf}, ValueError, "Flavor.max_grade must be a finite number; got inf."),
         ({"gain": ()}, ValueError, "Flavor.gain as a table must hold a gain for grade 0 at least; got an empty table."),
     ],

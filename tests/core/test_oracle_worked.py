@@ -102,9 +102,6 @@ def test_jarvelins_discount_is_not_log2_of_rank_plus_one(rank: int) -> None:
         assert value == pytest.approx(jarvelin, abs=1e-15)
     for value in every_way(Flavor(discount="log2"), ranked, ranked).values():
         assert value == pytest.approx(1 / math.log2(rank + 1), abs=1e-15)
-    base = 1.0 if rank <= 3 else math.log(3) / math.log(rank)
-    for value in every_way(Flavor(discount="jarvelin", discount_base=3), ranked, ranked).values():
-        assert value == pytest.approx(base, abs=1e-15)
 
 
 def test_an_ideal_that_is_not_cut_at_k() -> None:

@@ -156,9 +156,7 @@ def test_what_is_wrong_is_said_in_the_words_of_ndcg_ml(change: dict[str, Any], m
 
 def test_the_page_offers_every_switch_and_every_word_of_it() -> None:
     about = bridge.about()
-    assert set(about["switches"]) | {"k", "max_grade", "discount_base", "recall_depth"} == set(
-        Flavor.__dataclass_fields__
-    )
+    assert set(about["switches"]) | {"k", "max_grade", "recall_depth"} == set(Flavor.__dataclass_fields__)
     for name, words in about["switches"].items():
         start = "sklearn" if name != "off_table" else "mslr"
         for word in words:

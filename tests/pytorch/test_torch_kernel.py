@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 import math
+import re
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch_batches import Largest
 
 from ndcg_ml import Flavor, evaluate, ndcg_score
 from ndcg_ml.torch import NDCG, ApproxNDCGLoss, SoftmaxLoss, Stochastic, ndcg
@@ -46,7 +47,6 @@ def flavors(draw):
         gain=gain,
         off_table="zero" if gain == short else "raise",
         discount=discount,
-        discount_base=draw(st.sampled_from([2.0, 2.5, 3.0])) if discount == "jarvelin" else 2.0,
         ideal=ideal,
         ideal_depth=draw(st.sampled_from(["k", "all", "retrieved"])),
         short_lists=draw(st.sampled_from(["score", "score", "zero"])),
@@ -326,19 +326,6 @@ def test_queries_without_documents_are_empty():
         assert ndcg(torch.zeros(1, 3), torch.ones(1, 3), flavor=flavor, mask=mask).tolist() == [1.0]
 
 
-class Largest(TorchDispatchMode):
-    """The largest tensor that an operation made."""
-
-    numel = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        for part in out if isinstance(out, (tuple, list)) else (out,):
-            if isinstance(part, torch.Tensor):
-                self.numel = max(self.numel, part.numel())
-        return out
-
-
 @pytest.mark.parametrize("ideal", ["global", "local"])
 def test_flat_form_does_not_pad(ideal):
     ids = torch.cat([torch.zeros(2000, dtype=torch.int64), torch.arange(1, 2001)])
@@ -465,7 +452,11 @@ IDS = torch.tensor([0, 0])
         ),
         ({"scores": S[0], "labels": Y[0]}, ValueError, r"indexes must be given .*scores\[None\]"),
         ({"scores": S, "labels": Y, "indexes": IDS[None]}, ValueError, "indexes is for 1-D input.*flatten"),
-        ({"scores": S[0], "labels": Y[0], "indexes": IDS, "mask": IDS == 0}, ValueError, "mask is for padded input"),
+        (
+            {"scores": S[0], "labels": Y[0], "indexes": IDS, "mask": IDS == 0},
+            ValueError,
+            "mask must not be given with 1-D input",
+        ),
         (
             {"scores": S[0], "labels": Y[0], "indexes": IDS.float()},
             TypeError,
@@ -484,7 +475,11 @@ IDS = torch.tensor([0, 0])
             r"at least one query; got shape \(0,\)",
         ),
         ({"scores": S * math.nan, "labels": Y}, ValueError, "scores must not hold NaN.*got 2.*-inf ranks last"),
-        ({"scores": S, "labels": Y * math.nan}, ValueError, "under unjudged='raise'; got 2.*choose unjudged="),
+        (
+            {"scores": S, "labels": Y * math.nan},
+            ValueError,
+            "under unjudged='raise'; got 2.*such as 'sklearn.unjudged=zero",
+        ),
         (
             {"scores": S, "labels": Y * math.inf, "flavor": Flavor(unjudged="zero")},
             ValueError,
@@ -544,7 +539,7 @@ def test_what_is_on_another_device_is_named_as_the_caller_named_it():
         (lambda: loss(here[0], there[0], indexes=ids), "labels", "scores"),
         (lambda: loss(here[0], here[0], indexes=far), "indexes", "scores"),
     ):
-        message = rf"{name} must be on the device of {of}, cpu; got meta\. Move it: {name}\.to\({of}\.device\)\."
+        message = rf"{name} must be on the device of {of}, cpu; got meta\. Pass {name}\.to\({of}\.device\)\."
         with pytest.raises(ValueError, match=message):
             call()
 
@@ -552,8 +547,19 @@ def test_what_is_on_another_device_is_named_as_the_caller_named_it():
 def test_nested_tensors_are_refused():
     jagged = torch.nested.nested_tensor([torch.rand(2), torch.rand(3)], layout=torch.jagged)
     for call in (ndcg, ApproxNDCGLoss(), Stochastic(ApproxNDCGLoss()), NDCG().update, NDCG(split_queries=True).update):
-        with pytest.raises(TypeError, match=r"must not be a nested tensor\. Write torch\.nested\.to_padded_tensor"):
+        with pytest.raises(TypeError, match=r"must not be a nested tensor\. Pass torch\.nested\.to_padded_tensor"):
             call(jagged, jagged)
+
+
+@pytest.mark.parametrize("rows", [[[0.3, 0.1], [0.2]], [torch.tensor([0.3, 0.1]), torch.tensor([0.2])]])
+def test_lists_of_unequal_lengths_are_told_how_to_be_padded(rows):
+    with pytest.raises(TypeError, match=r"pad_sequence\(.*with mask=, or torch\.cat\(.*with indexes=") as raised:
+        ndcg(rows, rows)
+    first, second = re.findall(r"torch\S+\(\[.*?\].*?\)(?= with)", str(raised.value))
+    padded, flat = (eval(line, {"torch": torch, "scores": rows}) for line in (first, second))
+    want = [1.0, 1.0]
+    assert ndcg(padded, torch.ones(2, 2), mask=torch.tensor([[True, True], [True, False]])).tolist() == want
+    assert ndcg(flat, torch.ones(3), indexes=torch.tensor([0, 0, 1])).tolist() == want
 
 
 def test_an_empty_query_that_will_be_skipped_is_nan():
@@ -576,5 +582,5 @@ def test_repeats_are_refused_by_the_torch_kernel(duplicates):
 
 def test_a_tie_rule_by_id_is_refused_where_operations_are_watched():
     scores, labels, ids = torch.zeros(2, 1, 3), torch.ones(2, 1, 3), torch.arange(6).reshape(2, 1, 3)
-    with pytest.raises(ValueError, match="a tie rule by id is not for compiled, traced or mapped code"):
+    with pytest.raises(ValueError, match="ties must not be broken by document id in compiled, traced"):
         torch.func.vmap(lambda s, y, i: ndcg(s, y, flavor=Flavor(ties="docid"), doc_id=i))(scores, labels, ids)

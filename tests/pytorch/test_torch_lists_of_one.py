@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
 
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
-from ndcg_ml.torch import NDCG, ApproxNDCGLoss, LambdaNDCGLoss, NeuralNDCGLoss, SoftmaxLoss, Stochastic, ndcg
+from ndcg_ml.torch import NDCG, ApproxNDCGLoss, LambdaNDCGLoss, NeuralNDCGLoss, Stochastic, ndcg
 from ndcg_ml.torch._host import torch_kernel
 
 SCORES, LABELS = torch.tensor([0.9, 0.8, 0.1, 0.5, 0.4, 0.3]), torch.tensor([3, 0, 1, 0, 2, 1])
@@ -34,6 +33,7 @@ FUNCTIONS = {
     "forward": lambda *tensors, **given: NDCG()(*tensors, **given),
     "split_queries": in_pieces,
     "query_ids='batch'": lambda *tensors, **given: NDCG(query_ids="batch").update(*tensors, **given),
+    "Stochastic": Stochastic(ApproxNDCGLoss(), samples=1),
     **{type(loss).__name__: loss for loss in LOSSES},
 }
 each_function = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
@@ -79,7 +79,7 @@ def test_row_numbers_as_ids_are_warned_of(name):
         FUNCTIONS[name](SCORES, LABELS, indexes=torch.arange(6))
 
 
-def test_pieces_of_queries_and_batches_of_unequal_lists_are_not():
+def test_single_lists_pieces_of_queries_and_batches_of_unequal_lists_are_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         metric = NDCG(split_queries=True)
@@ -91,7 +91,9 @@ def test_pieces_of_queries_and_batches_of_unequal_lists_are_not():
         # Lists of very different lengths are padded in groups, one of them of single documents.
         long = torch.cat([torch.zeros(30, dtype=torch.long), torch.arange(1, 9)])
         ApproxNDCGLoss("sklearn")(torch.randn(38), torch.ones(38), indexes=long)
-        assert ndcg(SCORES[:1, None], LABELS[:1, None]).tolist() == [1.0]
+        for function in (ndcg, on_torch, ApproxNDCGLoss(), Stochastic(ApproxNDCGLoss(), samples=1), NDCG().update):
+            function(torch.ones(1, 1), torch.ones(1, 1))
+            function(torch.ones(1), torch.ones(1), indexes=torch.zeros(1).long())
         assert NDCG().update(SCORES[:0, None], LABELS[:0, None]) is None
 
 
@@ -102,33 +104,3 @@ def test_compiled_code_refuses_a_column_too():
     mask = torch.ones((6, 1), dtype=torch.bool)
     whole = torch.compile(ndcg, backend="eager", fullgraph=True)
     assert whole(SCORES[:, None], LABELS[:, None], mask=mask).tolist() == [1.0, 0, 1, 0, 1, 1]
-
-
-ONE_LIST = {
-    "ndcg": lambda scores, labels, mask: ndcg(scores, labels, mask=mask),
-    "loss": SoftmaxLoss(),
-    "stochastic": Stochastic(ApproxNDCGLoss(), samples=1),
-    "metric": lambda scores, labels, mask: NDCG().update(scores, labels, mask=mask),
-}
-
-
-@pytest.mark.parametrize("name", ONE_LIST)
-@pytest.mark.parametrize("short", [True, False])
-def test_a_single_list_of_one_document_is_not_warned_of_and_two_are(name, short):
-    for n in (1, 2):
-        column = torch.ones(n, 1)
-        mask = None if n == 1 else torch.ones(n, 1, dtype=torch.bool)
-        with nullcontext() if short else torch_kernel(), warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            ONE_LIST[name](column, column, mask)
-        assert [f"each of the {n} queries has one document" in str(one.message) for one in seen] == [True] * (n - 1)
-
-
-@pytest.mark.parametrize("loss", [SoftmaxLoss(), Stochastic(ApproxNDCGLoss(), samples=1)])
-def test_a_single_flat_list_of_one_document_is_not_warned_of_and_two_are(loss):
-    for n in (1, 2):
-        rows, ids = torch.ones(n), torch.arange(n)
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            loss(rows, rows, indexes=ids)
-        assert len(seen) == n - 1

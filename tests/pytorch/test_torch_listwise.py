@@ -261,7 +261,7 @@ def test_the_tail_of_a_list_keeps_its_digits():
         (
             lambda: SoftmaxLoss(Flavor(k=10)),
             ValueError,
-            r"no ranks to cut off; got 10. Choose flavor.replace\(k=None\)",
+            r"no ranks to cut off; got 10. Pass flavor.replace\(k=None\)",
         ),
         (
             lambda: SoftmaxLoss(target="label"),

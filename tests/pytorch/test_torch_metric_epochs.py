@@ -107,15 +107,6 @@ def test_a_collection_warns_once_and_not_in_epochs_of_its_own():
     assert len(epoch_warnings(caught)) == 2  # one in each compute group
 
 
-def test_merging_after_a_value_is_no_update():
-    metric, other = NDCG(), NDCG()
-    metric.update(*one_query())
-    other.update(*one_query(relevant_first=False))
-    metric.compute()
-    metric.merge_state(other)
-    assert metric.compute().item() == pytest.approx(MIXED)
-
-
 # -- checkpoints --------------------------------------------------------------------------------------------------
 
 
@@ -169,13 +160,6 @@ def test_a_loaded_state_replaces_a_value_that_was_kept():
     assert new.metric.compute() == 1.0
     new.load_state_dict(old.state_dict())
     assert new.metric.compute().item() == pytest.approx(1 / math.log2(3))
-
-
-def test_a_loaded_state_alone_is_computed():
-    old, new = ranker(persistent=True), ranker()
-    old.metric.update(*one_query())
-    new.load_state_dict(old.state_dict())
-    assert new.metric.compute() == 1.0
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch_batches import LISTS
 
-from ndcg_ml import Flavor, evaluate
+from ndcg_ml import Flavor
 from ndcg_ml.torch import NDCG
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -85,11 +85,11 @@ def test_split_queries_elsewhere_refuse_bad_rows_in_compute(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method of metric NDCG was called before")
 def test_nothing_to_average():
-    with pytest.raises(ValueError, match=r"has seen no query.*Call update first"):
+    with pytest.raises(ValueError, match=r"has seen no query.*Call update before"):
         NDCG().compute()
     metric = NDCG("ndcg[empty=skip]", k=[1, None])
     metric.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 0]]))
-    with pytest.raises(ValueError, match=r"all 1 queries are empty.*empty='skip' leaves nothing"):
+    with pytest.raises(ValueError, match=r"under empty='skip'; all 1 queries have an ideal DCG of 0"):
         metric.compute()
     with pytest.raises(ValueError, match="has seen no query"):
         NDCG(split_queries=True).compute()
@@ -129,11 +129,6 @@ def test_a_query_with_a_negative_ideal_has_no_part_in_micro():
     assert metric.compute().item() == pytest.approx(1 / math.log2(3))
 
 
-def test_a_metric_has_no_document_ids():
-    with pytest.raises(ValueError, match=r"ties='docid'.*replace\(ties='average'\)"):
-        NDCG(Flavor(ties="docid"))
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
@@ -157,43 +152,22 @@ def test_refusals_name_the_parameters_of_update(arguments, error, words):
 
 
 def test_ids_that_have_no_use_and_ids_that_are_missing():
-    with pytest.raises(ValueError, match=r"which query_ids='batch' rules out; got shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"under query_ids='batch', where.*got shape \(2,\)"):
         NDCG(query_ids="batch").update(*LISTS, torch.tensor([0, 1]))
     with pytest.raises(ValueError, match="indexes must be given under split_queries=True"):
         NDCG(split_queries=True).update(*LISTS)
-    with pytest.raises(ValueError, match="indexes must be given with 1-D input"):
-        NDCG(split_queries=True).update(torch.rand(3), torch.ones(3))
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
         ({"query_ids": "local"}, ValueError, "query_ids must be one of 'global', 'batch'; got 'local'"),
+        ({"flavor": Flavor(ties="docid")}, ValueError, r"ties='docid'.*replace\(ties='average'\)"),
+        ({"top_k": 10}, TypeError, r"NDCG got an unexpected keyword argument 'top_k'\. Did you mean k="),
         ({"split_queries": 1}, TypeError, "split_queries must be True or False; got 1"),
-        ({"split_queries": True, "query_ids": "batch"}, ValueError, "split_queries=True.*got query_ids='batch'"),
+        ({"split_queries": True, "query_ids": "batch"}, ValueError, "under query_ids='batch'.*got split_queries=True"),
     ],
 )
 def test_refusals_of_the_constructor(arguments, error, words):
     with pytest.raises(error, match=words):
         NDCG(**arguments)
-
-
-def test_cpu_tensors_of_any_kind_take_the_short_way_or_the_right_one(kernel):
-    labels = torch.tensor([[3, 0, 1], [0, 2, 1]])
-    mask = torch.tensor([[True, True, False], [True, True, True]])
-    scores = torch.tensor([[0.5, 0.25, 9.0], [0.75, 0.5, 0.25]])
-    ids = torch.arange(2).repeat_interleave(3)[mask.flatten()]
-    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
-        for grades in (labels, labels.to(torch.uint8), labels.float(), labels.bfloat16()):
-            padded, flat = NDCG("lightgbm", k=2), NDCG("lightgbm", k=2)
-            padded.update(scores.to(dtype).clone().requires_grad_(), grades, mask=mask)
-            flat.update(scores[mask].to(dtype), grades[mask], indexes=ids.int())
-            assert (
-                padded.compute()
-                == flat.compute()
-                == 0.5 + 0.5 * evaluate([[0, 2, 1]], [[3, 2, 1]], flavor="lightgbm", k=2).value
-            )
-    deep = NDCG("lightgbm", k=2)
-    deep.update(scores[None, :, :2].transpose(1, 2), labels[None, :, :2].transpose(1, 2))
-    expected = evaluate(labels[:, :2].T.numpy(), scores[:, :2].T.numpy(), flavor="lightgbm", k=2).value
-    assert deep.compute().item() == pytest.approx(expected, abs=1e-12)

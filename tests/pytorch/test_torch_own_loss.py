@@ -147,10 +147,10 @@ def test_mistakes_are_errors():
 
     with pytest.raises(ValueError, match=r"Total.losses must return one loss per list, shape \(1,\); got \(\)"):
         Total()(scores, labels)
-    with pytest.raises(ValueError, match=r"flavor\.discount must be named in a loss that needs it"):
+    with pytest.raises(ValueError, match=r"flavor\.discount must be a name in a loss that evaluates it"):
         SigmoidRankLoss(Flavor(discount=lambda rank: 1 / rank))(scores, labels)
     for build in (SigmoidRankLoss, SquaredErrorLoss):
-        with pytest.raises(ValueError, match="negative='allow' has no loss"):
+        with pytest.raises(ValueError, match="negative must be 'raise', 'zero' or 'drop' in a loss"):
             build(Flavor(negative="allow"))
         with pytest.raises(ValueError, match="reduction must be one of 'mean', 'sum', 'none'; got 'avg'"):
             build(reduction="avg")

@@ -150,7 +150,7 @@ def test_a_callable_gain_needs_labels_that_are_not_mapped_over():
         vmap(loss, in_dims=(0, None, None))(scores, labels[0], mask[0]),
         one_by_one(lambda s: loss(s, labels[0], mask[0]), scores),
     )
-    with pytest.raises(ValueError, match=r"flavor\.gain must have a name or be a table where torch\.func\.vmap maps"):
+    with pytest.raises(ValueError, match=r"flavor\.gain must be a name or a table if torch\.func\.vmap maps"):
         vmap(loss)(scores, labels, mask)
 
 

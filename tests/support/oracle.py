@@ -212,10 +212,7 @@ def _discount(flavor: Flavor, rank: int) -> float:
     if callable(flavor.discount):
         return flavor.discount(rank)
     if flavor.discount == "jarvelin":
-        base = flavor.discount_base
-        if rank < base:
-            return 1.0
-        return 1 / math.log2(rank) if base == 2 else math.log(base) / math.log(rank)
+        return 1.0 if rank < 2 else 1 / math.log2(rank)
     return {
         "log2": lambda: 1 / math.log2(rank + 1),
         "ln": lambda: 1 / math.log(rank + 1),

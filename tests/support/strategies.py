@@ -74,10 +74,7 @@ def flavors(
     elif gain == "callable":
         gain = draw(st.sampled_from(GAIN_FUNCTIONS))
     discount: Any = draw(st.sampled_from(["log2", "jarvelin", "reciprocal", "ln", "none", "callable"][: 5 + callables]))
-    base = 2.0
-    if discount == "jarvelin":
-        base = draw(st.sampled_from([2.0, 3.0, 1.5, 10.0, math.e, 4.0]))
-    elif discount == "callable":
+    if discount == "callable":
         discount = draw(st.sampled_from(DISCOUNT_FUNCTIONS))
     ideal = fixed.get("ideal", draw(st.sampled_from(ideals)))
     top = float(len(gain) - 1) if isinstance(gain, tuple) else draw(st.sampled_from(TOPS))
@@ -85,7 +82,6 @@ def flavors(
         "gain": gain,
         "off_table": draw(st.sampled_from(["raise", "zero"])) if isinstance(gain, tuple) else "raise",
         "discount": discount,
-        "discount_base": base,
         "ideal": ideal,
         "ideal_depth": draw(st.sampled_from(["k", "all", "retrieved"])),
         "recall_depth": draw(st.none() | st.integers(1, 8)) if ideal == "recall" else None,

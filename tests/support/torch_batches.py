@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 LISTS = torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.tensor([[1, 0], [0, 1]])
 GENERATOR = torch.Generator().manual_seed(5)
@@ -20,3 +21,16 @@ def batches(n_batches, size=4, width=6):
 def tensors_of(metric):
     states = metric.metric_state.values()
     return [part for state in states for part in (state if isinstance(state, list) else [state])]
+
+
+class Largest(TorchDispatchMode):
+    """The number of entries of the largest storage that any operation makes."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        for tensor in made if isinstance(made, (tuple, list)) else (made,):
+            if isinstance(tensor, torch.Tensor) and tensor.untyped_storage().nbytes():
+                self.numel = max(self.numel, tensor.untyped_storage().nbytes() // tensor.element_size())
+        return made

@@ -1,4 +1,4 @@
-"""The losses, each in a file of its own, and what a loss of your own derives from."""
+"""The losses, and the base classes for your own loss."""
 
 from ndcg_ml.torch.losses._loss import DirectLoss, ListLoss, Lists
 from ndcg_ml.torch.losses.approx import ApproxNDCGLoss

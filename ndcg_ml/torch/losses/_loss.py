@@ -1,4 +1,4 @@
-"""The driver of every loss: flavor, forms of input, faults, empty lists and reduction. A loss adds what is its own."""
+"""The base of all losses: flavor, forms of input, faults, empty lists and reduction."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from torch import Tensor, nn
 
 from ndcg_ml._checks import as_float, one_of, positive_number
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._faults import counted_faults, refuse
+from ndcg_ml.torch._faults import count_faults_by_kind, refuse
 from ndcg_ml.torch._gains import discount_at, gains_of, judge, label_faults, working_dtype
-from ndcg_ml.torch._inputs import PaddedLists, in_batches, read_flavor, read_lists
-from ndcg_ml.torch._kernel import ideal_dcg, needs_ranking, pool_of, rank, ranked_documents, table_for, too_short
+from ndcg_ml.torch._inputs import PaddedLists, pad_lists, read_flavor, read_lists
+from ndcg_ml.torch._kernel import ideal_dcg, ideal_pool, needs_ranking, rank, ranked_documents, table_for, too_short
 from ndcg_ml.torch._layout import Padded
-from ndcg_ml.torch._transforms import host_may_look, recomputed
+from ndcg_ml.torch._transforms import can_inspect, recompute_in_backward
 
 Reduction = Literal["mean", "sum", "none"]
 _REDUCTIONS = get_args(Reduction)
 
 
 class Lists(NamedTuple):
-    """A batch of lists, padded and read under a flavor.
+    """A batch of padded lists under a flavor.
 
     Attributes
     ----------
     scores : Tensor of float32 or float64, shape (n_lists, n_documents)
-        In the graph; 0 where `ranked` is not set, whatever the caller's tensor holds there.
+        In the graph; 0 where `ranked` is False.
     gains : Tensor of float64 (float32 on devices without it), like `scores`
-        0 where `ranked` is not set.
+        0 where `ranked` is False.
     weight : Tensor, like `scores`
-        Gain over the exact ideal, outside the graph; 0 where `ranked` is not set and in empty lists. For a loss that
-        does not use it (``weighed``), the gains.
+        Gain divided by the exact ideal, outside the graph; 0 where `ranked` is False and in empty lists. The gains if
+        the loss does not use it (``weighed``).
     ranked : Tensor of bool, like `scores`
-        Which documents are ranked.
+        Documents that are ranked.
     empty : Tensor of bool, shape (n_lists,)
         Lists without a relevant document.
     refused : Tensor of bool, shape (n_lists,)
         Lists with a label that the flavor refuses.
-    spoiled : Tensor, like `scores`, shape (n_lists, 1), or None
-        nan where a score of the list is not finite, and otherwise 0: the driver adds it to the loss. None where the
-        host has seen that all are finite.
+    nan_penalty : Tensor, like `scores`, shape (n_lists, 1), or None
+        nan for a list with a score that is not finite, and 0 otherwise; added to the loss. None if the host has checked
+        that all scores are finite.
     absent : Tensor of bool, like `scores`, or None
-        Which slots `ranked` leaves out; None where none is, as it may be known without a look.
+        The negation of `ranked`, or None if all slots are known to be ranked.
     """
 
     scores: Tensor
@@ -55,25 +55,24 @@ class Lists(NamedTuple):
     ranked: Tensor
     empty: Tensor
     refused: Tensor
-    spoiled: Tensor | None
+    nan_penalty: Tensor | None
     absent: Tensor | None
 
 
 class ListLoss(nn.Module):
-    """A loss of whole lists under a flavor: what every loss of ``ndcg_ml.torch`` has in common.
+    """Base class of the losses of ``ndcg_ml.torch``: a loss of lists under a flavor.
 
-    A loss that relaxes NDCG derives from ``DirectLoss``. Derive from this class for any other loss of lists, and define
+    Derive a relaxation of NDCG from ``DirectLoss``. Derive any other loss of lists from this class, and define
     ``losses``.
 
     Parameters
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG. Every tie rule is accepted; each loss documents its own limit on tied scores. The ideals that depend
-        on the ranking do follow the tie rule, in which "docid" falls back to the order of the input. Lists without a
-        relevant document are left out of the mean, whatever ``empty`` says. ``score_dtype`` is irrelevant, except to
-        those ideals.
+        The definition of NDCG. Every tie-breaking rule is accepted; each loss documents its limit on tied scores.
+        Only ideals that depend on the ranking follow the tie-breaking rule, with input order for "docid", and
+        ``score_dtype``. Lists without a relevant document are not in the mean, whatever ``empty`` is.
     reduction : {"mean", "sum", "none"}, default "mean"
-        ``mean`` over the lists that are not empty (0 if all are). ``none`` returns one loss per list, 0 for an empty
+        ``mean`` is over the lists that are not empty (0 if all are). ``none`` returns one loss per list, 0 for an empty
         one.
 
     Raises
@@ -81,32 +80,32 @@ class ListLoss(nn.Module):
     TypeError
         A parameter has the wrong type.
     ValueError
-        The reduction is unknown; or the flavor has what no loss supports: ``negative="allow"`` or a gain table with
-        negative entries (the ideal may be 0 or less), ``aggregate="micro"``.
+        The reduction is unknown; or no loss supports the flavor: ``negative="allow"``, a gain table with negative
+        entries, or ``aggregate="micro"``.
 
     Notes
     -----
-    Half-precision scores are promoted to float32, and so is the loss; autocast changes neither it nor its gradient. The
-    gradient reaches the scores of documents only, and is zero for an empty list, which stays in the graph. Labels that
-    the flavor refuses raise on the CPU. Elsewhere, in compiled code, and where ``torch.func.vmap`` maps over them, the
-    loss of their list is nan, as is that of a list with a score of nan or infinity.
+    Half-precision scores are promoted to float32, and the loss is in float32; autocast changes neither the loss nor its
+    gradient. Only scores of documents have a gradient. It is zero in an empty list, which remains in the graph. On the
+    CPU, labels that the flavor refuses raise an error. On other devices, in compiled code, and if ``torch.func.vmap``
+    maps over labels, the loss of their list is nan, like that of a list with a score of nan or infinity.
 
-    Flat lists are padded, to at most twice as many slots as rows and lists: where padding all of them to the
-    longest would take more, lists of similar length are padded together. Because the lengths fix shapes, this waits for
-    an accelerator and breaks a compiled graph; padded input does neither.
+    Flat lists are padded to at most twice as many slots as rows and lists: if padding all of them to the longest takes
+    more, lists of similar length are padded together. Because the lengths determine shapes, this waits for an
+    accelerator and breaks a compiled graph. Padded input does neither.
     """
 
     weighed: ClassVar[bool] = True
-    """Whether ``losses`` uses ``Lists.weight``, for which the ideal has to be sorted."""
+    """Whether ``losses`` uses ``Lists.weight``, which takes a sort."""
 
     def __init__(self, flavor: Flavor | str = "sklearn", *, reduction: Reduction = "mean") -> None:
         super().__init__()
-        self.flavor: Flavor = _with_a_loss(read_flavor(flavor))
+        self.flavor: Flavor = _check_flavor(read_flavor(flavor))
         one_of(reduction, "reduction", _REDUCTIONS)
         self.reduction = reduction
 
     def losses(self, lists: Lists) -> Tensor:
-        """The loss of each list; what a subclass defines.
+        """Compute the loss of each list; defined by subclasses.
 
         Parameters
         ----------
@@ -115,7 +114,7 @@ class ListLoss(nn.Module):
         Returns
         -------
         Tensor, shape (n_lists,)
-            The entries of an empty list and of one with a score that is not finite are not used.
+            Entries of empty lists, and of lists with a score that is not finite, are not used.
         """
         raise NotImplementedError(f"{type(self).__name__} must define losses(self, lists).")
 
@@ -127,43 +126,41 @@ class ListLoss(nn.Module):
         *,
         indexes: Tensor | None = None,
     ) -> Tensor:
-        """The loss of each list, reduced.
+        """Compute the loss.
 
         Parameters
         ----------
         scores : Tensor of float, shape (n_lists, n_documents)
             Higher is better. Flat: shape (n_rows,), with `indexes`.
         labels : Tensor, shape of `scores`
-            Grades, of any real dtype.
+            Relevance labels, of any real dtype.
         mask : Tensor of bool, shape of `scores`, optional
-            Padded form only: True where the slot holds a document; the others change neither loss nor gradient,
-            whatever they hold.
+            Padded form only: True for slots with a document. The contents of other slots change neither loss nor
+            gradient.
         indexes : Tensor of int, shape (n_rows,), optional
             Flat form only: one query id per row, any values, in any order.
 
         Returns
         -------
         Tensor
-            float64 for scores of float64, otherwise float32. No dimension, or (n_lists,) with ``reduction="none"``;
-            there lists given by `indexes` stand in the order in which they first appear.
+            float64 for scores of float64, otherwise float32. Without dimensions, or of shape (n_lists,) with
+            ``reduction="none"``. Flat lists are then in order of first appearance.
 
         Raises
         ------
         TypeError
             An argument is not a tensor, scores are not floats, mask is not bool, or indexes are not integers.
         ValueError
-            Shapes that do not match; on the CPU, labels that the flavor refuses.
+            Shapes do not match, or, on the CPU, the flavor refuses a label.
         """
-        batches, places = in_batches(scores, labels, mask, indexes=indexes)
-        # Lists of very different lengths are several batches.
+        batches, places = pad_lists(scores, labels, mask, indexes=indexes)
         read = [self._read(*batch) for batch in batches]
         looked = _refuse_faults(self.flavor, read, batches)
-        # The driver alone decides what an empty, a refused and a spoiled list count.
-        full = _are_seen_to_be_full(read)
-        losses = _together([_counted(self._losses_of(lists), lists, looked=looked, full=full) for lists in read])
+        full = _all_have_loss(read)
+        losses = _concatenate([_mask_losses(self._losses_of(lists), lists, looked=looked, full=full) for lists in read])
         if places is not None and self.reduction == "none":
             return losses[places]
-        return _reduced(losses, None if full else [lists.empty for lists in read], self.reduction)
+        return _reduce(losses, None if full else [lists.empty for lists in read], self.reduction)
 
     def extra_repr(self) -> str:
         """The flavor and the parameters, for ``repr``."""
@@ -181,7 +178,7 @@ class ListLoss(nn.Module):
         return loss
 
     def _read(self, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
-        """Check the arguments, and work out what does not depend on the loss."""
+        """Check the arguments and compute what all losses use."""
         given = scores
         scores, labels, listed = read_lists(given, labels, mask)
         full = mask is None and given.shape[1] > 0
@@ -190,29 +187,29 @@ class ListLoss(nn.Module):
                 self.flavor, scores, labels, listed, self.weighed, full
             )
         clean = scores.to(torch.float64 if scores.dtype == torch.float64 else torch.float32)
-        # Before any arithmetic: a padded NaN times 0 is NaN.
+        # Before any arithmetic, because a padded NaN times 0 is NaN.
         if absent is not None:
             clean = clean.masked_fill(absent, 0.0)
-        spoiled = None
+        nan_penalty = None
         with torch.no_grad():
-            # A finite sum has finite terms; the sum of many large ones may overflow, and then each list is looked at.
-            if not (host_may_look(clean) and math.isfinite(clean.sum())):
-                spoiled = (clean * 0.0).sum(-1, keepdim=True)
-        return Lists(clean, gains, weight, ranked, empty, refused, spoiled, absent)
+            # A finite sum has finite terms. An infinite one may be an overflow, so each list is checked.
+            if not (can_inspect(clean) and math.isfinite(clean.sum())):
+                nan_penalty = (clean * 0.0).sum(-1, keepdim=True)
+        return Lists(clean, gains, weight, ranked, empty, refused, nan_penalty, absent)
 
 
-def _together(parts: Sequence[Tensor]) -> Tensor:
+def _concatenate(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
 class DirectLoss(ListLoss):
-    r"""1 - NDCG with a smooth discount for each document in place of that of its rank.
+    r"""Base class of relaxations: 1 - NDCG with a smooth discount for each document instead of that of its rank.
 
         L = 1 - sum_i gain(y_i) d_i(s) / IDCG
 
-    A relaxation of your own derives from this class and defines ``discounts``, the d of each document from the scores.
-    Where that tends to the discounts of the ranks, 1 - L tends to the flavor's NDCG. The driver handles everything
-    else, from the two forms of input to empty lists.
+    Derive your own relaxation from this class and define ``discounts``, which computes d_i from the scores. If d_i
+    tends to the discount of the rank, 1 - L tends to the flavor's NDCG. This class handles everything else, from the
+    two forms of input to empty lists.
 
     Parameters
     ----------
@@ -226,7 +223,7 @@ class DirectLoss(ListLoss):
 
     Examples
     --------
-    SoftRank: scores have normal noise, and a document has the discount of its expected rank.
+    SoftRank adds normal noise to the scores and gives each document the discount of its expected rank:
 
     >>> import torch
     >>> from ndcg_ml.torch.losses import DirectLoss
@@ -247,29 +244,29 @@ class DirectLoss(ListLoss):
     """
 
     def discounts(self, scores: Tensor, ranked: Tensor) -> Tensor:
-        """The expected discount of each document; what a subclass defines.
+        """Compute the smooth discount of each document; defined by subclasses.
 
         Parameters
         ----------
         scores : Tensor of float32 or float64, shape (n_lists, n_documents)
-            In the graph, all finite. 0 where `ranked` is not set.
+            In the graph and finite; 0 where `ranked` is False.
         ranked : Tensor of bool, like `scores`
-            Which documents have a rank. The others must not change the discounts of these.
+            Documents with a rank. The others must not change the discounts of these.
 
         Returns
         -------
         Tensor, like `scores`
-            Finite everywhere; documents without a rank may have any.
+            Finite everywhere. The discounts of documents without a rank are not used.
         """
         raise NotImplementedError(f"{type(self).__name__} must define discounts(self, scores, ranked).")
 
     def discount_at(self, ranks: Tensor) -> Tensor:
-        """The flavor's discount at ranks, whole or between two, differentiable; 0 beyond the cut-off k, from k + 1/2.
+        """Compute the flavor's discount at real ranks, differentiable; 0 for ranks >= k + 1/2.
 
         Parameters
         ----------
         ranks : Tensor of float
-            1 is the best; at least 1/2.
+            1 is the best rank; at least 1/2.
 
         Returns
         -------
@@ -278,14 +275,14 @@ class DirectLoss(ListLoss):
         Raises
         ------
         ValueError
-            The flavor's discount is a callable, which is only defined at whole ranks.
+            The flavor's discount is a callable, which is only defined at integer ranks.
         """
         refuse_callable_discount(self.flavor)
         discount = discount_at(self.flavor, ranks)
         return discount if self.flavor.k is None else discount.masked_fill(ranks >= self.flavor.k + 0.5, 0.0)
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
-        """The smooth NDCG of each list; override it where there is a shorter way than the discount of each document."""
+        """Compute the smooth NDCG of each list; override it if discounts of documents are not needed."""
         discounts = self.discounts(scores, ranked)
         if discounts.shape != scores.shape:
             raise ValueError(
@@ -295,63 +292,65 @@ class DirectLoss(ListLoss):
         return (weight * discounts).sum(-1)
 
     def losses(self, lists: Lists) -> Tensor:
-        """1 - ``ndcg``."""
+        """Compute 1 - ``ndcg``."""
         return 1.0 - self.ndcg(finite_scores(lists), lists.weight, lists.ranked)
 
 
 def finite_scores(lists: Lists) -> Tensor:
-    """The scores, 0 in the lists that have one that is not finite."""
-    return lists.scores if lists.spoiled is None else lists.scores.masked_fill(lists.spoiled != 0, 0.0)
+    """Replace the scores of lists with a score that is not finite by 0."""
+    return lists.scores if lists.nan_penalty is None else lists.scores.masked_fill(lists.nan_penalty != 0, 0.0)
 
 
-def filled_absent(values: Tensor, lists: Lists, value: float) -> Tensor:
-    """The values, and this one in the slots without a ranked document."""
+def fill_absent(values: Tensor, lists: Lists, value: float) -> Tensor:
+    """Fill the slots without a ranked document."""
     return values if lists.absent is None else values.masked_fill(lists.absent, value)
 
 
 def sum_over_ranks(part: Callable[[slice], Tensor], depth: int, numbers_per_rank: int, most_numbers: int) -> Tensor:
-    """The sum of what ``part`` returns for slices of the ranks; with several slices, nothing of one is kept."""
+    """Sum ``part`` over slices of the ranks; several slices are recomputed in the backward pass, to save memory."""
     step = depth if numbers_per_rank * depth <= most_numbers else max(1, most_numbers // numbers_per_rank)
     slices = [slice(start, min(start + step, depth)) for start in range(0, depth, step)]
-    parts = [part(ranks) if step == depth else recomputed(part, ranks) for ranks in slices]
+    parts = [part(ranks) if step == depth else recompute_in_backward(part, ranks) for ranks in slices]
     return sum(parts[1:], parts[0])
 
 
 def above_zero(value: object, name: str) -> float:
-    """A finite number above 0, of any type that is one."""
-    number = None if isinstance(value, Real) else as_float(value)  # a tensor of one number, for example
+    """Check for a finite number above 0, of any numeric type."""
+    number = None if isinstance(value, Real) else as_float(value)  # such as a tensor with one number
     return positive_number(value if number is None else number, name)
 
 
 def refuse_callable_discount(flavor: Flavor) -> None:
-    """Refuse a discount that is not defined between whole ranks."""
+    """Refuse a discount that is not defined between integer ranks."""
     if callable(flavor.discount):
         raise ValueError(
-            f"flavor.discount must be named in a loss that needs it between whole ranks; got the callable "
-            f"{flavor.discount!r}. Choose 'log2', 'ln', 'reciprocal', 'jarvelin' or 'none'."
+            f"flavor.discount must be a name in a loss that evaluates it between integer ranks; got the callable "
+            f"{flavor.discount!r}. Use 'log2', 'ln', 'reciprocal', 'jarvelin' or 'none'."
         )
 
 
-def _with_a_loss(flavor: Flavor) -> Flavor:
-    """The flavor, if there can be a loss of lists for it."""
+def _check_flavor(flavor: Flavor) -> Flavor:
+    """Refuse a flavor that no loss supports."""
     if flavor.negative == "allow":
         raise ValueError(
-            "flavor.negative='allow' has no loss, because its ideal may be 0 or less. Choose 'raise', 'zero' or 'drop'."
+            "flavor.negative must be 'raise', 'zero' or 'drop' in a loss; got 'allow', whose ideal may be 0 or less. "
+            "Pass flavor.replace(negative='zero')."
         )
     if isinstance(flavor.gain, tuple) and min(flavor.gain) < 0:
         raise ValueError(
-            f"flavor.gain must not be negative in a loss, where the ideal must be above 0; got a table with "
-            f"{min(flavor.gain):g}. Shift the table."
+            f"flavor.gain must be >= 0 in a loss, so that the ideal is above 0; got a table with {min(flavor.gain):g}. "
+            "Shift the table."
         )
     if flavor.aggregate == "micro":
         raise ValueError(
-            "flavor.aggregate='micro' is not a loss of single lists. Choose flavor.replace(aggregate='macro')."
+            "flavor.aggregate must be 'macro' in a loss, which is computed per list; got 'micro'. Pass "
+            "flavor.replace(aggregate='macro')."
         )
     return flavor
 
 
 def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[PaddedLists]) -> bool:
-    """Raise for labels that the flavor refuses, where looking at them stalls no device; whether they were looked at."""
+    """Raise for labels that the flavor refuses, on the CPU; return whether labels were checked."""
     if read[0].scores.device.type != "cpu":
         return False
 
@@ -359,51 +358,53 @@ def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[Padd
         of_batches = []
         for batch in batches:
             _, labels, listed = read_lists(*batch)
-            of_batches.append(counted_faults(label_faults(flavor, labels.to(working_dtype(labels.device)), listed)))
+            of_batches.append(
+                count_faults_by_kind(label_faults(flavor, labels.to(working_dtype(labels.device)), listed))
+            )
         return torch.stack(of_batches).sum(0)
 
-    return refuse(flavor, _together([lists.refused for lists in read]), counts)
+    return refuse(flavor, _concatenate([lists.refused for lists in read]), counts)
 
 
-def _are_seen_to_be_full(read: Sequence[Lists]) -> bool:
-    """Whether the host has seen that there are lists, and none is empty."""
+def _all_have_loss(read: Sequence[Lists]) -> bool:
+    """Whether the host has checked that there are lists and none is empty."""
     empty = [lists.empty for lists in read]
-    return all(host_may_look(flags) and flags.numel() > 0 and not flags.any() for flags in empty)
+    return all(can_inspect(flags) and flags.numel() > 0 and not flags.any() for flags in empty)
 
 
-def _counted(loss: Tensor, lists: Lists, *, looked: bool, full: bool) -> Tensor:
-    """0 for an empty list; nan for one with a score that is not finite, or with labels that the flavor refuses."""
-    # A fill and its backward pass cost more than the look that spares them.
+def _mask_losses(loss: Tensor, lists: Lists, *, looked: bool, full: bool) -> Tensor:
+    """Set the loss to 0 for empty lists, and to nan for lists with invalid scores or labels."""
+    # A fill and its backward pass cost more than the check that avoids them.
     if not full:
         loss = loss.masked_fill(lists.empty, 0.0)
-    if lists.spoiled is not None:
-        loss = loss + lists.spoiled.squeeze(-1)
+    if lists.nan_penalty is not None:
+        loss = loss + lists.nan_penalty.squeeze(-1)
     return loss if looked else loss.masked_fill(lists.refused, math.nan)
 
 
-def _reduced(losses: Tensor, empty: Sequence[Tensor] | None, reduction: Reduction) -> Tensor:
-    """The losses, reduced; `empty` is None where no list is."""
+def _reduce(losses: Tensor, empty: Sequence[Tensor] | None, reduction: Reduction) -> Tensor:
+    """Reduce the losses; `empty` is None if no list is empty."""
     if reduction == "none":
         return losses
     if reduction == "sum":
         return losses.sum()
     if empty is None:
         return losses.mean()
-    return losses.sum() / (~_together(empty)).sum().clamp(min=1)
+    return losses.sum() / (~_concatenate(empty)).sum().clamp(min=1)
 
 
 def _weights(
     flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, weighed: bool, full: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]:
-    """Compute the fields of ``Lists`` from `gains` to `absent` except `spoiled`."""
+    """Compute the fields of ``Lists`` from `gains` to `absent` except `nan_penalty`."""
     dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
     layout = Padded(scores.shape[0], scores.shape[1], scores.device)
     judgements = judge(flavor, labels, listed, layout, full=full)
     ranked = ranked_documents(flavor, judgements, None)
     absent = None if full and ranked is listed else ~ranked
-    gains = gains_of(flavor, judgements, pool_of(flavor, judgements, ranked))
+    gains = gains_of(flavor, judgements, ideal_pool(flavor, judgements, ranked))
     refused = judgements.refused
-    # The best gain stands at rank 1, within every cut-off: without weights it alone decides which lists are empty.
+    # Without weights, a list is empty if its best gain is 0, because rank 1 is within every cut-off.
     best_first = flavor.ideal in ("global", "recall") and not needs_ranking(flavor)
     if not weighed and best_first and not callable(flavor.discount):
         empty = gains.amax(-1) <= 0

@@ -1,13 +1,14 @@
-"""Smooth ranks: over all pairs of documents, or in a time that grows with n log n by sorted scores and scans.
+"""Smooth ranks: over all pairs of documents, or in O(n log n) time by sorting scores and scanning.
 
-The rank of a document is 1 plus the steps F((s_j - s_i) / T) of all others. Beyond its origin a step is its limit
-less a tail, and here every tail is a sum of exponentials, F(-d) = sum_m c_m exp(-m d) for d >= 0. Over sorted scores
-the sum of one exponential over all documents above is a scan: what one document has, decayed by one gap, is what the
-next one has. Documents stand in blocks. Within a block pairs are taken as they are, between blocks by scans, so that
-the scans' rounding and their coefficients' cancellation do not reach the close neighbours, and few steps are serial.
+The smooth rank of a document is 1 plus the sum of F((s_j - s_i) / T) over all others, with F the logistic function. For
+d >= 0, F(d) = 1 - F(-d), and F(-d) is approximated by a sum of exponentials, sum_m c_m exp(-m d). Over sorted scores,
+the sum of one exponential over all documents above is a scan: the sum of a document, decayed by one gap, gives that of
+the next. Documents are in blocks. Pairs within a block are computed exactly and pairs of blocks by scans, so that the
+rounding of the scans and the cancellation of the coefficients do not affect close neighbours, and few operations are
+serial.
 
-Only differences of scores are taken, of neighbours or within a block, and every factor is at most 1: nothing
-overflows, and a gap of any width has the weight that it has over all pairs.
+Only differences of scores are used, of neighbours or within a block, and every factor is at most 1, so that nothing
+overflows.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ from torch import Tensor
 from ndcg_ml.torch._gains import working_dtype
 
 _BLOCK = 16
-# Relative error of the step 2 / 5.83^M: 1e-15 and 1e-9. The slope's is larger, 3e-13 and 2e-7.
+# The relative error of F is 2 / 5.83^M: 1e-15 and 1e-9. That of its derivative is larger, 3e-13 and 2e-7.
 _TERMS = {torch.float64: 20, torch.float32: 12}
 
 
 def tail(n_terms: int) -> tuple[float, ...]:
-    """The coefficients c_1, ..., c_M of exp(-d), ..., exp(-M d) in F(-d) for d >= 0.
+    """Compute the coefficients c_1, ..., c_M of exp(-d), ..., exp(-M d) in F(-d) for d >= 0.
 
-    With z = exp(-d) the step is z / (1 + z), computed as z p(z) with the Chebyshev interpolant p(z) =
-    (1 - t(z) / t(-1)) / (1 + z) of 1 / (1 + z) on [0, 1], where t is the Chebyshev polynomial of degree M moved to
+    With z = exp(-d), F(-d) = z / (1 + z) is approximated by z p(z) with the Chebyshev interpolant p(z) =
+    (1 - t(z) / t(-1)) / (1 + z) of 1 / (1 + z) on [0, 1], where t is the Chebyshev polynomial of degree M shifted to
     [0, 1]. Since t is at most 1 there, the relative error is at most 1 / |t(-1)|.
     """
     before, t = [1], [-1, 2]
     for _ in range(n_terms - 1):
-        # t_(m+1)(z) = (4 z - 2) t_m(z) - t_(m-1)(z), in whole numbers, so that nothing is rounded before the end.
+        # t_(m+1)(z) = (4 z - 2) t_m(z) - t_(m-1)(z), in integers, so that only the result is rounded.
         longer, shifted, last = [*t, 0], [0, *t], [*before, 0, 0]
         before, t = t, [4 * b - 2 * a - c for a, b, c in zip(longer, shifted, last, strict=True)]
     at_minus_one = sum(a * (-1) ** m for m, a in enumerate(t))
     rest = [Fraction(m == 0) - Fraction(a, at_minus_one) for m, a in enumerate(t)]
     quotient = [Fraction(0)] * n_terms
     carry = Fraction(0)
-    for m in range(n_terms, 0, -1):  # division by 1 + z, which leaves nothing over
+    for m in range(n_terms, 0, -1):  # division by 1 + z, without remainder
         carry = rest[m] - carry
         quotient[m - 1] = carry
     return tuple(map(float, quotient))
@@ -52,23 +53,23 @@ _TAILS = {dtype: tail(n_terms) for dtype, n_terms in _TERMS.items()}
 
 
 def dense_soft_ranks(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
-    """Smooth ranks over all pairs, differentiable any number of times; 1 where `valid` is not set.
+    """Compute smooth ranks over all pairs, differentiable any number of times; 1 where `valid` is False.
 
     Parameters
     ----------
     scores : Tensor of float, shape (..., n_documents)
-        Finite where `valid` is not set.
+        Finite where `valid` is False.
     valid : Tensor of bool, like `scores`
     temperature : float
     """
     ahead = torch.sigmoid((scores.unsqueeze(-2) - scores.unsqueeze(-1)) / temperature)
-    # A document is half ahead of itself: from 0.5, the sum over all documents gives 1 + the sum over the others.
+    # F(0) = 1/2 for the document itself: 0.5 + the sum over all documents is 1 + the sum over the others.
     ranks = 0.5 + (ahead * valid.to(ahead.dtype).unsqueeze(-2)).sum(-1)
     return ranks.masked_fill(~valid, 1.0)
 
 
 def fast_soft_ranks(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
-    """The same by scans, differentiable once; time n log n and memory n.
+    """Compute smooth ranks by scans, differentiable once, in O(n log n) time and O(n) memory.
 
     All ranks of a list with a score that is not finite are nan.
     """
@@ -77,7 +78,7 @@ def fast_soft_ranks(scores: Tensor, valid: Tensor, temperature: float) -> Tensor
 
 
 def _slope(x: Tensor) -> Tensor:
-    behind = torch.sigmoid(-x.abs())  # 1 - sigmoid(x) has no digits where sigmoid(x) is close to 1
+    behind = torch.sigmoid(-x.abs())  # accurate where 1 - sigmoid(x) is not
     return behind * (1.0 - behind)
 
 
@@ -86,8 +87,8 @@ class _SoftRanks(torch.autograd.Function):
 
     @staticmethod
     def forward(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
-        # A rank is a difference of large sums, and float32 has no digits to spare: float64, where there is any.
-        blocks, order, counted = _in_blocks(scores.to(working_dtype(scores.device)), valid)
+        # A rank is a difference of large sums, which needs float64 if the device has it.
+        blocks, order, counted = _split_into_blocks(scores.to(working_dtype(scores.device)), valid)
         one = counted.to(blocks.dtype)
         gap = (blocks.unsqueeze(-2) - blocks.unsqueeze(-1)) / temperature
         ranks = 0.5 + (torch.sigmoid(gap) * one.unsqueeze(-2)).sum(-1)
@@ -96,7 +97,7 @@ class _SoftRanks(torch.autograd.Function):
         coefficients = _TAILS[scores.dtype]
         below = _from_above(-blocks.flip(-2, -1), one.flip(-2, -1), temperature, coefficients).flip(-2, -1)
         ranks = ranks + (below - _from_above(blocks, one, temperature, coefficients))
-        ranks = _back(ranks, order, scores)
+        ranks = _restore_order(ranks, order, scores)
         finite = (scores.isfinite() | ~valid).all(-1, keepdim=True)
         return torch.where(valid, torch.where(finite, ranks, math.nan), 1.0)
 
@@ -112,13 +113,13 @@ class _SoftRanks(torch.autograd.Function):
 
 
 class _RankSlopes(torch.autograd.Function):
-    """The gradient of the ranks: d/ds_k sum_i g_i r_i = sum_i F'((s_i - s_k) / T) (g_i - g_k) / T."""
+    """Gradient of the ranks: d/ds_k sum_i g_i r_i = sum_i F'((s_i - s_k) / T) (g_i - g_k) / T."""
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(grad: Tensor, scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
-        blocks, order, counted = _in_blocks(scores.to(working_dtype(scores.device)), valid)
+        blocks, order, counted = _split_into_blocks(scores.to(working_dtype(scores.device)), valid)
         one = counted.to(blocks.dtype)
         g = torch.where(counted, _blocked(grad.gather(-1, order), 0.0), 0.0).to(blocks.dtype)
         gap = (blocks.unsqueeze(-2) - blocks.unsqueeze(-1)) / temperature
@@ -128,7 +129,7 @@ class _RankSlopes(torch.autograd.Function):
         both = torch.stack([g, one])
         far = _from_above(blocks, both, temperature, coefficients)
         far = far + _from_above(-blocks.flip(-2, -1), both.flip(-2, -1), temperature, coefficients).flip(-2, -1)
-        slopes = _back((slopes + (far[0] - g * far[1])) / temperature, order, scores)
+        slopes = _restore_order((slopes + (far[0] - g * far[1])) / temperature, order, scores)
         return torch.where(valid, slopes, 0.0)
 
     @staticmethod
@@ -138,14 +139,14 @@ class _RankSlopes(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, ...]:
         raise RuntimeError(
-            "the fast form of a loss has no second derivative; got a backward pass through its gradient "
-            "(create_graph=True). Construct the loss with method='dense'."
+            "method='fast' has no second derivative; got a backward pass through its gradient (create_graph=True). "
+            "Construct the loss with method='dense'."
         )
 
 
-def _in_blocks(scores: Tensor, valid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores in descending order, shape (..., n_blocks, block); the order; and which of them count."""
-    # A slot that does not count, or whose list has no ranks anyway, stands anywhere, as long as it opens no gap.
+def _split_into_blocks(scores: Tensor, valid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Sort scores in descending order, shape (..., n_blocks, block); return them, the order, and the valid slots."""
+    # Invalid slots, and those of a list without ranks, get the lowest score, which opens no gap.
     counted = valid & scores.isfinite()
     least = torch.where(counted, scores, math.inf).amin(-1, keepdim=True)
     filled = torch.where(counted, scores, torch.where(least.isfinite(), least, 0.0))
@@ -165,16 +166,16 @@ def _as_blocks(values: Tensor) -> Tensor:
     return values.reshape(*values.shape[:-1], values.shape[-1] // _BLOCK, _BLOCK)
 
 
-def _back(blocks: Tensor, order: Tensor, like: Tensor) -> Tensor:
-    """Blocks as a list again, in the caller's order."""
+def _restore_order(blocks: Tensor, order: Tensor, like: Tensor) -> Tensor:
+    """Undo the blocks and the sorting."""
     values = blocks.flatten(-2)[..., : like.shape[-1]].to(like.dtype)
     return torch.empty_like(like).scatter(-1, order, values)
 
 
 def _from_above(blocks: Tensor, values: Tensor, temperature: float, coefficients: tuple[float, ...]) -> Tensor:
-    """For each slot, sum_m c_m sum_j v_j exp(-m (x_j - x_i) / T) over the slots j of all blocks before its own.
+    """Compute for each slot sum_m c_m sum_j v_j exp(-m (x_j - x_i) / T) over the slots j of all earlier blocks.
 
-    `blocks` descend, shape (..., n_blocks, block); `values` may have one dimension more in front.
+    `blocks` are in descending order, shape (..., n_blocks, block). `values` may have one more leading dimension.
     """
     if blocks.shape[-2] == 1:
         return torch.zeros_like(values)
@@ -191,7 +192,7 @@ def _from_above(blocks: Tensor, values: Tensor, temperature: float, coefficients
     if values.ndim > blocks.ndim:
         powers = powers.unsqueeze(1).expand_as(carried)
     carried = _scan(carried, powers)
-    # The sum at the end of the block before, which decays from there to each slot.
+    # The sum at the end of the previous block, decayed to each slot.
     carried = torch.cat([torch.zeros_like(carried[..., :1]), carried[..., :-1]], -1)
     start = torch.cat([blocks[..., :1, 0], last[..., :-1]], -1)
     down = torch.exp((blocks - start.unsqueeze(-1)) / temperature)
@@ -202,7 +203,7 @@ def _from_above(blocks: Tensor, values: Tensor, temperature: float, coefficients
 
 
 def _scan(values: Tensor, decay: Tensor) -> Tensor:
-    """y_b = d_b y_(b-1) + v_b along the last dimension, by doubling."""
+    """Compute y_b = d_b y_(b-1) + v_b along the last dimension by doubling."""
     reach, n = 1, values.shape[-1]
     while reach < n:
         values = torch.cat([values[..., :reach], values[..., reach:] + decay[..., reach:] * values[..., :-reach]], -1)

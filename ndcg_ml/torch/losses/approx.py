@@ -1,4 +1,4 @@
-"""``ApproxNDCGLoss``: NDCG with the hard ranks replaced by smooth ones."""
+"""``ApproxNDCGLoss``: NDCG with smooth ranks instead of integer ranks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["ApproxNDCGLoss"]
 
 Method = Literal["auto", "dense", "fast"]
 _METHODS = get_args(Method)
-# Up to here the dense form is as fast or loses less than a millisecond. An accelerator has more to gain from few
-# large operations than from many small ones.
+# Up to this list length the dense form is as fast, or less than a millisecond slower. An accelerator prefers few large
+# operations to many small ones.
 _DENSE_UP_TO_ON_CPU = 128
 _DENSE_UP_TO = 1024
 
@@ -31,26 +31,25 @@ class ApproxNDCGLoss(DirectLoss):
         r_i = 1 + sum over j other than i of F((s_j - s_i) / T)
 
     where F(x) = 1 / (1 + exp(-x)), and c_i is 1 without a cut-off, and otherwise sigmoid((m - r_i) / T_k) with *m*
-    halfway between the k-th and the (k+1)-th smallest rank of the list (held constant in every derivative; a list of
-    at most k documents is not cut). The ideal is the exact one.
+    halfway between the k-th and the (k+1)-th smallest rank of the list (constant in every derivative; a list of at
+    most k documents is not cut). The ideal is exact.
 
     Parameters
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG, its cut-off included. Every tie rule is accepted and ignored: tied documents share the rank in the
-        middle of their run, so that on tied scores the limit is NDCG with D(mean rank).
+        The NDCG, including its cut-off. Every tie-breaking rule is accepted and ignored: tied documents share the
+        middle rank of their tie group, so that on tied scores the limit is NDCG with D(mean rank).
     temperature : float, default 1.0
-        T, in units of score differences; smaller is closer to NDCG and flatter away from the ties.
+        T, in units of score differences. A smaller value is closer to NDCG and flatter away from ties.
     method : {"auto", "dense", "fast"}, default "auto"
-        ``dense`` compares all pairs of documents: time and memory grow with the square of the list length. ``fast``
-        sorts the scores and scans: time grows with n log n and memory with n, with the same loss and gradient up to
-        rounding, but no second derivative. ``auto`` is dense for lists (padding included) of up to 128
-        slots on the CPU and 1 024 elsewhere.
+        ``dense`` compares all pairs of documents, in O(n^2) time and memory. ``fast`` sorts the scores and scans, in
+        O(n log n) time and O(n) memory. It has the same loss and gradient up to rounding, but no second derivative.
+        ``auto`` is dense for lists of up to 128 slots, padding included, on the CPU, and up to 1 024 on other devices.
     cut_temperature : float, default 1.0
-        T_k, in units of ranks: scores and a `temperature` of another scale leave the loss as it is. Ranks within a
-        few T_k of the k-th count in part, so that the limit is the flavor's NDCG@k only as this tends to 0 too. On
-        lists of 100 documents, with k = 10 and ``temperature=0.3``, cuts of 0.1, 1 and 3 ranks trained to NDCG@10 of
-        .557, .600 and .600, and no cut to .600.
+        T_k, in units of ranks, and thus independent of the scale of the scores. Ranks within a few T_k of the k-th
+        have a partial weight, so that the limit is NDCG@k only if T_k tends to 0 as well. On lists of 100 documents,
+        with k = 10 and ``temperature=0.3``, cut-offs with T_k of 0.1, 1 and 3 were trained to NDCG@10 of .557, .600 and
+        .600, and without a cut-off to .600.
     reduction : {"mean", "sum", "none"}, default "mean"
         As for ``ListLoss``.
 
@@ -59,15 +58,15 @@ class ApproxNDCGLoss(DirectLoss):
     TypeError
         A parameter has the wrong type.
     ValueError
-        A temperature is not above 0; the method or reduction is unknown; or the flavor has what this loss does
-        not support: a callable discount (which is not defined between whole ranks), or as for ``ListLoss``.
+        A temperature is not above 0; the method or reduction is unknown; the discount is a callable, which is not
+        defined between integer ranks; or as for ``ListLoss``.
 
     Notes
     -----
-    Between documents that do not stand close in the order, the fast form computes the logistic step as a sum of
-    exponentials: 20 in float64 and 12 in float32, with relative errors of 1e-15 and 1e-9.
+    Except for documents that are close in the order, the fast form computes F as a sum of exponentials: 20 in float64
+    and 12 in float32, with relative errors of 1e-15 and 1e-9.
 
-    Qin, Liu and Li 2010; the cut-off as in rax.
+    Qin, Liu and Li 2010, with the cut-off of rax.
 
     Examples
     --------
@@ -99,7 +98,7 @@ class ApproxNDCGLoss(DirectLoss):
         self.cut_temperature: float = above_zero(cut_temperature, "cut_temperature")
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
-        """Smooth NDCG of each list, from the discounts of smooth ranks."""
+        """Compute the smooth NDCG of each list from the discounts at smooth ranks."""
         soft_ranks = dense_soft_ranks if self._takes_pairs(scores) else fast_soft_ranks
         soft_rank = soft_ranks(scores, ranked, self.temperature)
         terms = weight * discount_at(self.flavor, soft_rank)
@@ -118,8 +117,8 @@ class ApproxNDCGLoss(DirectLoss):
         return self.method == "dense"
 
     def _soft_cut(self, soft_rank: Tensor, valid: Tensor, k: int) -> Tensor:
-        # A fixed threshold, k + 1/2, would be below every rank of a warm list, and cut all of it.
-        # A list of at most k documents has infinity at k + 1, and sigma(infinity) = 1: it is not cut.
+        # A fixed threshold, k + 1/2, would be below every rank at a high temperature and cut the whole list.
+        # A list of at most k documents has rank infinity at k + 1, and sigmoid(infinity) = 1: it is not cut.
         with torch.no_grad():
             in_order = soft_rank.masked_fill(~valid, math.inf).sort(dim=-1).values
             threshold = (in_order[..., k - 1 : k] + in_order[..., k : k + 1]) / 2

@@ -18,7 +18,7 @@ from ndcg_ml.torch.losses._loss import (
     Lists,
     Reduction,
     above_zero,
-    filled_absent,
+    fill_absent,
     finite_scores,
     sum_over_ranks,
 )
@@ -112,10 +112,10 @@ class LambdaNDCGLoss(ListLoss):
         self.mu: float = above_zero(mu, "mu")
 
     def losses(self, lists: Lists) -> Tensor:
-        """The loss of each list."""
+        """Compute the loss of each list."""
         clean = finite_scores(lists)
         with torch.no_grad():
-            order = best_first(filled_absent(clean, lists, -math.inf))
+            order = best_first(fill_absent(clean, lists, -math.inf))
         ordered, weight = clean.gather(-1, order), lists.weight.gather(-1, order)
         valid = None if lists.absent is None else lists.ranked.gather(-1, order)
         width = clean.shape[-1]
@@ -128,7 +128,7 @@ class LambdaNDCGLoss(ListLoss):
         )
 
     def _pairs(self, ranks: slice, scores: Tensor, weight: Tensor, valid: Tensor | None, discount: Tensor) -> Tensor:
-        """The loss of the pairs of a document at these ranks and one below it; documents are in ranked order."""
+        """Compute the loss of pairs of a document at `ranks` and one below it; documents are in ranked order."""
         lower = slice(ranks.start, scores.shape[-1])
         with torch.no_grad():  # the weight of a pair is constant, and so is its sign
             more = weight[..., ranks, None] - weight[..., None, lower]
@@ -143,7 +143,7 @@ class LambdaNDCGLoss(ListLoss):
         return (pair * softplus(gap.masked_fill(absent, 0.0))).sum((-2, -1))
 
     def _factor(self, discount: Tensor, ranks: slice, lower: slice) -> Tensor:
-        """The part of a pair's weight that depends on its ranks; 0 unless the second rank is below the first."""
+        """Compute the factor of the weight that depends on ranks; 0 unless the second rank is below the first."""
         width, k = discount.numel() - 2, self.flavor.k
         rank = torch.arange(1, width + 1, device=discount.device)
         above, below = rank[ranks, None], rank[None, lower]
@@ -152,7 +152,7 @@ class LambdaNDCGLoss(ListLoss):
             cut = discount if k is None else pad(discount[: k + 1], (0, max(0, width + 1 - k)))
             factors.append((cut[above] - cut[below]).abs())
         if self.scheme != "lambdarank":
-            apart = (below - above).clamp(min=0)
-            step = (discount[apart] - discount[apart + 1]).abs()
+            distance = (below - above).clamp(min=0)
+            step = (discount[distance] - discount[distance + 1]).abs()
             factors.append(step if self.scheme == "ndcg2" else self.mu * step)
         return sum(factors[1:], factors[0]).masked_fill(below <= above, 0.0)

@@ -1,4 +1,4 @@
-"""``SoftmaxLoss`` and ``ListMLELoss``: likelihoods of a whole list, the baselines of learning to rank."""
+"""``SoftmaxLoss`` and ``ListMLELoss``: likelihoods of a whole list, baselines of learning to rank."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torch import Tensor
 from ndcg_ml._checks import one_of
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._layout import best_first
-from ndcg_ml.torch._transforms import host_may_look
+from ndcg_ml.torch._transforms import can_inspect
 from ndcg_ml.torch.losses._draws import check_generator, uniform
-from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, filled_absent, finite_scores
+from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, fill_absent, finite_scores
 
 __all__ = ["ListMLELoss", "SoftmaxLoss"]
 
@@ -30,15 +30,14 @@ class SoftmaxLoss(ListLoss):
     Parameters
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Where gains come from, and which documents have them. The loss has no ranks: discount, ideal and ties are
-        irrelevant, and a cut-off is refused.
+        Defines the gains and which documents have them. The loss has no ranks: it ignores discount, ideal and ties,
+        and refuses a cut-off.
     target : {"gain", "listnet", "xendcg"}, default "gain"
         ``gain``: in proportion to the gains. ``listnet``: softmax of the gains (ListNet's for ``gain="linear"``).
         ``xendcg``: in proportion to gain + 1 - u, with u drawn from [0, 1) for each document and call (XE-NDCG's 2^y
         - u for ``gain="exponential"``).
     generator : torch.Generator, optional
-        Where u is drawn from, on the device of the scores; every call advances it. Default: torch's own
-        generator of that device.
+        Generator of u, on the device of the scores. Default: torch's generator of that device.
     reduction : {"mean", "sum", "none"}, default "mean"
         As for ``ListLoss``.
 
@@ -51,15 +50,15 @@ class SoftmaxLoss(ListLoss):
 
     Notes
     -----
-    O(n) time and memory for n documents. It does not tend to NDCG at any setting. With ``target="gain"`` it bounds the
-    logarithm of the DCG over the sum of the gains, negated, for every discount of at least 1 / rank and no cut-off:
-    the rank of document i is at most sum_j exp(s_j - s_i) (Bruch et al. 2019).
+    Time and memory are O(n) for n documents. The loss does not tend to NDCG at any setting. With ``target="gain"`` it
+    is an upper bound of -log(DCG / sum of the gains), for every discount of at least 1 / rank and without a cut-off,
+    because the rank of document i is at most sum_j exp(s_j - s_i) (Bruch et al. 2019).
 
-    rax and TF-Ranking use the labels as they are as targets: their loss of a list is ours times their sum, with
-    ``gain="linear"``. Padding has no part in the softmax (sentence-transformers' ListNetLoss lets it in as documents of
-    score 0).
+    rax and TF-Ranking use unnormalised labels as targets: their loss of a list is this one, with ``gain="linear"``,
+    times the sum of the labels. Padding is not in the softmax (in sentence-transformers' ListNetLoss it is, as
+    documents of score 0).
 
-    Draws in compiled code and of flat lists are as in ``PlackettLuceNDCGLoss``.
+    For draws in compiled code and of flat lists, see ``PlackettLuceNDCGLoss``.
 
     Cao et al. 2007 (ListNet); Bruch 2021 (XE-NDCG).
 
@@ -88,33 +87,33 @@ class SoftmaxLoss(ListLoss):
         if self.flavor.k is not None:
             raise ValueError(
                 f"flavor.k must be None in SoftmaxLoss, which has no ranks to cut off; got {self.flavor.k}. "
-                "Choose flavor.replace(k=None)."
+                "Pass flavor.replace(k=None)."
             )
         one_of(target, "target", _TARGETS)
         self.target = target
         self.generator: torch.Generator | None = check_generator(generator)
 
     def losses(self, lists: Lists) -> Tensor:
-        """The loss of each list."""
+        """Compute the loss of each list."""
         with torch.no_grad():
             targets = self._targets(lists)
         lowest = torch.finfo(lists.scores.dtype).min
-        logs = filled_absent(finite_scores(lists), lists, lowest).log_softmax(-1)
-        # The log may be -infinity at a target of 0, and 0 * infinity is nan. It hardly ever is, and a fill with its
-        # backward pass costs more than a look.
-        if not (host_may_look(logs) and logs.numel() and logs.detach().amin() > -math.inf):
+        logs = fill_absent(finite_scores(lists), lists, lowest).log_softmax(-1)
+        # The log may be -infinity at a target of 0, and 0 * infinity is nan. This is rare, and a fill with its backward
+        # pass costs more than a check.
+        if not (can_inspect(logs) and logs.numel() and logs.detach().amin() > -math.inf):
             logs = logs.masked_fill(targets == 0, 0.0)
         return (targets * logs).sum(-1)
 
     def _targets(self, lists: Lists) -> Tensor:
-        """The target distribution of each list, negated; 0 where there is none."""
+        """Compute the negative target distribution of each list; 0 if there is none."""
         shares = lists.gains
         if self.target == "listnet":
-            best = shares.amax(-1, keepdim=True)  # the best ranked document, since the others gain 0
-            shares = filled_absent(torch.exp(shares - best), lists, 0.0)
+            best = shares.amax(-1, keepdim=True)  # of a ranked document, because the others have gain 0
+            shares = fill_absent(torch.exp(shares - best), lists, 0.0)
         elif self.target == "xendcg":
             drawn = uniform(lists.scores, self.generator).to(shares.dtype)
-            shares = filled_absent(shares + (1.0 - drawn), lists, 0.0)
+            shares = fill_absent(shares + (1.0 - drawn), lists, 0.0)
         total = shares.sum(-1, keepdim=True)
         return (shares / total.masked_fill(total == 0, math.inf).neg()).to(lists.scores.dtype)
 
@@ -129,14 +128,12 @@ class ListMLELoss(ListLoss):
     Parameters
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Where gains come from (their order is all that counts), which documents have them, and the cut-off: with one,
-        the likelihood is that of the first k documents (top-k ListMLE). Discount, ideal and ties are
-        irrelevant.
+        Defines the gains, of which only the order is used, the documents that have them, and the cut-off. With a
+        cut-off, the likelihood is that of the first k documents (top-k ListMLE). Discount, ideal and ties are ignored.
     tie_order : {"random", "input"}, default "random"
-        How documents of equal gain are ordered: by a new draw for each list and call, or as they stand.
+        Order of documents of equal gain: drawn for each list and call, or as in the input.
     generator : torch.Generator, optional
-        Where the order is drawn from, on the device of the scores; every call advances it. Default: torch's own
-        generator of that device.
+        Generator of the order, on the device of the scores. Default: torch's generator of that device.
     reduction : {"mean", "sum", "none"}, default "mean"
         As for ``ListLoss``.
 
@@ -149,12 +146,12 @@ class ListMLELoss(ListLoss):
 
     Notes
     -----
-    O(n log n) time and O(n) memory for n documents. It does not tend to NDCG at any setting. The sums are running
-    logs of sums of exponentials: nothing is added to keep a logarithm finite, and the tail of a list keeps its digits.
-    Padding has no part in them; before its pull request 3827, sentence-transformers let it in as documents of score 0,
+    For n documents, time is O(n log n) and memory O(n). The loss does not tend to NDCG at any setting. It is computed
+    by cumulative logsumexp, without a constant that keeps logarithms finite, so that the tail of a list is accurate.
+    Padding is not in the sums. In sentence-transformers before its pull request 3827 it was, as documents of score 0,
     so that the loss of a list depended on the longest list of its batch.
 
-    Draws in compiled code and of flat lists are as in ``PlackettLuceNDCGLoss``.
+    For draws in compiled code and of flat lists, see ``PlackettLuceNDCGLoss``.
 
     Xia et al. 2008 and 2009.
 
@@ -182,7 +179,7 @@ class ListMLELoss(ListLoss):
         self.generator: torch.Generator | None = check_generator(generator)
 
     def losses(self, lists: Lists) -> Tensor:
-        """The loss of each list."""
+        """Compute the loss of each list."""
         clean = finite_scores(lists)
         with torch.no_grad():
             order = self._order(lists)
@@ -194,13 +191,13 @@ class ListMLELoss(ListLoss):
         absent = lists.absent.gather(-1, order)
         ordered = ordered.masked_fill(absent, torch.finfo(clean.dtype).min)
         left = ordered.flip(-1).logcumsumexp(-1).flip(-1)
-        # Differences of absent entries may overflow.
+        # Differences between absent entries may overflow.
         terms = left.masked_fill(absent, 0.0) - ordered.masked_fill(absent, 0.0)
         return terms[..., :depth].sum(-1)
 
     def _order(self, lists: Lists) -> Tensor:
-        """Largest gain first, absent documents last."""
-        key = filled_absent(lists.gains, lists, -math.inf)
+        """Sort by descending gain, absent documents last."""
+        key = fill_absent(lists.gains, lists, -math.inf)
         if self.tie_order == "input":
             return best_first(key)
         drawn = uniform(lists.scores, self.generator).argsort(dim=-1)

@@ -15,7 +15,7 @@ from ndcg_ml.torch.losses._loss import DirectLoss, Reduction, above_zero, sum_ov
 
 __all__ = ["NeuralNDCGLoss"]
 
-Runs = tuple[Tensor, Tensor]
+TieGroups = tuple[Tensor, Tensor]
 _BLOCK = 2**22
 """Number of matrix entries held in memory at once."""
 
@@ -94,32 +94,34 @@ class NeuralNDCGLoss(DirectLoss):
         with torch.no_grad():
             key, order = torch.sort(scores.masked_fill(~ranked, -math.inf), dim=-1, descending=True, stable=True)
             present = ranked.gather(-1, order)
-            runs = _runs(key, present)
+            groups = _tie_group_bounds(key, present)
         ordered, weight = scores.gather(-1, order), weight.gather(-1, order)
         discount = discount_table(self.flavor, width, scores.dtype, scores.device)[1:]
         discount = discount * present
         depth = width if self.flavor.k is None else min(self.flavor.k, width)
         if self.sinkhorn:
-            matrix = _rows_of_matrix(ordered, present, runs, 0, width, self.temperature)
-            of_row, of_column = _scaling(matrix, present, self.sinkhorn)
-            at_rank = of_row * _times(matrix, of_column * weight)
+            matrix = _rows_of_matrix(ordered, present, groups, 0, width, self.temperature)
+            of_row, of_column = _sinkhorn_factors(matrix, present, self.sinkhorn)
+            at_rank = of_row * _matvec(matrix, of_column * weight)
             return (discount * at_rank)[..., :depth].sum(-1)
 
         def part(ranks: slice) -> Tensor:
-            rows = _rows_of_matrix(ordered, present, runs, ranks.start, ranks.stop, self.temperature)
-            return (discount[..., ranks] * _times(rows, weight)).sum(-1)
+            rows = _rows_of_matrix(ordered, present, groups, ranks.start, ranks.stop, self.temperature)
+            return (discount[..., ranks] * _matvec(rows, weight)).sum(-1)
 
         return sum_over_ranks(part, depth, ordered.numel(), _BLOCK)
 
 
-def _rows_of_matrix(ranked: Tensor, present: Tensor, runs: Runs, start: int, stop: int, temperature: float) -> Tensor:
+def _rows_of_matrix(
+    ranked: Tensor, present: Tensor, groups: TieGroups, start: int, stop: int, temperature: float
+) -> Tensor:
     """Compute rows start + 1, ..., stop of P; columns are in ranked order."""
-    exponents: Tensor = _Exponents.apply(ranked, *runs, start, stop, temperature)  # type: ignore[no-untyped-call]
+    exponents: Tensor = _Exponents.apply(ranked, *groups, start, stop, temperature)  # type: ignore[no-untyped-call]
     # Finite rather than -inf, because a list without documents has all its columns masked.
     return exponents.masked_fill(~present.unsqueeze(-2), torch.finfo(ranked.dtype).min).softmax(-1)
 
 
-def _runs(key: Tensor, present: Tensor) -> Runs:
+def _tie_group_bounds(key: Tensor, present: Tensor) -> TieGroups:
     """Count for each document those before its tie group, and those before or in it.
 
     Keys are in descending order, and -infinity in absent slots.
@@ -130,13 +132,13 @@ def _runs(key: Tensor, present: Tensor) -> Runs:
     return before, torch.minimum(upto, present.sum(-1, keepdim=True))
 
 
-def _times(matrix: Tensor, vector: Tensor) -> Tensor:
+def _matvec(matrix: Tensor, vector: Tensor) -> Tensor:
     """Matrix times vector, in the dtype of both."""
     # Without @: autocast would round both to half precision, in a backward pass as well.
     return (matrix * vector.unsqueeze(-2)).sum(-1)
 
 
-def _scaling(matrix: Tensor, present: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
+def _sinkhorn_factors(matrix: Tensor, present: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
     """Compute the factors of the rows and of the columns after Sinkhorn rounds.
 
     Only the factors change between rounds, so the matrix is stored once.
@@ -144,10 +146,10 @@ def _scaling(matrix: Tensor, present: Tensor, rounds: int) -> tuple[Tensor, Tens
     of_row = present.to(matrix.dtype)
     of_column = of_row
     for _ in range(rounds):
-        in_column = _times(matrix.mT, of_row)
+        in_column = _matvec(matrix.mT, of_row)
         # Absent entries are divided by 1, because the gradient of 0 divided by a small number overflows.
         of_column = torch.where(present, 1.0 / torch.where(present, in_column, 1.0), 0.0)
-        in_row = _times(matrix, of_column)
+        in_row = _matvec(matrix, of_column)
         of_row = torch.where(present, 1.0 / torch.where(present, in_row, 1.0), 0.0)
     return of_row, of_column
 
@@ -183,7 +185,7 @@ class _Exponents(torch.autograd.Function):
         before, upto = ctx.saved_tensors
         row = torch.arange(ctx.start, ctx.stop, device=grad.device, dtype=grad.dtype) + 1
         total = grad.sum(-2)
-        by_row = _times(grad.mT, row)
+        by_row = _matvec(grad.mT, row)
         middle = (before + upto + 1).to(grad.dtype) / 2  # the middle rank of the tie group
         ahead = pad(total.cumsum(-1), (1, 0))
         below = ahead[..., -1:] - ahead.gather(-1, upto)

@@ -1,4 +1,4 @@
-"""``PlackettLuceNDCGLoss``: the expected NDCG of rankings drawn from the scores."""
+"""``PlackettLuceNDCGLoss``: the expected NDCG of rankings that are drawn by the scores."""
 
 from __future__ import annotations
 
@@ -24,21 +24,19 @@ class PlackettLuceNDCGLoss(DirectLoss):
         L = 1 - E[sum over ranks x <= k of D(x) gain(y_pi(x)) / IDCG]
         P(pi) = product over ranks x of exp(s_pi(x)) / (sum over z >= x of exp(s_pi(z)))
 
-    The model draws the first document in proportion to exp(s), the second in the same way from those that are
-    left, and so on. Value and gradient are means over `samples` such rankings (PL-Rank-3); the mean of either over many
-    calls is the exact one.
+    The model draws the first document in proportion to exp(s), the second in the same way from the remaining ones, and
+    so on. Value and gradient are means over `samples` rankings (PL-Rank-3), and unbiased.
 
     Parameters
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        Which NDCG, its cut-off included; the discount may be a callable, because only whole ranks are needed. Every tie
-        rule is accepted and ignored: tied documents are equally likely to be drawn, so that as the scores are scaled up
-        L tends to 1 - NDCG of ``ties="average"``.
+        The NDCG, including its cut-off. The discount may be a callable, because it is only evaluated at integer ranks.
+        Every tie-breaking rule is accepted and ignored: tied documents are equally likely to be drawn, so that as the
+        scores are scaled up, L tends to 1 - NDCG with ``ties="average"``.
     samples : int, default 16
-        Rankings drawn per list. The variance of value and gradient is proportional to 1 / `samples`.
+        Number of rankings drawn per list. The variance of value and gradient is proportional to 1 / `samples`.
     generator : torch.Generator, optional
-        Where the rankings are drawn from, on the device of the scores; every call advances it. Default: torch's
-        own generator of that device.
+        Generator of the rankings, on the device of the scores. Default: torch's generator of that device.
     reduction : {"mean", "sum", "none"}, default "mean"
         As for ``ListLoss``.
 
@@ -52,16 +50,16 @@ class PlackettLuceNDCGLoss(DirectLoss):
 
     Notes
     -----
-    For n documents and S samples: O(S n log n) time, O(S n) memory in the forward pass, of which one number per
-    document is kept. There is no temperature: scale the scores to draw rankings closer to their order. The value
-    alone is a sampled metric, flat in the scores almost everywhere; the gradient is that of its expectation, so that
-    finite differences do not show it. It has no second derivative: a backward pass through the gradient raises a
-    RuntimeError.
+    For n documents and S samples, time is O(S n log n). Memory is O(S n) in the forward pass, which keeps one number
+    per document for the backward pass. There is no temperature: scale the scores to draw rankings closer to their
+    order. The value is a sampled metric and piecewise constant in the scores, while the gradient is that of its
+    expectation, so that finite differences do not reproduce it. A backward pass through the gradient raises a
+    RuntimeError, because there is no second derivative.
 
-    Compiled, the draws are part of the graph if there is no `generator`; with one the graph breaks there, which
-    ``fullgraph=True`` refuses. From the same seed, inductor draws other numbers than eager code, unless its
-    ``fallback_random`` is set. Flat lists of very different lengths draw in groups of similar length, so that one seed
-    gives them other rankings than their padded form.
+    In compiled code, draws are part of the graph without a `generator`. With one the graph breaks, which
+    ``fullgraph=True`` does not allow. From the same seed, inductor draws other numbers than eager code, unless you set
+    its ``fallback_random``. Flat lists of very different lengths are drawn in groups of similar length, so that the
+    same seed gives them different rankings than padded lists.
 
     Oosterhuis 2021 and 2022.
 
@@ -92,14 +90,14 @@ class PlackettLuceNDCGLoss(DirectLoss):
         self.generator: torch.Generator | None = check_generator(generator)
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
-        """Mean NDCG of the rankings that are drawn, with the gradient of its expectation."""
+        """Compute the mean NDCG of drawn rankings, with the gradient of its expectation."""
         discount = discount_table(self.flavor, scores.shape[-1], scores.dtype, scores.device)[1:]
         if self.flavor.k is not None:
             discount = torch.where(torch.arange(discount.numel(), device=scores.device) < self.flavor.k, discount, 0.0)
         if callable(self.flavor.discount) and bool((discount < 0).any()):
             raise ValueError(
-                f"flavor.discount must not be negative in PlackettLuceNDCGLoss; {self.flavor.discount!r} is at some "
-                f"rank up to {discount.numel()}. Cut the list off at a smaller k."
+                f"flavor.discount must be >= 0 in PlackettLuceNDCGLoss; {self.flavor.discount!r} is negative at a rank "
+                f"up to {discount.numel()}. Use a flavor with a smaller k."
             )
         noise = gumbel(scores, self.samples, self.generator)
         value, _ = _PLRank.apply(scores, weight, ranked, discount, noise)  # type: ignore[no-untyped-call]
@@ -115,22 +113,24 @@ class _PLRank(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         # Masked documents are drawn last and have no probability.
         top = torch.where(valid, scores, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
-        logits = torch.where(valid, scores - top, -math.inf)  # beside a large score float32 has no room for the noise
+        logits = torch.where(
+            valid, scores - top, -math.inf
+        )  # added to a large score, noise would be rounded away in float32
         order = best_first(logits + noise)
         logits = logits.expand_as(noise).gather(-1, order)
         gain = weight.expand_as(noise).gather(-1, order)
         reward = discount * gain
         value = reward.sum(-1).mean(0)
 
-        # At each rank, the reward from there on, and the log of the total weight of the documents not yet drawn.
+        # At each rank, the reward of this rank and those below, and the log of the weight of documents not yet drawn.
         ahead = reward.flip(-1).cumsum(-1).flip(-1)
         present = logits.isfinite()
         left = torch.where(present, logits, torch.finfo(logits.dtype).min).flip(-1).logcumsumexp(-1).flip(-1)
-        # Sums over the ranks up to here of discount / total and ahead / total, as logs: the totals span any scale.
+        # Cumulative sums of discount / total and ahead / total, as logs, because the totals span any scale.
         own = torch.where(present, logits, 0.0)
         left = torch.where(present, left, 0.0)
-        of_discount = _up_to_here(torch.where(present, discount, 0.0), left)
-        of_ahead = _up_to_here(torch.where(present, ahead, 0.0), left)
+        of_discount = _log_cumulative_ratios(torch.where(present, discount, 0.0), left)
+        of_ahead = _log_cumulative_ratios(torch.where(present, ahead, 0.0), left)
         slope = (ahead - reward) + gain * torch.exp(own + of_discount) - torch.exp(own + of_ahead)
         slope = torch.where(present, slope, 0.0)
         gradient = torch.zeros_like(slope).scatter(-1, order, slope).mean(0)
@@ -148,7 +148,7 @@ class _PLRank(torch.autograd.Function):
 
 
 class _DrawnSlopes(torch.autograd.Function):
-    """The estimate of the gradient. `scores` only tie it to the graph, which would otherwise take it for a constant."""
+    """The estimate of the gradient. `scores` connect it to the graph, or it would be a constant."""
 
     generate_vmap_rule = True
 
@@ -164,11 +164,11 @@ class _DrawnSlopes(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, ...]:
         raise RuntimeError(
             "PlackettLuceNDCGLoss has no second derivative; got a backward pass through its gradient "
-            "(create_graph=True). Use ApproxNDCGLoss(method='dense'), or Stochastic around it."
+            "(create_graph=True). Use ApproxNDCGLoss(method='dense'), or Stochastic with it."
         )
 
 
-def _up_to_here(values: Tensor, log_total: Tensor) -> Tensor:
-    """Log of the sum of values / total over the ranks up to each; values are not negative."""
+def _log_cumulative_ratios(values: Tensor, log_total: Tensor) -> Tensor:
+    """Compute the log of the cumulative sum of values / total; values are not negative."""
     logs = torch.where(values > 0, torch.log(torch.where(values > 0, values, 1.0)) - log_total, -math.inf)
     return logs.logcumsumexp(-1)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ndcg_ml._checks import whole_number
-from ndcg_ml.torch._inputs import in_rows, read_lists
+from ndcg_ml.torch._inputs import check_rows, read_lists
 from ndcg_ml.torch.losses._draws import check_generator, gumbel
 from ndcg_ml.torch.losses._loss import above_zero
 
@@ -14,23 +14,22 @@ __all__ = ["Stochastic"]
 
 
 class Stochastic(nn.Module):
-    """The mean of a loss over several draws of standard Gumbel noise that is added to the scores.
+    """The mean of a loss over draws of Gumbel noise that is added to the scores.
 
-    With a scale of 1, each draw ranks the documents as the Plackett-Luce model of the scores would; around
-    ``ApproxNDCGLoss`` this is the Gumbel-ApproxNDCG of Bruch et al. 2020.
+    With `scale` 1, the rankings by noisy scores follow the Plackett-Luce model of the scores. Around ``ApproxNDCGLoss``
+    this is the Gumbel-ApproxNDCG of Bruch et al. 2020.
 
     Parameters
     ----------
     loss : nn.Module
-        Called as ``loss(scores, labels, mask)``, or for flat lists with ``indexes=``; any loss of this package, its
-        reduction included.
+        Called as ``loss(scores, labels, mask)``, or for flat lists with ``indexes=``: any loss of this package, with
+        any reduction.
     samples : int, default 8
         Draws per call.
     scale : float, default 1.0
-        Factor of the noise.
+        Factor of the standard Gumbel noise.
     generator : torch.Generator, optional
-        Where the noise is drawn from, on the device of the scores; every call advances it. Default: torch's own
-        generator of that device.
+        Generator of the noise, on the device of the scores. Default: torch's generator of that device.
 
     Raises
     ------
@@ -41,11 +40,11 @@ class Stochastic(nn.Module):
 
     Notes
     -----
-    Time and memory are `samples` times those of the loss. As the temperature of the loss tends to 0 it tends to the
-    expected loss over drawn rankings, whose gradient ``PlackettLuceNDCGLoss`` estimates without bias. The noise
-    tells tied scores apart. Half-precision scores are promoted to float32 before noise is added. A flat list draws row
-    by row, so that one seed gives a batch other noise than its padded form. In compiled code draws are as in
-    ``PlackettLuceNDCGLoss``.
+    Time and memory are `samples` times those of the loss. As the temperature of the loss tends to 0, the value tends to
+    the expected loss over drawn rankings, whose gradient ``PlackettLuceNDCGLoss`` estimates without bias. The noise
+    breaks ties. Half-precision scores are promoted to float32 before noise is added. Noise is drawn per row of flat
+    lists and per slot of padded ones, so that the same seed gives the two forms different noise. For draws in compiled
+    code, see ``PlackettLuceNDCGLoss``.
 
     Examples
     --------
@@ -85,19 +84,19 @@ class Stochastic(nn.Module):
         *,
         indexes: Tensor | None = None,
     ) -> Tensor:
-        """The mean of the loss; arguments as for ``ListLoss.forward``.
+        """Compute the mean of the loss; arguments are as for ``ListLoss.forward``.
 
         Returns
         -------
         Tensor
-            What the loss returns.
+            In the shape of the loss.
 
         Raises
         ------
         TypeError, ValueError
-            As for ``ListLoss.forward``; what the loss refuses.
+            As for ``ListLoss.forward`` and the loss.
         """
-        scores, labels, indexes = in_rows(scores, labels, mask, indexes)
+        scores, labels, indexes = check_rows(scores, labels, mask, indexes)
         read_lists(*((scores, labels, mask) if indexes is None else (scores[None], labels[None], None)))
         wide = scores if scores.dtype == torch.float64 else scores.float()
         drawn = wide + self.scale * gumbel(wide.detach(), self.samples, self.generator)
