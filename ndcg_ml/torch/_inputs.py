@@ -440,7 +440,7 @@ def _score_values(scores: Tensor, name: str) -> Tensor:
     if scores.is_floating_point():
         return scores if scores.dtype in _NATIVE else scores.float()
     values = scores.to(working_dtype(scores.device))
-    if scores.element_size() == 8 and nobody_watches() and (values.abs() > _EXACT).any():
+    if scores.element_size() == 8 and is_plain_eager() and (values.abs() > _EXACT).any():
         raise ValueError(
             f"{name} must hold scores that float64 can tell apart; got integers beyond 2^53. Subtract the smallest "
             "score, or pass ranks."
